@@ -1,0 +1,28 @@
+// CHECK: assertions about our own code. A failing CHECK throws InternalError, which is caught at three doors only:
+// the build worker's job loop, the RPC handler and main. Never use it for bad input: that is Result's work.
+// Thread-safe.
+#pragma once
+#include <sstream>
+#include <stdexcept>
+
+namespace autotune {
+
+struct InternalError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+namespace detail {
+struct CheckFailure {
+  CheckFailure(const char* file, int line, const char* condition) { text << file << ":" << line << ": internal error: " << condition << " "; }
+  [[noreturn]] ~CheckFailure() noexcept(false) { throw InternalError(text.str()); }
+  std::ostringstream text;
+};
+struct Voidify {
+  void operator&(std::ostream&) {}
+};
+}  // namespace detail
+}  // namespace autotune
+
+#define CHECK(condition) \
+  (condition) ? (void)0 : ::autotune::detail::Voidify() & ::autotune::detail::CheckFailure(__FILE__, __LINE__, #condition).text
+#define UNREACHABLE() CHECK(false)

@@ -1,0 +1,109 @@
+// Result<T>: a value, or an error that a user can act on. For bad input, a broken environment and rejected candidates;
+// our own bugs are CHECK's. Notes are added on the way up ("while replaying step 7: split(...)").
+// A value type; as thread-safe as T.
+#pragma once
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "support/check.h"
+
+namespace autotune {
+
+// One line that says what is wrong and what to do; notes, innermost first, say where.
+struct Error {
+  std::string message;
+  std::vector<std::string> notes;
+
+  Error() = default;
+  explicit Error(std::string text) : message(std::move(text)) {}
+  Error&& Note(std::string note) && {
+    notes.push_back(std::move(note));
+    return std::move(*this);
+  }
+  // "message (note; note)"
+  std::string Text() const {
+    std::string text = message;
+    for (size_t i = 0; i < notes.size(); ++i) text += (i ? "; " : " (") + notes[i];
+    return notes.empty() ? text : text + ")";
+  }
+};
+
+// Err("cannot open ", path, ": ", reason)
+template <class... Parts>
+[[nodiscard]] Error Err(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return Error(out.str());
+}
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  const T& value() const& { return CheckOk(), std::get<0>(state_); }
+  T& value() & { return CheckOk(), std::get<0>(state_); }
+  T&& value() && { return CheckOk(), std::get<0>(std::move(state_)); }
+  const T& operator*() const& { return value(); }
+  T& operator*() & { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  const T* operator->() const { return &value(); }
+  T* operator->() { return &value(); }
+  const Error& error() const& { return std::get<1>(state_); }
+  Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  void CheckOk() const { CHECK(ok()) << "value() of an error: " << std::get<1>(state_).Text(); }
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+  bool ok() const { return !error_; }
+  explicit operator bool() const { return ok(); }
+  void value() const { CHECK(ok()) << "value() of an error: " << error_->Text(); }
+  const Error& error() const& { return *error_; }
+  Error&& error() && { return std::move(*error_); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace autotune
+
+// auto x = TRY(F());   TRY(G());   — returns the error to the caller.
+#define TRY(...)                                                                  \
+  ({                                                                              \
+    auto try_result_ = (__VA_ARGS__);                                             \
+    if (!try_result_.ok()) return std::move(try_result_).error();                 \
+    ::autotune::detail::Unwrap(std::move(try_result_));                           \
+  })
+// TRY_NOTE(F(), "while ...") adds a note on the way.
+#define TRY_NOTE(expression, note)                                                \
+  ({                                                                              \
+    auto try_result_ = (expression);                                              \
+    if (!try_result_.ok()) return std::move(try_result_).error().Note(note);      \
+    ::autotune::detail::Unwrap(std::move(try_result_));                           \
+  })
+
+namespace autotune::detail {
+template <class T>
+T Unwrap(Result<T>&& result) {
+  if constexpr (std::is_void_v<T>) {
+    return;
+  } else {
+    return std::move(result).value();
+  }
+}
+}  // namespace autotune::detail

@@ -1,0 +1,28 @@
+// TrialStatus: the one closed list of what can become of a candidate. Workers, wire, records and summaries share it;
+// the texts are stored in databases and sent over the wire, so they never change.
+#pragma once
+#include "support/fields.h"
+
+namespace autotune {
+
+enum class TrialStatus {
+  kOk,
+  kRejected,        // broke a contract that the builder checks: spills, register scope, size
+  kBuildFailed,
+  kBuildTimedOut,
+  kUploadFailed,
+  kLoadFailed,
+  kIllegalInstruction,
+  kRunCrashed,
+  kRunTimedOut,
+  kOutOfMemory,
+  kWrongAnswer,
+  kCancelled,
+  kDeviceError,     // the device's fault: never charged to the candidate
+  kInfrastructure,  // lease, network or server lost: tried elsewhere, not counted
+};
+AUTOTUNE_ENUM(TrialStatus, "ok", "rejected", "build failed", "build timed out", "upload failed", "load failed",
+              "illegal instruction", "run crashed", "run timed out", "out of memory", "wrong answer", "cancelled",
+              "device error", "infrastructure")
+
+}  // namespace autotune

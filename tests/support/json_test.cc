@@ -1,0 +1,73 @@
+#include "support/json.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace autotune {
+namespace {
+
+enum class Color { kRed, kGreen };
+
+struct Inner {
+  int count = 7;
+  std::optional<double> scale;
+  AUTOTUNE_FIELDS(count, scale)
+};
+struct Outer {
+  std::string name;
+  std::vector<Inner> items;
+  Color color = Color::kRed;
+  std::map<std::string, int64_t> sizes;
+  bool on = false;
+  AUTOTUNE_FIELDS(name, items, color, sizes, on)
+};
+
+}  // namespace
+AUTOTUNE_ENUM(Color, "red", "green")
+namespace {
+
+TEST(Json, StructsGoThereAndBack) {
+  Outer a{"x", {{1, 2.5}, {3, {}}}, Color::kGreen, {{"k", 9}}, true};
+  std::string text = ToJson(a).Dump();
+  EXPECT_EQ(text, R"({"color":"green","items":[{"count":1,"scale":2.5},{"count":3,"scale":null}],"name":"x","on":true,"sizes":{"k":9}})");
+  auto parsed = Json::Parse(text);
+  ASSERT_TRUE(parsed.ok());
+  auto b = FromJson<Outer>(*parsed);
+  ASSERT_TRUE(b.ok());
+  EXPECT_EQ(ToJson(*b).Dump(), text);
+  auto cbor = Json::ParseCbor(ToJson(a).Cbor());
+  ASSERT_TRUE(cbor.ok());
+  EXPECT_EQ(*cbor, *parsed);
+}
+
+TEST(Json, MissingMembersKeepDefaultsAndUnknownOnesAreIgnored) {
+  auto parsed = Json::Parse(R"({"items":[{"new":1}],"later":[1,2]})");
+  auto outer = FromJson<Outer>(*parsed);
+  ASSERT_TRUE(outer.ok());
+  EXPECT_EQ(outer->items.at(0).count, 7);
+}
+
+TEST(Json, AMisfitNamesItsPath) {
+  auto parsed = Json::Parse(R"({"items":[{"count":1},{"count":"many"}]})");
+  auto outer = FromJson<Outer>(*parsed);
+  ASSERT_FALSE(outer.ok());
+  EXPECT_EQ(outer.error().message, "items[1].count: expected an integer in range");
+}
+
+TEST(Json, MalformedTextIsAnError) {
+  EXPECT_FALSE(Json::Parse("{\"a\":").ok());
+  EXPECT_FALSE(Json::Parse("").ok());
+  EXPECT_FALSE(Json::ParseCbor("\xff\xff").ok());
+  EXPECT_FALSE(Json::Parse(std::string(100000, '[')).ok());
+}
+
+TEST(Json, BytesSurviveCbor) {
+  Json json(Json::Object{{"b", Json::Bytes{std::string("\0\x01z", 3)}}});
+  auto back = Json::ParseCbor(json.Cbor());
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(*back, json);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -15,6 +15,7 @@ namespace detail {
 struct CheckFailure {
   CheckFailure(const char* file, int line, const char* condition) { text << file << ":" << line << ": internal error: " << condition << " "; }
   [[noreturn]] ~CheckFailure() noexcept(false) { throw InternalError(text.str()); }
+  std::ostream& stream() { return text; }
   std::ostringstream text;
 };
 struct Voidify {
@@ -24,5 +25,5 @@ struct Voidify {
 }  // namespace autotune
 
 #define CHECK(condition) \
-  (condition) ? (void)0 : ::autotune::detail::Voidify() & ::autotune::detail::CheckFailure(__FILE__, __LINE__, #condition).text
+  (condition) ? (void)0 : ::autotune::detail::Voidify() & ::autotune::detail::CheckFailure(__FILE__, __LINE__, #condition).stream()
 #define UNREACHABLE() CHECK(false)

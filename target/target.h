@@ -1,0 +1,37 @@
+// Target: what code is made for. A value with one canonical text, which records and packages store:
+//   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -num-cores=2
+// `cpu` means `llvm -mcpu=host -num-cores=<all>`; `host` is resolved when parsed. Knows nothing of LLVM: attributes
+// come from the architecture and the feature list. Immutable once parsed; thread-safe.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/result.h"
+
+namespace autotune {
+
+struct Target {
+  std::string triple;                 // x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu
+  std::string cpu;                    // LLVM's name, never "host"
+  std::vector<std::string> features;  // "+avx2", sorted; only those that the CPU name does not imply may be needed
+  int num_cores = 1;
+
+  // Derived when parsed:
+  int vector_bits = 128;      // of the widest profitable vector register
+  int vector_registers = 16;  // architectural
+  bool has_fma = false;
+  int64_t l1_bytes = 32 << 10;  // data, per core
+  int64_t l2_bytes = 512 << 10; // per core
+  int64_t l3_bytes = 16 << 20;  // shared
+  int cache_line = 64;
+
+  // Accepts "cpu", "llvm", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
+  static Result<Target> Parse(std::string_view text);
+  std::string Text() const;  // canonical; Parse(Text()) == *this up to cache sizes of the host
+  int VectorLanes(int bits) const { return vector_bits / bits; }
+  bool operator==(const Target& other) const { return Text() == other.Text(); }
+};
+
+}  // namespace autotune

@@ -7,13 +7,27 @@ namespace autotune {
 std::string DType::Text() const {
   std::string text;
   switch (code) {
-    case TypeCode::kInt: text = "i" + std::to_string(bits); break;
-    case TypeCode::kUInt: text = "u" + std::to_string(bits); break;
-    case TypeCode::kFloat: text = "f" + std::to_string(bits); break;
-    case TypeCode::kBFloat: text = "bf16"; break;
-    case TypeCode::kBool: text = "bool"; break;
-    case TypeCode::kHandle: text = "handle"; break;
-    case TypeCode::kIndex: text = "index"; break;
+    case TypeCode::kInt:
+      text = "i" + std::to_string(bits);
+      break;
+    case TypeCode::kUInt:
+      text = "u" + std::to_string(bits);
+      break;
+    case TypeCode::kFloat:
+      text = "f" + std::to_string(bits);
+      break;
+    case TypeCode::kBFloat:
+      text = "bf16";
+      break;
+    case TypeCode::kBool:
+      text = "bool";
+      break;
+    case TypeCode::kHandle:
+      text = "handle";
+      break;
+    case TypeCode::kIndex:
+      text = "index";
+      break;
   }
   return lanes == 1 ? text : text + "x" + std::to_string(lanes);
 }

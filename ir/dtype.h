@@ -19,7 +19,7 @@ struct DType {
   static constexpr DType UInt(int bits) { return {TypeCode::kUInt, static_cast<uint8_t>(bits), 1}; }
   static constexpr DType Float(int bits) { return {TypeCode::kFloat, static_cast<uint8_t>(bits), 1}; }
   static constexpr DType BFloat16() { return {TypeCode::kBFloat, 16, 1}; }
-  static constexpr DType Bool() { return {TypeCode::kBool, 8, 1}; }      // one byte in memory
+  static constexpr DType Bool() { return {TypeCode::kBool, 8, 1}; }  // one byte in memory
   static constexpr DType Handle() { return {TypeCode::kHandle, 64, 1}; }
   static constexpr DType Index() { return {TypeCode::kIndex, 64, 1}; }  // loop variables, extents, subscripts; signed
 

@@ -1,0 +1,225 @@
+#include "ir/expr.h"
+
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+double RoundTo(double value, DType dtype) {
+  if (dtype.code == TypeCode::kFloat && dtype.bits == 32) return static_cast<float>(value);
+  return value;
+}
+
+int64_t FloorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+
+// Folds index arithmetic that would otherwise litter every program. Returns null where nothing applies.
+Expr FoldIndex(BinaryOp op, const Expr& a, const Expr& b) {
+  const int64_t *x = AsInt(a), *y = AsInt(b);
+  if (x && y) {
+    int64_t r = 0;
+    switch (op) {
+      case BinaryOp::kAdd:
+        r = *x + *y;
+        break;
+      case BinaryOp::kSub:
+        r = *x - *y;
+        break;
+      case BinaryOp::kMul:
+        r = *x * *y;
+        break;
+      case BinaryOp::kMin:
+        r = std::min(*x, *y);
+        break;
+      case BinaryOp::kMax:
+        r = std::max(*x, *y);
+        break;
+      case BinaryOp::kFloorDiv:
+        if (*y == 0) return Expr();
+        r = FloorDivide(*x, *y);
+        break;
+      case BinaryOp::kFloorMod:
+        if (*y == 0) return Expr();
+        r = *x - FloorDivide(*x, *y) * *y;
+        break;
+      case BinaryOp::kEq:
+        return BoolConst(*x == *y);
+      case BinaryOp::kNe:
+        return BoolConst(*x != *y);
+      case BinaryOp::kLt:
+        return BoolConst(*x < *y);
+      case BinaryOp::kLe:
+        return BoolConst(*x <= *y);
+      case BinaryOp::kGt:
+        return BoolConst(*x > *y);
+      case BinaryOp::kGe:
+        return BoolConst(*x >= *y);
+      default:
+        return Expr();
+    }
+    return IntConst(r);
+  }
+  switch (op) {
+    case BinaryOp::kAdd:
+      return IsConst(a, 0) ? b : IsConst(b, 0) ? a : Expr();
+    case BinaryOp::kSub:
+      return IsConst(b, 0) ? a : Expr();
+    case BinaryOp::kMul:
+      if (IsConst(a, 0) || IsConst(b, 1)) return a;
+      if (IsConst(b, 0) || IsConst(a, 1)) return b;
+      return Expr();
+    case BinaryOp::kFloorDiv:
+      return IsConst(b, 1) || IsConst(a, 0) ? a : Expr();
+    case BinaryOp::kFloorMod:
+      return IsConst(b, 1) ? IntConst(0) : IsConst(a, 0) ? a : Expr();
+    default:
+      return Expr();
+  }
+}
+
+}  // namespace
+
+Expr MakeExpr(DType dtype, ExprNode node) { return Expr(new ExprCell(dtype, std::move(node))); }
+
+Expr::Expr(int value) : Expr(IntConst(value)) {}
+Expr::Expr(int64_t value) : Expr(IntConst(value)) {}
+
+Expr IntConst(int64_t value, DType dtype) {
+  CHECK(dtype.lanes == 1 && (dtype.IsInt() || dtype.IsBool())) << dtype.Text();
+  return MakeExpr(dtype, IntImm{value});
+}
+Expr FloatConst(double value, DType dtype) {
+  CHECK(dtype.lanes == 1 && dtype.IsFloat()) << dtype.Text();
+  return MakeExpr(dtype, FloatImm{RoundTo(value, dtype)});
+}
+Expr BoolConst(bool value) { return MakeExpr(DType::Bool(), IntImm{value}); }
+Expr ConstOf(double value, DType dtype) {
+  DType element = dtype.Element();
+  Expr e = element.IsFloat() ? FloatConst(value, element) : IntConst(static_cast<int64_t>(value), element);
+  return MakeBroadcast(e, dtype.lanes);
+}
+Expr IndexVar(Name name) { return VarOf(name, DType::Index()); }
+Expr VarOf(Name name, DType dtype) { return MakeExpr(dtype, Var{name}); }
+
+Expr MakeUnary(UnaryOp op, Expr a) {
+  DType dtype = a.dtype();
+  CHECK(op == UnaryOp::kNot ? dtype.IsBool() : !dtype.IsBool());
+  if (op == UnaryOp::kNeg && dtype.IsIndex() && AsInt(a)) return IntConst(-*AsInt(a));
+  return MakeExpr(dtype, Unary{op, std::move(a)});
+}
+
+Expr MakeBinary(BinaryOp op, Expr a, Expr b) {
+  DType dtype = a.dtype();
+  CHECK(dtype == b.dtype()) << ToText(op) << " of " << dtype.Text() << " and " << b.dtype().Text();
+  switch (op) {
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr:
+      CHECK(dtype.IsBool());
+      break;
+    case BinaryOp::kDiv:
+      CHECK(dtype.IsFloat());
+      break;
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr:
+      CHECK(dtype.IsInt());
+      break;
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+      CHECK(dtype.IsInt() || dtype.IsBool());
+      break;
+    default:
+      break;
+  }
+  if (dtype == DType::Index()) {
+    if (Expr folded = FoldIndex(op, a, b)) return folded;
+  }
+  if (IsComparison(op)) dtype = DType::Bool().WithLanes(dtype.lanes);
+  return MakeExpr(dtype, Binary{op, std::move(a), std::move(b)});
+}
+
+Expr MakeCast(DType dtype, Expr a) {
+  if (a.dtype() == dtype) return a;
+  CHECK(a.dtype().lanes == dtype.lanes);
+  return MakeExpr(dtype, Cast{std::move(a)});
+}
+
+Expr MakeSelect(Expr condition, Expr a, Expr b) {
+  DType dtype = a.dtype();
+  CHECK(dtype == b.dtype() && condition.dtype().IsBool()) << dtype.Text() << " and " << b.dtype().Text();
+  CHECK(condition.dtype().lanes == dtype.lanes || condition.dtype().lanes == 1);
+  return MakeExpr(dtype, Select{std::move(condition), std::move(a), std::move(b)});
+}
+
+Expr MakeLoad(Buffer buffer, std::vector<Expr> indices) {
+  int lanes = 1;
+  for (const Expr& i : indices) {
+    if (i.dtype().lanes > 1) lanes = i.dtype().lanes;
+  }
+  DType dtype = buffer->dtype.WithLanes(lanes);
+  return MakeExpr(dtype, Load{std::move(buffer), std::move(indices)});
+}
+
+Expr MakeCall(Op op, std::vector<Expr> args) {
+  const OpRow& row = Row(op);
+  CHECK(static_cast<int>(args.size()) == row.arity) << row.name;
+  CHECK(row.type != OpType::kGiven) << row.name << ": use MakeExpr with the dtype";
+  DType dtype = row.type == OpType::kBool ? DType::Bool().WithLanes(args[0].dtype().lanes) : args[0].dtype();
+  return MakeExpr(dtype, Call{op, std::move(args)});
+}
+
+Expr MakeRamp(Expr base, Expr stride, int lanes) {
+  CHECK(lanes > 1 && base.dtype().lanes == 1 && base.dtype() == stride.dtype());
+  DType dtype = base.dtype().WithLanes(lanes);
+  return MakeExpr(dtype, Ramp{std::move(base), std::move(stride)});
+}
+
+Expr MakeBroadcast(Expr a, int lanes) {
+  if (lanes == 1) return a;
+  CHECK(a.dtype().lanes == 1);
+  DType dtype = a.dtype().WithLanes(lanes);
+  return MakeExpr(dtype, Broadcast{std::move(a)});
+}
+
+const int64_t* AsInt(const Expr& e) {
+  const IntImm* imm = e.As<IntImm>();
+  return imm ? &imm->value : nullptr;
+}
+bool IsConst(const Expr& e, int64_t value) {
+  const int64_t* v = AsInt(e);
+  return v && *v == value;
+}
+
+Buffer Buffer::Make(Name name, DType dtype, std::vector<Expr> shape, Scope scope) {
+  auto* cell = new BufferCell;
+  cell->name = name;
+  cell->dtype = dtype;
+  cell->shape = std::move(shape);
+  cell->scope = scope;
+  return Buffer(cell);
+}
+
+Buffer WithScope(const Buffer& buffer, Scope scope) {
+  if (buffer->scope == scope) return buffer;
+  auto* cell = new BufferCell;
+  cell->name = buffer->name;
+  cell->dtype = buffer->dtype;
+  cell->shape = buffer->shape;
+  cell->strides = buffer->strides;
+  cell->scope = scope;
+  cell->alignment = buffer->alignment;
+  return Buffer(cell);
+}
+
+std::vector<int64_t> ConstShape(const Buffer& buffer) {
+  std::vector<int64_t> shape;
+  for (const Expr& extent : buffer->shape) {
+    const int64_t* value = AsInt(extent);
+    CHECK(value) << "buffer " << buffer->name << " has a symbolic extent";
+    shape.push_back(*value);
+  }
+  return shape;
+}
+
+}  // namespace autotune

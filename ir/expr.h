@@ -1,0 +1,208 @@
+// Expressions of the tensor-program language. Values: a handle to an immutable cell; copying is cheap, and a rewrite
+// that changes nothing returns the same handle. Thread-safe. Not here: statements (ir/stmt.h), simplification (arith/).
+//
+// Semantics
+//  - Every expression has one dtype, fixed when it is made. Both operands of a Binary have the same dtype; comparisons
+//    give bool (with the operands' lanes).
+//  - `index` (loop variables, extents, subscripts) is a mathematical integer: programs whose index expressions leave
+//    64 bits are invalid. int and uint wrap around. kFloorDiv and kFloorMod round towards minus infinity (index, int,
+//    uint; the divisor is never 0); kDiv is IEEE division and for floats only.
+//  - Floats follow IEEE 754, round to nearest, one rounding per operation; NaN, infinities and denormals are kept.
+//    kMin(a, b) is `a < b ? a : b`, kMax(a, b) is `a > b ? a : b` (so b is the result when either is NaN).
+//    kFma(a, b, c) in ir/op.h rounds once; nothing else is contracted by any pass.
+//  - kAnd and kOr are for bool and evaluate both sides. Select evaluates only the chosen side, lane by lane: the other
+//    may index out of bounds. Shifts are by less than the width; kShr is arithmetic for int, logical for uint.
+//  - Order of evaluation cannot be observed: expressions have no side effects.
+#pragma once
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/name.h"
+#include "ir/op.h"
+#include "ir/ref.h"
+#include "support/fields.h"
+
+namespace autotune {
+
+struct ExprCell;
+struct BufferCell;
+
+class Expr : public Ref<ExprCell> {
+ public:
+  using Ref::Ref;
+  Expr(int value);      // index constant
+  Expr(int64_t value);  // index constant
+
+  DType dtype() const;
+  template <class T>
+  const T* As() const;  // the node if it is a T, else null
+  template <class V>
+  decltype(auto) Visit(V&& visitor) const;
+};
+
+enum class Scope : uint8_t { kGlobal, kRegister };
+AUTOTUNE_ENUM(Scope, "global", "register")
+
+// Buffer: a typed, shaped piece of memory. Identified by name within a function. `strides` in elements, empty means
+// compact row-major. Scope kRegister is a contract: after unrolling, all its indices are constants and it lives in
+// registers, or the build fails.
+class Buffer : public Ref<BufferCell> {
+ public:
+  using Ref::Ref;
+  const BufferCell* operator->() const { return get(); }
+  static Buffer Make(Name name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::kGlobal);
+};
+
+enum class UnaryOp : uint8_t { kNeg, kNot };
+AUTOTUNE_ENUM(UnaryOp, "-", "!")
+
+enum class BinaryOp : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kFloorMod,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
+  kShl,
+  kShr,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+};
+AUTOTUNE_ENUM(BinaryOp, "+", "-", "*", "/", "//", "%", "min", "max", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "<<",
+              ">>", "&", "|", "^")
+inline bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
+
+struct IntImm {  // int, uint, index and bool (0 or 1)
+  int64_t value = 0;
+  AUTOTUNE_FIELDS(value)
+};
+struct FloatImm {  // already rounded to its dtype
+  double value = 0;
+  AUTOTUNE_FIELDS(value)
+};
+struct Var {
+  Name name;
+  AUTOTUNE_FIELDS(name)
+};
+struct Unary {
+  UnaryOp op = UnaryOp::kNeg;
+  Expr a;
+  AUTOTUNE_FIELDS(op, a)
+};
+struct Binary {
+  BinaryOp op = BinaryOp::kAdd;
+  Expr a, b;
+  AUTOTUNE_FIELDS(op, a, b)
+};
+struct Cast {  // numeric conversion to the cell's dtype; float to int truncates
+  Expr a;
+  AUTOTUNE_FIELDS(a)
+};
+struct Select {
+  Expr condition, a, b;
+  AUTOTUNE_FIELDS(condition, a, b)
+};
+struct Load {  // one index per dimension; after flattening one index in elements. Vector index (Ramp): gather or vector
+               // load
+  Buffer buffer;
+  std::vector<Expr> indices;
+  AUTOTUNE_FIELDS(buffer, indices)
+};
+struct Call {  // a row of ir/op.h
+  Op op = Op::kExp;
+  std::vector<Expr> args;
+  AUTOTUNE_FIELDS(op, args)
+};
+struct Ramp {  // (base, base + stride, ...), after vectorize only
+  Expr base, stride;
+  AUTOTUNE_FIELDS(base, stride)
+};
+struct Broadcast {  // all lanes equal, after vectorize only
+  Expr a;
+  AUTOTUNE_FIELDS(a)
+};
+
+using ExprNode = std::variant<IntImm, FloatImm, Var, Unary, Binary, Cast, Select, Load, Call, Ramp, Broadcast>;
+
+struct ExprCell : Counted {
+  ExprCell(DType dtype, ExprNode node) : dtype(dtype), node(std::move(node)) {}
+  DType dtype;
+  ExprNode node;
+};
+
+struct BufferCell : Counted {
+  Name name;
+  DType dtype;
+  std::vector<Expr> shape;
+  std::vector<Expr> strides;
+  Scope scope = Scope::kGlobal;
+  int64_t alignment = 64;  // bytes, of the first element
+};
+
+inline DType Expr::dtype() const { return get()->dtype; }
+template <class T>
+const T* Expr::As() const {
+  return get() ? std::get_if<T>(&get()->node) : nullptr;
+}
+template <class V>
+decltype(auto) Expr::Visit(V&& visitor) const {
+  return std::visit(std::forward<V>(visitor), get()->node);
+}
+
+// Builders. They check dtypes (CHECK: a mismatch is our bug) and fold nothing except where stated.
+Expr MakeExpr(DType dtype, ExprNode node);
+Expr IntConst(int64_t value, DType dtype = DType::Index());
+Expr FloatConst(double value, DType dtype = DType::Float(32));  // rounds to dtype
+Expr BoolConst(bool value);
+Expr ConstOf(double value, DType dtype);  // IntImm or FloatImm, broadcast to the dtype's lanes
+Expr IndexVar(Name name);
+Expr VarOf(Name name, DType dtype);
+Expr MakeUnary(UnaryOp op, Expr a);
+// Index operands only: folds two constants, and x+0, x*1, x*0, x//1, x%1. Everything else is left as written.
+Expr MakeBinary(BinaryOp op, Expr a, Expr b);
+Expr MakeCast(DType dtype, Expr a);  // the same handle if nothing changes
+Expr MakeSelect(Expr condition, Expr a, Expr b);
+Expr MakeLoad(Buffer buffer, std::vector<Expr> indices);
+Expr MakeCall(Op op, std::vector<Expr> args);  // dtype by the op table
+Expr MakeRamp(Expr base, Expr stride, int lanes);
+Expr MakeBroadcast(Expr a, int lanes);
+
+inline Expr operator+(Expr a, Expr b) { return MakeBinary(BinaryOp::kAdd, std::move(a), std::move(b)); }
+inline Expr operator-(Expr a, Expr b) { return MakeBinary(BinaryOp::kSub, std::move(a), std::move(b)); }
+inline Expr operator*(Expr a, Expr b) { return MakeBinary(BinaryOp::kMul, std::move(a), std::move(b)); }
+inline Expr operator/(Expr a, Expr b) { return MakeBinary(BinaryOp::kDiv, std::move(a), std::move(b)); }
+inline Expr operator<(Expr a, Expr b) { return MakeBinary(BinaryOp::kLt, std::move(a), std::move(b)); }
+inline Expr operator<=(Expr a, Expr b) { return MakeBinary(BinaryOp::kLe, std::move(a), std::move(b)); }
+inline Expr operator>(Expr a, Expr b) { return MakeBinary(BinaryOp::kGt, std::move(a), std::move(b)); }
+inline Expr operator>=(Expr a, Expr b) { return MakeBinary(BinaryOp::kGe, std::move(a), std::move(b)); }
+inline Expr operator&&(Expr a, Expr b) { return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b)); }
+inline Expr operator||(Expr a, Expr b) { return MakeBinary(BinaryOp::kOr, std::move(a), std::move(b)); }
+inline Expr operator-(Expr a) { return MakeUnary(UnaryOp::kNeg, std::move(a)); }
+inline Expr operator!(Expr a) { return MakeUnary(UnaryOp::kNot, std::move(a)); }
+inline Expr Eq(Expr a, Expr b) { return MakeBinary(BinaryOp::kEq, std::move(a), std::move(b)); }
+inline Expr FloorDiv(Expr a, Expr b) { return MakeBinary(BinaryOp::kFloorDiv, std::move(a), std::move(b)); }
+inline Expr FloorMod(Expr a, Expr b) { return MakeBinary(BinaryOp::kFloorMod, std::move(a), std::move(b)); }
+inline Expr Min(Expr a, Expr b) { return MakeBinary(BinaryOp::kMin, std::move(a), std::move(b)); }
+inline Expr Max(Expr a, Expr b) { return MakeBinary(BinaryOp::kMax, std::move(a), std::move(b)); }
+
+// The value of an integer constant (IntImm), else null.
+const int64_t* AsInt(const Expr& e);
+bool IsConst(const Expr& e, int64_t value);
+// Shape of a buffer whose extents are all constants (CHECKs that).
+std::vector<int64_t> ConstShape(const Buffer& buffer);
+Buffer WithScope(const Buffer& buffer, Scope scope);
+
+}  // namespace autotune

@@ -1,0 +1,64 @@
+// The op table: everything that a Call can name. One row an op: its name in the text, its arity, the dtype rule. Each
+// row has a rule in the interpreter and, where `expanded`, is rewritten into plain arithmetic by lower/math.cc, so that
+// no back end needs a math library.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace autotune {
+
+enum class Op : uint8_t {
+  kExp,
+  kLog,
+  kTanh,
+  kSigmoid,
+  kErf,
+  kPow,
+  kSqrt,
+  kAbs,
+  kFloor,
+  kCeil,
+  kRound,
+  kFma,
+  kReinterpret,
+  kIsNan,
+  kPrefetch,
+};
+
+enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven };  // kGiven: the maker states the dtype (reinterpret)
+
+struct OpRow {
+  std::string_view name;
+  int arity;
+  OpType type;
+  bool expanded;
+};
+
+inline constexpr OpRow kOps[] = {
+    {"exp", 1, OpType::kSameAsFirst, true},
+    {"log", 1, OpType::kSameAsFirst, true},
+    {"tanh", 1, OpType::kSameAsFirst, true},
+    {"sigmoid", 1, OpType::kSameAsFirst, true},
+    {"erf", 1, OpType::kSameAsFirst, true},
+    {"pow", 2, OpType::kSameAsFirst, true},
+    {"sqrt", 1, OpType::kSameAsFirst, false},
+    {"abs", 1, OpType::kSameAsFirst, false},
+    {"floor", 1, OpType::kSameAsFirst, false},
+    {"ceil", 1, OpType::kSameAsFirst, false},
+    {"round", 1, OpType::kSameAsFirst, false},  // half to even
+    {"fma", 3, OpType::kSameAsFirst, false},
+    {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
+    {"isnan", 1, OpType::kBool, false},
+    {"prefetch", 1, OpType::kSameAsFirst, false},  // of a Load: a hint; only as Evaluate
+};
+
+constexpr const OpRow& Row(Op op) { return kOps[static_cast<int>(op)]; }
+constexpr std::optional<Op> OpByName(std::string_view name) {
+  for (int i = 0; i < static_cast<int>(sizeof(kOps) / sizeof(kOps[0])); ++i) {
+    if (kOps[i].name == name) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace autotune

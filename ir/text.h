@@ -1,0 +1,21 @@
+// Text of the tensor-program language: what prints parses, and comes back Equal. docs/ir.md has the grammar. The text
+// is stored in records; kIrTextVersion changes when old text would no longer parse or mean the same. Thread-safe.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ir/stmt.h"
+#include "support/result.h"
+
+namespace autotune {
+
+inline constexpr int kIrTextVersion = 1;
+
+std::string ToText(const Expr& e);
+std::string ToText(const Stmt& s, int indent = 0);
+std::string ToText(const PrimFunc& f);
+
+// Errors name line and column, and what was expected. Hostile text is an error, never a crash.
+Result<PrimFunc> ParsePrimFunc(std::string_view text);
+
+}  // namespace autotune

@@ -1,0 +1,51 @@
+// Walking and rewriting expressions and statements. Functions, not visitor classes: give a callable that handles the
+// nodes of interest; the rest is walked for you. Deep recursion follows the program's nesting. Thread-safe.
+#pragma once
+#include <functional>
+#include <unordered_map>
+
+#include "ir/stmt.h"
+
+namespace autotune {
+
+// Pre-order walk. The callable returns true to go into the node's children, false to skip them.
+void Walk(const Expr& e, const std::function<bool(const Expr&)>& on_expr);
+void Walk(const Stmt& s, const std::function<bool(const Stmt&)>& on_stmt,
+          const std::function<bool(const Expr&)>& on_expr = nullptr);
+
+// Rewrites bottom-up: children first, then the callable on the rebuilt node; it returns the replacement (the argument
+// itself to keep it). Where nothing changes the same handle comes back.
+using ExprFn = std::function<Expr(const Expr&)>;
+using StmtFn = std::function<Stmt(const Stmt&)>;
+Expr RewriteExpr(const Expr& e, const ExprFn& on_expr);
+// Either callable may be null. on_expr is called bottom-up on every expression inside, extents, bindings and predicates
+// included; buffers' own shapes are left alone. A statement replaced by an empty Seq vanishes from its parent Seq.
+Stmt RewriteStmt(const Stmt& s, const StmtFn& on_stmt, const ExprFn& on_expr = nullptr);
+
+// The same node with each direct child mapped (identity keeps the handle).
+Expr MapChildren(const Expr& e, const ExprFn& on_child);
+Stmt MapChildren(const Stmt& s, const StmtFn& on_stmt, const ExprFn& on_expr);
+
+// Replaces variables by name. Names are bound once per function, so no capture can happen.
+using VarMap = std::unordered_map<Name, Expr>;
+Expr Substitute(const Expr& e, const VarMap& map);
+Stmt Substitute(const Stmt& s, const VarMap& map);
+// Replaces buffers by name in all Loads and Stores (indices unchanged).
+using BufferMap = std::unordered_map<Name, Buffer>;
+Expr ReplaceBuffers(const Expr& e, const BufferMap& map);
+Stmt ReplaceBuffers(const Stmt& s, const BufferMap& map);
+
+bool UsesVar(const Expr& e, const std::function<bool(const Name&)>& is_var);
+
+// Structural equality: same nodes, names and dtypes. Buffers compare by name, dtype, shape, strides, scope, alignment.
+bool Equal(const Expr& a, const Expr& b);
+bool Equal(const Stmt& a, const Stmt& b);
+bool Equal(const Buffer& a, const Buffer& b);
+bool Equal(const PrimFunc& a, const PrimFunc& b);
+// The first mismatch as a path and the two sides ("body.body.extent: 16 != 8"); empty if equal.
+std::string FirstMismatch(const PrimFunc& a, const PrimFunc& b);
+// Agrees with Equal.
+uint64_t StructuralHash(const Expr& e);
+uint64_t StructuralHash(const PrimFunc& f);
+
+}  // namespace autotune

@@ -1,0 +1,80 @@
+// Record: one candidate that was sent to a builder, with everything needed to understand, repeat and rank it.
+// Plain values, as thread-safe as their members. Not the storage format: that is docs/records.md and the stores.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/fields.h"
+#include "support/json.h"
+#include "support/result.h"
+#include "support/rng.h"
+#include "support/trial.h"
+
+namespace autotune {
+
+// Which program made the record. An older code generator's time is a prior only; traces of another step language are
+// not replayed; features of another schema are computed anew.
+struct RecordVersions {
+  int ir = 0;
+  int step_language = 0;
+  int feature_schema = 0;
+  int code_generator = 0;
+  AUTOTUNE_FIELDS(ir, step_language, feature_schema, code_generator)
+};
+
+struct Record {
+  std::string id;             // UUIDv7 text, made by the tuner: storing a record twice stores it once
+  std::string task;           // task hash, 32 lower-case hex digits
+  std::string alternative;    // name of the compute alternative
+  std::string func;           // text of the unscheduled PrimFunc
+  std::string trace;          // text of the trace to replay on it
+  std::string target;         // full text of the target
+  std::string device;         // what measured it: device key or host; empty if nothing did
+  std::vector<double> times;  // seconds per call, in the order measured
+  double cost = 0;            // seconds; what ranks the record; > 0 if status is ok
+  TrialStatus status = TrialStatus::kOk;
+  std::string error;      // what went wrong, one line; empty if status is ok
+  bool verified = false;  // its output was compared with the reference and is right
+  std::string tenant;
+  std::string run;    // the tuning run it belongs to, see RunKey
+  uint64_t seed = 0;  // of the run
+  RecordVersions versions;
+  int64_t created_at = 0;  // Unix time in milliseconds
+  Json facts;              // of build and run: spills, code size, load, stage times
+  AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,
+                  seed, versions, created_at, facts)
+};
+
+bool operator==(const Record& a, const Record& b);
+
+// True if a candidate with this status was executed at least once: such records are trials, and count as such.
+bool WasExecuted(TrialStatus status);
+
+// May this record rank? Only what ran and was compared with the reference.
+inline bool IsRanked(const Record& record) { return record.status == TrialStatus::kOk && record.verified; }
+
+// Refuses a record that no store takes: an id that is no UUID, no task or target, an ok record without a positive cost.
+Status ValidateRecord(const Record& record);
+
+// A new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two runs with
+// one seed would make the same ids, and a record with a known id is taken for a copy.
+std::string NewRecordId(int64_t now_ms, Rng& rng);
+// The same with the present time and a generator of this thread. Thread-safe.
+std::string NewRecordId();
+
+// Where a tuning run stands; replaced as a whole at each write. `state` is the tuner's, small (a few kilobytes).
+struct RunState {
+  std::string key;
+  Json state;
+  int64_t updated_at = 0;  // Unix time in milliseconds
+  AUTOTUNE_FIELDS(key, state, updated_at)
+};
+
+// The key of a run: a hash of everything that makes two runs the same (model, target, seed, trials, options), in the
+// caller's order.
+std::string RunKey(std::span<const std::string> parts);
+
+}  // namespace autotune

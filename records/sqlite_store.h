@@ -1,0 +1,14 @@
+// The record store on disk: one SQLite file, shared by any number of processes of one machine (docs/records.md).
+// Thread-safe. Network file systems work, slower and without readers beside writers.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "records/open.h"
+#include "records/store.h"
+
+namespace autotune {
+
+Result<std::unique_ptr<RecordStore>> OpenSqliteStore(const std::string& path, const StoreOptions& options);
+
+}  // namespace autotune

@@ -1,0 +1,60 @@
+// RecordStore: what a record database promises. Thread-safe: any method from any thread. It knows text and numbers
+// only: what a trace, a target or a task means is its callers' business.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "records/record.h"
+#include "support/result.h"
+
+namespace autotune {
+
+// Which records; an empty member matches all.
+struct RecordFilter {
+  std::string task;
+  std::string target;
+  std::string run;
+  std::optional<TrialStatus> status;
+  bool trials_only = false;  // only those executed at least once
+};
+
+struct RecordPage {
+  std::vector<Record> records;
+  int64_t cursor = 0;  // where the next Scan goes on
+};
+
+class RecordStore {
+ public:
+  virtual ~RecordStore() = default;
+
+  // Stores the batch, and the run's state if given, all or nothing. Returns only after they are safe on disk: what was
+  // acknowledged survives kill -9 and power loss. Records whose id is known already are left as they are.
+  virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr) = 0;
+
+  // The n best distinct schedules (alternative, func, trace), cheapest first, among records that are ok and verified;
+  // equal costs in the order they were stored.
+  virtual Result<std::vector<Record>> Top(std::string_view task, std::string_view target, int n) = 0;
+  // The first of these.
+  Result<std::optional<Record>> Best(std::string_view task, std::string_view target);
+
+  // The targets for which Best has an answer, sorted.
+  virtual Result<std::vector<std::string>> Targets(std::string_view task) = 0;
+
+  // Up to `limit` records stored after `cursor`, in the order stored; 0 is the beginning. An empty page means the end
+  // for now: the same cursor finds what is stored later.
+  virtual Result<RecordPage> Scan(const RecordFilter& filter, int64_t cursor, int limit) = 0;
+  virtual Result<int64_t> Count(const RecordFilter& filter) = 0;
+
+  // Stores or replaces the state of a run.
+  Status PutRun(const RunState& run) { return Append({}, &run); }
+  virtual Result<std::optional<RunState>> GetRun(std::string_view key) = 0;
+
+  // Reads the whole database and reports the first damage. Seconds for a million records.
+  virtual Status Check() = 0;
+};
+
+}  // namespace autotune

@@ -1,0 +1,235 @@
+// The database as a file: what is refused, and with which line.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "records/file_lock.h"
+#include "records/open.h"
+#include "tests/records/sample.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+
+class File : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = testing::TempDir() + "/records_file_XXXXXX";
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+    ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+    directory_ = std::filesystem::canonical(directory_);
+    path_ = directory_ + "/r.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // A closed database of n records.
+  void Fill(int n) {
+    std::vector<Record> batch;
+    for (int i = 0; i < n; ++i) batch.push_back(SampleRecord(i));
+    auto store = OpenStore(path_);
+    ASSERT_TRUE(store.ok()) << store.error().Text();
+    ASSERT_TRUE((*store)->Append(batch).ok());
+    ASSERT_EQ(*(*store)->Count({}), n);
+  }
+  std::string OpenError(const StoreOptions& options = {}) {
+    auto store = OpenStore(path_, options);
+    return store.ok() ? "opened" : store.error().Text();
+  }
+  void Patch(int64_t offset, const std::string& bytes) {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offset);
+    file << bytes;
+  }
+
+  std::string directory_, path_;
+};
+
+TEST_F(File, OpensAgain) {
+  Fill(3);
+  EXPECT_EQ(OpenError(), "opened");
+}
+
+TEST_F(File, OpensAnEmptyFile) {
+  std::ofstream(path_).close();
+  Fill(3);
+  EXPECT_EQ(OpenError(), "opened");
+}
+
+TEST_F(File, RefusesWhatIsNoDatabase) {
+  std::ofstream(path_) << std::string(5000, 'x');
+  EXPECT_THAT(OpenError(), HasSubstr("is not a record database"));
+  std::ofstream(path_) << "x";
+  EXPECT_THAT(OpenError(), HasSubstr("is not a record database"));
+}
+
+TEST_F(File, RefusesAnotherProgramsDatabaseAndLeavesItAlone) {
+  Fill(3);
+  Patch(68, std::string(4, '\0'));  // application id
+  auto read = [&] {
+    std::ifstream file(path_, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::string before = read();
+  EXPECT_THAT(OpenError(), HasSubstr("is an SQLite database, but not a record database"));
+  EXPECT_EQ(read(), before);
+}
+
+// What is left when the first process dies between the creation of the file and that of the tables.
+TEST_F(File, FinishesADatabaseWithoutTables) {
+  Fill(0);
+  std::string page(4096, '\0');
+  std::ifstream(path_, std::ios::binary).read(page.data(), 100);
+  auto put = [&](int offset, const std::string& bytes) { page.replace(offset, bytes.size(), bytes); };
+  put(28, std::string("\0\0\0\1", 4));             // pages
+  put(60, std::string(12, '\0'));                  // user version, incremental vacuum, application id
+  put(100, std::string("\x0d\0\0\0\0\x10\0", 7));  // an empty table of tables
+  std::ofstream(path_, std::ios::binary) << page;
+  Fill(3);
+  EXPECT_EQ(OpenError(), "opened");
+}
+
+TEST_F(File, RefusesANewerFormat) {
+  Fill(3);
+  Patch(60, std::string("\0\0\0\x63", 4));  // user version
+  EXPECT_THAT(OpenError(), HasSubstr("was written by a newer autotune (format 99; this one knows 1)"));
+}
+
+TEST_F(File, RefusesATruncatedFile) {
+  Fill(300);
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
+  EXPECT_THAT(OpenError(), HasSubstr("is damaged: it was cut off after"));
+  std::filesystem::resize_file(path_, 50);
+  EXPECT_THAT(OpenError(), HasSubstr("is damaged: it was cut off after 50 of"));
+}
+
+TEST_F(File, CheckFindsDamage) {
+  Fill(300);
+  int64_t size = std::filesystem::file_size(path_);
+  for (int64_t page = 4096; page + 4096 <= size; page += 4096) Patch(page + 1000, std::string(2000, '\x5a'));
+  auto store = OpenStore(path_);
+  if (!store.ok()) {
+    EXPECT_THAT(store.error().Text(), HasSubstr("is damaged"));
+  } else {
+    Status status = (*store)->Check();
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(status.error().Text(), HasSubstr("is damaged"));
+  }
+}
+
+TEST_F(File, NamesAMissingDirectoryAndADirectory) {
+  path_ = directory_ + "/missing/r.db";
+  EXPECT_THAT(OpenError(), HasSubstr("there is no directory " + directory_ + "/missing"));
+  path_ = directory_;
+  EXPECT_THAT(OpenError(), HasSubstr("it is a directory"));
+}
+
+TEST_F(File, SaysThatItIsReadOnly) {
+  Fill(3);
+  ASSERT_EQ(chmod(path_.c_str(), 0444), 0);
+  ASSERT_EQ(chmod((path_ + ".lock").c_str(), 0666), 0);
+  bool root = geteuid() == 0;
+  int left = root ? seteuid(65534) : 0;  // root may write anything
+  std::string error = OpenError();
+  int back = root ? seteuid(0) : 0;
+  ASSERT_EQ(left + back, 0);
+  EXPECT_THAT(error, HasSubstr("is read-only"));
+}
+
+TEST_F(File, WaitsForTheLockAndSaysWhoseItIs) {
+  Fill(3);
+  auto store = OpenStore(path_, {.lock_timeout_ms = 30});
+  ASSERT_TRUE(store.ok());
+  int fd = open((path_ + ".lock").c_str(), O_RDWR);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  std::vector<Record> batch = {SampleRecord(9)};
+  Status status = (*store)->Append(batch);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().Text(), HasSubstr("another process has held " + path_ + ".lock"));
+  EXPECT_THAT(OpenError({.lock_timeout_ms = 30}), HasSubstr("another process has held"));
+  EXPECT_EQ(*(*store)->Count({}), 3) << "reading needs no lock";
+  close(fd);
+  EXPECT_TRUE((*store)->Append(batch).ok());
+  EXPECT_EQ(*(*store)->Count({}), 4);
+}
+
+TEST_F(File, OneLockForEveryNameOfTheFile) {
+  Fill(1);
+  std::string link = directory_ + "/link.db";
+  std::filesystem::create_symlink(path_, link);
+  int fd = open((path_ + ".lock").c_str(), O_RDWR);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  EXPECT_FALSE(OpenStore(link, {.lock_timeout_ms = 30}).ok());
+  close(fd);
+  EXPECT_TRUE(OpenStore(link, {.lock_timeout_ms = 30}).ok());
+}
+
+// The disk is full: files of this process may not grow. In a child, since the limit stays.
+TEST_F(File, AFullDiskLosesOnlyTheBatch) {
+  Fill(3);
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    auto store = OpenStore(path_);
+    if (!store.ok()) _exit(10);
+    rlimit limit{100000, 100000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::vector<Record> batch;
+    for (int i = 0; i < 50; ++i) batch.push_back(SampleRecord(i)), batch.back().trace = std::string(20000, 'x');
+    Status status = (*store)->Append(batch);
+    if (status.ok()) _exit(11);
+    if (status.error().Text().find("cannot read or write") == std::string::npos) _exit(12);
+    if (*(*store)->Count({}) != 3) _exit(13);
+    std::vector<Record> small = {SampleRecord(7)};  // what fits still goes
+    if (!(*store)->Append(small).ok()) _exit(14);
+    if (*(*store)->Count({}) != 4) _exit(15);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  auto store = OpenStore(path_);
+  ASSERT_TRUE(store.ok()) << store.error().Text();
+  EXPECT_EQ(*(*store)->Count({}), 4);
+  EXPECT_TRUE((*store)->Check().ok());
+}
+
+TEST(NetworkFileSystem, IsKnownByItsNumber) {
+  for (unsigned long magic : {0x6969UL, 0xff534d42UL, 0xfe534d42UL, 0x01021997UL}) {
+    EXPECT_TRUE(IsNetworkFileSystemType(magic)) << magic;
+  }
+  EXPECT_TRUE(IsNetworkFileSystemType(static_cast<unsigned long>(static_cast<int>(0xff534d42)))) << "sign-extended";
+  for (unsigned long magic : {0xef53UL, 0x01021994UL, 0x58465342UL, 0x9123683eUL}) {  // ext4, tmpfs, xfs, btrfs
+    EXPECT_FALSE(IsNetworkFileSystemType(magic)) << magic;
+  }
+}
+
+TEST(DefaultStorePath, FollowsTheEnvironment) {
+  auto get = [](const char* db, const char* data, const char* home) {
+    auto set = [](const char* name, const char* value) { value ? setenv(name, value, 1) : unsetenv(name); };
+    set("AUTOTUNE_DB", db);
+    set("XDG_DATA_HOME", data);
+    set("HOME", home);
+    auto path = DefaultStorePath();
+    return path.ok() ? *path : "error";
+  };
+  std::string home = getenv("HOME") ? getenv("HOME") : "";
+  EXPECT_EQ(get("/x/y.db", "/data", "/home/me"), "/x/y.db");
+  EXPECT_EQ(get(nullptr, "/data", "/home/me"), "/data/autotune/records.db");
+  EXPECT_EQ(get("", nullptr, "/home/me"), "/home/me/.local/share/autotune/records.db");
+  EXPECT_EQ(get(nullptr, nullptr, nullptr), "error");
+  setenv("HOME", home.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,231 @@
+// What every record store must do: the suite runs on each kind.
+#include "records/store.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "records/open.h"
+#include "tests/records/sample.h"
+
+namespace autotune {
+namespace {
+
+struct Kind {
+  const char* name;
+  bool on_disk;
+  bool wal;
+};
+
+class Store : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    directory_ = testing::TempDir() + "/records_store_XXXXXX";
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+    Open();
+  }
+  void TearDown() override {
+    store_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  void Open() {
+    store_.reset();
+    auto store = OpenStore(GetParam().on_disk ? directory_ + "/r.db" : ":memory:", {.wal = GetParam().wal});
+    ASSERT_TRUE(store.ok()) << store.error().Text();
+    store_ = std::move(*store);
+  }
+  void Append(const std::vector<Record>& batch) {
+    Status status = store_->Append(batch);
+    ASSERT_TRUE(status.ok()) << status.error().Text();
+  }
+  int64_t Count(const RecordFilter& filter = {}) {
+    auto count = store_->Count(filter);
+    EXPECT_TRUE(count.ok()) << count.error().Text();
+    return count.ok() ? *count : -1;
+  }
+
+  std::string directory_;
+  std::unique_ptr<RecordStore> store_;
+  const std::string target_ = SampleRecord(0).target;
+};
+
+TEST_P(Store, ReturnsWhatWasStored) {
+  Record odd = SampleRecord(1);
+  odd.times = {};
+  odd.cost = 0;
+  odd.status = TrialStatus::kRunCrashed;
+  odd.verified = false;
+  odd.error = "signal 11 — \"quoted\"; DROP TABLE record; \n next line";
+  odd.tenant = odd.device = odd.run = odd.alternative = odd.trace = odd.func = "";
+  odd.facts = Json();
+  std::vector<Record> stored = {SampleRecord(0), odd, SampleRecord(2, "t1", 0.1 + 0.2)};
+  Append(stored);
+  auto page = store_->Scan({}, 0, 10);
+  ASSERT_TRUE(page.ok()) << page.error().Text();
+  EXPECT_EQ(page->records, stored);
+}
+
+TEST_P(Store, EmptyStoreHasNoBest) {
+  auto best = store_->Best("t0", target_);
+  ASSERT_TRUE(best.ok());
+  EXPECT_FALSE(best->has_value());
+  EXPECT_EQ(Count(), 0);
+  EXPECT_TRUE(store_->Targets("t0")->empty());
+  EXPECT_TRUE(store_->Scan({}, 0, 10)->records.empty());
+}
+
+TEST_P(Store, BestIsTheCheapestThatRanAndIsRight) {
+  Record wrong = SampleRecord(0, "t0", 1e-6), unverified = SampleRecord(1, "t0", 2e-6);
+  wrong.status = TrialStatus::kWrongAnswer;
+  unverified.verified = false;
+  Record good = SampleRecord(2, "t0", 5e-4), tie = SampleRecord(3, "t0", 5e-4), slow = SampleRecord(4, "t0", 1e-3);
+  Append({slow, wrong, unverified, good, tie, SampleRecord(5, "t1", 1e-7)});
+  auto best = store_->Best("t0", target_);
+  ASSERT_TRUE(best.ok() && best->has_value());
+  EXPECT_EQ(**best, good);
+  EXPECT_FALSE(store_->Best("t0", target_ + " ")->has_value());
+  EXPECT_FALSE(store_->Best("t9", target_)->has_value());
+}
+
+TEST_P(Store, TopIsSortedAndHasEachScheduleOnce) {
+  Record fast = SampleRecord(0, "t0", 1e-4), again = fast, other = SampleRecord(0, "t0", 3e-4);
+  again.id = NewRecordId();
+  again.cost = 2e-4;
+  other.alternative = "packed";
+  Append({SampleRecord(1, "t0", 4e-4), other, again, fast});
+  auto top = store_->Top("t0", target_, 10);
+  ASSERT_TRUE(top.ok());
+  ASSERT_EQ(top->size(), 3u);
+  EXPECT_EQ((*top)[0], fast);
+  EXPECT_EQ((*top)[1], other);
+  EXPECT_EQ(store_->Top("t0", target_, 2)->size(), 2u);
+  EXPECT_EQ(store_->Top("t0", target_, 0)->size(), 0u);
+}
+
+TEST_P(Store, TargetsAreThoseWithABest) {
+  Record a = SampleRecord(0), b = SampleRecord(1), c = SampleRecord(2), failed = SampleRecord(3);
+  a.target = "z";
+  b.target = "y";
+  failed.target = "x";
+  failed.status = TrialStatus::kRunTimedOut;
+  Append({a, b, c, failed, a, SampleRecord(4, "t1")});
+  EXPECT_EQ(*store_->Targets("t0"), (std::vector<std::string>{target_, "y", "z"}));
+  EXPECT_EQ(store_->Targets("t1")->size(), 1u);
+  EXPECT_TRUE(store_->Targets("t2")->empty());
+}
+
+TEST_P(Store, AKnownIdIsLeftAsItIs) {
+  Record record = SampleRecord(0), copy = record;
+  copy.cost = 1e-9;
+  Append({record, copy});
+  Append({copy});
+  EXPECT_EQ(Count(), 1);
+  EXPECT_EQ(**store_->Best("t0", target_), record);
+}
+
+TEST_P(Store, ABadRecordRefusesItsWholeBatch) {
+  Record bad = SampleRecord(1);
+  bad.cost = std::nan("");
+  std::vector<Record> batch = {SampleRecord(0), bad};
+  EXPECT_FALSE(store_->Append(batch).ok());
+  EXPECT_EQ(Count(), 0);
+}
+
+TEST_P(Store, ScanGoesOnWhereItStopped) {
+  std::vector<Record> all;
+  for (int i = 0; i < 10; ++i) all.push_back(SampleRecord(i, i % 2 ? "odd" : "even"));
+  Append(all);
+  std::vector<Record> seen;
+  int64_t cursor = 0;
+  for (int pages = 0; pages < 20; ++pages) {
+    auto page = store_->Scan({}, cursor, 3);
+    ASSERT_TRUE(page.ok());
+    if (page->records.empty()) break;
+    EXPECT_LE(page->records.size(), 3u);
+    seen.insert(seen.end(), page->records.begin(), page->records.end());
+    cursor = page->cursor;
+  }
+  EXPECT_EQ(seen, all);
+  Append({SampleRecord(10, "odd")});
+  EXPECT_EQ(store_->Scan({}, cursor, 3)->records.size(), 1u);
+  EXPECT_EQ(store_->Scan({.task = "even"}, 0, 100)->records.size(), 5u);
+}
+
+TEST_P(Store, CountsByEachFilter) {
+  Record built = SampleRecord(0), crashed = SampleRecord(1, "t1"), other = SampleRecord(2);
+  built.status = TrialStatus::kBuildFailed;
+  crashed.status = TrialStatus::kRunCrashed;
+  other.run = "run1";
+  other.target = "elsewhere";
+  Append({built, crashed, other});
+  EXPECT_EQ(Count(), 3);
+  EXPECT_EQ(Count({.task = "t0"}), 2);
+  EXPECT_EQ(Count({.target = "elsewhere"}), 1);
+  EXPECT_EQ(Count({.run = "run0"}), 2);
+  EXPECT_EQ(Count({.run = "run0", .status = TrialStatus::kRunCrashed}), 1);
+  EXPECT_EQ(Count({.run = "run0", .trials_only = true}), 1);
+  EXPECT_EQ(Count({.task = "t1", .run = "run1"}), 0);
+}
+
+TEST_P(Store, RunStateIsReplacedAsAWhole) {
+  EXPECT_FALSE(store_->GetRun("k")->has_value());
+  RunState run{"k", Json(Json::Object{{"round", 1}, {"old", true}}), 5};
+  ASSERT_TRUE(store_->PutRun(run).ok());
+  run.state = Json(Json::Object{{"round", 2}});
+  run.updated_at = 6;
+  std::vector<Record> batch = {SampleRecord(0)};
+  ASSERT_TRUE(store_->Append(batch, &run).ok());
+  auto read = store_->GetRun("k");
+  ASSERT_TRUE(read.ok() && read->has_value());
+  EXPECT_EQ((*read)->state, run.state);
+  EXPECT_EQ((*read)->updated_at, 6);
+  EXPECT_EQ(Count(), 1);
+  batch[0].id = "no id";
+  run.updated_at = 7;
+  EXPECT_FALSE(store_->Append(batch, &run).ok());
+  EXPECT_EQ((*store_->GetRun("k"))->updated_at, 6) << "a refused batch must leave the run as it was";
+}
+
+TEST_P(Store, ThreadsAppendAtOnce) {
+  constexpr int kThreads = 6, kBatches = 20;
+  std::vector<std::thread> threads;
+  std::atomic<int> failed = 0;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int b = 0; b < kBatches; ++b) {
+        std::vector<Record> batch;
+        for (int i = 0; i < 5; ++i) batch.push_back(SampleRecord(t * 1000 + b * 10 + i, "t" + std::to_string(t)));
+        if (!store_->Append(batch).ok()) ++failed;
+        auto count = store_->Count({.task = "t" + std::to_string(t)});
+        if (!count.ok() || *count != (b + 1) * 5) ++failed;  // acknowledged means visible
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(Count(), kThreads * kBatches * 5);
+}
+
+TEST_P(Store, IsThereAfterItWasClosed) {
+  if (!GetParam().on_disk) GTEST_SKIP() << "lives as long as the process";
+  std::vector<Record> all;
+  for (int i = 0; i < 300; ++i) all.push_back(SampleRecord(i));
+  Append(all);
+  Open();
+  EXPECT_EQ(store_->Scan({}, 0, 1000)->records, all);
+  Status whole = store_->Check();
+  EXPECT_TRUE(whole.ok()) << whole.error().Text();
+  store_.reset();
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/r.db-wal") &&
+               std::filesystem::file_size(directory_ + "/r.db-wal") > 0)
+      << "a clean end leaves everything in one file";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Store,
+                         testing::Values(Kind{"memory", false, true}, Kind{"sqlite", true, true},
+                                         Kind{"sqlite_without_wal", true, false}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace autotune

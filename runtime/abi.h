@@ -10,6 +10,8 @@
  *   NAME.prepare  int32_t (AtContext*, void* const* args)       only where num_prepared > 0; `args` are the constant
  *                 parameters in order, then the prepared buffers, which it fills once.
  * and one NUL-terminated string, `autotune.metadata`: JSON, struct ArtifactMetadata in runtime/artifact.h.
+ * Element types in a DLTensor: f32 {kDLFloat, 32, 1}, i64 {kDLInt, 64, 1}, ...; bool {kDLUInt, 1, 1}, one byte each.
+ * NAME.raw does not read the pointers of parameters listed as prepare_only; they may be null.
  * All return 0, or a non-zero code after calling set_error. All pointers are aligned to 64 bytes. Outputs never alias
  * inputs. Reentrant: any number of threads may call with distinct contexts.
  */
@@ -29,7 +31,7 @@ struct AtContext {
   uint32_t num_threads;
   /* Runs body(context, closure, task) for every task in [0, num_tasks), in any order, on any of the pool's threads;
    * returns when all are done, with the first non-zero code. Calls do not nest: a parallel loop inside a parallel
-   * body runs serially. */
+   * body runs serially. A body uses the context it is given, never its creator's. */
   int32_t (*parallel_for)(AtContext*, int32_t num_tasks, int32_t (*body)(AtContext*, void* closure, int32_t task), void* closure);
   /* Scratch memory of the calling thread, 64-byte aligned, freed in reverse order. NULL when out of memory. */
   void* (*workspace_alloc)(AtContext*, uint64_t bytes);

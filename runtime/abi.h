@@ -32,7 +32,8 @@ struct AtContext {
   /* Runs body(context, closure, task) for every task in [0, num_tasks), in any order, on any of the pool's threads;
    * returns when all are done, with the first non-zero code. Calls do not nest: a parallel loop inside a parallel
    * body runs serially. A body uses the context it is given, never its creator's. */
-  int32_t (*parallel_for)(AtContext*, int32_t num_tasks, int32_t (*body)(AtContext*, void* closure, int32_t task), void* closure);
+  int32_t (*parallel_for)(AtContext*, int32_t num_tasks, int32_t (*body)(AtContext*, void* closure, int32_t task),
+                          void* closure);
   /* Scratch memory of the calling thread, 64-byte aligned, freed in reverse order. NULL when out of memory. */
   void* (*workspace_alloc)(AtContext*, uint64_t bytes);
   void (*workspace_free)(AtContext*, void* memory);

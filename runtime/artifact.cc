@@ -1,0 +1,249 @@
+#include "runtime/artifact.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "runtime/kernel_context.h"
+#include "runtime/tensor.h"
+#include "support/json.h"
+
+namespace autotune {
+namespace {
+
+#if defined(__x86_64__)
+constexpr Elf64_Half kThisMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr Elf64_Half kThisMachine = EM_AARCH64;
+#elif defined(__riscv)
+constexpr Elf64_Half kThisMachine = EM_RISCV;
+#else
+#error "no ELF machine number for this CPU"
+#endif
+
+constexpr int64_t kMaxPreparedBytes = int64_t{1} << 40;
+constexpr size_t kMaxMetadataBytes = size_t{64} << 20;
+
+std::string MachineName(Elf64_Half machine) {
+  switch (machine) {
+    case EM_X86_64:
+      return "x86-64";
+    case EM_AARCH64:
+      return "AArch64";
+    case EM_RISCV:
+      return "RISC-V";
+    default:
+      return "ELF machine " + std::to_string(machine);
+  }
+}
+
+// What dlopen would die of, rather than report: it maps segments that a truncated file does not have.
+Status CheckElf(std::string_view elf) {
+  Elf64_Ehdr header;
+  if (elf.size() < sizeof header) return Err("not a shared object: only ", elf.size(), " bytes");
+  std::memcpy(&header, elf.data(), sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return Err("not a shared object: no ELF header");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN) {
+    return Err("not a 64-bit little-endian shared object");
+  }
+  if (header.e_machine != kThisMachine) {
+    return Err("compiled for ", MachineName(header.e_machine), ", but this device is ", MachineName(kThisMachine),
+               "; check the target");
+  }
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > elf.size() ||
+      header.e_phnum > (elf.size() - header.e_phoff) / sizeof(Elf64_Phdr)) {
+    return Err("truncated shared object: its program headers are missing");
+  }
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, elf.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_filesz > elf.size() || segment.p_offset > elf.size() - segment.p_filesz) {
+      return Err("truncated shared object: a segment ends at byte ", segment.p_offset + segment.p_filesz, " of ",
+                 elf.size());
+    }
+  }
+  return {};
+}
+
+Status WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Err("cannot write an artifact to memory: ", std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status CheckKernelMetadata(const KernelMetadata& kernel) {
+  for (const TensorSpec& param : kernel.params) {
+    DLDataType type = TRY_NOTE(DataTypeFromText(param.dtype), "parameter " + param.name);
+    TRY_NOTE(ShapeBytes(param.shape, type), "parameter " + param.name);
+  }
+  for (int64_t bytes : kernel.prepared) {
+    if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("a prepared buffer of ", bytes, " bytes");
+  }
+  for (int64_t i : kernel.prepare_only) {
+    if (i < 0 || i >= static_cast<int64_t>(kernel.params.size()) || kernel.params[i].kind != ParamKind::kConstant) {
+      return Err("prepare_only names parameter ", i, ", which is no constant");
+    }
+  }
+  return {};
+}
+
+Status KernelError(const Kernel& kernel, const char* entry, KernelContext& context, int32_t code) {
+  std::string text = context.TakeError();
+  return Err("kernel ", kernel.metadata.name, entry, " failed with code ", code, text.empty() ? "" : ": ", text);
+}
+
+}  // namespace
+
+std::vector<int64_t> Kernel::ParamsOfKind(ParamKind kind) const {
+  std::vector<int64_t> indices;
+  for (size_t i = 0; i < metadata.params.size(); ++i) {
+    if (metadata.params[i].kind == kind) indices.push_back(static_cast<int64_t>(i));
+  }
+  return indices;
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(std::string_view elf) {
+  TRY(CheckElf(elf));
+  int fd = memfd_create("autotune-artifact", MFD_CLOEXEC);
+  if (fd < 0) return Err("cannot create memory for an artifact: ", std::strerror(errno));
+  Status written = WriteAll(fd, elf);
+  if (!written.ok()) {
+    close(fd);
+    return std::move(written).error();
+  }
+  return Open("/proc/self/fd/" + std::to_string(fd), "artifact", fd);
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::FromFile(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Err("cannot open ", path, ": ", std::strerror(errno));
+  off_t size = lseek(fd, 0, SEEK_END);
+  void* bytes = size > 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  Status checked = bytes == MAP_FAILED ? Status(Err("not a shared object: empty or unreadable"))
+                                       : CheckElf({static_cast<const char*>(bytes), static_cast<size_t>(size)});
+  if (bytes != MAP_FAILED) munmap(bytes, size);
+  if (!checked.ok()) {
+    close(fd);
+    return std::move(checked).error().Note(path);
+  }
+  // By descriptor: a file that was replaced under the same path is a new object to the loader.
+  return Open("/proc/self/fd/" + std::to_string(fd), path, fd);
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::Open(const std::string& path, const std::string& shown, int fd) {
+  std::shared_ptr<Artifact> artifact(new Artifact);
+  artifact->fd_ = fd;
+  artifact->handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!artifact->handle_) {
+    const char* why = dlerror();
+    return Err("cannot load ", shown, ": ", why ? why : "unknown reason");
+  }
+  TRY_NOTE(artifact->ReadKernels(), "while loading " + shown);
+  return std::shared_ptr<const Artifact>(std::move(artifact));
+}
+
+Artifact::~Artifact() {
+  if (handle_) dlclose(handle_);
+  if (fd_ >= 0) close(fd_);
+}
+
+void* Artifact::Symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
+
+Status Artifact::ReadKernels() {
+  auto* text = static_cast<const char*>(Symbol("autotune.metadata"));
+  if (!text) return Err("not an artifact: it has no symbol autotune.metadata");
+  Json json = TRY_NOTE(Json::Parse({text, strnlen(text, kMaxMetadataBytes)}), "autotune.metadata");
+  const int64_t* version = json["abi_version"].As<int64_t>();
+  if (!version || *version != AT_ABI_VERSION) {
+    return Err("artifact ABI version ", version ? std::to_string(*version) : "missing", ", but this runtime has ",
+               AT_ABI_VERSION, "; build both from one release");
+  }
+  metadata_ = TRY_NOTE(FromJson<ArtifactMetadata>(json), "autotune.metadata");
+  std::set<std::string_view> names;
+  for (const KernelMetadata& kernel : metadata_.kernels) {
+    if (kernel.name.empty() || !names.insert(kernel.name).second) {
+      return Err("autotune.metadata: kernel name '", kernel.name, "' is empty or occurs twice");
+    }
+    TRY_NOTE(CheckKernelMetadata(kernel), "kernel " + kernel.name);
+    Kernel entry;
+    entry.metadata = kernel;
+    entry.checked = reinterpret_cast<decltype(entry.checked)>(Symbol(kernel.name));
+    entry.raw = reinterpret_cast<decltype(entry.raw)>(Symbol(kernel.name + ".raw"));
+    entry.prepare = reinterpret_cast<decltype(entry.prepare)>(Symbol(kernel.name + ".prepare"));
+    if (!entry.checked || !entry.raw)
+      return Err("kernel ", kernel.name, " has no entry point ", kernel.name, entry.checked ? ".raw" : "");
+    if (!kernel.prepared.empty() && !entry.prepare)
+      return Err("kernel ", kernel.name, " has prepared buffers but no entry point ", kernel.name, ".prepare");
+    if (kernel.prepared.empty()) entry.prepare = nullptr;
+    kernels_.push_back(std::move(entry));
+  }
+  return {};
+}
+
+Result<const Kernel*> Artifact::Find(std::string_view name) const {
+  for (const Kernel& kernel : kernels_) {
+    if (kernel.metadata.name == name) return &kernel;
+  }
+  return Err("the artifact has no kernel '", name, "'");
+}
+
+Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext& context,
+                                             std::span<const Tensor> constants) {
+  std::vector<Tensor> prepared;
+  if (!kernel.prepare) return prepared;
+  std::vector<int64_t> indices = kernel.ParamsOfKind(ParamKind::kConstant);
+  if (indices.size() != constants.size()) {
+    return Err("kernel ", kernel.metadata.name, " has ", indices.size(), " constants, got ", constants.size());
+  }
+  std::vector<void*> args;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const TensorSpec& spec = kernel.metadata.params[indices[i]];
+    if (DataTypeText(constants[i].dtype()) != spec.dtype || constants[i].shape() != spec.shape) {
+      return Err("kernel ", kernel.metadata.name, ": constant ", spec.name, " is ", spec.dtype, ShapeText(spec.shape),
+                 ", got ", constants[i].TypeText());
+    }
+    args.push_back(constants[i].data());
+  }
+  for (int64_t bytes : kernel.metadata.prepared) {
+    prepared.push_back(TRY(Tensor::Empty({bytes}, "u8")));
+    args.push_back(prepared.back().data());
+  }
+  if (int32_t code = kernel.prepare(context.abi(), args.data())) {
+    TRY(KernelError(kernel, ".prepare", context, code));
+  }
+  return prepared;
+}
+
+Status CallKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
+                  std::span<const Tensor> prepared) {
+  std::vector<const void*> pointers;
+  for (const Tensor& tensor : args) pointers.push_back(tensor.dl());
+  for (const Tensor& tensor : prepared) pointers.push_back(tensor.dl());
+  int32_t code = kernel.checked(context.abi(), pointers.data(), static_cast<int32_t>(pointers.size()));
+  return code ? KernelError(kernel, "", context, code) : Status();
+}
+
+Status CallRaw(const Kernel& kernel, KernelContext& context, void* const* args) {
+  int32_t code = kernel.raw(context.abi(), args);
+  return code ? KernelError(kernel, ".raw", context, code) : Status();
+}
+
+Result<std::vector<Tensor>> AllocateArgs(const KernelMetadata& metadata) {
+  std::vector<Tensor> args;
+  for (const TensorSpec& spec : metadata.params) {
+    args.push_back(TRY_NOTE(Tensor::Empty(spec.shape, spec.dtype), "parameter " + spec.name));
+  }
+  return args;
+}
+
+}  // namespace autotune

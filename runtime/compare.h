@@ -1,0 +1,55 @@
+// Comparison of a kernel's output with a reference, at every element; and guard bands that reveal writes beyond a
+// buffer. Thread-safe on distinct tensors. Which tolerance is right for a kernel is the caller's knowledge.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/tensor.h"
+#include "support/fields.h"
+
+namespace autotune {
+
+struct Tolerance {
+  double atol = 1e-4;  // relative to the largest finite |reference|
+  double rtol = 1e-3;  // relative to each |reference|
+  AUTOTUNE_FIELDS(atol, rtol)
+};
+
+struct Comparison {
+  bool ok = true;
+  int64_t elements = 0;
+  int64_t mismatches = 0;
+  int64_t worst_index =
+      0;  // in row-major order: the mismatch farthest from the reference; if none, the farthest element
+  double worst_actual = 0;
+  double worst_reference = 0;
+  double max_reference = 0;  // largest finite |reference|
+  double worst_ratio = 0;    // |actual - reference| / allowed at worst_index; infinite for NaN and infinities
+  AUTOTUNE_FIELDS(ok, elements, mismatches, worst_index, worst_actual, worst_reference, max_reference, worst_ratio)
+
+  // "12 of 1000 elements differ; worst at 17: 1.5, expected 1.25 (3.2 times the tolerance)"
+  std::string Text() const;
+};
+
+// |a - b| <= atol * max|b| + rtol * |b| at every element. A NaN matches only a NaN, an infinity only itself; integers
+// and bools must be equal. Both are f32 or f64 (the reference may be wider), or both of one integer type; an error if
+// shapes or types cannot be compared. f16 and bf16 are refused.
+Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {});
+
+// A tensor between two bands of known bytes.
+class GuardedTensor {
+ public:
+  static constexpr int64_t kBandBytes = 4096;  // on each side
+  // Filled with 0xff bytes (NaN in floats); 64-byte aligned; the upper band begins right after the last element.
+  static Result<GuardedTensor> Empty(std::vector<int64_t> shape, std::string_view type);
+  const Tensor& tensor() const { return tensor_; }
+  // An error that tells how far beyond which end the first overwritten byte lies.
+  Status Check() const;
+
+ private:
+  Tensor tensor_;
+  std::shared_ptr<void> memory_;
+  int64_t total_bytes_ = 0;
+};
+
+}  // namespace autotune

@@ -1,0 +1,104 @@
+#include "runtime/fill.h"
+
+#include <cstring>
+
+#include "support/rng.h"
+
+namespace autotune {
+namespace {
+
+// The sequence is cut into blocks with a generator each, so that it could be filled in parallel without changing.
+constexpr int64_t kBlock = int64_t{1} << 16;
+
+// f(u) makes an element of 32 random bits.
+template <class T, class F>
+void FillWords(T* out, int64_t count, uint64_t seed, F f) {
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    Rng rng(seed ^ (static_cast<uint64_t>(begin / kBlock) * 0x9e3779b97f4a7c15ULL));
+    int64_t end = std::min(begin + kBlock, count), i = begin;
+    for (; i + 2 <= end; i += 2) {
+      uint64_t word = rng.Next();
+      out[i] = f(static_cast<uint32_t>(word));
+      out[i + 1] = f(static_cast<uint32_t>(word >> 32));
+    }
+    if (i < end) out[i] = f(static_cast<uint32_t>(rng.Next()));
+  }
+}
+
+// -4..4, without division.
+int32_t SmallInteger(uint32_t u) { return static_cast<int32_t>((uint64_t{u} * 9) >> 32) - 4; }
+
+template <class T>
+void FillFloat(T* out, int64_t count, uint64_t seed, FillKind kind) {
+  switch (kind) {
+    case FillKind::kUniform:  // 24 bits: exact in f32
+      FillWords(out, count, seed, [](uint32_t u) { return static_cast<T>(static_cast<int32_t>(u) >> 8) * T(0x1p-23); });
+      return;
+    case FillKind::kNormal:  // four bytes, each of variance (256^2 - 1) / 12; exact until the one multiplication
+      FillWords(out, count, seed, [](uint32_t u) {
+        int32_t sum = static_cast<int32_t>((u & 255) + (u >> 8 & 255) + (u >> 16 & 255) + (u >> 24)) - 510;
+        return static_cast<T>(sum) * T(0.0067659f);
+      });
+      return;
+    case FillKind::kSmallInteger:
+      FillWords(out, count, seed, [](uint32_t u) { return static_cast<T>(SmallInteger(u)); });
+      return;
+  }
+}
+
+// f16 and bf16 by their bits: a coarse grid that both can hold.
+uint16_t Narrow(float value, bool bfloat) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  if (bfloat) return static_cast<uint16_t>(bits >> 16);
+  uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 0xff, mantissa = bits >> 13 & 0x3ff;
+  return static_cast<uint16_t>(exponent < 113 ? sign : sign | (exponent - 112) << 10 | mantissa);
+}
+
+}  // namespace
+
+void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind) {
+  int64_t count = tensor.num_elements();
+  if (count == 0) return;
+  DLDataType type = tensor.dtype();
+  if (type.bits == 1) {
+    FillWords(tensor.Data<uint8_t>(), count, seed, [](uint32_t u) { return static_cast<uint8_t>(u >> 31); });
+  } else if (type.code == kDLFloat && type.bits == 32) {
+    FillFloat(tensor.Data<float>(), count, seed, kind);
+  } else if (type.code == kDLFloat && type.bits == 64) {
+    FillFloat(tensor.Data<double>(), count, seed, kind);
+  } else if (type.bits == 16 && (type.code == kDLFloat || type.code == kDLBfloat)) {
+    bool bfloat = type.code == kDLBfloat;
+    FillWords(tensor.Data<uint16_t>(), count, seed, [=](uint32_t u) {
+      // 1/64 steps in [-2, 2): exact in both.
+      float value = kind == FillKind::kSmallInteger ? static_cast<float>(SmallInteger(u))
+                                                    : static_cast<float>(static_cast<int32_t>(u) >> 25) * 0x1p-6f;
+      return Narrow(kind == FillKind::kUniform ? value * 0.5f : value, bfloat);
+    });
+  } else {
+    bool is_signed = type.code == kDLInt;
+    auto integer = [=](uint32_t u) { return is_signed ? SmallInteger(u) : static_cast<int32_t>(u >> 29); };
+    switch (DataTypeBytes(type)) {
+      case 1:
+        FillWords(tensor.Data<int8_t>(), count, seed, integer);
+        break;
+      case 2:
+        FillWords(tensor.Data<int16_t>(), count, seed, integer);
+        break;
+      case 4:
+        FillWords(tensor.Data<int32_t>(), count, seed, integer);
+        break;
+      case 8:
+        FillWords(tensor.Data<int64_t>(), count, seed, integer);
+        break;
+      default:
+        CHECK(false) << "cannot fill " << tensor.TypeText();
+    }
+  }
+}
+
+void FillBytes(const Tensor& tensor, uint8_t byte) {
+  if (tensor.num_bytes() > 0) std::memset(tensor.data(), byte, tensor.num_bytes());
+}
+
+}  // namespace autotune

@@ -1,0 +1,24 @@
+// Fills tensors with random numbers that depend on the seed alone: the same bytes on every machine and with any number
+// of threads. Thread-safe on distinct tensors. Not for cryptography.
+#pragma once
+#include <cstdint>
+
+#include "runtime/tensor.h"
+#include "support/fields.h"
+
+namespace autotune {
+
+enum class FillKind {
+  kUniform,       // floats on an even grid in [-1, 1)
+  kNormal,        // floats of mean 0 and variance 1, within +-3.5 (a sum of four uniform numbers)
+  kSmallInteger,  // floats that are integers in [-4, 4], so that sums of products are exact in any order
+};
+AUTOTUNE_ENUM(FillKind, "uniform", "normal", "small integer")
+
+// Integers become -4..4 (unsigned: 0..7), bools 0 or 1, whatever the kind.
+void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind = FillKind::kUniform);
+
+// Every byte; 0xff makes floats NaN, so that elements which a kernel forgets to write do not go unnoticed.
+void FillBytes(const Tensor& tensor, uint8_t byte);
+
+}  // namespace autotune

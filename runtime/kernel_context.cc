@@ -1,0 +1,124 @@
+#include "runtime/kernel_context.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace autotune {
+
+ScratchStack::~ScratchStack() {
+  for (int i = 0; i < num_blocks_; ++i) std::free(blocks_[i].memory);
+}
+
+void ScratchStack::Enter(int block, char* top) {
+  current_ = block;
+  base_ = blocks_[block].memory;
+  end_ = base_ + blocks_[block].bytes;
+  top_ = top;
+}
+
+void* ScratchStack::AllocateSlow(uint64_t bytes) {
+  uint64_t size = std::max(bytes, uint64_t{64} << 10);
+  if (current_ < 0 || (current_ == 0 && top_ == base_)) {
+    // Nothing is in use: one block takes the place of all, so that the next kernel of this size finds it in one piece.
+    uint64_t total = 0;
+    for (int i = 0; i < num_blocks_; ++i) {
+      total += blocks_[i].bytes;
+      std::free(blocks_[i].memory);
+    }
+    size = std::max(size, total);
+    num_blocks_ = 0;
+    current_ = -1;
+    top_ = base_ = end_ = nullptr;
+  } else {
+    resume_[current_] = top_;
+    size = std::max(size, blocks_[current_].bytes * 2);
+    if (current_ + 1 < num_blocks_ && blocks_[current_ + 1].bytes < bytes) {
+      // All above is free but too small for this request.
+      for (int i = current_ + 1; i < num_blocks_; ++i) std::free(blocks_[i].memory);
+      num_blocks_ = current_ + 1;
+    }
+  }
+  int next = current_ + 1;
+  if (next == num_blocks_) {
+    if (next == kMaxBlocks) return nullptr;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, 4096, size) != 0) return nullptr;
+    blocks_[next] = {static_cast<char*>(memory), size};
+    ++num_blocks_;
+  }
+  Enter(next, blocks_[next].memory);
+  return Allocate(bytes);
+}
+
+void ScratchStack::PopBlock() { Enter(current_ - 1, resume_[current_ - 1]); }
+
+KernelContext::KernelContext(ThreadPoolOptions options) : pool_(options) {
+  for (int i = 0; i < pool_.num_threads(); ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->version = AT_ABI_VERSION;
+    slot->num_threads = static_cast<uint32_t>(pool_.num_threads());
+    slot->parallel_for = ParallelFor;
+    slot->workspace_alloc = WorkspaceAlloc;
+    slot->workspace_free = WorkspaceFree;
+    slot->set_error = SetError;
+    slot->owner = this;
+    slots_.push_back(std::move(slot));
+  }
+}
+
+KernelContext::~KernelContext() = default;
+
+int32_t KernelContext::ParallelFor(AtContext* context, int32_t num_tasks, int32_t (*body)(AtContext*, void*, int32_t),
+                                   void* closure) {
+  auto* slot = static_cast<Slot*>(context);
+  if (slot->in_region || num_tasks <= 1 || slot->num_threads == 1) {
+    int32_t first = 0;
+    for (int32_t i = 0; i < num_tasks; ++i) {
+      int32_t code = body(context, closure, i);
+      if (first == 0) first = code;
+    }
+    return first;
+  }
+  struct Region {
+    KernelContext* owner;
+    int32_t (*body)(AtContext*, void*, int32_t);
+    void* closure;
+  } region{slot->owner, body, closure};
+  return slot->owner->pool_.Run(
+      num_tasks,
+      [](void* opaque, int32_t thread, int32_t begin, int32_t end) -> int32_t {
+        auto* region = static_cast<Region*>(opaque);
+        Slot* slot = region->owner->slots_[thread].get();
+        slot->in_region = true;
+        int32_t first = 0;
+        for (int32_t i = begin; i < end; ++i) {
+          int32_t code = region->body(slot, region->closure, i);
+          if (first == 0) first = code;
+        }
+        slot->in_region = false;
+        return first;
+      },
+      &region);
+}
+
+void* KernelContext::WorkspaceAlloc(AtContext* context, uint64_t bytes) {
+  return static_cast<Slot*>(context)->scratch.Allocate(bytes);
+}
+
+void KernelContext::WorkspaceFree(AtContext* context, void* memory) {
+  if (memory) static_cast<Slot*>(context)->scratch.Free(memory);
+}
+
+void KernelContext::SetError(AtContext* context, const char* message) {
+  KernelContext* owner = static_cast<Slot*>(context)->owner;
+  std::lock_guard lock(owner->mutex_);
+  if (owner->error_.empty() && message) owner->error_ = message;
+}
+
+std::string KernelContext::TakeError() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(error_, {});
+}
+
+}  // namespace autotune

@@ -1,0 +1,86 @@
+// KernelContext: what a kernel may call (runtime/abi.h's AtContext) over a thread pool: parallel loops, scratch memory,
+// error text. One kernel at a time; distinct contexts are independent. It knows nothing of artifacts.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "runtime/abi.h"
+#include "runtime/thread_pool.h"
+
+namespace autotune {
+
+// A stack of scratch memory: allocations cost nanoseconds and are freed in reverse order; the memory is kept for the
+// next kernel. Not thread-safe.
+class ScratchStack {
+ public:
+  ScratchStack() = default;
+  ~ScratchStack();
+  ScratchStack(const ScratchStack&) = delete;
+
+  void* Allocate(uint64_t bytes) {  // 64-byte aligned; null when out of memory
+    if (bytes > kMaxBytes) return nullptr;
+    uint64_t rounded = (bytes + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT;
+    rounded = rounded ? rounded : AT_ALIGNMENT;
+    if (rounded > static_cast<uint64_t>(end_ - top_)) return AllocateSlow(rounded);
+    char* memory = top_;
+    top_ += rounded;
+    return memory;
+  }
+  void Free(void* memory) {
+    top_ = static_cast<char*>(memory);
+    if (top_ == base_ && current_ > 0) PopBlock();
+  }
+
+ private:
+  static constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+  static constexpr int kMaxBlocks = 40;  // each at least twice the one before it
+  struct Block {
+    char* memory = nullptr;
+    uint64_t bytes = 0;
+  };
+  void* AllocateSlow(uint64_t bytes);
+  void PopBlock();
+  void Enter(int block, char* top);
+
+  char* top_ = nullptr;
+  char* base_ = nullptr;
+  char* end_ = nullptr;
+  int current_ = -1;
+  int num_blocks_ = 0;
+  Block blocks_[kMaxBlocks];
+  char* resume_[kMaxBlocks] = {};  // top of block i when block i+1 was entered
+};
+
+class KernelContext {
+ public:
+  explicit KernelContext(ThreadPoolOptions options = {});
+  explicit KernelContext(int num_threads) : KernelContext(ThreadPoolOptions{.num_threads = num_threads}) {}
+  ~KernelContext();
+
+  AtContext* abi() { return slots_[0].get(); }
+  int num_threads() const { return pool_.num_threads(); }
+  ThreadPool& pool() { return pool_; }
+
+  // The first text given to set_error since the last call, and forgets it; empty if none.
+  std::string TakeError();
+
+ private:
+  // Each thread of the pool has its own AtContext, so that a kernel's scratch memory needs no look-up.
+  struct alignas(64) Slot : AtContext {
+    KernelContext* owner = nullptr;
+    bool in_region = false;
+    ScratchStack scratch;
+  };
+  static int32_t ParallelFor(AtContext*, int32_t num_tasks, int32_t (*body)(AtContext*, void*, int32_t), void* closure);
+  static void* WorkspaceAlloc(AtContext*, uint64_t bytes);
+  static void WorkspaceFree(AtContext*, void* memory);
+  static void SetError(AtContext*, const char* message);
+
+  ThreadPool pool_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::mutex mutex_;
+  std::string error_;  // guarded by mutex_
+};
+
+}  // namespace autotune

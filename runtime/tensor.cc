@@ -1,0 +1,156 @@
+#include "runtime/tensor.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kMaxBytes = int64_t{1} << 62;
+
+struct NamedType {
+  std::string_view text;
+  DLDataType type;
+};
+constexpr NamedType kTypes[] = {
+    {"f32", {kDLFloat, 32, 1}}, {"f64", {kDLFloat, 64, 1}}, {"f16", {kDLFloat, 16, 1}}, {"bf16", {kDLBfloat, 16, 1}},
+    {"i8", {kDLInt, 8, 1}},     {"i16", {kDLInt, 16, 1}},   {"i32", {kDLInt, 32, 1}},   {"i64", {kDLInt, 64, 1}},
+    {"u8", {kDLUInt, 8, 1}},    {"u16", {kDLUInt, 16, 1}},  {"u32", {kDLUInt, 32, 1}},  {"u64", {kDLUInt, 64, 1}},
+    {"bool", {kDLUInt, 1, 1}},
+};
+
+}  // namespace
+
+Result<DLDataType> DataTypeFromText(std::string_view text) {
+  for (const NamedType& row : kTypes) {
+    if (row.text == text) return row.type;
+  }
+  return Err("unknown element type '", text.substr(0, 32), "'");
+}
+
+std::string DataTypeText(DLDataType type) {
+  for (const NamedType& row : kTypes) {
+    if (row.type == type) return std::string(row.text);
+  }
+  return "dtype(" + std::to_string(type.code) + ", " + std::to_string(type.bits) + ", " + std::to_string(type.lanes) +
+         ")";
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type) {
+  // Zero extents are looked for first, so that the overflow check does not depend on the order of dimensions.
+  bool empty = false;
+  for (int64_t extent : shape) {
+    if (extent < 0) return Err("shape ", ShapeText(shape), " has a negative dimension");
+    empty |= extent == 0;
+  }
+  if (empty) return int64_t{0};
+  int64_t bytes = DataTypeBytes(type);
+  for (int64_t extent : shape) {
+    if (bytes > kMaxBytes / extent) return Err("shape ", ShapeText(shape), " is too large");
+    bytes *= extent;
+  }
+  return bytes;
+}
+
+std::shared_ptr<void> AllocateAligned(int64_t bytes) {
+  if (bytes < 0 || bytes > kMaxBytes) return nullptr;
+  bool large = bytes >= 2 * kHugePage;
+  int64_t alignment = large ? kHugePage : kAlignment;
+  int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignment, rounded) != 0) return nullptr;
+  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: fewer TLB misses where the kernel grants it
+  return {memory, [](void* p) { std::free(p); }};
+}
+
+Result<Tensor> Tensor::View(void* data, std::vector<int64_t> shape, DLDataType type, std::shared_ptr<void> keep_alive) {
+  int64_t bytes = TRY(ShapeBytes(shape, type));
+  auto node = std::make_shared<Node>();
+  node->shape = std::move(shape);
+  node->elements = bytes / std::max<int64_t>(DataTypeBytes(type), 1);
+  node->memory = std::move(keep_alive);
+  node->dl.data = data;
+  node->dl.device = {kDLCPU, 0};
+  node->dl.ndim = static_cast<int>(node->shape.size());
+  node->dl.dtype = type;
+  node->dl.shape = node->shape.data();
+  return Tensor(std::move(node));
+}
+
+Result<Tensor> Tensor::Empty(std::vector<int64_t> shape, DLDataType type) {
+  int64_t bytes = TRY(ShapeBytes(shape, type));
+  std::shared_ptr<void> memory = AllocateAligned(bytes);
+  if (!memory)
+    return Err("out of memory: cannot allocate ", bytes, " bytes for ", DataTypeText(type), ShapeText(shape));
+  void* data = memory.get();
+  return View(data, std::move(shape), type, std::move(memory));
+}
+
+Result<Tensor> Tensor::Empty(std::vector<int64_t> shape, std::string_view type) {
+  DLDataType parsed = TRY(DataTypeFromText(type));
+  return Empty(std::move(shape), parsed);
+}
+
+Result<Tensor> Tensor::Zeros(std::vector<int64_t> shape, std::string_view type) {
+  Tensor tensor = TRY(Empty(std::move(shape), type));
+  if (tensor.num_bytes() > 0) std::memset(tensor.data(), 0, tensor.num_bytes());
+  return tensor;
+}
+
+Result<Tensor> Tensor::FromBytes(std::vector<int64_t> shape, DLDataType type, std::string_view bytes) {
+  Tensor tensor = TRY(Empty(std::move(shape), type));
+  if (static_cast<int64_t>(bytes.size()) != tensor.num_bytes()) {
+    return Err(tensor.TypeText(), " takes ", tensor.num_bytes(), " bytes, got ", bytes.size());
+  }
+  if (!bytes.empty()) std::memcpy(tensor.data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+Result<Tensor> Tensor::FromDLPack(DLManagedTensor* managed) {
+  std::shared_ptr<void> owner(managed, [](void* p) {
+    auto* tensor = static_cast<DLManagedTensor*>(p);
+    if (tensor->deleter) tensor->deleter(tensor);
+  });
+  const DLTensor& dl = managed->dl_tensor;
+  if (dl.device.device_type != kDLCPU) return Err("a DLPack tensor must lie in CPU memory");
+  std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
+  if (dl.strides) {
+    int64_t expected = 1;
+    for (int i = dl.ndim - 1; i >= 0; --i) {
+      if (shape[i] != 1 && dl.strides[i] != expected) return Err("a DLPack tensor must be compact and row-major");
+      expected *= shape[i];
+    }
+  }
+  return View(static_cast<char*>(dl.data) + dl.byte_offset, std::move(shape), dl.dtype, std::move(owner));
+}
+
+DLManagedTensor* Tensor::ToDLPack() const {
+  auto* managed = new DLManagedTensor{};
+  managed->dl_tensor = node_->dl;
+  managed->manager_ctx = new Tensor(*this);
+  managed->deleter = [](DLManagedTensor* self) {
+    delete static_cast<Tensor*>(self->manager_ctx);
+    delete self;
+  };
+  return managed;
+}
+
+Result<Tensor> Tensor::Reshape(std::vector<int64_t> shape) const {
+  int64_t bytes = TRY(ShapeBytes(shape, dtype()));
+  if (bytes != num_bytes()) return Err("cannot view ", TypeText(), " as shape ", ShapeText(shape));
+  return View(data(), std::move(shape), dtype(), node_->memory);
+}
+
+Result<Tensor> Tensor::Copy() const { return FromBytes(shape(), dtype(), bytes()); }
+
+}  // namespace autotune

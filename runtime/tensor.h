@@ -1,0 +1,84 @@
+// Tensor: a reference-counted, compact, row-major DLPack tensor in CPU memory, and the text of its element types.
+// Copies share the data. Handles may be copied on any thread; the data is not synchronised. Not an expression: it
+// computes nothing.
+#pragma once
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/result.h"
+
+namespace autotune {
+
+// "f32" <-> {kDLFloat, 32, 1}; the text of ir/dtype.h. bool is {kDLUInt, 1, 1} and takes one byte per element.
+Result<DLDataType> DataTypeFromText(std::string_view text);
+std::string DataTypeText(DLDataType type);
+inline int64_t DataTypeBytes(DLDataType type) { return (int64_t{type.bits} * type.lanes + 7) / 8; }
+inline bool operator==(DLDataType a, DLDataType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+// "[1, 3, 224, 224]"
+std::string ShapeText(const std::vector<int64_t>& shape);
+// Elements of a shape, at most 2^62 bytes of `type`; an error for a negative dimension or an overflow.
+Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type);
+
+// Memory aligned to 64 bytes (2 MiB and huge pages where large), uninitialised; null when out of memory.
+std::shared_ptr<void> AllocateAligned(int64_t bytes);
+
+class Tensor {
+ public:
+  Tensor() = default;  // null: only defined(), assignment and comparison with another handle are allowed
+
+  // Uninitialised, aligned to 64 bytes.
+  static Result<Tensor> Empty(std::vector<int64_t> shape, DLDataType type);
+  static Result<Tensor> Empty(std::vector<int64_t> shape, std::string_view type);
+  static Result<Tensor> Zeros(std::vector<int64_t> shape, std::string_view type);
+  // A copy of `bytes`, whose size must match.
+  static Result<Tensor> FromBytes(std::vector<int64_t> shape, DLDataType type, std::string_view bytes);
+  // A tensor over foreign memory of the right size; `keep_alive` is held as long as the tensor lives (may be null).
+  static Result<Tensor> View(void* data, std::vector<int64_t> shape, DLDataType type, std::shared_ptr<void> keep_alive);
+  // Takes over a DLPack tensor: CPU, compact, row-major; calls its deleter when done, on error too.
+  static Result<Tensor> FromDLPack(DLManagedTensor* managed);
+  // A DLPack handle that shares the data; the receiver calls its deleter.
+  DLManagedTensor* ToDLPack() const;
+
+  bool defined() const { return node_ != nullptr; }
+  void* data() const { return node_->dl.data; }
+  template <class T>
+  T* Data() const {
+    CHECK(static_cast<int64_t>(sizeof(T)) == DataTypeBytes(dtype())) << "element size of " << DataTypeText(dtype());
+    return static_cast<T*>(data());
+  }
+  const std::vector<int64_t>& shape() const { return node_->shape; }
+  DLDataType dtype() const { return node_->dl.dtype; }
+  int64_t num_elements() const { return node_->elements; }
+  int64_t num_bytes() const { return node_->elements * DataTypeBytes(dtype()); }
+  std::string_view bytes() const { return {static_cast<const char*>(data()), static_cast<size_t>(num_bytes())}; }
+  const DLTensor* dl() const { return &node_->dl; }
+  long use_count() const { return node_.use_count(); }
+
+  // Same data under another shape with as many elements.
+  Result<Tensor> Reshape(std::vector<int64_t> shape) const;
+  // A deep copy.
+  Result<Tensor> Copy() const;
+  // "f32[1, 10]"
+  std::string TypeText() const { return DataTypeText(dtype()) + ShapeText(shape()); }
+  bool SameHandle(const Tensor& other) const { return node_ == other.node_; }
+
+ private:
+  struct Node {
+    DLTensor dl{};
+    std::vector<int64_t> shape;
+    int64_t elements = 0;
+    std::shared_ptr<void> memory;
+  };
+  explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
+  std::shared_ptr<Node> node_;
+};
+
+}  // namespace autotune

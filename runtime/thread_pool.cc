@@ -1,0 +1,160 @@
+#include "runtime/thread_pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+
+namespace autotune {
+namespace {
+
+void FutexWait(const std::atomic<int32_t>& word, int32_t value) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+void FutexWake(const std::atomic<int32_t>& word, int count) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#elif defined(__riscv)
+  asm volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::: "memory");  // pause (Zihintpause), a no-op elsewhere
+#endif
+}
+
+// Until done() or the time is over; tells which.
+template <class F>
+bool SpinUntil(int64_t nanoseconds, F done) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end;
+  for (int round = 0;; ++round) {
+    for (int i = 0; i < 16; ++i) {
+      if (done()) return true;
+      Pause();
+    }
+    Clock::time_point now = Clock::now();
+    if (round == 0) end = now + std::chrono::nanoseconds(nanoseconds);
+    if (now >= end) return false;
+  }
+}
+
+std::vector<int> AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) cpus.push_back(i);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+}  // namespace
+
+int AvailableCpus() { return static_cast<int>(AllowedCpus().size()); }
+
+ThreadPool::ThreadPool(ThreadPoolOptions options) {
+  std::vector<int> cpus = AllowedCpus();
+  int threads = options.num_threads > 0 ? options.num_threads : static_cast<int>(cpus.size());
+  bool oversubscribed = threads > static_cast<int>(cpus.size());
+  spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options.spin_seconds * 1e9);
+  workers_.reserve(threads - 1);
+  for (int i = 1; i < threads; ++i) {
+    workers_.emplace_back([this, i] { Work(i); });
+    if (options.pin && !oversubscribed) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(cpus[i], &set);
+      pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
+    }
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  wakeups_.fetch_add(1);
+  FutexWake(wakeups_, INT_MAX);
+  for (std::thread& worker : workers_) worker.join();
+}
+
+// Takes and runs chunks until none is left; false if there was none at all.
+bool ThreadPool::RunSomeTasks(int thread) {
+  bool any = false;
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (auto left = static_cast<uint32_t>(ticket)) {
+    Body body = body_.load(std::memory_order_relaxed);
+    void* closure = closure_.load(std::memory_order_relaxed);
+    int32_t num_tasks = num_tasks_.load(std::memory_order_relaxed);
+    // Shrinking chunks: few visits to the shared line when tasks are many, even shares at the end.
+    uint32_t take = std::max<uint32_t>(1, left / (2 * static_cast<uint32_t>(num_threads())));
+    if (!ticket_.compare_exchange_weak(ticket, ticket - take, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      continue;
+    }
+    any = true;
+    auto begin = static_cast<int32_t>(num_tasks - left);
+    if (int32_t code = body(closure, thread, begin, begin + static_cast<int32_t>(take))) {
+      int32_t none = 0;
+      code_.compare_exchange_strong(none, code, std::memory_order_relaxed);
+    }
+    // Sequentially consistent with caller_sleeps_: either the caller sees zero, or we see it asleep.
+    if (pending_.fetch_sub(static_cast<int32_t>(take)) == static_cast<int32_t>(take) && thread != 0 &&
+        caller_sleeps_.load()) {
+      FutexWake(pending_, 1);
+    }
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
+  return any;
+}
+
+int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
+  if (num_tasks <= 0) return 0;
+  if (num_tasks == 1 || workers_.empty()) return body(closure, 0, 0, num_tasks);
+  body_.store(body, std::memory_order_relaxed);
+  closure_.store(closure, std::memory_order_relaxed);
+  num_tasks_.store(num_tasks, std::memory_order_relaxed);
+  code_.store(0, std::memory_order_relaxed);
+  pending_.store(num_tasks, std::memory_order_relaxed);
+  uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
+  ticket_.store(region << 32 | static_cast<uint32_t>(num_tasks));  // publishes the fields above
+  // Sequentially consistent with the worker's check before it sleeps: it sees the ticket, or we see the sleeper.
+  if (sleepers_.load() > 0) {
+    wakeups_.fetch_add(1);
+    FutexWake(wakeups_, std::min<int32_t>(num_tasks - 1, static_cast<int32_t>(workers_.size())));
+  }
+  RunSomeTasks(0);
+  auto finished = [this] { return pending_.load(std::memory_order_acquire) == 0; };
+  if (!SpinUntil(spin_nanoseconds_, finished)) {
+    caller_sleeps_.store(true);
+    while (int32_t pending = pending_.load()) FutexWait(pending_, pending);
+    caller_sleeps_.store(false, std::memory_order_relaxed);
+  }
+  return code_.load(std::memory_order_relaxed);
+}
+
+void ThreadPool::Work(int thread) {
+  auto work_or_stop = [this] {
+    return static_cast<uint32_t>(ticket_.load(std::memory_order_acquire)) != 0 || stop_.load(std::memory_order_relaxed);
+  };
+  for (;;) {
+    if (!SpinUntil(spin_nanoseconds_, work_or_stop)) {
+      int32_t seen = wakeups_.load();
+      sleepers_.fetch_add(1);
+      if (static_cast<uint32_t>(ticket_.load()) == 0 && !stop_.load()) FutexWait(wakeups_, seen);
+      sleepers_.fetch_sub(1);
+    }
+    if (stop_.load()) return;
+    RunSomeTasks(thread);
+  }
+}
+
+}  // namespace autotune

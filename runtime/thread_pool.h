@@ -1,0 +1,71 @@
+// ThreadPool: fork-join parallelism for kernels, a few microseconds per fork and join. Idle workers spin briefly and
+// then sleep, so that a pool that is not in use costs nothing; the calling thread works too. One caller at a time.
+// Not a task queue: there are no futures, and regions do not nest.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace autotune {
+
+// CPUs this process may run on (its affinity mask).
+int AvailableCpus();
+
+struct ThreadPoolOptions {
+  int num_threads = 0;          // the caller included; 0: AvailableCpus()
+  double spin_seconds = 60e-6;  // before a worker sleeps. Longer: cheaper forks; shorter: kinder to other processes.
+                                // 0 is used where threads outnumber CPUs.
+  bool pin = false;             // worker i on the i-th CPU of the mask (the caller is left alone)
+};
+
+class ThreadPool {
+ public:
+  // Runs the tasks [begin, end) of a region on thread `thread` (0 is the caller); 0, or an error code.
+  using Body = int32_t (*)(void* closure, int32_t thread, int32_t begin, int32_t end);
+
+  explicit ThreadPool(ThreadPoolOptions options = {});
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Runs tasks 0..num_tasks-1, handed out in shrinking chunks to whoever is free; returns when all are done, with the
+  // code of the first that failed. Must not be called from inside a body.
+  int32_t Run(int32_t num_tasks, Body body, void* closure);
+
+  // The same for a callable f(task); serial inside a body is the caller's affair.
+  template <class F>
+  void For(int32_t num_tasks, F&& f) {
+    Run(
+        num_tasks,
+        [](void* closure, int32_t, int32_t begin, int32_t end) -> int32_t {
+          for (int32_t i = begin; i < end; ++i) (*static_cast<std::remove_reference_t<F>*>(closure))(i);
+          return 0;
+        },
+        const_cast<void*>(static_cast<const void*>(&f)));
+  }
+
+ private:
+  void Work(int thread);
+  bool RunSomeTasks(int thread);
+
+  // `ticket_` = region number << 32 | tasks not yet handed out. A compare-exchange on it takes a chunk; as the number
+  // never repeats, success proves that the fields below, read before it, belong to that region. They are written only
+  // while no task is left to take.
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  std::atomic<Body> body_{nullptr};
+  std::atomic<void*> closure_{nullptr};
+  std::atomic<int32_t> num_tasks_{0};
+  alignas(64) std::atomic<int32_t> pending_{0};  // tasks not yet finished; the caller sleeps on it
+  std::atomic<int32_t> code_{0};
+  std::atomic<bool> caller_sleeps_{false};
+  alignas(64) std::atomic<int32_t> sleepers_{0};
+  std::atomic<int32_t> wakeups_{0};  // sleeping workers wait for it to change
+  std::atomic<bool> stop_{false};
+  int64_t spin_nanoseconds_ = 0;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace autotune

@@ -1,0 +1,67 @@
+// Time evaluator: how long one call of a kernel takes, measured with weights cold and activations warm, as they are in
+// a network. Warm-up, as many calls per repeat as its length asks for, and an early end for candidates that are
+// hopeless. One measurement at a time per CopyArena and KernelContext. It does not judge: no median, no comparison.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "runtime/tensor.h"
+#include "support/fields.h"
+#include "support/result.h"
+
+namespace autotune {
+
+struct TimeOptions {
+  int64_t number = 1;  // calls per repeat, at least
+  int64_t repeats = 1;
+  double min_repeat_seconds = 0;  // `number` grows until a repeat lasts this long; longer is steadier and slower
+  double cutoff_seconds = 0;      // give up when the first burst's time per call exceeds it; 0: never
+  double max_seconds = 0;         // no further repeat is begun after this long; 0: no limit
+  AUTOTUNE_FIELDS(number, repeats, min_repeat_seconds, cutoff_seconds, max_seconds)
+};
+
+struct Timing {
+  std::vector<double> seconds;  // per call, of each repeat; at least one
+  int64_t calls = 0;            // made in all
+  bool cut_off = false;         // gave up early: `seconds` holds one burst only
+  AUTOTUNE_FIELDS(seconds, calls, cut_off)
+};
+
+// Makes calls number [first, first + count) back to back.
+using CallBurst = std::function<Status(int64_t first, int64_t count)>;
+
+// One warm-up call, then the repeats: without min_repeat_seconds exactly 1 + number * repeats calls. `before`, untimed,
+// is told which calls come next. The first failing call ends the measurement with its error.
+Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr);
+
+// Memory for the copies of weights, kept from one candidate to the next so that its pages stay mapped.
+class CopyArena {
+ public:
+  static constexpr int64_t kMaxBytes = int64_t{256} << 20;
+  Result<char*> Reserve(int64_t bytes);  // 64-byte aligned; invalidates what it returned before
+
+ private:
+  std::shared_ptr<void> memory_;
+  int64_t bytes_ = 0;
+};
+
+// Size of the last-level cache as the system reports it, or 32 MiB.
+int64_t LastLevelCacheBytes();
+
+struct KernelTimeOptions {
+  TimeOptions time;
+  // Weights rotate among copies that together take this much (at most CopyArena::kMaxBytes), so that none is in a cache
+  // when its turn comes; 0: weights stay warm. Default: twice the last-level cache.
+  int64_t cold_bytes = -1;
+};
+
+// Times NAME.raw. `args` are the parameters in order (prepare_only ones may be undefined), `prepared` the buffers that
+// PrepareConstants returned.
+Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
+                          std::span<const Tensor> prepared, CopyArena& arena, const KernelTimeOptions& options = {});
+
+}  // namespace autotune

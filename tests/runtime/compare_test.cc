@@ -1,0 +1,126 @@
+#include "runtime/compare.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/fill.h"
+#include "support/hash.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+template <class T>
+Tensor Of(std::vector<T> values, std::string_view type) {
+  return Tensor::FromBytes({static_cast<int64_t>(values.size())}, DataTypeFromText(type).value(),
+                           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)})
+      .value();
+}
+Comparison Compare(std::vector<float> a, std::vector<float> b, Tolerance tolerance = {}) {
+  return CompareTensors(Of(a, "f32"), Of(b, "f32"), tolerance).value();
+}
+
+TEST(Compare, Tolerances) {
+  EXPECT_TRUE(Compare({1, 2, 3}, {1, 2, 3}, {0, 0}).ok);
+  EXPECT_FALSE(Compare({1, 2, 3.0001f}, {1, 2, 3}, {0, 0}).ok);
+  // atol is relative to the largest reference: 0.01 * 100 = 1.
+  EXPECT_TRUE(Compare({0.9f, 100}, {0, 100}, {0.01, 0}).ok);
+  EXPECT_FALSE(Compare({1.1f, 100}, {0, 100}, {0.01, 0}).ok);
+  EXPECT_TRUE(Compare({1.009f, 100}, {1, 100}, {0, 0.01}).ok);
+  EXPECT_FALSE(Compare({1.011f, 100}, {1, 100}, {0, 0.01}).ok);
+}
+
+TEST(Compare, ReportsTheWorst) {
+  Comparison c = Compare({1, 5, 3, 9}, {1, 2, 3, 4});
+  EXPECT_FALSE(c.ok);
+  EXPECT_EQ(c.mismatches, 2);
+  EXPECT_EQ(c.worst_index, 3);
+  EXPECT_EQ(c.worst_actual, 9);
+  EXPECT_EQ(c.worst_reference, 4);
+  EXPECT_EQ(c.max_reference, 4);
+  EXPECT_THAT(c.Text(), HasSubstr("2 of 4 elements differ; worst at 3: 9, expected 4"));
+}
+
+TEST(Compare, NansAndInfinities) {
+  EXPECT_TRUE(Compare({kNan, kInf, -kInf, 1}, {kNan, kInf, -kInf, 1}).ok);
+  for (auto [a, b] : {std::pair{kNan, 1.0f}, {1.0f, kNan}, {kInf, 1.0f}, {1.0f, kInf}, {kInf, -kInf}, {kNan, kInf}}) {
+    Comparison c = Compare({1, 1.5, a, 2}, {1, 1, b, 2});
+    EXPECT_FALSE(c.ok) << a << " " << b;
+    EXPECT_EQ(c.mismatches, 2) << a << " " << b;
+    EXPECT_EQ(c.worst_index, 2) << a << " " << b;
+  }
+}
+
+TEST(Compare, TypesAndShapes) {
+  EXPECT_TRUE(CompareTensors(Of<float>({1, 2}, "f32"), Of<double>({1, 2}, "f64"))->ok);
+  EXPECT_TRUE(CompareTensors(Of<int64_t>({1, 2}, "i64"), Of<int64_t>({1, 2}, "i64"))->ok);
+  EXPECT_FALSE(CompareTensors(Of<int64_t>({1, 2000001}, "i64"), Of<int64_t>({1, 2000000}, "i64"))->ok);
+  EXPECT_FALSE(CompareTensors(Of<float>({1, 2}, "f32"), Of<float>({1}, "f32")).ok());
+  EXPECT_FALSE(CompareTensors(Of<float>({1, 2}, "f32"), Of<int32_t>({1, 2}, "i32")).ok());
+  EXPECT_TRUE(Compare({}, {}).ok);
+}
+
+TEST(Fill, GoldenValues) {
+  auto hash = [](const char* type, FillKind kind) {
+    Tensor t = Tensor::Zeros({70001}, type).value();
+    FillRandom(t, 42, kind);
+    return Hash64(t.bytes());
+  };
+  // Stored results depend on these bytes.
+  EXPECT_EQ(hash("f32", FillKind::kUniform), 13904923648539282333u);
+  EXPECT_EQ(hash("f32", FillKind::kNormal), 10328749105554045161u);
+  EXPECT_EQ(hash("f64", FillKind::kUniform), 10477075317156452411u);
+  EXPECT_EQ(hash("i64", FillKind::kUniform), 1605645707979250775u);
+  EXPECT_EQ(hash("bool", FillKind::kUniform), 10679657284438816419u);
+  EXPECT_EQ(hash("f16", FillKind::kUniform), 7851746349425775979u);
+  EXPECT_NE(hash("f32", FillKind::kUniform), hash("f32", FillKind::kSmallInteger));
+}
+
+TEST(Fill, Distributions) {
+  Tensor t = Tensor::Empty({100000}, "f32").value();
+  auto moments = [&] {
+    double sum = 0, squares = 0, low = 1e9, high = -1e9;
+    for (int64_t i = 0; i < t.num_elements(); ++i) {
+      double v = t.Data<float>()[i];
+      sum += v, squares += v * v, low = std::min(low, v), high = std::max(high, v);
+    }
+    return std::array{sum / 1e5, squares / 1e5, low, high};
+  };
+  FillRandom(t, 1, FillKind::kUniform);
+  auto [mean, variance, low, high] = moments();
+  EXPECT_NEAR(mean, 0, 0.01);
+  EXPECT_NEAR(variance, 1.0 / 3, 0.01);
+  EXPECT_GE(low, -1);
+  EXPECT_LT(high, 1);
+  FillRandom(t, 1, FillKind::kNormal);
+  EXPECT_NEAR(moments()[0], 0, 0.02);
+  EXPECT_NEAR(moments()[1], 1, 0.02);
+  FillRandom(t, 1, FillKind::kSmallInteger);
+  for (int i = 0; i < 1000; ++i) {
+    float v = t.Data<float>()[i];
+    ASSERT_TRUE(v == std::floor(v) && std::fabs(v) <= 4);
+  }
+}
+
+TEST(Guards, NoticeStrayWrites) {
+  GuardedTensor t = GuardedTensor::Empty({5}, "f32").value();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(t.tensor().data()) % 64, 0u);
+  EXPECT_TRUE(std::isnan(t.tensor().Data<float>()[4]));
+  for (int i = 0; i < 5; ++i) t.tensor().Data<float>()[i] = 1;
+  EXPECT_TRUE(t.Check().ok());
+  char* data = static_cast<char*>(t.tensor().data());
+  char old = data[20];
+  data[20] = 1;
+  EXPECT_EQ(t.Check().error().message, "a byte was written 1 past the buffer's last");
+  data[20] = old;
+  data[-3] = 1;
+  EXPECT_EQ(t.Check().error().message, "a byte was written 3 before the buffer's first");
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,63 @@
+#include "runtime/tensor.h"
+
+#include <gtest/gtest.h>
+
+namespace autotune {
+namespace {
+
+TEST(Tensor, EmptyIsAlignedAndCounted) {
+  Tensor a = Tensor::Empty({2, 3, 5}, "f32").value();
+  EXPECT_EQ(a.num_elements(), 30);
+  EXPECT_EQ(a.num_bytes(), 120);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0u);
+  EXPECT_EQ(a.TypeText(), "f32[2, 3, 5]");
+  Tensor b = a;
+  EXPECT_EQ(a.use_count(), 2);
+  EXPECT_EQ(b.data(), a.data());
+  EXPECT_EQ(Tensor::Empty({}, "i64").value().num_elements(), 1);
+  EXPECT_EQ(Tensor::Empty({4, 0}, "i64").value().num_bytes(), 0);
+  EXPECT_EQ(Tensor::Empty({3}, "bool").value().num_bytes(), 3);
+}
+
+TEST(Tensor, BadShapesAreErrors) {
+  EXPECT_FALSE(Tensor::Empty({-1}, "f32").ok());
+  EXPECT_FALSE(Tensor::Empty({int64_t{1} << 40, int64_t{1} << 40}, "f32").ok());
+  EXPECT_FALSE(Tensor::Empty({int64_t{1} << 50}, "f32").ok());
+  EXPECT_FALSE(Tensor::Empty({1}, "f33").ok());
+  EXPECT_FALSE(Tensor::FromBytes({3}, {kDLFloat, 32, 1}, "four").ok());
+}
+
+TEST(Tensor, TypeTextsGoThereAndBack) {
+  for (const char* text : {"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"}) {
+    EXPECT_EQ(DataTypeText(DataTypeFromText(text).value()), text);
+  }
+  EXPECT_FALSE(DataTypeFromText("float32").ok());
+}
+
+TEST(Tensor, DLPackGoesThereAndBack) {
+  Tensor a = Tensor::FromBytes({2, 2}, {kDLInt, 8, 1}, "abcd").value();
+  DLManagedTensor* managed = a.ToDLPack();
+  EXPECT_EQ(a.use_count(), 2);
+  Tensor b = Tensor::FromDLPack(managed).value();
+  void* data = a.data();
+  a = Tensor();
+  EXPECT_EQ(b.data(), data);
+  EXPECT_EQ(b.bytes(), "abcd");
+
+  int64_t strides[] = {1, 2};
+  managed = b.ToDLPack();
+  managed->dl_tensor.strides = strides;
+  EXPECT_FALSE(Tensor::FromDLPack(managed).ok());
+}
+
+TEST(Tensor, ReshapeSharesCopyDoesNot) {
+  Tensor a = Tensor::Zeros({2, 3}, "i32").value();
+  Tensor view = a.Reshape({6}).value(), copy = a.Copy().value();
+  a.Data<int32_t>()[5] = 9;
+  EXPECT_EQ(view.Data<int32_t>()[5], 9);
+  EXPECT_EQ(copy.Data<int32_t>()[5], 0);
+  EXPECT_FALSE(a.Reshape({5}).ok());
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,136 @@
+#include "runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "runtime/kernel_context.h"
+
+namespace autotune {
+namespace {
+
+TEST(ThreadPool, EveryTaskRunsExactlyOnce) {
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool({.num_threads = threads});
+    EXPECT_EQ(pool.num_threads(), threads);
+    for (int tasks : {0, 1, 2, 3, 7, 64, 1000}) {
+      std::vector<int> seen(tasks, 0);
+      pool.For(tasks, [&](int i) { ++seen[i]; });
+      EXPECT_EQ(seen, std::vector<int>(tasks, 1)) << threads << " threads";
+    }
+  }
+}
+
+TEST(ThreadPool, ManyShortRegions) {
+  ThreadPool pool({.num_threads = 3});
+  int64_t sum = 0;
+  std::vector<int64_t> part(5);
+  for (int round = 0; round < 3000; ++round) {
+    pool.For(5, [&](int i) { part[i] = round * i; });
+    for (int64_t p : part) sum += p;
+  }
+  EXPECT_EQ(sum, int64_t{3000} * 2999 / 2 * 10);
+}
+
+TEST(ThreadPool, SleepingWorkersWakeUp) {
+  ThreadPool pool({.num_threads = 2, .spin_seconds = 0});
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    // Both tasks wait for each other: this ends only if two threads run them.
+    std::atomic<int> here = 0;
+    pool.For(2, [&](int) {
+      ++here;
+      while (here < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(here, 2);
+  }
+}
+
+TEST(ThreadPool, FirstErrorCodeIsReturnedAndAllTasksRun) {
+  ThreadPool pool({.num_threads = 2});
+  std::atomic<int> runs = 0;
+  auto body = [](void* closure, int32_t, int32_t begin, int32_t end) -> int32_t {
+    *static_cast<std::atomic<int>*>(closure) += end - begin;
+    return begin <= 5 && 5 < end ? 42 : 0;
+  };
+  EXPECT_EQ(pool.Run(20, body, &runs), 42);
+  EXPECT_EQ(runs, 20);
+  EXPECT_EQ(pool.Run(5, body, &runs), 0);  // forgotten by the next region
+}
+
+TEST(KernelContext, NestedParallelLoopsRunSerially) {
+  KernelContext context(2);
+  struct State {
+    std::mutex mutex;
+    std::set<std::thread::id> outer;
+    std::atomic<int> inner = 0;
+    std::atomic<bool> moved = false;
+  } state;
+  int32_t code = context.abi()->parallel_for(
+      context.abi(), 8,
+      [](AtContext* context, void* closure, int32_t) -> int32_t {
+        auto& state = *static_cast<State*>(closure);
+        static thread_local std::thread::id mine;
+        mine = std::this_thread::get_id();
+        return context->parallel_for(
+            context, 10,
+            [](AtContext*, void* closure, int32_t) -> int32_t {
+              auto& state = *static_cast<State*>(closure);
+              if (mine != std::this_thread::get_id()) state.moved = true;
+              ++state.inner;
+              return 0;
+            },
+            &state);
+      },
+      &state);
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(state.inner, 80);
+  EXPECT_FALSE(state.moved);
+}
+
+TEST(KernelContext, ErrorTextOfAWorker) {
+  KernelContext context(2);
+  int32_t code = context.abi()->parallel_for(
+      context.abi(), 4,
+      [](AtContext* context, void*, int32_t task) -> int32_t {
+        if (task != 3) return 0;
+        context->set_error(context, "task three is unhappy");
+        return 9;
+      },
+      nullptr);
+  EXPECT_EQ(code, 9);
+  EXPECT_EQ(context.TakeError(), "task three is unhappy");
+  EXPECT_EQ(context.TakeError(), "");
+}
+
+TEST(ScratchStack, ReusesAndGrows) {
+  ScratchStack stack;
+  void* first = stack.Allocate(1000);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+  std::memset(first, 1, 1000);
+  void* big = stack.Allocate(10 << 20);  // another block
+  std::memset(big, 2, 10 << 20);
+  void* small = stack.Allocate(0);
+  EXPECT_NE(small, big);
+  stack.Free(small);
+  stack.Free(big);
+  EXPECT_EQ(static_cast<char*>(first)[999], 1);
+  void* again = stack.Allocate(10 << 20);
+  EXPECT_EQ(again, big);
+  stack.Free(again);
+  void* bigger = stack.Allocate(50 << 20);
+  std::memset(bigger, 3, 50 << 20);
+  EXPECT_EQ(static_cast<char*>(first)[0], 1);
+  stack.Free(bigger);
+  stack.Free(first);
+  EXPECT_EQ(stack.Allocate(1 << 10), first);
+  EXPECT_EQ(stack.Allocate(~uint64_t{0}), nullptr);
+}
+
+}  // namespace
+}  // namespace autotune

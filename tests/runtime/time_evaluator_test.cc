@@ -1,0 +1,133 @@
+#include "runtime/time_evaluator.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "runtime/fill.h"
+#include "runtime/kernel_context.h"
+#include "tests/runtime/c_artifact.h"
+
+namespace autotune {
+namespace {
+
+// Counts calls; each takes at least `seconds`.
+struct Sleeper {
+  double seconds;
+  int64_t calls = 0;
+  Status operator()(int64_t first, int64_t count) {
+    EXPECT_EQ(first, calls);
+    for (int64_t i = 0; i < count; ++i, ++calls) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    return {};
+  }
+};
+
+TEST(EvaluateTime, ASlowFunctionIsCalledExactlyTwice) {
+  for (double min_repeat : {0.0, 0.02}) {
+    Sleeper f{0.1};
+    auto timing = EvaluateTime({.number = 1, .repeats = 1, .min_repeat_seconds = min_repeat}, std::ref(f));
+    ASSERT_TRUE(timing.ok());
+    EXPECT_EQ(f.calls, 2);
+    EXPECT_EQ(timing->calls, 2);
+    ASSERT_EQ(timing->seconds.size(), 1u);
+    EXPECT_GE(timing->seconds[0], 0.1);
+    EXPECT_FALSE(timing->cut_off);
+  }
+}
+
+TEST(EvaluateTime, NumberTimesRepeats) {
+  Sleeper f{0.0001};
+  auto timing = EvaluateTime({.number = 5, .repeats = 3}, std::ref(f)).value();
+  EXPECT_EQ(f.calls, 16);
+  EXPECT_EQ(timing.seconds.size(), 3u);
+}
+
+TEST(EvaluateTime, RepeatsGrowToTheirLeastLength) {
+  Sleeper f{0.0002};
+  auto timing = EvaluateTime({.number = 1, .repeats = 2, .min_repeat_seconds = 0.01}, std::ref(f)).value();
+  EXPECT_EQ(timing.seconds.size(), 2u);
+  // Two repeats of at least 0.8 * 10 ms; how many calls that is depends on how long the machine lets 0.2 ms become.
+  EXPECT_GT(f.calls, 3);
+}
+
+TEST(EvaluateTime, HopelessCandidatesAreCutOff) {
+  Sleeper f{0.002};
+  auto timing =
+      EvaluateTime({.number = 1, .repeats = 50, .min_repeat_seconds = 0.01, .cutoff_seconds = 0.001}, std::ref(f))
+          .value();
+  EXPECT_TRUE(timing.cut_off);
+  EXPECT_EQ(timing.seconds.size(), 1u);
+  EXPECT_LE(f.calls, 4);
+  Sleeper good{0.0001};
+  EXPECT_FALSE(
+      EvaluateTime({.repeats = 3, .min_repeat_seconds = 0.001, .cutoff_seconds = 60}, std::ref(good))->cut_off);
+}
+
+TEST(EvaluateTime, NoRepeatIsBegunAfterTheLimit) {
+  Sleeper f{0.002};
+  auto timing = EvaluateTime({.number = 1, .repeats = 1000, .max_seconds = 0.001}, std::ref(f)).value();
+  EXPECT_EQ(timing.seconds.size(), 1u);
+}
+
+TEST(EvaluateTime, AnErrorEndsIt) {
+  int calls = 0;
+  auto timing = EvaluateTime({.repeats = 10}, [&](int64_t, int64_t) -> Status {
+    if (++calls == 3) return Err("broken");
+    return {};
+  });
+  ASSERT_FALSE(timing.ok());
+  EXPECT_EQ(timing.error().message, "broken");
+  EXPECT_EQ(calls, 3);
+}
+
+// "see" appends the address of its weight to a log that its input holds: [count, addresses...].
+std::shared_ptr<const Artifact> SeeArtifact() {
+  std::string metadata = R"({"abi_version":1,"kernels":[{"name":"see","params":[
+    {"name":"log","dtype":"i64","shape":[100],"kind":"output"},{"name":"w","dtype":"i64","shape":[16],"kind":"constant"}]}]})";
+  return Artifact::FromBytes(CompileArtifact(metadata, R"(
+int32_t see_raw(AtContext* c, void* const* a) ENTRY("see.raw");
+int32_t see_raw(AtContext* c, void* const* a) {
+  int64_t* log = a[0]; int64_t* w = a[1];
+  for (int i = 0; i < 16; ++i) if (w[i] != 7 * i) { c->set_error(c, "bad copy"); return 1; }
+  log[++log[0]] = (int64_t)w;
+  return 0;
+}
+int32_t see(AtContext* c, const DLTensor* const* a, int32_t n) { return 1; }
+)"))
+      .value();
+}
+
+TEST(TimeKernel, WeightsRotate) {
+  auto artifact = SeeArtifact();
+  KernelContext context(1);
+  CopyArena arena;
+  Tensor log = Tensor::Zeros({100}, "i64").value(), weight = Tensor::Zeros({16}, "i64").value();
+  for (int i = 0; i < 16; ++i) weight.Data<int64_t>()[i] = 7 * i;
+  auto distinct = [&](int64_t cold_bytes) {
+    log.Data<int64_t>()[0] = 0;
+    auto timing = TimeKernel(artifact->kernels()[0], context, std::vector{log, weight}, {}, arena,
+                             {.time = {.number = 10, .repeats = 2}, .cold_bytes = cold_bytes});
+    EXPECT_TRUE(timing.ok()) << timing.error().Text();
+    EXPECT_EQ(log.Data<int64_t>()[0], 21);
+    return std::set<int64_t>(log.Data<int64_t>() + 1, log.Data<int64_t>() + 22).size();
+  };
+  EXPECT_EQ(distinct(0), 1u);
+  EXPECT_EQ(distinct(4 * 128), 4u);
+  EXPECT_EQ(distinct(1000 * 128), 21u);
+}
+
+TEST(TimeKernel, ErrorsAreReported) {
+  auto artifact = SeeArtifact();
+  KernelContext context(1);
+  CopyArena arena;
+  Tensor log = Tensor::Zeros({100}, "i64").value(), weight = Tensor::Zeros({16}, "i64").value();
+  auto timing = TimeKernel(artifact->kernels()[0], context, std::vector{log, weight}, {}, arena);
+  ASSERT_FALSE(timing.ok());
+  EXPECT_EQ(timing.error().Text(), "kernel see.raw failed with code 1: bad copy");
+  EXPECT_FALSE(TimeKernel(artifact->kernels()[0], context, std::vector{log}, {}, arena).ok());
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,5 +1,6 @@
 #include "ir/expr.h"
 
+#include "ir/int_math.h"
 #include "support/check.h"
 
 namespace autotune {
@@ -10,53 +11,13 @@ double RoundTo(double value, DType dtype) {
   return value;
 }
 
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
-
 // Folds index arithmetic that would otherwise litter every program. Returns null where nothing applies.
 Expr FoldIndex(BinaryOp op, const Expr& a, const Expr& b) {
   const int64_t *x = AsInt(a), *y = AsInt(b);
   if (x && y) {
-    int64_t r = 0;
-    switch (op) {
-      case BinaryOp::kAdd:
-        r = *x + *y;
-        break;
-      case BinaryOp::kSub:
-        r = *x - *y;
-        break;
-      case BinaryOp::kMul:
-        r = *x * *y;
-        break;
-      case BinaryOp::kMin:
-        r = std::min(*x, *y);
-        break;
-      case BinaryOp::kMax:
-        r = std::max(*x, *y);
-        break;
-      case BinaryOp::kFloorDiv:
-        if (*y == 0) return Expr();
-        r = FloorDivide(*x, *y);
-        break;
-      case BinaryOp::kFloorMod:
-        if (*y == 0) return Expr();
-        r = *x - FloorDivide(*x, *y) * *y;
-        break;
-      case BinaryOp::kEq:
-        return BoolConst(*x == *y);
-      case BinaryOp::kNe:
-        return BoolConst(*x != *y);
-      case BinaryOp::kLt:
-        return BoolConst(*x < *y);
-      case BinaryOp::kLe:
-        return BoolConst(*x <= *y);
-      case BinaryOp::kGt:
-        return BoolConst(*x > *y);
-      case BinaryOp::kGe:
-        return BoolConst(*x >= *y);
-      default:
-        return Expr();
-    }
-    return IntConst(r);
+    std::optional<int64_t> value = FoldInt(op, *x, *y, DType::Index());
+    if (!value) return Expr();
+    return IsComparison(op) ? BoolConst(*value) : IntConst(*value);
   }
   switch (op) {
     case BinaryOp::kAdd:
@@ -103,7 +64,8 @@ Expr VarOf(Name name, DType dtype) { return MakeExpr(dtype, Var{name}); }
 Expr MakeUnary(UnaryOp op, Expr a) {
   DType dtype = a.dtype();
   CHECK(op == UnaryOp::kNot ? dtype.IsBool() : !dtype.IsBool());
-  if (op == UnaryOp::kNeg && dtype.IsIndex() && AsInt(a)) return IntConst(-*AsInt(a));
+  if (op == UnaryOp::kNeg && dtype.IsIndex() && AsInt(a))
+    return IntConst(WrapTo(0 - static_cast<uint64_t>(*AsInt(a)), dtype));
   return MakeExpr(dtype, Unary{op, std::move(a)});
 }
 

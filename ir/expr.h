@@ -188,10 +188,11 @@ inline Expr operator<(Expr a, Expr b) { return MakeBinary(BinaryOp::kLt, std::mo
 inline Expr operator<=(Expr a, Expr b) { return MakeBinary(BinaryOp::kLe, std::move(a), std::move(b)); }
 inline Expr operator>(Expr a, Expr b) { return MakeBinary(BinaryOp::kGt, std::move(a), std::move(b)); }
 inline Expr operator>=(Expr a, Expr b) { return MakeBinary(BinaryOp::kGe, std::move(a), std::move(b)); }
-inline Expr operator&&(Expr a, Expr b) { return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b)); }
-inline Expr operator||(Expr a, Expr b) { return MakeBinary(BinaryOp::kOr, std::move(a), std::move(b)); }
 inline Expr operator-(Expr a) { return MakeUnary(UnaryOp::kNeg, std::move(a)); }
-inline Expr operator!(Expr a) { return MakeUnary(UnaryOp::kNot, std::move(a)); }
+// Not operators: `!e`, `e && f` ask whether handles are absent.
+inline Expr And(Expr a, Expr b) { return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b)); }
+inline Expr Or(Expr a, Expr b) { return MakeBinary(BinaryOp::kOr, std::move(a), std::move(b)); }
+inline Expr Not(Expr a) { return MakeUnary(UnaryOp::kNot, std::move(a)); }
 inline Expr Eq(Expr a, Expr b) { return MakeBinary(BinaryOp::kEq, std::move(a), std::move(b)); }
 inline Expr FloorDiv(Expr a, Expr b) { return MakeBinary(BinaryOp::kFloorDiv, std::move(a), std::move(b)); }
 inline Expr FloorMod(Expr a, Expr b) { return MakeBinary(BinaryOp::kFloorMod, std::move(a), std::move(b)); }

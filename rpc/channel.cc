@@ -1,0 +1,147 @@
+#include "rpc/channel.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace autotune::rpc {
+namespace {
+
+void PutNumber(std::string& out, uint32_t n) {
+  for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(n >> shift);
+}
+uint32_t GetNumber(const std::string& in, size_t at) {
+  uint32_t n = 0;
+  for (size_t i = 0; i < 4; ++i) n |= uint32_t{static_cast<unsigned char>(in[at + i])} << (8 * i);
+  return n;
+}
+
+Result<Message> DecodeFrames(const Frames& frames) {
+  auto decoded = Decode(frames);
+  if (auto* error = std::get_if<DecodeError>(&decoded)) return Err(error->refusal.text);
+  return std::move(std::get<Message>(decoded));
+}
+
+}  // namespace
+
+std::string PackFrames(const Frames& frames) {
+  CHECK(frames.size() <= kMaxChannelFrames);
+  std::string out;
+  PutNumber(out, static_cast<uint32_t>(frames.size()));
+  for (const Blob& frame : frames) PutNumber(out, static_cast<uint32_t>(frame->size()));
+  for (const Blob& frame : frames) out += *frame;
+  return out;
+}
+
+Result<std::optional<Frames>> Unpacker::Next() {
+  if (buffer_.size() < 4) return std::optional<Frames>();
+  size_t count = GetNumber(buffer_, 0);
+  if (count > kMaxChannelFrames) return Err("a message of ", count, " frames");
+  size_t head = 4 + 4 * count;
+  if (buffer_.size() < head) return std::optional<Frames>();
+  size_t total = head;
+  for (size_t i = 0; i < count; ++i) total += GetNumber(buffer_, 4 + 4 * i);
+  if (total > kMaxChannelBytes) return Err("a message of ", total, " bytes");
+  if (buffer_.size() < total) {
+    buffer_.reserve(total);
+    return std::optional<Frames>();
+  }
+  Frames frames;
+  size_t at = head;
+  for (size_t i = 0; i < count; ++i) {
+    size_t size = GetNumber(buffer_, 4 + 4 * i);
+    frames.push_back(std::make_shared<const std::string>(buffer_, at, size));
+    at += size;
+  }
+  buffer_.erase(0, total);
+  return std::optional<Frames>(std::move(frames));
+}
+
+LoopChannel::LoopChannel(Loop& loop, UniqueFd fd, std::function<void(Message)> on_message,
+                         std::function<void(const std::string&)> on_closed)
+    : loop_(loop), fd_(std::move(fd)), on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {
+  fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
+  reading_ = loop_.OnReadable(fd_.get(), [this] { Read(); });
+}
+
+LoopChannel::~LoopChannel() { *alive_ = false; }
+
+void LoopChannel::Send(const Message& message) {
+  if (!fd_) return;
+  outgoing_ += PackFrames(Encode(message));
+  Write();
+}
+
+void LoopChannel::Write() {
+  while (sent_ < outgoing_.size()) {
+    ssize_t n = send(fd_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      if (!writing_) writing_ = loop_.OnWritable(fd_.get(), [this] { Write(); });
+      return;
+    }
+    // The peer is gone: reading will see the end, and what was sent before it.
+    if (n < 0) break;
+    sent_ += static_cast<size_t>(n);
+  }
+  outgoing_.clear();
+  sent_ = 0;
+  writing_.reset();
+}
+
+void LoopChannel::Read() {
+  auto alive = alive_;
+  char bytes[65536];
+  for (int i = 0; i < 64; ++i) {
+    ssize_t n = recv(fd_.get(), bytes, sizeof bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) return Close("");
+    unpacker_.Feed({bytes, static_cast<size_t>(n)});
+    while (true) {
+      auto frames = unpacker_.Next();
+      if (!frames) return Close(frames.error().Text());
+      if (!*frames) break;
+      auto message = DecodeFrames(**frames);
+      if (!message) return Close(message.error().Text());
+      on_message_(std::move(*message));
+      if (!*alive) return;  // the handler dropped this channel
+    }
+  }
+}
+
+void LoopChannel::Close(const std::string& reason) {
+  reading_.reset();
+  writing_.reset();
+  fd_.Reset();
+  auto on_closed = on_closed_;  // it may drop this channel
+  on_closed(reason);
+}
+
+Result<std::optional<Message>> BlockingChannel::Receive() {
+  while (true) {
+    auto frames = TRY(unpacker_.Next());
+    if (frames) return std::optional<Message>(TRY(DecodeFrames(*frames)));
+    char bytes[65536];
+    ssize_t n = recv(fd_, bytes, sizeof bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Err("reading from the parent: ", strerror(errno));
+    if (n == 0) return std::optional<Message>();
+    unpacker_.Feed({bytes, static_cast<size_t>(n)});
+  }
+}
+
+Status BlockingChannel::Send(const Message& message) {
+  std::string bytes = PackFrames(Encode(message));
+  for (size_t sent = 0; sent < bytes.size();) {
+    ssize_t n = send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Err("writing to the parent: ", strerror(errno));
+    sent += static_cast<size_t>(n);
+  }
+  return {};
+}
+
+}  // namespace autotune::rpc

@@ -1,0 +1,66 @@
+// Messages over a socket pair, between the server's parent and its runner: each is a count of frames, their lengths
+// (all 32-bit little-endian), then their bytes. LoopChannel never blocks and trusts nothing it reads: a candidate may
+// have scribbled over the runner. BlockingChannel is the runner's end. Neither is thread-safe.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "rpc/message.h"
+#include "support/loop.h"
+#include "support/unique_fd.h"
+
+namespace autotune::rpc {
+
+inline constexpr size_t kMaxChannelFrames = 256;
+inline constexpr size_t kMaxChannelBytes = 512u << 20;  // of one message
+
+std::string PackFrames(const Frames& frames);
+
+// Cuts a stream of bytes into messages.
+class Unpacker {
+ public:
+  void Feed(std::string_view bytes) { buffer_.append(bytes); }
+  // nullopt: not yet complete. An error is final.
+  Result<std::optional<Frames>> Next();
+
+ private:
+  std::string buffer_;
+};
+
+class LoopChannel {
+ public:
+  // on_closed is called once, at end of file or at the first byte that makes no sense (then with the reason).
+  LoopChannel(Loop& loop, UniqueFd fd, std::function<void(Message)> on_message,
+              std::function<void(const std::string& reason)> on_closed);
+  ~LoopChannel();
+  void Send(const Message& message);  // queued without bound: the parent itself decides what it sends
+
+ private:
+  void Read();
+  void Write();
+  void Close(const std::string& reason);
+
+  Loop& loop_;
+  UniqueFd fd_;
+  std::function<void(Message)> on_message_;
+  std::function<void(const std::string&)> on_closed_;
+  Unpacker unpacker_;
+  std::string outgoing_;
+  size_t sent_ = 0;
+  Loop::Watch reading_, writing_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class BlockingChannel {
+ public:
+  explicit BlockingChannel(int fd) : fd_(fd) {}
+  Result<std::optional<Message>> Receive();  // nullopt: the other end is closed
+  Status Send(const Message& message);
+
+ private:
+  int fd_;
+  Unpacker unpacker_;
+};
+
+}  // namespace autotune::rpc

@@ -1,0 +1,72 @@
+// The measuring job: what a tuner sends to a device server, and what comes back, one TrialResult per Candidate.
+// Plain values; not the protocol around them (rpc/message.h).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/fields.h"
+#include "support/trial.h"
+
+namespace autotune::rpc {
+
+// Bytes that travel beside a message's body; shared, never changed.
+using Blob = std::shared_ptr<const std::string>;
+
+inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // one artifact
+inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // all artifacts of one batch
+inline constexpr int kMaxBatchArtifacts = 64;
+
+// What all candidates of a batch have in common. Inputs and constants are made on the device, from the seed, for the
+// signature in the artifacts' metadata; the reference is the unscheduled kernel with fp64 accumulation, run once per
+// task and runner.
+struct MeasureTask {
+  std::string id;
+  std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked
+  std::string reference_kernel;   // name in that artifact
+  double reference_seconds = 60;  // deadline of the one run of the reference; scale it by the work
+  int64_t seed = 0;
+  double rtol = 1e-3, atol = 1e-4;  // |a - b| <= atol * max|b| + rtol * |b|, for every element
+  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, rtol, atol)
+};
+
+struct Candidate {
+  std::string id;  // unique in its job
+  std::string kernel;
+  int blob = 0;                                // index of the artifact
+  bool check = true;                           // compare the outputs with the reference's
+  int repeats = 3;                             // length of TrialResult::times
+  double min_repeat_ms = 20;                   // each repeat runs the kernel often enough to last this long
+  int warmup = 1;                              // untimed runs, at least one (the checked one)
+  double cutoff_seconds = 0;                   // slower than this in the first repeat: no more repeats; 0: never
+  int threads = 0;                             // 0: as many as the device has cores
+  bool cold_weights = true;                    // every run sees constants that are not in the caches
+  double load_seconds = 30, run_seconds = 10;  // deadlines, enforced from outside by SIGKILL
+  AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, min_repeat_ms, warmup, cutoff_seconds, threads, cold_weights,
+                  load_seconds, run_seconds)
+};
+
+struct TrialResult {
+  std::string candidate;
+  TrialStatus status = TrialStatus::kInfrastructure;
+  std::string error;          // one line; empty when ok
+  std::vector<double> times;  // seconds per call, one for each repeat made
+  bool checked = false;       // the outputs were compared, and are right if status is ok
+  double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
+  int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
+  double elapsed = 0;         // seconds this candidate kept the device
+  std::string device;         // which device measured it
+  AUTOTUNE_FIELDS(candidate, status, error, times, checked, worst_error, started, elapsed, device)
+};
+
+// One call of FarmClient::Measure, of any size: the client cuts it into batches.
+struct MeasureJob {
+  MeasureTask task;
+  Blob reference;  // may be null: nothing is checked
+  std::vector<Candidate> candidates;
+  std::vector<Blob> artifacts;
+};
+
+}  // namespace autotune::rpc

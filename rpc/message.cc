@@ -1,0 +1,89 @@
+#include "rpc/message.h"
+
+#include <sys/random.h>
+
+#include <cstring>
+
+#include "support/json.h"
+
+namespace autotune::rpc {
+namespace {
+
+constexpr size_t kMaxRequestId = 64;
+
+Blob MakeBlob(std::string bytes) { return std::make_shared<const std::string>(std::move(bytes)); }
+
+// Decodes into the alternative whose kind matches.
+template <size_t I = 0>
+Result<Body> DecodeBody(std::string_view kind, const Json& json) {
+  if constexpr (I == std::variant_size_v<Body>) {
+    return Err("unknown kind of message");
+  } else {
+    using T = std::variant_alternative_t<I, Body>;
+    if (kind != T::kKind) return DecodeBody<I + 1>(kind, json);
+    return Body(TRY(FromJson<T>(json)));
+  }
+}
+
+DecodeError Malformed(Id request, std::string text) {
+  return {std::move(request), {code::kMalformed, std::move(text)}};
+}
+
+}  // namespace
+
+Id RandomId() {
+  unsigned char bytes[16];
+  size_t have = 0;
+  while (have < sizeof bytes) {
+    ssize_t n = getrandom(bytes + have, sizeof bytes - have, 0);
+    CHECK(n >= 0 || errno == EINTR) << "getrandom: " << strerror(errno);
+    if (n > 0) have += static_cast<size_t>(n);
+  }
+  static const char kDigits[] = "0123456789abcdef";
+  Id id;
+  for (unsigned char b : bytes) {
+    id += kDigits[b >> 4];
+    id += kDigits[b & 15];
+  }
+  return id;
+}
+
+std::string_view KindOf(const Body& body) {
+  return std::visit([](const auto& b) { return std::decay_t<decltype(b)>::kKind; }, body);
+}
+
+Frames Encode(const Message& message) {
+  Header header;
+  header.kind = KindOf(message.body);
+  header.request = message.request;
+  Frames frames;
+  frames.push_back(MakeBlob(ToJson(header).Cbor()));
+  frames.push_back(MakeBlob(std::visit([](const auto& b) { return ToJson(b).Cbor(); }, message.body)));
+  frames.insert(frames.end(), message.blobs.begin(), message.blobs.end());
+  return frames;
+}
+
+std::variant<Message, DecodeError> Decode(const Frames& frames) {
+  if (frames.size() < 2) return Malformed({}, "a message has at least two frames, header and body");
+  Result<Json> header_json = Json::ParseCbor(*frames[0]);
+  if (!header_json) return Malformed({}, "header: " + header_json.error().Text());
+  Header header;
+  header.major = 0;
+  if (Status read = FromJson(*header_json, header); !read) return Malformed({}, "header: " + read.error().Text());
+  if (header.request.size() > kMaxRequestId) return Malformed({}, "header: the request id is too long");
+  if (header.major != kWireMajor) {
+    return DecodeError{header.request,
+                       {code::kWrongVersion, "this side speaks wire version " + std::to_string(kWireMajor) + "." +
+                                                 std::to_string(kWireMinor) + ", not " + std::to_string(header.major) +
+                                                 "." + std::to_string(header.minor) + "; install matching versions"}};
+  }
+  Result<Json> body_json = Json::ParseCbor(*frames[1]);
+  if (!body_json) return Malformed(header.request, "body: " + body_json.error().Text());
+  if (!body_json->As<Json::Object>()) return Malformed(header.request, "body: expected a map");
+  Result<Body> body = DecodeBody(header.kind, *body_json);
+  if (!body) return Malformed(header.request, "body: " + body.error().Text());
+  Message message{std::move(header.request), std::move(*body), {frames.begin() + 2, frames.end()}};
+  return message;
+}
+
+}  // namespace autotune::rpc

@@ -1,0 +1,332 @@
+// Every message of the wire, each a struct that declares its fields once; docs/wire.md says when each is sent.
+// On the wire a message is frames: the header, the body (both CBOR maps by field name: unknown fields are ignored,
+// missing ones keep their default), then the blobs. A minor version adds fields and messages, a major one refuses.
+// Plain values. Not the transport, and no rule of conduct: those are the state machines.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rpc/measure.h"
+#include "support/fields.h"
+#include "support/result.h"
+
+namespace autotune {
+namespace rpc {
+enum class RunnerPhase { kLoad, kReference, kRun };  // what a runner is about to do
+}
+AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
+}  // namespace autotune
+
+namespace autotune::rpc {
+
+inline constexpr int kWireMajor = 1;
+inline constexpr int kWireMinor = 0;
+
+using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
+Id RandomId();           // from the kernel's generator; thread-safe
+
+struct Header {
+  int major = kWireMajor, minor = kWireMinor;
+  std::string kind;
+  Id request;  // names the request; its answers carry the same id. A request may be repeated: same id, same answer.
+  AUTOTUNE_FIELDS(major, minor, kind, request)
+};
+
+// The fencing token of a lease. A device remembers the highest it has seen and refuses all lower ones.
+struct Token {
+  int64_t epoch = 0;    // of the tracker: one more at each start
+  int64_t counter = 0;  // of the grant
+  auto operator<=>(const Token&) const = default;
+  AUTOTUNE_FIELDS(epoch, counter)
+};
+
+// --- To anyone -------------------------------------------------------------------------------------------------------
+
+namespace code {
+inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_version", kUnknownKey[] = "unknown_key",
+                      kLeaseLost[] = "lease_lost", kStaleLease[] = "stale_lease", kTimedOut[] = "timed_out",
+                      kKeyFailed[] = "key_failed", kTooLarge[] = "too_large", kNeedReference[] = "need_reference",
+                      kUnexpected[] = "unexpected";
+}
+struct Refusal {
+  static constexpr std::string_view kKind = "refusal";
+  std::string code;  // one of the words above; more may come
+  std::string text;  // one line for people
+  AUTOTUNE_FIELDS(code, text)
+};
+struct Ping {  // answered by Pong; the sender learns whether the peer is still connected
+  static constexpr std::string_view kKind = "ping";
+  std::string payload;
+  AUTOTUNE_FIELDS(payload)
+};
+struct Pong {
+  static constexpr std::string_view kKind = "pong";
+  std::string payload;
+  AUTOTUNE_FIELDS(payload)
+};
+
+// --- Server and tracker ----------------------------------------------------------------------------------------------
+
+struct DeviceInfo {
+  std::string key;       // what clients ask for; chosen by the operator, any text
+  std::string endpoint;  // where clients reach the server
+  std::string model;     // what the device calls itself
+  std::string machine;   // "x86_64", "aarch64", ...
+  std::vector<int> cores;
+  int64_t memory_bytes = 0;
+  int64_t pid = 0;
+  AUTOTUNE_FIELDS(key, endpoint, model, machine, cores, memory_bytes, pid)
+};
+struct HeldLease {
+  Id lease;
+  Token token;
+  Id client;
+  std::string client_name, tenant, job;
+  int64_t held_ms = 0;
+  AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms)
+};
+// Registration, sign of life and report of the state in one: all that a tracker knows of a server it learns from the
+// latest of these, so that a restarted tracker knows everything after one interval.
+struct ServerReport {
+  static constexpr std::string_view kKind = "server_report";
+  Id server;
+  Id incarnation;  // new at each start of the server
+  DeviceInfo device;
+  bool ready = false;  // a runner is up
+  std::vector<HeldLease> leases;
+  Token highest;                          // token seen
+  std::map<std::string, int64_t> trials;  // how many ended with each status
+  std::string last_error;
+  AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error)
+};
+struct ReportReply {
+  static constexpr std::string_view kKind = "report_reply";
+  int64_t epoch = 0;
+  int64_t interval_ms = 1000;  // until the next report
+  std::vector<Id> revoked;     // leases that are no longer valid
+  AUTOTUNE_FIELDS(epoch, interval_ms, revoked)
+};
+struct ServerGoodbye {
+  static constexpr std::string_view kKind = "server_goodbye";
+  Id server;
+  Id incarnation;
+  AUTOTUNE_FIELDS(server, incarnation)
+};
+
+// --- Client and tracker ----------------------------------------------------------------------------------------------
+
+struct LeaseRequest {
+  static constexpr std::string_view kKind = "lease_request";
+  Id client;
+  std::string client_name;  // "user@host:pid"
+  std::string key;
+  std::vector<Id> exclude;  // servers that have just failed this client; taken all the same if there is no other
+  std::string tenant, job;
+  int64_t wait_ms = 0;
+  AUTOTUNE_FIELDS(client, client_name, key, exclude, tenant, job, wait_ms)
+};
+struct LeaseQueued {
+  static constexpr std::string_view kKind = "lease_queued";
+  int64_t position = 0;  // 1: the next
+  std::string text;      // why
+  AUTOTUNE_FIELDS(position, text)
+};
+struct LeaseGranted {
+  static constexpr std::string_view kKind = "lease_granted";
+  Id lease;
+  Token token;
+  Id server;
+  DeviceInfo device;
+  int64_t ttl_ms = 0;
+  AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms)
+};
+struct LeaseWithdraw {  // leaves the queue; a grant that is under way is released
+  static constexpr std::string_view kKind = "lease_withdraw";
+  Id withdrawn;  // the request id of the LeaseRequest
+  AUTOTUNE_FIELDS(withdrawn)
+};
+struct LeaseRenew {
+  static constexpr std::string_view kKind = "lease_renew";
+  Id lease;
+  AUTOTUNE_FIELDS(lease)
+};
+struct LeaseRenewed {
+  static constexpr std::string_view kKind = "lease_renewed";
+  int64_t ttl_ms = 0;
+  bool yield = false;  // others wait and the quantum is over: end at the next candidate
+  AUTOTUNE_FIELDS(ttl_ms, yield)
+};
+struct LeaseRelease {
+  static constexpr std::string_view kKind = "lease_release";
+  Id lease;
+  AUTOTUNE_FIELDS(lease)
+};
+struct LeaseReleased {
+  static constexpr std::string_view kKind = "lease_released";
+  Id lease;
+  AUTOTUNE_FIELDS(lease)
+};
+
+struct StatusRequest {
+  static constexpr std::string_view kKind = "status_request";
+  std::string key;  // empty: all
+  AUTOTUNE_FIELDS(key)
+};
+struct DeviceStatus {
+  Id server;
+  std::string key, endpoint, model;
+  std::vector<int> cores;
+  std::string state;  // "free", "busy", "starting", "unreachable"
+  Id lease;
+  std::string client_name, tenant, job;
+  int64_t since_ms = 0;      // how long it has been busy
+  int64_t last_seen_ms = 0;  // how long ago
+  std::map<std::string, int64_t> trials;
+  std::string last_error;
+  AUTOTUNE_FIELDS(server, key, endpoint, model, cores, state, lease, client_name, tenant, job, since_ms, last_seen_ms,
+                  trials, last_error)
+};
+struct QueueStatus {
+  std::string key, client_name, tenant, job;
+  int64_t position = 0, waiting_ms = 0;
+  AUTOTUNE_FIELDS(key, client_name, tenant, job, position, waiting_ms)
+};
+struct StatusReply {
+  static constexpr std::string_view kKind = "status_reply";
+  int64_t epoch = 0;
+  bool recovering = false;
+  int64_t uptime_ms = 0;
+  std::vector<DeviceStatus> devices;
+  std::vector<QueueStatus> queue;
+  std::map<std::string, int64_t> absent_keys;  // offered before, by nobody now -> milliseconds since
+  int64_t grants = 0, expired = 0, malformed = 0;
+  std::vector<std::string> errors;  // the latest ones
+  AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors)
+};
+
+// --- Client and server -----------------------------------------------------------------------------------------------
+
+struct LeaseClaim {  // in every message of a client to a server
+  Id lease;
+  Token token;
+  int64_t ttl_ms = 0;
+  Id client;
+  std::string client_name, tenant, job;
+  AUTOTUNE_FIELDS(lease, token, ttl_ms, client, client_name, tenant, job)
+};
+// A batch; its id is the header's request id. Blobs: the artifacts, then the reference if `has_reference`.
+struct MeasureRequest {
+  static constexpr std::string_view kKind = "measure_request";
+  LeaseClaim claim;
+  MeasureTask task;
+  std::vector<Candidate> candidates;
+  bool has_reference = false;
+  AUTOTUNE_FIELDS(claim, task, candidates, has_reference)
+};
+struct MeasureAccepted {
+  static constexpr std::string_view kKind = "measure_accepted";
+  int64_t candidates = 0;
+  AUTOTUNE_FIELDS(candidates)
+};
+struct ResultReport {  // sent again until acknowledged; the header's request id is the batch's
+  static constexpr std::string_view kKind = "result_report";
+  TrialResult result;
+  AUTOTUNE_FIELDS(result)
+};
+struct ResultAck {
+  static constexpr std::string_view kKind = "result_ack";
+  Id batch;
+  std::string candidate;
+  AUTOTUNE_FIELDS(batch, candidate)
+};
+struct BatchCancel {  // what has not begun is answered "cancelled"
+  static constexpr std::string_view kKind = "batch_cancel";
+  LeaseClaim claim;
+  Id batch;
+  AUTOTUNE_FIELDS(claim, batch)
+};
+struct ClientBeat {
+  static constexpr std::string_view kKind = "client_beat";
+  LeaseClaim claim;
+  Id batch;  // the one the client waits for, or empty
+  AUTOTUNE_FIELDS(claim, batch)
+};
+struct ServerBeat {
+  static constexpr std::string_view kKind = "server_beat";
+  Id batch;               // the one the server works on or holds results of
+  int64_t remaining = 0;  // candidates without a result
+  AUTOTUNE_FIELDS(batch, remaining)
+};
+struct LeaseEnd {  // the client needs the device no more
+  static constexpr std::string_view kKind = "lease_end";
+  LeaseClaim claim;
+  AUTOTUNE_FIELDS(claim)
+};
+
+// --- Server parent and runner (over a socket pair)
+// ----------------------------------------------------------------------
+
+struct RunnerHello {
+  static constexpr std::string_view kKind = "runner_hello";
+  int64_t pid = 0;
+  AUTOTUNE_FIELDS(pid)
+};
+struct RunnerRequest {  // blobs: artifact, reference artifact, then the reference's outputs where known
+  static constexpr std::string_view kKind = "runner_request";
+  int64_t run = 0;
+  MeasureTask task;
+  Candidate candidate;
+  AUTOTUNE_FIELDS(run, task, candidate)
+};
+struct RunnerProgress {
+  static constexpr std::string_view kKind = "runner_progress";
+  int64_t run = 0;
+  RunnerPhase phase = RunnerPhase::kLoad;
+  AUTOTUNE_FIELDS(run, phase)
+};
+struct RunnerReference {  // blobs: the reference's outputs, kept for the runners to come
+  static constexpr std::string_view kKind = "runner_reference";
+  int64_t run = 0;
+  AUTOTUNE_FIELDS(run)
+};
+struct RunnerResult {
+  static constexpr std::string_view kKind = "runner_result";
+  int64_t run = 0;
+  TrialResult result;
+  AUTOTUNE_FIELDS(run, result)
+};
+
+// The one list of all messages.
+using Body =
+    std::variant<Refusal, Ping, Pong, ServerReport, ReportReply, ServerGoodbye, LeaseRequest, LeaseQueued, LeaseGranted,
+                 LeaseWithdraw, LeaseRenew, LeaseRenewed, LeaseRelease, LeaseReleased, StatusRequest, StatusReply,
+                 MeasureRequest, MeasureAccepted, ResultReport, ResultAck, BatchCancel, ClientBeat, ServerBeat,
+                 LeaseEnd, RunnerHello, RunnerRequest, RunnerProgress, RunnerReference, RunnerResult>;
+
+struct Message {
+  Id request;
+  Body body;
+  std::vector<Blob> blobs;
+
+  template <class T>
+  const T* As() const {
+    return std::get_if<T>(&body);
+  }
+};
+std::string_view KindOf(const Body& body);
+
+using Frames = std::vector<Blob>;
+Frames Encode(const Message& message);
+// Never throws, whatever the bytes; the error says what to answer.
+struct DecodeError {
+  Id request;       // as far as it could be read
+  Refusal refusal;  // wrong_version or malformed
+};
+std::variant<Message, DecodeError> Decode(const Frames& frames);
+
+}  // namespace autotune::rpc

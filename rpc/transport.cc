@@ -1,0 +1,327 @@
+#include "rpc/transport.h"
+
+#include <zmq.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "support/log.h"
+
+namespace autotune::rpc {
+namespace {
+
+// One context per process: its io thread carries all sockets. Never terminated: zmq_ctx_term could block the exit.
+void* Context() {
+  static void* context = [] {
+    void* made = zmq_ctx_new();
+    zmq_ctx_set(made, ZMQ_MAX_SOCKETS, 4096);
+    return made;
+  }();
+  return context;
+}
+
+std::string LastError() { return zmq_strerror(zmq_errno()); }
+
+void SetOption(void* socket, int option, int value) {
+  int rc = zmq_setsockopt(socket, option, &value, sizeof value);
+  CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << LastError();
+}
+
+// Every option of every socket.
+void SetOptions(void* socket, bool router) {
+  // A closed socket sends its last words (LeaseEnd) for up to a second, in the background. An exit does not wait for
+  // it, since the context is never terminated.
+  SetOption(socket, ZMQ_LINGER, 1000);
+  // No frame above the largest artifact: a peer that announces more is cut off before memory is reserved.
+  int64_t max_frame = kMaxBlobBytes + 4096;
+  CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof max_frame) == 0);
+  // A peer that does not read fills its own queue of 64 and no more; then sends to it fail.
+  SetOption(socket, ZMQ_SNDHWM, 64);
+  SetOption(socket, ZMQ_RCVHWM, 64);
+  // A connection that never finishes ZeroMQ's handshake (a port scanner) holds its descriptor for 5 s at most.
+  SetOption(socket, ZMQ_HANDSHAKE_IVL, 5000);
+  // Frozen and unplugged peers are disconnected after 3 s; TCP alone would take hours.
+  SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
+  SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
+  SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
+  // A thousand servers reconnect at once after a tracker's restart.
+  SetOption(socket, ZMQ_BACKLOG, 4096);
+  if (router) {
+    // Sending to a peer that has left is an error that we see, instead of being dropped in silence.
+    SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
+  } else {
+    // Quick at first, never slower than once a second, for ever.
+    SetOption(socket, ZMQ_RECONNECT_IVL, 50);
+    SetOption(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
+  }
+  // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
+}
+
+void FreeBlob(void*, void* hint) { delete static_cast<Blob*>(hint); }
+
+// Small frames are copied, large ones shared with ZeroMQ's io thread until they are sent.
+bool SendFrame(void* socket, const Blob& frame, bool more) {
+  zmq_msg_t part;
+  if (frame->size() < 4096) {
+    zmq_msg_init_size(&part, frame->size());
+    memcpy(zmq_msg_data(&part), frame->data(), frame->size());
+  } else {
+    zmq_msg_init_data(&part, const_cast<char*>(frame->data()), frame->size(), FreeBlob, new Blob(frame));
+  }
+  int rc;
+  do {
+    rc = zmq_msg_send(&part, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0));
+  } while (rc < 0 && zmq_errno() == EINTR);
+  if (rc < 0) zmq_msg_close(&part);
+  return rc >= 0;
+}
+
+bool SendFrames(void* socket, const Frames& frames) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    // Only the first part can be refused: ZeroMQ takes a message whole or not at all.
+    if (!SendFrame(socket, frames[i], i + 1 < frames.size())) return false;
+  }
+  return true;
+}
+
+// One whole message, or nothing.
+bool ReceiveFrames(void* socket, Frames& frames) {
+  frames.clear();
+  for (int more = 1; more;) {
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    int rc;
+    do {
+      rc = zmq_msg_recv(&part, socket, ZMQ_DONTWAIT);
+    } while (rc < 0 && zmq_errno() == EINTR);
+    if (rc < 0) {
+      zmq_msg_close(&part);
+      return false;
+    }
+    frames.push_back(std::make_shared<const std::string>(static_cast<char*>(zmq_msg_data(&part)), zmq_msg_size(&part)));
+    more = zmq_msg_more(&part);
+    zmq_msg_close(&part);
+  }
+  return true;
+}
+
+int Descriptor(void* socket) {
+  int fd = -1;
+  size_t size = sizeof fd;
+  CHECK(zmq_getsockopt(socket, ZMQ_FD, &fd, &size) == 0) << LastError();
+  return fd;
+}
+
+// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered and speaks of commands, not of messages: after every wake
+// and after every send, ZMQ_EVENTS must be read until it is empty, or a message may lie there for ever.
+class Watched : public std::enable_shared_from_this<Watched> {
+ public:
+  Watched(Loop& loop, void* socket) : loop_(loop), socket_(socket) {}
+  virtual ~Watched() { Close(); }
+  void Close() {
+    watch_.reset();
+    if (socket_) zmq_close(std::exchange(socket_, nullptr));
+  }
+  void Start() {
+    watch_ = loop_.OnReadable(Descriptor(socket_), [this] { Drain(); });
+    DrainSoon();
+  }
+
+ protected:
+  virtual void Receive(Frames frames) = 0;
+  void DrainSoon() {
+    if (std::exchange(drain_posted_, true)) return;
+    loop_.Post([weak = weak_from_this()] {
+      if (auto self = weak.lock()) {
+        self->drain_posted_ = false;
+        self->Drain();
+      }
+    });
+  }
+  void Drain() {
+    auto self = shared_from_this();  // a handler may drop the socket
+    Frames frames;
+    for (int n = 0; socket_; ++n) {
+      int events = 0;
+      size_t size = sizeof events;
+      if (zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size) || !(events & ZMQ_POLLIN)) return;
+      // A flood on one socket must not starve timers and other sockets.
+      if (n == 128) return DrainSoon();
+      if (ReceiveFrames(socket_, frames)) Receive(std::move(frames));
+    }
+  }
+
+  Loop& loop_;
+  void* socket_;
+  Loop::Watch watch_;
+  bool drain_posted_ = false;
+};
+
+// ZeroMQ's report on the connections of a socket.
+class Monitor : public Watched {
+ public:
+  static std::shared_ptr<Monitor> Start(Loop& loop, void* socket, int events, std::function<void(int)> on_event) {
+    std::string address = "inproc://monitor-" + RandomId();
+    CHECK(zmq_socket_monitor(socket, address.c_str(), events) == 0) << LastError();
+    void* pair = zmq_socket(Context(), ZMQ_PAIR);
+    CHECK(pair) << LastError();
+    SetOption(pair, ZMQ_LINGER, 0);
+    CHECK(zmq_connect(pair, address.c_str()) == 0) << LastError();
+    auto monitor = std::make_shared<Monitor>(loop, pair, std::move(on_event));
+    monitor->Watched::Start();
+    return monitor;
+  }
+  Monitor(Loop& loop, void* socket, std::function<void(int)> on_event)
+      : Watched(loop, socket), on_event_(std::move(on_event)) {}
+
+ private:
+  void Receive(Frames frames) override {
+    if (frames[0]->size() < 2) return;
+    uint16_t event;
+    memcpy(&event, frames[0]->data(), sizeof event);
+    on_event_(event);
+  }
+  std::function<void(int)> on_event_;
+};
+
+Result<void*> NewSocket(int type) {
+  void* socket = zmq_socket(Context(), type);
+  if (!socket) return Err("cannot make a ZeroMQ socket: ", LastError());
+  SetOptions(socket, type == ZMQ_ROUTER);
+  return socket;
+}
+
+}  // namespace
+
+Result<std::string> NormalizeEndpoint(const std::string& text) {
+  std::string rest = text;
+  if (rest.starts_with("/")) rest = "ipc://" + rest;
+  if (rest.starts_with("ipc://")) {
+    std::string path = rest.substr(6);
+    if (!path.starts_with("/")) return Err("endpoint ", text, ": an ipc path must be absolute");
+    // sun_path holds 108 bytes; ZeroMQ cuts longer ones off in silence.
+    if (path.size() > 107) return Err("endpoint ", text, ": an ipc path has at most 107 bytes");
+    return rest;
+  }
+  if (rest.starts_with("tcp://")) rest = rest.substr(6);
+  if (rest.find("://") != std::string::npos) return Err("endpoint ", text, ": only ipc:// and tcp:// are known");
+  size_t colon = rest.rfind(':');
+  if (colon == std::string::npos) return Err("endpoint ", text, ": expected HOST:PORT or an absolute path");
+  std::string host = rest.substr(0, colon), port = rest.substr(colon + 1);
+  bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (port != "*" && !(digits && std::stoi(port) <= 65535)) return Err("endpoint ", text, ": bad port '", port, "'");
+  if (host == "localhost") host = "127.0.0.1";
+  if (host != "127.0.0.1") {
+    return Err("endpoint ", text, ": refused, since connections are not authenticated and anyone who reaches the port ",
+               "could run code here; only ipc:///path and 127.0.0.1 are allowed (forward the port over ssh instead)");
+  }
+  return "tcp://127.0.0.1:" + (port == "0" ? "*" : port);
+}
+
+struct RouterSocket::Impl : Watched {
+  Impl(Loop& loop, void* socket, Handlers handlers) : Watched(loop, socket), handlers(std::move(handlers)) {}
+
+  void Receive(Frames frames) override {
+    Peer peer = *frames[0];
+    frames.erase(frames.begin());
+    auto decoded = Decode(frames);
+    if (auto* message = std::get_if<Message>(&decoded)) return handlers.on_message(peer, std::move(*message));
+    auto& error = std::get<DecodeError>(decoded);
+    Send(peer, {error.request, error.refusal, {}});
+    if (handlers.on_malformed) handlers.on_malformed(peer, error.refusal);
+  }
+  bool Send(const Peer& peer, const Message& message) {
+    Frames frames = Encode(message);
+    frames.insert(frames.begin(), std::make_shared<const std::string>(peer));
+    bool sent = SendFrames(socket_, frames);
+    DrainSoon();
+    return sent;
+  }
+  // Out of descriptors libzmq would spin in accept: stop listening for a second.
+  void OnEvent(int event) {
+    if (event != ZMQ_EVENT_ACCEPT_FAILED || rebind) return;
+    Log(LogLevel::kError, "cannot accept connections on ", endpoint, " (descriptors used up?); trying again in 1 s");
+    zmq_unbind(socket_, endpoint.c_str());
+    rebind = loop_.Every(1000, [this] {
+      if (zmq_bind(socket_, endpoint.c_str()) == 0) rebind.reset();
+    });
+  }
+
+  Handlers handlers;
+  std::string endpoint;
+  std::shared_ptr<Monitor> monitor;
+  Loop::Watch rebind;
+};
+
+RouterSocket::RouterSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RouterSocket::~RouterSocket() {
+  impl_->monitor->Close();
+  impl_->rebind.reset();
+  impl_->Close();
+}
+const std::string& RouterSocket::endpoint() const { return impl_->endpoint; }
+bool RouterSocket::Send(const Peer& peer, const Message& message) { return impl_->Send(peer, message); }
+
+Result<std::unique_ptr<RouterSocket>> RouterSocket::Bind(Loop& loop, const std::string& endpoint, Handlers handlers) {
+  std::string address = TRY(NormalizeEndpoint(endpoint));
+  void* socket = TRY(NewSocket(ZMQ_ROUTER));
+  auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
+  if (zmq_bind(socket, address.c_str())) {
+    return Err("cannot listen on ", address, ": ", LastError(),
+               zmq_errno() == EADDRINUSE ? " (is another one running there?)" : "");
+  }
+  char bound[256];
+  size_t size = sizeof bound;
+  CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size) == 0) << LastError();
+  impl->endpoint = bound;
+  impl->monitor = Monitor::Start(loop, socket, ZMQ_EVENT_ACCEPT_FAILED, [weak = std::weak_ptr<Impl>(impl)](int event) {
+    if (auto self = weak.lock()) self->OnEvent(event);
+  });
+  impl->Start();
+  return std::unique_ptr<RouterSocket>(new RouterSocket(std::move(impl)));
+}
+
+struct DealerSocket::Impl : Watched {
+  Impl(Loop& loop, void* socket, Handlers handlers) : Watched(loop, socket), handlers(std::move(handlers)) {}
+
+  void Receive(Frames frames) override {
+    auto decoded = Decode(frames);
+    // A refusal is never answered, or two sides could refuse each other's refusals for ever.
+    if (auto* message = std::get_if<Message>(&decoded)) handlers.on_message(std::move(*message));
+  }
+
+  Handlers handlers;
+  std::shared_ptr<Monitor> monitor;
+
+  bool Send(const Message& message) {
+    bool sent = SendFrames(socket_, Encode(message));
+    DrainSoon();
+    return sent;
+  }
+};
+
+DealerSocket::DealerSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DealerSocket::~DealerSocket() {
+  impl_->monitor->Close();
+  impl_->Close();
+}
+bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }
+
+Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const std::string& endpoint,
+                                                            Handlers handlers) {
+  std::string address = TRY(NormalizeEndpoint(endpoint));
+  void* socket = TRY(NewSocket(ZMQ_DEALER));
+  auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
+  int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
+  impl->monitor = Monitor::Start(loop, socket, events, [weak = std::weak_ptr<Impl>(impl)](int event) {
+    auto self = weak.lock();  // a handler may drop the socket
+    if (!self) return;
+    auto& f = event == ZMQ_EVENT_DISCONNECTED ? self->handlers.on_disconnected : self->handlers.on_connected;
+    if (f) f();
+  });
+  impl->Start();
+  if (zmq_connect(socket, address.c_str())) return Err("cannot connect to ", address, ": ", LastError());
+  return std::unique_ptr<DealerSocket>(new DealerSocket(std::move(impl)));
+}
+
+}  // namespace autotune::rpc

@@ -1,0 +1,23 @@
+// BootMillis: milliseconds since boot, suspended time included. Every deadline and lease is counted on this clock; the
+// wall clock is for display only. Thread-safe.
+#pragma once
+#include <time.h>
+
+#include <cstdint>
+
+namespace autotune {
+
+inline int64_t BootMillis() {
+  timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+// Milliseconds since 1970, to be shown and stored; no decision rests on it.
+inline int64_t WallMillis() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+}  // namespace autotune

@@ -1,0 +1,28 @@
+// HostLock: the one lock of this host that keeps timings undisturbed: builds, search and training hold it shared, a
+// measurement on this host's own CPU holds it exclusively. A flock on $AUTOTUNE_HOST_LOCK or /tmp/autotune-host.lock,
+// so it ends with the process that holds it. Movable, not thread-safe; one HostLock per holder. Never hold it shared
+// while waiting for a measurement: the measuring side waits for you.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "support/result.h"
+#include "support/unique_fd.h"
+
+namespace autotune {
+
+class HostLock {
+ public:
+  enum class Mode { kShared, kExclusive };
+
+  static Result<HostLock> Acquire(Mode mode);                    // waits
+  static Result<std::optional<HostLock>> TryAcquire(Mode mode);  // nullopt: someone holds it
+  static std::string Path();
+
+ private:
+  explicit HostLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+}  // namespace autotune

@@ -1,0 +1,75 @@
+// Subprocess: a child process of ours: started by posix_spawn in its own process group, with only the descriptors it is
+// given, and ended with its parent. Not thread-safe; and as Linux ties PR_SET_PDEATHSIG to the *thread* that spawned,
+// that thread must live as long as the child is wanted.
+#pragma once
+#include <sys/types.h>
+
+#include <csignal>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/result.h"
+#include "support/unique_fd.h"
+
+namespace autotune {
+
+struct ExitStatus {
+  int code = 0;    // exit code, if signal is 0
+  int signal = 0;  // the signal that ended it
+  bool ok() const { return code == 0 && signal == 0; }
+  std::string Text() const;  // "exited with code 3", "was ended by signal 11 (Segmentation fault)"
+  bool operator==(const ExitStatus&) const = default;
+};
+
+struct SpawnOptions {
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH unless it holds a slash
+  // Child's descriptor -> ours. Of 0, 1 and 2 those not named: 0 reads /dev/null, 1 and 2 are inherited. All others are
+  // closed in the child.
+  std::map<int, int> fds;
+  std::vector<std::string> environment;  // "NAME=value", added to ours
+  // The child runs inside a wrapper (qemu, bwrap), so that its parent need not be us: EndWithParent() then rests on the
+  // death signal alone.
+  bool wrapped = false;
+};
+
+class Subprocess {
+ public:
+  static Result<Subprocess> Spawn(const SpawnOptions& options);
+  Subprocess(Subprocess&& other) noexcept { *this = std::move(other); }
+  Subprocess& operator=(Subprocess&& other) noexcept;
+  ~Subprocess();  // kills the group and waits for the child
+
+  pid_t pid() const { return pid_; }
+  // Readable once the child has ended; -1 where the kernel (before 5.3) has no pidfd: then call Poll now and then.
+  int exit_descriptor() const { return pidfd_.get(); }
+  void Kill(int signal = SIGKILL);                     // to the whole group; nothing once the child was waited for
+  std::optional<ExitStatus> Poll();                    // never blocks; keeps answering after the end
+  std::optional<ExitStatus> Wait(int64_t timeout_ms);  // nullopt: still alive
+
+ private:
+  Subprocess() = default;
+  void End();
+  pid_t pid_ = -1;
+  UniqueFd pidfd_;
+  std::optional<ExitStatus> status_;
+};
+
+// For a child: the first call of main in every mode that Spawn starts. Asks the kernel for SIGKILL when the parent
+// ends, and exits at once if it has ended already. Without effect in a process that Spawn did not start.
+void EndWithParent();
+
+// For a parent: descendants orphaned by their own parents become our children, so that KillStrangers finds them.
+void AdoptOrphans();
+// Kills and reaps every child of this process that is not in `known`. Returns how many.
+int KillStrangers(const std::vector<pid_t>& known);
+
+Result<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();  // stream, both ends CLOEXEC
+Result<std::pair<UniqueFd, UniqueFd>> MakePipe();        // {read, write}, both CLOEXEC
+// The path of one of our executables: in $AUTOTUNE_LIBEXEC, else beside the running one, else in ../libexec/autotune.
+Result<std::string> FindOwnExecutable(const std::string& name);
+
+}  // namespace autotune

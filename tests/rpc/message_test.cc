@@ -1,0 +1,211 @@
+#include "rpc/message.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "rpc/channel.h"
+#include "support/json.h"
+#include "support/rng.h"
+
+namespace autotune::rpc {
+namespace {
+
+std::string Hex(const std::string& bytes) {
+  static const char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (unsigned char c : bytes) (text += kDigits[c >> 4]) += kDigits[c & 15];
+  return text;
+}
+std::string Unhex(const std::string& text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
+
+Message DecodeOrDie(const Frames& frames) {
+  auto decoded = Decode(frames);
+  if (auto* error = std::get_if<DecodeError>(&decoded)) {
+    ADD_FAILURE() << error->refusal.text;
+    return {};
+  }
+  return std::get<Message>(decoded);
+}
+
+template <size_t I = 0, class F>
+void ForEachKind(F f) {
+  if constexpr (I < std::variant_size_v<Body>) {
+    f(std::variant_alternative_t<I, Body>{});
+    ForEachKind<I + 1>(f);
+  }
+}
+
+TEST(Message, EveryKindHasItsOwnNameAndComesBack) {
+  std::set<std::string_view> kinds;
+  ForEachKind([&](auto body) {
+    EXPECT_TRUE(kinds.insert(decltype(body)::kKind).second) << decltype(body)::kKind;
+    Message message = DecodeOrDie(Encode({"r1", body, {Bytes("blob")}}));
+    EXPECT_EQ(message.request, "r1");
+    ASSERT_TRUE(message.As<decltype(body)>()) << decltype(body)::kKind;
+    EXPECT_EQ(ToJson(*message.As<decltype(body)>()), ToJson(body));
+    ASSERT_EQ(message.blobs.size(), 1u);
+    EXPECT_EQ(*message.blobs[0], "blob");
+  });
+}
+
+// Sets every field, nested ones too, to a value other than its default.
+template <class T>
+void Fill(T& value, int64_t& next) {
+  if constexpr (HasEnumNames<T>) {
+    value = static_cast<T>(1);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    value = !value;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    value = static_cast<T>(++next) + 0.25;
+  } else if constexpr (std::is_integral_v<T>) {
+    value = static_cast<T>(++next);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    value = "s" + std::to_string(++next);
+  } else if constexpr (HasFields<T>) {
+    ForEachField(value, [&](std::string_view, auto& field) { Fill(field, next); });
+  } else if constexpr (requires { typename T::mapped_type; }) {
+    Fill(value["key"], next);
+  } else {
+    Fill(value.emplace_back(), next);
+  }
+}
+
+// The wire of version 1.0. If this fails, a released peer can no longer be understood: add fields in a new minor with
+// its own file, never change these bytes. AUTOTUNE_UPDATE_GOLDENS=1 writes the file (before the first release only).
+TEST(Message, GoldenBytesOfEveryKind) {
+  const std::string path = std::string(AUTOTUNE_SOURCE_DIR) + "/tests/rpc/golden/wire-1.0.txt";
+  std::string now;
+  std::map<std::string, Json> bodies;
+  ForEachKind([&](auto body) {
+    int64_t next = 0;
+    Fill(body, next);
+    Frames frames = Encode({"0123456789abcdef0123456789abcdef", body, {}});
+    now += std::string(decltype(body)::kKind) + " " + Hex(*frames[0]) + " " + Hex(*frames[1]) + "\n";
+    bodies[std::string(decltype(body)::kKind)] = ToJson(body);
+  });
+  if (std::getenv("AUTOTUNE_UPDATE_GOLDENS")) std::ofstream(path) << now;
+  std::ifstream file(path);
+  std::string kind, header, bytes, lines;
+  int count = 0;
+  while (file >> kind >> header >> bytes) {
+    ++count;
+    lines += kind + " " + header + " " + bytes + "\n";
+    Message back = DecodeOrDie({Bytes(Unhex(header)), Bytes(Unhex(bytes))});
+    EXPECT_EQ(KindOf(back.body), kind);
+    std::visit([&](const auto& b) { EXPECT_EQ(ToJson(b), bodies[kind]) << kind; }, back.body);
+  }
+  EXPECT_EQ(count, static_cast<int>(std::variant_size_v<Body>));
+  EXPECT_EQ(lines, now);
+}
+
+Frames WithHeader(Json header, Json body) { return {Bytes(header.Cbor()), Bytes(body.Cbor())}; }
+
+TEST(Message, UnknownFieldsAreIgnoredMissingOnesDefaultNewMinorsRead) {
+  Json header = Json::Object{{"major", 1}, {"minor", 7}, {"kind", "lease_renewed"}, {"request", "x"}, {"new", "field"}};
+  Message message = DecodeOrDie(WithHeader(header, Json::Object{{"ttl_ms", 5}, {"colour", "red"}}));
+  ASSERT_TRUE(message.As<LeaseRenewed>());
+  EXPECT_EQ(message.As<LeaseRenewed>()->ttl_ms, 5);
+  EXPECT_FALSE(message.As<LeaseRenewed>()->yield);
+}
+
+TEST(Message, AnotherMajorIsRefusedWithTheRequestsId) {
+  Json header = Json::Object{{"major", 2}, {"minor", 0}, {"kind", "lease_renewed"}, {"request", "x"}};
+  auto decoded = Decode(WithHeader(header, Json::Object{}));
+  ASSERT_TRUE(std::holds_alternative<DecodeError>(decoded));
+  EXPECT_EQ(std::get<DecodeError>(decoded).refusal.code, code::kWrongVersion);
+  EXPECT_EQ(std::get<DecodeError>(decoded).request, "x");
+}
+
+TEST(Message, WhatIsMalformedIsRefused) {
+  Json header = Json::Object{{"major", 1}, {"minor", 0}, {"kind", "lease_renewed"}, {"request", "x"}};
+  Json strange = Json::Object{{"major", 1}, {"kind", "no_such_kind"}};
+  Json long_id = Json::Object{{"major", 1}, {"kind", "ping"}, {"request", std::string(65, 'a')}};
+  std::vector<Frames> cases = {
+      {},
+      {Bytes("")},
+      {Bytes(""), Bytes("")},
+      {Bytes("\xff\xff"), Bytes("\xa0")},
+      {Bytes(header.Cbor()), Bytes("garbage")},
+      {Bytes(header.Cbor()), Bytes(Json(Json::Array{}).Cbor())},
+      WithHeader(header, Json::Object{{"ttl_ms", "ten"}}),
+      WithHeader(strange, Json::Object{}),
+      WithHeader(long_id, Json::Object{}),
+      WithHeader(Json::Array{}, Json::Object{}),
+  };
+  for (const Frames& frames : cases) {
+    auto decoded = Decode(frames);
+    ASSERT_TRUE(std::holds_alternative<DecodeError>(decoded)) << frames.size();
+    EXPECT_FALSE(std::get<DecodeError>(decoded).refusal.text.empty());
+  }
+}
+
+TEST(Message, MutatedBytesNeverThrow) {
+  Rng rng(1);
+  Frames good = Encode({"q", MeasureRequest{{"l", {1, 2}, 3, "c", "n", "t", "j"}, {}, {Candidate{}}, true}, {}});
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string frames[2] = {*good[0], *good[1]};
+    for (int n = 1 + static_cast<int>(rng.Below(4)); n > 0; --n) {
+      std::string& frame = frames[rng.Below(2)];
+      switch (rng.Below(3)) {
+        case 0:
+          frame[static_cast<size_t>(rng.Below(static_cast<int64_t>(frame.size())))] = static_cast<char>(rng.Next());
+          break;
+        case 1:
+          frame.resize(static_cast<size_t>(rng.Below(static_cast<int64_t>(frame.size())) + 1));
+          break;
+        default:
+          frame.insert(static_cast<size_t>(rng.Below(static_cast<int64_t>(frame.size()))), 1,
+                       static_cast<char>(rng.Next()));
+      }
+    }
+    auto decoded = Decode({Bytes(frames[0]), Bytes(frames[1])});
+    refused += std::holds_alternative<DecodeError>(decoded);
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(RandomId, Is128BitsInHex) {
+  Id a = RandomId(), b = RandomId();
+  EXPECT_EQ(a.size(), 32u);
+  EXPECT_EQ(a.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(a, b);
+}
+
+TEST(Channel, UnpackerCutsAStreamAtAnyByte) {
+  Frames frames = Encode({"q", Ping{"hello"}, {Bytes(std::string(1000, 'x')), Bytes("")}});
+  std::string stream = PackFrames(frames) + PackFrames(frames);
+  Unpacker unpacker;
+  int messages = 0;
+  for (char c : stream) {
+    unpacker.Feed({&c, 1});
+    auto next = unpacker.Next();
+    ASSERT_TRUE(next.ok());
+    if (!*next) continue;
+    ++messages;
+    ASSERT_EQ((*next)->size(), frames.size());
+    for (size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(*(**next)[i], *frames[i]);
+  }
+  EXPECT_EQ(messages, 2);
+}
+
+TEST(Channel, UnpackerRefusesImpossibleSizes) {
+  Unpacker many;
+  many.Feed(std::string(4, '\xff'));
+  EXPECT_FALSE(many.Next().ok());
+  Unpacker large;
+  large.Feed(std::string("\x01\0\0\0\xff\xff\xff\xff", 8));
+  EXPECT_FALSE(large.Next().ok());
+}
+
+}  // namespace
+}  // namespace autotune::rpc

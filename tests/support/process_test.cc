@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "support/clock.h"
+#include "support/host_lock.h"
+#include "support/loop.h"
+#include "support/subprocess.h"
+
+namespace autotune {
+namespace {
+
+Subprocess Spawn(SpawnOptions options) {
+  Result<Subprocess> child = Subprocess::Spawn(options);
+  EXPECT_TRUE(child.ok()) << (child.ok() ? "" : child.error().Text());
+  return std::move(child).value();
+}
+Subprocess Shell(const std::string& script) { return Spawn({.argv = {"/bin/sh", "-c", script}}); }
+
+// Zombies that nobody has reaped yet do not count.
+bool Exists(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  return static_cast<bool>(stat >> number >> name >> state) && state != "Z";
+}
+bool GoneSoon(pid_t pid) {
+  for (int i = 0; i < 500 && Exists(pid); ++i) {
+    waitpid(pid, nullptr, WNOHANG);
+    usleep(10000);
+  }
+  return !Exists(pid);
+}
+std::string ReadAll(int fd) {
+  std::string text;
+  char bytes[256];
+  for (ssize_t n; (n = read(fd, bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<size_t>(n));
+  return text;
+}
+
+TEST(Subprocess, TellsExitCodesAndSignals) {
+  EXPECT_EQ(Shell("exit 3").Wait(10000), (ExitStatus{3, 0}));
+  EXPECT_EQ(Shell("kill -SEGV $$").Wait(10000), (ExitStatus{0, SIGSEGV}));
+  EXPECT_EQ((ExitStatus{0, SIGSEGV}).Text(), "was ended by signal 11 (Segmentation fault)");
+}
+
+TEST(Subprocess, AMissingExecutableIsAnError) {
+  auto child = Subprocess::Spawn({.argv = {"/no/such/program"}});
+  ASSERT_FALSE(child.ok());
+  EXPECT_NE(child.error().Text().find("/no/such/program"), std::string::npos);
+}
+
+TEST(Subprocess, WaitHasADeadlineAndKillEndsTheWholeGroup) {
+  auto [out, in] = std::move(MakePipe()).value();
+  Subprocess child = Spawn({.argv = {"/bin/sh", "-c", "sleep 1000 & echo $!; wait"}, .fds = {{1, in.get()}}});
+  in.Reset();
+  char text[32] = {};
+  ASSERT_GT(read(out.get(), text, sizeof text - 1), 0);
+  pid_t grandchild = std::atoi(text);
+  ASSERT_TRUE(Exists(grandchild));
+  EXPECT_FALSE(child.Wait(20));
+  child.Kill();
+  EXPECT_EQ(child.Wait(10000), (ExitStatus{0, SIGKILL}));
+  EXPECT_TRUE(GoneSoon(grandchild));
+}
+
+TEST(Subprocess, OnlyTheGivenDescriptorsReachTheChild) {
+  auto [out, in] = std::move(MakePipe()).value();
+  UniqueFd leaked(dup(in.get()));  // not CLOEXEC
+  Subprocess child =
+      Spawn({.argv = {"/bin/sh", "-c", "cd /proc/self/fd; echo *"}, .fds = {{1, in.get()}, {5, in.get()}}});
+  in.Reset();
+  leaked.Reset();
+  std::string text = ReadAll(out.get());
+  // The shell itself may hold one more for reading the folder.
+  EXPECT_TRUE(text == "0 1 2 5\n" || text == "0 1 2 3 5\n") << text;
+}
+
+TEST(Subprocess, SwappedDescriptorsArriveSwapped) {
+  auto [out, in] = std::move(MakePipe()).value();
+  auto [out2, in2] = std::move(MakePipe()).value();
+  Subprocess child =
+      Spawn({.argv = {"/bin/sh", "-c", "echo one >&1; echo two >&2"}, .fds = {{1, in2.get()}, {2, in.get()}}});
+  in.Reset();
+  in2.Reset();
+  EXPECT_EQ(ReadAll(out.get()), "two\n");
+  EXPECT_EQ(ReadAll(out2.get()), "one\n");
+}
+
+TEST(Subprocess, ChildrenEndWithTheirParent) {
+  auto [out, in] = std::move(MakePipe()).value();
+  // A process of ours in the middle, which is killed; its child asks to end with it.
+  pid_t middle = fork();
+  if (middle == 0) {
+    Subprocess child = Spawn({.argv = {"/proc/self/exe", "--gtest_filter=SubprocessChild.WaitsForever"},
+                              .fds = {{1, in.get()}, {2, in.get()}},
+                              .environment = {"AUTOTUNE_TEST_CHILD=1"}});
+    pause();
+  }
+  in.Reset();
+  std::string text;
+  char c;
+  while (text.find("pid ") == std::string::npos || text.back() != '.') {
+    ASSERT_EQ(read(out.get(), &c, 1), 1) << text;
+    text += c;
+  }
+  pid_t child = std::atoi(text.c_str() + text.find("pid ") + 4);
+  ASSERT_TRUE(Exists(child));
+  kill(middle, SIGKILL);
+  waitpid(middle, nullptr, 0);
+  EXPECT_TRUE(GoneSoon(child));
+}
+TEST(SubprocessChild, WaitsForever) {
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  EndWithParent();
+  dprintf(1, "pid %d.", getpid());
+  pause();
+}
+
+TEST(Subprocess, StrangersAreKilled) {
+  AdoptOrphans();
+  Subprocess known = Shell("exec sleep 1000");
+  Subprocess parent = Shell("setsid sleep 1000 & exit 0");  // leaves its group, so that killing the group misses it
+  ASSERT_TRUE(parent.Wait(10000));
+  int killed = 0;
+  for (int i = 0; i < 200 && killed == 0; ++i) {
+    killed = KillStrangers({known.pid()});
+    usleep(5000);
+  }
+  EXPECT_EQ(killed, 1);
+  EXPECT_FALSE(known.Poll());
+}
+
+TEST(Loop, PostedFunctionsTimersAndDescriptors) {
+  Loop loop;
+  auto [a, b] = std::move(MakeSocketPair()).value();
+  std::string log;
+  int reads = 0;
+  Loop::Watch readable, late, every;
+  readable = loop.OnReadable(a.get(), [&] {
+    char c;
+    // One byte at a time: the watch must come back for the rest.
+    ASSERT_EQ(read(a.get(), &c, 1), 1);
+    log += c;
+    if (++reads == 3) readable.reset();
+  });
+  int ticks = 0;
+  every = loop.Every(1, [&] {
+    if (++ticks == 3) every.reset();
+  });
+  late = loop.After(100, [&] { loop.Stop(); });
+  std::thread other([&] { loop.Post([&] { EXPECT_EQ(write(b.get(), "xyz!", 4), 4); }); });
+  loop.Run();
+  other.join();
+  EXPECT_EQ(log, "xyz");
+  EXPECT_EQ(ticks, 3);
+}
+
+TEST(Loop, SeesTheEndOfAChild) {
+  Loop loop;
+  Subprocess child = Shell("exit 7");
+  ASSERT_GE(child.exit_descriptor(), 0);
+  Loop::Watch watch = loop.OnReadable(child.exit_descriptor(), [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(child.Poll(), (ExitStatus{7, 0}));
+}
+
+TEST(Loop, Signals) {
+  Loop loop;
+  int seen = 0;
+  Loop::Watch watch = loop.OnSignals({SIGUSR1}, [&](int signal) {
+    seen = signal;
+    loop.Stop();
+  });
+  loop.Post([] { raise(SIGUSR1); });
+  loop.Run();
+  EXPECT_EQ(seen, SIGUSR1);
+}
+
+TEST(HostLock, SharedAmongBuildersExclusiveForMeasuring) {
+  std::string path = testing::TempDir() + "/host-lock-" + std::to_string(getpid());
+  setenv("AUTOTUNE_HOST_LOCK", path.c_str(), 1);
+  using Mode = HostLock::Mode;
+  auto try_lock = [](Mode mode) { return std::move(HostLock::TryAcquire(mode)).value(); };
+  {
+    auto first = try_lock(Mode::kShared), second = try_lock(Mode::kShared);
+    EXPECT_TRUE(first && second);
+    EXPECT_FALSE(try_lock(Mode::kExclusive));
+  }
+  {
+    auto alone = std::move(HostLock::Acquire(Mode::kExclusive)).value();
+    EXPECT_FALSE(try_lock(Mode::kShared));
+  }
+  EXPECT_TRUE(try_lock(Mode::kShared));
+  unlink(path.c_str());
+  setenv("AUTOTUNE_HOST_LOCK", "/no/such/folder/lock", 1);
+  EXPECT_FALSE(HostLock::Acquire(Mode::kShared).ok());
+  unsetenv("AUTOTUNE_HOST_LOCK");
+}
+
+}  // namespace
+}  // namespace autotune

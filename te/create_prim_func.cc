@@ -1,0 +1,146 @@
+#include "te/create_prim_func.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/visit.h"
+#include "support/check.h"
+
+namespace autotune::te {
+namespace {
+
+class Creator {
+ public:
+  explicit Creator(const CreateOptions& options) : options_(options) {}
+
+  PrimFunc Create(const std::string& name, const std::vector<TensorParam>& params) {
+    PrimFunc f;
+    f.name = name;
+    for (const TensorParam& p : params) {
+      CHECK(!p.tensor->splat) << "a splat cannot be a parameter";
+      CHECK(p.tensor->parts.empty() == (p.role != ParamRole::kOutput)) << p.tensor->name.str() << ": wrong role";
+      std::string base = !p.name.empty() ? p.name : p.tensor->name.str();
+      if (p.name.empty() && p.role == ParamRole::kOutput) base += "_out";
+      bool added = AddBuffer(p.tensor, Unique(base), p.tensor.shape());
+      CHECK(added) << p.tensor->name.str() << " is listed twice";
+      f.params.push_back({buffers_.at(p.tensor.get()), p.role});
+    }
+    for (const TensorParam& p : params) {
+      if (p.role == ParamRole::kOutput) Visit(p.tensor, &f);
+    }
+    f.body = MakeSeq(std::move(stmts_));
+    return f;
+  }
+
+ private:
+  std::string Unique(const std::string& base) {
+    std::string name = base;
+    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
+    return name;
+  }
+
+  bool AddBuffer(const Tensor& t, const std::string& name, const Shape& shape) {
+    Buffer buffer = Buffer::Make(name, t.dtype(), {shape.begin(), shape.end()});
+    tensors_.emplace(t->buffer.get(), t);
+    return buffers_.emplace(t.get(), buffer).second;
+  }
+
+  // Emits what t needs, then t; in the order of inputs, so that equal expressions give equal functions.
+  void Visit(const Tensor& t, PrimFunc* f) {
+    if (t->splat || !visited_.insert(t.get()).second) return;
+    for (const Tensor& input : t->inputs) Visit(input, f);
+    if (t->parts.empty()) {
+      CHECK(buffers_.count(t.get())) << "placeholder " << t->name.str() << " is not a parameter";
+      return;
+    }
+    if (!buffers_.count(t.get())) {
+      AddBuffer(t, Unique(t->name.str() + "_out"), t->StoredShape());
+      f->allocs.push_back(buffers_.at(t.get()));
+    }
+    for (const Part& part : t->parts) Emit(t, part);
+  }
+
+  // Subscripts in the stored shape, as subscripts of the buffer that t got: a parameter has the logical shape.
+  std::vector<Expr> Subscripts(const Tensor& t, const std::vector<Expr>& stored) const {
+    Shape buffer_shape = ConstShape(buffers_.at(t.get()));
+    return ReshapeIndices(stored, t->StoredShape(), buffer_shape);
+  }
+
+  Expr Bind(const Expr& e, const VarMap& iters) const {
+    return RewriteExpr(Substitute(e, iters), [&](const Expr& x) -> Expr {
+      const Load* load = x.As<Load>();
+      if (!load) return x;
+      const Tensor& t = tensors_.at(load->buffer.get());
+      return MakeLoad(buffers_.at(t.get()), Subscripts(t, load->indices));
+    });
+  }
+
+  Expr Update(Combiner combiner, const Expr& old, const Expr& value) const {
+    const Binary* product = value.As<Binary>();
+    switch (combiner) {
+      case Combiner::kSum:
+        if (options_.use_fma && value.dtype().IsFloat() && product && product->op == BinaryOp::kMul) {
+          return MakeCall(Op::kFma, {product->a, product->b, old});
+        }
+        return old + value;
+      case Combiner::kProd:
+        return old * value;
+      case Combiner::kMax:
+        return Max(old, value);
+      case Combiner::kMin:
+        return Min(old, value);
+    }
+    UNREACHABLE();
+    return Expr();
+  }
+
+  void Emit(const Tensor& t, const Part& part) {
+    Block block;
+    std::string name = Unique(t->name.str() + part.suffix);
+    block.name = name;
+    VarMap iters;
+    std::vector<Name> loops;
+    auto add = [&](const Axis& axis, IterKind kind) {
+      Name loop = Unique(name + "_" + axis.name.str());
+      Name iter = Unique("v_" + loop.str());
+      loops.push_back(loop);
+      block.iters.push_back({iter, kind, axis.extent, IndexVar(loop)});
+      bool fresh = iters.emplace(axis.name, IndexVar(iter)).second;
+      CHECK(fresh) << "block " << name << " has two axes " << axis.name.str();
+    };
+    for (const Axis& axis : part.axes) add(axis, IterKind::kSpatial);
+    for (const Axis& axis : part.reduce_axes) add(axis, IterKind::kReduce);
+
+    std::vector<Expr> store;
+    for (const Expr& e : part.store) store.push_back(Substitute(e, iters));
+    store = Subscripts(t, store);
+    const Buffer& buffer = buffers_.at(t.get());
+    Expr value = Bind(part.body, iters);
+    if (part.combiner) {
+      block.init = MakeStmt(Store{buffer, store, IdentityOf(*part.combiner, t.dtype())});
+      value = Update(*part.combiner, MakeLoad(buffer, store), value);
+    }
+    block.body = MakeStmt(Store{buffer, store, value});
+
+    Stmt nest = MakeStmt(block);
+    for (size_t i = block.iters.size(); i-- > 0;) {
+      nest = MakeStmt(For{.var = loops[i], .extent = block.iters[i].extent, .body = nest});
+    }
+    stmts_.push_back(nest);
+  }
+
+  CreateOptions options_;
+  std::unordered_set<std::string> names_;
+  std::unordered_set<const TensorCell*> visited_;
+  std::unordered_map<const TensorCell*, Buffer> buffers_;
+  std::unordered_map<const BufferCell*, Tensor> tensors_;  // of the buffers in bodies
+  std::vector<Stmt> stmts_;
+};
+
+}  // namespace
+
+PrimFunc CreatePrimFunc(const std::string& name, const std::vector<TensorParam>& params, const CreateOptions& options) {
+  return Creator(options).Create(name, params);
+}
+
+}  // namespace autotune::te

@@ -1,0 +1,27 @@
+// Index maps between two shapes of the same row-major order: what reshape, fused and split iterators are made of.
+// Thread-safe. Not a simplifier (arith/analyzer.h): it only avoids writing what would have to be simplified away.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace autotune::te {
+
+using Shape = std::vector<int64_t>;
+
+int64_t Product(const Shape& shape);  // 1 for rank 0
+
+// `indices` address an element of an array of shape `from`; the result addresses the same element of that memory seen
+// as an array of shape `to`. Dimensions that correspond one to one keep their index untouched; only those that are
+// really fused or split get arithmetic: (h, w) -> h*W + w, and m -> (m // W, m % W). Needs equal products (CHECK).
+std::vector<Expr> ReshapeIndices(const std::vector<Expr>& indices, const Shape& from, const Shape& to);
+
+// Subscripts of an operand of shape `operand` for the element `indices` of the NumPy broadcast result of shape
+// `result`: aligned at the last dimension, 0 where the operand's extent is 1.
+std::vector<Expr> BroadcastIndices(const std::vector<Expr>& indices, const Shape& result, const Shape& operand);
+
+// NumPy's broadcast of two shapes; false if they do not broadcast.
+bool BroadcastShapes(const Shape& a, const Shape& b, Shape* result);
+
+}  // namespace autotune::te

@@ -1,0 +1,158 @@
+#include "te/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/visit.h"
+#include "support/check.h"
+
+namespace autotune::te {
+namespace {
+
+void CheckExtents(const std::string& name, const Shape& shape) {
+  for (int64_t extent : shape) CHECK(extent > 0) << "tensor " << name << " has extent " << extent;
+}
+
+std::vector<Expr> ToExprs(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+Shape Extents(const std::vector<Axis>& axes) {
+  Shape shape;
+  for (const Axis& axis : axes) shape.push_back(axis.extent);
+  return shape;
+}
+
+// Fills in the buffer and checks what can be checked: every load is of an input, every variable an axis.
+Tensor Finish(TensorCell* cell) {
+  CheckExtents(cell->name.str(), cell->shape);
+  Shape stored = cell->StoredShape();
+  CHECK(Product(stored) == Product(cell->shape)) << "tensor " << cell->name.str() << ": axes do not cover the shape";
+  if (!cell->splat) cell->buffer = Buffer::Make(cell->name, cell->dtype, ToExprs(stored));
+  for (const Part& part : cell->parts) {
+    CHECK(part.body.dtype() == cell->dtype) << "tensor " << cell->name.str() << ": parts of different dtypes";
+    CHECK(part.store.size() == stored.size());
+    CHECK(part.combiner.has_value() == !part.reduce_axes.empty());
+    CheckExtents(cell->name.str(), Extents(part.axes));
+    CheckExtents(cell->name.str(), Extents(part.reduce_axes));
+    auto is_axis = [&](const Name& name) {
+      auto named = [&](const Axis& axis) { return axis.name == name; };
+      return std::any_of(part.axes.begin(), part.axes.end(), named) ||
+             std::any_of(part.reduce_axes.begin(), part.reduce_axes.end(), named);
+    };
+    auto is_input = [&](const Buffer& buffer) {
+      return std::any_of(cell->inputs.begin(), cell->inputs.end(),
+                         [&](const Tensor& t) { return t->buffer.get() == buffer.get(); });
+    };
+    Walk(part.body, [&](const Expr& e) {
+      if (const Load* load = e.As<Load>()) {
+        CHECK(is_input(load->buffer)) << cell->name.str() << " loads " << load->buffer->name.str()
+                                      << ", which is not among its inputs";
+      }
+      if (const Var* var = e.As<Var>()) CHECK(is_axis(var->name)) << cell->name.str() << " uses " << var->name.str();
+      return true;
+    });
+  }
+  return Tensor(cell);
+}
+
+TensorCell* NewCell(const std::string& name, DType dtype, const Shape& shape, const std::vector<Axis>& axes) {
+  auto* cell = new TensorCell;
+  cell->name = name;
+  cell->dtype = dtype;
+  cell->shape = shape;
+  cell->axes = axes;
+  return cell;
+}
+
+Tensor MakeComputed(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
+                    const Shape& shape, Part part) {
+  part.axes = axes;
+  part.store = AxisVars(axes);
+  TensorCell* cell = NewCell(name, part.body.dtype(), shape.empty() ? Extents(axes) : shape, axes);
+  cell->inputs = inputs;
+  cell->parts.push_back(std::move(part));
+  return Finish(cell);
+}
+
+}  // namespace
+
+Expr IdentityOf(Combiner combiner, DType dtype) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  switch (combiner) {
+    case Combiner::kSum:
+      return ConstOf(0, dtype);
+    case Combiner::kProd:
+      return ConstOf(1, dtype);
+    case Combiner::kMax:
+      if (dtype.IsFloat()) return FloatConst(-kInf, dtype);
+      return IntConst(dtype.code == TypeCode::kUInt ? 0 : -(int64_t{1} << (dtype.bits - 2)) * 2, dtype);
+    case Combiner::kMin:
+      if (dtype.IsFloat()) return FloatConst(kInf, dtype);
+      if (dtype.code == TypeCode::kUInt) return IntConst(dtype.bits == 64 ? -1 : (int64_t{1} << dtype.bits) - 1, dtype);
+      return IntConst(((int64_t{1} << (dtype.bits - 2)) - 1) * 2 + 1, dtype);
+  }
+  UNREACHABLE();
+  return Expr();
+}
+
+const Shape& Tensor::shape() const { return get()->shape; }
+DType Tensor::dtype() const { return get()->dtype; }
+Shape TensorCell::StoredShape() const { return Extents(axes); }
+
+Expr Tensor::operator()(const std::vector<Expr>& indices) const {
+  return AtAxes(ReshapeIndices(indices, shape(), get()->StoredShape()));
+}
+
+Expr Tensor::AtAxes(const std::vector<Expr>& axes) const {
+  CHECK(axes.size() == get()->axes.size());
+  if (get()->splat) return ConstOf(*get()->splat, dtype());
+  return MakeLoad(get()->buffer, axes);
+}
+
+Tensor Placeholder(const std::string& name, const Shape& shape, DType dtype) {
+  return Finish(NewCell(name, dtype, shape, NaturalAxes(shape)));
+}
+
+Tensor Splat(const Shape& shape, double value, DType dtype) {
+  TensorCell* cell = NewCell("splat", dtype, shape, NaturalAxes(shape));
+  cell->splat = value;
+  return Finish(cell);
+}
+
+Tensor Compute(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
+               const AxisFn& fn, const Shape& shape) {
+  return MakeComputed(name, axes, inputs, shape, Part{.body = fn(AxisVars(axes))});
+}
+
+Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std::vector<Axis>& reduce_axes,
+              Combiner combiner, const std::vector<Tensor>& inputs, const ReduceFn& fn, const Shape& shape) {
+  CHECK(!reduce_axes.empty());
+  Part part{.reduce_axes = reduce_axes, .combiner = combiner, .body = fn(AxisVars(axes), AxisVars(reduce_axes))};
+  return MakeComputed(name, axes, inputs, shape, std::move(part));
+}
+
+Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
+                std::vector<Part> parts) {
+  CHECK(!parts.empty());
+  TensorCell* cell = NewCell(name, parts[0].body.dtype(), shape, NaturalAxes(shape));
+  cell->inputs = inputs;
+  cell->parts = std::move(parts);
+  return Finish(cell);
+}
+
+std::vector<Axis> NaturalAxes(const Shape& shape) {
+  static constexpr const char* kImage[] = {"n", "h", "w", "c"};
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    axes.push_back({shape.size() == 4 ? Name(kImage[i]) : Name("i" + std::to_string(i)), shape[i]});
+  }
+  return axes;
+}
+
+std::vector<Expr> AxisVars(const std::vector<Axis>& axes) {
+  std::vector<Expr> vars;
+  for (const Axis& axis : axes) vars.push_back(IndexVar(axis.name));
+  return vars;
+}
+
+}  // namespace autotune::te

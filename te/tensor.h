@@ -1,0 +1,90 @@
+// Tensor expressions: what each element of a tensor is, as a formula over other tensors, with nothing said about order,
+// storage or parallelism. Values (handles to immutable cells); thread-safe. Not a program yet: te/create_prim_func.h
+// makes one.
+//
+// A tensor has a logical `shape`, which its consumers index, and *axes*, the iterators of the loop nest that computes
+// it. Usually they are the same; they may also be another grouping of the same row-major order, as for a convolution of
+// shape [N, OH, OW, OC] that is computed over the axes (n, m, oc) with m over OH*OW. An intermediate tensor is stored
+// in the shape of its axes; a parameter has its logical shape. Extents are positive constants.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "te/index.h"
+
+namespace autotune::te {
+
+struct TensorCell;
+
+struct Axis {
+  Name name;  // short ("n", "oc"); made unique in the function by the block's name
+  int64_t extent = 1;
+};
+
+enum class Combiner : uint8_t { kSum, kProd, kMax, kMin };
+Expr IdentityOf(Combiner combiner, DType dtype);  // 0, 1, lowest (-inf), highest (inf)
+
+// A Tensor is a placeholder (a parameter), a splat (one constant everywhere: never stored), or computed by parts.
+class Tensor : public Ref<TensorCell> {
+ public:
+  using Ref::Ref;
+  const TensorCell* operator->() const { return get(); }
+  const Shape& shape() const;
+  DType dtype() const;
+  int rank() const { return static_cast<int>(shape().size()); }
+  // The element at these subscripts of the logical shape.
+  Expr operator()(const std::vector<Expr>& indices) const;
+  // The element at these values of the axes.
+  Expr AtAxes(const std::vector<Expr>& axes) const;
+};
+
+// One block: a perfect nest over `axes`, then over `reduce_axes`. Expressions use the axes' names as index variables.
+struct Part {
+  std::string suffix;  // the block is called <tensor><suffix>
+  std::vector<Axis> axes;
+  std::vector<Axis> reduce_axes;
+  std::optional<Combiner> combiner;  // present exactly if there are reduction axes
+  std::vector<Expr> store;           // subscripts in the stored shape; injective over all parts together
+  Expr body;
+};
+
+struct TensorCell : Counted {
+  Name name;
+  DType dtype;
+  Shape shape;
+  std::vector<Axis> axes;      // their extents are the stored shape
+  Buffer buffer;               // of the stored shape; loads in the bodies of consumers refer to it, by handle
+  std::vector<Tensor> inputs;  // every tensor that the parts load
+  std::vector<Part> parts;     // empty: placeholder or splat
+  std::optional<double> splat;
+  Shape StoredShape() const;
+};
+
+Tensor Placeholder(const std::string& name, const Shape& shape, DType dtype = DType::Float(32));
+// Every element is `value`: how a one-element constant enters an element-wise formula.
+Tensor Splat(const Shape& shape, double value, DType dtype = DType::Float(32));
+
+using AxisFn = std::function<Expr(const std::vector<Expr>& axes)>;
+using ReduceFn = std::function<Expr(const std::vector<Expr>& axes, const std::vector<Expr>& reduce)>;
+
+// Element (a, b, ...) is fn({a, b, ...}), the arguments being the axes' variables. `inputs`: the tensors that fn loads
+// (CHECKed). `shape`: the logical shape if it is not the axes' extents (same product).
+Tensor Compute(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
+               const AxisFn& fn, const Shape& shape = {});
+// Element (a, b, ...) is the combination of fn({a, b, ...}, {r, s, ...}) over all values of the reduction axes, in any
+// order (a schedule may reassociate it only by steps that say so).
+Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std::vector<Axis>& reduce_axes,
+              Combiner combiner, const std::vector<Tensor>& inputs, const ReduceFn& fn, const Shape& shape = {});
+// Several blocks that write one buffer: together the parts store every element exactly once (the caller's promise; the
+// interpreter reports a read of what was never written). Axes equal shape.
+Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
+                std::vector<Part> parts);
+
+// Default axes of a shape: n, h, w, c for four dimensions, else i0, i1, ...
+std::vector<Axis> NaturalAxes(const Shape& shape);
+std::vector<Expr> AxisVars(const std::vector<Axis>& axes);
+
+}  // namespace autotune::te

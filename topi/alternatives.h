@@ -1,0 +1,38 @@
+// The ways to compute each anchor: explicit lists, the first of which applies always and defines the result. A task
+// offers every alternative that applies; each gives a PrimFunc of the same parameters. Thread-safe.
+// To add one: write the function, add its line in topi/alternatives.cc.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "target/target.h"
+#include "topi/conv2d.h"
+#include "topi/matmul.h"
+
+namespace autotune::topi {
+
+struct Conv2dAlternative {
+  std::string_view name;  // stored in records
+  bool (*applies)(const Shape& data, const Shape& weight, const Conv2dAttrs&, const Target&);
+  Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs&);
+};
+std::span<const Conv2dAlternative> Conv2dAlternatives();
+
+struct MatMulAlternative {
+  std::string_view name;
+  bool (*applies)(const Shape& a, const Shape& b, const Target&);
+  Tensor (*make)(const std::string& name, const Tensor& a, const Tensor& b);
+};
+std::span<const MatMulAlternative> MatMulAlternatives();
+
+// The alternative of that name in a list, or null.
+template <class Alternative>
+const Alternative* FindAlternative(std::span<const Alternative> list, std::string_view name) {
+  for (const Alternative& a : list) {
+    if (a.name == name) return &a;
+  }
+  return nullptr;
+}
+
+}  // namespace autotune::topi

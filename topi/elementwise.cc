@@ -1,0 +1,97 @@
+#include "topi/elementwise.h"
+
+#include <cmath>
+
+#include "support/check.h"
+
+namespace autotune::topi {
+
+Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
+           const std::function<Expr(const std::vector<Expr>&)>& fn) {
+  Shape shape;
+  for (const Tensor& t : inputs) CHECK(te::BroadcastShapes(shape, t.shape(), &shape)) << name << ": shapes differ";
+  std::vector<te::Axis> axes = te::NaturalAxes(shape);
+  for (const Tensor& t : inputs) {
+    if (t.shape() == shape && t->StoredShape() != shape) {
+      axes = t->axes;
+      break;
+    }
+  }
+  Shape domain;
+  for (const te::Axis& axis : axes) domain.push_back(axis.extent);
+  std::vector<Tensor> loaded;
+  for (const Tensor& t : inputs) {
+    if (!t->splat) loaded.push_back(t);
+  }
+  return te::Compute(
+      name, axes, loaded,
+      [&](const std::vector<Expr>& vars) {
+        std::vector<Expr> logical = te::ReshapeIndices(vars, domain, shape);
+        std::vector<Expr> elements;
+        for (const Tensor& t : inputs) {
+          bool same = t.shape() == shape && t->StoredShape() == domain;
+          elements.push_back(same ? t.AtAxes(vars) : t(te::BroadcastIndices(logical, shape, t.shape())));
+        }
+        return fn(elements);
+      },
+      shape);
+}
+
+namespace {
+
+Tensor Map1(const std::string& name, const Tensor& x, const std::function<Expr(const Expr&)>& fn) {
+  return Map(name, {x}, [&](const std::vector<Expr>& e) { return fn(e[0]); });
+}
+Tensor Map2(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op) {
+  return Map(name, {a, b}, [&](const std::vector<Expr>& e) { return MakeBinary(op, e[0], e[1]); });
+}
+
+}  // namespace
+
+// The constant comes first: min and max give their second operand where either is NaN.
+Tensor Relu(const std::string& name, const Tensor& x) {
+  return Map1(name, x, [](const Expr& e) { return Max(ConstOf(0, e.dtype()), e); });
+}
+Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha) {
+  return Map1(name, x,
+              [&](const Expr& e) { return MakeSelect(e < ConstOf(0, e.dtype()), e * ConstOf(alpha, e.dtype()), e); });
+}
+Tensor Clip(const std::string& name, const Tensor& x, double low, double high) {
+  return Map1(name, x, [&](const Expr& e) {
+    Expr y = std::isinf(low) && low < 0 ? e : Max(ConstOf(low, e.dtype()), e);
+    return std::isinf(high) && high > 0 ? y : Min(ConstOf(high, e.dtype()), y);
+  });
+}
+Tensor Unary(const std::string& name, Op op, const Tensor& x) {
+  CHECK(Row(op).arity == 1 && Row(op).type == OpType::kSameAsFirst) << Row(op).name;
+  return Map1(name, x, [&](const Expr& e) { return MakeCall(op, {e}); });
+}
+Tensor Neg(const std::string& name, const Tensor& x) {
+  return Map1(name, x, [](const Expr& e) { return -e; });
+}
+Tensor Cast(const std::string& name, const Tensor& x, DType dtype) {
+  return Map1(name, x, [&](const Expr& e) { return MakeCast(dtype, e); });
+}
+Tensor Identity(const std::string& name, const Tensor& x) {
+  return Map1(name, x, [](const Expr& e) { return e; });
+}
+
+Tensor Add(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kAdd); }
+Tensor Sub(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kSub); }
+Tensor Mul(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kMul); }
+Tensor Div(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kDiv); }
+Tensor Maximum(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kMax); }
+Tensor Minimum(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kMin); }
+Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b) {
+  return Map(name, {a, b}, [](const std::vector<Expr>& e) { return MakeCall(Op::kPow, {e[0], e[1]}); });
+}
+Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs) {
+  CHECK(!inputs.empty());
+  return Map(name, inputs, [](const std::vector<Expr>& e) {
+    Expr sum = e[0];
+    for (size_t i = 1; i < e.size(); ++i) sum = sum + e[i];
+    return sum;
+  });
+}
+
+}  // namespace autotune::topi

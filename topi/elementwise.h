@@ -1,0 +1,38 @@
+// Element-wise operators with NumPy broadcasting, any layout. Thread-safe. Constants of one element come as te::Splat.
+// The result is computed over the axes of the first operand that has the result's shape and fused axes (a convolution's
+// (n, m, oc)), else over its dimensions, so that an epilogue matches its anchor loop by loop.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+// fn gets one element of each input. Shapes must broadcast (CHECK).
+Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
+           const std::function<Expr(const std::vector<Expr>&)>& fn);
+
+// NaN stays NaN in relu and clip.
+Tensor Relu(const std::string& name, const Tensor& x);
+Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha);
+Tensor Clip(const std::string& name, const Tensor& x, double low, double high);  // infinite: no bound on that side
+// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round: rows of the op table with one argument.
+Tensor Unary(const std::string& name, Op op, const Tensor& x);
+Tensor Neg(const std::string& name, const Tensor& x);
+Tensor Cast(const std::string& name, const Tensor& x, DType dtype);
+Tensor Identity(const std::string& name, const Tensor& x);
+
+Tensor Add(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Sub(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Mul(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Div(const std::string& name, const Tensor& a, const Tensor& b);  // floats
+Tensor Maximum(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Minimum(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs);  // from left to right; at least one
+
+}  // namespace autotune::topi

@@ -1,0 +1,84 @@
+#include "topi/matmul.h"
+
+#include "support/check.h"
+#include "topi/elementwise.h"
+
+namespace autotune::topi {
+namespace {
+
+Shape Concatenated(Shape a, const Shape& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+std::vector<Expr> Concatenated(std::vector<Expr> a, const std::vector<Expr>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Subscripts of a vector or matrix operand: the row or column that a vector does not have is left out.
+std::vector<Expr> MatrixIndices(const Tensor& t, const std::vector<Expr>& lead, const Expr& row, const Expr& column,
+                                bool is_left) {
+  if (t.rank() == 1) return {is_left ? column : row};
+  return Concatenated(lead, {row, column});
+}
+
+}  // namespace
+
+Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b) {
+  CHECK(a.rank() >= 1 && b.rank() >= 1) << name;
+  const Shape &as = a.shape(), &bs = b.shape();
+  Shape a_lead(as.begin(), as.end() - std::min<int>(a.rank(), 2)),
+      b_lead(bs.begin(), bs.end() - std::min<int>(b.rank(), 2));
+  Shape rows = a.rank() > 1 ? Shape{as[a.rank() - 2]} : Shape{}, columns = b.rank() > 1 ? Shape{bs.back()} : Shape{};
+  int64_t k = as.back();
+  CHECK(k == (b.rank() > 1 ? bs[b.rank() - 2] : bs[0])) << name << ": inner dimensions differ";
+  Shape lead;
+  CHECK(te::BroadcastShapes(a_lead, b_lead, &lead)) << name << ": leading dimensions differ";
+  Shape shape = Concatenated(Concatenated(lead, rows), columns);
+  int64_t m = te::Product(rows), n = te::Product(columns);
+
+  if (b_lead.empty()) {
+    Shape all_rows = Concatenated(a_lead, {m});
+    int64_t count = te::Product(all_rows);
+    return te::Reduce(
+        name, {{"m", count}, {"n", n}}, {{"k", k}}, te::Combiner::kSum, {a, b},
+        [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+          std::vector<Expr> row = te::ReshapeIndices({i[0]}, {count}, all_rows);
+          std::vector<Expr> row_lead(row.begin(), row.end() - 1);
+          return a(MatrixIndices(a, row_lead, row.back(), r[0], true)) * b(MatrixIndices(b, {}, r[0], i[1], false));
+        },
+        shape);
+  }
+  int64_t batch = te::Product(lead);
+  return te::Reduce(
+      name, {{"b", batch}, {"m", m}, {"n", n}}, {{"k", k}}, te::Combiner::kSum, {a, b},
+      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+        std::vector<Expr> index = te::ReshapeIndices({i[0]}, {batch}, lead);
+        return a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), i[1], r[0], true)) *
+               b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), r[0], i[2], false));
+      },
+      shape);
+}
+
+Tensor Gemm(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c, const GemmAttrs& attrs) {
+  CHECK(a.rank() == 2 && b.rank() == 2) << name;
+  int64_t m = a.shape()[attrs.transpose_a ? 1 : 0], k = a.shape()[attrs.transpose_a ? 0 : 1];
+  int64_t n = b.shape()[attrs.transpose_b ? 0 : 1];
+  CHECK(k == b.shape()[attrs.transpose_b ? 1 : 0]) << name << ": inner dimensions differ";
+  Tensor y = te::Reduce(name, {{"m", m}, {"n", n}}, {{"k", k}}, te::Combiner::kSum, {a, b},
+                        [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                          Expr x = attrs.transpose_a ? a({r[0], i[0]}) : a({i[0], r[0]});
+                          Expr w = attrs.transpose_b ? b({i[1], r[0]}) : b({r[0], i[1]});
+                          return x * w;
+                        });
+  auto scaled = [&](const std::string& scaled_name, const Tensor& t, double factor) {
+    return factor == 1 ? t : Mul(scaled_name, t, te::Splat({}, factor, t.dtype()));
+  };
+  y = scaled(name + "_alpha", y, attrs.alpha);
+  if (!c || attrs.beta == 0) return y;
+  Shape sum;
+  CHECK(te::BroadcastShapes(y.shape(), c.shape(), &sum) && sum == y.shape()) << name << ": C does not broadcast";
+  return Add(name + "_add", y, scaled(name + "_beta", c, attrs.beta));
+}
+
+}  // namespace autotune::topi

@@ -1,0 +1,25 @@
+// Matrix products. The second operand is [K, N] (a dense layer's weight is stored that way). Thread-safe.
+#pragma once
+#include <string>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+// numpy.matmul: [..., M, K] x [..., K, N] -> [..., M, N], leading dimensions broadcast; a vector stands for one row or
+// column. Shapes must fit (CHECK). Axes: (m, n), m over all leading dimensions too, if b is a matrix; else (b, m, n), b
+// over the broadcast leading dimensions. Reduction: k.
+Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b);
+
+struct GemmAttrs {
+  double alpha = 1, beta = 1;
+  bool transpose_a = false, transpose_b = false;
+};
+// alpha * A' * B' + beta * C, matrices; c may be absent (null), else it broadcasts to [M, N]. The product is a tensor
+// called `name`; scaling and addition, where needed, follow as <name>_alpha, <name>_beta and <name>_add.
+Tensor Gemm(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c, const GemmAttrs& attrs);
+
+}  // namespace autotune::topi

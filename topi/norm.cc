@@ -1,0 +1,64 @@
+#include "topi/norm.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+#include "topi/elementwise.h"
+
+namespace autotune::topi {
+
+Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
+  CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
+  std::vector<te::Axis> kept, reduced;
+  Shape kept_shape;  // with 1 in place of the reduced dimensions: broadcasts back
+  std::vector<te::Axis> natural = te::NaturalAxes(x.shape());
+  auto is_reduced = [&](int d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); };
+  for (int d = 0; d < x.rank(); ++d) {
+    (is_reduced(d) ? reduced : kept).push_back(natural[d]);
+    kept_shape.push_back(is_reduced(d) ? 1 : x.shape()[d]);
+  }
+  CHECK(reduced.size() == axes.size()) << name << ": axes out of range or twice";
+  auto reduce = [&](const std::string& block, te::Combiner combiner, const Tensor& t) {
+    return te::Reduce(
+        block, kept, reduced, combiner, {t},
+        [&](const std::vector<Expr>& k, const std::vector<Expr>& r) {
+          std::vector<Expr> index;
+          size_t next_kept = 0, next_reduced = 0;
+          for (int d = 0; d < x.rank(); ++d) index.push_back(is_reduced(d) ? r[next_reduced++] : k[next_kept++]);
+          return t(index);
+        },
+        kept_shape);
+  };
+  Tensor max = reduce(name + "_max", te::Combiner::kMax, x);
+  Tensor exp =
+      Map(name + "_exp", {x, max}, [](const std::vector<Expr>& e) { return MakeCall(Op::kExp, {e[0] - e[1]}); });
+  Tensor sum = reduce(name + "_sum", te::Combiner::kSum, exp);
+  return Div(name, exp, sum);
+}
+
+Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& attrs) {
+  CHECK(x.rank() == 4 && x.dtype().IsFloat() && attrs.size > 0) << name;
+  int64_t channels = x.shape()[3], before = (attrs.size - 1) / 2;
+  DType dtype = x.dtype();
+  Tensor sum = te::Reduce(name + "_sum", te::NaturalAxes(x.shape()), {{"k", attrs.size}}, te::Combiner::kSum, {x},
+                          [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                            Expr c = i[3] + r[0] - before;
+                            Expr inside = And(c >= 0, c < channels);
+                            Expr e = MakeSelect(inside, x({i[0], i[1], i[2], c}), ConstOf(0, dtype));
+                            return e * e;
+                          });
+  return Map(name, {x, sum}, [&](const std::vector<Expr>& e) {
+    Expr base = e[1] * FloatConst(attrs.alpha / static_cast<double>(attrs.size), dtype) + FloatConst(attrs.bias, dtype);
+    if (attrs.beta == 0.75) {
+      Expr root = MakeCall(Op::kSqrt, {base});
+      return e[0] / (root * MakeCall(Op::kSqrt, {root}));
+    }
+    return e[0] / MakeCall(Op::kPow, {base, FloatConst(attrs.beta, dtype)});
+  });
+}
+
+Tensor ScaleShift(const std::string& name, const Tensor& x, const Tensor& scale, const Tensor& shift) {
+  return Map(name, {x, scale, shift}, [](const std::vector<Expr>& e) { return e[0] * e[1] + e[2]; });
+}
+
+}  // namespace autotune::topi

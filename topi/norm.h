@@ -1,0 +1,28 @@
+// Normalisations: softmax, local response, and what batch normalisation leaves when it cannot be folded. Thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+// exp(x - max) / sum(exp(x - max)) over the dimensions `axes` together (one axis: ONNX 13 and later; all from an axis
+// on: before). Blocks <name>_max, <name>_exp, <name>_sum, <name>.
+Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes);
+
+struct LrnAttrs {
+  int64_t size = 1;
+  double alpha = 1e-4, beta = 0.75, bias = 1;
+};
+// x / (bias + alpha/size * s)^beta with s the sum of squares over channels c - (size-1)/2 .. c + size/2 of NHWC data
+// (ONNX). Blocks <name>_sum, <name>. For beta = 0.75 the power is sqrt(b) * sqrt(sqrt(b)).
+Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& attrs);
+
+// x * scale + shift, both [C], along the last dimension: an unfolded BatchNormalization.
+Tensor ScaleShift(const std::string& name, const Tensor& x, const Tensor& scale, const Tensor& shift);
+
+}  // namespace autotune::topi

@@ -1,0 +1,85 @@
+#include "topi/transform.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+
+namespace autotune::topi {
+
+Tensor Concat(const std::string& name, const std::vector<Tensor>& inputs, int axis) {
+  CHECK(!inputs.empty() && axis >= 0 && axis < inputs[0].rank()) << name;
+  Shape shape = inputs[0].shape();
+  shape[axis] = 0;
+  std::vector<te::Part> parts;
+  std::vector<Tensor> loaded;
+  for (const Tensor& t : inputs) {
+    Shape expected = shape, extents = t.shape();
+    CHECK(extents.size() == shape.size()) << name;
+    expected[axis] = extents[axis];
+    CHECK(extents == expected && t.dtype() == inputs[0].dtype()) << name << ": inputs differ beyond the axis";
+    te::Part part{.suffix = "_" + std::to_string(parts.size()), .axes = te::NaturalAxes(extents)};
+    std::vector<Expr> vars = te::AxisVars(part.axes);
+    part.body = t(vars);
+    part.store = vars;
+    part.store[axis] = vars[axis] + shape[axis];
+    parts.push_back(std::move(part));
+    shape[axis] += extents[axis];
+    if (!t->splat) loaded.push_back(t);
+  }
+  return te::Assemble(name, shape, loaded, std::move(parts));
+}
+
+Tensor Transpose(const std::string& name, const Tensor& x, const std::vector<int>& perm) {
+  CHECK(static_cast<int>(perm.size()) == x.rank()) << name;
+  Shape shape;
+  for (size_t i = 0; i < perm.size(); ++i) {
+    CHECK(std::count(perm.begin(), perm.end(), static_cast<int>(i)) == 1) << name << ": not a permutation";
+    shape.push_back(x.shape()[perm[i]]);
+  }
+  return te::Compute(name, te::NaturalAxes(shape), {x}, [&](const std::vector<Expr>& i) {
+    std::vector<Expr> index(perm.size());
+    for (size_t d = 0; d < perm.size(); ++d) index[perm[d]] = i[d];
+    return x(index);
+  });
+}
+
+Tensor Reshape(const std::string& name, const Tensor& x, const Shape& shape) {
+  CHECK(te::Product(shape) == te::Product(x.shape())) << name << ": another number of elements";
+  return te::Compute(
+      name, x->axes, {x}, [&](const std::vector<Expr>& i) { return x.AtAxes(i); }, shape);
+}
+
+Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value) {
+  CHECK(before.size() == x.shape().size() && after.size() == x.shape().size()) << name;
+  Shape shape = x.shape();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    CHECK(before[d] >= 0 && after[d] >= 0) << name;
+    shape[d] += before[d] + after[d];
+  }
+  return te::Compute(name, te::NaturalAxes(shape), {x}, [&](const std::vector<Expr>& i) {
+    Expr inside;
+    std::vector<Expr> index;
+    auto require = [&](const Expr& c) { inside = inside ? And(inside, c) : c; };
+    for (size_t d = 0; d < i.size(); ++d) {
+      index.push_back(i[d] - before[d]);
+      if (before[d] > 0) require(index[d] >= 0);
+      if (after[d] > 0) require(index[d] < x.shape()[d]);
+    }
+    return inside ? MakeSelect(inside, x(index), ConstOf(value, x.dtype())) : x(index);
+  });
+}
+
+Tensor Slice(const std::string& name, const Tensor& x, const Shape& begin, const Shape& extent, const Shape& step) {
+  CHECK(begin.size() == x.shape().size() && extent.size() == begin.size() && step.size() == begin.size()) << name;
+  for (size_t d = 0; d < begin.size(); ++d) {
+    int64_t last = begin[d] + (extent[d] - 1) * step[d];
+    CHECK(begin[d] >= 0 && begin[d] < x.shape()[d] && last >= 0 && last < x.shape()[d]) << name << ": out of range";
+  }
+  return te::Compute(name, te::NaturalAxes(extent), {x}, [&](const std::vector<Expr>& i) {
+    std::vector<Expr> index;
+    for (size_t d = 0; d < i.size(); ++d) index.push_back(i[d] * step[d] + begin[d]);
+    return x(index);
+  });
+}
+
+}  // namespace autotune::topi

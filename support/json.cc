@@ -48,7 +48,8 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
   bool boolean(bool v) override { return Put(Json(v)); }
   bool number_integer(int64_t v) override { return Put(Json(v)); }
   bool number_unsigned(uint64_t v) override {
-    return v > static_cast<uint64_t>(INT64_MAX) ? Put(Json(static_cast<double>(v))) : Put(Json(static_cast<int64_t>(v)));
+    return v > static_cast<uint64_t>(INT64_MAX) ? Put(Json(static_cast<double>(v)))
+                                                : Put(Json(static_cast<int64_t>(v)));
   }
   bool number_float(double v, const std::string&) override { return Put(Json(v)); }
   bool string(std::string& v) override { return Put(Json(std::move(v))); }
@@ -140,8 +141,12 @@ std::string Json::Cbor() const {
   return out;
 }
 
-Result<Json> Json::Parse(std::string_view text) { return ParseWith(text, nlohmann::detail::input_format_t::json, "JSON"); }
-Result<Json> Json::ParseCbor(std::string_view bytes) { return ParseWith(bytes, nlohmann::detail::input_format_t::cbor, "CBOR"); }
+Result<Json> Json::Parse(std::string_view text) {
+  return ParseWith(text, nlohmann::detail::input_format_t::json, "JSON");
+}
+Result<Json> Json::ParseCbor(std::string_view bytes) {
+  return ParseWith(bytes, nlohmann::detail::input_format_t::cbor, "CBOR");
+}
 
 Error detail::JsonMismatch(const std::string& path, std::string_view expected) {
   return Err(path.empty() ? "value" : path.front() == '.' ? path.substr(1) : path, ": expected ", expected);

@@ -30,8 +30,7 @@ class Json {
   Json(std::nullptr_t) {}
   Json(bool value) : value_(value) {}
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  Json(T value) : value_(static_cast<int64_t>(value)) {}
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Json(T value) : value_(static_cast<int64_t>(value)) {}
   Json(double value) : value_(value) {}
   Json(std::string value) : value_(std::move(value)) {}
   Json(std::string_view value) : value_(std::string(value)) {}
@@ -41,9 +40,13 @@ class Json {
   Json(Object value) : value_(std::move(value)) {}
 
   template <class T>
-  const T* As() const { return std::get_if<T>(&value_); }
+  const T* As() const {
+    return std::get_if<T>(&value_);
+  }
   template <class T>
-  T* As() { return std::get_if<T>(&value_); }
+  T* As() {
+    return std::get_if<T>(&value_);
+  }
   bool IsNull() const { return std::holds_alternative<std::monostate>(value_); }
   // Integers too are numbers.
   std::optional<double> Number() const;

@@ -8,7 +8,8 @@ namespace autotune {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-void SetLogLevel(LogLevel minimum);  // initially the level named by AUTOTUNE_LOG (debug, info, warning, error), else warning
+void SetLogLevel(
+    LogLevel minimum);  // initially the level named by AUTOTUNE_LOG (debug, info, warning, error), else warning
 void WriteLog(LogLevel level, const std::string& line);
 
 template <class... Parts>

@@ -83,18 +83,18 @@ using Status = Result<void>;
 }  // namespace autotune
 
 // auto x = TRY(F());   TRY(G());   — returns the error to the caller.
-#define TRY(...)                                                                  \
-  ({                                                                              \
-    auto try_result_ = (__VA_ARGS__);                                             \
-    if (!try_result_.ok()) return std::move(try_result_).error();                 \
-    ::autotune::detail::Unwrap(std::move(try_result_));                           \
+#define TRY(...)                                                  \
+  ({                                                              \
+    auto try_result_ = (__VA_ARGS__);                             \
+    if (!try_result_.ok()) return std::move(try_result_).error(); \
+    ::autotune::detail::Unwrap(std::move(try_result_));           \
   })
 // TRY_NOTE(F(), "while ...") adds a note on the way.
-#define TRY_NOTE(expression, note)                                                \
-  ({                                                                              \
-    auto try_result_ = (expression);                                              \
-    if (!try_result_.ok()) return std::move(try_result_).error().Note(note);      \
-    ::autotune::detail::Unwrap(std::move(try_result_));                           \
+#define TRY_NOTE(expression, note)                                           \
+  ({                                                                         \
+    auto try_result_ = (expression);                                         \
+    if (!try_result_.ok()) return std::move(try_result_).error().Note(note); \
+    ::autotune::detail::Unwrap(std::move(try_result_));                      \
   })
 
 namespace autotune::detail {

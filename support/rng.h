@@ -36,7 +36,7 @@ class Rng {
     return static_cast<int64_t>((static_cast<unsigned __int128>(Next()) * static_cast<uint64_t>(n)) >> 64);
   }
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }  // [0, 1)
-  double Normal() {  // Box-Muller
+  double Normal() {                                                         // Box-Muller
     double u = 1.0 - Uniform(), v = Uniform();
     return std::sqrt(-2.0 * std::log(u)) * std::cos(6.283185307179586 * v);
   }

@@ -7,7 +7,7 @@ namespace autotune {
 
 enum class TrialStatus {
   kOk,
-  kRejected,        // broke a contract that the builder checks: spills, register scope, size
+  kRejected,  // broke a contract that the builder checks: spills, register scope, size
   kBuildFailed,
   kBuildTimedOut,
   kUploadFailed,

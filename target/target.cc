@@ -43,7 +43,8 @@ void ResolveHost(Target& target) {
   add(__builtin_cpu_supports("bmi"), "bmi");
   add(__builtin_cpu_supports("bmi2"), "bmi2");
   bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512cd");
   for (const char* name : {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"}) add(avx512, name);
   struct Model {
     bool is;
@@ -71,8 +72,10 @@ void ResolveHost(Target& target) {
 }
 
 bool CpuImplies(const std::string& cpu, std::string_view feature) {
-  static const char* const kAvx512[] = {"sapphirerapids", "icelake-server", "cascadelake", "skylake-avx512", "x86-64-v4", "znver4"};
-  static const char* const kAvx2[] = {"znver1", "znver2", "znver3", "haswell", "broadwell", "skylake", "alderlake", "x86-64-v3"};
+  static const char* const kAvx512[] = {"sapphirerapids", "icelake-server", "cascadelake",
+                                        "skylake-avx512", "x86-64-v4",      "znver4"};
+  static const char* const kAvx2[] = {"znver1",    "znver2",  "znver3",    "haswell",
+                                      "broadwell", "skylake", "alderlake", "x86-64-v3"};
   bool avx512 = std::any_of(std::begin(kAvx512), std::end(kAvx512), [&](const char* n) { return cpu == n; });
   bool avx2 = avx512 || std::any_of(std::begin(kAvx2), std::end(kAvx2), [&](const char* n) { return cpu == n; });
   return feature == "avx512f" ? avx512 : avx2;
@@ -131,7 +134,8 @@ Result<Target> Target::Parse(std::string_view text) {
     } else if (key == "-mattr") {
       std::istringstream list(value);
       for (std::string feature; std::getline(list, feature, ',');) {
-        if (feature.size() < 2 || (feature[0] != '+' && feature[0] != '-')) return Err("-mattr: '", feature, "' must start with + or -");
+        if (feature.size() < 2 || (feature[0] != '+' && feature[0] != '-'))
+          return Err("-mattr: '", feature, "' must start with + or -");
         target.features.push_back(feature);
       }
     } else if (key == "-num-cores") {
@@ -144,12 +148,14 @@ Result<Target> Target::Parse(std::string_view text) {
     }
   }
   if (host) {
-    if (explicit_triple && target.triple != HostTriple()) return Err("target for ", target.triple, " needs -mcpu=<name>");
+    if (explicit_triple && target.triple != HostTriple())
+      return Err("target for ", target.triple, " needs -mcpu=<name>");
     ResolveHost(target);
   } else if (target.triple.empty()) {
     target.triple = HostTriple();
   }
-  if (!target.triple.starts_with("x86_64") && !target.triple.starts_with("aarch64") && !target.triple.starts_with("riscv64")) {
+  if (!target.triple.starts_with("x86_64") && !target.triple.starts_with("aarch64") &&
+      !target.triple.starts_with("riscv64")) {
     return Err("unknown architecture in -mtriple=", target.triple, "; known: x86_64, aarch64, riscv64");
   }
   std::sort(target.features.begin(), target.features.end());

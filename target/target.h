@@ -22,9 +22,9 @@ struct Target {
   int vector_bits = 128;      // of the widest profitable vector register
   int vector_registers = 16;  // architectural
   bool has_fma = false;
-  int64_t l1_bytes = 32 << 10;  // data, per core
-  int64_t l2_bytes = 512 << 10; // per core
-  int64_t l3_bytes = 16 << 20;  // shared
+  int64_t l1_bytes = 32 << 10;   // data, per core
+  int64_t l2_bytes = 512 << 10;  // per core
+  int64_t l3_bytes = 16 << 20;   // shared
   int cache_line = 64;
 
   // Accepts "cpu", "llvm", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.

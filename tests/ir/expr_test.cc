@@ -10,8 +10,13 @@ PrimFunc Example(int64_t extent) {
   Buffer a = Buffer::Make("a", DType::Float(32), {Expr(16)}), b = Buffer::Make("b", DType::Float(32), {Expr(16)});
   Expr v = IndexVar("v");
   Stmt body = MakeStmt(Store{b, {v}, MakeLoad(a, {v}) * FloatConst(2)});
-  Stmt block = MakeStmt(Block{"twice", {Iter{"v", IterKind::kSpatial, extent, IndexVar("i")}}, Expr(), {}, Stmt(), body});
-  return PrimFunc{"f", {{a, ParamRole::kInput}, {b, ParamRole::kOutput}}, {}, {}, MakeStmt(For{"i", extent, LoopKind::kSerial, {}, block})};
+  Stmt block =
+      MakeStmt(Block{"twice", {Iter{"v", IterKind::kSpatial, extent, IndexVar("i")}}, Expr(), {}, Stmt(), body});
+  return PrimFunc{"f",
+                  {{a, ParamRole::kInput}, {b, ParamRole::kOutput}},
+                  {},
+                  {},
+                  MakeStmt(For{"i", extent, LoopKind::kSerial, {}, block})};
 }
 
 TEST(Ir, EqualityAndHashAgree) {

@@ -30,7 +30,9 @@ namespace {
 TEST(Json, StructsGoThereAndBack) {
   Outer a{"x", {{1, 2.5}, {3, {}}}, Color::kGreen, {{"k", 9}}, true};
   std::string text = ToJson(a).Dump();
-  EXPECT_EQ(text, R"({"color":"green","items":[{"count":1,"scale":2.5},{"count":3,"scale":null}],"name":"x","on":true,"sizes":{"k":9}})");
+  EXPECT_EQ(
+      text,
+      R"({"color":"green","items":[{"count":1,"scale":2.5},{"count":3,"scale":null}],"name":"x","on":true,"sizes":{"k":9}})");
   auto parsed = Json::Parse(text);
   ASSERT_TRUE(parsed.ok());
   auto b = FromJson<Outer>(*parsed);

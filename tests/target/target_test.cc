@@ -26,7 +26,8 @@ TEST(Target, AttributesFollowTheFeatures) {
 
 TEST(Target, BadTextIsRefusedByName) {
   EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm");
-  EXPECT_EQ(Target::Parse("llvm -mcup=x").error().message, "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -num-cores");
+  EXPECT_EQ(Target::Parse("llvm -mcup=x").error().message,
+            "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -num-cores");
   EXPECT_FALSE(Target::Parse("llvm -num-cores=0").ok());
   EXPECT_FALSE(Target::Parse("").ok());
   EXPECT_FALSE(Target::Parse("llvm -mtriple=sparc-linux -mcpu=x").ok());

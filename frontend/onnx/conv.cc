@@ -1,0 +1,140 @@
+// Conv, Gemm, MatMul, and the geometry of sliding windows.
+#include <algorithm>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+
+Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, std::vector<int64_t> kernel) {
+  size_t rank = spatial.size();
+  if (rank != 1 && rank != 2) return Err("works on ", rank, "-D images; only 1-D and 2-D are supported");
+  Window w;
+  std::vector<int64_t> declared = TRY(context.IntList("kernel_shape", kernel));
+  if (kernel.empty()) kernel = declared;
+  if (declared != kernel)
+    return Err("kernel_shape ", ShapeText(declared), " contradicts the weight's ", ShapeText(kernel));
+  w.kernel = kernel;
+  w.strides = TRY(context.IntList("strides", std::vector<int64_t>(rank, 1)));
+  w.dilations = TRY(context.IntList("dilations", std::vector<int64_t>(rank, 1)));
+  w.pads = TRY(context.IntList("pads", std::vector<int64_t>(2 * rank, 0)));
+  if (w.kernel.size() != rank || w.strides.size() != rank || w.dilations.size() != rank || w.pads.size() != 2 * rank) {
+    return Err("kernel, strides, dilations or pads do not fit an image of ", rank, " dimensions");
+  }
+  std::string auto_pad = TRY(context.String("auto_pad", "NOTSET"));
+  if (auto_pad == "VALID") {
+    w.pads.assign(2 * rank, 0);
+  } else if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+    for (size_t i = 0; i < rank; ++i) {
+      if (w.strides[i] < 1) return Err("strides must be positive");
+      int64_t out = (spatial[i] + w.strides[i] - 1) / w.strides[i];
+      int64_t total =
+          std::max<int64_t>(0, (out - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1 - spatial[i]);
+      int64_t less = total / 2, more = total - less;
+      w.pads[i] = auto_pad == "SAME_UPPER" ? less : more;
+      w.pads[i + rank] = total - w.pads[i];
+    }
+  } else if (auto_pad != "NOTSET") {
+    return Err("auto_pad '", auto_pad, "' is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER");
+  }
+  if (rank == 1) {
+    w.one_dimensional = true;
+    w.kernel.insert(w.kernel.begin(), 1);
+    w.strides.insert(w.strides.begin(), 1);
+    w.dilations.insert(w.dilations.begin(), 1);
+    w.pads = {0, w.pads[0], 0, w.pads[1]};
+  }
+  return w;
+}
+
+namespace {
+
+Status ImportConv(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
+  Shape xs = c.builder.Spec(x).shape, ws = c.builder.Spec(w).shape;
+  if (xs.size() < 3 || ws.size() != xs.size())
+    return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
+  Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
+  if (window.one_dimensional) {
+    x = c.builder.Reshape(x, {xs[0], xs[1], 1, xs[2]}, c.node().name);
+    w = c.builder.Reshape(w, {ws[0], ws[1], 1, ws[2]}, c.node().name);
+  }
+  Conv2dAttrs attrs{window.strides, window.pads, window.dilations, TRY(c.Int("group", 1)), Layout::kNCHW};
+  ValueId y = TRY(c.Emit(Op::kConv2d, {x, w}, attrs));
+  if (c.Has(2)) {
+    ValueId bias = TRY(c.Tensor(2));
+    if (c.builder.Spec(bias).shape != Shape{ws[0]})
+      return Err("bias must have shape [", ws[0], "], not ", c.builder.Spec(bias).Text());
+    bias = c.builder.Reshape(bias, {1, ws[0], 1, 1}, c.node().name);
+    y = TRY(c.Emit(Op::kAdd, {y, bias}));
+  }
+  if (window.one_dimensional) {
+    Shape out = c.builder.Spec(y).shape;
+    y = c.builder.Reshape(y, {out[0], out[1], out[3]}, c.node().name);
+  }
+  return c.Bind(y);
+}
+
+Status ImportGemm(ImportContext& c) {
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  if (c.builder.Spec(a).rank() != 2 || c.builder.Spec(b).rank() != 2) return Err("operands must be matrices");
+  if (TRY(c.Int("transA", 0))) a = c.builder.Transpose(a, {1, 0}, c.node().name);
+  if (TRY(c.Int("transB", 0))) b = c.builder.Transpose(b, {1, 0}, c.node().name);
+  float alpha = TRY(c.Float("alpha", 1)), beta = TRY(c.Float("beta", 1));
+  bool constant_b = c.Constant(1) != nullptr;
+  // On a constant operand the factor costs nothing once constants are folded.
+  if (alpha != 1 && constant_b) b = TRY(c.Emit(Op::kMul, {b, c.ScalarConstant(alpha)}));
+  ValueId y = TRY(c.Emit(Op::kMatmul, {a, b}));
+  if (alpha != 1 && !constant_b) y = TRY(c.Emit(Op::kMul, {y, c.ScalarConstant(alpha)}));
+  if (c.Has(2) && beta != 0) {
+    ValueId bias = TRY(c.Tensor(2));
+    if (beta != 1) bias = TRY(c.Emit(Op::kMul, {bias, c.ScalarConstant(beta)}));
+    Shape shape = c.builder.Spec(y).shape;
+    y = TRY(c.Emit(Op::kAdd, {y, bias}));
+    if (c.builder.Spec(y).shape != shape) return Err("C does not broadcast to ", ShapeText(shape));
+  }
+  return c.Bind(y);
+}
+
+Status ImportMatMul(ImportContext& c) {
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  Shape as = c.builder.Spec(a).shape, bs = c.builder.Spec(b).shape;
+  if (as.empty() || bs.empty()) return Err("operands must not be scalars");
+  const std::string& name = c.node().name;
+  // Vectors become matrices; their unit dimension is dropped from the result.
+  bool row = as.size() == 1, column = bs.size() == 1;
+  if (row) as.insert(as.begin(), 1);
+  if (column) bs.push_back(1);
+  int64_t m = as[as.size() - 2], k = as.back(), n = bs.back();
+  if (bs[bs.size() - 2] != k)
+    return Err("cannot multiply ", c.builder.Spec(a).Text(), " by ", c.builder.Spec(b).Text());
+  Shape batch = TRY(BroadcastShapes(Shape(as.begin(), as.end() - 2), Shape(bs.begin(), bs.end() - 2)));
+  ValueId y = 0;
+  bool shared_b = std::all_of(bs.begin(), bs.end() - 2, [](int64_t d) { return d == 1; });
+  if (shared_b) {  // one matrix for all: one larger product
+    int64_t rows = m;
+    for (size_t i = 0; i + 2 < as.size(); ++i) rows *= as[i];
+    y = TRY(c.Emit(Op::kMatmul, {c.builder.Reshape(a, {rows, k}, name), c.builder.Reshape(b, {k, n}, name)}));
+  } else {
+    size_t rank = batch.size() + 2;
+    as.insert(as.begin(), rank - as.size(), 1);
+    bs.insert(bs.begin(), rank - bs.size(), 1);
+    y = TRY(c.Emit(Op::kBatchMatmul, {c.builder.Reshape(a, as, name), c.builder.Reshape(b, bs, name)}));
+  }
+  Shape out = batch;
+  if (!row) out.push_back(m);
+  if (!column) out.push_back(n);
+  return c.Bind(c.builder.Reshape(y, out, name));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& ConvOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"Conv", 1, 17, ImportConv},
+      {"Gemm", 7, 17, ImportGemm},
+      {"MatMul", 1, 17, ImportMatMul},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

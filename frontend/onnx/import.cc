@@ -1,0 +1,315 @@
+#include "frontend/onnx/import.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune {
+namespace onnx_import {
+
+constexpr int kMinOpset = 7, kMaxOpset = 17;
+
+Result<int64_t> NormalizeAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) return Err("axis ", axis, " is outside a tensor of rank ", rank);
+  return axis < 0 ? axis + rank : axis;
+}
+
+Result<const ImportContext::Entry*> ImportContext::Find(size_t i) const {
+  if (!Has(i)) return Err("input ", i, " is missing");
+  auto it = env_.find(node().inputs[i]);
+  if (it == env_.end()) return Err("input '", node().inputs[i], "' is computed by no earlier node");
+  return &it->second;
+}
+
+Result<ValueId> ImportContext::Tensor(size_t i) {
+  const Entry* entry = TRY(Find(i));
+  if (const ValueId* v = std::get_if<ValueId>(entry)) return *v;
+  const TensorValue& value = std::get<TensorValue>(*entry);
+  const std::string& name = node().inputs[i];
+  if (value.spec.dtype != DType::Float(32))
+    return Err("input '", name, "' is ", value.spec.Text(), "; only float32 tensors are supported");
+  auto [it, is_new] = materialized_.try_emplace(name, 0);
+  if (is_new) it->second = builder.AddConstant(name, value);
+  return it->second;
+}
+
+const TensorValue* ImportContext::Constant(size_t i) const {
+  Result<const Entry*> entry = Find(i);
+  return entry.ok() ? std::get_if<TensorValue>(*entry) : nullptr;
+}
+
+Result<Shape> ImportContext::ShapeOf(size_t i) const {
+  const Entry* entry = TRY(Find(i));
+  if (const ValueId* v = std::get_if<ValueId>(entry)) return builder.Spec(*v).shape;
+  return std::get<TensorValue>(*entry).spec.shape;
+}
+
+Result<std::vector<int64_t>> ImportContext::Ints(size_t i, const char* what) const {
+  TRY(Find(i));
+  const TensorValue* value = Constant(i);
+  if (!value) return Err(what, " is computed at run time; it must be a constant");
+  std::vector<int64_t> out(value->spec.NumElements());
+  for (size_t k = 0; k < out.size(); ++k) {
+    if (value->spec.dtype == DType::Int(64)) {
+      out[k] = value->As<int64_t>()[k];
+    } else if (value->spec.dtype == DType::Int(32)) {
+      out[k] = value->As<int32_t>()[k];
+    } else {
+      return Err(what, " must be integers, not ", value->spec.Text());
+    }
+  }
+  return out;
+}
+
+Result<float> ImportContext::ConstantFloat(size_t i, const char* what) const {
+  TRY(Find(i));
+  const TensorValue* value = Constant(i);
+  if (!value) return Err(what, " is computed at run time; it must be a constant");
+  if (value->spec.dtype != DType::Float(32) || value->spec.NumElements() != 1)
+    return Err(what, " must be one float32, not ", value->spec.Text());
+  return *value->As<float>();
+}
+
+namespace {
+template <class T>
+Result<T> ReadAttr(const OnnxNode& node, const char* name, T fallback, std::optional<T> OnnxAttr::*member,
+                   const char* type) {
+  auto it = node.attrs.find(name);
+  if (it == node.attrs.end()) return fallback;
+  if (!(it->second.*member)) return Err("attribute '", name, "' must be ", type);
+  return *(it->second.*member);
+}
+}  // namespace
+
+Result<int64_t> ImportContext::Int(const char* name, int64_t fallback) const {
+  return ReadAttr(node(), name, fallback, &OnnxAttr::i, "an integer");
+}
+Result<float> ImportContext::Float(const char* name, float fallback) const {
+  return ReadAttr(node(), name, fallback, &OnnxAttr::f, "a float");
+}
+Result<std::string> ImportContext::String(const char* name, const char* fallback) const {
+  return ReadAttr(node(), name, std::string(fallback), &OnnxAttr::s, "a string");
+}
+Result<std::vector<int64_t>> ImportContext::IntList(const char* name, std::vector<int64_t> fallback) const {
+  return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::ints, "a list of integers");
+}
+
+Result<ValueId> ImportContext::Emit(Op op, std::vector<ValueId> inputs, Attrs attrs) {
+  std::string name = node().name.empty() && !node().outputs.empty() ? node().outputs[0] : node().name;
+  return builder.Add(op, std::move(inputs), std::move(attrs), std::move(name));
+}
+
+Status ImportContext::Bind(ValueId v, size_t output) {
+  if (output >= node().outputs.size() || node().outputs[output].empty()) return {};
+  const std::string& name = node().outputs[output];
+  if (builder.graph().values[v].name.empty()) builder.SetName(v, name);
+  env_.insert_or_assign(name, v);
+  return {};
+}
+
+Status ImportContext::BindConstant(TensorValue value, size_t output) {
+  if (output < node().outputs.size()) env_.insert_or_assign(node().outputs[output], std::move(value));
+  return {};
+}
+
+Status ImportContext::RefuseExtraOutputs(const char* why) const {
+  for (size_t i = 1; i < node().outputs.size(); ++i) {
+    if (used_.count(node().outputs[i])) return Err("output '", node().outputs[i], "' is used, but ", why);
+  }
+  return {};
+}
+
+// Walks the model once; collects all complaints before it gives up.
+class Importer {
+ public:
+  Importer(const OnnxModel& model, const ImportOptions& options, std::string source)
+      : model_(model), options_(options), source_(std::move(source)) {}
+
+  Result<ImportedModel> Run() {
+    if (model_.opset < kMinOpset || model_.opset > kMaxOpset) {
+      return Err(source_, " uses ONNX operator set ", model_.opset, "; supported are ", kMinOpset, " to ", kMaxOpset,
+                 " (onnx.version_converter converts)");
+    }
+    context_.opset = model_.opset;
+    TRY(AddInputs());
+    for (const auto& [name, value] : model_.initializers) context_.env_.insert_or_assign(name, value);
+    CollectUses();
+    ImportNodes();
+    if (!unsupported_.empty()) {
+      std::string text = source_ + " needs what is not supported: ";
+      for (size_t i = 0; i < unsupported_.size(); ++i) text += (i ? "; " : "") + unsupported_[i];
+      return Error(text);
+    }
+    TRY(AddOutputs());
+    ImportedModel out{context_.builder.Finish(), model_.graph_name, model_.opset, std::move(notes_)};
+    if (Status valid = CheckGraph(out.graph); !valid.ok()) CHECK(false) << valid.error().Text();
+    return out;
+  }
+
+ private:
+  Status AddInputs() {
+    std::vector<std::string> problems;
+    std::set<std::string> names;
+    for (const OnnxValueInfo& info : model_.inputs) {
+      names.insert(info.name);
+      if (!info.is_float32) {
+        problems.push_back("input '" + info.name + "' is " + info.type + "; only float32 is supported");
+        continue;
+      }
+      if (std::optional<Shape> shape = ChooseShape(info, problems)) {
+        if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 1; })) {
+          problems.push_back("input '" + info.name + "' has an extent of zero: " + ShapeText(*shape));
+        } else {
+          ValueId v = context_.builder.Input(info.name, {DType::Float(32), *shape});
+          context_.env_.insert_or_assign(info.name, v);
+        }
+      }
+    }
+    for (const auto& [name, shape] : options_.shapes) {
+      if (names.count(name)) continue;
+      std::string known;
+      for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+      problems.push_back("--shape names input '" + name + "', which the model does not have (it has: " + known + ")");
+    }
+    if (problems.empty()) return {};
+    std::string text = source_ + ": ";
+    for (size_t i = 0; i < problems.size(); ++i) text += (i ? "; " : "") + problems[i];
+    return Error(text);
+  }
+
+  std::optional<Shape> ChooseShape(const OnnxValueInfo& info, std::vector<std::string>& problems) {
+    if (auto it = options_.shapes.find(info.name); it != options_.shapes.end()) {
+      if (info.dims && info.dims->size() != it->second.size()) {
+        problems.push_back("--shape gives input '" + info.name + "' " + std::to_string(it->second.size()) +
+                           " dimensions, the model " + std::to_string(info.dims->size()));
+        return std::nullopt;
+      }
+      return it->second;
+    }
+    if (!info.dims) {
+      problems.push_back("input '" + info.name + "' has no shape; give it, for example --shape " + info.name +
+                         ":1,3,224,224");
+      return std::nullopt;
+    }
+    Shape shape;
+    std::string symbols;
+    bool open = false;
+    for (size_t i = 0; i < info.dims->size(); ++i) {
+      const OnnxDim& dim = (*info.dims)[i];
+      bool symbolic = dim.extent < 0;
+      symbols += (i ? "," : "") + (symbolic ? (dim.symbol.empty() ? "?" : dim.symbol) : std::to_string(dim.extent));
+      // The example's numbers: what images and sequences usually have.
+      int64_t guess = i == 0 ? 1 : info.dims->size() == 4 ? (i == 1 ? 3 : 224) : 128;
+      shape.push_back(symbolic ? guess : dim.extent);
+      open |= symbolic && i > 0;
+    }
+    if (open) {
+      std::string flag = info.name + ":";
+      for (size_t i = 0; i < shape.size(); ++i) flag += (i ? "," : "") + std::to_string(shape[i]);
+      problems.push_back("input '" + info.name + "' leaves dimensions open, [" + symbols +
+                         "]; choose them, for example --shape " + flag);
+      return std::nullopt;
+    }
+    if (!info.dims->empty() && (*info.dims)[0].extent < 0) {
+      notes_.push_back("input '" + info.name + "': its open first dimension became 1 (--shape " + info.name +
+                       ":... chooses another)");
+    }
+    return shape;
+  }
+
+  void CollectUses() {
+    for (const OnnxNode& node : model_.nodes) context_.used_.insert(node.inputs.begin(), node.inputs.end());
+    for (const OnnxValueInfo& info : model_.outputs) context_.used_.insert(info.name);
+    context_.used_.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
+  }
+
+  static const OperatorRow* FindRow(const OnnxNode& node) {
+    if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
+    for (const auto* family : {&ConvOperators(), &MathOperators(), &NormPoolOperators(), &ShapeOperators()}) {
+      for (const OperatorRow& row : *family) {
+        if (node.op_type == row.name) return &row;
+      }
+    }
+    return nullptr;
+  }
+
+  void ImportNodes() {
+    std::set<std::string> unknown;  // results of nodes that could not be imported
+    for (const OnnxNode& node : model_.nodes) {
+      std::string what = (node.domain.empty() ? "" : node.domain + ".") + node.op_type + " (" + node.Label() + ")";
+      const OperatorRow* row = FindRow(node);
+      Status status;
+      bool blocked = false;
+      if (!row || model_.opset < row->min_opset || model_.opset > row->max_opset) {
+        unsupported_.push_back(what);
+        blocked = true;
+      } else {
+        blocked = std::any_of(node.inputs.begin(), node.inputs.end(),
+                              [&](const std::string& n) { return unknown.count(n) > 0; });
+        if (!blocked) {
+          context_.node_ = &node;
+          status = node.error ? Status(*node.error) : row->import(context_);
+        }
+      }
+      if (!status.ok()) unsupported_.push_back(what + ": " + status.error().Text());
+      if (blocked || !status.ok()) unknown.insert(node.outputs.begin(), node.outputs.end());
+    }
+  }
+
+  Status AddOutputs() {
+    std::vector<std::string> names;
+    for (const OnnxValueInfo& info : model_.outputs) names.push_back(info.name);
+    names.insert(names.end(), options_.extra_outputs.begin(), options_.extra_outputs.end());
+    if (names.empty()) return Err(source_, " has no outputs");
+    for (const std::string& name : names) {
+      // The name stands as the input of an imagined last node.
+      OnnxNode reader;
+      reader.inputs = {name};
+      context_.node_ = &reader;
+      context_.builder.Output(TRY_NOTE(context_.Tensor(0), "as an output of " + source_), name);
+    }
+    return {};
+  }
+
+  const OnnxModel& model_;
+  const ImportOptions& options_;
+  std::string source_;
+  ImportContext context_;
+  std::vector<std::string> unsupported_, notes_;
+};
+
+}  // namespace onnx_import
+
+Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {
+  onnx_import::OnnxModel model = TRY(onnx_import::ReadOnnxModel(bytes, source));
+  return onnx_import::Importer(model, options, source).Run();
+}
+
+Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& options) {
+  std::string bytes = TRY(onnx_import::ReadProtoFile(path));
+  return ImportOnnxBytes(bytes, path, options);
+}
+
+Result<std::pair<std::string, Shape>> ParseShapeOption(std::string_view text) {
+  auto bad = [&] { return Err("--shape ", text, " is not of the form name:1,3,224,224"); };
+  size_t colon = text.rfind(':');
+  if (colon == 0 || colon == std::string_view::npos) return bad();
+  Shape shape;
+  std::string_view rest = text.substr(colon + 1);
+  while (true) {
+    size_t comma = std::min(rest.find(','), rest.size());
+    int64_t extent = 0;
+    auto [end, error] = std::from_chars(rest.data(), rest.data() + comma, extent);
+    if (error != std::errc() || end != rest.data() + comma || extent < 1 ||
+        extent > std::numeric_limits<int32_t>::max())
+      return bad();
+    shape.push_back(extent);
+    if (comma == rest.size()) break;
+    rest.remove_prefix(comma + 1);
+  }
+  return std::pair{std::string(text.substr(0, colon)), std::move(shape)};
+}
+
+}  // namespace autotune

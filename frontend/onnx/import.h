@@ -1,0 +1,38 @@
+// ONNX import: a model file becomes a Graph with exactly ONNX's inputs and outputs (names, order, layout). Thread-safe.
+// Covers operator sets 7 to 17 and float32 tensors; integer constants (shapes, axes) are consumed here. No
+// optimization: graph/pipeline.h does that.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "support/result.h"
+
+namespace autotune {
+
+struct ImportOptions {
+  // Shapes of inputs by name; they win over the model's own. Needed where the model leaves dimensions open.
+  std::map<std::string, Shape> shapes;
+  // Names of further tensors to expose, after the model's own outputs.
+  std::vector<std::string> extra_outputs;
+};
+
+struct ImportedModel {
+  Graph graph;       // input names: graph.values[graph.inputs[i]].name; output names: graph.output_names
+  std::string name;  // of the ONNX graph; may be empty
+  int64_t opset = 0;
+  std::vector<std::string> notes;  // what was assumed, one line each
+};
+
+// Errors are one line; unsupported operators and features are listed all at once, each with its node; open dimensions
+// with the flag that settles them.
+Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& options = {});
+Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source,
+                                      const ImportOptions& options = {});
+
+// "name:1,3,224,224", the argument of --shape.
+Result<std::pair<std::string, Shape>> ParseShapeOption(std::string_view text);
+
+}  // namespace autotune

@@ -1,0 +1,126 @@
+#include "frontend/onnx/proto_reader.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "frontend/onnx/tensor_proto.h"
+
+#define ONNX_ML 1
+#define ONNX_NAMESPACE onnx
+#include <google/protobuf/io/coded_stream.h>
+#include <onnx/onnx_pb.h>
+
+namespace autotune::onnx_import {
+namespace {
+
+Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto) {
+  OnnxAttr attr;
+  switch (proto.type()) {
+    case onnx::AttributeProto::INT:
+      attr.i = proto.i();
+      break;
+    case onnx::AttributeProto::FLOAT:
+      attr.f = proto.f();
+      break;
+    case onnx::AttributeProto::STRING:
+      attr.s = proto.s();
+      break;
+    case onnx::AttributeProto::INTS:
+      attr.ints.emplace(proto.ints().begin(), proto.ints().end());
+      break;
+    case onnx::AttributeProto::FLOATS:
+      attr.floats.emplace(proto.floats().begin(), proto.floats().end());
+      break;
+    case onnx::AttributeProto::TENSOR:
+      attr.tensor = TRY(ToTensorValue(proto.t()));
+      break;
+    default:
+      break;  // graphs, sparse tensors, ...: of operators that are not supported; their presence is kept
+  }
+  return attr;
+}
+
+OnnxNode ConvertNode(const onnx::NodeProto& proto, int index) {
+  OnnxNode node{index, proto.op_type(), proto.domain(), proto.name(), {}, {}, {}, {}};
+  node.inputs.assign(proto.input().begin(), proto.input().end());
+  node.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const onnx::AttributeProto& a : proto.attribute()) {
+    Result<OnnxAttr> attr = ConvertAttr(a);
+    if (attr.ok()) {
+      node.attrs[a.name()] = std::move(*attr);
+    } else if (!node.error) {
+      node.error = std::move(attr).error();
+    }
+  }
+  return node;
+}
+
+OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
+  OnnxValueInfo info{proto.name(), "no type", false, {}};
+  if (!proto.type().has_tensor_type()) {
+    if (proto.has_type()) info.type = "no tensor";
+    return info;
+  }
+  const auto& tensor = proto.type().tensor_type();
+  info.type = OnnxTypeName(tensor.elem_type());
+  info.is_float32 = tensor.elem_type() == onnx::TensorProto::FLOAT;
+  if (tensor.has_shape()) {
+    info.dims.emplace();
+    for (const auto& d : tensor.shape().dim()) {
+      info.dims->push_back(d.has_dim_value() && d.dim_value() >= 0 ? OnnxDim{d.dim_value(), ""}
+                                                                   : OnnxDim{-1, d.dim_param()});
+    }
+  }
+  return info;
+}
+
+}  // namespace
+
+Result<std::string> ReadProtoFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return Err(path, " is a directory, not a file");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Err("cannot open ", path, ": ", std::strerror(errno));
+  uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) return Err("cannot read ", path, ": ", error.message());
+  if (size > std::numeric_limits<int32_t>::max())
+    return Err(path, " is larger than 2 GiB, which ONNX files of one piece cannot be");
+  std::string bytes(size, '\0');
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(size))) return Err("cannot read ", path, " to its end");
+  return bytes;
+}
+
+Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source) {
+  if (bytes.empty()) return Err(source, " is empty");
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    return Err(source, " is larger than 2 GiB, which ONNX files of one piece cannot be");
+  onnx::ModelProto proto;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetTotalBytesLimit(std::numeric_limits<int32_t>::max());
+  if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !proto.has_graph()) {
+    return Err(source, " is not an ONNX model (damaged or cut short?)");
+  }
+  OnnxModel model;
+  for (const auto& opset : proto.opset_import()) {
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") model.opset = opset.version();
+  }
+  if (model.opset == 0) return Err(source, " does not say which ONNX operator set it uses (damaged or cut short?)");
+  const onnx::GraphProto& graph = proto.graph();
+  model.graph_name = graph.name();
+  for (const onnx::TensorProto& tensor : graph.initializer()) {
+    model.initializers[tensor.name()] = TRY_NOTE(ToTensorValue(tensor), "in " + source);
+  }
+  if (graph.sparse_initializer_size() > 0) return Err(source, " has sparse initializers, which are not supported");
+  for (const auto& info : graph.input()) {
+    if (!model.initializers.count(info.name())) model.inputs.push_back(ConvertValueInfo(info));
+  }
+  for (const auto& info : graph.output()) model.outputs.push_back(ConvertValueInfo(info));
+  for (int i = 0; i < graph.node_size(); ++i) model.nodes.push_back(ConvertNode(graph.node(i), i));
+  return model;
+}
+
+}  // namespace autotune::onnx_import

@@ -1,0 +1,62 @@
+// ONNX models as plain structs: the protobuf messages end here. Values; thread-safe. Reads what is there, judges
+// nothing but damage: which operators and types are supported is the importer's business.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/tensor_value.h"
+#include "support/result.h"
+
+namespace autotune::onnx_import {
+
+struct OnnxAttr {
+  std::optional<int64_t> i;
+  std::optional<float> f;
+  std::optional<std::string> s;
+  std::optional<std::vector<int64_t>> ints;
+  std::optional<std::vector<float>> floats;
+  std::optional<TensorValue> tensor;
+};
+
+struct OnnxNode {
+  int index = 0;
+  std::string op_type, domain, name;
+  std::vector<std::string> inputs, outputs;  // "" where an optional one is left out
+  std::map<std::string, OnnxAttr> attrs;
+  std::optional<Error> error;  // an attribute that cannot be read
+
+  // node 'conv1', or node #7 if it has no name
+  std::string Label() const { return name.empty() ? "node #" + std::to_string(index) : "node '" + name + "'"; }
+};
+
+struct OnnxDim {
+  int64_t extent = -1;  // -1: symbolic
+  std::string symbol;   // may be empty
+};
+
+struct OnnxValueInfo {
+  std::string name;
+  std::string type;  // "float32", "int64", "sequence", ...
+  bool is_float32 = false;
+  std::optional<std::vector<OnnxDim>> dims;
+};
+
+struct OnnxModel {
+  std::string graph_name;
+  int64_t opset = 0;  // of the default domain
+  std::vector<OnnxNode> nodes;
+  std::map<std::string, TensorValue> initializers;
+  std::vector<OnnxValueInfo> inputs;  // without initializers
+  std::vector<OnnxValueInfo> outputs;
+};
+
+// `source` stands for the file in messages.
+Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source);
+
+// The whole file; refuses what is larger than protobuf's 2 GiB.
+Result<std::string> ReadProtoFile(const std::string& path);
+
+}  // namespace autotune::onnx_import

@@ -1,0 +1,240 @@
+// Data movement, constants, and the shape arithmetic that exported models carry along.
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+// Input 0 under another shape, whether constant or not.
+Status BindReshaped(ImportContext& c, Shape shape) {
+  if (const TensorValue* value = c.Constant(0)) return c.BindConstant(value->Reshaped(std::move(shape)));
+  return c.Bind(c.builder.Reshape(TRY(c.Tensor(0)), std::move(shape), c.node().name));
+}
+
+Status ImportIdentity(ImportContext& c) { return BindReshaped(c, TRY(c.ShapeOf(0))); }
+
+Status ImportDropout(ImportContext& c) {
+  if (c.Has(2)) {
+    const TensorValue* training = c.Constant(2);
+    if (!training || training->spec.dtype != DType::Bool() || *training->bytes.data() != 0)
+      return Err("training mode is not supported");
+  }
+  TRY(c.RefuseExtraOutputs("the mask is not supported"));
+  return ImportIdentity(c);
+}
+
+Status ImportConcat(ImportContext& c) {
+  if (!c.HasAttr("axis")) return Err("has no axis");
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), static_cast<int>(TRY(c.ShapeOf(0)).size())));
+  const TensorValue* first = c.Constant(0);
+  if (first && first->spec.dtype == DType::Int(64) && first->spec.rank() == 1) {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < c.node().inputs.size(); ++i) {
+      std::vector<int64_t> part = TRY(c.Ints(i, "an operand of an integer Concat"));
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    int64_t n = static_cast<int64_t>(all.size());
+    return c.BindConstant(TensorValue::Of<int64_t>({n}, all));
+  }
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < c.node().inputs.size(); ++i) inputs.push_back(TRY(c.Tensor(i)));
+  if (inputs.size() == 1) return c.Bind(inputs[0]);
+  return c.Bind(TRY(c.Emit(Op::kConcat, inputs, AxisAttrs{axis})));
+}
+
+Status ImportFlatten(ImportContext& c) {
+  Shape shape = TRY(c.ShapeOf(0));
+  int64_t axis = TRY(c.Int("axis", 1)), rank = static_cast<int64_t>(shape.size());
+  if (axis < -rank || axis > rank) return Err("axis ", axis, " is outside a tensor of rank ", rank);
+  if (axis < 0) axis += rank;
+  Shape flat = {1, 1};
+  for (int64_t i = 0; i < rank; ++i) flat[i < axis ? 0 : 1] *= shape[i];
+  return BindReshaped(c, flat);
+}
+
+Status ImportReshape(ImportContext& c) {
+  Shape in = TRY(c.ShapeOf(0)), out = TRY(c.Ints(1, "the shape of Reshape"));
+  bool allow_zero = TRY(c.Int("allowzero", 0)) != 0;
+  int64_t total = 1, known = 1;
+  int wild = -1;
+  for (int64_t d : in) total *= d;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == 0 && !allow_zero) {
+      if (i >= in.size())
+        return Err("shape ", ShapeText(out), " copies dimension ", i, ", which the input ", ShapeText(in),
+                   " does not have");
+      out[i] = in[i];
+    }
+    if (out[i] == -1) {
+      if (wild >= 0) return Err("shape ", ShapeText(out), " leaves two dimensions open");
+      wild = static_cast<int>(i);
+    } else {
+      known *= out[i];
+    }
+  }
+  if (wild >= 0) {
+    if (known <= 0 || total % known != 0) return Err("cannot reshape ", ShapeText(in), " to ", ShapeText(out));
+    out[wild] = total / known;
+    known *= out[wild];
+  }
+  if (known != total || std::any_of(out.begin(), out.end(), [](int64_t d) { return d < 0; })) {
+    return Err("cannot reshape ", ShapeText(in), " to ", ShapeText(out));
+  }
+  return BindReshaped(c, out);
+}
+
+Status ImportTranspose(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  int rank = c.builder.Spec(x).rank();
+  std::vector<int64_t> reversed;
+  for (int i = rank - 1; i >= 0; --i) reversed.push_back(i);
+  std::vector<int64_t> perm = TRY(c.IntList("perm", reversed));
+  TRY(InferType(Op::kTranspose, TransposeAttrs{perm}, {c.builder.Spec(x)}));
+  return c.Bind(c.builder.Transpose(x, perm, c.node().name));
+}
+
+// An attribute before operator set 13, input 1 since.
+Result<std::vector<int64_t>> ReadAxes(const ImportContext& c, int rank) {
+  std::vector<int64_t> axes = c.opset < 13 ? TRY(c.IntList("axes", {})) : TRY(c.Ints(1, "axes"));
+  for (int64_t& axis : axes) axis = TRY(NormalizeAxis(axis, rank));
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return Err("names an axis twice");
+  return axes;
+}
+
+Status ImportSqueeze(ImportContext& c) {
+  Shape in = TRY(c.ShapeOf(0)), out;
+  bool all = c.opset < 13 ? !c.HasAttr("axes") : !c.Has(1);
+  std::vector<int64_t> axes;
+  if (!all) axes = TRY(ReadAxes(c, static_cast<int>(in.size())));
+  for (int64_t i = 0; i < static_cast<int64_t>(in.size()); ++i) {
+    bool named = std::binary_search(axes.begin(), axes.end(), i);
+    if (named && in[i] != 1) return Err("axis ", i, " of ", ShapeText(in), " is not 1");
+    if (all ? in[i] != 1 : !named) out.push_back(in[i]);
+  }
+  return BindReshaped(c, out);
+}
+
+Status ImportUnsqueeze(ImportContext& c) {
+  Shape in = TRY(c.ShapeOf(0)), out;
+  size_t n = c.opset < 13 ? TRY(c.IntList("axes", {})).size() : TRY(c.Ints(1, "axes")).size();
+  std::vector<int64_t> axes = TRY(ReadAxes(c, static_cast<int>(in.size() + n)));
+  auto next = in.begin();
+  for (int64_t i = 0; i < static_cast<int64_t>(in.size() + n); ++i) {
+    out.push_back(std::binary_search(axes.begin(), axes.end(), i) ? 1 : *next++);
+  }
+  return BindReshaped(c, out);
+}
+
+Status ImportConstant(ImportContext& c) {
+  auto attr = [&](const char* name) {
+    auto it = c.node().attrs.find(name);
+    return it == c.node().attrs.end() ? nullptr : &it->second;
+  };
+  if (const OnnxAttr* a = attr("value"); a && a->tensor) return c.BindConstant(*a->tensor);
+  if (const OnnxAttr* a = attr("value_float"); a && a->f) return c.BindConstant(TensorValue::Of<float>({}, {*a->f}));
+  if (const OnnxAttr* a = attr("value_int"); a && a->i) return c.BindConstant(TensorValue::Of<int64_t>({}, {*a->i}));
+  if (const OnnxAttr* a = attr("value_floats"); a && a->floats) {
+    int64_t n = static_cast<int64_t>(a->floats->size());
+    return c.BindConstant(TensorValue::Of<float>({n}, *a->floats));
+  }
+  if (const OnnxAttr* a = attr("value_ints"); a && a->ints) {
+    int64_t n = static_cast<int64_t>(a->ints->size());
+    return c.BindConstant(TensorValue::Of<int64_t>({n}, *a->ints));
+  }
+  return Err("only tensors, numbers and lists of numbers are supported");
+}
+
+Status ImportConstantOfShape(ImportContext& c) {
+  Shape shape = TRY(c.Ints(0, "the shape of ConstantOfShape"));
+  TensorValue fill = TensorValue::Of<float>({1}, {0});
+  if (auto it = c.node().attrs.find("value"); it != c.node().attrs.end() && it->second.tensor)
+    fill = *it->second.tensor;
+  if (fill.spec.NumElements() != 1) return Err("value must have one element, not ", fill.spec.Text());
+  int64_t n = 1, size = fill.spec.dtype.Bytes();
+  for (int64_t d : shape) {
+    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 33))
+      return Err("impossible shape ", ShapeText(shape));
+  }
+  char* out = nullptr;
+  SharedBytes bytes = SharedBytes::Allocate(n * size, &out);
+  if (n > 0) std::memcpy(out, fill.bytes.data(), size);
+  for (int64_t done = 1; done < n; done *= 2) std::memcpy(out + done * size, out, std::min(done, n - done) * size);
+  return c.BindConstant({{fill.spec.dtype, shape}, bytes});
+}
+
+Status ImportShape(ImportContext& c) {
+  Shape shape = TRY(c.ShapeOf(0));
+  int64_t rank = static_cast<int64_t>(shape.size());
+  auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank); };
+  int64_t start = clamp(TRY(c.Int("start", 0))), end = std::max(start, clamp(TRY(c.Int("end", rank))));
+  return c.BindConstant(TensorValue::Of<int64_t>({end - start}, Shape(shape.begin() + start, shape.begin() + end)));
+}
+
+Status ImportCast(ImportContext& c) {
+  constexpr int64_t kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's numbers
+  int64_t to = TRY(c.Int("to", 0));
+  const TensorValue* value = c.Constant(0);
+  if (!value) {
+    if (to == kFloat) return ImportIdentity(c);  // values of the graph are float32 already
+    return Err("casts a tensor that is not constant; only float32 tensors are supported");
+  }
+  DType from = value->spec.dtype;
+  if ((from == DType::Float(32) && to == kFloat) || (from == DType::Int(64) && to == kInt64) ||
+      (from == DType::Int(32) && to == kInt32)) {
+    return ImportIdentity(c);
+  }
+  std::vector<double> elements;
+  for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
+    if (from == DType::Float(32)) {
+      elements.push_back(value->As<float>()[i]);
+    } else if (from == DType::Float(64)) {
+      elements.push_back(value->As<double>()[i]);
+    } else if (from == DType::Int(64)) {
+      elements.push_back(static_cast<double>(value->As<int64_t>()[i]));
+    } else if (from == DType::Int(32)) {
+      elements.push_back(value->As<int32_t>()[i]);
+    } else {
+      return Err("casts from ", value->spec.Text(), "; only floats and integers are supported");
+    }
+    if (to != kFloat && !(elements.back() > -9e15 && elements.back() < 9e15))
+      return Err("casts ", elements.back(), " to an integer");
+  }
+  if (to == kFloat)
+    return c.BindConstant(TensorValue::Of<float>(value->spec.shape, {elements.begin(), elements.end()}));
+  if (to == kInt64)
+    return c.BindConstant(TensorValue::Of<int64_t>(value->spec.shape, {elements.begin(), elements.end()}));
+  return Err("casts a constant to ONNX type ", to, "; only float32 and int64 are supported");
+}
+
+Status ImportGather(ImportContext& c) {
+  Shape data_shape = TRY(c.ShapeOf(0)), index_shape = TRY(c.ShapeOf(1));
+  std::vector<int64_t> data = TRY_NOTE(c.Ints(0, "the data of Gather"), "Gather is supported on shapes only");
+  std::vector<int64_t> indices = TRY(c.Ints(1, "the indices of Gather")), out;
+  if (data_shape.size() != 1 || index_shape.size() > 1) return Err("Gather is supported on shapes only");
+  for (int64_t i : indices) {
+    if (i < 0) i += data_shape[0];
+    if (i < 0 || i >= data_shape[0]) return Err("index ", i, " is outside ", ShapeText(data_shape));
+    out.push_back(data[i]);
+  }
+  return c.BindConstant(TensorValue::Of<int64_t>(index_shape, out));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& ShapeOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"Identity", 1, 17, ImportIdentity}, {"Dropout", 7, 17, ImportDropout},
+      {"Concat", 4, 17, ImportConcat},     {"Flatten", 1, 17, ImportFlatten},
+      {"Reshape", 5, 17, ImportReshape},   {"Transpose", 1, 17, ImportTranspose},
+      {"Squeeze", 1, 17, ImportSqueeze},   {"Unsqueeze", 1, 17, ImportUnsqueeze},
+      {"Constant", 1, 17, ImportConstant}, {"ConstantOfShape", 9, 17, ImportConstantOfShape},
+      {"Shape", 1, 17, ImportShape},       {"Cast", 6, 17, ImportCast},
+      {"Gather", 1, 17, ImportGather},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

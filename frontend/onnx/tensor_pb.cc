@@ -1,0 +1,154 @@
+#include "frontend/onnx/tensor_pb.h"
+
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+
+#include "frontend/onnx/proto_reader.h"
+#include "frontend/onnx/tensor_proto.h"
+
+#define ONNX_ML 1
+#define ONNX_NAMESPACE onnx
+#include <onnx/onnx_pb.h>
+
+namespace autotune {
+namespace onnx_import {
+namespace {
+
+using Proto = onnx::TensorProto;
+
+struct TypeRow {
+  int type;
+  const char* name;
+  DType dtype;
+};
+const TypeRow kTypes[] = {
+    {Proto::FLOAT, "float32", DType::Float(32)},
+    {Proto::UINT8, "uint8", DType::UInt(8)},
+    {Proto::INT8, "int8", DType::Int(8)},
+    {Proto::UINT16, "uint16", DType::UInt(16)},
+    {Proto::INT16, "int16", DType::Int(16)},
+    {Proto::INT32, "int32", DType::Int(32)},
+    {Proto::INT64, "int64", DType::Int(64)},
+    {Proto::BOOL, "bool", DType::Bool()},
+    {Proto::FLOAT16, "float16", DType::Float(16)},
+    {Proto::DOUBLE, "float64", DType::Float(64)},
+    {Proto::UINT32, "uint32", DType::UInt(32)},
+    {Proto::UINT64, "uint64", DType::UInt(64)},
+    {Proto::BFLOAT16, "bfloat16", DType::BFloat16()},
+};
+
+// Copies `n` elements of a repeated field, narrowed to `bytes` each (little-endian).
+template <class Field>
+Status CopyField(const Field& field, int64_t n, int64_t bytes, char* out) {
+  if (field.size() != n) return Err("has ", field.size(), " elements where its shape wants ", n);
+  for (int64_t i = 0; i < n; ++i) {
+    auto element = field.Get(static_cast<int>(i));
+    std::memcpy(out + i * bytes, &element, bytes);
+  }
+  return {};
+}
+
+Status CopyTyped(const Proto& proto, const TensorSpec& spec, char* out) {
+  int64_t n = spec.NumElements(), bytes = spec.dtype.Bytes();
+  switch (proto.data_type()) {
+    case Proto::FLOAT:
+      return CopyField(proto.float_data(), n, bytes, out);
+    case Proto::DOUBLE:
+      return CopyField(proto.double_data(), n, bytes, out);
+    case Proto::INT64:
+      return CopyField(proto.int64_data(), n, bytes, out);
+    case Proto::UINT32:
+    case Proto::UINT64:
+      return CopyField(proto.uint64_data(), n, bytes, out);
+    default:
+      return CopyField(proto.int32_data(), n, bytes, out);
+  }
+}
+
+}  // namespace
+
+std::string OnnxTypeName(int data_type) {
+  for (const TypeRow& row : kTypes) {
+    if (row.type == data_type) return row.name;
+  }
+  if (data_type == Proto::STRING) return "string";
+  if (data_type == Proto::COMPLEX64) return "complex64";
+  if (data_type == Proto::COMPLEX128) return "complex128";
+  return "type " + std::to_string(data_type);
+}
+
+Result<TensorValue> ToTensorValue(const Proto& proto) {
+  if (proto.data_location() == Proto::EXTERNAL) {
+    return Err("tensor '", proto.name(), "' keeps its data in another file; save the model as one file (below 2 GiB)");
+  }
+  if (proto.has_segment()) return Err("tensor '", proto.name(), "' is stored in segments, which ONNX has withdrawn");
+  const TypeRow* row = nullptr;
+  for (const TypeRow& r : kTypes) {
+    if (r.type == proto.data_type()) row = &r;
+  }
+  if (!row)
+    return Err("tensor '", proto.name(), "' has element type ", OnnxTypeName(proto.data_type()),
+               ", which is not supported");
+  TensorSpec spec{row->dtype, {proto.dims().begin(), proto.dims().end()}};
+  int64_t limit = std::numeric_limits<int32_t>::max(), n = 1;
+  for (int64_t d : spec.shape) {
+    if (d < 0 || (n != 0 && d > limit / n))
+      return Err("tensor '", proto.name(), "' has an impossible shape ", ShapeText(spec.shape));
+    n *= d;
+  }
+  if (proto.has_raw_data()) {
+    if (static_cast<int64_t>(proto.raw_data().size()) != spec.Bytes()) {
+      return Err("tensor '", proto.name(), "' has ", proto.raw_data().size(), " bytes where ", spec.Text(), " wants ",
+                 spec.Bytes());
+    }
+    return TensorValue{std::move(spec), SharedBytes::Copy(proto.raw_data())};
+  }
+  // Before any memory is spent: the elements must be there.
+  if (n > static_cast<int64_t>(proto.ByteSizeLong()))
+    return Err("tensor '", proto.name(), "' has fewer elements than ", spec.Text());
+  char* out = nullptr;
+  SharedBytes bytes = SharedBytes::Allocate(spec.Bytes(), &out);
+  TRY_NOTE(CopyTyped(proto, spec, out), "in tensor '" + proto.name() + "'");
+  return TensorValue{std::move(spec), std::move(bytes)};
+}
+
+Status ToTensorProto(const TensorValue& value, const std::string& name, Proto* proto) {
+  for (const TypeRow& row : kTypes) {
+    if (row.dtype == value.spec.dtype) {
+      proto->set_data_type(row.type);
+      proto->set_name(name);
+      for (int64_t d : value.spec.shape) proto->add_dims(d);
+      proto->set_raw_data(value.bytes.data(), value.bytes.size());
+      return {};
+    }
+  }
+  return Err("ONNX has no element type for ", value.spec.Text());
+}
+
+}  // namespace onnx_import
+
+Result<NamedTensor> ParseTensorPb(std::string_view bytes, const std::string& source) {
+  onnx::TensorProto proto;
+  if (bytes.empty() || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Err(source, " is not an ONNX tensor file (damaged or cut short?)");
+  }
+  return NamedTensor{proto.name(), TRY_NOTE(onnx_import::ToTensorValue(proto), "in " + source)};
+}
+
+Result<NamedTensor> ReadTensorPb(const std::string& path) {
+  std::string bytes = TRY(onnx_import::ReadProtoFile(path));
+  return ParseTensorPb(bytes, path);
+}
+
+Status WriteTensorPb(const std::string& path, const NamedTensor& tensor) {
+  onnx::TensorProto proto;
+  TRY(onnx_import::ToTensorProto(tensor.value, tensor.name, &proto));
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  if (!out || !proto.SerializeToOstream(&out) || !out.flush())
+    return Err("cannot write ", path, ": ", std::strerror(errno));
+  return {};
+}
+
+}  // namespace autotune

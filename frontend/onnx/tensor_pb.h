@@ -1,0 +1,21 @@
+// ONNX TensorProto files (`input_0.pb`): reading and writing one tensor. Thread-safe. Not for tensors inside a model.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "graph/tensor_value.h"
+#include "support/result.h"
+
+namespace autotune {
+
+struct NamedTensor {
+  std::string name;  // may be empty
+  TensorValue value;
+};
+
+// Any numeric element type. Errors name the file.
+Result<NamedTensor> ReadTensorPb(const std::string& path);
+Result<NamedTensor> ParseTensorPb(std::string_view bytes, const std::string& source);
+Status WriteTensorPb(const std::string& path, const NamedTensor& tensor);
+
+}  // namespace autotune

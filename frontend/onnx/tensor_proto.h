@@ -1,0 +1,17 @@
+// Conversion between TensorProto and TensorValue, for the two files that touch protobuf. Internal to frontend/onnx.
+#pragma once
+#include "graph/tensor_value.h"
+#include "support/result.h"
+
+namespace onnx {
+class TensorProto;
+}
+
+namespace autotune::onnx_import {
+
+// "float32", "int64", ... for messages; "type 23" for what this version does not know.
+std::string OnnxTypeName(int data_type);
+Result<TensorValue> ToTensorValue(const onnx::TensorProto& proto);
+Status ToTensorProto(const TensorValue& value, const std::string& name, onnx::TensorProto* proto);
+
+}  // namespace autotune::onnx_import

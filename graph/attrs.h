@@ -1,0 +1,91 @@
+// Attributes of graph operators: one plain struct per shape of attribute list, fields declared once; text and task
+// hashes derive from them. Values. Not the operators themselves: graph/op.h says which operator takes which struct.
+#pragma once
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "support/fields.h"
+
+namespace autotune {
+
+// Of image activations. Weights follow: OIHW with NCHW, HWIO with NHWC (I is the channels of one group).
+enum class Layout { kNCHW, kNHWC };
+AUTOTUNE_ENUM(Layout, "NCHW", "NHWC")
+
+struct Conv2dAttrs {
+  std::vector<int64_t> strides = {1, 1};
+  std::vector<int64_t> pads = {0, 0, 0, 0};  // top, left, bottom, right; negative pads are not allowed
+  std::vector<int64_t> dilations = {1, 1};
+  int64_t groups = 1;
+  Layout layout = Layout::kNCHW;
+  AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout)
+  bool operator==(const Conv2dAttrs&) const = default;
+};
+
+// max_pool2d and avg_pool2d.
+struct Pool2dAttrs {
+  std::vector<int64_t> kernel = {1, 1};
+  std::vector<int64_t> strides = {1, 1};
+  std::vector<int64_t> pads = {0, 0, 0, 0};  // top, left, bottom, right
+  std::vector<int64_t> dilations = {1, 1};
+  // Output extents are rounded up: a last window may begin inside the input or its leading pad and end outside.
+  bool ceil_mode = false;
+  // Averages divide by the window clipped to the *padded* input; otherwise clipped to the input.
+  bool count_include_pad = false;
+  Layout layout = Layout::kNCHW;
+  AUTOTUNE_FIELDS(kernel, strides, pads, dilations, ceil_mode, count_include_pad, layout)
+  bool operator==(const Pool2dAttrs&) const = default;
+};
+
+struct ImageAttrs {  // global_avg_pool
+  Layout layout = Layout::kNCHW;
+  AUTOTUNE_FIELDS(layout)
+  bool operator==(const ImageAttrs&) const = default;
+};
+
+struct BatchNormAttrs {
+  double epsilon = 1e-5;
+  int64_t axis = 1;  // of the channels
+  AUTOTUNE_FIELDS(epsilon, axis)
+  bool operator==(const BatchNormAttrs&) const = default;
+};
+
+struct ClipAttrs {
+  float min = 0, max = 0;  // infinities where there is no bound
+  AUTOTUNE_FIELDS(min, max)
+  bool operator==(const ClipAttrs&) const = default;
+};
+
+// y = x / (bias + alpha / size * sum of x^2 over `size` channels around it)^beta; the window reaches
+// floor((size-1)/2) channels down and ceil((size-1)/2) up.
+struct LrnAttrs {
+  int64_t size = 1;
+  float alpha = 1e-4f, beta = 0.75f, bias = 1;
+  int64_t axis = 1;
+  AUTOTUNE_FIELDS(size, alpha, beta, bias, axis)
+  bool operator==(const LrnAttrs&) const = default;
+};
+
+struct AxisAttrs {   // softmax, concat
+  int64_t axis = 0;  // in [0, rank)
+  AUTOTUNE_FIELDS(axis)
+  bool operator==(const AxisAttrs&) const = default;
+};
+
+struct ReshapeAttrs {
+  std::vector<int64_t> shape;  // fully known
+  AUTOTUNE_FIELDS(shape)
+  bool operator==(const ReshapeAttrs&) const = default;
+};
+
+struct TransposeAttrs {
+  std::vector<int64_t> perm;  // output axis i is input axis perm[i]
+  AUTOTUNE_FIELDS(perm)
+  bool operator==(const TransposeAttrs&) const = default;
+};
+
+using Attrs = std::variant<std::monostate, Conv2dAttrs, Pool2dAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
+                           AxisAttrs, ReshapeAttrs, TransposeAttrs>;
+
+}  // namespace autotune

@@ -1,0 +1,203 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+
+namespace autotune {
+
+std::vector<int> Graph::UseCounts() const {
+  std::vector<int> uses(values.size(), 0);
+  for (const Node& node : nodes) {
+    for (ValueId v : node.inputs) ++uses[v];
+  }
+  for (ValueId v : outputs) ++uses[v];
+  return uses;
+}
+
+ValueId GraphBuilder::NewValue(TensorSpec spec, std::string name, Value::Def def, size_t index) {
+  graph_.values.push_back({std::move(spec), std::move(name), def, static_cast<int32_t>(index)});
+  return static_cast<ValueId>(graph_.values.size() - 1);
+}
+
+ValueId GraphBuilder::Input(std::string name, TensorSpec spec) {
+  ValueId v = NewValue(std::move(spec), std::move(name), Value::Def::kInput, graph_.inputs.size());
+  graph_.inputs.push_back(v);
+  return v;
+}
+
+ValueId GraphBuilder::AddConstant(std::string name, TensorValue value) {
+  CHECK(value.spec.Bytes() == static_cast<int64_t>(value.bytes.size())) << name;
+  ValueId v = NewValue(std::move(value.spec), std::move(name), Value::Def::kConstant, graph_.constants.size());
+  graph_.constants.push_back({v, std::move(value.bytes)});
+  return v;
+}
+
+ValueId GraphBuilder::ConstantParameter(std::string name, TensorSpec spec) {
+  ValueId v = NewValue(std::move(spec), std::move(name), Value::Def::kConstant, graph_.constants.size());
+  graph_.constants.push_back({v, {}});
+  return v;
+}
+
+Result<ValueId> GraphBuilder::Add(Op op, std::vector<ValueId> inputs, Attrs attrs, std::string name) {
+  std::vector<TensorSpec> specs;
+  for (ValueId v : inputs) specs.push_back(Spec(v));
+  TensorSpec out = TRY(InferType(op, attrs, specs));
+  ValueId v = NewValue(std::move(out), "", Value::Def::kNode, graph_.nodes.size());
+  graph_.nodes.push_back({op, std::move(attrs), std::move(inputs), v, std::move(name), nullptr});
+  return v;
+}
+
+ValueId GraphBuilder::Must(Op op, std::vector<ValueId> inputs, Attrs attrs, std::string name) {
+  Result<ValueId> v = Add(op, std::move(inputs), std::move(attrs), std::move(name));
+  return *v;
+}
+
+ValueId GraphBuilder::Reshape(ValueId v, Shape shape, std::string name) {
+  if (Spec(v).shape == shape) return v;
+  if (const Constant* c = graph_.FindConstant(v); c && c->data) {
+    TensorValue value = graph_.ConstantValue(*c).Reshaped(std::move(shape));
+    return AddConstant(graph_.values[v].name, std::move(value));
+  }
+  return Must(Op::kReshape, {v}, ReshapeAttrs{std::move(shape)}, std::move(name));
+}
+
+ValueId GraphBuilder::Transpose(ValueId v, std::vector<int64_t> perm, std::string name) {
+  const Shape& shape = Spec(v).shape;
+  std::vector<int64_t> moving;
+  Shape out;
+  for (int64_t axis : perm) {
+    out.push_back(shape[axis]);
+    if (shape[axis] != 1) moving.push_back(axis);
+  }
+  if (std::is_sorted(moving.begin(), moving.end())) return Reshape(v, std::move(out), std::move(name));
+  return Must(Op::kTranspose, {v}, TransposeAttrs{std::move(perm)}, std::move(name));
+}
+
+ValueId GraphBuilder::Call(std::shared_ptr<const Graph> body, std::vector<ValueId> inputs, std::string name) {
+  TensorSpec spec = body->Spec(body->outputs[0]);
+  ValueId v = NewValue(std::move(spec), "", Value::Def::kNode, graph_.nodes.size());
+  graph_.nodes.push_back({Op::kFused, {}, std::move(inputs), v, std::move(name), std::move(body)});
+  return v;
+}
+
+void GraphBuilder::Output(ValueId v, std::string name) {
+  graph_.outputs.push_back(v);
+  graph_.output_names.push_back(std::move(name));
+}
+
+namespace {
+
+Status CheckCall(const Graph& graph, const Node& node) {
+  if (!node.body) return Err("has no body");
+  const Graph& body = *node.body;
+  std::vector<ValueId> parameters = body.inputs;
+  for (const Constant& c : body.constants) {
+    if (!c.data) parameters.push_back(c.value);
+  }
+  if (parameters.size() != node.inputs.size())
+    return Err("passes ", node.inputs.size(), " values to ", parameters.size(), " parameters");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (graph.Spec(node.inputs[i]) != body.Spec(parameters[i])) return Err("parameter ", i, " has another type");
+  }
+  if (body.outputs.size() != 1 || body.Spec(body.outputs[0]) != graph.Spec(node.output))
+    return Err("result has another type");
+  return CheckGraph(body);
+}
+
+Status CheckNode(const Graph& graph, const Node& node) {
+  if (node.op == Op::kFused) return CheckCall(graph, node);
+  std::vector<TensorSpec> specs;
+  for (ValueId v : node.inputs) specs.push_back(graph.Spec(v));
+  TensorSpec spec = TRY(InferType(node.op, node.attrs, specs));
+  if (spec != graph.Spec(node.output))
+    return Err("has type ", graph.Spec(node.output).Text(), ", inferred ", spec.Text());
+  return {};
+}
+
+}  // namespace
+
+Status CheckGraph(const Graph& graph) {
+  auto defined_as = [&](ValueId v, Value::Def def, size_t index) {
+    return v >= 0 && v < static_cast<ValueId>(graph.values.size()) && graph.values[v].def == def &&
+           graph.values[v].index == static_cast<int32_t>(index);
+  };
+  std::vector<bool> known(graph.values.size(), false);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (!defined_as(graph.inputs[i], Value::Def::kInput, i)) return Err("input ", i, " does not define its value");
+    known[graph.inputs[i]] = true;
+  }
+  for (size_t i = 0; i < graph.constants.size(); ++i) {
+    const Constant& c = graph.constants[i];
+    if (!defined_as(c.value, Value::Def::kConstant, i)) return Err("constant ", i, " does not define its value");
+    if (c.data && static_cast<int64_t>(c.data.size()) != graph.Spec(c.value).Bytes())
+      return Err("constant ", i, " has ", c.data.size(), " bytes");
+    known[c.value] = true;
+  }
+  auto is_known = [&](ValueId v) { return v >= 0 && v < static_cast<ValueId>(known.size()) && known[v]; };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    std::string where = "in node " + std::to_string(i) + " (" + std::string(ToText(node.op)) + " " + node.name + ")";
+    if (!defined_as(node.output, Value::Def::kNode, i)) return Err("node ", i, " does not define its value");
+    for (ValueId v : node.inputs) {
+      if (!is_known(v)) return Err("value %", v, " is used before it is defined ", where);
+    }
+    TRY_NOTE(CheckNode(graph, node), where);
+    known[node.output] = true;
+  }
+  if (graph.outputs.size() != graph.output_names.size()) return Err("every output needs a name");
+  for (ValueId v : graph.outputs) {
+    if (!is_known(v)) return Err("output %", v, " is not defined");
+  }
+  return {};
+}
+
+int64_t GraphFlops(const Graph& graph) {
+  int64_t flops = 0;
+  for (const Node& node : graph.nodes) {
+    const TensorSpec& out = graph.Spec(node.output);
+    const TensorSpec& in = node.inputs.empty() ? out : graph.Spec(node.inputs[0]);
+    int64_t n = out.NumElements();
+    switch (node.op) {
+      case Op::kConv2d: {
+        const TensorSpec& w = graph.Spec(node.inputs[1]);
+        bool nchw = std::get<Conv2dAttrs>(node.attrs).layout == Layout::kNCHW;
+        flops += 2 * n * (w.NumElements() / (nchw ? w.shape[0] : w.shape[3]));
+        break;
+      }
+      case Op::kMatmul:
+      case Op::kBatchMatmul:
+        flops += 2 * n * in.shape.back();
+        break;
+      case Op::kMaxPool2d:
+      case Op::kAvgPool2d: {
+        const auto& kernel = std::get<Pool2dAttrs>(node.attrs).kernel;
+        flops += n * kernel[0] * kernel[1];
+        break;
+      }
+      case Op::kGlobalAvgPool:
+        flops += in.NumElements();
+        break;
+      case Op::kLrn:
+        flops += n * (2 * std::get<LrnAttrs>(node.attrs).size + 3);
+        break;
+      case Op::kSoftmax:
+        flops += 4 * n;
+        break;
+      case Op::kBatchNorm:
+        flops += 2 * n;
+        break;
+      case Op::kConcat:
+      case Op::kReshape:
+      case Op::kTranspose:
+        break;
+      case Op::kFused:
+        flops += GraphFlops(*node.body);
+        break;
+      default:
+        flops += n;
+        break;
+    }
+  }
+  return flops;
+}
+
+}  // namespace autotune

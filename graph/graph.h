@@ -1,0 +1,102 @@
+// Graph: a function on tensors in A-normal form. Every value is defined once, by an input, a constant or a node, and
+// has an element type and a static shape; nodes stand in an order in which every value is defined before its use.
+// A value: cheap to copy (constants share their bytes), edited only by building a new one with GraphBuilder.
+// Not a PrimFunc: it says what is computed, not how.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/op.h"
+#include "graph/tensor_value.h"
+#include "support/result.h"
+
+namespace autotune {
+
+using ValueId = int32_t;  // index into Graph::values
+
+struct Graph;
+
+struct Value {
+  enum class Def : uint8_t { kInput, kConstant, kNode };
+  TensorSpec spec;
+  std::string name;  // the model's; may be empty, need not be unique
+  Def def = Def::kInput;
+  int32_t index = 0;  // into inputs, constants or nodes
+};
+
+struct Constant {
+  ValueId value = 0;
+  // Without bytes it is a constant parameter of a fused body: known not to change, its value none of the kernel's
+  // business.
+  SharedBytes data;
+};
+
+struct Node {
+  Op op = Op::kReshape;
+  Attrs attrs;
+  std::vector<ValueId> inputs;
+  ValueId output = 0;
+  std::string name;                   // the model's, for messages and tables
+  std::shared_ptr<const Graph> body;  // of kFused: its inputs, then its constants without data, match `inputs`
+};
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<ValueId> inputs;
+  std::vector<Constant> constants;
+  std::vector<Node> nodes;
+  std::vector<ValueId> outputs;
+  std::vector<std::string> output_names;  // parallel to outputs
+
+  const TensorSpec& Spec(ValueId v) const { return values[v].spec; }
+  // The node that computes v, or null.
+  const Node* Producer(ValueId v) const {
+    return values[v].def == Value::Def::kNode ? &nodes[values[v].index] : nullptr;
+  }
+  // The constant v, or null.
+  const Constant* FindConstant(ValueId v) const {
+    return values[v].def == Value::Def::kConstant ? &constants[values[v].index] : nullptr;
+  }
+  TensorValue ConstantValue(const Constant& c) const { return {Spec(c.value), c.data}; }
+  // How often each value is used by nodes and as an output.
+  std::vector<int> UseCounts() const;
+};
+
+// Builds a graph front to back. Not thread-safe.
+class GraphBuilder {
+ public:
+  ValueId Input(std::string name, TensorSpec spec);
+  ValueId AddConstant(std::string name, TensorValue value);
+  ValueId ConstantParameter(std::string name, TensorSpec spec);  // without data
+  // Infers the type; an error says what does not fit.
+  Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
+  // The same where the caller has made sure that it fits (passes).
+  ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
+  // A reshape; nothing if the shape is the same, and of a constant just another shape for its bytes.
+  ValueId Reshape(ValueId v, Shape shape, std::string name = {});
+  // A transpose; nothing if the permutation is the identity, a reshape if it only moves dimensions of extent 1.
+  ValueId Transpose(ValueId v, std::vector<int64_t> perm, std::string name = {});
+  ValueId Call(std::shared_ptr<const Graph> body, std::vector<ValueId> inputs, std::string name = {});
+  void Output(ValueId v, std::string name);
+  void SetName(ValueId v, std::string name) { graph_.values[v].name = std::move(name); }
+  const Graph& graph() const { return graph_; }
+  const TensorSpec& Spec(ValueId v) const { return graph_.Spec(v); }
+  Graph Finish() { return std::move(graph_); }
+
+ private:
+  ValueId NewValue(TensorSpec spec, std::string name, Value::Def def, size_t index);
+  Graph graph_;
+};
+
+// Readable text, one line per value; constants of one element with their value, others with a short digest.
+std::string GraphText(const Graph& graph);
+
+// Checks definitions before uses, arities, types and bodies. A failure is a bug of the pass that made the graph.
+Status CheckGraph(const Graph& graph);
+
+// Multiplications and additions of one call, counted as in the literature (a multiply-add is two).
+int64_t GraphFlops(const Graph& graph);
+
+}  // namespace autotune

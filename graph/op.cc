@@ -1,0 +1,289 @@
+#include "graph/op.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace autotune {
+namespace {
+
+using Specs = std::vector<TensorSpec>;
+
+Status NeedRank(const TensorSpec& spec, int rank, const char* what) {
+  if (spec.rank() != rank) return Err(what, " must have rank ", rank, ", not ", spec.Text());
+  return {};
+}
+
+Status SameDType(const Specs& in) {
+  for (const TensorSpec& spec : in) {
+    if (spec.dtype != in[0].dtype) return Err("element types differ: ", in[0].Text(), " and ", spec.Text());
+  }
+  return {};
+}
+
+Status CheckAxis(int64_t axis, const TensorSpec& spec) {
+  if (axis < 0 || axis >= spec.rank()) return Err("axis ", axis, " is outside ", spec.Text());
+  return {};
+}
+
+struct ImageAxes {
+  int n, c, h, w;
+};
+ImageAxes AxesOf(Layout layout) { return layout == Layout::kNCHW ? ImageAxes{0, 1, 2, 3} : ImageAxes{0, 3, 1, 2}; }
+
+Status CheckWindow(const std::vector<int64_t>& strides, const std::vector<int64_t>& pads,
+                   const std::vector<int64_t>& dilations) {
+  auto below = [](const std::vector<int64_t>& v, int64_t least) {
+    return std::any_of(v.begin(), v.end(), [&](int64_t x) { return x < least; });
+  };
+  if (strides.size() != 2 || below(strides, 1)) return Err("strides must be two positive numbers");
+  if (dilations.size() != 2 || below(dilations, 1)) return Err("dilations must be two positive numbers");
+  if (pads.size() != 4 || below(pads, 0)) return Err("pads must be four numbers, none negative");
+  return {};
+}
+
+// Output extent of a sliding window along one axis.
+Result<int64_t> WindowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t after,
+                             int64_t dilation, bool ceil_mode) {
+  int64_t span = in + before + after - (dilation * (kernel - 1) + 1);
+  if (kernel < 1 || span < 0) {
+    return Err("a window of ", kernel, " (dilation ", dilation, ") does not fit into ", in, " plus pads ", before,
+               " and ", after);
+  }
+  int64_t out = span / stride + 1;
+  // A window that would begin in the trailing pad is dropped.
+  if (ceil_mode && span % stride != 0 && out * stride < in + before) ++out;
+  return out;
+}
+
+Result<TensorSpec> InferConv2d(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<Conv2dAttrs>(attrs);
+  TRY(NeedRank(in[0], 4, "input"));
+  TRY(NeedRank(in[1], 4, "weight"));
+  TRY(SameDType(in));
+  TRY(CheckWindow(a.strides, a.pads, a.dilations));
+  const Shape &x = in[0].shape, &w = in[1].shape;
+  bool nchw = a.layout == Layout::kNCHW;
+  ImageAxes ax = AxesOf(a.layout);
+  int64_t oc = nchw ? w[0] : w[3], ic = nchw ? w[1] : w[2], kh = nchw ? w[2] : w[0], kw = nchw ? w[3] : w[1];
+  if (a.groups < 1 || oc % a.groups != 0) return Err(oc, " output channels do not divide into ", a.groups, " groups");
+  if (x[ax.c] != ic * a.groups) {
+    return Err("input ", in[0].Text(), " has ", x[ax.c], " channels, weight ", in[1].Text(), " with ", a.groups,
+               " groups wants ", ic * a.groups);
+  }
+  TensorSpec out = in[0];
+  out.shape[ax.c] = oc;
+  out.shape[ax.h] = TRY(WindowExtent(x[ax.h], kh, a.strides[0], a.pads[0], a.pads[2], a.dilations[0], false));
+  out.shape[ax.w] = TRY(WindowExtent(x[ax.w], kw, a.strides[1], a.pads[1], a.pads[3], a.dilations[1], false));
+  return out;
+}
+
+Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {
+  TRY(NeedRank(in[0], 2, "left operand"));
+  TRY(NeedRank(in[1], 2, "right operand"));
+  TRY(SameDType(in));
+  if (in[0].shape[1] != in[1].shape[0]) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
+  return TensorSpec{in[0].dtype, {in[0].shape[0], in[1].shape[1]}};
+}
+
+Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
+  TRY(SameDType(in));
+  int rank = in[0].rank();
+  if (rank < 3 || in[1].rank() != rank)
+    return Err("operands must have one rank of 3 or more: ", in[0].Text(), ", ", in[1].Text());
+  const Shape &a = in[0].shape, &b = in[1].shape;
+  if (a[rank - 1] != b[rank - 2]) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
+  Shape shape = TRY(BroadcastShapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
+  shape.push_back(a[rank - 2]);
+  shape.push_back(b[rank - 1]);
+  return TensorSpec{in[0].dtype, shape};
+}
+
+Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
+  int64_t axis = std::get<BatchNormAttrs>(attrs).axis;
+  TRY(SameDType(in));
+  TRY(CheckAxis(axis, in[0]));
+  for (size_t i = 1; i < in.size(); ++i) {
+    if (in[i].shape != Shape{in[0].shape[axis]})
+      return Err("statistics must have shape [", in[0].shape[axis], "], not ", in[i].Text());
+  }
+  return in[0];
+}
+
+Result<TensorSpec> InferSame(const Attrs&, const Specs& in) { return in[0]; }
+
+Result<TensorSpec> InferBinary(const Attrs&, const Specs& in) {
+  TRY(SameDType(in));
+  return TensorSpec{in[0].dtype, TRY(BroadcastShapes(in[0].shape, in[1].shape))};
+}
+
+Result<TensorSpec> InferPool2d(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<Pool2dAttrs>(attrs);
+  TRY(NeedRank(in[0], 4, "input"));
+  TRY(CheckWindow(a.strides, a.pads, a.dilations));
+  if (a.kernel.size() != 2) return Err("kernel must be two numbers");
+  for (int i = 0; i < 2; ++i) {
+    int64_t reach = (a.kernel[i] - 1) * a.dilations[i];
+    // Then every window sees at least one element of the input.
+    if (a.pads[i] > reach || a.pads[i + 2] > reach) return Err("pads must be smaller than the window");
+  }
+  ImageAxes ax = AxesOf(a.layout);
+  TensorSpec out = in[0];
+  out.shape[ax.h] = TRY(
+      WindowExtent(in[0].shape[ax.h], a.kernel[0], a.strides[0], a.pads[0], a.pads[2], a.dilations[0], a.ceil_mode));
+  out.shape[ax.w] = TRY(
+      WindowExtent(in[0].shape[ax.w], a.kernel[1], a.strides[1], a.pads[1], a.pads[3], a.dilations[1], a.ceil_mode));
+  return out;
+}
+
+Result<TensorSpec> InferGlobalPool(const Attrs& attrs, const Specs& in) {
+  TRY(NeedRank(in[0], 4, "input"));
+  ImageAxes ax = AxesOf(std::get<ImageAttrs>(attrs).layout);
+  TensorSpec out = in[0];
+  out.shape[ax.h] = out.shape[ax.w] = 1;
+  return out;
+}
+
+Result<TensorSpec> InferLrn(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<LrnAttrs>(attrs);
+  TRY(CheckAxis(a.axis, in[0]));
+  if (a.size < 1) return Err("size must be positive");
+  return in[0];
+}
+
+Result<TensorSpec> InferSoftmax(const Attrs& attrs, const Specs& in) {
+  TRY(CheckAxis(std::get<AxisAttrs>(attrs).axis, in[0]));
+  return in[0];
+}
+
+Result<TensorSpec> InferConcat(const Attrs& attrs, const Specs& in) {
+  int64_t axis = std::get<AxisAttrs>(attrs).axis;
+  TRY(SameDType(in));
+  TRY(CheckAxis(axis, in[0]));
+  TensorSpec out = in[0];
+  for (size_t i = 1; i < in.size(); ++i) {
+    Shape shape = in[i].shape;
+    if (shape.size() == out.shape.size()) shape[axis] = out.shape[axis];
+    if (shape != out.shape)
+      return Err("cannot concatenate ", in[0].Text(), " and ", in[i].Text(), " along axis ", axis);
+    out.shape[axis] += in[i].shape[axis];
+  }
+  return out;
+}
+
+Result<TensorSpec> InferReshape(const Attrs& attrs, const Specs& in) {
+  TensorSpec out{in[0].dtype, std::get<ReshapeAttrs>(attrs).shape};
+  bool negative = std::any_of(out.shape.begin(), out.shape.end(), [](int64_t d) { return d < 0; });
+  if (negative || out.NumElements() != in[0].NumElements())
+    return Err("cannot reshape ", in[0].Text(), " to ", ShapeText(out.shape));
+  return out;
+}
+
+Result<TensorSpec> InferTranspose(const Attrs& attrs, const Specs& in) {
+  const auto& perm = std::get<TransposeAttrs>(attrs).perm;
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  bool valid = perm.size() == in[0].shape.size();
+  for (size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == static_cast<int64_t>(i);
+  if (!valid) return Err(ShapeText(perm), " is no permutation of the axes of ", in[0].Text());
+  TensorSpec out{in[0].dtype, {}};
+  for (int64_t axis : perm) out.shape.push_back(in[0].shape[axis]);
+  return out;
+}
+
+Result<TensorSpec> InferFused(const Attrs&, const Specs&) { return Err("a fused node's type is its body's"); }
+
+using K = OpKind;
+using L = LayoutRule;
+// clang-format off
+const OpInfo kTable[] = {
+    // op               inputs  attributes         kind             layout           commutative  type
+    {Op::kConv2d,         2, Conv2dAttrs{},      K::kAnchor,      L::kImage,       false, InferConv2d},
+    {Op::kMatmul,         2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
+    {Op::kBatchMatmul,    2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
+    {Op::kBatchNorm,      5, BatchNormAttrs{},   K::kElementwise, L::kFixed,       false, InferBatchNorm},
+    {Op::kRelu,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kClip,           1, ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kSigmoid,        1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kSqrt,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAdd,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kSub,            2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kMul,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kDiv,            2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kMaxPool2d,      1, Pool2dAttrs{},      K::kReduction,   L::kImage,       false, InferPool2d},
+    {Op::kAvgPool2d,      1, Pool2dAttrs{},      K::kReduction,   L::kImage,       false, InferPool2d},
+    {Op::kGlobalAvgPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
+    {Op::kLrn,            1, LrnAttrs{},         K::kOpaque,      L::kAxis,        false, InferLrn},
+    {Op::kSoftmax,        1, AxisAttrs{},        K::kOpaque,      L::kAxis,        false, InferSoftmax},
+    {Op::kConcat,        -1, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferConcat},
+    {Op::kReshape,        1, ReshapeAttrs{},     K::kAlias,       L::kFixed,       false, InferReshape},
+    {Op::kTranspose,      1, TransposeAttrs{},   K::kInjective,   L::kFixed,       false, InferTranspose},
+    {Op::kFused,         -1, std::monostate{},   K::kOpaque,      L::kFixed,       false, InferFused},
+};
+// clang-format on
+static_assert(std::size(kTable) == kNumOps);
+
+template <class T>
+void AppendField(std::string& text, const T& value) {
+  if constexpr (HasEnumNames<T>) {
+    text += ToText(value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    text += value ? "true" : "false";
+  } else if constexpr (std::is_integral_v<T>) {
+    text += std::to_string(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    char buffer[40];
+    std::snprintf(buffer, sizeof buffer, sizeof(T) == 4 ? "%.9g" : "%.17g", static_cast<double>(value));
+    text += buffer;
+  } else {
+    text += ShapeText(value);
+  }
+}
+
+}  // namespace
+
+const OpInfo& GetOpInfo(Op op) {
+  const OpInfo& info = kTable[static_cast<int>(op)];
+  CHECK(info.op == op) << "the rows of the table are out of order at " << ToText(op);
+  return info;
+}
+
+Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs) {
+  const OpInfo& info = GetOpInfo(op);
+  CHECK(attrs.index() == info.defaults.index()) << ToText(op) << " with attributes of another operator";
+  size_t n = inputs.size();
+  if (info.num_inputs >= 0 ? n != static_cast<size_t>(info.num_inputs) : n == 0) {
+    return Err(ToText(op), " takes ", info.num_inputs < 0 ? "one or more" : std::to_string(info.num_inputs),
+               " inputs, not ", n);
+  }
+  return TRY_NOTE(info.infer(attrs, inputs), "in " + std::string(ToText(op)));
+}
+
+Result<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
+  Shape out(std::max(a.size(), b.size()), 1);
+  for (size_t i = 0; i < out.size(); ++i) {
+    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) return Err("shapes ", ShapeText(a), " and ", ShapeText(b), " do not broadcast");
+    out[out.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+std::string AttrsText(const Attrs& attrs) {
+  std::string text;
+  std::visit(
+      [&](const auto& a) {
+        if constexpr (HasFields<std::remove_cvref_t<decltype(a)>>) {
+          ForEachField(a, [&](std::string_view name, const auto& value) {
+            if (!text.empty()) text += ", ";
+            text += name;
+            text += '=';
+            AppendField(text, value);
+          });
+        }
+      },
+      attrs);
+  return text;
+}
+
+}  // namespace autotune

@@ -1,0 +1,81 @@
+// The operators of the graph language: one explicit table with, for each, its name, number of inputs, attribute struct
+// with defaults, type inference, fusion kind and behaviour under a change of layout. Immutable; thread-safe.
+// Not their computation: that is topi's, reached through graph/to_te.h.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "graph/attrs.h"
+#include "graph/tensor_value.h"
+#include "support/result.h"
+
+namespace autotune {
+
+enum class Op {
+  kConv2d,       // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
+  kMatmul,       // a [M,K], b [K,N]
+  kBatchMatmul,  // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
+  kBatchNorm,    // x, scale, bias, mean, variance (each [C])
+  kRelu,
+  kClip,
+  kSigmoid,
+  kSqrt,
+  kAdd,  // binary operators broadcast as NumPy does
+  kSub,
+  kMul,
+  kDiv,
+  kMaxPool2d,  // windows hold at least one element of the input; pads never win
+  kAvgPool2d,
+  kGlobalAvgPool,  // to H = W = 1
+  kLrn,
+  kSoftmax,
+  kConcat,
+  kReshape,  // an alias of its input
+  kTranspose,
+  kFused,  // a call of the node's body: what the fuse pass makes, one kernel
+};
+AUTOTUNE_ENUM(Op, "conv2d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt", "add", "sub",
+              "mul", "div", "max_pool2d", "avg_pool2d", "global_avg_pool", "lrn", "softmax", "concat", "reshape",
+              "transpose", "fused")
+inline constexpr int kNumOps = static_cast<int>(Op::kFused) + 1;
+
+enum class OpKind {
+  kElementwise,  // each output element from the broadcast-corresponding elements of the inputs
+  kInjective,    // each output element from one input element
+  kReduction,    // windows and whole-image reductions; element-wise consumers may join
+  kAnchor,       // the heavy ones, scheduled by tiling; element-wise consumers join
+  kOpaque,       // several passes over memory, a kernel of its own
+  kAlias,        // no kernel at all
+};
+
+enum class LayoutRule {
+  kImage,        // has a `layout` attribute
+  kElementwise,  // any layout, the same for all operands
+  kAxis,         // any layout, after mapping its axis
+  kFixed,        // wants the axes it was written for
+};
+
+struct OpInfo {
+  Op op;
+  int num_inputs;  // -1: one or more
+  Attrs defaults;  // also says which alternative of Attrs the operator takes
+  OpKind kind;
+  LayoutRule layout;
+  bool commutative;
+  // Result type; errors say what does not fit, without the node's name.
+  Result<TensorSpec> (*infer)(const Attrs&, const std::vector<TensorSpec>&);
+};
+
+const OpInfo& GetOpInfo(Op op);
+inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
+
+// Checks number of inputs and attribute struct, then infers. Not for kFused.
+Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
+
+// NumPy's broadcasting; an error when the shapes do not fit.
+Result<Shape> BroadcastShapes(const Shape& a, const Shape& b);
+
+// "strides=[1,1], groups=1": every field, floats with as many digits as they need to be read back.
+std::string AttrsText(const Attrs& attrs);
+
+}  // namespace autotune

@@ -1,0 +1,60 @@
+#include "graph/tensor_value.h"
+
+#include <cstring>
+#include <new>
+
+namespace autotune {
+
+int64_t TensorSpec::NumElements() const {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+std::string ShapeText(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::string TensorSpec::Text() const { return dtype.Text() + ShapeText(shape); }
+
+SharedBytes SharedBytes::Allocate(size_t size, char** writable) {
+  constexpr std::align_val_t kAlignment{64};
+  char* data = static_cast<char*>(::operator new(size ? size : 1, kAlignment));
+  SharedBytes bytes;
+  bytes.data_ =
+      std::shared_ptr<const char>(data, [](const char* p) { ::operator delete(const_cast<char*>(p), kAlignment); });
+  bytes.size_ = size;
+  *writable = data;
+  return bytes;
+}
+
+SharedBytes SharedBytes::Copy(std::string_view bytes) {
+  char* data = nullptr;
+  SharedBytes copy = Allocate(bytes.size(), &data);
+  if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+  return copy;
+}
+
+template <class T>
+TensorValue TensorValue::Of(Shape shape, const std::vector<T>& elements) {
+  DType dtype = std::is_floating_point_v<T> ? DType::Float(sizeof(T) * 8) : DType::Int(sizeof(T) * 8);
+  TensorValue value{{dtype, std::move(shape)},
+                    SharedBytes::Copy({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(T)})};
+  CHECK(value.spec.Bytes() == static_cast<int64_t>(value.bytes.size()))
+      << value.spec.Text() << " of " << elements.size();
+  return value;
+}
+template TensorValue TensorValue::Of<float>(Shape, const std::vector<float>&);
+template TensorValue TensorValue::Of<double>(Shape, const std::vector<double>&);
+template TensorValue TensorValue::Of<int64_t>(Shape, const std::vector<int64_t>&);
+template TensorValue TensorValue::Of<int32_t>(Shape, const std::vector<int32_t>&);
+
+TensorValue TensorValue::Reshaped(Shape shape) const {
+  TensorValue value{{spec.dtype, std::move(shape)}, bytes};
+  CHECK(value.spec.NumElements() == spec.NumElements()) << spec.Text() << " as " << value.spec.Text();
+  return value;
+}
+
+}  // namespace autotune

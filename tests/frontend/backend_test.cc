@@ -1,0 +1,163 @@
+// ONNX's own backend tests (Debian's libonnx-testdata), through the importer and the reference evaluator.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "tests/graph/reference.h"
+
+namespace autotune {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kNodeTests = "/usr/share/libonnx-testdata/data/node";
+
+std::vector<NamedTensor> ReadAll(const fs::path& folder, const std::string& prefix) {
+  std::vector<NamedTensor> tensors;
+  for (int i = 0; fs::exists(folder / (prefix + std::to_string(i) + ".pb")); ++i) {
+    auto tensor = ReadTensorPb((folder / (prefix + std::to_string(i) + ".pb")).string());
+    if (!tensor.ok()) return {};
+    tensors.push_back(std::move(*tensor));
+  }
+  return tensors;
+}
+
+// What must import; everything else may be refused, but what imports must be right.
+const char* const kMustPass[] = {
+    "test_add",
+    "test_add_bcast",
+    "test_averagepool_1d_default",
+    "test_averagepool_2d_ceil",
+    "test_averagepool_2d_default",
+    "test_averagepool_2d_pads",
+    "test_averagepool_2d_pads_count_include_pad",
+    "test_averagepool_2d_precomputed_pads",
+    "test_averagepool_2d_precomputed_pads_count_include_pad",
+    "test_averagepool_2d_precomputed_same_upper",
+    "test_averagepool_2d_precomputed_strides",
+    "test_averagepool_2d_same_lower",
+    "test_averagepool_2d_same_upper",
+    "test_averagepool_2d_strides",
+    "test_basic_conv_with_padding",
+    "test_basic_conv_without_padding",
+    "test_batchnorm_epsilon",
+    "test_batchnorm_example",
+    "test_concat_2d_axis_1",
+    "test_concat_3d_axis_negative_3",
+    "test_conv_with_autopad_same",
+    "test_conv_with_strides_and_asymmetric_padding",
+    "test_conv_with_strides_no_padding",
+    "test_conv_with_strides_padding",
+    "test_div",
+    "test_div_bcast",
+    "test_dropout_default",
+    "test_dropout_default_old",
+    "test_dropout_random_old",
+    "test_flatten_axis0",
+    "test_flatten_axis3",
+    "test_flatten_negative_axis2",
+    "test_gemm_all_attributes",
+    "test_gemm_alpha",
+    "test_gemm_beta",
+    "test_gemm_default_matrix_bias",
+    "test_gemm_default_no_bias",
+    "test_gemm_default_scalar_bias",
+    "test_gemm_transposeA",
+    "test_gemm_transposeB",
+    "test_globalaveragepool",
+    "test_identity",
+    "test_lrn",
+    "test_lrn_default",
+    "test_matmul_2d",
+    "test_matmul_3d",
+    "test_matmul_4d",
+    "test_maxpool_1d_default",
+    "test_maxpool_2d_ceil",
+    "test_maxpool_2d_default",
+    "test_maxpool_2d_dilations",
+    "test_maxpool_2d_pads",
+    "test_maxpool_2d_precomputed_same_upper",
+    "test_maxpool_2d_same_lower",
+    "test_maxpool_2d_strides",
+    "test_mul",
+    "test_mul_bcast",
+    "test_relu",
+    "test_sigmoid",
+    "test_softmax_axis_0",
+    "test_softmax_axis_1",
+    "test_softmax_default_axis",
+    "test_softmax_large_number",
+    "test_sqrt",
+    "test_sub",
+    "test_sub_bcast",
+    "test_sum_example",
+    "test_sum_one_input",
+    "test_transpose_all_permutations_4",
+    "test_transpose_default",
+};
+
+TEST(Backend, OnnxNodeTests) {
+  if (!fs::exists(kNodeTests)) GTEST_SKIP() << "package libonnx-testdata is not installed";
+  std::map<std::string, std::string> outcome;
+  int passed = 0, refused = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kNodeTests)) {
+    std::string name = entry.path().filename().string();
+    auto imported = ImportOnnx((entry.path() / "model.onnx").string());
+    if (!imported.ok()) {
+      outcome[name] = imported.error().Text();
+      ++refused;
+      EXPECT_EQ(imported.error().Text().find('\n'), std::string::npos) << name;
+      continue;
+    }
+    std::vector<NamedTensor> in = ReadAll(entry.path() / "test_data_set_0", "input_"),
+                             want = ReadAll(entry.path() / "test_data_set_0", "output_");
+    const Graph& g = imported->graph;
+    ASSERT_GE(in.size(), g.inputs.size()) << name;
+    ASSERT_EQ(want.size(), g.outputs.size()) << name;
+    std::vector<reference::Tensor> inputs;
+    for (size_t i = 0; i < g.inputs.size(); ++i) {
+      ASSERT_EQ(in[i].value.spec, g.Spec(g.inputs[i])) << name;
+      inputs.push_back(reference::FromValue(in[i].value));
+    }
+    auto got = reference::Evaluate(g, inputs);
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_LE(reference::Excess(got[i], reference::FromValue(want[i].value)), 0) << name;
+    outcome[name] = "ok";
+    ++passed;
+  }
+  for (const char* name : kMustPass) EXPECT_EQ(outcome[name], "ok") << name;
+  std::printf("%d passed, %d refused\n", passed, refused);
+  EXPECT_GE(passed, 100);
+}
+
+fs::path ModelsFolder() {
+  const char* folder = std::getenv("AUTOTUNE_MODELS");
+  return folder ? fs::path(folder) : fs::path(AUTOTUNE_SOURCE_DIR) / "../shared/models";
+}
+
+struct Network {
+  const char* folder;
+  size_t convolutions;
+  double gflop_low, gflop_high;
+};
+
+TEST(Backend, RealNetworksImport) {
+  if (!fs::exists(ModelsFolder())) GTEST_SKIP() << "no models: set AUTOTUNE_MODELS to their folder";
+  for (const Network& net : {Network{"light_squeezenet", 26, 0.65, 0.8}, Network{"light_resnet50", 53, 8.0, 8.4},
+                             Network{"light_inception_v2", 69, 4.0, 4.2}, Network{"light_bvlc_alexnet", 5, 1.2, 1.5}}) {
+    auto imported = ImportOnnx((ModelsFolder() / net.folder / "model.onnx").string());
+    ASSERT_TRUE(imported.ok()) << imported.error().Text();
+    size_t convolutions = 0;
+    for (const Node& node : imported->graph.nodes) convolutions += node.op == Op::kConv2d;
+    EXPECT_EQ(convolutions, net.convolutions) << net.folder;
+    double gflop = static_cast<double>(GraphFlops(imported->graph)) * 1e-9;
+    EXPECT_GT(gflop, net.gflop_low) << net.folder;
+    EXPECT_LT(gflop, net.gflop_high) << net.folder;
+    EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).NumElements(), 1000);
+  }
+}
+
+}  // namespace
+}  // namespace autotune

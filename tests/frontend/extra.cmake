@@ -1,0 +1,1 @@
+set(EXTRA onnx_proto protobuf)

@@ -1,0 +1,222 @@
+#include "frontend/onnx/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "frontend/onnx/tensor_pb.h"
+#include "tests/frontend/model_maker.h"
+#include "tests/graph/reference.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+
+Result<ImportedModel> Import(const ModelMaker& model, const ImportOptions& options = {}) {
+  return ImportOnnxBytes(model.Bytes(), "m.onnx", options);
+}
+
+std::string ImportError(const ModelMaker& model, const ImportOptions& options = {}) {
+  Result<ImportedModel> imported = Import(model, options);
+  return imported.ok() ? "" : imported.error().Text();
+}
+
+TEST(Import, ConvWithBias) {
+  ModelMaker m;
+  m.Input("x", {1, 1, 3, 3}).Floats("w", {1, 1, 3, 3}, {0, 0, 0, 0, 2, 0, 0, 0, 0}).Floats("b", {1}, {10}).Output("y");
+  SetInts(m.Node("Conv", {"x", "w", "b"}, {"y"}, "conv"), "pads", {1, 1, 1, 1});
+  Result<ImportedModel> imported = Import(m);
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  const Graph& g = imported->graph;
+  EXPECT_EQ(g.output_names, std::vector<std::string>{"y"});
+  EXPECT_EQ(g.values[g.inputs[0]].name, "x");
+  EXPECT_EQ(g.nodes[0].name, "conv");
+  auto out = reference::Evaluate(g, {{{1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}});
+  EXPECT_EQ(out[0].data, (std::vector<double>{12, 14, 16, 18, 20, 22, 24, 26, 28}));
+  EXPECT_TRUE(imported->notes.empty());
+}
+
+TEST(Import, OpenLeadingDimensionBecomesOne) {
+  ModelMaker m;
+  m.Input("x", {-1, 4}).Output("y");
+  m.Node("Relu", {"x"}, {"y"});
+  Result<ImportedModel> imported = Import(m);
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  EXPECT_EQ(imported->graph.Spec(imported->graph.inputs[0]).shape, (Shape{1, 4}));
+  ASSERT_EQ(imported->notes.size(), 1u);
+  EXPECT_THAT(imported->notes[0], HasSubstr("'x'"));
+  ImportOptions options;
+  options.shapes["x"] = {8, 4};
+  imported = Import(m, options);
+  EXPECT_EQ(imported->graph.Spec(imported->graph.inputs[0]).shape, (Shape{8, 4}));
+  EXPECT_TRUE(imported->notes.empty());
+}
+
+TEST(Import, OtherOpenDimensionsNeedTheFlagThatTheErrorPrints) {
+  ModelMaker m;
+  m.Input("data", {-1, 3, -1, -1}).Output("y");
+  m.Node("Relu", {"data"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("--shape data:1,3,224,224"));
+  auto option = ParseShapeOption("data:1,3,224,224");
+  ASSERT_TRUE(option.ok());
+  ImportOptions options;
+  options.shapes.insert(*option);
+  EXPECT_TRUE(Import(m, options).ok());
+  options.shapes["typo"] = {1};
+  EXPECT_THAT(ImportError(m, options), HasSubstr("'typo'"));
+  options.shapes = {{"data", {1, 3}}};
+  EXPECT_THAT(ImportError(m, options), HasSubstr("2 dimensions"));
+}
+
+TEST(Import, ShapeOption) {
+  EXPECT_EQ(ParseShapeOption("a:b:2,3")->first, "a:b");
+  for (const char* bad : {"", "x", ":1", "x:", "x:1,", "x:1,a", "x:0", "x:-1", "x:1,,2", "x:99999999999"}) {
+    EXPECT_FALSE(ParseShapeOption(bad).ok()) << bad;
+  }
+}
+
+TEST(Import, AllUnsupportedNodesAtOnce) {
+  ModelMaker m;
+  m.Input("x", {1, 2, 4, 4}).Output("y");
+  m.Node("NonZero", {"x"}, {"a"}, "first");
+  m.Node("Relu", {"a"}, {"b"});
+  m.Node("Loop", {"b"}, {"c"});
+  m.Node("Gelu", {"x"}, {"d"}, "third").set_domain("com.microsoft");
+  SetInts(m.Node("MaxPool", {"x"}, {"e", "indices"}, "pool"), "kernel_shape", {2, 2});
+  m.Node("Relu", {"indices"}, {"y"});
+  std::string error = ImportError(m);
+  EXPECT_THAT(error, HasSubstr("NonZero (node 'first')"));
+  EXPECT_THAT(error, HasSubstr("Loop (node #2)"));
+  EXPECT_THAT(error, HasSubstr("com.microsoft.Gelu (node 'third')"));
+  EXPECT_THAT(error, HasSubstr("MaxPool (node 'pool'): output 'indices' is used"));
+  EXPECT_EQ(error.find("Relu"), std::string::npos) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
+TEST(Import, UnusedIndicesAreNoObstacle) {
+  ModelMaker m;
+  m.Input("x", {1, 2, 4, 4}).Output("y");
+  SetInts(m.Node("MaxPool", {"x"}, {"y", "indices"}), "kernel_shape", {2, 2});
+  EXPECT_TRUE(Import(m).ok());
+}
+
+TEST(Import, OperatorSets) {
+  for (int opset : {7, 17}) {
+    ModelMaker m(opset);
+    m.Input("x", {2}).Output("y");
+    m.Node("Relu", {"x"}, {"y"});
+    EXPECT_TRUE(Import(m).ok()) << opset;
+  }
+  for (int opset : {6, 18}) {
+    ModelMaker m(opset);
+    m.Input("x", {2}).Output("y");
+    m.Node("Relu", {"x"}, {"y"});
+    EXPECT_THAT(ImportError(m), HasSubstr("operator set " + std::to_string(opset)));
+  }
+}
+
+TEST(Import, OnlyFloat32) {
+  ModelMaker m;
+  m.Input("x", {2}, onnx::TensorProto::DOUBLE).Output("y");
+  m.Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("input 'x' is float64"));
+}
+
+TEST(Import, ShapeArithmeticIsConsumed) {
+  ModelMaker m;
+  m.Input("x", {2, 3, 4}).Ints("zero", {0}).Ints("minus", {-1}).Ints("two", {2}).Output("y");
+  m.Node("Shape", {"x"}, {"s"});
+  m.Node("Gather", {"s", "zero"}, {"n"});
+  m.Node("Mul", {"n", "two"}, {"nn"});
+  SetInt(m.Node("Concat", {"nn", "minus"}, {"shape"}), "axis", 0);
+  m.Node("Reshape", {"x", "shape"}, {"y"});
+  Result<ImportedModel> imported = Import(m);
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).shape, (Shape{4, 6}));
+  EXPECT_EQ(imported->graph.nodes.size(), 1u);
+  EXPECT_TRUE(imported->graph.constants.empty());
+}
+
+TEST(Import, ShapeComputedAtRunTimeIsRefused) {
+  ModelMaker m;
+  m.Input("x", {2, 3}).Input("shape", {1}).Output("y");
+  m.Node("Reshape", {"x", "shape"}, {"y"}, "r");
+  EXPECT_THAT(ImportError(m), HasSubstr("Reshape (node 'r')"));
+}
+
+TEST(Import, ExtraOutputs) {
+  ModelMaker m;
+  m.Input("x", {1, 4}).Output("y");
+  m.Node("Relu", {"x"}, {"logits"});
+  m.Node("Softmax", {"logits"}, {"y"});
+  ImportOptions options;
+  options.extra_outputs = {"logits"};
+  Result<ImportedModel> imported = Import(m, options);
+  ASSERT_TRUE(imported.ok());
+  EXPECT_EQ(imported->graph.output_names, (std::vector<std::string>{"y", "logits"}));
+  EXPECT_EQ(imported->graph.Producer(imported->graph.outputs[1])->op, Op::kRelu);
+  options.extra_outputs = {"nothing"};
+  EXPECT_THAT(ImportError(m, options), HasSubstr("'nothing'"));
+}
+
+TEST(Import, DamagedFiles) {
+  ModelMaker m;
+  m.Input("x", {1, 4}).Floats("b", {4}, {1, 2, 3, 4}).Output("y");
+  m.Node("Add", {"x", "b"}, {"y"});
+  std::string bytes = m.Bytes();
+  ASSERT_TRUE(ImportOnnxBytes(bytes, "m.onnx").ok());
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    Result<ImportedModel> cut = ImportOnnxBytes(bytes.substr(0, n), "m.onnx");
+    ASSERT_FALSE(cut.ok()) << n;
+    EXPECT_THAT(cut.error().Text(), HasSubstr("m.onnx"));
+  }
+  for (const char* garbage : {"hello", "<html></html>", "\x08\x01"}) EXPECT_FALSE(ImportOnnxBytes(garbage, "g").ok());
+  EXPECT_THAT(ImportOnnx("/nonexistent/m.onnx").error().Text(), HasSubstr("cannot open /nonexistent/m.onnx"));
+  EXPECT_THAT(ImportOnnx("/").error().Text(), HasSubstr("directory"));
+}
+
+TEST(Import, TensorsThatLie) {
+  ModelMaker m;
+  m.Input("x", {1, 4}).Floats("b", {5}, {1, 2, 3, 4}).Output("y");
+  m.Node("Add", {"x", "b"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("tensor 'b'"));
+  ModelMaker huge;
+  huge.Input("x", {1, 4}).Floats("b", {1 << 30, 1 << 30, 1 << 30}, {}).Output("y");
+  EXPECT_THAT(ImportError(huge), HasSubstr("impossible shape"));
+  ModelMaker outside;
+  outside.Input("x", {1, 4}).Floats("b", {4}, {}).Output("y");
+  outside.proto.mutable_graph()->mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL);
+  EXPECT_THAT(ImportError(outside), HasSubstr("another file"));
+}
+
+TEST(Import, SoftmaxBefore13CountsTheInputAsAMatrix) {
+  for (int opset : {12, 13}) {
+    ModelMaker m(opset);
+    m.Input("x", {1, 2, 2}).Output("y");
+    SetInt(m.Node("Softmax", {"x"}, {"y"}), "axis", 1);
+    Result<ImportedModel> imported = Import(m);
+    ASSERT_TRUE(imported.ok()) << imported.error().Text();
+    auto out = reference::Evaluate(imported->graph, {{{1, 2, 2}, {0, 0, 0, 0}}});
+    EXPECT_NEAR(out[0].data[0], opset == 12 ? 0.25 : 0.5, 1e-12);
+  }
+}
+
+TEST(TensorPb, RoundTrip) {
+  std::string path = testing::TempDir() + "/tensor.pb";
+  TensorValue value = TensorValue::Of<float>({2, 2}, {1, -2, 3.5, 0});
+  ASSERT_TRUE(WriteTensorPb(path, {"t", value}).ok());
+  Result<NamedTensor> read = ReadTensorPb(path);
+  ASSERT_TRUE(read.ok()) << read.error().Text();
+  EXPECT_EQ(read->name, "t");
+  EXPECT_EQ(read->value.spec, value.spec);
+  EXPECT_EQ(read->value.bytes.view(), value.bytes.view());
+  std::ofstream(path, std::ios::binary) << "no tensor";
+  EXPECT_FALSE(ReadTensorPb(path).ok());
+  EXPECT_FALSE(ReadTensorPb(path + ".missing").ok());
+}
+
+}  // namespace
+}  // namespace autotune

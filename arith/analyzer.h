@@ -7,8 +7,8 @@
 // mod, comparisons decided by bounds) comes out as people would write it.
 #pragma once
 #include <optional>
-#include <unordered_map>
 
+#include "arith/context.h"
 #include "ir/visit.h"
 
 namespace autotune {
@@ -30,7 +30,8 @@ class Analyzer {
   bool Proves(const Expr& condition) const;  // true: holds for all values in range; false: unknown or not
 
  private:
-  std::unordered_map<Name, Interval> ranges_;
+  friend Stmt SimplifyStmt(const Stmt& s, const Analyzer& context);
+  arith::Context context_;
 };
 
 // Simplifies every expression in a statement, with the ranges of the loops and block iterators around it; drops If

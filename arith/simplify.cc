@@ -1,0 +1,388 @@
+// Index expressions to normal form.
+#include <algorithm>
+#include <numeric>
+
+#include "arith/simplifier.h"
+#include "ir/int_math.h"
+#include "ir/visit.h"
+
+namespace autotune::arith {
+namespace {
+
+// A floordiv or floormod by a positive constant.
+struct DivMod {
+  const Binary* node = nullptr;
+  int64_t divisor = 0;
+  bool is_div = false;
+  explicit operator bool() const { return node != nullptr; }
+};
+DivMod AsDivMod(const Expr& e) {
+  const Binary* n = e.As<Binary>();
+  if (!n || (n->op != BinaryOp::kFloorDiv && n->op != BinaryOp::kFloorMod)) return {};
+  const int64_t* c = AsInt(n->b);
+  return c && *c > 0 ? DivMod{n, *c, n->op == BinaryOp::kFloorDiv} : DivMod{};
+}
+
+// The quotient by c that all values in the range share.
+std::optional<int64_t> CommonQuotient(Range r, int64_t c) {
+  if (!r.IsFinite()) return std::nullopt;
+  int64_t low = FloorDivide(r.low, c);
+  return low == FloorDivide(r.high, c) ? std::optional(low) : std::nullopt;
+}
+
+using Divisors = SmallVector<int64_t, 8>;
+
+void AddDivisor(Divisors& list, int64_t g) {  // descending, distinct
+  size_t i = 0;
+  while (i < list.size() && list[i] > g) ++i;
+  if (i < list.size() && list[i] == g) return;
+  list.emplace_back(g);
+  for (size_t j = list.size() - 1; j > i; --j) std::swap(list[j], list[j - 1]);
+}
+
+Divisors CommonDivisors(const Sum& s, int64_t c) {
+  Divisors list;
+  for (const Term& term : s.terms) {
+    int64_t g = std::gcd(term.coefficient, c);
+    if (g > 1 && g < c) AddDivisor(list, g);
+  }
+  return list;
+}
+
+Sum AtomSum(BinaryOp op, const Sum& s, int64_t c) {
+  Sum out;
+  out.Add(MakeBinary(op, s.ToExpr(), IntConst(c)), 1);
+  return out;
+}
+
+}  // namespace
+
+// s = g * high + low with low in [0, g), if the terms that g does not divide stay within one multiple of g.
+bool Simplifier::SplitBy(const Sum& s, int64_t g, Sum& high, Sum& low) {
+  low = Sum(FloorModulo(s.constant, g));
+  high = Sum(FloorDivide(s.constant, g));
+  for (const Term& term : s.terms) {
+    if (term.coefficient % g != 0) low.terms.emplace_back(term);
+  }
+  auto q = CommonQuotient(BoundsOf(low), g);
+  if (!q) return false;
+  low.constant -= *q * g;
+  high.constant += *q;
+  for (const Term& term : s.terms) {
+    if (term.coefficient % g == 0) high.terms.emplace_back(term.atom, term.coefficient / g);
+  }
+  return true;
+}
+
+Sum Simplifier::Div(Sum s, int64_t c) {
+  if (c == 1) return s;
+  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorDiv, s, c);
+  Sum q(FloorDivide(s.constant, c));
+  s.constant = FloorModulo(s.constant, c);
+  for (size_t i = 0; i < s.terms.size();) {
+    if (s.terms[i].coefficient % c == 0) {
+      q.Add(s.terms[i].atom, s.terms[i].coefficient / c);
+      s.terms.erase(i);
+    } else {
+      ++i;
+    }
+  }
+  if (auto shared = CommonQuotient(BoundsOf(s), c)) {
+    q.constant += *shared;
+    return q;
+  }
+  Sum high, low;
+  for (int64_t g : CommonDivisors(s, c)) {
+    if (!SplitBy(s, g, high, low)) continue;
+    q.Add(Div(std::move(high), c / g), 1);
+    return q;
+  }
+  if (s.terms.size() == 1 && s.terms[0].coefficient == 1) {
+    Expr atom = s.terms[0].atom;
+    DivMod inner = AsDivMod(atom);
+    if (inner && inner.is_div && !IsHuge(inner.divisor) && !IsHuge(WrapMul(inner.divisor, c)) &&
+        !IsHuge(WrapMul(inner.divisor, s.constant)) && inner.divisor < kHuge / c) {
+      // (a // b + k) // c = (a + k * b) // (b * c)
+      Sum a = Sum::Of(inner.node->a);
+      a.constant = WrapAdd(a.constant, s.constant * inner.divisor);
+      q.Add(Div(std::move(a), inner.divisor * c), 1);
+      return q;
+    }
+    if (inner && !inner.is_div && s.constant == 0 && inner.divisor % c == 0) {
+      // (a % (b * c)) // c = (a // c) % b
+      q.Add(Mod(Div(Sum::Of(inner.node->a), c), inner.divisor / c), 1);
+      return q;
+    }
+  }
+  q.Add(AtomSum(BinaryOp::kFloorDiv, s, c), 1);
+  return q;
+}
+
+Sum Simplifier::Mod(Sum s, int64_t c) {
+  if (c == 1) return Sum(0);
+  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorMod, s, c);
+  if (auto q = CommonQuotient(BoundsOf(s), c)) {
+    s.constant -= *q * c;
+    return s;
+  }
+  // Modulo c: coefficients and the constant reduce, and inner mods by multiples of c vanish.
+  bool again = true;
+  while (again) {
+    again = false;
+    s.constant = FloorModulo(s.constant, c);
+    for (size_t i = 0; i < s.terms.size();) {
+      s.terms[i].coefficient %= c;
+      if (s.terms[i].coefficient == 0) {
+        s.terms.erase(i);
+      } else {
+        ++i;
+      }
+    }
+    for (size_t i = 0; i < s.terms.size() && !again; ++i) {
+      DivMod inner = AsDivMod(s.terms[i].atom);
+      int64_t k = s.terms[i].coefficient;
+      if (!inner || inner.is_div || IsHuge(inner.divisor)) continue;
+      if (static_cast<__int128>(inner.divisor) * k % c != 0) continue;
+      Sum a = Sum::Of(inner.node->a);
+      if (a.Huge()) continue;
+      for (Term& term : a.terms) term.coefficient %= c;
+      a.constant %= c;
+      if (IsHuge(c * 2)) continue;
+      s.terms.erase(i);
+      for (const Term& term : a.terms) {
+        s.Add(term.atom, static_cast<int64_t>(static_cast<__int128>(term.coefficient) * k % c));
+      }
+      s.constant += static_cast<int64_t>(static_cast<__int128>(a.constant) * k % c);
+      again = true;
+    }
+  }
+  if (auto q = CommonQuotient(BoundsOf(s), c)) {
+    s.constant -= *q * c;
+    return s;
+  }
+  Sum high, low;
+  for (int64_t g : CommonDivisors(s, c)) {
+    if (!SplitBy(s, g, high, low)) continue;
+    Sum m = Mod(std::move(high), c / g);
+    m.Scale(g);
+    m.Add(low, 1);
+    return m;
+  }
+  return AtomSum(BinaryOp::kFloorMod, s, c);
+}
+
+// Puts what division took apart together again. Each step removes a term.
+void Simplifier::Recombine(Sum& sum) {
+  for (size_t i = 0; i < sum.terms.size();) {
+    i = RecombineOnce(sum, i) ? 0 : i + 1;
+  }
+}
+
+bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
+  DivMod n = AsDivMod(sum.terms[i].atom);
+  if (!n || sum.terms.size() < 2) return false;
+  int64_t k = sum.terms[i].coefficient;
+  if (IsHuge(k) || IsHuge(n.divisor)) return false;
+  Expr atom = sum.terms[i].atom;
+  if (n.is_div) {
+    // k * a - k * c * (a // c) = k * (a % c)
+    if (k % n.divisor != 0) return false;
+    int64_t scale = -k / n.divisor;
+    Sum a = Sum::Of(n.node->a);
+    if (!sum.Contains(a, scale)) return false;
+    sum.terms.erase(i);
+    sum.Add(a, -scale);
+    sum.Add(Mod(std::move(a), n.divisor), scale);
+    return true;
+  }
+  // k * (a % c) + k * c * (a // c) = k * a
+  int64_t multiple = WrapMul(k, n.divisor);
+  bool possible = false, reverse = false;
+  for (const Term& term : sum.terms) {
+    if (&term == &sum.terms[i]) continue;
+    possible |= term.coefficient % multiple == 0;
+    reverse |= term.coefficient % k == 0;
+  }
+  if (!possible && !reverse) return false;
+  Sum a = Sum::Of(n.node->a);
+  if (possible) {
+    Sum quotient = Div(a, n.divisor);
+    if (!quotient.terms.empty() && sum.Contains(quotient, multiple)) {
+      sum.terms.erase(i);
+      sum.Add(quotient, -multiple);
+      sum.Add(a, k);
+      return true;
+    }
+  }
+  // k * a - k * (a % c) = k * c * (a // c)
+  if (reverse && sum.Contains(a, -k)) {
+    sum.terms.erase(i);
+    sum.Add(a, k);
+    sum.Add(Div(std::move(a), n.divisor), -multiple);
+    return true;
+  }
+  return false;
+}
+
+Sum Simplifier::MinMax(BinaryOp op, const Sum& a, const Sum& b) {
+  bool is_min = op == BinaryOp::kMin;
+  bool huge = a.Huge() || b.Huge();
+  if (!huge) {
+    Sum difference = a;
+    difference.Add(b, -1);
+    Range r = BoundsOf(difference);
+    if (r.high <= 0) return is_min ? a : b;
+    if (r.low >= 0) return is_min ? b : a;
+  }
+  Expr x = a.ToExpr(), y = b.ToExpr();
+  if (AsInt(x) || (!AsInt(y) && Compare(x, y) > 0)) std::swap(x, y);  // constants last
+  const int64_t* c = AsInt(y);
+  const Binary* inner = x.As<Binary>();
+  if (c && inner && inner->op == op && AsInt(inner->b)) {
+    int64_t d = *AsInt(inner->b);
+    return MinMax(op, Sum::Of(inner->a), Sum(is_min ? std::min(*c, d) : std::max(*c, d)));
+  }
+  Sum out;
+  out.Add(MakeBinary(op, x, y), 1);
+  return out;
+}
+
+void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
+  auto constant = [&](int64_t v) { out.constant = WrapAdd(out.constant, WrapMul(k, v)); };
+  e.Visit(Overloaded{
+      [&](const IntImm& n) { constant(n.value); },
+      [&](const Var& n) {
+        Range r = Lookup(n.name);
+        if (r.IsPoint()) return constant(r.low);
+        out.Add(e, k);
+      },
+      [&](const Unary& n) { Gather(n.a, WrapMul(k, -1), out); },
+      [&](const Binary& n) {
+        switch (n.op) {
+          case BinaryOp::kAdd:
+            Gather(n.a, k, out);
+            return Gather(n.b, k, out);
+          case BinaryOp::kSub:
+            Gather(n.a, k, out);
+            return Gather(n.b, WrapMul(k, -1), out);
+          case BinaryOp::kMul: {
+            if (const int64_t* c = AsInt(n.b)) return Gather(n.a, WrapMul(k, *c), out);
+            if (const int64_t* c = AsInt(n.a)) return Gather(n.b, WrapMul(k, *c), out);
+            Sum a = ToSum(n.a), b = ToSum(n.b);
+            if (a.IsConst()) std::swap(a, b);
+            if (b.IsConst()) return out.Add(a, WrapMul(k, b.constant));
+            Expr x = a.ToExpr(), y = b.ToExpr();
+            if (Compare(x, y) > 0) std::swap(x, y);
+            return out.Add(MakeBinary(BinaryOp::kMul, x, y), k);
+          }
+          case BinaryOp::kFloorDiv:
+          case BinaryOp::kFloorMod: {
+            Sum b = ToSum(n.b);
+            if (b.IsConst() && b.constant > 0) {
+              Sum a = ToSum(n.a);
+              return out.Add(
+                  n.op == BinaryOp::kFloorDiv ? Div(std::move(a), b.constant) : Mod(std::move(a), b.constant), k);
+            }
+            Expr folded = MakeBinary(n.op, Simplify(n.a), b.ToExpr());
+            if (AsInt(folded)) return constant(*AsInt(folded));
+            return out.Add(folded, k);
+          }
+          case BinaryOp::kMin:
+          case BinaryOp::kMax:
+            return out.Add(MinMax(n.op, ToSum(n.a), ToSum(n.b)), k);
+          default: {
+            Expr folded = SimplifyOther(e);
+            if (AsInt(folded)) return constant(*AsInt(folded));
+            return out.Add(folded, k);
+          }
+        }
+      },
+      [&](const Select& n) { out.Add(Sum::Of(SimplifySelect(e, n)), k); },
+      [&](const auto&) {
+        Expr folded = SimplifyOther(e);
+        if (AsInt(folded)) return constant(*AsInt(folded));
+        out.Add(folded, k);
+      },
+  });
+}
+
+Sum Simplifier::ToSum(const Expr& e) {
+  Sum out;
+  Gather(e, 1, out);
+  if (out.terms.size() > 1) Recombine(out);
+  return out;
+}
+
+Expr Simplifier::Finish(const Expr& original, const Sum& sum) {
+  Expr e = sum.ToExpr();
+  return Compare(original, e) == 0 ? original : e;
+}
+
+Expr Simplifier::Simplify(const Expr& e) {
+  DType dtype = e.dtype();
+  if (dtype.lanes == 1) {
+    if (dtype.IsIndex()) return AsInt(e) ? e : Finish(e, ToSum(e));
+    if (dtype.IsBool()) return SimplifyBool(e);
+  }
+  if (const Select* n = e.As<Select>()) return SimplifySelect(e, *n);
+  return SimplifyTyped(e);
+}
+
+Expr Simplifier::SimplifySelect(const Expr& e, const Select& n) {
+  Expr c = Simplify(n.condition);
+  if (const int64_t* value = AsInt(c)) return Simplify(*value ? n.a : n.b);
+  if (c.dtype().lanes != 1) {
+    Expr a = Simplify(n.a), b = Simplify(n.b);
+    return c.Same(n.condition) && a.Same(n.a) && b.Same(n.b) ? e : MakeSelect(c, a, b);
+  }
+  Mark mark = GetMark();
+  Assume(c, true);
+  Expr a = Simplify(n.a);
+  Release(mark);
+  Assume(c, false);
+  Expr b = Simplify(n.b);
+  Release(mark);
+  if (SameAtom(a, b)) return a;
+  return c.Same(n.condition) && a.Same(n.a) && b.Same(n.b) ? e : MakeSelect(c, a, b);
+}
+
+Expr Simplifier::SimplifyOther(const Expr& e) {
+  Expr r = MapChildren(e, [this](const Expr& child) { return Simplify(child); });
+  if (const Cast* cast = r.As<Cast>()) {
+    const int64_t* value = AsInt(cast->a);
+    if (value && r.dtype().lanes == 1 && (r.dtype().IsInt())) {
+      return IntConst(WrapTo(static_cast<uint64_t>(*value), r.dtype()), r.dtype());
+    }
+  }
+  return r;
+}
+
+// Typed integers: constants and identities only, for they wrap around. Floats: the parts, never the arithmetic.
+Expr Simplifier::SimplifyTyped(const Expr& e) {
+  Expr r = SimplifyOther(e);
+  const Binary* n = r.As<Binary>();
+  DType dtype = r.dtype();
+  if (!n || !dtype.IsInt() || dtype.lanes != 1) return r;
+  const int64_t *x = AsInt(n->a), *y = AsInt(n->b);
+  if (x && y) {
+    auto value = FoldInt(n->op, *x, *y, dtype);
+    return value ? IntConst(*value, dtype) : r;
+  }
+  switch (n->op) {
+    case BinaryOp::kAdd:
+      return IsConst(n->a, 0) ? n->b : IsConst(n->b, 0) ? n->a : r;
+    case BinaryOp::kSub:
+      return IsConst(n->b, 0) ? n->a : r;
+    case BinaryOp::kMul:
+      if (IsConst(n->a, 0) || IsConst(n->b, 1)) return n->a;
+      return IsConst(n->b, 0) || IsConst(n->a, 1) ? n->b : r;
+    case BinaryOp::kFloorDiv:
+      return IsConst(n->b, 1) ? n->a : r;
+    case BinaryOp::kFloorMod:
+      return IsConst(n->b, 1) ? IntConst(0, dtype) : r;
+    default:
+      return r;
+  }
+}
+
+}  // namespace autotune::arith

@@ -7,11 +7,15 @@
 
 #include "support/fields.h"
 
-namespace autotune {
+namespace autotune::graph {
 
 // Of image activations. Weights follow: OIHW with NCHW, HWIO with NHWC (I is the channels of one group).
 enum class Layout { kNCHW, kNHWC };
-AUTOTUNE_ENUM(Layout, "NCHW", "NHWC")
+}  // namespace autotune::graph
+namespace autotune {
+AUTOTUNE_ENUM(graph::Layout, "NCHW", "NHWC")
+}
+namespace autotune::graph {
 
 struct Conv2dAttrs {
   std::vector<int64_t> strides = {1, 1};
@@ -88,4 +92,4 @@ struct TransposeAttrs {
 using Attrs = std::variant<std::monostate, Conv2dAttrs, Pool2dAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
                            AxisAttrs, ReshapeAttrs, TransposeAttrs>;
 
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace autotune {
+namespace autotune::graph {
 
 std::vector<int> Graph::UseCounts() const {
   std::vector<int> uses(values.size(), 0);
@@ -200,4 +200,4 @@ int64_t GraphFlops(const Graph& graph) {
   return flops;
 }
 
-}  // namespace autotune
+}  // namespace autotune::graph

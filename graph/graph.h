@@ -1,7 +1,8 @@
 // Graph: a function on tensors in A-normal form. Every value is defined once, by an input, a constant or a node, and
 // has an element type and a static shape; nodes stand in an order in which every value is defined before its use.
 // A value: cheap to copy (constants share their bytes), edited only by building a new one with GraphBuilder.
-// Not a PrimFunc: it says what is computed, not how.
+// Not a PrimFunc: it says what is computed, not how. Names of the graph language live in namespace graph, because the
+// kernel language has an Op, a Call and a Broadcast of its own.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,7 @@
 #include "graph/tensor_value.h"
 #include "support/result.h"
 
-namespace autotune {
+namespace autotune::graph {
 
 using ValueId = int32_t;  // index into Graph::values
 
@@ -99,4 +100,4 @@ Status CheckGraph(const Graph& graph);
 // Multiplications and additions of one call, counted as in the literature (a multiply-add is two).
 int64_t GraphFlops(const Graph& graph);
 
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace autotune {
+namespace autotune::graph {
 namespace {
 
 using Specs = std::vector<TensorSpec>;
@@ -286,4 +286,4 @@ std::string AttrsText(const Attrs& attrs) {
   return text;
 }
 
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -9,7 +9,7 @@
 #include "graph/tensor_value.h"
 #include "support/result.h"
 
-namespace autotune {
+namespace autotune::graph {
 
 enum class Op {
   kConv2d,       // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
@@ -34,9 +34,13 @@ enum class Op {
   kTranspose,
   kFused,  // a call of the node's body: what the fuse pass makes, one kernel
 };
-AUTOTUNE_ENUM(Op, "conv2d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt", "add", "sub",
-              "mul", "div", "max_pool2d", "avg_pool2d", "global_avg_pool", "lrn", "softmax", "concat", "reshape",
+}  // namespace autotune::graph
+namespace autotune {
+AUTOTUNE_ENUM(graph::Op, "conv2d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt", "add",
+              "sub", "mul", "div", "max_pool2d", "avg_pool2d", "global_avg_pool", "lrn", "softmax", "concat", "reshape",
               "transpose", "fused")
+}
+namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kFused) + 1;
 
 enum class OpKind {
@@ -78,4 +82,4 @@ Result<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 // "strides=[1,1], groups=1": every field, floats with as many digits as they need to be read back.
 std::string AttrsText(const Attrs& attrs);
 
-}  // namespace autotune
+}  // namespace autotune::graph

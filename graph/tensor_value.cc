@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-namespace autotune {
+namespace autotune::graph {
 
 int64_t TensorSpec::NumElements() const {
   int64_t n = 1;
@@ -57,4 +57,4 @@ TensorValue TensorValue::Reshaped(Shape shape) const {
   return value;
 }
 
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -11,7 +11,7 @@
 #include "ir/dtype.h"
 #include "support/check.h"
 
-namespace autotune {
+namespace autotune::graph {
 
 using Shape = std::vector<int64_t>;
 
@@ -62,4 +62,4 @@ struct TensorValue {
   TensorValue Reshaped(Shape shape) const;
 };
 
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -3,7 +3,7 @@
 #include "graph/graph.h"
 #include "support/hash.h"
 
-namespace autotune {
+namespace autotune::graph {
 namespace {
 
 std::string Hash64Hex(std::string_view bytes) {
@@ -54,4 +54,4 @@ std::string GraphText(const Graph& graph) {
   return text;
 }
 
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -292,11 +292,11 @@ Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& o
   return ImportOnnxBytes(bytes, path, options);
 }
 
-Result<std::pair<std::string, Shape>> ParseShapeOption(std::string_view text) {
+Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text) {
   auto bad = [&] { return Err("--shape ", text, " is not of the form name:1,3,224,224"); };
   size_t colon = text.rfind(':');
   if (colon == 0 || colon == std::string_view::npos) return bad();
-  Shape shape;
+  graph::Shape shape;
   std::string_view rest = text.substr(colon + 1);
   while (true) {
     size_t comma = std::min(rest.find(','), rest.size());

@@ -14,14 +14,14 @@ namespace autotune {
 
 struct ImportOptions {
   // Shapes of inputs by name; they win over the model's own. Needed where the model leaves dimensions open.
-  std::map<std::string, Shape> shapes;
+  std::map<std::string, graph::Shape> shapes;
   // Names of further tensors to expose, after the model's own outputs.
   std::vector<std::string> extra_outputs;
 };
 
 struct ImportedModel {
-  Graph graph;       // input names: graph.values[graph.inputs[i]].name; output names: graph.output_names
-  std::string name;  // of the ONNX graph; may be empty
+  graph::Graph graph;  // input names: graph.values[graph.inputs[i]].name; output names: graph.output_names
+  std::string name;    // of the ONNX graph; may be empty
   int64_t opset = 0;
   std::vector<std::string> notes;  // what was assumed, one line each
 };
@@ -33,6 +33,6 @@ Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string&
                                       const ImportOptions& options = {});
 
 // "name:1,3,224,224", the argument of --shape.
-Result<std::pair<std::string, Shape>> ParseShapeOption(std::string_view text);
+Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text);
 
 }  // namespace autotune

@@ -11,6 +11,8 @@
 
 namespace autotune::onnx_import {
 
+using namespace graph;  // the importer speaks the graph language throughout
+
 class ImportContext {
  public:
   int64_t opset = 0;

@@ -18,7 +18,7 @@ struct OnnxAttr {
   std::optional<std::string> s;
   std::optional<std::vector<int64_t>> ints;
   std::optional<std::vector<float>> floats;
-  std::optional<TensorValue> tensor;
+  std::optional<graph::TensorValue> tensor;
 };
 
 struct OnnxNode {
@@ -48,7 +48,7 @@ struct OnnxModel {
   std::string graph_name;
   int64_t opset = 0;  // of the default domain
   std::vector<OnnxNode> nodes;
-  std::map<std::string, TensorValue> initializers;
+  std::map<std::string, graph::TensorValue> initializers;
   std::vector<OnnxValueInfo> inputs;  // without initializers
   std::vector<OnnxValueInfo> outputs;
 };

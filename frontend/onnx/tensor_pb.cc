@@ -14,6 +14,9 @@
 
 namespace autotune {
 namespace onnx_import {
+
+using namespace graph;
+
 namespace {
 
 using Proto = onnx::TensorProto;

@@ -10,7 +10,7 @@ namespace autotune {
 
 struct NamedTensor {
   std::string name;  // may be empty
-  TensorValue value;
+  graph::TensorValue value;
 };
 
 // Any numeric element type. Errors name the file.

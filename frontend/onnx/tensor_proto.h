@@ -11,7 +11,7 @@ namespace autotune::onnx_import {
 
 // "float32", "int64", ... for messages; "type 23" for what this version does not know.
 std::string OnnxTypeName(int data_type);
-Result<TensorValue> ToTensorValue(const onnx::TensorProto& proto);
-Status ToTensorProto(const TensorValue& value, const std::string& name, onnx::TensorProto* proto);
+Result<graph::TensorValue> ToTensorValue(const onnx::TensorProto& proto);
+Status ToTensorProto(const graph::TensorValue& value, const std::string& name, onnx::TensorProto* proto);
 
 }  // namespace autotune::onnx_import

@@ -11,6 +11,8 @@
 #include "tests/graph/reference.h"
 
 namespace autotune {
+
+using namespace graph;
 namespace {
 
 using testing::HasSubstr;

@@ -4,7 +4,7 @@
 
 #include "tests/graph/reference.h"
 
-namespace autotune {
+namespace autotune::graph {
 namespace {
 
 TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
@@ -130,4 +130,4 @@ TEST(Reference, AgreesWithPaper) {
 }
 
 }  // namespace
-}  // namespace autotune
+}  // namespace autotune::graph

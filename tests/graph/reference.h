@@ -13,6 +13,8 @@
 
 namespace autotune::reference {
 
+using namespace graph;
+
 struct Tensor {
   Shape shape;
   std::vector<double> data;

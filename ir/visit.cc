@@ -88,7 +88,8 @@ Expr MapChildren(const Expr& e, const ExprFn& f) {
       },
       [&](const Cast& n) {
         Expr a = f(n.a);
-        return a.Same(n.a) ? e : MakeCast(dtype.WithLanes(a.dtype().lanes), std::move(a));
+        DType to = dtype.WithLanes(a.dtype().lanes);
+        return a.Same(n.a) ? e : MakeCast(to, std::move(a));
       },
       [&](const Select& n) {
         Expr c = f(n.condition), a = f(n.a), b = f(n.b);

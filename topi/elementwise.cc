@@ -62,14 +62,14 @@ Tensor Clip(const std::string& name, const Tensor& x, double low, double high) {
     return std::isinf(high) && high > 0 ? y : Min(ConstOf(high, e.dtype()), y);
   });
 }
-Tensor Unary(const std::string& name, Op op, const Tensor& x) {
+Tensor ApplyOp(const std::string& name, Op op, const Tensor& x) {
   CHECK(Row(op).arity == 1 && Row(op).type == OpType::kSameAsFirst) << Row(op).name;
   return Map1(name, x, [&](const Expr& e) { return MakeCall(op, {e}); });
 }
 Tensor Neg(const std::string& name, const Tensor& x) {
   return Map1(name, x, [](const Expr& e) { return -e; });
 }
-Tensor Cast(const std::string& name, const Tensor& x, DType dtype) {
+Tensor CastTo(const std::string& name, const Tensor& x, DType dtype) {
   return Map1(name, x, [&](const Expr& e) { return MakeCast(dtype, e); });
 }
 Tensor Identity(const std::string& name, const Tensor& x) {

@@ -21,9 +21,9 @@ Tensor Relu(const std::string& name, const Tensor& x);
 Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha);
 Tensor Clip(const std::string& name, const Tensor& x, double low, double high);  // infinite: no bound on that side
 // sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round: rows of the op table with one argument.
-Tensor Unary(const std::string& name, Op op, const Tensor& x);
+Tensor ApplyOp(const std::string& name, Op op, const Tensor& x);
 Tensor Neg(const std::string& name, const Tensor& x);
-Tensor Cast(const std::string& name, const Tensor& x, DType dtype);
+Tensor CastTo(const std::string& name, const Tensor& x, DType dtype);
 Tensor Identity(const std::string& name, const Tensor& x);
 
 Tensor Add(const std::string& name, const Tensor& a, const Tensor& b);

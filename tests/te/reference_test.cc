@@ -1,0 +1,117 @@
+#include "te/reference.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/visit.h"
+#include "te/create_prim_func.h"
+
+namespace autotune::te {
+namespace {
+
+const DType kF32 = DType::Float(32), kF64 = DType::Float(64);
+
+PrimFunc MatMulRelu() {
+  Tensor a = Placeholder("a", {3, 5}), b = Placeholder("b", {5, 4});
+  Tensor mm = Reduce("mm", {{"m", 3}, {"n", 4}}, {{"k", 5}}, Combiner::kSum, {a, b},
+                     [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                       return a({i[0], r[0]}) * b({r[0], i[1]});
+                     });
+  Tensor relu = Compute("relu", mm->axes, {mm}, [&](const std::vector<Expr>& i) { return Max(FloatConst(0), mm(i)); });
+  return CreatePrimFunc("f", {{a}, {b}, {relu, ParamRole::kOutput}});
+}
+
+// f32 appears only as a load of an input, under a cast, and as the value stored to an output.
+void ExpectWide(const PrimFunc& f) {
+  for (const Buffer& b : f.allocs) EXPECT_EQ(b->dtype, kF64);
+  Walk(
+      f.body,
+      [&](const Stmt& s) {
+        if (const Store* store = s.As<Store>()) {
+          EXPECT_EQ(store->value.dtype(), store->buffer->dtype);
+          EXPECT_TRUE(store->buffer->dtype == kF64 || store->value.As<Cast>());
+        }
+        return true;
+      },
+      [&](const Expr& e) {
+        EXPECT_TRUE(e.dtype() != kF32 || e.As<Load>() || e.As<Cast>());
+        return true;
+      });
+}
+
+TEST(ReferenceTest, IntermediatesAreWide) {
+  PrimFunc f = MatMulRelu(), wide = ToReference(f);
+  ExpectWide(wide);
+  ASSERT_EQ(wide.params.size(), f.params.size());
+  for (size_t i = 0; i < f.params.size(); ++i) EXPECT_TRUE(Equal(wide.params[i].buffer, f.params[i].buffer));
+}
+
+TEST(ReferenceTest, AnOutputThatIsAccumulatedGetsAWideShadow) {
+  Tensor a = Placeholder("a", {3, 5});
+  Tensor sum = Reduce("sum", {{"m", 3}}, {{"k", 5}}, Combiner::kSum, {a},
+                      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                        return a({i[0], r[0]});
+                      });
+  PrimFunc f = CreatePrimFunc("f", {{a}, {sum, ParamRole::kOutput}}), wide = ToReference(f);
+  ExpectWide(wide);
+  EXPECT_TRUE(f.allocs.empty());
+  ASSERT_EQ(wide.allocs.size(), 1u);
+  EXPECT_EQ(wide.params[1].buffer->dtype, kF32);
+}
+
+TEST(ReferenceTest, InitialisationApartReductionOutsideTheLastLoopOuterLoopParallel) {
+  PrimFunc wide = ToReference(MatMulRelu());
+  std::vector<std::string> loops;
+  std::vector<std::string> blocks;
+  Walk(wide.body, [&](const Stmt& s) {
+    if (const For* loop = s.As<For>()) {
+      loops.push_back(loop->var.str() + (loop->kind == LoopKind::kParallel ? " parallel" : ""));
+    }
+    if (const Block* block = s.As<Block>()) {
+      blocks.push_back(block->name.str());
+      EXPECT_FALSE(block->init);
+    }
+    return true;
+  });
+  EXPECT_EQ(blocks, (std::vector<std::string>{"mm_init", "mm", "relu"}));
+  EXPECT_EQ(loops, (std::vector<std::string>{"mm_m_init parallel", "mm_n_init", "mm_m parallel", "mm_k", "mm_n",
+                                             "relu_m parallel", "relu_n"}));
+}
+
+TEST(ReferenceTest, LoopsThatAreNotOneToOneStayAsTheyAre) {
+  PrimFunc f = MatMulRelu();
+  // i*2 + j over (2, 2) of an extent of 3, guarded: not a nest of iterators.
+  Buffer y = f.params[2].buffer;
+  Block block{.name = "b",
+              .iters = {{"v", IterKind::kSpatial, 3, IndexVar("i") * 2 + IndexVar("j")}},
+              .predicate = IndexVar("i") * 2 + IndexVar("j") < 3,
+              .body = MakeStmt(Store{y, {IndexVar("v"), 0}, FloatConst(1)})};
+  f.body =
+      MakeStmt(For{.var = "i", .extent = 2, .body = MakeStmt(For{.var = "j", .extent = 2, .body = MakeStmt(block)})});
+  PrimFunc wide = ToReference(f);
+  Walk(wide.body, [&](const Stmt& s) {
+    EXPECT_TRUE(!s.As<For>() || s.As<For>()->kind == LoopKind::kSerial);
+    return true;
+  });
+}
+
+TEST(ReferenceTest, ExpandedOpsKeepTheirDType) {
+  Tensor x = Placeholder("x", {4});
+  Tensor y = Compute("y", x->axes, {x},
+                     [&](const std::vector<Expr>& i) { return MakeCall(Op::kSqrt, {MakeCall(Op::kExp, {x(i)})}); });
+  PrimFunc wide = ToReference(CreatePrimFunc("f", {{x}, {y, ParamRole::kOutput}}));
+  int exps = 0, roots = 0;
+  Walk(
+      wide.body, [](const Stmt&) { return true; },
+      [&](const Expr& e) {
+        if (const Call* call = e.As<Call>()) {
+          exps += call->op == Op::kExp && e.dtype() == kF32;
+          roots += call->op == Op::kSqrt && e.dtype() == kF64;
+        }
+        return true;
+      });
+  EXPECT_EQ(exps, 1);
+  EXPECT_EQ(roots, 1);
+}
+
+}  // namespace
+}  // namespace autotune::te

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Times packages and ONNX Runtime in alternation, so that both see the same machine; compares their outputs.
+
+    bench/compare_ort.py model.onnx tuned.tar [default.tar ...] --threads 2 --rounds 10
+    bench/compare_ort.py model.onnx tuned.tar --check test_data_set_0
+
+A round is some seconds of ONNX Runtime, then of each package. `ratio` is the median over rounds of
+package / ONNX Runtime, by the medians (and by the minima) within one round: below 1 the package is faster.
+--check runs both on the same inputs and passes if |a - b| <= atol * max|b| + rtol * |b| at every element, b being
+ONNX Runtime's; exit code 1 if not. Needs: (cd bench/peer && npm install --ignore-scripts).
+"""
+
+import argparse
+import array
+import json
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEER = ROOT / "bench" / "peer" / "ort_bench.js"
+
+
+class OnnxRuntime:
+    """A long-lived process that answers one command at a time and is idle between them."""
+
+    def __init__(self, model, threads, inputs=None):
+        command = ["node", str(PEER), "--serve", "--threads", str(threads)]
+        command += ["--inputs", str(inputs)] if inputs else []
+        self.process = subprocess.Popen(command + [model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.about = self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit("ONNX Runtime ended; is it installed? (cd bench/peer && npm install --ignore-scripts)")
+        answer = json.loads(line)
+        if "error" in answer:
+            sys.exit(f"ONNX Runtime: {answer['error']}")
+        return answer
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def autotune(arguments, *words):
+    command = [arguments.autotune, *words]
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        sys.exit(f"exit code {result.returncode}: {' '.join(command)}")
+    return result.stdout
+
+
+def measure(arguments):
+    peer = OnnxRuntime(arguments.model, arguments.threads)
+    rounds = {package: [] for package in arguments.packages}
+    for _ in range(arguments.rounds):
+        times = peer.ask(f"seconds {arguments.seconds}")["times_ms"]
+        theirs = (min(times), statistics.median(times))
+        for package in arguments.packages:
+            text = autotune(
+                arguments, "bench", package, "--threads", str(arguments.threads), "--seconds", str(arguments.seconds), "--json"
+            )
+            ours = json.loads(text.strip().splitlines()[-1])
+            rounds[package].append(((ours["min_ms"], ours["median_ms"]), theirs))
+    peer.close()
+
+    rows = []
+    for package, pairs in rounds.items():
+        rows.append(
+            {
+                "package": package,
+                "threads": arguments.threads,
+                "rounds": len(pairs),
+                "min_ms": min(ours[0] for ours, _ in pairs),
+                "median_ms": statistics.median(ours[1] for ours, _ in pairs),
+                "ort_min_ms": min(theirs[0] for _, theirs in pairs),
+                "ort_median_ms": statistics.median(theirs[1] for _, theirs in pairs),
+                "ratio": statistics.median(ours[1] / theirs[1] for ours, theirs in pairs),
+                "ratio_of_min": statistics.median(ours[0] / theirs[0] for ours, theirs in pairs),
+            }
+        )
+    if arguments.json:
+        print(json.dumps({"model": arguments.model, "rows": rows}))
+        return
+    width = max(len("package"), *(len(row["package"]) for row in rows))
+    print(f"{arguments.model}, {arguments.threads} threads, {arguments.rounds} rounds")
+    print(f"{'package':<{width}}   min ms  median   ORT min  median   ratio  of min")
+    for row in rows:
+        print(
+            f"{row['package']:<{width}} {row['min_ms']:8.3f} {row['median_ms']:7.3f}  {row['ort_min_ms']:8.3f} "
+            f"{row['ort_median_ms']:7.3f} {row['ratio']:7.3f} {row['ratio_of_min']:7.3f}"
+        )
+
+
+def read_npy(path):
+    data = Path(path).read_bytes()
+    start = 12 if data[6] >= 2 else 10
+    end = start + struct.unpack("<I" if data[6] >= 2 else "<H", data[8:start])[0]
+    header = data[start:end].decode("latin1")
+    kinds = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|b1": "b", "|u1": "B", "|i1": "b"}
+    values = array.array(kinds[re.search(r"'descr': '([^']*)'", header).group(1)])
+    values.frombytes(data[end:])
+    shape = [int(d) for d in re.search(r"'shape': \(([^)]*)\)", header).group(1).split(",") if d.strip()]
+    return shape, values
+
+
+def error_ratio(ours, theirs, rtol, atol):
+    """The largest error as a multiple of what is allowed; at most 1 passes."""
+    if ours[0] != theirs[0]:
+        return float("inf")
+    scale = atol * max((abs(b) for b in theirs[1]), default=0)
+    worst = 0.0
+    for a, b in zip(ours[1], theirs[1]):
+        if a == b:
+            continue
+        allowed = scale + rtol * abs(b)
+        ratio = abs(a - b) / allowed if allowed > 0 else float("inf")
+        if not ratio <= worst:  # NaN too is worse
+            worst = ratio if ratio == ratio else float("inf")
+    return worst
+
+
+def check(arguments):
+    data = Path(arguments.check)
+    peer = OnnxRuntime(arguments.model, arguments.threads, data)
+    passed = True
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = Path(folder) / "ort"
+        peer.ask(f"dump {theirs}")
+        peer.close()
+        given = []
+        for i, name in enumerate(peer.about["inputs"]):
+            file = next(f for f in (data / f"input_{i}.npy", data / f"input_{i}.pb") if f.exists())
+            given += ["--input", f"{name}={file}"]
+        for number, package in enumerate(arguments.packages):
+            ours = Path(folder) / str(number)
+            autotune(arguments, "run", package, *given, "--output-dir", str(ours), "--threads", str(arguments.threads))
+            for i, name in enumerate(peer.about["outputs"]):
+                names = [f"output_{i}.npy", f"{name}.npy", re.sub(r"[^A-Za-z0-9_.-]", "_", name) + ".npy"]
+                file = next((ours / n for n in names if (ours / n).exists()), None)
+                if file is None:
+                    sys.exit(f"{package} wrote no {' or '.join(names)}")
+                ratio = error_ratio(read_npy(file), read_npy(theirs / f"output_{i}.npy"), arguments.rtol, arguments.atol)
+                passed = passed and ratio <= 1
+                print(f"{package} {name}: largest error {ratio:.3g} of what is allowed: {'right' if ratio <= 1 else 'WRONG'}")
+    sys.exit(0 if passed else 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("packages", nargs="+", metavar="package")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each contender in each round")
+    parser.add_argument("--autotune", default=str(ROOT / "build" / "tools" / "autotune"), help="the program to run packages with")
+    parser.add_argument("--json", action="store_true", help="one JSON line instead of a table")
+    parser.add_argument("--check", metavar="DIR", help="compare outputs on the inputs in DIR instead of times")
+    parser.add_argument("--rtol", type=float, default=1e-3)
+    parser.add_argument("--atol", type=float, default=1e-4)
+    arguments = parser.parse_args()
+    check(arguments) if arguments.check else measure(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+// ONNX Runtime as a peer to measure beside, and to compare outputs with. Install it here: npm install --ignore-scripts
+//
+//   node ort_bench.js [--threads N] [--seconds S] MODEL...        one JSON line per model: min_ms, median_ms, n
+//   node ort_bench.js --serve [--threads N] MODEL                 obeys lines on standard input, one JSON line each
+//        run N                  {"times_ms": [...]}               N inferences, timed one by one
+//        seconds S              {"times_ms": [...]}               inferences for S seconds
+//        dump DIR               {"outputs": [names]}              writes DIR/output_i.npy of the present inputs
+//        quit
+//   node ort_bench.js --dump DIR MODEL                            computes once, writes DIR/output_i.npy
+//
+// --inputs DIR takes the inputs from DIR: input_i.pb (ONNX tensor) or input_i.npy, in the order of the graph's inputs.
+// Without it they are seeded random numbers. A line {"error": ...} and exit code 1 tell what went wrong.
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const readline = require('readline');
+
+// ---- tensors in files ----------------------------------------------------------------------------------------------
+
+const KINDS = {
+  float32: { array: Float32Array, npy: '<f4', onnx: 1 },
+  float64: { array: Float64Array, npy: '<f8', onnx: 11 },
+  int32: { array: Int32Array, npy: '<i4', onnx: 6 },
+  int64: { array: BigInt64Array, npy: '<i8', onnx: 7 },
+};
+
+function kindBy(field, value) {
+  const found = Object.entries(KINDS).find(([, kind]) => kind[field] === value);
+  if (!found) throw new Error(`element type ${value} is not supported`);
+  return found[0];
+}
+
+// A typed array over a copy, since the bytes need not be aligned.
+function typed(kind, bytes) {
+  return new KINDS[kind].array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+}
+
+function readNpy(file) {
+  const bytes = fs.readFileSync(file);
+  if (bytes.toString('latin1', 1, 6) !== 'NUMPY') throw new Error(`${file} is no .npy file`);
+  const wide = bytes[6] >= 2;
+  const start = wide ? 12 : 10;
+  const end = start + (wide ? bytes.readUInt32LE(8) : bytes.readUInt16LE(8));
+  const header = bytes.toString('latin1', start, end);
+  if (/'fortran_order': True/.test(header)) throw new Error(`${file} is in Fortran order`);
+  const dims = /'shape': \(([^)]*)\)/.exec(header)[1].split(',').filter((d) => d.trim()).map(Number);
+  const kind = kindBy('npy', /'descr': '([^']*)'/.exec(header)[1]);
+  return { kind, dims, data: typed(kind, bytes.subarray(end)) };
+}
+
+function writeNpy(file, tensor) {
+  const dims = tensor.dims.length === 1 ? `${tensor.dims[0]},` : tensor.dims.join(', ');
+  let header = `{'descr': '${KINDS[tensor.type].npy}', 'fortran_order': False, 'shape': (${dims}), }`;
+  header = header.padEnd(Math.ceil((header.length + 11) / 64) * 64 - 11) + '\n';
+  const start = Buffer.alloc(10);
+  start.write('\x93NUMPY\x01\x00', 'latin1');
+  start.writeUInt16LE(header.length, 8);
+  const { buffer, byteOffset, byteLength } = tensor.data;
+  fs.writeFileSync(file, Buffer.concat([start, Buffer.from(header, 'latin1'), Buffer.from(buffer, byteOffset, byteLength)]));
+}
+
+// The fields of an ONNX TensorProto that a test case uses: 1 dims, 2 data_type, 4 float_data, 7 int64_data, 9 raw_data.
+function readPb(file) {
+  const bytes = fs.readFileSync(file);
+  const dims = [], parts = [], varints = [];
+  let at = 0, type = 0, raw = null;
+  const varint = () => {
+    let value = 0n, shift = 0n, byte;
+    do {
+      byte = bytes[at++];
+      value |= BigInt(byte & 127) << shift;
+      shift += 7n;
+    } while (byte & 128);
+    return BigInt.asIntN(64, value);
+  };
+  const repeated = (wire, end, into) => {
+    if (wire === 0) into.push(varint());
+    else while (at < end) into.push(varint());
+  };
+  while (at < bytes.length) {
+    const key = Number(varint()), field = key >> 3, wire = key & 7;
+    const length = wire === 2 ? Number(varint()) : wire === 5 ? 4 : wire === 1 ? 8 : 0;
+    const end = at + length;
+    if (field === 1) repeated(wire, end, dims);
+    else if (field === 2) type = Number(varint());
+    else if (field === 4) parts.push(bytes.subarray(at, end));
+    else if (field === 7) repeated(wire, end, varints);
+    else if (field === 9) raw = bytes.subarray(at, end);
+    else if (wire === 0) varint();
+    if (wire !== 0) at = end;
+  }
+  const kind = kindBy('onnx', type);
+  const data = raw ? typed(kind, raw) : kind === 'int64' ? BigInt64Array.from(varints) : typed(kind, Buffer.concat(parts));
+  return { kind, dims: dims.map(Number), data };
+}
+
+// ---- the session ---------------------------------------------------------------------------------------------------
+
+// Uniform in [-1, 1), the same on every machine (mulberry32).
+function randomFloats(count, seed) {
+  const data = new Float32Array(count);
+  for (let i = 0; i < count; i++) {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    data[i] = ((t ^ (t >>> 14)) >>> 0) / 2147483648 - 1;
+  }
+  return data;
+}
+
+function makeFeeds(ort, session, folder) {
+  const feeds = {};
+  session.inputNames.forEach((name, i) => {
+    if (folder) {
+      const npy = path.join(folder, `input_${i}.npy`);
+      const { kind, dims, data } = fs.existsSync(npy) ? readNpy(npy) : readPb(path.join(folder, `input_${i}.pb`));
+      feeds[name] = new ort.Tensor(kind, data, dims);
+      return;
+    }
+    const { type, shape } = session.inputMetadata[i];
+    const dims = shape.map((d) => (typeof d === 'number' && d > 0 ? d : 1));
+    const count = dims.reduce((a, b) => a * b, 1);
+    const data = type === 'float32' ? randomFloats(count, i + 1) : new KINDS[type].array(count);
+    feeds[name] = new ort.Tensor(type, data, dims);
+  });
+  return feeds;
+}
+
+class Peer {
+  static async open(model, options) {
+    const ort = require('onnxruntime-node');
+    const peer = new Peer();
+    peer.session = await ort.InferenceSession.create(model, {
+      intraOpNumThreads: options.threads,
+      interOpNumThreads: 1,
+      graphOptimizationLevel: 'all',
+      logSeverityLevel: 3,
+    });
+    peer.feeds = makeFeeds(ort, peer.session, options.inputs);
+    return peer;
+  }
+  // Inferences until `enough(count, seconds)`; each timed on its own.
+  async time(enough) {
+    const times = [], start = process.hrtime.bigint();
+    for (;;) {
+      const a = process.hrtime.bigint();
+      await this.session.run(this.feeds);
+      const b = process.hrtime.bigint();
+      times.push(Number(b - a) / 1e6);
+      if (enough(times.length, Number(b - start) / 1e9)) return times;
+    }
+  }
+  async dump(folder) {
+    const outputs = await this.session.run(this.feeds);
+    fs.mkdirSync(folder, { recursive: true });
+    this.session.outputNames.forEach((name, i) => writeNpy(path.join(folder, `output_${i}.npy`), outputs[name]));
+    return this.session.outputNames;
+  }
+}
+
+const say = (object) => console.log(JSON.stringify(object));
+
+function parse(argv) {
+  const options = { threads: 1, seconds: 3, models: [] };
+  for (let i = 0; i < argv.length; i++) {
+    if (argv[i] === '--threads') options.threads = Number(argv[++i]);
+    else if (argv[i] === '--seconds') options.seconds = Number(argv[++i]);
+    else if (argv[i] === '--inputs') options.inputs = argv[++i];
+    else if (argv[i] === '--dump') options.dump = argv[++i];
+    else if (argv[i] === '--serve') options.serve = true;
+    else if (argv[i].startsWith('--')) throw new Error(`unknown option ${argv[i]}`);
+    else options.models.push(argv[i]);
+  }
+  if (!options.models.length) throw new Error('no model; usage: node ort_bench.js [--threads N] [--seconds S] MODEL...');
+  return options;
+}
+
+async function serve(options) {
+  const peer = await Peer.open(options.models[0], options);
+  await peer.time((n) => n >= 3); // warm
+  say({ ready: true, inputs: peer.session.inputNames, outputs: peer.session.outputNames });
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const [command, argument] = line.trim().split(/\s+/);
+    if (command === 'run') say({ times_ms: await peer.time((n) => n >= Number(argument)) });
+    else if (command === 'seconds') say({ times_ms: await peer.time((n, s) => s >= Number(argument)) });
+    else if (command === 'dump') say({ outputs: await peer.dump(argument) });
+    else if (command === 'quit') break;
+    else say({ error: `unknown command ${command}` });
+  }
+}
+
+async function main() {
+  const options = parse(process.argv.slice(2));
+  if (options.serve) return serve(options);
+  for (const model of options.models) {
+    const peer = await Peer.open(model, options);
+    if (options.dump) {
+      say({ model, outputs: await peer.dump(options.dump) });
+      continue;
+    }
+    await peer.time((n) => n >= 3);
+    const times = (await peer.time((n, s) => n >= 5 && s >= options.seconds)).sort((a, b) => a - b);
+    say({ model, threads: options.threads, n: times.length, min_ms: times[0], median_ms: times[times.length >> 1] });
+  }
+}
+
+main().then(
+  () => process.exit(0),
+  (error) => {
+    say({ error: String(error.message || error).split('\n')[0] });
+    process.exit(1);
+  }
+);

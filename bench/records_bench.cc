@@ -1,0 +1,118 @@
+// The record database at size: bench_records [RECORDS [FILE]]. Fills a fresh database (1,000,000 records of 500 tasks
+// on 2 targets unless told otherwise) and prints the times of appending, opening and looking up.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "records/open.h"
+
+namespace autotune {
+namespace {
+
+constexpr int kTasks = 500;
+const std::string kTargets[] = {"llvm -mcpu=znver3 -num-cores=2", "llvm -mcpu=znver3 -num-cores=4"};
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string TaskHash(int64_t task) {
+  char text[33];
+  snprintf(text, sizeof text, "%032llx", static_cast<unsigned long long>(task * 0x9e3779b97f4a7c15ULL));
+  return text;
+}
+
+Record SyntheticRecord(int64_t i, Rng& rng) {
+  Record r;
+  r.id = NewRecordId(1700000000000 + i, rng);
+  r.task = TaskHash(rng.Below(kTasks));
+  r.alternative = "direct";
+  r.func = "func conv2d_" + r.task + std::string(1500, '.');
+  r.trace = "split(oc, [?,16]) -> oc_0, oc_1 # " + std::to_string(i) + std::string(400, '.');
+  r.target = kTargets[rng.Below(2)];
+  r.device = "local";
+  r.cost = 1e-4 * (1 + rng.Uniform() * 20);
+  r.times = {r.cost, r.cost * 1.01, r.cost * 1.02};
+  bool ok = rng.Uniform() < 0.8;
+  r.status = ok ? TrialStatus::kOk : TrialStatus::kRejected;
+  r.verified = ok;
+  r.run = "run" + std::to_string(i / 10000);
+  r.created_at = 1700000000000 + i;
+  r.facts["spills"] = 0;
+  return r;
+}
+
+int Fail(const Error& error) {
+  fprintf(stderr, "%s\n", error.Text().c_str());
+  return 1;
+}
+
+int Main(int64_t records, std::string path) {
+  bool temporary = path.empty();
+  if (temporary) path = std::filesystem::temp_directory_path() / "autotune_records_bench.db";
+  for (const char* suffix : {"", "-wal", "-shm", ".lock"}) std::filesystem::remove(path + suffix);
+  Rng rng(1);
+  {
+    auto store = OpenStore(path);
+    if (!store.ok()) return Fail(store.error());
+    for (auto [batch_size, share] : {std::pair<int64_t, int64_t>{64, records / 20}, {1000, records - records / 20}}) {
+      double seconds = 0;
+      for (int64_t done = 0; done < share;) {
+        std::vector<Record> batch;
+        for (; static_cast<int64_t>(batch.size()) < std::min(batch_size, share - done);) {
+          batch.push_back(SyntheticRecord(done + static_cast<int64_t>(batch.size()), rng));
+        }
+        double start = Now();
+        Status status = (*store)->Append(batch);
+        seconds += Now() - start;
+        if (!status.ok()) return Fail(status.error());
+        done += static_cast<int64_t>(batch.size());
+      }
+      printf("append   %8.0f records/s in batches of %ld\n", static_cast<double>(share) / seconds, batch_size);
+    }
+  }
+  double start = Now();
+  auto store = OpenStore(path);
+  double opened = Now();
+  if (!store.ok()) return Fail(store.error());
+  printf("open     %8.2f ms, %.0f MB\n", (opened - start) * 1e3, std::filesystem::file_size(path) / 1e6);
+
+  std::vector<double> times;
+  for (int i = 0; i < 20000; ++i) {
+    std::string task = TaskHash(rng.Below(kTasks));
+    start = Now();
+    auto best = (*store)->Best(task, kTargets[i % 2]);
+    times.push_back(Now() - start);
+    if (!best.ok()) return Fail(best.error());
+    if (records >= 100 * kTasks && !best->has_value()) return Fail(Err("no best for ", task));
+  }
+  std::sort(times.begin(), times.end());
+  printf("best     %8.1f us median, %.1f us p99\n", times[times.size() / 2] * 1e6,
+         times[times.size() * 99 / 100] * 1e6);
+
+  start = Now();
+  auto count = (*store)->Count({.task = TaskHash(7), .target = kTargets[0]});
+  if (!count.ok()) return Fail(count.error());
+  printf("count    %8.2f ms for %ld records of a task\n", (Now() - start) * 1e3, *count);
+  start = Now();
+  int64_t cursor = 0, seen = 0;
+  for (;;) {
+    auto page = (*store)->Scan({}, cursor, 1000);
+    if (!page.ok()) return Fail(page.error());
+    if (page->records.empty()) break;
+    seen += static_cast<int64_t>(page->records.size());
+    cursor = page->cursor;
+  }
+  printf("scan     %8.0f records/s\n", static_cast<double>(seen) / (Now() - start));
+  store->reset();
+  if (temporary) {
+    for (const char* suffix : {"", "-wal", "-shm", ".lock"}) std::filesystem::remove(path + suffix);
+  }
+  return seen == records ? 0 : Fail(Err("scanned ", seen, " records"));
+}
+
+}  // namespace
+}  // namespace autotune
+
+int main(int argc, char** argv) { return autotune::Main(argc > 1 ? atoll(argv[1]) : 1000000, argc > 2 ? argv[2] : ""); }

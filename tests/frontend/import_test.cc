@@ -29,7 +29,7 @@ std::string ImportError(const ModelMaker& model, const ImportOptions& options = 
 TEST(Import, ConvWithBias) {
   ModelMaker m;
   m.Input("x", {1, 1, 3, 3}).Floats("w", {1, 1, 3, 3}, {0, 0, 0, 0, 2, 0, 0, 0, 0}).Floats("b", {1}, {10}).Output("y");
-  SetInts(m.Node("Conv", {"x", "w", "b"}, {"y"}, "conv"), "pads", {1, 1, 1, 1});
+  m.Node("Conv", {"x", "w", "b"}, {"y"}, "conv").Ints("pads", {1, 1, 1, 1});
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
   const Graph& g = imported->graph;
@@ -86,8 +86,8 @@ TEST(Import, AllUnsupportedNodesAtOnce) {
   m.Node("NonZero", {"x"}, {"a"}, "first");
   m.Node("Relu", {"a"}, {"b"});
   m.Node("Loop", {"b"}, {"c"});
-  m.Node("Gelu", {"x"}, {"d"}, "third").set_domain("com.microsoft");
-  SetInts(m.Node("MaxPool", {"x"}, {"e", "indices"}, "pool"), "kernel_shape", {2, 2});
+  m.Node("Gelu", {"x"}, {"d"}, "third").Domain("com.microsoft");
+  m.Node("MaxPool", {"x"}, {"e", "indices"}, "pool").Ints("kernel_shape", {2, 2});
   m.Node("Relu", {"indices"}, {"y"});
   std::string error = ImportError(m);
   EXPECT_THAT(error, HasSubstr("NonZero (node 'first')"));
@@ -101,7 +101,7 @@ TEST(Import, AllUnsupportedNodesAtOnce) {
 TEST(Import, UnusedIndicesAreNoObstacle) {
   ModelMaker m;
   m.Input("x", {1, 2, 4, 4}).Output("y");
-  SetInts(m.Node("MaxPool", {"x"}, {"y", "indices"}), "kernel_shape", {2, 2});
+  m.Node("MaxPool", {"x"}, {"y", "indices"}).Ints("kernel_shape", {2, 2});
   EXPECT_TRUE(Import(m).ok());
 }
 
@@ -122,7 +122,7 @@ TEST(Import, OperatorSets) {
 
 TEST(Import, OnlyFloat32) {
   ModelMaker m;
-  m.Input("x", {2}, onnx::TensorProto::DOUBLE).Output("y");
+  m.Input("x", {2}, true).Output("y");
   m.Node("Relu", {"x"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("input 'x' is float64"));
 }
@@ -133,7 +133,7 @@ TEST(Import, ShapeArithmeticIsConsumed) {
   m.Node("Shape", {"x"}, {"s"});
   m.Node("Gather", {"s", "zero"}, {"n"});
   m.Node("Mul", {"n", "two"}, {"nn"});
-  SetInt(m.Node("Concat", {"nn", "minus"}, {"shape"}), "axis", 0);
+  m.Node("Concat", {"nn", "minus"}, {"shape"}).Int("axis", 0);
   m.Node("Reshape", {"x", "shape"}, {"y"});
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
@@ -190,7 +190,7 @@ TEST(Import, TensorsThatLie) {
   EXPECT_THAT(ImportError(huge), HasSubstr("impossible shape"));
   ModelMaker outside;
   outside.Input("x", {1, 4}).Floats("b", {4}, {}).Output("y");
-  outside.proto.mutable_graph()->mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL);
+  outside.MarkExternal("b");
   EXPECT_THAT(ImportError(outside), HasSubstr("another file"));
 }
 
@@ -198,7 +198,7 @@ TEST(Import, SoftmaxBefore13CountsTheInputAsAMatrix) {
   for (int opset : {12, 13}) {
     ModelMaker m(opset);
     m.Input("x", {1, 2, 2}).Output("y");
-    SetInt(m.Node("Softmax", {"x"}, {"y"}), "axis", 1);
+    m.Node("Softmax", {"x"}, {"y"}).Int("axis", 1);
     Result<ImportedModel> imported = Import(m);
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
     auto out = reference::Evaluate(imported->graph, {{{1, 2, 2}, {0, 0, 0, 0}}});

@@ -1,0 +1,107 @@
+#include "tests/frontend/model_maker.h"
+
+#define ONNX_ML 1
+#define ONNX_NAMESPACE onnx
+#include <onnx/onnx_pb.h>
+
+namespace autotune {
+namespace {
+
+onnx::AttributeProto* AddAttr(onnx::NodeProto* node, const std::string& name,
+                              onnx::AttributeProto::AttributeType type) {
+  auto* a = node->add_attribute();
+  a->set_name(name);
+  a->set_type(type);
+  return a;
+}
+
+onnx::TensorProto* AddTensor(onnx::ModelProto& model, const std::string& name, const std::vector<int64_t>& shape,
+                             int type) {
+  auto* t = model.mutable_graph()->add_initializer();
+  t->set_name(name);
+  t->set_data_type(type);
+  for (int64_t d : shape) t->add_dims(d);
+  return t;
+}
+
+}  // namespace
+
+NodeMaker& NodeMaker::Int(const std::string& name, int64_t value) {
+  AddAttr(node_, name, onnx::AttributeProto::INT)->set_i(value);
+  return *this;
+}
+NodeMaker& NodeMaker::Ints(const std::string& name, const std::vector<int64_t>& values) {
+  auto* a = AddAttr(node_, name, onnx::AttributeProto::INTS);
+  for (int64_t v : values) a->add_ints(v);
+  return *this;
+}
+NodeMaker& NodeMaker::Float(const std::string& name, float value) {
+  AddAttr(node_, name, onnx::AttributeProto::FLOAT)->set_f(value);
+  return *this;
+}
+NodeMaker& NodeMaker::Domain(const std::string& domain) {
+  node_->set_domain(domain);
+  return *this;
+}
+
+ModelMaker::ModelMaker(int opset) : proto_(std::make_shared<onnx::ModelProto>()) {
+  proto_->set_ir_version(8);
+  proto_->add_opset_import()->set_version(opset);
+  proto_->mutable_graph()->set_name("test");
+}
+
+ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t>& shape, bool float64) {
+  auto* info = proto_->mutable_graph()->add_input();
+  info->set_name(name);
+  auto* tensor = info->mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(float64 ? onnx::TensorProto::DOUBLE : onnx::TensorProto::FLOAT);
+  tensor->mutable_shape();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    auto* dim = tensor->mutable_shape()->add_dim();
+    if (shape[i] < 0) {
+      dim->set_dim_param("d" + std::to_string(i));
+    } else {
+      dim->set_dim_value(shape[i]);
+    }
+  }
+  return *this;
+}
+
+ModelMaker& ModelMaker::Output(const std::string& name) {
+  proto_->mutable_graph()->add_output()->set_name(name);
+  return *this;
+}
+
+ModelMaker& ModelMaker::Floats(const std::string& name, const std::vector<int64_t>& shape,
+                               const std::vector<float>& data) {
+  auto* t = AddTensor(*proto_, name, shape, onnx::TensorProto::FLOAT);
+  for (float x : data) t->add_float_data(x);
+  return *this;
+}
+
+ModelMaker& ModelMaker::Ints(const std::string& name, const std::vector<int64_t>& data) {
+  auto* t = AddTensor(*proto_, name, {static_cast<int64_t>(data.size())}, onnx::TensorProto::INT64);
+  for (int64_t x : data) t->add_int64_data(x);
+  return *this;
+}
+
+ModelMaker& ModelMaker::MarkExternal(const std::string& name) {
+  for (auto& t : *proto_->mutable_graph()->mutable_initializer()) {
+    if (t.name() == name) t.set_data_location(onnx::TensorProto::EXTERNAL);
+  }
+  return *this;
+}
+
+NodeMaker ModelMaker::Node(const std::string& op, const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& outputs, const std::string& name) {
+  auto* node = proto_->mutable_graph()->add_node();
+  node->set_op_type(op);
+  node->set_name(name);
+  for (const auto& s : inputs) node->add_input(s);
+  for (const auto& s : outputs) node->add_output(s);
+  return NodeMaker(node);
+}
+
+std::string ModelMaker::Bytes() const { return proto_->SerializeAsString(); }
+
+}  // namespace autotune

@@ -162,7 +162,7 @@ void* Artifact::Symbol(const std::string& name) const { return dlsym(handle_, na
 Status Artifact::ReadKernels() {
   auto* text = static_cast<const char*>(Symbol("autotune.metadata"));
   if (!text) return Err("not an artifact: it has no symbol autotune.metadata");
-  Json json = TRY_NOTE(Json::Parse({text, strnlen(text, kMaxMetadataBytes)}), "autotune.metadata");
+  const Json json = TRY_NOTE(Json::Parse({text, strnlen(text, kMaxMetadataBytes)}), "autotune.metadata");
   const int64_t* version = json["abi_version"].As<int64_t>();
   if (!version || *version != AT_ABI_VERSION) {
     return Err("artifact ABI version ", version ? std::to_string(*version) : "missing", ", but this runtime has ",

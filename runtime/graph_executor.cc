@@ -1,0 +1,395 @@
+#include "runtime/graph_executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "runtime/kernel_context.h"
+
+namespace autotune {
+namespace {
+
+int64_t Align(int64_t bytes) { return (bytes + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
+
+int64_t EntryBytes(const GraphEntry& entry) {
+  return ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value();  // Graph::Check has seen both
+}
+
+std::string EntryText(const GraphEntry& entry) { return entry.dtype + ShapeText(entry.shape); }
+
+}  // namespace
+
+GraphExecutor::~GraphExecutor() = default;
+
+const GraphEntry& GraphExecutor::EntryAt(int64_t entry) const {
+  int64_t node = node_of_[entry];
+  return graph_.nodes[node].outputs[entry - row_ptr_[node]];
+}
+
+std::string GraphExecutor::NodeText(int64_t node) const {
+  return "node " + std::to_string(node) + " '" + graph_.nodes[node].name + "'";
+}
+
+Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph,
+                                                             std::vector<std::shared_ptr<const Artifact>> libraries,
+                                                             Params params, std::shared_ptr<KernelContext> context) {
+  TRY_NOTE(graph.Check(), "graph");
+  std::unique_ptr<GraphExecutor> executor(new GraphExecutor);
+  executor->graph_ = std::move(graph);
+  executor->libraries_ = std::move(libraries);
+  executor->context_ = std::move(context);
+  const auto& nodes = executor->graph_.nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    executor->row_ptr_.push_back(static_cast<int64_t>(executor->node_of_.size()));
+    executor->node_of_.insert(executor->node_of_.end(), nodes[i].outputs.size(), static_cast<int64_t>(i));
+  }
+  executor->values_.resize(executor->node_of_.size());
+  executor->is_param_.resize(executor->node_of_.size());
+  TRY(executor->BindParams(std::move(params)));
+  executor->FindRoots();
+  TRY_NOTE(executor->CheckMemoryPlan(), "memory plan");
+  TRY(executor->AllocateMemory());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].IsVariable()) TRY_NOTE(executor->AddStep(i), executor->NodeText(i));
+  }
+  TRY(executor->PrepareSteps());
+  return executor;
+}
+
+Status GraphExecutor::BindParams(Params params) {
+  for (int64_t node : graph_.Variables()) {
+    int64_t entry = row_ptr_[node];
+    auto it = params.find(graph_.nodes[node].name);
+    if (it == params.end()) {
+      inputs_.push_back(node);
+      continue;
+    }
+    TRY(CheckTensor(it->second, {node, 0}, "parameter"));
+    is_param_[entry] = true;
+    values_[entry] = std::move(it->second);
+    params.erase(it);
+  }
+  if (!params.empty()) return Err("the graph has no variable for parameter '", params.begin()->first, "'");
+  return {};
+}
+
+// A reshape within one memory, or of a parameter, costs nothing: its output is another view of the root.
+void GraphExecutor::FindRoots() {
+  root_.resize(node_of_.size());
+  for (size_t entry = 0; entry < root_.size(); ++entry) {
+    root_[entry] = static_cast<int64_t>(entry);
+    const GraphNode& node = graph_.nodes[node_of_[entry]];
+    if (node.func_name != kNopFunction || node.inputs.size() != 1 || node.outputs.size() != 1) continue;
+    int64_t source = root_[EntryOf(node.inputs[0])];
+    if (is_param_[source] || EntryAt(source).storage_id == node.outputs[0].storage_id) root_[entry] = source;
+  }
+}
+
+// Walks the plan as a run would: each memory must hold the value that is read from it.
+Status GraphExecutor::CheckMemoryPlan() const {
+  std::map<int64_t, int64_t> holds;     // storage id -> root entry
+  std::map<int64_t, int64_t> reserved;  // storage ids of inputs
+  for (int64_t node : inputs_) {
+    int64_t id = graph_.nodes[node].outputs[0].storage_id;
+    if (!reserved.emplace(id, node).second) return Err(NodeText(node), " shares storage ", id, " with another input");
+    holds[id] = row_ptr_[node];
+  }
+  auto check_read = [&](GraphRef ref, const std::string& reader) -> Status {
+    int64_t root = root_[EntryOf(ref)];
+    if (is_param_[root]) return {};
+    int64_t id = EntryAt(root).storage_id, held = holds.at(id);
+    if (held != root) {
+      return Err(reader, " reads ", NodeText(node_of_[root]), ", whose storage ", id, " was overwritten by ",
+                 NodeText(node_of_[held]));
+    }
+    return {};
+  };
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const GraphNode& node = graph_.nodes[n];
+    if (node.IsVariable()) continue;
+    std::string text = NodeText(n);
+    std::set<int64_t> used;
+    for (GraphRef ref : node.inputs) {
+      TRY(check_read(ref, text));
+      int64_t root = root_[EntryOf(ref)];
+      if (!is_param_[root]) used.insert(EntryAt(root).storage_id);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      int64_t entry = row_ptr_[n] + static_cast<int64_t>(i), id = node.outputs[i].storage_id;
+      if (root_[entry] != entry) continue;
+      auto input = reserved.find(id);
+      if (input != reserved.end()) return Err(text, " writes storage ", id, " of input ", NodeText(input->second));
+      if (!used.insert(id).second) return Err(text, " uses storage ", id, " for two of its inputs and outputs");
+      holds[id] = entry;
+    }
+  }
+  for (GraphRef head : graph_.heads) TRY(check_read(head, "the graph's output"));
+  return {};
+}
+
+Status GraphExecutor::AllocateMemory() {
+  std::map<int64_t, int64_t> bytes;  // storage id -> size, then offset
+  auto owns_memory = [&](size_t entry) { return root_[entry] == static_cast<int64_t>(entry) && !is_param_[entry]; };
+  for (size_t entry = 0; entry < root_.size(); ++entry) {
+    if (!owns_memory(entry)) continue;
+    int64_t& size = bytes[EntryAt(entry).storage_id];
+    size = std::max(size, EntryBytes(EntryAt(entry)));
+  }
+  for (auto& [id, size] : bytes) {
+    constexpr int64_t kMaxBytes = int64_t{1} << 46;
+    if (size > kMaxBytes || memory_bytes_ > kMaxBytes) return Err("the graph needs too much memory: storage ", id);
+    memory_bytes_ += Align(std::exchange(size, memory_bytes_));
+  }
+  std::shared_ptr<void> memory = AllocateAligned(memory_bytes_);
+  if (!memory) return Err("out of memory: cannot allocate ", memory_bytes_, " bytes for intermediate values");
+  for (size_t entry = 0; entry < root_.size(); ++entry) {
+    const GraphEntry& plan = EntryAt(entry);
+    void* data = is_param_[root_[entry]]
+                     ? values_[root_[entry]].data()
+                     : static_cast<char*>(memory.get()) + bytes.at(EntryAt(root_[entry]).storage_id);
+    if (is_param_[entry]) continue;
+    if (root_[entry] != static_cast<int64_t>(entry) && EntryBytes(plan) != EntryBytes(EntryAt(root_[entry]))) {
+      return Err(NodeText(node_of_[entry]), ": reshape of ", EntryText(EntryAt(root_[entry])), " to ", EntryText(plan));
+    }
+    values_[entry] =
+        TRY(Tensor::View(data, plan.shape, DataTypeFromText(plan.dtype).value(),
+                         is_param_[root_[entry]] ? std::make_shared<Tensor>(values_[root_[entry]]) : memory));
+  }
+  for (int64_t node : inputs_) {  // a run without set_input is at least deterministic
+    const Tensor& input = values_[row_ptr_[node]];
+    if (input.num_bytes() > 0) std::memset(input.data(), 0, input.num_bytes());
+  }
+  return {};
+}
+
+// Which of the node's tensors each parameter of the kernel is.
+Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
+  const KernelMetadata& kernel = step.kernel->metadata;
+  size_t next_input = 0, next_output = 0, outputs = step.kernel->ParamsOfKind(ParamKind::kOutput).size();
+  if (kernel.params.size() - outputs != node.inputs.size() || outputs != node.outputs.size()) {
+    return Err("kernel ", kernel.name, " has ", kernel.params.size() - outputs, " inputs and ", outputs,
+               " outputs, the node ", node.inputs.size(), " and ", node.outputs.size());
+  }
+  for (const TensorSpec& spec : kernel.params) {
+    int64_t entry = spec.kind == ParamKind::kOutput
+                        ? EntryOf({node_of_[row_ptr_[step.node]], static_cast<int64_t>(next_output++)})
+                        : EntryOf(node.inputs[next_input++]);
+    const GraphEntry& plan = EntryAt(entry);
+    int64_t bytes = ShapeBytes(spec.shape, TRY(DataTypeFromText(spec.dtype))).value();
+    bool fits = spec.dtype == plan.dtype && (node.flatten_data ? bytes == EntryBytes(plan) : spec.shape == plan.shape);
+    if (!fits) {
+      return Err("kernel ", kernel.name, ": parameter ", spec.name, " is ", spec.dtype, ShapeText(spec.shape),
+                 ", the graph has ", EntryText(plan));
+    }
+    if (spec.kind == ParamKind::kConstant && step.kernel->prepare && !IsParam(entry)) {
+      return Err("kernel ", kernel.name, " prepares its constant ", spec.name, ", but ", NodeText(node_of_[entry]),
+                 " is no parameter");
+    }
+    step.entries.push_back(entry);
+  }
+  return {};
+}
+
+Status GraphExecutor::AddStep(int64_t index) {
+  const GraphNode& node = graph_.nodes[index];
+  Step step;
+  step.node = index;
+  if (node.func_name == kNopFunction) {
+    if (node.inputs.size() != 1 || node.outputs.size() != 1) return Err(kNopFunction, " has one input and one output");
+    int64_t from = EntryOf(node.inputs[0]), to = row_ptr_[index];
+    if (EntryAt(from).dtype != EntryAt(to).dtype || EntryBytes(EntryAt(from)) != EntryBytes(EntryAt(to))) {
+      return Err("reshape of ", EntryText(EntryAt(from)), " to ", EntryText(EntryAt(to)));
+    }
+    if (root_[from] == root_[to]) return {};
+    step.copy_bytes = EntryBytes(EntryAt(to));
+    step.entries = {from, to};
+  } else {
+    for (const auto& library : libraries_) {
+      Result<const Kernel*> found = library->Find(node.func_name);
+      if (found.ok() && !step.kernel) step.kernel = *found;
+    }
+    if (!step.kernel) return Err("the library has no kernel '", node.func_name, "'");
+    if (node.prepare && !step.kernel->prepare) {
+      return Err("it asks for prepare, but kernel ", node.func_name, " has no entry point ", node.func_name,
+                 ".prepare");
+    }
+    TRY(FitKernel(node, step));
+  }
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
+  std::vector<Tensor> constants;
+  for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant)) {
+    constants.push_back(TRY(values_[step.entries[param]].Reshape(step.kernel->metadata.params[param].shape)));
+  }
+  return PrepareConstants(*step.kernel, *context_, constants);
+}
+
+// Prepares constants, lets go of parameters that nothing reads any more as it goes, and fills in the arguments.
+Status GraphExecutor::PrepareSteps() {
+  std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> prepares that are still to read it
+  std::vector<bool> runs(root_.size(), false);     // read by runs
+  for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
+  auto for_constants = [&](const Step& step, auto f) {
+    for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant)) f(root_[step.entries[param]]);
+  };
+  auto reads = [](const Step& step, size_t i) {
+    if (!step.kernel) return true;
+    const auto& skipped = step.kernel->metadata.prepare_only;
+    return std::find(skipped.begin(), skipped.end(), static_cast<int64_t>(i)) == skipped.end();
+  };
+  for (const Step& step : steps_) {
+    if (step.kernel && step.kernel->prepare) for_constants(step, [&](int64_t root) { ++prepares[root]; });
+    for (size_t i = 0; i < step.entries.size(); ++i) {
+      if (reads(step, i)) runs[root_[step.entries[i]]] = true;
+    }
+  }
+  auto release = [&](int64_t root) {
+    if (!is_param_[root] || runs[root] || prepares[root] > 0) return;
+    for (size_t entry = 0; entry < root_.size(); ++entry) {
+      if (root_[entry] == root) values_[entry] = Tensor();
+    }
+  };
+  // Nodes that run one kernel on the same constants share what is prepared.
+  std::map<std::pair<const Kernel*, std::vector<int64_t>>, std::vector<Tensor>> done;
+  for (Step& step : steps_) {
+    std::vector<Tensor> buffers;
+    if (step.kernel && step.kernel->prepare) {
+      std::vector<int64_t> roots;
+      for_constants(step, [&](int64_t root) { roots.push_back(root); });
+      auto [it, fresh] = done.try_emplace({step.kernel, roots});
+      if (fresh) {
+        it->second = TRY_NOTE(PrepareStep(step), NodeText(step.node));
+        prepared_.insert(prepared_.end(), it->second.begin(), it->second.end());
+      }
+      buffers = it->second;
+      for (int64_t root : roots) {
+        --prepares[root];
+        release(root);
+      }
+    }
+    for (size_t i = 0; i < step.entries.size(); ++i) {
+      if (!reads(step, i)) step.entries[i] = -1;
+      step.args.push_back(step.entries[i] < 0 ? nullptr : values_[step.entries[i]].data());
+    }
+    for (const Tensor& buffer : buffers) step.args.push_back(buffer.data());
+  }
+  for (size_t entry = 0; entry < root_.size(); ++entry) release(root_[entry]);
+  return {};
+}
+
+Status GraphExecutor::RunStep(const Step& step) {
+  if (!step.kernel) {
+    if (step.copy_bytes > 0) std::memcpy(step.args[1], step.args[0], step.copy_bytes);
+    return {};
+  }
+  if (step.kernel->raw(context_->abi(), step.args.data()) == 0) return {};
+  std::string text = context_->TakeError();
+  return Err(NodeText(step.node), ": kernel ", step.kernel->metadata.name, " failed", text.empty() ? "" : ": ", text);
+}
+
+Status GraphExecutor::Run() {
+  for (const Step& step : steps_) TRY(RunStep(step));
+  return {};
+}
+
+Result<std::vector<NodeTime>> GraphExecutor::Profile(int runs) {
+  using Clock = std::chrono::steady_clock;
+  if (runs < 1) return Err("a profile takes at least one run");
+  std::vector<std::vector<double>> times(steps_.size());
+  for (int run = 0; run < runs; ++run) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      Clock::time_point begin = Clock::now();
+      TRY(RunStep(steps_[i]));
+      times[i].push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+  }
+  std::vector<NodeTime> result;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    std::nth_element(times[i].begin(), times[i].begin() + runs / 2, times[i].end());
+    const GraphNode& node = graph_.nodes[steps_[i].node];
+    result.push_back(
+        {node.name, node.func_name, times[i][runs / 2], steps_[i].kernel ? steps_[i].kernel->metadata.flops : 0});
+  }
+  return result;
+}
+
+Result<int64_t> GraphExecutor::InputIndex(std::string_view name) const {
+  std::string known;
+  for (int64_t i = 0; i < num_inputs(); ++i) {
+    if (input_name(i) == name) return i;
+    known += (i ? ", " : "") + input_name(i);
+  }
+  return Err("the graph has no input '", name, "'; its inputs are: ", known);
+}
+
+Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what) const {
+  const GraphEntry& plan = graph_.Entry(ref);
+  const std::string& name = graph_.nodes[ref.node].name;
+  if (!tensor.defined()) return Err(what, " '", name, "': no tensor");
+  if (DataTypeText(tensor.dtype()) != plan.dtype || tensor.shape() != plan.shape) {
+    return Err(what, " '", name, "' is ", EntryText(plan), ", got ", tensor.TypeText());
+  }
+  if (reinterpret_cast<uintptr_t>(tensor.data()) % AT_ALIGNMENT != 0) {
+    return Err(what, " '", name, "': its memory is not aligned to ", AT_ALIGNMENT, " bytes");
+  }
+  return {};
+}
+
+// The memory of `entry`, a root, and of all its reshapes is `tensor`'s from now on.
+Status GraphExecutor::SetMemory(int64_t root, const Tensor& tensor) {
+  for (size_t entry = 0; entry < root_.size(); ++entry) {
+    if (root_[entry] == root) values_[entry] = TRY(tensor.Reshape(EntryAt(entry).shape));
+  }
+  for (Step& step : steps_) {
+    for (size_t i = 0; i < step.entries.size(); ++i) {
+      if (step.entries[i] >= 0 && root_[step.entries[i]] == root) step.args[i] = tensor.data();
+    }
+  }
+  return {};
+}
+
+Status GraphExecutor::SetInput(int64_t i, const Tensor& tensor) {
+  if (i < 0 || i >= num_inputs()) return Err("there is no input ", i, "; the graph has ", num_inputs());
+  if (!tensor.defined()) return Err("input ", i, ": no tensor");
+  Tensor input = Input(i);
+  if (!(tensor.dtype() == input.dtype()) || tensor.shape() != input.shape()) {
+    return Err("input '", input_name(i), "' is ", input.TypeText(), ", got ", tensor.TypeText());
+  }
+  if (input.num_bytes() > 0) std::memmove(input.data(), tensor.data(), input.num_bytes());
+  return {};
+}
+
+Status GraphExecutor::BindInput(int64_t i, Tensor tensor) {
+  if (i < 0 || i >= num_inputs()) return Err("there is no input ", i, "; the graph has ", num_inputs());
+  TRY(CheckTensor(tensor, {inputs_[i], 0}, "input"));
+  return SetMemory(row_ptr_[inputs_[i]], tensor);
+}
+
+Status GraphExecutor::BindOutput(int64_t i, Tensor tensor) {
+  if (i < 0 || i >= num_outputs()) return Err("there is no output ", i, "; the graph has ", num_outputs());
+  TRY(CheckTensor(tensor, graph_.heads[i], "output"));
+  int64_t root = root_[EntryOf(graph_.heads[i])];
+  if (graph_.nodes[node_of_[root]].IsVariable()) {
+    return Err("output '", output_name(i), "' is an input or parameter: it cannot be bound");
+  }
+  return SetMemory(root, tensor);
+}
+
+Tensor GraphExecutor::Input(int64_t i) const { return values_[row_ptr_[inputs_.at(i)]]; }
+Tensor GraphExecutor::Output(int64_t i) const { return values_[EntryOf(graph_.heads.at(i))]; }
+
+int64_t GraphExecutor::constant_bytes() const {
+  int64_t bytes = 0;
+  for (size_t entry = 0; entry < is_param_.size(); ++entry) {
+    if (is_param_[entry] && values_[entry].defined()) bytes += values_[entry].num_bytes();
+  }
+  for (const Tensor& buffer : prepared_) bytes += buffer.num_bytes();
+  return bytes;
+}
+
+}  // namespace autotune

@@ -1,0 +1,114 @@
+// GraphExecutor: runs a network's execution plan on the CPU: a loaded library's kernels in order, on memory planned
+// beforehand. Its constants are prepared once, at load. One thread at a time; several executors may share a library
+// and parameters. It neither compiles nor reorders anything.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "runtime/graph_json.h"
+#include "runtime/module.h"
+#include "runtime/params.h"
+#include "runtime/tensor.h"
+
+namespace autotune {
+
+class KernelContext;
+
+struct NodeTime {
+  std::string name, func_name;
+  double seconds = 0;  // median
+  double flops = 0;    // of one run; 0 when unknown
+};
+
+class GraphExecutor {
+ public:
+  // Kernels are looked up in `libraries` in order. Parameters bind to the graph's variables by name; other variables
+  // are the inputs. A parameter that only NAME.prepare reads is let go after that. Errors name the node: a missing
+  // kernel, one whose parameters do not fit, a memory plan in which a value is overwritten before it is read.
+  static Result<std::unique_ptr<GraphExecutor>> Create(Graph graph,
+                                                       std::vector<std::shared_ptr<const Artifact>> libraries,
+                                                       Params params, std::shared_ptr<KernelContext> context);
+  ~GraphExecutor();
+
+  int64_t num_inputs() const { return static_cast<int64_t>(inputs_.size()); }
+  int64_t num_outputs() const { return static_cast<int64_t>(graph_.heads.size()); }
+  const std::string& input_name(int64_t i) const { return graph_.nodes[inputs_[i]].name; }
+  const std::string& output_name(int64_t i) const { return graph_.nodes[graph_.heads[i].node].name; }
+  Result<int64_t> InputIndex(std::string_view name) const;  // an error lists the inputs
+  const Graph& graph() const { return graph_; }
+
+  // Copies `tensor`, which must have the input's type and shape.
+  Status SetInput(int64_t i, const Tensor& tensor);
+  // From now on input i is read from `tensor` itself (64-byte aligned), which the executor holds.
+  Status BindInput(int64_t i, Tensor tensor);
+  // From now on output i is written into `tensor` itself; refused for outputs that are inputs or parameters.
+  Status BindOutput(int64_t i, Tensor tensor);
+
+  Status Run();
+
+  // The executor's own memory, overwritten by the next run.
+  Tensor Input(int64_t i) const;
+  Tensor Output(int64_t i) const;
+
+  // Bytes of intermediate values, inputs and outputs, and of parameters and prepared buffers held.
+  int64_t memory_bytes() const { return memory_bytes_; }
+  int64_t constant_bytes() const;
+
+  // Median time of each kernel over `runs` runs, in order of execution.
+  Result<std::vector<NodeTime>> Profile(int runs);
+
+ private:
+  struct Step {
+    int64_t node = 0;
+    const Kernel* kernel = nullptr;  // null: copy_bytes from args[0] to args[1], a reshape between memories
+    int64_t copy_bytes = 0;
+    std::vector<int64_t> entries;  // of each parameter; -1 where NAME.raw does not read it
+    std::vector<void*> args;       // the parameters' data, then the prepared buffers'
+  };
+
+  GraphExecutor() = default;
+  int64_t EntryOf(GraphRef ref) const { return row_ptr_[ref.node] + ref.index; }
+  bool IsParam(int64_t entry) const { return is_param_[root_[entry]]; }
+  const GraphEntry& EntryAt(int64_t entry) const;
+  std::string NodeText(int64_t node) const;
+  void FindRoots();
+  Status CheckMemoryPlan() const;
+  Status BindParams(Params params);
+  Status AllocateMemory();
+  Status AddStep(int64_t node);
+  Status FitKernel(const GraphNode& node, Step& step) const;
+  Status PrepareSteps();
+  Result<std::vector<Tensor>> PrepareStep(const Step& step);
+  Status RunStep(const Step& step);
+  Status SetMemory(int64_t entry, const Tensor& tensor);
+  Status CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what) const;
+
+  Graph graph_;
+  std::vector<std::shared_ptr<const Artifact>> libraries_;
+  std::shared_ptr<KernelContext> context_;
+  std::vector<int64_t> inputs_;   // their nodes
+  std::vector<int64_t> row_ptr_;  // node -> its first entry
+  std::vector<int64_t> node_of_;  // entry -> its node
+  std::vector<int64_t> root_;     // entry -> the entry whose memory it is, through reshapes
+  std::vector<bool> is_param_;    // entry -> a parameter itself
+  std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
+  std::vector<Step> steps_;
+  std::vector<Tensor> prepared_;
+  int64_t memory_bytes_ = 0;
+};
+
+// The executor as a module, type key "graph_executor": set_input(index|name, tensor), set_input_zero_copy,
+// set_output_zero_copy(index, tensor), run(), get_output(index[, tensor to copy into]), get_input(index|name),
+// get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text.
+Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor);
+
+// What a loaded package is: a module of type "graph_executor_factory" that imports the library module; its function
+// "default"(device) makes a graph executor module with a context of `num_threads` (0: one per CPU) of its own, and
+// get_graph_json() returns the plan's text. Parameters are shared between the executors.
+Module MakeGraphExecutorFactory(Graph graph, std::shared_ptr<const Artifact> library, Params params,
+                                int num_threads = 0);
+
+}  // namespace autotune

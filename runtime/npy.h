@@ -1,0 +1,17 @@
+// NumPy's .npy files <-> tensors: little-endian, C order, versions 1 to 3. Thread-safe. Neither .npz nor objects.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "runtime/tensor.h"
+
+namespace autotune {
+
+// Types: bool, i8..i64, u8..u64, f16, f32, f64. Errors name what is wrong and how to save the array instead.
+Result<Tensor> ParseNpy(std::string_view bytes);
+Result<Tensor> ReadNpy(const std::string& path);
+
+Result<std::string> NpyBytes(const Tensor& tensor);  // an error for bf16, which the format does not know
+Status WriteNpy(const std::string& path, const Tensor& tensor);
+
+}  // namespace autotune

@@ -1,19 +1,18 @@
 #include "records/sqlite_store.h"
 
-#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <bit>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "records/distinct.h"
 #include "records/file_lock.h"
+#include "records/sqlite.h"
 #include "support/hash.h"
 #include "support/log.h"
 
@@ -24,8 +23,7 @@ static_assert(std::endian::native == std::endian::little, "times are stored as l
 
 constexpr int kApplicationId = 0x4154554e;  // "ATUN"
 constexpr int64_t kCheckpointPages = 1000;  // 4 MiB of log
-constexpr int64_t kTruncatePages = 16000;   // a log this long waits for its readers, then starts anew
-constexpr char kUnreadable[] = "restore it from a copy, or salvage what is left with: sqlite3 FILE .recover";
+constexpr int64_t kRestartPages = 16000;    // a log this long waits for its readers, then starts anew
 
 // One entry per version: what turns a database of version i into one of version i + 1. Never edited, only appended to.
 constexpr const char* kMigrations[] = {R"(
@@ -74,149 +72,6 @@ constexpr int kVersion = std::size(kMigrations);
 constexpr char kColumns[] =
     "seq, id, task, target, run, alternative, func, device, tenant, status, verified, cost, seed, ir, step_language, "
     "feature_schema, code_generator, created_at, times, error, trace, facts";
-
-// What SQLite reports, as one line that says what to do.
-Error SqliteError(sqlite3* db, const std::string& path) {
-  int code = sqlite3_extended_errcode(db);
-  std::string reason = std::string(sqlite3_errmsg(db)) + " (SQLite code " + std::to_string(code) + ")";
-  switch (code & 0xff) {
-    case SQLITE_FULL:
-      return Err("the disk that holds ", path,
-                 " is full: nothing of this batch was stored; free some space and repeat");
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return Err(path, " is locked by another program: ", reason, "; wait until it is done, or end it");
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-      return Err(path, " is read-only: make it and its directory writable, or name another database with --db");
-    case SQLITE_CANTOPEN:
-      return Err("cannot open ", path, ": ", strerror(sqlite3_system_errno(db)), "; name another database with --db");
-    case SQLITE_NOTADB:
-      return Err(path, " is not a record database: name another file with --db");
-    case SQLITE_CORRUPT:
-      return Err(path, " is damaged: ", reason, "; ", kUnreadable);
-    case SQLITE_IOERR:
-      return Err("cannot read or write ", path, ": ", reason, ", ", strerror(sqlite3_system_errno(db)));
-    default:
-      return Err(path, ": ", reason);
-  }
-}
-
-// One connection; statements are prepared once and kept. Not thread-safe.
-class Connection {
- public:
-  explicit Connection(std::string path) : path_(std::move(path)) {}
-  ~Connection() { Close(); }
-  Connection(const Connection&) = delete;
-
-  Status Open(int busy_timeout_ms) {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return SqliteError(db_, path_);
-    sqlite3_busy_timeout(db_, busy_timeout_ms);
-    sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-    // Takes the place of automatic checkpoints: the owner checkpoints under the file lock.
-    sqlite3_wal_hook(
-        db_,
-        [](void* self, sqlite3*, const char*, int pages) {
-          static_cast<Connection*>(self)->log_pages_ = pages;
-          return SQLITE_OK;
-        },
-        this);
-    return Run("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000; PRAGMA foreign_keys = OFF;");
-  }
-
-  void Close() {
-    for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
-    statements_.clear();
-    if (db_) sqlite3_close(db_);
-    db_ = nullptr;
-  }
-
-  Status Run(const char* sql) {
-    return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? Status() : Status(Fail());
-  }
-  Error Fail() const { return SqliteError(db_, path_); }
-  Result<sqlite3_stmt*> Prepare(const std::string& sql) {
-    sqlite3_stmt*& statement = statements_[sql];
-    if (!statement && sqlite3_prepare_v3(db_, sql.c_str(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                                         &statement, nullptr) != SQLITE_OK) {
-      return Fail();
-    }
-    return statement;
-  }
-  sqlite3* db() const { return db_; }
-  int64_t log_pages() const { return log_pages_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  sqlite3* db_ = nullptr;
-  int64_t log_pages_ = 0;
-  std::map<std::string, sqlite3_stmt*> statements_;
-};
-
-// One execution of a prepared statement; resets it at its end, so that no snapshot stays open.
-class Query {
- public:
-  static Result<Query> Make(Connection& connection, const std::string& sql) {
-    return Query(connection, TRY(connection.Prepare(sql)));
-  }
-  Query(Query&& other) noexcept
-      : connection_(other.connection_), statement_(std::exchange(other.statement_, nullptr)) {}
-  ~Query() { Reset(); }
-
-  // The texts are not copied: they must live until the next Step or Reset.
-  Query& Text(std::string_view text) {
-    sqlite3_bind_text(statement_, ++bound_, text.data() ? text.data() : "", static_cast<int>(text.size()),
-                      SQLITE_STATIC);
-    return *this;
-  }
-  Query& Blob(std::string_view bytes) {
-    sqlite3_bind_blob(statement_, ++bound_, bytes.data() ? bytes.data() : "", static_cast<int>(bytes.size()),
-                      SQLITE_STATIC);
-    return *this;
-  }
-  Query& Int(int64_t value) {
-    sqlite3_bind_int64(statement_, ++bound_, value);
-    return *this;
-  }
-  Query& Real(double value) {
-    sqlite3_bind_double(statement_, ++bound_, value);
-    return *this;
-  }
-
-  // True: there is a row.
-  Result<bool> Step() {
-    int code = sqlite3_step(statement_);
-    if (code == SQLITE_ROW) return true;
-    if (code == SQLITE_DONE) return false;
-    return connection_->Fail();
-  }
-  Status Do() {
-    TRY(Step());
-    Reset();
-    return {};
-  }
-  void Reset() {
-    if (!statement_) return;
-    sqlite3_reset(statement_);
-    bound_ = 0;
-  }
-
-  int64_t IntAt(int column) const { return sqlite3_column_int64(statement_, column); }
-  double RealAt(int column) const { return sqlite3_column_double(statement_, column); }
-  std::string TextAt(int column) const {
-    const void* data = sqlite3_column_blob(statement_, column);
-    return data ? std::string(static_cast<const char*>(data), sqlite3_column_bytes(statement_, column)) : std::string();
-  }
-
- private:
-  Query(Connection& connection, sqlite3_stmt* statement) : connection_(&connection), statement_(statement) {}
-  Connection* connection_;
-  sqlite3_stmt* statement_;
-  int bound_ = 0;
-};
 
 std::string TextHash(std::string_view text) {
   std::string bytes;
@@ -309,28 +164,6 @@ Status Migrate(Connection& connection, int version) {
   return connection.Run(mark.c_str());
 }
 
-// Refuses, by the file's first 100 bytes, what SQLite would take for an empty database (a very short file) or notice
-// only at the first missing page (a file that was cut off). While a log is there, the file may rightly lag behind it.
-Status CheckFile(const std::string& path, int64_t size, bool has_log) {
-  std::string header(100, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(header.data(), std::min<int64_t>(size, 100))) return Err("cannot read ", path, ": ", strerror(errno));
-  if (std::string_view magic("SQLite format 3\0", 16); header.substr(0, 16) != magic) {
-    return Err(path, " is not a record database: name another file with --db");
-  }
-  auto big_endian = [&](int offset, int bytes) {
-    int64_t value = 0;
-    for (int i = 0; i < bytes; ++i) value = value << 8 | static_cast<unsigned char>(header[offset + i]);
-    return value;
-  };
-  int64_t page = big_endian(16, 2) == 1 ? 65536 : big_endian(16, 2),
-          whole = std::max<int64_t>(100, page * big_endian(28, 4));
-  if (size < whole && !has_log) {
-    return Err(path, " is damaged: it was cut off after ", size, " of ", whole, " bytes; ", kUnreadable);
-  }
-  return {};
-}
-
 class SqliteStore : public RecordStore {
  public:
   SqliteStore(const std::string& path, FileLock lock, const StoreOptions& options)
@@ -339,7 +172,7 @@ class SqliteStore : public RecordStore {
   ~SqliteStore() override {
     // A clean end leaves one file. If another process is busy, the log stays for the next one to open.
     if (opened_ && lock_.Acquire(std::min(options_.lock_timeout_ms, 1000)).ok()) {
-      sqlite3_wal_checkpoint_v2(writer_.db(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+      writer_.MoveLog(Connection::Checkpoint::kTruncate);
       lock_.Release();
     }
   }
@@ -455,9 +288,10 @@ class SqliteStore : public RecordStore {
     Query query = TRY(Query::Make(reader_, "PRAGMA integrity_check(1)"));
     TRY(query.Step());
     std::string answer = query.TextAt(0);
-    if (answer != "ok") return Err(reader_.path(), " is damaged: ", answer, "; ", kUnreadable);
+    if (answer != "ok") return Err(reader_.path(), " is damaged: ", answer, "; ", kHowToMendDatabase);
     Query dangling = TRY(Query::Make(reader_, "PRAGMA foreign_key_check"));
-    if (TRY(dangling.Step())) return Err(reader_.path(), " is damaged: a record refers to a lost text; ", kUnreadable);
+    if (TRY(dangling.Step()))
+      return Err(reader_.path(), " is damaged: a record refers to a lost text; ", kHowToMendDatabase);
     return {};
   }
 
@@ -473,9 +307,9 @@ class SqliteStore : public RecordStore {
     const std::string& path = writer_.path();
     struct stat file, log;
     bool has_log = ::stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0;
-    if (::stat(path.c_str(), &file) == 0 && file.st_size > 0) TRY(CheckFile(path, file.st_size, has_log));
+    if (::stat(path.c_str(), &file) == 0 && file.st_size > 0) TRY(CheckSqliteFile(path, file.st_size, has_log));
     TRY(writer_.Open(options_.lock_timeout_ms));
-    if (sqlite3_db_readonly(writer_.db(), "main") == 1) {
+    if (writer_.read_only()) {
       return Err(path, " is read-only: make it and its directory writable, or name another database with --db");
     }
     int version = TRY(CheckHeader(writer_));
@@ -522,13 +356,13 @@ class SqliteStore : public RecordStore {
     }
     if (status.ok()) status = writer_.Run("COMMIT");
     if (!status.ok()) {
-      if (!sqlite3_get_autocommit(writer_.db())) (void)writer_.Run("ROLLBACK");
+      writer_.RollBack();
       return status;
     }
     // The batch is safe already: a checkpoint that fails is tried again after the next one.
     if (writer_.log_pages() >= kCheckpointPages) {
-      int mode = writer_.log_pages() >= kTruncatePages ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
-      sqlite3_wal_checkpoint_v2(writer_.db(), nullptr, mode, nullptr, nullptr);
+      bool long_log = writer_.log_pages() >= kRestartPages;
+      writer_.MoveLog(long_log ? Connection::Checkpoint::kRestart : Connection::Checkpoint::kPassive);
     }
     return {};
   }
@@ -541,7 +375,7 @@ class SqliteStore : public RecordStore {
     if (TRY(find.Blob(hash).Step())) return it->second = find.IntAt(0);
     Query insert = TRY(Query::Make(writer_, "INSERT INTO text(hash, body) VALUES(?, ?)"));
     TRY(insert.Blob(hash).Text(text).Do());
-    return it->second = sqlite3_last_insert_rowid(writer_.db());
+    return it->second = writer_.last_row_id();
   }
 
   Status Insert(const Record& r, std::map<std::string_view, int64_t>& text_ids) {

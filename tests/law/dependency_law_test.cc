@@ -124,7 +124,7 @@ TEST(CheckIncludes, EachPackageHasItsDoor) {
       {"zmq.h", "rpc/transport.cc"},
       {"zmq.hpp", "rpc/transport.cc"},
       {"xgboost/c_api.h", "costmodel/xgboost_model.cc"},
-      {"sqlite3.h", "records/sqlite_store.cc"},
+      {"sqlite3.h", "records/sqlite.cc"},
       {"nlohmann/json.hpp", "support/json.cc"},
       {"boost/asio.hpp", "support/loop.cc"},
       {"google/protobuf/message.h", "frontend/onnx/read.cc"},

@@ -22,7 +22,7 @@ const std::vector<Package>& Packages() {
       {"lld/", {"codegen/llvm/"}},
       {"zmq", {"rpc/transport.cc"}},
       {"xgboost/", {"costmodel/xgboost_model.cc"}},
-      {"sqlite3.h", {"records/sqlite_store.cc"}},
+      {"sqlite3.h", {"records/sqlite.cc"}},
       {"nlohmann/", {"support/json.cc"}},
       {"boost/", {"support/loop.cc"}},
       {"google/protobuf/", {"frontend/onnx/", "tests/frontend/"}},

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -202,6 +204,34 @@ TEST_F(File, AFullDiskLosesOnlyTheBatch) {
   ASSERT_TRUE(store.ok()) << store.error().Text();
   EXPECT_EQ(*(*store)->Count({}), 4);
   EXPECT_TRUE((*store)->Check().ok());
+}
+
+// The same on a real full disk, a tiny one that only the child sees; where the kernel lets it have one.
+TEST_F(File, AFullFileSystemIsCalledFull) {
+  pid_t child = fork();
+  if (child == 0) {
+    std::string user = "0 " + std::to_string(getuid()) + " 1", group = "0 " + std::to_string(getgid()) + " 1";
+    bool may = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << user;
+    std::ofstream("/proc/self/gid_map") << group;
+    may = may && mount("none", directory_.c_str(), "tmpfs", 0, "size=400k") == 0;
+    if (!may) _exit(0);
+    auto store = OpenStore(path_);
+    if (!store.ok()) fputs(store.error().Text().c_str(), stderr), _exit(10);
+    std::vector<Record> batch;
+    for (int i = 0; i < 50; ++i) batch.push_back(SampleRecord(i)), batch.back().trace = std::string(20000, 'x');
+    Status status = (*store)->Append(batch);
+    if (status.ok()) _exit(11);
+    if (status.error().Text().find("the disk that holds " + path_ + " is full") == std::string::npos) _exit(12);
+    std::vector<Record> small = {SampleRecord(7)};
+    if (!(*store)->Append(small).ok() || *(*store)->Count({}) != 1) _exit(13);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(NetworkFileSystem, IsKnownByItsNumber) {

@@ -1,0 +1,85 @@
+// SQLite in our terms: a connection, and queries whose errors are lines for the user. The door through which SQLite
+// enters; what the tables mean is sqlite_store.cc's business. Not thread-safe: one thread at a time per connection.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "support/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace autotune {
+
+inline constexpr std::string_view kHowToMendDatabase =
+    "restore it from a copy, or salvage what is left with: sqlite3 FILE .recover";
+
+// Refuses, by its first 100 bytes, a file that SQLite would take for an empty database (a very short one) or whose end
+// is missing, which SQLite notices only at the first missing page. While a log is there, the file may rightly lag
+// behind it.
+Status CheckSqliteFile(const std::string& path, int64_t size, bool has_log);
+
+class Connection {
+ public:
+  explicit Connection(std::string path) : path_(std::move(path)) {}
+  ~Connection();
+  Connection(const Connection&) = delete;
+
+  // Opens or creates the file, for commits that reach the disk (synchronous = FULL). No automatic checkpoints, neither
+  // after commits nor at the end: they are up to the caller, who holds the lock between processes.
+  Status Open(int busy_timeout_ms);
+  bool read_only() const;
+  // Statements without results, separated by semicolons.
+  Status Run(const char* sql);
+  // Ends a transaction that failed, if one is open.
+  void RollBack();
+  int64_t last_row_id() const;
+
+  enum class Checkpoint { kPassive, kRestart, kTruncate };
+  // Moves the log into the database as far as other connections let it; what is left waits for the next one.
+  void MoveLog(Checkpoint mode);
+  // Length of the log after the last commit, in pages of 4 KiB; 0 without a write-ahead log.
+  int64_t log_pages() const { return log_pages_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  friend class Query;
+  Error Fail() const;  // what went wrong last, and what to do
+  std::string path_;
+  sqlite3* db_ = nullptr;
+  int64_t log_pages_ = 0;
+  std::map<std::string, sqlite3_stmt*> statements_;  // prepared once each
+};
+
+// One execution of a statement. At its end no snapshot stays open.
+class Query {
+ public:
+  static Result<Query> Make(Connection& connection, const std::string& sql);
+  Query(Query&& other) noexcept;
+  ~Query() { Reset(); }
+
+  // Values of the question marks, in order. Texts are not copied: they must live until the query ends or is Reset.
+  Query& Text(std::string_view text);
+  Query& Blob(std::string_view bytes);
+  Query& Int(int64_t value);
+  Query& Real(double value);
+
+  Result<bool> Step();  // true: there is a row
+  Status Do();          // Step and Reset
+  void Reset();
+
+  // Columns of the present row.
+  int64_t IntAt(int column) const;
+  double RealAt(int column) const;
+  std::string TextAt(int column) const;  // of texts and blobs
+
+ private:
+  Query(Connection& connection, sqlite3_stmt* statement) : connection_(&connection), statement_(statement) {}
+  Connection* connection_;
+  sqlite3_stmt* statement_;
+  int bound_ = 0;
+};
+
+}  // namespace autotune

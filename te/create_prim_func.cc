@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "support/check.h"
 
@@ -115,7 +116,14 @@ class Creator {
     for (const Expr& e : part.store) store.push_back(Substitute(e, iters));
     store = Subscripts(t, store);
     const Buffer& buffer = buffers_.at(t.get());
-    Expr value = Bind(part.body, iters);
+    // Iterators of one value stay symbols, so that blocks of every extent look alike.
+    Analyzer analyzer;
+    for (const Iter& iter : block.iters) {
+      int64_t extent = *AsInt(iter.extent);
+      if (extent > 1) analyzer.Bind(iter.var, 0, extent - 1);
+    }
+    for (Expr& e : store) e = analyzer.Simplify(e);
+    Expr value = analyzer.Simplify(Bind(part.body, iters));
     if (part.combiner) {
       block.init = MakeStmt(Store{buffer, store, IdentityOf(*part.combiner, t.dtype())});
       value = Update(*part.combiner, MakeLoad(buffer, store), value);

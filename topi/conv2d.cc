@@ -63,14 +63,20 @@ Tensor Conv2d(const std::string& name, const Tensor& data, const Tensor& weight,
   std::vector<Axis> axes = {n, {"m", oh * ow}};
   if (groups > 1) axes.push_back({"g", groups});
   axes.push_back({"oc", oc / groups});
-  std::vector<Axis> reduce = {kh, kw, {"ic", ic}};
+  std::vector<Axis> reduce;  // no axes of one iteration: a 1x1 convolution reads as a matrix product
+  for (const Axis& axis : {kh, kw}) {
+    if (axis.extent > 1) reduce.push_back(axis);
+  }
+  reduce.push_back({"ic", ic});
   return te::Reduce(
       name, axes, reduce, te::Combiner::kSum, {x, weight},
       [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
         std::vector<Expr> hw = te::ReshapeIndices({i[1]}, {oh * ow}, {oh, ow});
         Expr g = groups > 1 ? i[2] : Expr(0);
-        return x({i[0], hw[0] * sh + r[0] * dh, hw[1] * sw + r[1] * dw, g * ic + r[2]}) *
-               weight({r[0], r[1], r[2], g * (oc / groups) + i.back()});
+        Expr y = kh.extent > 1 ? r[0] : Expr(0);
+        Expr z = kw.extent > 1 ? r[r.size() - 2] : Expr(0);
+        return x({i[0], hw[0] * sh + y * dh, hw[1] * sw + z * dw, g * ic + r.back()}) *
+               weight({y, z, r.back(), g * (oc / groups) + i.back()});
       },
       shape);
 }

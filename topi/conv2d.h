@@ -22,9 +22,9 @@ struct Conv2dAttrs {
 int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end);
 
 // data [N, H, W, IC], weight [KH, KW, IC/groups, OC] -> [N, OH, OW, OC]. The shapes must fit (CHECK).
-// Axes: (n, m, oc) over (N, OH*OW, OC), reduction (kh, kw, ic); with groups (n, m, g, oc) over (N, OH*OW, G, OC/G);
-// depthwise (IC/groups == 1): (n, h, w, c), reduction (kh, kw). Where padding is read, a tensor <name>_pad holds the
-// padded data, no larger than what is read.
+// Axes: (n, m, oc) over (N, OH*OW, OC), with groups (n, m, g, oc) over (N, OH*OW, G, OC/G); reduction (kh, kw, ic), kh
+// and kw only where the kernel is larger than 1. Depthwise (IC/groups == 1): (n, h, w, c), reduction (kh, kw).
+// Where padding is read, a tensor <name>_pad holds the padded data, no larger than what is read.
 Tensor Conv2d(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs);
 
 }  // namespace autotune::topi

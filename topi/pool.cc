@@ -23,8 +23,7 @@ Window MakeWindow(const std::string& name, const Shape& in, const PoolAttrs& att
   Window w{in[d + 1], 0, attrs.kernel[d], attrs.stride[d], attrs.dilation[d], attrs.pad[d], attrs.pad[d + 2]};
   w.out = PoolOutput(w.in, w.kernel, w.stride, w.dilation, w.begin, w.end, attrs.ceil_mode);
   CHECK(w.out > 0) << name << ": the kernel is larger than the padded data";
-  int64_t reach = w.dilation * (w.kernel - 1) + 1;
-  CHECK(w.begin >= 0 && w.end >= 0 && w.begin < reach && w.end < reach) << name << ": pads exceed the kernel";
+  CHECK(w.begin >= 0 && w.end >= 0 && w.stride > 0 && w.dilation > 0) << name;
   return w;
 }
 
@@ -48,10 +47,13 @@ Tensor Windows(const std::string& name, const Tensor& data, const Window& h, con
 // How many positions of window `o` count; a constant where all windows agree.
 Expr Count(const Window& w, const Expr& o, bool include_pad) {
   int64_t low = include_pad ? -w.begin : 0, high = include_pad ? w.in + w.end : w.in;
-  bool cut_low = low > -w.begin, cut_high = (w.out - 1) * w.stride - w.begin + w.kernel > high;
-  if (!cut_low && !cut_high) return w.kernel;
-  Expr begin = o * w.stride - w.begin, end = begin + w.kernel;
-  return (cut_high ? Min(end, high) : end) - (cut_low ? Max(begin, low) : begin);
+  bool cut_low = low > -w.begin;
+  bool cut_high = (w.out - 1) * w.stride - w.begin + (w.kernel - 1) * w.dilation >= high;
+  // Positions from the first k with start + k*dilation >= bound.
+  Expr start = o * w.stride - w.begin;
+  auto first_at = [&](int64_t bound) { return FloorDiv(Expr(bound) - start + (w.dilation - 1), w.dilation); };
+  Expr begin = cut_low ? Max(0, first_at(low)) : Expr(0);
+  return cut_high ? Min(w.kernel, first_at(high)) - begin : Expr(w.kernel) - begin;
 }
 
 }  // namespace
@@ -73,7 +75,6 @@ Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& att
 
 Tensor AvgPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
   CHECK(data.rank() == 4 && data.dtype().IsFloat()) << name;
-  CHECK(attrs.dilation[0] == 1 && attrs.dilation[1] == 1) << name << ": dilated average pooling";
   Window h = MakeWindow(name, data.shape(), attrs, 0), w = MakeWindow(name, data.shape(), attrs, 1);
   Tensor sum = Windows(name + "_sum", data, h, w, Combiner::kSum);
   return te::Compute(name, sum->axes, {sum}, [&](const std::vector<Expr>& i) {

@@ -22,8 +22,8 @@ struct PoolAttrs {
 int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                    bool ceil_mode);
 
-// data [N, H, W, C] -> [N, OH, OW, C]; axes (n, h, w, c), reduction (kh, kw). Padding is never materialised. Every
-// window must hold an element of the data (CHECK): pads smaller than the dilated kernel.
+// data [N, H, W, C] -> [N, OH, OW, C]; axes (n, h, w, c), reduction (kh, kw). Padding is never materialised. A
+// window that holds no element of the data has the maximum -inf and no average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // The sum is a tensor <name>_sum; the average multiplies by 1/count where the count is the same for all windows, else
 // divides by it.

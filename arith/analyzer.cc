@@ -29,7 +29,7 @@ void Analyzer::Assume(const Expr& condition) {
   arith::Context added;
   {
     Simplifier simplifier(context_);
-    simplifier.Assume(simplifier.Simplify(condition), true);
+    simplifier.Assume(simplifier.Run(condition), true);
     added = std::move(simplifier.own());
   }
   for (const auto& [name, range] : added.ranges) Bind(name, Interval{range.low, range.high});
@@ -37,7 +37,7 @@ void Analyzer::Assume(const Expr& condition) {
   for (auto& known : added.known) context_.known.push_back(std::move(known));
 }
 
-Expr Analyzer::Simplify(const Expr& e) const { return Simplifier(context_).Simplify(e); }
+Expr Analyzer::Simplify(const Expr& e) const { return Simplifier(context_).Run(e); }
 
 Interval Analyzer::Bounds(const Expr& e) const {
   Simplifier simplifier(context_);

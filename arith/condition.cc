@@ -259,13 +259,14 @@ Expr Simplifier::SimplifyJunction(const Expr& e, BinaryOp op) {
       parts[i] = r;
     }
   }
+  restless_ |= parts.size() > 1;
   if (parts.empty()) return BoolConst(is_and);
   Expr r = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) r = MakeBinary(op, r, parts[i]);
   return Compare(r, e) == 0 ? e : r;
 }
 
-bool Simplifier::Proves(const Expr& condition) { return IsConst(Simplify(condition), 1); }
+bool Simplifier::Proves(const Expr& condition) { return IsConst(Run(condition), 1); }
 
 void Simplifier::AssumeNonNegative(const Sum& s) {
   if (s.Huge() || s.terms.empty()) return;

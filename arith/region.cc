@@ -106,7 +106,7 @@ class RegionFinder {
     ranging_.push_back(var);
   }
 
-  Expr Simplified(const Expr& e) { return simplifier_.Simplify(Substitute(e, bound_)); }
+  Expr Simplified(const Expr& e) { return simplifier_.Run(Substitute(e, bound_)); }
 
   void RunExpr(const Expr& e) {
     Walk(e, [&](const Expr& x) {
@@ -168,7 +168,7 @@ class RegionFinder {
         auto box = BoxOf(Sum::Of(a_ranges ? n->a : n->b));
         if (box) {
           Expr fixed = a_ranges ? n->b : n->a;
-          Expr clamped = simplifier_.Simplify(MakeBinary(n->op, box->min.ToExpr(), fixed));
+          Expr clamped = simplifier_.Run(MakeBinary(n->op, box->min.ToExpr(), fixed));
           box->min = Sum::Of(clamped);
           return box;
         }

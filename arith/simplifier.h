@@ -10,7 +10,8 @@ class Simplifier {
   explicit Simplifier(const Context& base) : base_(base) {}
   Simplifier(const Simplifier&) = delete;
 
-  Expr Simplify(const Expr& e);
+  Expr Run(const Expr& e);           // to a fixed point
+  Expr Simplify(const Expr& e);      // one pass
   Sum ToSum(const Expr& e);          // of a scalar index expression, simplified
   Range BoundsOf(const Sum& sum);    // of a simplified sum, with all that is known
   Range PlainBounds(const Expr& e);  // by interval arithmetic alone; any integer or bool expression
@@ -53,6 +54,7 @@ class Simplifier {
 
   const Context& base_;
   Context own_;
+  bool restless_ = false;  // a rule was used whose result another pass may simplify further
 };
 
 }  // namespace autotune::arith

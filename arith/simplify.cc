@@ -242,6 +242,7 @@ Sum Simplifier::MinMax(BinaryOp op, const Sum& a, const Sum& b) {
     int64_t d = *AsInt(inner->b);
     return MinMax(op, Sum::Of(inner->a), Sum(is_min ? std::min(*c, d) : std::max(*c, d)));
   }
+  restless_ = true;
   Sum out;
   out.Add(MakeBinary(op, x, y), 1);
   return out;
@@ -318,6 +319,19 @@ Expr Simplifier::Finish(const Expr& original, const Sum& sum) {
   return Compare(original, e) == 0 ? original : e;
 }
 
+Expr Simplifier::Run(const Expr& e) {
+  constexpr int kPasses = 5;  // two are the rule, three are rare
+  Expr r = e;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    restless_ = false;
+    Expr next = Simplify(r);
+    bool done = !restless_ || next.Same(r);
+    r = std::move(next);
+    if (done) break;
+  }
+  return r;
+}
+
 Expr Simplifier::Simplify(const Expr& e) {
   DType dtype = e.dtype();
   if (dtype.lanes == 1) {
@@ -343,6 +357,7 @@ Expr Simplifier::SimplifySelect(const Expr& e, const Select& n) {
   Expr b = Simplify(n.b);
   Release(mark);
   if (SameAtom(a, b)) return a;
+  restless_ = true;
   return c.Same(n.condition) && a.Same(n.a) && b.Same(n.b) ? e : MakeSelect(c, a, b);
 }
 

@@ -18,7 +18,7 @@ class StmtSimplifier {
     if (const If* n = s.As<If>()) return RunIf(s, *n);
     if (const Let* n = s.As<Let>()) return RunLet(s, *n);
     Stmt mapped = MapChildren(
-        s, [this](const Stmt& child) { return Run(child); }, [this](const Expr& e) { return simplifier_.Simplify(e); });
+        s, [this](const Stmt& child) { return Run(child); }, [this](const Expr& e) { return simplifier_.Run(e); });
     if (const Alloc* n = mapped.As<Alloc>(); n && IsEmpty(n->body)) return n->body;
     return mapped;
   }
@@ -37,7 +37,7 @@ class StmtSimplifier {
   }
 
   Stmt RunFor(const Stmt& s, const For& n) {
-    Expr extent = simplifier_.Simplify(n.extent);
+    Expr extent = simplifier_.Run(n.extent);
     if (BoundsOf(extent).high <= 0) return MakeSeq({});
     auto mark = simplifier_.GetMark();
     BindBelow(n.var, extent, {});
@@ -55,7 +55,7 @@ class StmtSimplifier {
     iters.reserve(n.iters.size());
     ranges.reserve(n.iters.size());
     for (const Iter& iter : n.iters) {
-      Expr extent = simplifier_.Simplify(iter.extent), binding = simplifier_.Simplify(iter.binding);
+      Expr extent = simplifier_.Run(iter.extent), binding = simplifier_.Run(iter.binding);
       changed |= !extent.Same(iter.extent) || !binding.Same(iter.binding);
       ranges.push_back(BoundsOf(binding));
       iters.push_back({iter.var, iter.kind, std::move(extent), std::move(binding)});
@@ -65,7 +65,7 @@ class StmtSimplifier {
     if (predicate) {
       // An iterator lies below its extent only where the predicate holds: the extents say nothing here.
       for (size_t i = 0; i < iters.size(); ++i) simplifier_.Bind(iters[i].var, ranges[i]);
-      predicate = simplifier_.Simplify(predicate);
+      predicate = simplifier_.Run(predicate);
       simplifier_.Release(mark);
       if (IsConst(predicate, 0)) return MakeSeq({});
       if (IsConst(predicate, 1)) predicate = Expr();
@@ -83,7 +83,7 @@ class StmtSimplifier {
   }
 
   Stmt RunIf(const Stmt& s, const If& n) {
-    Expr condition = simplifier_.Simplify(n.condition);
+    Expr condition = simplifier_.Run(n.condition);
     if (const int64_t* value = AsInt(condition)) {
       if (*value) return Run(n.then_body);
       return n.else_body ? Run(n.else_body) : MakeSeq({});
@@ -98,7 +98,7 @@ class StmtSimplifier {
     if (else_body && IsEmpty(else_body)) else_body = Stmt();
     if (IsEmpty(then_body)) {
       if (!else_body) return then_body;
-      condition = simplifier_.Simplify(Not(condition));
+      condition = simplifier_.Run(Not(condition));
       std::swap(then_body, else_body);
       else_body = Stmt();
     }
@@ -107,7 +107,7 @@ class StmtSimplifier {
   }
 
   Stmt RunLet(const Stmt& s, const Let& n) {
-    Expr value = simplifier_.Simplify(n.value);
+    Expr value = simplifier_.Run(n.value);
     auto mark = simplifier_.GetMark();
     if (value.dtype().IsInt() && value.dtype().lanes == 1) simplifier_.Bind(n.var, BoundsOf(value));
     Stmt body = Run(n.body);

@@ -1,15 +1,11 @@
 #include "ir/expr.h"
 
+#include "ir/float_math.h"
 #include "ir/int_math.h"
 #include "support/check.h"
 
 namespace autotune {
 namespace {
-
-double RoundTo(double value, DType dtype) {
-  if (dtype.code == TypeCode::kFloat && dtype.bits == 32) return static_cast<float>(value);
-  return value;
-}
 
 // Folds index arithmetic that would otherwise litter every program. Returns null where nothing applies.
 Expr FoldIndex(BinaryOp op, const Expr& a, const Expr& b) {
@@ -50,7 +46,7 @@ Expr IntConst(int64_t value, DType dtype) {
 }
 Expr FloatConst(double value, DType dtype) {
   CHECK(dtype.lanes == 1 && dtype.IsFloat()) << dtype.Text();
-  return MakeExpr(dtype, FloatImm{RoundTo(value, dtype)});
+  return MakeExpr(dtype, FloatImm{RoundFloat(value, dtype)});
 }
 Expr BoolConst(bool value) { return MakeExpr(DType::Bool(), IntImm{value}); }
 Expr ConstOf(double value, DType dtype) {

@@ -17,5 +17,6 @@ std::string ToText(const PrimFunc& f);
 
 // Errors name line and column, and what was expected. Hostile text is an error, never a crash.
 Result<PrimFunc> ParsePrimFunc(std::string_view text);
+Result<Expr> ParseExpr(std::string_view text);  // without Loads; variables are `index` unless written x:f32
 
 }  // namespace autotune

@@ -6,11 +6,9 @@
 
 namespace autotune::text {
 
-inline constexpr std::string_view kReserved[] = {
-    "func",   "alloc",    "local",   "for",   "in",    "block",    "where",  "init",        "if",         "else",
-    "let",    "evaluate", "true",    "false", "inf",   "nan",      "serial", "parallel",    "vectorized", "unrolled",
-    "global", "register", "strides", "align", "input", "constant", "output", "reinterpret",
-};
+inline constexpr std::string_view kReserved[] = {"alloc", "local",    "for",   "block",    "if",     "else",
+                                                 "let",   "evaluate", "init",  "true",     "false",  "inf",
+                                                 "nan",   "strides",  "align", "register", "global", "reinterpret"};
 
 inline bool IsReserved(std::string_view word) {
   for (std::string_view reserved : kReserved) {

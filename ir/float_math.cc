@@ -1,0 +1,67 @@
+#include "ir/float_math.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace autotune {
+namespace {
+
+struct Format {
+  int precision;  // bits of the significand, the implied one included
+  int min_exponent, max_exponent;
+};
+constexpr Format kHalf{11, -14, 15}, kBFloat{8, -126, 127};
+
+const Format* NarrowFormat(DType dtype) {
+  if (dtype.code == TypeCode::kBFloat) return &kBFloat;
+  return dtype.code == TypeCode::kFloat && dtype.bits == 16 ? &kHalf : nullptr;
+}
+
+double RoundTo(double value, const Format& f) {
+  if (value == 0 || std::isinf(value)) return value;
+  if (std::isnan(value)) return std::copysign(std::nan(""), value);
+  int exponent = std::max(std::ilogb(value), f.min_exponent);
+  double quantum = std::ldexp(1.0, exponent - (f.precision - 1));
+  // value / quantum may be below 2^-1022 only where it rounds to zero anyway.
+  double rounded = std::nearbyint(value / quantum) * quantum;
+  if (std::abs(rounded) >= std::ldexp(1.0, f.max_exponent + 1)) return std::copysign(INFINITY, value);
+  return rounded == 0 ? std::copysign(0.0, value) : rounded;
+}
+
+}  // namespace
+
+double RoundFloat(double value, DType dtype) {
+  if (const Format* format = NarrowFormat(dtype)) return RoundTo(value, *format);
+  return dtype.code == TypeCode::kFloat && dtype.bits == 32 ? static_cast<float>(value) : value;
+}
+
+uint64_t FloatToBits(double value, DType dtype) {
+  if (dtype.bits == 64) return std::bit_cast<uint64_t>(value);
+  uint32_t single = std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (dtype.bits == 32) return single;
+  if (dtype.code == TypeCode::kBFloat) return single >> 16;
+  uint64_t sign = uint64_t{std::signbit(value)} << 15;
+  if (std::isnan(value)) return sign | 0x7e00;
+  if (std::isinf(value)) return sign | 0x7c00;
+  if (value == 0) return sign;
+  int exponent = std::max(std::ilogb(value), kHalf.min_exponent);
+  // Normal numbers carry the implied bit into the exponent field; denormals have none.
+  auto significand = static_cast<uint64_t>(std::ldexp(std::abs(value), 10 - exponent));
+  return sign | (static_cast<uint64_t>(exponent + 14) * 1024 + significand);
+}
+
+double FloatFromBits(uint64_t bits, DType dtype) {
+  if (dtype.bits == 64) return std::bit_cast<double>(bits);
+  if (dtype.bits == 32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  if (dtype.code == TypeCode::kBFloat) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  double sign = bits & 0x8000 ? -1.0 : 1.0;
+  int exponent = static_cast<int>(bits >> 10) & 31;
+  auto fraction = static_cast<double>(bits & 1023);
+  if (exponent == 31) return bits & 1023 ? std::copysign(std::nan(""), sign) : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(fraction + 1024, exponent - 25);
+}
+
+}  // namespace autotune

@@ -22,12 +22,17 @@ class Creator {
       CHECK(p.tensor->parts.empty() == (p.role != ParamRole::kOutput)) << p.tensor->name.str() << ": wrong role";
       std::string base = !p.name.empty() ? p.name : p.tensor->name.str();
       if (p.name.empty() && p.role == ParamRole::kOutput) base += "_out";
-      bool added = AddBuffer(p.tensor, Unique(base), p.tensor.shape());
+      Buffer buffer = MakeBuffer(Unique(base), p.tensor, p.tensor.shape());
+      bool added = params_.emplace(p.tensor.get(), buffer).second;
       CHECK(added) << p.tensor->name.str() << " is listed twice";
-      f.params.push_back({buffers_.at(p.tensor.get()), p.role});
+      if (!AccumulatesApart(p.tensor)) buffers_.emplace(p.tensor.get(), buffer);
+      f.params.push_back({buffer, p.role});
     }
     for (const TensorParam& p : params) {
       if (p.role == ParamRole::kOutput) Visit(p.tensor, &f);
+    }
+    for (const TensorParam& p : params) {
+      if (AccumulatesApart(p.tensor)) EmitStore(p.tensor);
     }
     f.body = MakeSeq(std::move(stmts_));
     return f;
@@ -40,31 +45,36 @@ class Creator {
     return name;
   }
 
-  bool AddBuffer(const Tensor& t, const std::string& name, const Shape& shape) {
-    Buffer buffer = Buffer::Make(name, t.dtype(), {shape.begin(), shape.end()});
-    tensors_.emplace(t->buffer.get(), t);
-    return buffers_.emplace(t.get(), buffer).second;
+  static Buffer MakeBuffer(const std::string& name, const Tensor& t, const Shape& shape) {
+    return Buffer::Make(name, t.dtype(), {shape.begin(), shape.end()});
+  }
+
+  // A reduction whose axes are not the output's dimensions: accumulators subscripted by m // W, m % W could never be
+  // registers, so it has a buffer of its own and a block that copies.
+  static bool AccumulatesApart(const Tensor& t) {
+    return !t->parts.empty() && t->parts[0].combiner && t->StoredShape() != t.shape();
   }
 
   // Emits what t needs, then t; in the order of inputs, so that equal expressions give equal functions.
   void Visit(const Tensor& t, PrimFunc* f) {
     if (t->splat || !visited_.insert(t.get()).second) return;
     for (const Tensor& input : t->inputs) Visit(input, f);
+    if (t->buffer) tensors_.emplace(t->buffer.get(), t);
     if (t->parts.empty()) {
       CHECK(buffers_.count(t.get())) << "placeholder " << t->name.str() << " is not a parameter";
       return;
     }
     if (!buffers_.count(t.get())) {
-      AddBuffer(t, Unique(t->name.str() + "_out"), t->StoredShape());
-      f->allocs.push_back(buffers_.at(t.get()));
+      Buffer buffer = MakeBuffer(Unique(t->name.str() + "_out"), t, t->StoredShape());
+      buffers_.emplace(t.get(), buffer);
+      f->allocs.push_back(buffer);
     }
-    for (const Part& part : t->parts) Emit(t, part);
+    for (const Part& part : t->parts) Emit(t, part, buffers_.at(t.get()));
   }
 
-  // Subscripts in the stored shape, as subscripts of the buffer that t got: a parameter has the logical shape.
-  std::vector<Expr> Subscripts(const Tensor& t, const std::vector<Expr>& stored) const {
-    Shape buffer_shape = ConstShape(buffers_.at(t.get()));
-    return ReshapeIndices(stored, t->StoredShape(), buffer_shape);
+  // Subscripts in the stored shape of t, as subscripts of a buffer: a parameter has the logical shape.
+  static std::vector<Expr> Subscripts(const Tensor& t, const std::vector<Expr>& stored, const Buffer& buffer) {
+    return ReshapeIndices(stored, t->StoredShape(), ConstShape(buffer));
   }
 
   Expr Bind(const Expr& e, const VarMap& iters) const {
@@ -72,7 +82,8 @@ class Creator {
       const Load* load = x.As<Load>();
       if (!load) return x;
       const Tensor& t = tensors_.at(load->buffer.get());
-      return MakeLoad(buffers_.at(t.get()), Subscripts(t, load->indices));
+      const Buffer& buffer = buffers_.at(t.get());
+      return MakeLoad(buffer, Subscripts(t, load->indices, buffer));
     });
   }
 
@@ -95,7 +106,12 @@ class Creator {
     return Expr();
   }
 
-  void Emit(const Tensor& t, const Part& part) {
+  void EmitStore(const Tensor& t) {
+    std::vector<Expr> vars = AxisVars(t->axes);
+    Emit(t, Part{.suffix = "_store", .axes = t->axes, .store = vars, .body = t.AtAxes(vars)}, params_.at(t.get()));
+  }
+
+  void Emit(const Tensor& t, const Part& part, const Buffer& buffer) {
     Block block;
     std::string name = Unique(t->name.str() + part.suffix);
     block.name = name;
@@ -114,8 +130,7 @@ class Creator {
 
     std::vector<Expr> store;
     for (const Expr& e : part.store) store.push_back(Substitute(e, iters));
-    store = Subscripts(t, store);
-    const Buffer& buffer = buffers_.at(t.get());
+    store = Subscripts(t, store, buffer);
     // Iterators of one value stay symbols, so that blocks of every extent look alike.
     Analyzer analyzer;
     for (const Iter& iter : block.iters) {
@@ -140,7 +155,8 @@ class Creator {
   CreateOptions options_;
   std::unordered_set<std::string> names_;
   std::unordered_set<const TensorCell*> visited_;
-  std::unordered_map<const TensorCell*, Buffer> buffers_;
+  std::unordered_map<const TensorCell*, Buffer> params_;
+  std::unordered_map<const TensorCell*, Buffer> buffers_;  // what a tensor's consumers load
   std::unordered_map<const BufferCell*, Tensor> tensors_;  // of the buffers in bodies
   std::vector<Stmt> stmts_;
 };

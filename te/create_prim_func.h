@@ -24,6 +24,9 @@ struct CreateOptions {
 // Parameters in the given order: inputs and constants are placeholders, outputs are computed tensors; every placeholder
 // that an output depends on must be listed (CHECK).
 //
+// An output that is a reduction over other axes than its dimensions (a convolution without an epilogue) accumulates in
+// a buffer of the axes' shape, which a block `t_store` copies: every anchor has an epilogue with its own axes.
+//
 // Names, each bound once in the function: a tensor t gives block `t` (+ the part's suffix), loops `t_<axis>`, iterators
 // `v_t_<axis>`, and buffer `t_out` (placeholders: `t`). A clash is resolved by `_1`, `_2`, ...
 PrimFunc CreatePrimFunc(const std::string& name, const std::vector<TensorParam>& params,

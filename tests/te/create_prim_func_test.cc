@@ -122,6 +122,25 @@ TEST(CreatePrimFuncTest, OutputsHaveTheirLogicalShape) {
   EXPECT_EQ(load->indices.size(), 3u);
 }
 
+TEST(CreatePrimFuncTest, AnAnchorThatIsTheOutputHasACopyAsEpilogue) {
+  Tensor x = Placeholder("x", {6, 5});
+  auto sum = [&](const Shape& shape) {
+    return Reduce(
+        "sum", {{"m", 6}}, {{"k", 5}}, Combiner::kSum, {x},
+        [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+          return x({i[0], r[0]});
+        },
+        shape);
+  };
+  PrimFunc f = CreatePrimFunc("f", {{x}, {sum({2, 3}), ParamRole::kOutput, "y"}});
+  std::vector<Block> blocks = Blocks(f);
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[0].body.As<Store>()->buffer->name, Name("sum_out"));
+  EXPECT_EQ(blocks[1].name, Name("sum_store"));
+  EXPECT_EQ(blocks[1].body.As<Store>()->buffer->name, Name("y"));
+  EXPECT_EQ(Blocks(CreatePrimFunc("f", {{x}, {sum({6}), ParamRole::kOutput, "y"}})).size(), 1u);
+}
+
 TEST(CreatePrimFuncTest, MissingOrWrongParametersAreOurBug) {
   Tensor x = Placeholder("x", {4});
   Tensor y = AddOne("y", x);

@@ -10,11 +10,13 @@
 
 namespace autotune {
 
-// Elements as doubles (floats up to f64, small ints) or, for 64-bit integers, exact. Row-major, compact.
+// Row-major, compact, whatever strides the buffer has. Every element is a value of dtype; 64-bit integers are limited
+// to
+// +-2^53 here (inside a program they are exact).
 struct InterpArray {
   DType dtype;
   std::vector<int64_t> shape;
-  std::vector<double> data;  // every value is representable in dtype
+  std::vector<double> data;
 };
 
 struct InterpOptions {
@@ -22,9 +24,11 @@ struct InterpOptions {
   bool detect_races = true;
 };
 
-// `args` in the order of the parameters; outputs are overwritten (their former content starts as NaN or a poison
-// value). An error names the buffer, the index and the block where a bound is broken, a race, or a read of memory that
-// was never written.
+// `args` in the order of the parameters; symbolic extents of parameters take their values from the arrays' shapes.
+// Outputs are overwritten; elements that the program never writes come back as NaN (integers: the least value). An
+// error names the buffer, the index and the block where a bound is broken, memory is read that was never written,
+// iterations of a parallel loop conflict, an iterator leaves its extent, or an operation is undefined (division by 0, a
+// cast of a float beyond the integer's range).
 Status Interpret(const PrimFunc& f, std::vector<InterpArray>& args, const InterpOptions& options = {});
 
 }  // namespace autotune

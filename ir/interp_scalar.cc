@@ -1,0 +1,162 @@
+#include "ir/interp_scalar.h"
+
+#include <bit>
+#include <cmath>
+
+#include "ir/float_math.h"
+#include "ir/int_math.h"
+
+namespace autotune::interp {
+namespace {
+
+Scalar Int(int64_t value) { return {value, 0}; }
+Scalar Float(double value) { return {0, value}; }
+
+// a * b + c with one rounding, for formats whose products are exact in double: the sum is rounded to odd in double,
+// which a second rounding to at most 51 bits cannot tell from the exact sum.
+double FusedNarrow(double a, double b, double c, DType dtype) {
+  double p = a * b, s = p + c;
+  if (std::isfinite(s)) {
+    double t = s - p;
+    double error = (p - (s - t)) + (c - t);  // Knuth's two-sum: s + error is exact
+    if (error != 0 && (std::bit_cast<uint64_t>(s) & 1) == 0) {
+      s = std::nextafter(s, error > 0 ? INFINITY : -INFINITY);
+    }
+  }
+  return RoundFloat(s, dtype);
+}
+
+}  // namespace
+
+Scalar ApplyBinary(BinaryOp op, DType dtype, Scalar a, Scalar b, std::string& error) {
+  if (!dtype.IsFloat()) {
+    int64_t unused;
+    bool overflow = false;
+    if (dtype.IsIndex()) {
+      overflow = (op == BinaryOp::kAdd && __builtin_add_overflow(a.i, b.i, &unused)) ||
+                 (op == BinaryOp::kSub && __builtin_sub_overflow(a.i, b.i, &unused)) ||
+                 (op == BinaryOp::kMul && __builtin_mul_overflow(a.i, b.i, &unused));
+    }
+    auto value = FoldInt(op, a.i, b.i, dtype);
+    if (!value || overflow) {
+      error = "undefined: " + std::to_string(a.i) + " " + std::string(ToText(op)) + " " + std::to_string(b.i) + " of " +
+              dtype.Text();
+      return {};
+    }
+    return Int(*value);
+  }
+  double x = a.f, y = b.f;
+  switch (op) {
+    case BinaryOp::kAdd:
+      return Float(RoundFloat(x + y, dtype));
+    case BinaryOp::kSub:
+      return Float(RoundFloat(x - y, dtype));
+    case BinaryOp::kMul:
+      return Float(RoundFloat(x * y, dtype));
+    case BinaryOp::kDiv:
+      return Float(RoundFloat(x / y, dtype));
+    case BinaryOp::kMin:
+      return x < y ? a : b;
+    case BinaryOp::kMax:
+      return x > y ? a : b;
+    case BinaryOp::kEq:
+      return Int(x == y);
+    case BinaryOp::kNe:
+      return Int(x != y);
+    case BinaryOp::kLt:
+      return Int(x < y);
+    case BinaryOp::kLe:
+      return Int(x <= y);
+    case BinaryOp::kGt:
+      return Int(x > y);
+    case BinaryOp::kGe:
+      return Int(x >= y);
+    default:
+      error = std::string(ToText(op)) + " is not for " + dtype.Text();
+      return {};
+  }
+}
+
+Scalar ApplyUnary(UnaryOp op, DType dtype, Scalar a) {
+  if (op == UnaryOp::kNot) return Int(!a.i);
+  return dtype.IsFloat() ? Float(-a.f) : Int(WrapTo(0 - static_cast<uint64_t>(a.i), dtype));
+}
+
+Scalar ApplyCast(DType from, DType to, Scalar a, std::string& error) {
+  if (from.IsFloat()) {
+    if (to.IsFloat()) return Float(RoundFloat(a.f, to));
+    if (to.IsBool()) return Int(a.f != 0);
+    double t = std::trunc(a.f);
+    bool is_unsigned = to.code == TypeCode::kUInt;
+    double high = std::ldexp(1.0, is_unsigned ? to.bits : to.bits - 1), low = is_unsigned ? 0 : -high;
+    if (!(t >= low && t < high)) {
+      error = "undefined: " + std::to_string(a.f) + " is beyond " + to.Text();
+      return {};
+    }
+    return Int(is_unsigned ? static_cast<int64_t>(static_cast<uint64_t>(t)) : static_cast<int64_t>(t));
+  }
+  if (to.IsFloat()) {
+    bool is_unsigned = from == DType::UInt(64);
+    if (to == DType::Float(32)) {
+      return Float(is_unsigned ? static_cast<float>(static_cast<uint64_t>(a.i)) : static_cast<float>(a.i));
+    }
+    double wide = is_unsigned ? static_cast<double>(static_cast<uint64_t>(a.i)) : static_cast<double>(a.i);
+    return Float(RoundFloat(wide, to));
+  }
+  return Int(to.IsBool() ? a.i != 0 : WrapTo(static_cast<uint64_t>(a.i), to));
+}
+
+Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& error) {
+  if (op == Op::kReinterpret) {
+    uint64_t mask = from.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << from.bits) - 1;
+    uint64_t bits = from.IsFloat() ? FloatToBits(args[0].f, from) : static_cast<uint64_t>(args[0].i) & mask;
+    return to.IsFloat() ? Float(FloatFromBits(bits, to)) : Int(WrapTo(bits, to));
+  }
+  if (op == Op::kAbs && !from.IsFloat()) {
+    bool negative = from.code != TypeCode::kUInt && args[0].i < 0;
+    return Int(negative ? WrapTo(0 - static_cast<uint64_t>(args[0].i), from) : args[0].i);
+  }
+  if (!from.IsFloat()) {
+    error = std::string(Row(op).name) + " is not for " + from.Text();
+    return {};
+  }
+  double x = args[0].f;
+  auto rounded = [&](double value) { return Float(RoundFloat(value, to)); };
+  switch (op) {
+    case Op::kExp:
+      return rounded(std::exp(x));
+    case Op::kLog:
+      return rounded(std::log(x));
+    case Op::kTanh:
+      return rounded(std::tanh(x));
+    case Op::kSigmoid:
+      return rounded(1 / (1 + std::exp(-x)));
+    case Op::kErf:
+      return rounded(std::erf(x));
+    case Op::kPow:
+      return rounded(std::pow(x, args[1].f));
+    case Op::kSqrt:
+      return rounded(std::sqrt(x));
+    case Op::kAbs:
+      return rounded(std::abs(x));
+    case Op::kFloor:
+      return rounded(std::floor(x));
+    case Op::kCeil:
+      return rounded(std::ceil(x));
+    case Op::kRound:
+      return rounded(std::nearbyint(x));
+    case Op::kFma: {
+      double b = args[1].f, c = args[2].f;
+      return Float(to.bits == 64 ? std::fma(x, b, c) : FusedNarrow(x, b, c, to));
+    }
+    case Op::kIsNan:
+      return Int(std::isnan(x));
+    case Op::kReinterpret:
+    case Op::kPrefetch:
+      break;
+  }
+  error = std::string(Row(op).name) + " has no value";
+  return {};
+}
+
+}  // namespace autotune::interp

@@ -201,7 +201,7 @@ const OpInfo kTable[] = {
     {Op::kConv2d,         2, Conv2dAttrs{},      K::kAnchor,      L::kImage,       false, InferConv2d},
     {Op::kMatmul,         2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
     {Op::kBatchMatmul,    2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
-    {Op::kBatchNorm,      5, BatchNormAttrs{},   K::kElementwise, L::kFixed,       false, InferBatchNorm},
+    {Op::kBatchNorm,      5, BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
     {Op::kRelu,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kClip,           1, ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kSigmoid,        1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},

@@ -1,0 +1,136 @@
+#include "graph/pass.h"
+
+namespace autotune::graph {
+namespace {
+
+const std::vector<int64_t> kToNhwc = {0, 2, 3, 1};  // NHWC axis i is NCHW axis kToNhwc[i]
+const std::vector<int64_t> kToNchw = {0, 3, 1, 2};  // NCHW axis i is NHWC axis kToNchw[i]
+const std::vector<int64_t> kOihwToHwio = {2, 3, 1, 0};
+
+// Every value has up to two forms, as the old graph had it (`native`) and, if of rank 4, permuted to NHWC; each is made
+// from the other when first asked for. So conversions appear only where the two worlds meet, and once.
+class LayoutConverter {
+ public:
+  explicit LayoutConverter(const Graph& graph)
+      : graph_(graph), native_(graph.values.size(), -1), nhwc_(graph.values.size(), -1) {
+    for (ValueId v : graph.inputs) native_[v] = builder_.Input(graph.values[v].name, graph.Spec(v));
+  }
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes) Convert(node);
+    for (size_t i = 0; i < graph_.outputs.size(); ++i)
+      builder_.Output(Native(graph_.outputs[i]), graph_.output_names[i]);
+    return builder_.Finish();
+  }
+
+ private:
+  bool IsNhwc(ValueId v) const { return nhwc_[v] >= 0 && graph_.values[v].def == Value::Def::kNode; }
+
+  ValueId Native(ValueId v) {
+    if (native_[v] >= 0) return native_[v];
+    const std::string& name = graph_.values[v].name;
+    if (const Constant* c = graph_.FindConstant(v)) {
+      return native_[v] = c->data ? builder_.AddConstant(name, graph_.ConstantValue(*c))
+                                  : builder_.ConstantParameter(name, graph_.Spec(v));
+    }
+    return native_[v] = builder_.Transpose(nhwc_[v], kToNchw, name);
+  }
+  ValueId Nhwc(ValueId v) {
+    if (nhwc_[v] < 0) nhwc_[v] = builder_.Transpose(Native(v), kToNhwc, graph_.values[v].name);
+    return nhwc_[v];
+  }
+
+  // An operand of an element-wise operator on NHWC: lower ranks get leading ones first, as broadcasting gives them.
+  ValueId BroadcastNhwc(ValueId v) {
+    const TensorSpec& spec = graph_.Spec(v);
+    if (spec.NumElements() == 1) return Native(v);
+    if (spec.rank() == 4) return Nhwc(v);
+    Shape shape = spec.shape;
+    shape.insert(shape.begin(), 4 - shape.size(), 1);
+    return builder_.Transpose(builder_.Reshape(Native(v), shape, graph_.values[v].name), kToNhwc,
+                              graph_.values[v].name);
+  }
+
+  void DefineNative(const Node& node, ValueId now) { Define(native_, node, now); }
+  void DefineNhwc(const Node& node, ValueId now) { Define(nhwc_, node, now); }
+  void Define(std::vector<ValueId>& form, const Node& node, ValueId now) {
+    form[node.output] = now;
+    if (builder_.graph().values[now].name.empty()) builder_.SetName(now, graph_.values[node.output].name);
+  }
+
+  void Keep(const Node& node) {
+    std::vector<ValueId> inputs;
+    for (ValueId v : node.inputs) inputs.push_back(Native(v));
+    DefineNative(node, node.body ? builder_.Call(node.body, std::move(inputs), node.name)
+                                 : builder_.Must(node.op, std::move(inputs), node.attrs, node.name));
+  }
+
+  void Convert(const Node& node) {
+    bool rank4 = graph_.Spec(node.output).rank() == 4, any_nhwc = false;
+    for (ValueId v : node.inputs) any_nhwc = any_nhwc || IsNhwc(v);
+    switch (GetOpInfo(node.op).layout) {
+      case LayoutRule::kImage:
+        return ConvertImage(node);
+      case LayoutRule::kElementwise: {
+        if (!rank4 || !any_nhwc) return Keep(node);
+        std::vector<ValueId> inputs;
+        for (ValueId v : node.inputs) inputs.push_back(BroadcastNhwc(v));
+        return DefineNhwc(node, builder_.Must(node.op, inputs, node.attrs, node.name));
+      }
+      case LayoutRule::kAxis:
+        // Local response normalization is computed along the last axis.
+        if (rank4 && (any_nhwc || node.op == Op::kLrn)) return ConvertAxis(node);
+        return Keep(node);
+      case LayoutRule::kFixed:
+        return node.op == Op::kTranspose ? ConvertTranspose(node) : Keep(node);
+    }
+  }
+
+  void ConvertImage(const Node& node) {
+    Attrs attrs = node.attrs;
+    bool nchw = std::visit(
+        [](auto& a) {
+          if constexpr (requires { a.layout; }) return std::exchange(a.layout, Layout::kNHWC) == Layout::kNCHW;
+          return false;
+        },
+        attrs);
+    if (!nchw) return Keep(node);
+    std::vector<ValueId> inputs = {Nhwc(node.inputs[0])};
+    if (node.op == Op::kConv2d)
+      inputs.push_back(builder_.Transpose(Native(node.inputs[1]), kOihwToHwio, graph_.values[node.inputs[1]].name));
+    DefineNhwc(node, builder_.Must(node.op, inputs, attrs, node.name));
+  }
+
+  void ConvertAxis(const Node& node) {
+    Attrs attrs = node.attrs;
+    std::visit(
+        [](auto& a) {
+          if constexpr (requires { a.axis; }) a.axis = kToNchw[a.axis];
+        },
+        attrs);
+    std::vector<ValueId> inputs;
+    for (ValueId v : node.inputs) inputs.push_back(graph_.Spec(v).rank() == 4 ? Nhwc(v) : Native(v));
+    DefineNhwc(node, builder_.Must(node.op, inputs, attrs, node.name));
+  }
+
+  void ConvertTranspose(const Node& node) {
+    ValueId x = node.inputs[0];
+    std::vector<int64_t> perm = std::get<TransposeAttrs>(node.attrs).perm;
+    if (perm == kToNchw && !IsNhwc(x)) return DefineNhwc(node, Native(x));  // the model's own NHWC
+    if (!IsNhwc(x)) return Keep(node);
+    for (int64_t& axis : perm) axis = kToNchw[axis];
+    DefineNative(node, builder_.Transpose(nhwc_[x], perm, node.name));
+  }
+
+  const Graph& graph_;
+  GraphBuilder builder_;
+  std::vector<ValueId> native_, nhwc_;
+};
+
+}  // namespace
+
+Result<Graph> ConvertLayout(const Graph& graph, PassContext& context) {
+  return DropDeadCode(LayoutConverter(graph).Run(), context);
+}
+
+}  // namespace autotune::graph

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <set>
+
+#include "graph/pass.h"
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+// Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph)
+      : graph_(graph),
+        group_(graph.nodes.size(), -1),
+        consumers_(graph.values.size()),
+        is_output_(graph.values.size(), false) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (ValueId v : graph.nodes[i].inputs) {
+        auto& list = consumers_[v];
+        if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
+      }
+    }
+    for (ValueId v : graph.outputs) is_output_[v] = true;
+  }
+
+  Graph Run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (group_[i] < 0 && KindOf(graph_.nodes[i].op) != OpKind::kAlias && graph_.nodes[i].op != Op::kFused)
+        Grow(static_cast<int>(i));
+    }
+    Rewriter rewriter(graph_);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (group_[i] < 0) {
+        rewriter.Copy(graph_.nodes[i]);
+      } else if (groups_[group_[i]].back() == static_cast<int>(i)) {
+        EmitGroup(groups_[group_[i]], rewriter);
+      }
+    }
+    return rewriter.Finish();
+  }
+
+ private:
+  // Whether the node may join a group whose last value is of this type.
+  bool Joins(int node, const TensorSpec& tail) const {
+    return group_[node] < 0 && KindOf(graph_.nodes[node].op) == OpKind::kElementwise &&
+           graph_.Spec(graph_.nodes[node].output) == tail;
+  }
+
+  void Grow(int root) {
+    std::vector<int>& group = groups_.emplace_back(std::vector<int>{root});
+    int id = static_cast<int>(groups_.size()) - 1;
+    group_[root] = id;
+    OpKind kind = KindOf(graph_.nodes[root].op);
+    // Concatenations are one copy per operand: nothing could join their loops.
+    if (kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
+    bool has_transpose = graph_.nodes[root].op == Op::kTranspose;
+    while (true) {
+      ValueId tail = graph_.nodes[group.back()].output;
+      if (is_output_[tail]) return;
+      std::vector<int> region = NextRegion(tail);
+      if (region.empty() && kind == OpKind::kElementwise && !has_transpose && consumers_[tail].size() == 1 &&
+          graph_.nodes[consumers_[tail][0]].op == Op::kTranspose && group_[consumers_[tail][0]] < 0) {
+        region = {consumers_[tail][0]};
+        has_transpose = true;
+      }
+      if (region.empty()) return;
+      for (int node : region) group_[node] = id;
+      group.insert(group.end(), region.begin(), region.end());
+    }
+  }
+
+  // The fewest element-wise nodes after `tail` such that nothing else reads it and only the last one's result is read
+  // by others; empty if there are none. They cannot depend on the group through other nodes, because then those
+  // would read one of its values.
+  std::vector<int> NextRegion(ValueId tail) const {
+    constexpr size_t kMaxRegion = 16;
+    std::vector<int> region;
+    std::set<int> inside;
+    std::set<ValueId> open = {tail};  // values that nodes outside the region read
+    while (region.size() < kMaxRegion) {
+      int next = -1;
+      for (ValueId v : open) {
+        for (int node : consumers_[v]) {
+          if (!inside.count(node) && (next < 0 || node < next)) next = node;
+        }
+      }
+      // Later candidates could only close the region if this one is in it.
+      if (next < 0 || !Joins(next, graph_.Spec(tail))) return {};
+      region.push_back(next);
+      inside.insert(next);
+      open.insert(graph_.nodes[next].output);
+      for (auto it = open.begin(); it != open.end();) {
+        bool closed =
+            !is_output_[*it] && *it != graph_.nodes[next].output &&
+            std::all_of(consumers_[*it].begin(), consumers_[*it].end(), [&](int n) { return inside.count(n) > 0; });
+        it = closed ? open.erase(it) : std::next(it);
+      }
+      if (open.size() == 1 && *open.begin() == graph_.nodes[next].output) return region;
+    }
+    return {};
+  }
+
+  void EmitGroup(const std::vector<int>& nodes, Rewriter& rewriter) {
+    std::set<ValueId> inner;
+    for (int n : nodes) inner.insert(graph_.nodes[n].output);
+    // Operands in a canonical order, so that equal kernels become equal tasks.
+    std::vector<Node> ordered;
+    for (int n : nodes) {
+      ordered.push_back(graph_.nodes[n]);
+      auto& in = ordered.back().inputs;
+      if (GetOpInfo(ordered.back().op).commutative && Rank(in[1], inner) < Rank(in[0], inner)) std::swap(in[0], in[1]);
+    }
+    GraphBuilder body;
+    std::map<ValueId, ValueId> map;
+    std::vector<ValueId> arguments, constants;
+    for (const Node& node : ordered) {
+      for (ValueId v : node.inputs) {
+        if (inner.count(v) || map.count(v)) continue;
+        const Constant* c = graph_.FindConstant(v);
+        if (!c) {
+          map[v] = body.Input("", graph_.Spec(v));
+          arguments.push_back(v);
+        } else if (IsLiteral(v, *c, ordered)) {
+          map[v] = body.AddConstant("", graph_.ConstantValue(*c));
+        } else {
+          map[v] = body.ConstantParameter("", graph_.Spec(v));
+          constants.push_back(v);
+        }
+      }
+    }
+    for (const Node& node : ordered) {
+      std::vector<ValueId> in;
+      for (ValueId v : node.inputs) in.push_back(map.at(v));
+      map[node.output] = body.Must(node.op, in, node.attrs);
+    }
+    ValueId output = ordered.back().output;
+    body.Output(map.at(output), "");
+    arguments.insert(arguments.end(), constants.begin(), constants.end());
+    rewriter.Set(output, rewriter.builder.Call(std::make_shared<const Graph>(body.Finish()), rewriter.MapAll(arguments),
+                                               ordered.front().name));
+  }
+
+  // Values of the group first, then other activations, then constants.
+  int Rank(ValueId v, const std::set<ValueId>& inner) const {
+    return inner.count(v) ? 0 : graph_.FindConstant(v) ? 2 : 1;
+  }
+
+  bool IsLiteral(ValueId v, const Constant& c, const std::vector<Node>& nodes) const {
+    if (!c.data || graph_.Spec(v).NumElements() != 1) return false;
+    return std::all_of(nodes.begin(), nodes.end(), [&](const Node& n) {
+      return std::find(n.inputs.begin(), n.inputs.end(), v) == n.inputs.end() || KindOf(n.op) == OpKind::kElementwise;
+    });
+  }
+
+  const Graph& graph_;
+  std::vector<int> group_;                // by node; -1: none
+  std::vector<std::vector<int>> groups_;  // nodes in order; the last one's output is the group's
+  std::vector<std::vector<int>> consumers_;
+  std::vector<bool> is_output_;
+};
+
+}  // namespace
+
+Result<Graph> Fuse(const Graph& graph, PassContext&) { return Fuser(graph).Run(); }
+
+}  // namespace autotune::graph

@@ -1,0 +1,52 @@
+// Rewriter: copies a graph front to back while a pass decides what becomes of each node. Internal to graph passes; not
+// thread-safe. Constants are copied when first used, so unused ones disappear.
+#pragma once
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace autotune::graph {
+
+class Rewriter {
+ public:
+  explicit Rewriter(const Graph& from) : from_(from), map_(from.values.size(), -1) {
+    for (ValueId v : from.inputs) map_[v] = builder.Input(from.values[v].name, from.Spec(v));
+  }
+
+  GraphBuilder builder;
+
+  // The new value for one of the old graph.
+  ValueId Map(ValueId old) {
+    if (const Constant* c = from_.FindConstant(old); c && map_[old] < 0) {
+      const std::string& name = from_.values[old].name;
+      map_[old] = c->data ? builder.AddConstant(name, from_.ConstantValue(*c))
+                          : builder.ConstantParameter(name, from_.Spec(old));
+    }
+    CHECK(map_[old] >= 0) << "value %" << old << " has not been rewritten";
+    return map_[old];
+  }
+  std::vector<ValueId> MapAll(const std::vector<ValueId>& old) {
+    std::vector<ValueId> now;
+    for (ValueId v : old) now.push_back(Map(v));
+    return now;
+  }
+  void Set(ValueId old, ValueId now) {
+    map_[old] = now;
+    if (builder.graph().values[now].name.empty()) builder.SetName(now, from_.values[old].name);
+  }
+  void Copy(const Node& node) {
+    std::vector<ValueId> inputs = MapAll(node.inputs);
+    Set(node.output, node.body ? builder.Call(node.body, std::move(inputs), node.name)
+                               : builder.Must(node.op, std::move(inputs), node.attrs, node.name));
+  }
+  Graph Finish() {
+    for (size_t i = 0; i < from_.outputs.size(); ++i) builder.Output(Map(from_.outputs[i]), from_.output_names[i]);
+    return builder.Finish();
+  }
+
+ private:
+  const Graph& from_;
+  std::vector<ValueId> map_;
+};
+
+}  // namespace autotune::graph

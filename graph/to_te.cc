@@ -1,0 +1,190 @@
+#include "graph/to_te.h"
+
+#include <numeric>
+#include <optional>
+
+#include "ir/op.h"
+#include "te/create_prim_func.h"
+#include "topi/alternatives.h"
+#include "topi/elementwise.h"
+#include "topi/norm.h"
+#include "topi/pool.h"
+#include "topi/transform.h"
+
+namespace autotune::graph {
+namespace {
+
+using te::Tensor;
+
+template <size_t N>
+std::array<int64_t, N> ToArray(const std::vector<int64_t>& v) {
+  std::array<int64_t, N> out{};
+  CHECK(v.size() == N);
+  std::copy(v.begin(), v.end(), out.begin());
+  return out;
+}
+
+topi::Conv2dAttrs ConvAttrs(const Conv2dAttrs& a) {
+  return {ToArray<2>(a.strides), ToArray<2>(a.dilations), ToArray<4>(a.pads), a.groups};
+}
+topi::PoolAttrs PoolAttrs(const Pool2dAttrs& a) {
+  return {ToArray<2>(a.kernel), ToArray<2>(a.strides), ToArray<2>(a.dilations),
+          ToArray<4>(a.pads),   a.ceil_mode,           a.count_include_pad};
+}
+
+// Local response normalization along any axis; topi's runs along the last.
+Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& a) {
+  topi::LrnAttrs attrs{a.size, a.alpha, a.beta, a.bias};
+  int last = x.rank() - 1, axis = static_cast<int>(a.axis);
+  if (axis == last) return topi::Lrn(name, x, attrs);
+  std::vector<int> swap(x.rank());
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[axis], swap[last]);
+  Tensor y = topi::Lrn(name, topi::Transpose(name + "_to_last", x, swap), attrs);
+  return topi::Transpose(name + "_back", y, swap);
+}
+
+// Makes the tensors of one subgraph. The anchor's alternative is by index into topi's list.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const Target& target) : graph_(graph), target_(target), tensors_(graph.values.size()) {}
+
+  Result<std::optional<Alternative>> Run(size_t alternative, const std::string& name) {
+    alternative_ = alternative;
+    name_ = "direct";
+    std::vector<te::TensorParam> params;
+    auto placeholder = [&](ValueId v, ParamRole role) {
+      std::string parameter = "p" + std::to_string(params.size());
+      tensors_[v] = te::Placeholder(parameter, graph_.Spec(v).shape, graph_.Spec(v).dtype);
+      params.push_back({tensors_[v], role, parameter});
+    };
+    for (ValueId v : graph_.inputs) placeholder(v, ParamRole::kInput);
+    for (const Constant& c : graph_.constants) {
+      if (!c.data) {
+        placeholder(c.value, ParamRole::kConstant);
+        continue;
+      }
+      TensorValue value = graph_.ConstantValue(c);
+      if (value.spec.dtype != DType::Float(32) || value.spec.NumElements() != 1)
+        return Err("a constant in a kernel must be one float32, not ", value.spec.Text());
+      tensors_[c.value] = te::Splat(value.spec.shape, *value.As<float>());
+    }
+    for (const Node& node : graph_.nodes) {
+      std::vector<Tensor> in;
+      for (ValueId v : node.inputs) in.push_back(tensors_[v]);
+      std::optional<Tensor> out = TRY_NOTE(Compute(node, in), "in " + std::string(ToText(node.op)));
+      if (!out) return std::optional<Alternative>();
+      tensors_[node.output] = *out;
+      CHECK(out->shape() == graph_.Spec(node.output).shape) << ToText(node.op) << ": " << ShapeText(out->shape());
+    }
+    Tensor out = tensors_[graph_.outputs[0]];
+    // A parameter, or one value everywhere, is copied: the output is always stored by a block.
+    if (!graph_.Producer(graph_.outputs[0])) out = topi::Identity("copy", out);
+    params.push_back({out, ParamRole::kOutput, "out"});
+    return std::optional<Alternative>({name_, te::CreatePrimFunc(name, params, {target_.has_fma})});
+  }
+
+  // How many alternatives the anchor's operator lists.
+  size_t Count() const {
+    for (const Node& node : graph_.nodes) {
+      if (node.op == Op::kConv2d) return topi::Conv2dAlternatives().size();
+      if (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) return topi::MatMulAlternatives().size();
+    }
+    return 1;
+  }
+
+ private:
+  // Null if the alternative does not apply.
+  Result<std::optional<Tensor>> Compute(const Node& node, const std::vector<Tensor>& in) {
+    std::string name(ToText(node.op));
+    auto nhwc = [](Layout layout) -> Status {
+      if (layout != Layout::kNHWC) return Err("images must be NHWC");
+      return {};
+    };
+    auto done = [](Tensor t) { return std::optional<Tensor>(std::move(t)); };
+    switch (node.op) {
+      case Op::kConv2d: {
+        const auto& a = std::get<Conv2dAttrs>(node.attrs);
+        TRY(nhwc(a.layout));
+        const topi::Conv2dAlternative& row = topi::Conv2dAlternatives()[alternative_];
+        topi::Conv2dAttrs attrs = ConvAttrs(a);
+        if (!row.applies(in[0].shape(), in[1].shape(), attrs, target_)) return std::optional<Tensor>();
+        name_ = row.name;
+        return done(row.make(name, in[0], in[1], attrs));
+      }
+      case Op::kMatmul:
+      case Op::kBatchMatmul: {
+        const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
+        if (!row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
+        name_ = row.name;
+        return done(row.make(name, in[0], in[1]));
+      }
+      case Op::kRelu:
+        return done(topi::Relu(name, in[0]));
+      case Op::kClip: {
+        const auto& a = std::get<ClipAttrs>(node.attrs);
+        return done(topi::Clip(name, in[0], a.min, a.max));
+      }
+      case Op::kSigmoid:
+        return done(topi::ApplyOp(name, autotune::Op::kSigmoid, in[0]));
+      case Op::kSqrt:
+        return done(topi::ApplyOp(name, autotune::Op::kSqrt, in[0]));
+      case Op::kAdd:
+        return done(topi::Add(name, in[0], in[1]));
+      case Op::kSub:
+        return done(topi::Sub(name, in[0], in[1]));
+      case Op::kMul:
+        return done(topi::Mul(name, in[0], in[1]));
+      case Op::kDiv:
+        return done(topi::Div(name, in[0], in[1]));
+      case Op::kMaxPool2d:
+      case Op::kAvgPool2d: {
+        const auto& a = std::get<Pool2dAttrs>(node.attrs);
+        TRY(nhwc(a.layout));
+        return done(node.op == Op::kMaxPool2d ? topi::MaxPool(name, in[0], PoolAttrs(a))
+                                              : topi::AvgPool(name, in[0], PoolAttrs(a)));
+      }
+      case Op::kGlobalAvgPool:
+        TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));
+        return done(topi::GlobalAvgPool(name, in[0]));
+      case Op::kLrn:
+        return done(Lrn(name, in[0], std::get<LrnAttrs>(node.attrs)));
+      case Op::kSoftmax:
+        return done(topi::Softmax(name, in[0], {static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)}));
+      case Op::kConcat:
+        return done(topi::Concat(name, in, static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)));
+      case Op::kReshape:
+        return done(topi::Reshape(name, in[0], graph_.Spec(node.output).shape));
+      case Op::kTranspose: {
+        const auto& perm = std::get<TransposeAttrs>(node.attrs).perm;
+        return done(topi::Transpose(name, in[0], {perm.begin(), perm.end()}));
+      }
+      case Op::kBatchNorm:  // FoldBatchNorm takes them apart
+      case Op::kFused:
+        break;
+    }
+    return Err("no computation for ", name, " inside a kernel");
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  std::vector<Tensor> tensors_;
+  size_t alternative_ = 0;
+  std::string name_;
+};
+
+}  // namespace
+
+Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target, const std::string& name) {
+  if (subgraph.outputs.size() != 1) return Err("a kernel has one output, not ", subgraph.outputs.size());
+  std::vector<Alternative> out;
+  size_t count = Lowering(subgraph, target).Count();
+  for (size_t i = 0; i < count; ++i) {
+    std::optional<Alternative> alternative = TRY(Lowering(subgraph, target).Run(i, name));
+    if (alternative) out.push_back(std::move(*alternative));
+  }
+  CHECK(!out.empty()) << "no alternative applies to " << GraphText(subgraph);
+  return out;
+}
+
+}  // namespace autotune::graph

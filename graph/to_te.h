@@ -1,0 +1,26 @@
+// From a fused subgraph to programs: every way that topi knows to compute it, as unscheduled PrimFuncs of one logical
+// signature. Deterministic; thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ir/stmt.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace autotune::graph {
+
+struct Alternative {
+  std::string name;  // stored in records: "direct", "winograd", ...
+  PrimFunc func;
+};
+
+// `subgraph` is the body of a fused node. Parameters: its inputs, then its constants without data (role constant), then
+// the output, named p0, p1, ..., out. Alternatives are those of the anchor; the first applies always. `name` becomes
+// the functions' name. Errors: an operator, or an attribute of one, that has no computation (images in NCHW, for one:
+// run ConvertLayout before).
+Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target,
+                                               const std::string& name = "kernel");
+
+}  // namespace autotune::graph

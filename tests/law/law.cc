@@ -90,19 +90,67 @@ std::string Join(const std::vector<std::string>& words) {
   return text;
 }
 
+const Package* PackageOf(const std::string& header) {
+  for (const Package& package : Packages()) {
+    if (header.starts_with(package.prefix)) return &package;
+  }
+  return nullptr;
+}
+
+bool IsDoor(const Package& package, const std::string& path) {
+  return std::any_of(package.doors.begin(), package.doors.end(),
+                     [&](const std::string& door) { return Passes(path, door); });
+}
+
+struct Include {
+  std::string path;  // of the file that includes
+  int line;
+  bool quoted;
+  std::string name;
+};
+
+std::vector<Include> IncludesOf(const std::vector<Source>& sources) {
+  static const std::regex form(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*$)");
+  std::vector<Include> includes;
+  for (const Source& source : sources) {
+    ForEachLine(source.text, [&](const std::string& line, int number) {
+      std::smatch match;
+      if (line.find("include") == std::string::npos || !std::regex_match(line, match, form)) return;
+      includes.push_back({source.path, number, match[1] == "\"", match[2]});
+    });
+  }
+  return includes;
+}
+
+// Headers of ours that bring in a third-party package, themselves or through others. Only the inside of a door that is
+// a folder may have such headers; the tests' are nobody's business.
+std::map<std::string, const Package*> LeakyHeaders(const std::vector<Include>& includes) {
+  std::map<std::string, const Package*> leaky;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Include& include : includes) {
+      if (!include.path.ends_with(".h") || include.path.starts_with("tests/") || leaky.count(include.path)) continue;
+      const Package* package = nullptr;
+      if (!include.quoted) {
+        package = PackageOf(include.name);
+        if (package && package->in_headers) package = nullptr;
+      } else if (auto found = leaky.find(include.name); found != leaky.end()) {
+        package = found->second;
+      }
+      if (package) leaky[include.path] = package;
+      changed = changed || package;
+    }
+  }
+  return leaky;
+}
+
 // "" if the file may include the header in angle brackets.
 std::string RefuseAngle(const std::string& path, const std::string& name) {
   if (IsSystemHeader(name)) return "";
-  for (const Package& package : Packages()) {
-    if (!name.starts_with(package.prefix)) continue;
-    bool at_door = std::any_of(package.doors.begin(), package.doors.end(),
-                               [&](const std::string& door) { return Passes(path, door); });
-    if (!at_door) return "<" + name + "> is a third-party header that only " + Join(package.doors) + " may include";
-    bool header = path.ends_with(".h") && !path.starts_with("tests/");  // nobody includes the tests'
-    if (header && !package.in_headers) return "<" + name + "> is a third-party header inside a header of ours";
-    return "";
-  }
-  return "<" + name + "> is unknown: if it is third-party, give it a door in tests/law/law.cc";
+  const Package* package = PackageOf(name);
+  if (!package) return "<" + name + "> is unknown: if it is third-party, give it a door in tests/law/law.cc";
+  if (IsDoor(*package, path)) return "";
+  return "<" + name + "> is a third-party header that only " + Join(package->doors) + " may include";
 }
 
 // The same for a header in quotes.
@@ -212,16 +260,19 @@ std::vector<std::string> CheckLayers(const Components& components) {
 }
 
 std::vector<std::string> CheckIncludes(const std::vector<Source>& sources, const Components& components) {
-  static const std::regex include_form(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*$)");
   std::vector<std::string> findings;
-  for (const Source& source : sources) {
-    ForEachLine(source.text, [&](const std::string& line, int number) {
-      std::smatch match;
-      if (line.find("include") == std::string::npos || !std::regex_match(line, match, include_form)) return;
-      std::string refusal =
-          match[1] == "<" ? RefuseAngle(source.path, match[2]) : RefuseQuoted(source.path, match[2], components);
-      if (!refusal.empty()) findings.push_back(At(source.path, number) + refusal);
-    });
+  std::vector<Include> includes = IncludesOf(sources);
+  std::map<std::string, const Package*> leaky = LeakyHeaders(includes);
+  for (const Include& include : includes) {
+    std::string refusal =
+        include.quoted ? RefuseQuoted(include.path, include.name, components) : RefuseAngle(include.path, include.name);
+    if (auto found = leaky.find(include.name); include.quoted && found != leaky.end() && refusal.empty() &&
+                                               !include.path.starts_with("tests/") &&
+                                               !IsDoor(*found->second, include.path)) {
+      refusal = "\"" + include.name + "\" brings in " + found->second->prefix + ", which only " +
+                Join(found->second->doors) + " may include";
+    }
+    if (!refusal.empty()) findings.push_back(At(include.path, include.line) + refusal);
   }
   return findings;
 }

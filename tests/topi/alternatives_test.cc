@@ -1,0 +1,138 @@
+#include "topi/alternatives.h"
+
+#include <gtest/gtest.h>
+
+#include "operator_check.h"
+#include "topi/elementwise.h"
+
+namespace autotune::topi {
+namespace {
+
+// The worked example of docs/adding.md: gather each window into a row, then multiply.
+Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs) {
+  Tensor direct = Conv2d(name, data, weight, attrs);  // for its shape
+  const Shape &in = data.shape(), &w = weight.shape(), &out = direct.shape();
+  int64_t m = out[1] * out[2], k = w[0] * w[1] * w[2];
+  Tensor rows =
+      te::Compute(name + "_rows", {{"n", in[0]}, {"m", m}, {"k", k}}, {data}, [&](const std::vector<Expr>& i) {
+        std::vector<Expr> at = te::ReshapeIndices({i[1]}, {m}, {out[1], out[2]});
+        std::vector<Expr> r = te::ReshapeIndices({i[2]}, {k}, {w[0], w[1], w[2]});
+        Expr y = at[0] * attrs.stride[0] + r[0] * attrs.dilation[0] - attrs.pad[0];
+        Expr x = at[1] * attrs.stride[1] + r[1] * attrs.dilation[1] - attrs.pad[1];
+        Expr inside = And(And(y >= 0, y < in[1]), And(x >= 0, x < in[2]));
+        return MakeSelect(inside, data({i[0], y, x, r[2]}), ConstOf(0, data.dtype()));
+      });
+  return te::Reduce(
+      name, {{"n", in[0]}, {"m", m}, {"oc", w[3]}}, {{"k", k}}, te::Combiner::kSum, {rows, weight},
+      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+        std::vector<Expr> tap = te::ReshapeIndices({r[0]}, {k}, {w[0], w[1], w[2]});
+        return rows({i[0], i[1], r[0]}) * weight({tap[0], tap[1], tap[2], i[2]});
+      },
+      out);
+}
+constexpr Conv2dAlternative kIm2col = {
+    "im2col", [](const Shape&, const Shape&, const Conv2dAttrs& attrs, const Target&) { return attrs.groups == 1; },
+    Conv2dIm2col};
+
+// Runs both on the same data; empty if they agree. For Mismatch, the first alternative is the naive side.
+template <class Make>
+std::string Differs(const std::vector<Tensor>& inputs, const Make& first, const Make& other, Rng& rng) {
+  return Mismatch(
+      inputs, other(),
+      [&](const std::vector<Array>& arrays) {
+        std::vector<te::TensorParam> params;
+        std::vector<InterpArray> args;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          params.push_back({inputs[i]});
+          args.push_back({inputs[i].dtype(), inputs[i].shape(), arrays[i].data});
+        }
+        Tensor y = first();
+        params.push_back({y, ParamRole::kOutput});
+        Array out(y.shape());
+        args.push_back({y.dtype(), y.shape(), out.data});
+        CHECK(Interpret(te::CreatePrimFunc("f", params), args).ok());
+        out.data = args.back().data;
+        return out;
+      },
+      rng);
+}
+
+std::string ConvDiffers(const Conv2dAlternative& alternative, const Shape& in, const Shape& kernel,
+                        const Conv2dAttrs& attrs, Rng& rng) {
+  Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
+  std::function<Tensor()> first = [&] { return Relu("relu", Conv2dAlternatives()[0].make("conv", x, w, attrs)); };
+  std::function<Tensor()> other = [&] { return Relu("relu", alternative.make("conv", x, w, attrs)); };
+  return Differs({x, w}, first, other, rng);
+}
+
+struct ConvCase {
+  Shape in, kernel;
+  Conv2dAttrs attrs;
+};
+
+std::vector<ConvCase> ConvCases(Rng& rng) {
+  std::vector<ConvCase> cases;
+  while (cases.size() < 25) {
+    ConvCase c;
+    c.attrs.groups = rng.Below(4) ? 1 : 2;
+    c.in = {1 + rng.Below(2), 1 + rng.Below(8), 1 + rng.Below(8), (1 + rng.Below(3)) * c.attrs.groups};
+    c.kernel = {1 + rng.Below(3), 1 + rng.Below(3), c.in[3] / c.attrs.groups, (1 + rng.Below(3)) * c.attrs.groups};
+    for (int d = 0; d < 2; ++d) c.attrs.stride[d] = 1 + rng.Below(2), c.attrs.dilation[d] = 1 + rng.Below(2);
+    for (int64_t& p : c.attrs.pad) p = rng.Below(3);
+    bool fits = true;
+    for (int d = 0; d < 2; ++d) {
+      fits &= ConvOutput(c.in[d + 1], c.kernel[d], c.attrs.stride[d], c.attrs.dilation[d], c.attrs.pad[d],
+                         c.attrs.pad[d + 2]) > 0;
+    }
+    if (fits) cases.push_back(c);
+  }
+  return cases;
+}
+
+TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
+  Rng rng(1);
+  std::vector<Conv2dAlternative> all(Conv2dAlternatives().begin(), Conv2dAlternatives().end());
+  all.push_back(kIm2col);
+  int used = 0;
+  for (const ConvCase& c : ConvCases(rng)) {
+    EXPECT_TRUE(all[0].applies(c.in, c.kernel, c.attrs, Target{}));
+    for (const Conv2dAlternative& alternative : all) {
+      if (!alternative.applies(c.in, c.kernel, c.attrs, Target{})) continue;
+      ++used;
+      EXPECT_EQ(ConvDiffers(alternative, c.in, c.kernel, c.attrs, rng), "") << alternative.name;
+    }
+  }
+  EXPECT_GT(used, 30);
+}
+
+TEST(AlternativesTest, AWrongConvolutionIsNoticed) {
+  Rng rng(2);
+  Conv2dAlternative wrong = kIm2col;
+  wrong.make = [](const std::string& name, const Tensor& x, const Tensor& w, const Conv2dAttrs& attrs) {
+    Conv2dAttrs other = attrs;
+    std::swap(other.pad[0], other.pad[2]);
+    return Conv2dIm2col(name, x, w, other);
+  };
+  EXPECT_NE(ConvDiffers(wrong, {1, 5, 5, 2}, {3, 3, 2, 2}, {.pad = {2, 0, 0, 0}}, rng), "");
+}
+
+TEST(AlternativesTest, EveryProductEqualsTheFirst) {
+  Rng rng(3);
+  for (const auto& [sa, sb] : {std::pair<Shape, Shape>{{3, 5}, {5, 4}}, {{2, 3, 5}, {5, 4}}, {{2, 3, 5}, {2, 5, 4}}}) {
+    Tensor a = te::Placeholder("a", sa), b = te::Placeholder("b", sb);
+    for (const MatMulAlternative& alternative : MatMulAlternatives()) {
+      if (!alternative.applies(sa, sb, Target{})) continue;
+      std::function<Tensor()> first = [&, &a = a, &b = b] { return MatMulAlternatives()[0].make("mm", a, b); };
+      std::function<Tensor()> other = [&, &a = a, &b = b] { return alternative.make("mm", a, b); };
+      EXPECT_EQ(Differs({a, b}, first, other, rng), "") << alternative.name;
+    }
+  }
+}
+
+TEST(AlternativesTest, FoundByName) {
+  EXPECT_EQ(FindAlternative(Conv2dAlternatives(), "direct"), &Conv2dAlternatives()[0]);
+  EXPECT_EQ(FindAlternative(Conv2dAlternatives(), "no such"), nullptr);
+}
+
+}  // namespace
+}  // namespace autotune::topi

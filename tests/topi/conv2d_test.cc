@@ -1,0 +1,148 @@
+#include "topi/conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/visit.h"
+#include "operator_check.h"
+#include "topi/elementwise.h"
+
+namespace autotune::topi {
+namespace {
+
+Array NaiveConv(const Array& x, const Array& w, const Conv2dAttrs& attrs) {
+  int64_t icg = w.shape[2], ocg = w.shape[3] / attrs.groups;
+  auto out = [&](int d) {
+    int64_t span = x.shape[d + 1] + attrs.pad[d] + attrs.pad[d + 2] - attrs.dilation[d] * (w.shape[d] - 1) - 1;
+    return span / attrs.stride[d] + 1;
+  };
+  Array y({x.shape[0], out(0), out(1), w.shape[3]});
+  ForEach(y.shape, [&](const Shape& i) {
+    ForEach({w.shape[0], w.shape[1], icg}, [&](const Shape& r) {
+      int64_t group = i[3] / ocg;
+      Shape at = {i[0], i[1] * attrs.stride[0] - attrs.pad[0] + r[0] * attrs.dilation[0],
+                  i[2] * attrs.stride[1] - attrs.pad[1] + r[1] * attrs.dilation[1], group * icg + r[2]};
+      if (x.Has(at)) y.at(i) += x.at(at) * w.at({r[0], r[1], r[2], i[3]});
+    });
+  });
+  return y;
+}
+
+std::string CheckConv(const Shape& in, const Shape& kernel, const Conv2dAttrs& attrs, Rng& rng,
+                      const Conv2dAttrs* naive_attrs = nullptr, bool use_fma = true) {
+  Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
+  return Mismatch(
+      {x, w}, Conv2d("conv", x, w, attrs),
+      [&](const std::vector<Array>& a) { return NaiveConv(a[0], a[1], naive_attrs ? *naive_attrs : attrs); }, rng,
+      {.use_fma = use_fma});
+}
+
+TEST(Conv2dTest, OutputExtent) {
+  EXPECT_EQ(ConvOutput(224, 7, 2, 1, 3, 3), 112);
+  EXPECT_EQ(ConvOutput(5, 3, 1, 2, 0, 0), 1);
+  EXPECT_EQ(ConvOutput(4, 3, 1, 2, 0, 0), 0);
+}
+
+TEST(Conv2dTest, Shapes) {
+  Rng rng(1);
+  EXPECT_EQ(CheckConv({1, 5, 5, 3}, {3, 3, 3, 4}, {.pad = {1, 1, 1, 1}}, rng), "");
+  EXPECT_EQ(CheckConv({1, 5, 7, 3}, {1, 1, 3, 4}, {}, rng), "");
+  EXPECT_EQ(CheckConv({1, 6, 7, 3}, {1, 1, 3, 4}, {.stride = {2, 2}}, rng), "");
+  EXPECT_EQ(CheckConv({1, 1, 1, 1}, {1, 1, 1, 1}, {}, rng), "");
+  EXPECT_EQ(CheckConv({2, 9, 8, 3}, {7, 7, 3, 2}, {.stride = {2, 2}, .pad = {3, 3, 3, 3}}, rng), "");
+  EXPECT_EQ(CheckConv({1, 7, 7, 2}, {3, 3, 2, 2}, {.dilation = {2, 2}, .pad = {2, 2, 2, 2}}, rng), "");
+  EXPECT_EQ(CheckConv({1, 4, 4, 6}, {3, 3, 2, 6}, {.pad = {1, 1, 1, 1}, .groups = 3}, rng), "");
+  EXPECT_EQ(CheckConv({1, 4, 4, 3}, {3, 3, 1, 3}, {.pad = {1, 1, 1, 1}, .groups = 3}, rng), "");
+  EXPECT_EQ(CheckConv({1, 4, 4, 3}, {3, 3, 1, 6}, {.pad = {1, 1, 1, 1}, .groups = 3}, rng), "");
+  EXPECT_EQ(CheckConv({1, 4, 5, 3}, {3, 3, 3, 2}, {.pad = {1, 1, 1, 1}}, rng, nullptr, false), "");
+}
+
+TEST(Conv2dTest, RandomShapes) {
+  Rng rng(2);
+  for (int i = 0; i < 60; ++i) {
+    Conv2dAttrs attrs;
+    attrs.groups = rng.Below(3) ? 1 : 1 + rng.Below(3);
+    int64_t icg = 1 + rng.Below(3), ocg = 1 + rng.Below(3);
+    Shape in = {1 + rng.Below(2), 1 + rng.Below(8), 1 + rng.Below(8), icg * attrs.groups};
+    Shape kernel = {1 + rng.Below(3), 1 + rng.Below(3), icg, ocg * attrs.groups};
+    for (int d = 0; d < 2; ++d) attrs.stride[d] = 1 + rng.Below(3), attrs.dilation[d] = 1 + rng.Below(2);
+    for (int64_t& p : attrs.pad) p = rng.Below(3);
+    for (int d = 0; d < 2; ++d) {  // make room for the kernel
+      int64_t missing = attrs.dilation[d] * (kernel[d] - 1) + 1 - (in[d + 1] + attrs.pad[d] + attrs.pad[d + 2]);
+      if (missing > 0) in[d + 1] += missing;
+    }
+    EXPECT_EQ(CheckConv(in, kernel, attrs, rng), "") << "case " << i;
+  }
+}
+
+TEST(Conv2dTest, AWrongConvolutionIsNoticed) {
+  Rng rng(3);
+  Conv2dAttrs attrs{.pad = {1, 0, 1, 2}}, shifted{.pad = {0, 1, 2, 1}};
+  EXPECT_NE(CheckConv({1, 5, 5, 2}, {3, 3, 2, 2}, attrs, rng, &shifted), "");
+  Conv2dAttrs dilated{.dilation = {2, 1}, .pad = {1, 1, 1, 1}}, other{.dilation = {1, 2}, .pad = {1, 1, 1, 1}};
+  EXPECT_NE(CheckConv({1, 5, 5, 2}, {3, 3, 2, 2}, dilated, rng, &other), "");
+}
+
+TEST(Conv2dTest, ShapesThatDoNotFitAreOurBug) {
+  Tensor x = te::Placeholder("x", {1, 4, 4, 3});
+  EXPECT_THROW(Conv2d("c", x, te::Placeholder("w", {3, 3, 4, 2}), {}), InternalError);
+  EXPECT_THROW(Conv2d("c", x, te::Placeholder("w", {5, 5, 3, 2}), {}), InternalError);
+  EXPECT_NO_THROW(Conv2d("c", x, te::Placeholder("w", {3, 3, 3, 2}), {}));
+}
+
+// The structure that schedules rely on.
+TEST(Conv2dTest, ChainKeepsCollapsedAxes) {
+  Tensor x = te::Placeholder("x", {1, 6, 6, 3}), w = te::Placeholder("w", {3, 3, 3, 4});
+  Tensor bias = te::Placeholder("bias", {4}), skip = te::Placeholder("skip", {1, 6, 6, 4});
+  Tensor conv = Conv2d("conv", x, w, {.pad = {1, 1, 1, 1}});
+  EXPECT_EQ(conv.shape(), (Shape{1, 6, 6, 4}));
+  EXPECT_EQ(conv->StoredShape(), (Shape{1, 36, 4}));
+  EXPECT_EQ(conv->inputs[0]->name, Name("conv_pad"));
+  Tensor y = Relu("relu", Add("add", Add("biased", conv, bias), skip));
+  EXPECT_EQ(y->StoredShape(), (Shape{1, 36, 4}));
+  PrimFunc f = te::CreatePrimFunc("f", {{x}, {w, ParamRole::kConstant}, {bias}, {skip}, {y, ParamRole::kOutput}});
+  EXPECT_EQ(ConstShape(f.params.back().buffer), (Shape{1, 6, 6, 4}));
+  std::vector<std::string> blocks;
+  Walk(f.body, [&](const Stmt& s) {
+    if (const Block* block = s.As<Block>()) {
+      blocks.push_back(block->name.str());
+      Name m = block->name == Name("conv_pad") ? "v_conv_pad_h" : "v_" + block->name.str() + "_m";
+      EXPECT_EQ(block->iters[1].var, m);
+    }
+    return true;
+  });
+  EXPECT_EQ(blocks, (std::vector<std::string>{"conv_pad", "conv", "biased", "add", "relu"}));
+  Rng rng(4);
+  EXPECT_EQ(Mismatch(
+                {x, w, bias, skip}, y,
+                [&](const std::vector<Array>& a) {
+                  Array out = NaiveConv(a[0], a[1], {.pad = {1, 1, 1, 1}});
+                  ForEach(out.shape,
+                          [&](const Shape& i) { out.at(i) = std::max(0.0, out.at(i) + a[2].at({i[3]}) + a[3].at(i)); });
+                  return out;
+                },
+                rng),
+            "");
+}
+
+TEST(Conv2dTest, OnlyWhatIsReadIsPadded) {
+  Tensor x = te::Placeholder("x", {1, 4, 4, 1}), w = te::Placeholder("w", {1, 1, 1, 1});
+  Tensor conv = Conv2d("conv", x, w, {.stride = {3, 3}, .pad = {0, 0, 1, 1}});
+  EXPECT_EQ(conv->inputs[0].get(), x.get());  // rows 0 and 3: the padding below is never read
+  conv = Conv2d("conv", x, w, {.stride = {3, 3}, .pad = {1, 1, 0, 0}});
+  EXPECT_EQ(conv->inputs[0].shape(), (Shape{1, 4, 4, 1}));  // one row above, rows 0 to 2
+}
+
+// A convolution of a convolution, unfused: the second indexes the first's logical shape.
+TEST(Conv2dTest, ConvolutionsCompose) {
+  Rng rng(5);
+  Tensor x = te::Placeholder("x", {1, 4, 5, 2}), w1 = te::Placeholder("w1", {3, 3, 2, 3}),
+         w2 = te::Placeholder("w2", {1, 1, 3, 2});
+  Conv2dAttrs pad{.pad = {1, 1, 1, 1}};
+  Tensor y = Conv2d("c2", Conv2d("c1", x, w1, pad), w2, {});
+  auto naive = [&](const std::vector<Array>& a) { return NaiveConv(NaiveConv(a[0], a[1], pad), a[2], {}); };
+  EXPECT_EQ(Mismatch({x, w1, w2}, y, naive, rng), "");
+  EXPECT_EQ(Mismatch({x, w1, w2}, Conv2d("c", Conv2d("c", x, w1, pad), w2, {}), naive, rng), "");  // equal names
+}
+
+}  // namespace
+}  // namespace autotune::topi

@@ -1,0 +1,94 @@
+#include "topi/norm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operator_check.h"
+
+namespace autotune::topi {
+namespace {
+
+TEST(SoftmaxTest, AnyAxes) {
+  Rng rng(1);
+  const std::pair<Shape, std::vector<int>> cases[] = {{{2, 7}, {1}},       {{2, 7}, {0}},       {{1, 1}, {1}},
+                                                      {{2, 3, 2, 5}, {1}}, {{2, 3, 4}, {1, 2}}, {{5}, {0}}};
+  for (const auto& [shape, axes] : cases) {
+    Tensor x = te::Placeholder("x", shape);
+    auto naive = [&](double extra) {
+      return [&, extra](const std::vector<Array>& v) {
+        Array y(shape);
+        auto key = [&](Shape i) {
+          for (int d : axes) i[d] = 0;
+          return i;
+        };
+        Array sum(shape);
+        ForEach(shape, [&](const Shape& i) { sum.at(key(i)) += std::exp(v[0].at(i)); });
+        ForEach(shape, [&](const Shape& i) { y.at(i) = std::exp(v[0].at(i)) / sum.at(key(i)) + extra; });
+        return y;
+      };
+    };
+    Tensor y = Softmax("softmax", x, axes);
+    EXPECT_EQ(Mismatch({x}, y, naive(0), rng, {.tolerance = 1e-5}), "");
+    EXPECT_NE(Mismatch({x}, y, naive(1e-3), rng, {.tolerance = 1e-5}), "");
+  }
+}
+
+TEST(LrnTest, WindowsOverChannels) {
+  Rng rng(2);
+  for (const LrnAttrs& attrs : {LrnAttrs{.size = 5, .alpha = 0.5}, LrnAttrs{.size = 4, .alpha = 0.5, .bias = 2},
+                                LrnAttrs{.size = 3, .alpha = 1, .beta = 0.5}, LrnAttrs{.size = 1, .alpha = 1}}) {
+    for (const Shape& shape : {Shape{1, 2, 3, 7}, Shape{2, 1, 1, 2}}) {
+      Tensor x = te::Placeholder("x", shape);
+      auto naive = [&](int64_t shift) {
+        return [&, shift](const std::vector<Array>& v) {
+          Array y(shape);
+          ForEach(shape, [&](const Shape& i) {
+            double sum = 0;
+            int64_t begin = i[3] - (attrs.size - 1) / 2 + shift;
+            for (int64_t c = begin; c < begin + attrs.size; ++c) {
+              Shape at = {i[0], i[1], i[2], c};
+              if (v[0].Has(at)) sum += v[0].at(at) * v[0].at(at);
+            }
+            y.at(i) =
+                v[0].at(i) / std::pow(attrs.bias + attrs.alpha / static_cast<double>(attrs.size) * sum, attrs.beta);
+          });
+          return y;
+        };
+      };
+      Tensor y = Lrn("lrn", x, attrs);
+      EXPECT_EQ(Mismatch({x}, y, naive(0), rng, {.tolerance = 1e-4}), "");
+      // Windows over two channels hold them all wherever they begin.
+      if (shape[3] > 2) {
+        EXPECT_NE(Mismatch({x}, y, naive(1), rng, {.tolerance = 1e-4, .low = 1}), "");
+      }
+    }
+  }
+}
+
+TEST(BatchNormTest, AnyAxis) {
+  Rng rng(3);
+  for (int axis : {1, 3}) {
+    Shape shape = {2, 3, 2, 4};
+    int64_t channels = shape[axis];
+    Tensor x = te::Placeholder("x", shape);
+    std::vector<Tensor> inputs = {x};
+    for (const char* name : {"scale", "bias", "mean", "variance"}) inputs.push_back(te::Placeholder(name, {channels}));
+    auto naive = [&](double epsilon) {
+      return [&, epsilon](const std::vector<Array>& v) {
+        Array y(shape);
+        ForEach(shape, [&](const Shape& i) {
+          Shape c = {i[axis]};
+          y.at(i) = (v[0].at(i) - v[3].at(c)) / std::sqrt(v[4].at(c) + epsilon) * v[1].at(c) + v[2].at(c);
+        });
+        return y;
+      };
+    };
+    Tensor y = BatchNorm("bn", x, inputs[1], inputs[2], inputs[3], inputs[4], 0.5, axis);
+    EXPECT_EQ(Mismatch(inputs, y, naive(0.5), rng, {.tolerance = 1e-4, .low = 1}), "");
+    EXPECT_NE(Mismatch(inputs, y, naive(0.6), rng, {.tolerance = 1e-4, .low = 1}), "");
+  }
+}
+
+}  // namespace
+}  // namespace autotune::topi

@@ -1,0 +1,103 @@
+// Runs an operator in the interpreter, as written and as its f64 reference, and compares it with naive loops.
+// For tests only. Inputs are small integers, so that every order of summation is exact and comparison is ==.
+#pragma once
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/interp.h"
+#include "support/rng.h"
+#include "te/create_prim_func.h"
+#include "te/reference.h"
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+// A dense array for the naive side; at() gives 0 outside where asked to.
+struct Array {
+  te::Shape shape;
+  std::vector<double> data;
+  explicit Array(te::Shape s) : shape(std::move(s)), data(te::Product(shape)) {}
+  size_t Offset(const te::Shape& index) const {
+    size_t offset = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      CHECK(index[d] >= 0 && index[d] < shape[d]);
+      offset = offset * shape[d] + index[d];
+    }
+    return offset;
+  }
+  bool Has(const te::Shape& index) const {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (index[d] < 0 || index[d] >= shape[d]) return false;
+    }
+    return true;
+  }
+  double& at(const te::Shape& index) { return data[Offset(index)]; }
+  double at(const te::Shape& index) const { return data[Offset(index)]; }
+};
+
+// Calls fn for every index of the shape, in row-major order.
+inline void ForEach(const te::Shape& shape, const std::function<void(const te::Shape&)>& fn) {
+  te::Shape index(shape.size(), 0);
+  for (int64_t i = 0; i < te::Product(shape); ++i) {
+    fn(index);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+inline Array RandomArray(const te::Shape& shape, Rng& rng, int low = -4, int high = 4) {
+  Array a(shape);
+  for (double& x : a.data) x = static_cast<double>(low + rng.Below(high - low + 1));
+  return a;
+}
+
+using Naive = std::function<Array(const std::vector<Array>&)>;
+
+struct CheckOptions {
+  double tolerance = 0;  // absolute, for operators that are not exact on integers
+  int low = -4, high = 4;
+  bool use_fma = true;
+};
+
+// Empty if `output` agrees with `naive` as a PrimFunc and as its reference, in two orders of parallel iterations; else
+// what differs.
+inline std::string Mismatch(const std::vector<te::Tensor>& inputs, const te::Tensor& output, const Naive& naive,
+                            Rng& rng, const CheckOptions& options = {}) {
+  std::vector<te::TensorParam> params;
+  std::vector<Array> arrays;
+  for (const te::Tensor& t : inputs) {
+    params.push_back({t, ParamRole::kInput});
+    arrays.push_back(RandomArray(t.shape(), rng, options.low, options.high));
+  }
+  params.push_back({output, ParamRole::kOutput});
+  Array expected = naive(arrays);
+  if (expected.shape != output.shape()) return "the operator's shape differs";
+  PrimFunc f = te::CreatePrimFunc("f", params, {.use_fma = options.use_fma});
+  PrimFunc reference = te::ToReference(f);
+  for (const PrimFunc* function : {&f, &reference}) {
+    for (uint64_t seed : {0, 1}) {
+      std::vector<InterpArray> args;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        args.push_back({inputs[i].dtype(), inputs[i].shape(), arrays[i].data});
+      }
+      args.push_back({output.dtype(), output.shape(), std::vector<double>(expected.data.size())});
+      std::string which = function == &f ? "" : "reference: ";
+      Status status = Interpret(*function, args, {.order_seed = seed});
+      if (!status.ok()) return which + status.error().Text();
+      for (size_t i = 0; i < expected.data.size(); ++i) {
+        double got = args.back().data[i], want = expected.data[i];
+        if (got == want || (std::isnan(got) && std::isnan(want))) continue;
+        if (std::abs(got - want) <= options.tolerance) continue;
+        return which + "element " + std::to_string(i) + " is " + std::to_string(got) + ", expected " +
+               std::to_string(want);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace autotune::topi

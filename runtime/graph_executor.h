@@ -110,5 +110,7 @@ Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor);
 // get_graph_json() returns the plan's text. Parameters are shared between the executors.
 Module MakeGraphExecutorFactory(Graph graph, std::shared_ptr<const Artifact> library, Params params,
                                 int num_threads = 0);
+// From the bytes that the factory's Save returned: the plan and the parameters. The library must be imported then.
+Result<Module> LoadGraphExecutorFactory(std::string_view bytes);
 
 }  // namespace autotune

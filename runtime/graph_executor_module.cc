@@ -102,23 +102,35 @@ struct ExecutorModule : ModuleNode {
 struct FactoryModule : ModuleNode {
   Graph graph;
   Params params;
-  std::shared_ptr<const Artifact> library;
   int num_threads = 0;
 
   std::string_view TypeKey() const override { return "graph_executor_factory"; }
   std::vector<std::string> FunctionNames() const override { return {"default", "get_graph_json"}; }
 
+  // The graph's length and text, then the parameters.
+  Result<std::string> Save() const override {
+    std::string text = graph.ToText();
+    uint64_t length = text.size();
+    return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + ParamsBytes(params);
+  }
+
+  Result<Module> MakeExecutor(DLDevice device) const {
+    if (device.device_type != kDLCPU)
+      return Err("this package runs on the CPU, not on device type ", device.device_type);
+    std::vector<std::shared_ptr<const Artifact>> libraries;
+    for (const Module& import : imports()) {
+      if (auto artifact = ArtifactOf(import)) libraries.push_back(std::move(artifact));
+    }
+    auto executor =
+        TRY(GraphExecutor::Create(graph, std::move(libraries), params, std::make_shared<KernelContext>(num_threads)));
+    return MakeGraphExecutorModule(std::move(executor));
+  }
+
   PackedFunc GetOwnFunction(std::string_view name) override {
     auto self = std::static_pointer_cast<FactoryModule>(shared_from_this());
     if (name == "get_graph_json") return PackedFunc::Of([self] { return self->graph.ToText(); });
-    if (name != "default") return {};
-    return PackedFunc::Of([self](DLDevice device) -> Result<Module> {
-      if (device.device_type != kDLCPU)
-        return Err("this package runs on the CPU, not on device type ", device.device_type);
-      auto executor = TRY(GraphExecutor::Create(self->graph, {self->library}, self->params,
-                                                std::make_shared<KernelContext>(self->num_threads)));
-      return MakeGraphExecutorModule(std::move(executor));
-    });
+    if (name == "default") return PackedFunc::Of([self](DLDevice device) { return self->MakeExecutor(device); });
+    return {};
   }
 };
 
@@ -134,11 +146,22 @@ Module MakeGraphExecutorFactory(Graph graph, std::shared_ptr<const Artifact> lib
   auto factory = std::make_shared<FactoryModule>();
   factory->graph = std::move(graph);
   factory->params = std::move(params);
-  factory->library = library;
   factory->num_threads = num_threads;
   auto context = std::make_shared<KernelContext>(1);
   CHECK(factory->Import(MakeLibraryModule(std::move(library), std::move(context))).ok());
   return factory;
+}
+
+Result<Module> LoadGraphExecutorFactory(std::string_view bytes) {
+  uint64_t length = 0;
+  if (bytes.size() < sizeof length) return Err("truncated: ", bytes.size(), " bytes");
+  std::memcpy(&length, bytes.data(), sizeof length);
+  bytes.remove_prefix(sizeof length);
+  if (length > bytes.size()) return Err("truncated: its graph takes ", length, " bytes of ", bytes.size());
+  auto factory = std::make_shared<FactoryModule>();
+  factory->graph = TRY(Graph::Parse(bytes.substr(0, length)));
+  factory->params = TRY(ParseParams(bytes.substr(length)));
+  return Module(std::move(factory));
 }
 
 }  // namespace autotune

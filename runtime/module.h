@@ -21,6 +21,8 @@ class ModuleNode : public std::enable_shared_from_this<ModuleNode> {
   // A null function if this module itself has none of that name. The function keeps what it needs alive.
   virtual PackedFunc GetOwnFunction(std::string_view name) = 0;
   virtual std::vector<std::string> FunctionNames() const { return {}; }
+  // The bytes from which its type's loader restores it without its imports (runtime/module_blob.h).
+  virtual Result<std::string> Save() const { return Err("a module of type ", TypeKey(), " cannot be saved"); }
 
   // Own functions first, then those of the imports, depth first; an error that names the function if there is none.
   Result<PackedFunc> GetFunction(std::string_view name);

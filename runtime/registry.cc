@@ -5,7 +5,7 @@
 
 #include "runtime/graph_executor.h"
 #include "runtime/kernel_context.h"
-#include "runtime/module.h"
+#include "runtime/module_blob.h"
 #include "runtime/npy.h"
 
 namespace autotune {
@@ -36,7 +36,7 @@ std::vector<Row> RuntimeFunctions() {
       // runtime.module.load(path of a shared object) -> module
       {"runtime.module.load", PackedFunc::Of([](std::string path) -> Result<Module> {
          auto artifact = TRY(Artifact::FromFile(path));
-         return MakeLibraryModule(std::move(artifact), std::make_shared<KernelContext>(0));
+         return LoadModule(std::move(artifact), std::make_shared<KernelContext>(0));
        })},
       // runtime.module.import(module, imported)
       {"runtime.module.import", PackedFunc::Of([](Module module, Module imported) -> Status {

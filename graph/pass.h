@@ -13,8 +13,8 @@
 
 namespace autotune::graph {
 
-// Computes the outputs of a graph that has no inputs: the compiler layer builds its default kernels and runs them.
-// One call gets all the work there is, so that builds can be shared and run side by side.
+// Computes the outputs, in order, of a graph that has no inputs: the compiler layer fuses it (Fuse), builds default
+// kernels and runs them. One call gets all the work there is, so that builds can be shared and run side by side.
 using ConstantEvaluator = std::function<Result<std::vector<TensorValue>>(const Graph&)>;
 
 struct PassContext {

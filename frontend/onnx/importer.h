@@ -12,6 +12,7 @@
 namespace autotune::onnx_import {
 
 using namespace graph;  // the importer speaks the graph language throughout
+using graph::Op;        // not the kernel language's
 
 class ImportContext {
  public:

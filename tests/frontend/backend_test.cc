@@ -6,11 +6,13 @@
 
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
+#include "graph/extract.h"
+#include "graph/memory_plan.h"
+#include "graph/pipeline.h"
+#include "graph/to_te.h"
 #include "tests/graph/reference.h"
 
-namespace autotune {
-
-using namespace graph;
+namespace autotune::graph {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,6 +26,24 @@ std::vector<NamedTensor> ReadAll(const fs::path& folder, const std::string& pref
     tensors.push_back(std::move(*tensor));
   }
   return tensors;
+}
+
+Result<std::vector<TensorValue>> EvaluateByReference(const Graph& g) {
+  std::vector<TensorValue> out;
+  for (const auto& t : reference::Evaluate(g, {})) out.push_back(reference::ToValue(t));
+  return out;
+}
+
+// Where only types matter.
+Result<std::vector<TensorValue>> EvaluateToZeros(const Graph& g) {
+  std::vector<TensorValue> out;
+  for (ValueId v : g.outputs) {
+    char* data = nullptr;
+    SharedBytes bytes = SharedBytes::Allocate(g.Spec(v).Bytes(), &data);
+    std::fill_n(data, bytes.size(), 0);
+    out.push_back({g.Spec(v), bytes});
+  }
+  return out;
 }
 
 // What must import; everything else may be refused, but what imports must be right.
@@ -123,8 +143,20 @@ TEST(Backend, OnnxNodeTests) {
       inputs.push_back(reference::FromValue(in[i].value));
     }
     auto got = reference::Evaluate(g, inputs);
-    for (size_t i = 0; i < got.size(); ++i)
+    // And once more as fused kernels, each of which must have a computation.
+    PassContext context;
+    context.evaluate = EvaluateByReference;
+    Graph fused = *Optimize(g, context);
+    auto got_fused = reference::Evaluate(fused, inputs);
+    for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_LE(reference::Excess(got[i], reference::FromValue(want[i].value)), 0) << name;
+      EXPECT_LE(reference::Excess(got_fused[i], reference::FromValue(want[i].value)), 0) << name << "\n"
+                                                                                         << GraphText(fused);
+    }
+    for (const Task& task : ExtractTasks(fused)) {
+      auto alternatives = LowerSubgraph(*task.subgraph, *Target::Parse("cpu"));
+      EXPECT_TRUE(alternatives.ok()) << name << ": " << alternatives.error().Text();
+    }
     outcome[name] = "ok";
     ++passed;
   }
@@ -160,5 +192,44 @@ TEST(Backend, RealNetworksImport) {
   }
 }
 
+TEST(Backend, RealNetworksBecomeFewKernels) {
+  if (!fs::exists(ModelsFolder())) GTEST_SKIP() << "no models: set AUTOTUNE_MODELS to their folder";
+  struct Expected {
+    const char* folder;
+    size_t most_tasks, most_kernels;
+  };
+  for (const Expected& net : {Expected{"light_squeezenet", 40, 42}, Expected{"light_resnet50", 30, 60},
+                              Expected{"light_inception_v2", 70, 95}, Expected{"light_bvlc_alexnet", 16, 16}}) {
+    auto imported = ImportOnnx((ModelsFolder() / net.folder / "model.onnx").string());
+    ASSERT_TRUE(imported.ok()) << imported.error().Text();
+    PassContext context;
+    context.evaluate = EvaluateToZeros;
+    Graph fused = *Optimize(imported->graph, context);
+    std::vector<Task> tasks = ExtractTasks(fused);
+    size_t kernels = 0;
+    std::string table;
+    for (const Task& task : tasks) {
+      kernels += task.weight;
+      table += std::to_string(task.weight) + " x " + task.Label() + " " +
+               task.subgraph->Spec(task.subgraph->outputs[0]).Text() + "\n";
+      auto alternatives = LowerSubgraph(*task.subgraph, *Target::Parse("cpu"));
+      ASSERT_TRUE(alternatives.ok()) << task.text << alternatives.error().Text();
+      EXPECT_EQ(alternatives->front().name, "direct");
+    }
+    EXPECT_LE(tasks.size(), net.most_tasks) << net.folder << "\n" << table;
+    EXPECT_LE(kernels, net.most_kernels) << net.folder << "\n" << table;
+    MemoryPlan plan = PlanMemory(fused);
+    int64_t shared = 0, constants = 0, separate = 0;
+    for (const Constant& c : fused.constants) constants += fused.Spec(c.value).Bytes();
+    for (const Node& node : fused.nodes) separate += fused.Spec(node.output).Bytes();
+    shared = plan.TotalBytes() - constants;
+    EXPECT_LT(shared, separate * 6 / 10) << net.folder;
+    if (std::getenv("AUTOTUNE_PRINT")) {
+      std::printf("%s: %zu tasks, %zu kernels, %.1f MB activations (%.1f MB unshared)\n%s", net.folder, tasks.size(),
+                  kernels, shared * 1e-6, separate * 1e-6, table.c_str());
+    }
+  }
+}
+
 }  // namespace
-}  // namespace autotune
+}  // namespace autotune::graph

@@ -10,9 +10,7 @@
 #include "tests/frontend/model_maker.h"
 #include "tests/graph/reference.h"
 
-namespace autotune {
-
-using namespace graph;
+namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
@@ -221,4 +219,4 @@ TEST(TensorPb, RoundTrip) {
 }
 
 }  // namespace
-}  // namespace autotune
+}  // namespace autotune::graph

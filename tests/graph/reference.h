@@ -14,6 +14,7 @@
 namespace autotune::reference {
 
 using namespace graph;
+using graph::Op;  // not the kernel language's
 
 struct Tensor {
   Shape shape;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/interp.h"
+#include "ir/verify.h"
 #include "support/rng.h"
 #include "te/create_prim_func.h"
 #include "te/reference.h"
@@ -79,6 +80,7 @@ inline std::string Mismatch(const std::vector<te::Tensor>& inputs, const te::Ten
   PrimFunc f = te::CreatePrimFunc("f", params, {.use_fma = options.use_fma});
   PrimFunc reference = te::ToReference(f);
   for (const PrimFunc* function : {&f, &reference}) {
+    if (Status valid = Verify(*function, Dialect::kSchedulable); !valid.ok()) return valid.error().Text();
     for (uint64_t seed : {0, 1}) {
       std::vector<InterpArray> args;
       for (size_t i = 0; i < inputs.size(); ++i) {

@@ -148,6 +148,7 @@ class Lowering {
         TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));
         return done(topi::GlobalAvgPool(name, in[0]));
       case Op::kLrn:
+        if (in[0].rank() != 4) return Err("input must have rank 4, not ", graph_.Spec(node.inputs[0]).Text());
         return done(Lrn(name, in[0], std::get<LrnAttrs>(node.attrs)));
       case Op::kSoftmax:
         return done(topi::Softmax(name, in[0], {static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)}));

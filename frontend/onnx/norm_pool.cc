@@ -53,7 +53,14 @@ Status ImportLrn(ImportContext& c) {
   if (!c.HasAttr("size")) return Err("has no size");
   LrnAttrs attrs{TRY(c.Int("size", 1)), TRY(c.Float("alpha", 1e-4f)), TRY(c.Float("beta", 0.75f)),
                  TRY(c.Float("bias", 1)), 1};
-  return c.Bind(TRY(c.Emit(Op::kLrn, {x}, attrs)));
+  Shape shape = c.builder.Spec(x).shape, image = shape;
+  if (shape.size() != 4) {  // channels matter, the rest is a row
+    int64_t rest = 1;
+    for (size_t i = 2; i < shape.size(); ++i) rest *= shape[i];
+    image = {shape[0], shape[1], 1, rest};
+  }
+  ValueId y = TRY(c.Emit(Op::kLrn, {c.builder.Reshape(x, image, c.node().name)}, attrs));
+  return c.Bind(c.builder.Reshape(y, shape, c.node().name));
 }
 
 Status ImportSoftmax(ImportContext& c) {

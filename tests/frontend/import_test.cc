@@ -204,6 +204,15 @@ TEST(Import, SoftmaxBefore13CountsTheInputAsAMatrix) {
   }
 }
 
+TEST(Import, LrnOfAnyRank) {
+  ModelMaker m;
+  m.Input("x", {1, 6, 5}).Output("y");
+  m.Node("LRN", {"x"}, {"y"}).Int("size", 3);
+  Result<ImportedModel> imported = Import(m);
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).shape, (Shape{1, 6, 5}));
+}
+
 TEST(TensorPb, RoundTrip) {
   std::string path = testing::TempDir() + "/tensor.pb";
   TensorValue value = TensorValue::Of<float>({2, 2}, {1, -2, 3.5, 0});

@@ -1,0 +1,50 @@
+// A fused body lowered to a PrimFunc and run by the IR's interpreter, beside the reference. For tests.
+#pragma once
+#include "graph/to_te.h"
+#include "ir/interp.h"
+#include "tests/graph/reference.h"
+
+namespace autotune::reference {
+
+// How far the alternatives' results are from the reference on seeded normal inputs (see Excess); infinity, and a
+// message in `error`, if something fails.
+inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Rng rng(seed);
+  std::vector<Tensor> in;
+  for (ValueId v : body.inputs) in.push_back(Random(body.Spec(v).shape, rng));
+  for (const Constant& c : body.constants) {
+    if (!c.data) in.push_back(Random(body.Spec(c.value).shape, rng));
+  }
+  // Square roots and quotients want positive operands.
+  for (const Node& node : body.nodes) {
+    if (node.op != Op::kSqrt && node.op != Op::kDiv) continue;
+    for (Tensor& t : in) {
+      for (double& x : t.data) x = std::abs(x) + 0.5f;
+    }
+  }
+  Tensor want = Evaluate(body, in)[0];
+  auto alternatives =
+      graph::LowerSubgraph(body, *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2"));
+  if (!alternatives.ok()) {
+    *error = alternatives.error().Text();
+    return kInfinity;
+  }
+  double worst = -kInfinity;
+  for (const graph::Alternative& alternative : *alternatives) {
+    std::vector<InterpArray> args;
+    for (const Tensor& t : in) args.push_back({DType::Float(32), t.shape, t.data});
+    args.push_back({DType::Float(32), want.shape, std::vector<double>(Count(want.shape))});
+    Status status = Interpret(alternative.func, args);
+    if (!status.ok()) {
+      *error = alternative.name + ": " + status.error().Text();
+      return kInfinity;
+    }
+    double excess = Excess({args.back().shape, args.back().data}, want);
+    if (excess > 0) *error = alternative.name + " is wrong";
+    worst = std::max(worst, excess);
+  }
+  return worst;
+}
+
+}  // namespace autotune::reference

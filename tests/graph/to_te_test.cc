@@ -1,0 +1,143 @@
+#include "graph/to_te.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/interpreted.h"
+
+namespace autotune::graph {
+namespace {
+
+TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
+Target Cpu() { return *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2"); }
+
+// One operator on inputs of these shapes; operands from `constants` on are constant parameters.
+Graph Single(Op op, const std::vector<Shape>& shapes, Attrs attrs = {}, size_t constants = 99) {
+  GraphBuilder b;
+  std::vector<ValueId> in;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    in.push_back(i < constants ? b.Input("", F32(shapes[i])) : b.ConstantParameter("", F32(shapes[i])));
+  b.Output(b.Must(op, in, attrs), "");
+  return b.Finish();
+}
+
+void ExpectRight(const Graph& body) {
+  std::string error;
+  EXPECT_LE(reference::LoweredExcess(body, 3, &error), 0) << error << "\n" << GraphText(body);
+}
+
+TEST(LowerSubgraph, Convolutions) {
+  Conv2dAttrs a;
+  a.layout = Layout::kNHWC;
+  ExpectRight(Single(Op::kConv2d, {{1, 5, 7, 3}, {1, 1, 3, 4}}, a, 1));
+  a.pads = {1, 0, 2, 1};
+  a.strides = {2, 1};
+  ExpectRight(Single(Op::kConv2d, {{2, 7, 6, 3}, {3, 2, 3, 5}}, a, 1));
+  a.dilations = {2, 2};
+  a.groups = 2;
+  ExpectRight(Single(Op::kConv2d, {{1, 9, 9, 6}, {3, 3, 3, 4}}, a, 1));
+  a.groups = 6;
+  ExpectRight(Single(Op::kConv2d, {{1, 9, 9, 6}, {3, 3, 1, 6}}, a, 1));
+  ExpectRight(Single(Op::kConv2d, {{1, 9, 9, 6}, {3, 3, 1, 12}}, a, 1));
+}
+
+TEST(LowerSubgraph, Products) {
+  ExpectRight(Single(Op::kMatmul, {{3, 5}, {5, 7}}, {}, 1));
+  ExpectRight(Single(Op::kBatchMatmul, {{4, 3, 5}, {4, 5, 2}}));
+  ExpectRight(Single(Op::kBatchMatmul, {{2, 1, 3, 5}, {1, 4, 5, 2}}));
+}
+
+TEST(LowerSubgraph, Elementwise) {
+  for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt}) ExpectRight(Single(op, {{2, 3, 4}}));
+  for (Op op : {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv}) {
+    ExpectRight(Single(op, {{2, 3, 4}, {3, 1}}));
+    ExpectRight(Single(op, {{4}, {2, 3, 4}}));
+    ExpectRight(Single(op, {{}, {2, 3}}));
+  }
+  ExpectRight(Single(Op::kClip, {{2, 9}}, ClipAttrs{-0.5f, 0.25f}));
+  ExpectRight(Single(Op::kClip, {{2, 9}}, ClipAttrs{0, std::numeric_limits<float>::infinity()}));
+}
+
+TEST(LowerSubgraph, WindowsAndNorms) {
+  for (Op op : {Op::kMaxPool2d, Op::kAvgPool2d}) {
+    for (bool include : {false, true}) {
+      Pool2dAttrs a;
+      a.layout = Layout::kNHWC;
+      a.kernel = {3, 2};
+      a.strides = {2, 2};
+      a.pads = {1, 0, 1, 1};
+      a.count_include_pad = include;
+      ExpectRight(Single(op, {{1, 8, 8, 3}}, a));
+      a.ceil_mode = true;
+      ExpectRight(Single(op, {{1, 8, 9, 3}}, a));
+    }
+  }
+  ExpectRight(Single(Op::kGlobalAvgPool, {{2, 5, 4, 3}}, ImageAttrs{Layout::kNHWC}));
+  ExpectRight(Single(Op::kLrn, {{1, 2, 3, 8}}, LrnAttrs{5, 0.3f, 0.75f, 1, 3}));
+  ExpectRight(Single(Op::kLrn, {{1, 8, 3, 2}}, LrnAttrs{4, 0.3f, 0.6f, 2, 1}));
+  for (int64_t axis : {0, 1, 2}) ExpectRight(Single(Op::kSoftmax, {{3, 4, 5}}, AxisAttrs{axis}));
+}
+
+TEST(LowerSubgraph, Movement) {
+  ExpectRight(Single(Op::kConcat, {{2, 3}, {2, 1}, {2, 4}}, AxisAttrs{1}));
+  ExpectRight(Single(Op::kTranspose, {{2, 3, 4}}, TransposeAttrs{{2, 0, 1}}));
+  ExpectRight(Single(Op::kReshape, {{2, 3, 4}}, ReshapeAttrs{{6, 4}}));
+}
+
+TEST(LowerSubgraph, EpilogueAndParameters) {
+  GraphBuilder b;
+  ValueId x = b.Input("", F32({1, 6, 6, 4})), residual = b.Input("", F32({1, 6, 6, 8}));
+  ValueId w = b.ConstantParameter("", F32({3, 3, 4, 8})), bias = b.ConstantParameter("", F32({1, 1, 1, 8}));
+  ValueId half = b.AddConstant("", TensorValue::Of<float>({1}, {0.5f}));
+  Conv2dAttrs a;
+  a.layout = Layout::kNHWC;
+  a.pads = {1, 1, 1, 1};
+  ValueId y = b.Must(Op::kAdd, {b.Must(Op::kConv2d, {x, w}, a), bias});
+  y = b.Must(Op::kMul, {b.Must(Op::kAdd, {y, residual}), half});
+  y = b.Must(Op::kMul, {y, b.Must(Op::kSigmoid, {y})});
+  b.Output(b.Must(Op::kRelu, {y}), "");
+  Graph body = b.Finish();
+  ExpectRight(body);
+  auto alternatives = LowerSubgraph(body, Cpu(), "k");
+  ASSERT_TRUE(alternatives.ok());
+  const PrimFunc& f = alternatives->front().func;
+  EXPECT_EQ(alternatives->front().name, "direct");
+  std::vector<ParamRole> roles;
+  for (const Param& p : f.params) roles.push_back(p.role);
+  EXPECT_EQ(roles, (std::vector<ParamRole>{ParamRole::kInput, ParamRole::kInput, ParamRole::kConstant,
+                                           ParamRole::kConstant, ParamRole::kOutput}));
+}
+
+TEST(LowerSubgraph, WorkOnConstantsAlone) {
+  // A body made of literals and constants, as folding a batch normalization of one channel makes.
+  GraphBuilder b;
+  ValueId v = b.AddConstant("", TensorValue::Of<float>({1, 1, 1, 1}, {4})),
+          e = b.AddConstant("", TensorValue::Scalar(5));
+  b.Output(b.Must(Op::kSqrt, {b.Must(Op::kAdd, {v, e})}), "");
+  ExpectRight(b.Finish());
+  GraphBuilder t;
+  ValueId w = t.ConstantParameter("", F32({3, 2, 2, 2})), s = t.ConstantParameter("", F32({3, 1, 1, 1}));
+  t.Output(t.Must(Op::kTranspose, {t.Must(Op::kMul, {w, s})}, TransposeAttrs{{2, 3, 1, 0}}), "");
+  ExpectRight(t.Finish());
+}
+
+TEST(LowerSubgraph, RefusesWhatItCannotCompute) {
+  EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {4, 3, 1, 1}}, Conv2dAttrs{}), Cpu()).ok());
+  EXPECT_FALSE(LowerSubgraph(Single(Op::kBatchNorm, {{1, 3}, {3}, {3}, {3}, {3}}, BatchNormAttrs{}), Cpu()).ok());
+}
+
+TEST(LowerSubgraph, LrnWantsImages) {
+  EXPECT_FALSE(LowerSubgraph(Single(Op::kLrn, {{1, 8, 3}}, LrnAttrs{3, 0.3f, 0.6f, 2, 2}), Cpu()).ok());
+}
+
+// The oracle must be able to say no.
+TEST(LoweredExcess, SeesAWrongBody) {
+  Graph good = Single(Op::kAdd, {{2, 3}, {2, 3}});
+  std::vector<reference::Tensor> in = {{{2}, {1, 2}}, {{2}, {1, 2}}};
+  EXPECT_GT(reference::Excess(in[0], {{2}, {1, 2.5}}), 0);
+  EXPECT_GT(reference::Excess(in[0], {{2, 1}, {1, 2}}), 0);
+  EXPECT_LE(reference::Excess(in[0], in[1]), 0);
+  ExpectRight(good);
+}
+
+}  // namespace
+}  // namespace autotune::graph

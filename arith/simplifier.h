@@ -27,8 +27,9 @@ class Simplifier {
   void Assume(const Expr& condition, bool value);  // `condition` is simplified
   Context& own() { return own_; }
 
-  Sum Div(Sum s, int64_t c);
-  Sum Mod(Sum s, int64_t c);
+  // floor(s / c) and s modulo c, c > 0. `original` is an expression of that, which comes back if nothing is simpler.
+  Sum Div(Sum s, int64_t c, const Expr* original = nullptr);
+  Sum Mod(Sum s, int64_t c, const Expr* original = nullptr);
 
  private:
   Range Lookup(const Name& var) const;

@@ -49,9 +49,14 @@ Divisors CommonDivisors(const Sum& s, int64_t c) {
   return list;
 }
 
-Sum AtomSum(BinaryOp op, const Sum& s, int64_t c) {
+Sum AtomSum(BinaryOp op, const Sum& s, int64_t c, const Expr* original) {
   Sum out;
-  out.Add(MakeBinary(op, s.ToExpr(), IntConst(c)), 1);
+  const Binary* n = original ? original->As<Binary>() : nullptr;
+  if (n && n->op == op && IsConst(n->b, c) && s.Is(n->a)) {
+    out.terms.emplace_back(*original, 1);
+  } else {
+    out.terms.emplace_back(MakeBinary(op, s.ToExpr(), IntConst(c)), 1);
+  }
   return out;
 }
 
@@ -74,9 +79,9 @@ bool Simplifier::SplitBy(const Sum& s, int64_t g, Sum& high, Sum& low) {
   return true;
 }
 
-Sum Simplifier::Div(Sum s, int64_t c) {
+Sum Simplifier::Div(Sum s, int64_t c, const Expr* original) {
   if (c == 1) return s;
-  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorDiv, s, c);
+  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorDiv, s, c, original);
   Sum q(FloorDivide(s.constant, c));
   s.constant = FloorModulo(s.constant, c);
   for (size_t i = 0; i < s.terms.size();) {
@@ -114,13 +119,13 @@ Sum Simplifier::Div(Sum s, int64_t c) {
       return q;
     }
   }
-  q.Add(AtomSum(BinaryOp::kFloorDiv, s, c), 1);
+  q.Add(AtomSum(BinaryOp::kFloorDiv, s, c, original), 1);
   return q;
 }
 
-Sum Simplifier::Mod(Sum s, int64_t c) {
+Sum Simplifier::Mod(Sum s, int64_t c, const Expr* original) {
   if (c == 1) return Sum(0);
-  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorMod, s, c);
+  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorMod, s, c, original);
   if (auto q = CommonQuotient(BoundsOf(s), c)) {
     s.constant -= *q * c;
     return s;
@@ -168,7 +173,7 @@ Sum Simplifier::Mod(Sum s, int64_t c) {
     m.Add(low, 1);
     return m;
   }
-  return AtomSum(BinaryOp::kFloorMod, s, c);
+  return AtomSum(BinaryOp::kFloorMod, s, c, original);
 }
 
 // Puts what division took apart together again. Each step removes a term.
@@ -278,11 +283,11 @@ void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
           }
           case BinaryOp::kFloorDiv:
           case BinaryOp::kFloorMod: {
-            Sum b = ToSum(n.b);
+            Sum b = AsInt(n.b) ? Sum(*AsInt(n.b)) : ToSum(n.b);
             if (b.IsConst() && b.constant > 0) {
               Sum a = ToSum(n.a);
-              return out.Add(
-                  n.op == BinaryOp::kFloorDiv ? Div(std::move(a), b.constant) : Mod(std::move(a), b.constant), k);
+              bool is_div = n.op == BinaryOp::kFloorDiv;
+              return out.Add(is_div ? Div(std::move(a), b.constant, &e) : Mod(std::move(a), b.constant, &e), k);
             }
             Expr folded = MakeBinary(n.op, Simplify(n.a), b.ToExpr());
             if (AsInt(folded)) return constant(*AsInt(folded));
@@ -314,10 +319,7 @@ Sum Simplifier::ToSum(const Expr& e) {
   return out;
 }
 
-Expr Simplifier::Finish(const Expr& original, const Sum& sum) {
-  Expr e = sum.ToExpr();
-  return Compare(original, e) == 0 ? original : e;
-}
+Expr Simplifier::Finish(const Expr& original, const Sum& sum) { return sum.Is(original) ? original : sum.ToExpr(); }
 
 Expr Simplifier::Run(const Expr& e) {
   constexpr int kPasses = 5;  // two are the rule, three are rare

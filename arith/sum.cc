@@ -7,12 +7,12 @@ namespace autotune::arith {
 namespace {
 
 template <class T>
-int Order(const T& a, const T& b) {
+int ThreeWay(const T& a, const T& b) {
   return a < b ? -1 : b < a ? 1 : 0;
 }
-int Order(const Name& a, const Name& b) { return a == b ? 0 : a.str().compare(b.str()); }
-int Order(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  if (int order = Order(a.size(), b.size())) return order;
+int ThreeWay(const Name& a, const Name& b) { return a == b ? 0 : a.str().compare(b.str()); }
+int ThreeWay(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  if (int order = ThreeWay(a.size(), b.size())) return order;
   for (size_t i = 0; i < a.size(); ++i) {
     if (int order = Compare(a[i], b[i])) return order;
   }
@@ -40,6 +40,29 @@ void Gather(const Expr& e, int64_t k, Sum& out) {
   out.Add(e, k);
 }
 
+// The terms as they are written: positive ones first, greater coefficients first.
+class Order {
+ public:
+  explicit Order(const Sum& sum) {
+    for (const Term& term : sum.terms) {  // insertion sort: lists are short
+      size_t i = list_.size();
+      list_.emplace_back(&term);
+      for (; i > 0 && Before(term, *list_[i - 1]); --i) list_[i] = list_[i - 1];
+      list_[i] = &term;
+    }
+  }
+  const Term& operator[](size_t i) const { return *list_[i]; }
+
+ private:
+  static bool Before(const Term& a, const Term& b) {
+    if ((a.coefficient > 0) != (b.coefficient > 0)) return a.coefficient > 0;
+    uint64_t x = Magnitude(a.coefficient), y = Magnitude(b.coefficient);
+    return x != y ? x > y : Compare(a.atom, b.atom) < 0;
+  }
+  static uint64_t Magnitude(int64_t v) { return v > 0 ? v : 0 - static_cast<uint64_t>(v); }
+  SmallVector<const Term*, 8> list_;
+};
+
 Expr Scaled(const Expr& atom, int64_t k) { return k == 1 ? atom : MakeBinary(BinaryOp::kMul, atom, IntConst(k)); }
 
 }  // namespace
@@ -47,27 +70,27 @@ Expr Scaled(const Expr& atom, int64_t k) { return k == 1 ? atom : MakeBinary(Bin
 int Compare(const Expr& a, const Expr& b) {
   if (a.Same(b)) return 0;
   const ExprNode &x = a.get()->node, &y = b.get()->node;
-  if (int order = Order(x.index(), y.index())) return order;
+  if (int order = ThreeWay(x.index(), y.index())) return order;
   DType s = a.dtype(), t = b.dtype();
   if (s != t) {
     auto key = [](DType d) { return std::tuple(d.code, d.bits, d.lanes); };
-    return Order(key(s), key(t));
+    return ThreeWay(key(s), key(t));
   }
   return std::visit(Overloaded{
-                        [&](const IntImm& n) { return Order(n.value, std::get<IntImm>(y).value); },
+                        [&](const IntImm& n) { return ThreeWay(n.value, std::get<IntImm>(y).value); },
                         [&](const FloatImm& n) {
-                          return Order(std::bit_cast<uint64_t>(n.value),
-                                       std::bit_cast<uint64_t>(std::get<FloatImm>(y).value));
+                          return ThreeWay(std::bit_cast<uint64_t>(n.value),
+                                          std::bit_cast<uint64_t>(std::get<FloatImm>(y).value));
                         },
-                        [&](const Var& n) { return Order(n.name, std::get<Var>(y).name); },
+                        [&](const Var& n) { return ThreeWay(n.name, std::get<Var>(y).name); },
                         [&](const Unary& n) {
                           const Unary& m = std::get<Unary>(y);
-                          int order = Order(n.op, m.op);
+                          int order = ThreeWay(n.op, m.op);
                           return order ? order : Compare(n.a, m.a);
                         },
                         [&](const Binary& n) {
                           const Binary& m = std::get<Binary>(y);
-                          int order = Order(n.op, m.op);
+                          int order = ThreeWay(n.op, m.op);
                           if (!order) order = Compare(n.a, m.a);
                           return order ? order : Compare(n.b, m.b);
                         },
@@ -80,13 +103,13 @@ int Compare(const Expr& a, const Expr& b) {
                         },
                         [&](const Load& n) {
                           const Load& m = std::get<Load>(y);
-                          int order = Order(n.buffer->name, m.buffer->name);
-                          return order ? order : Order(n.indices, m.indices);
+                          int order = ThreeWay(n.buffer->name, m.buffer->name);
+                          return order ? order : ThreeWay(n.indices, m.indices);
                         },
                         [&](const Call& n) {
                           const Call& m = std::get<Call>(y);
-                          int order = Order(n.op, m.op);
-                          return order ? order : Order(n.args, m.args);
+                          int order = ThreeWay(n.op, m.op);
+                          return order ? order : ThreeWay(n.args, m.args);
                         },
                         [&](const Ramp& n) {
                           const Ramp& m = std::get<Ramp>(y);
@@ -153,31 +176,19 @@ bool Sum::Huge() const {
 Expr Sum::ToExpr() const {
   if (terms.empty()) return IntConst(constant);
   if (IsAtom()) return terms[0].atom;
-  SmallVector<const Term*, 8> order;
-  for (const Term& term : terms) {
-    // Insertion sort: lists are short.
-    size_t i = order.size();
-    order.emplace_back(&term);
-    auto before = [](const Term& a, const Term& b) {
-      if ((a.coefficient > 0) != (b.coefficient > 0)) return a.coefficient > 0;
-      uint64_t x = a.coefficient > 0 ? a.coefficient : 0 - static_cast<uint64_t>(a.coefficient);
-      uint64_t y = b.coefficient > 0 ? b.coefficient : 0 - static_cast<uint64_t>(b.coefficient);
-      return x != y ? x > y : Compare(a.atom, b.atom) < 0;
-    };
-    for (; i > 0 && before(term, *order[i - 1]); --i) order[i] = order[i - 1];
-    order[i] = &term;
-  }
+  Order order(*this);
   Expr sum;
-  bool constant_first = order[0]->coefficient < 0 && constant > 0;
+  bool constant_first = order[0].coefficient < 0 && constant > 0;
   if (constant_first) sum = IntConst(constant);
-  for (const Term* term : order) {
-    int64_t k = term->coefficient;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const Term& term = order[i];
+    int64_t k = term.coefficient;
     if (!sum) {
-      sum = k == -1 ? MakeUnary(UnaryOp::kNeg, term->atom) : Scaled(term->atom, k);
+      sum = k == -1 ? MakeUnary(UnaryOp::kNeg, term.atom) : Scaled(term.atom, k);
     } else if (k < 0 && k != INT64_MIN) {
-      sum = MakeBinary(BinaryOp::kSub, std::move(sum), Scaled(term->atom, -k));
+      sum = MakeBinary(BinaryOp::kSub, std::move(sum), Scaled(term.atom, -k));
     } else {
-      sum = MakeBinary(BinaryOp::kAdd, std::move(sum), Scaled(term->atom, k));
+      sum = MakeBinary(BinaryOp::kAdd, std::move(sum), Scaled(term.atom, k));
     }
   }
   if (constant_first || constant == 0) return sum;
@@ -185,6 +196,42 @@ Expr Sum::ToExpr() const {
     return MakeBinary(BinaryOp::kSub, std::move(sum), IntConst(-constant));
   }
   return MakeBinary(BinaryOp::kAdd, std::move(sum), IntConst(constant));
+}
+
+bool Sum::Is(const Expr& e) const {
+  if (terms.empty()) return autotune::IsConst(e, constant) && e.dtype().IsIndex();
+  if (IsAtom()) return SameAtom(e, terms[0].atom);
+  if (Huge()) return Compare(e, ToExpr()) == 0;
+  Order order(*this);
+  bool constant_first = order[0].coefficient < 0 && constant > 0;
+  // From the right: each operand is peeled off the left-deep chain.
+  const Expr* rest = &e;
+  auto peel = [&](int64_t sign) -> const Expr* {
+    const Binary* n = rest->As<Binary>();
+    if (!n || n->op != (sign < 0 ? BinaryOp::kSub : BinaryOp::kAdd)) return nullptr;
+    rest = &n->a;
+    return &n->b;
+  };
+  auto is_scaled = [](const Expr& x, const Expr& atom, int64_t k) {
+    if (k == 1) return SameAtom(x, atom);
+    const Binary* n = x.As<Binary>();
+    return n && n->op == BinaryOp::kMul && autotune::IsConst(n->b, k) && SameAtom(n->a, atom);
+  };
+  if (constant != 0 && !constant_first) {
+    const Expr* c = peel(constant);
+    if (!c || !autotune::IsConst(*c, std::abs(constant))) return false;
+  }
+  for (size_t i = terms.size(); i-- > 0;) {
+    const Term& term = order[i];
+    if (i == 0 && !constant_first) {
+      if (term.coefficient != -1) return is_scaled(*rest, term.atom, term.coefficient);
+      const Unary* n = rest->As<Unary>();
+      return n && SameAtom(n->a, term.atom);
+    }
+    const Expr* x = peel(term.coefficient);
+    if (!x || !is_scaled(*x, term.atom, std::abs(term.coefficient))) return false;
+  }
+  return autotune::IsConst(*rest, constant);
 }
 
 Sum Sum::Of(const Expr& e) {

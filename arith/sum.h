@@ -43,6 +43,7 @@ struct Sum {
 
   // Canonical expression: positive terms first, greater coefficients first, then the constant.
   Expr ToExpr() const;
+  bool Is(const Expr& e) const;  // whether e is exactly what ToExpr would make
   // Of an expression that ToExpr made, or any other: leaves that are not +, -, negation or multiplication by a constant
   // become atoms as they are.
   static Sum Of(const Expr& e);

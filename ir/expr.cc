@@ -35,13 +35,25 @@ Expr FoldIndex(BinaryOp op, const Expr& a, const Expr& b) {
 
 }  // namespace
 
-Expr MakeExpr(DType dtype, ExprNode node) { return Expr(new ExprCell(dtype, std::move(node))); }
+namespace {
+
+// Small index constants are everywhere: one cell each. Per thread, so that threads do not share their counters.
+constexpr int64_t kFirstShared = -8, kLastShared = 128;
+const Expr& SharedConst(int64_t value) {
+  thread_local Expr cells[kLastShared - kFirstShared + 1];
+  Expr& cell = cells[value - kFirstShared];
+  if (!cell) cell = MakeExpr(DType::Index(), IntImm{value});
+  return cell;
+}
+
+}  // namespace
 
 Expr::Expr(int value) : Expr(IntConst(value)) {}
 Expr::Expr(int64_t value) : Expr(IntConst(value)) {}
 
 Expr IntConst(int64_t value, DType dtype) {
   CHECK(dtype.lanes == 1 && (dtype.IsInt() || dtype.IsBool())) << dtype.Text();
+  if (dtype.IsIndex() && value >= kFirstShared && value <= kLastShared) return SharedConst(value);
   return MakeExpr(dtype, IntImm{value});
 }
 Expr FloatConst(double value, DType dtype) {

@@ -138,7 +138,8 @@ struct Broadcast {  // all lanes equal, after vectorize only
 using ExprNode = std::variant<IntImm, FloatImm, Var, Unary, Binary, Cast, Select, Load, Call, Ramp, Broadcast>;
 
 struct ExprCell : Counted {
-  ExprCell(DType dtype, ExprNode node) : dtype(dtype), node(std::move(node)) {}
+  template <class Node>
+  ExprCell(DType dtype, Node&& node) : dtype(dtype), node(std::forward<Node>(node)) {}
   DType dtype;
   ExprNode node;
 };
@@ -163,7 +164,10 @@ decltype(auto) Expr::Visit(V&& visitor) const {
 }
 
 // Builders. They check dtypes (CHECK: a mismatch is our bug) and fold nothing except where stated.
-Expr MakeExpr(DType dtype, ExprNode node);
+template <class Node>  // Node: a struct of ExprNode
+Expr MakeExpr(DType dtype, Node node) {
+  return Expr(new ExprCell(dtype, std::move(node)));
+}
 Expr IntConst(int64_t value, DType dtype = DType::Index());
 Expr FloatConst(double value, DType dtype = DType::Float(32));  // rounds to dtype
 Expr BoolConst(bool value);

@@ -1,0 +1,87 @@
+#include "ir/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "ir/visit.h"
+
+namespace autotune {
+namespace {
+
+// An empty error means well-formed.
+void Checked(const std::string& text, const std::string& error, Dialect dialect = Dialect::kEither) {
+  auto f = ParsePrimFunc(text);
+  ASSERT_TRUE(f.ok()) << f.error().Text() << "\n" << text;
+  Status status = Verify(*f, dialect);
+  if (error.empty()) {
+    EXPECT_TRUE(status.ok()) << status.error().Text();
+  } else {
+    ASSERT_FALSE(status.ok()) << text;
+    EXPECT_NE(status.error().message.find(error), std::string::npos) << status.error().message;
+  }
+}
+void Body(const std::string& body, const std::string& error, Dialect dialect = Dialect::kEither) {
+  Checked("func f(x: f32[4] input, out: f32[4] output) { " + body + " }", error, dialect);
+}
+
+TEST(Verify, NamesAreBoundOnceAndUsedInScope) {
+  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } }", "");
+  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[i] } }", "variable i is not in scope, in block b");
+  Body("for i in 4 { block b(v: S 4 = j) { out[v] = x[v] } }", "variable j is not in scope");
+  Body("for i in 4 { for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } } }", "variable i is bound twice");
+  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } } for j in 4 { block b(w: S 4 = j) { out[w] = x[w] } }",
+       "two blocks named b");
+  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } } for j in 4 { block c(v: S 4 = j) { out[v] = x[v] } }",
+       "variable v is bound twice");
+  Body("for i in 4 { block b(v: S 4 = i) where i < v + 1 { out[v] = x[v] } }", "");
+  Body("for i in 4 { block b(v: S 4 = i) where j < 4 { out[v] = x[v] } }", "variable j is not in scope");
+  Checked("func f(x: f32[n] input, out: f32[n] output) { for i in n { out[i] = x[i] } }", "");
+  Checked("func f(x: f32[4] input, out: f32[4] output) { for i in n { out[i] = x[i] } }", "variable n is not in scope");
+  Checked("func f(x: f32[n * 2] input) { }", "variable n is not in scope");
+}
+
+TEST(Verify, DialectsDoNotMix) {
+  Body("for i in 4 { out[i] = x[i] }", "");
+  Body("for i in 4 { out[i] = x[i] }", "outside of a block", Dialect::kSchedulable);
+  Body("for i in 4 { block b(v: S 4 = i) { out[v] = x[v] } }", "after lowering", Dialect::kLowered);
+  Body("for i in 4 { block b(v: S 4 = i) { block c(w: S 4 = v) { out[w] = x[w] } } }", "within a block");
+  Body("for i in 4 { block b(v: S 4 = i) { let t = x[v] out[v] = t } }", "a let before lowering");
+  Body("for i in 4 { local t: f32[4] block b(v: S 4 = i) { out[v] = 1.0 } }", "a local buffer before lowering");
+  Body("out[ramp(0, 1, 4)] = x[ramp(0, 1, 4)]", "");
+  Body("block b() { out[ramp(0, 1, 4)] = x[ramp(0, 1, 4)] }", "vector before vectorization");
+  Body("let t = 2 { out[t] = 1.0 }", "");
+}
+
+TEST(Verify, Accesses) {
+  Checked("func f(x: f32[4, 4] input, out: f32[4, 4] output) { for i in 16 { out[i] = x[i] } }", "");
+  Checked("func f(x: f32[4, 4] input, out: f32[4, 4] output) { block b() { out[3] = x[3, 3] } }",
+          "1 indices for buffer out of 2 dimensions");
+  Body("x[0] = 1.0", "a store to the input x");
+  Body("out[0] = prefetch(x[0])", "a prefetch has no value");
+  Body("evaluate prefetch(x[0])", "");
+  Body("evaluate x[0]", "only a prefetch");
+  Body("evaluate exp(x[0])", "only a prefetch");
+}
+
+TEST(Verify, TreesAsNoTextCanMakeThem) {
+  Buffer x = Buffer::Make("x", DType::Float(32), {Expr(4)}), wide = Buffer::Make("x", DType::Float(32), {Expr(8)});
+  auto with = [&](Stmt body) { return Verify(PrimFunc{"f", {{x, ParamRole::kOutput}}, {}, {}, body}).ok(); };
+  auto store = [](const Buffer& b, Expr value) { return MakeStmt(Store{b, {Expr(0)}, value}); };
+  Expr one = FloatConst(1);
+  EXPECT_TRUE(with(store(x, one)));
+  EXPECT_FALSE(with(store(wide, one)));
+  EXPECT_FALSE(with(store(Buffer::Make("y", DType::Float(32), {Expr(4)}), one)));
+  EXPECT_FALSE(with(store(x, Expr(1))));
+  EXPECT_FALSE(with(store(x, Expr())));
+  EXPECT_FALSE(with(Stmt()));
+  EXPECT_FALSE(with(MakeStmt(Seq{{store(x, one)}})));
+  EXPECT_TRUE(with(MakeStmt(Seq{{store(x, one), store(x, one)}})));
+  EXPECT_FALSE(with(MakeStmt(Seq{{store(x, one), MakeStmt(Seq{{}})}})));
+  EXPECT_FALSE(with(store(x, MakeExpr(DType::Float(32), Binary{BinaryOp::kFloorDiv, one, one}))));
+  EXPECT_FALSE(with(store(x, MakeExpr(DType::Float(32), FloatImm{0.1}))));
+  EXPECT_TRUE(with(store(x, FloatConst(0.1))));
+  EXPECT_FALSE(with(store(x, VarOf("free", DType::Float(32)))));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -198,7 +198,8 @@ Result<const Kernel*> Artifact::Find(std::string_view name) const {
 }
 
 Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext& context,
-                                             std::span<const Tensor> constants) {
+                                             std::span<const Tensor> constants,
+                                             const std::function<Result<Tensor>(int64_t)>& allocate) {
   std::vector<Tensor> prepared;
   if (!kernel.prepare) return prepared;
   std::vector<int64_t> indices = kernel.ParamsOfKind(ParamKind::kConstant);
@@ -215,7 +216,7 @@ Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext
     args.push_back(constants[i].data());
   }
   for (int64_t bytes : kernel.metadata.prepared) {
-    prepared.push_back(TRY(Tensor::Empty({bytes}, "u8")));
+    prepared.push_back(TRY(allocate ? allocate(bytes) : Tensor::Empty({bytes}, "u8")));
     args.push_back(prepared.back().data());
   }
   if (int32_t code = kernel.prepare(context.abi(), args.data())) {

@@ -3,6 +3,7 @@
 // thread-safe, but a KernelContext serves one call at a time. Not a Module (runtime/module.h wraps it).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,8 +83,10 @@ class Artifact {
 };
 
 // Runs NAME.prepare on the constant parameters (in order) and returns the prepared buffers; none if it has no prepare.
+// The buffers come from `allocate` (bytes -> u8 tensor, aligned to 64 bytes), by default each from memory of its own.
 Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext& context,
-                                             std::span<const Tensor> constants);
+                                             std::span<const Tensor> constants,
+                                             const std::function<Result<Tensor>(int64_t)>& allocate = nullptr);
 
 // Calls the checked entry point with all parameters in order, then the prepared buffers.
 Status CallKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,

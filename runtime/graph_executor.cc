@@ -138,7 +138,7 @@ Status GraphExecutor::AllocateMemory() {
     size = std::max(size, EntryBytes(EntryAt(entry)));
   }
   for (auto& [id, size] : bytes) {
-    constexpr int64_t kMaxBytes = int64_t{1} << 46;
+    constexpr int64_t kMaxBytes = int64_t{1} << 39;
     if (size > kMaxBytes || memory_bytes_ > kMaxBytes) return Err("the graph needs too much memory: storage ", id);
     memory_bytes_ += Align(std::exchange(size, memory_bytes_));
   }
@@ -226,7 +226,12 @@ Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
   for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant)) {
     constants.push_back(TRY(values_[step.entries[param]].Reshape(step.kernel->metadata.params[param].shape)));
   }
-  return PrepareConstants(*step.kernel, *context_, constants);
+  return PrepareConstants(*step.kernel, *context_, constants, [&](int64_t bytes) {
+    char* data = static_cast<char*>(prepared_memory_.get()) + prepared_used_;
+    prepared_used_ += Align(bytes);
+    CHECK(prepared_used_ <= prepared_bytes_);
+    return Tensor::View(data, {bytes}, {kDLUInt, 8, 1}, prepared_memory_);
+  });
 }
 
 // Prepares constants, lets go of parameters that nothing reads any more as it goes, and fills in the arguments.
@@ -255,19 +260,28 @@ Status GraphExecutor::PrepareSteps() {
     }
   };
   // Nodes that run one kernel on the same constants share what is prepared.
-  std::map<std::pair<const Kernel*, std::vector<int64_t>>, std::vector<Tensor>> done;
+  using Prepared = std::pair<const Kernel*, std::vector<int64_t>>;
+  std::map<Prepared, std::vector<Tensor>> done;
+  auto key_of = [&](const Step& step) {
+    Prepared key{step.kernel, {}};
+    for_constants(step, [&](int64_t root) { key.second.push_back(root); });
+    return key;
+  };
+  for (const Step& step : steps_) {
+    if (!step.kernel || !step.kernel->prepare || !done.try_emplace(key_of(step)).second) continue;
+    for (int64_t bytes : step.kernel->metadata.prepared) prepared_bytes_ += Align(bytes);
+  }
+  prepared_memory_ = AllocateAligned(prepared_bytes_);
+  if (!prepared_memory_)
+    return Err("out of memory: cannot allocate ", prepared_bytes_, " bytes for prepared constants");
   for (Step& step : steps_) {
     std::vector<Tensor> buffers;
     if (step.kernel && step.kernel->prepare) {
-      std::vector<int64_t> roots;
-      for_constants(step, [&](int64_t root) { roots.push_back(root); });
-      auto [it, fresh] = done.try_emplace({step.kernel, roots});
-      if (fresh) {
-        it->second = TRY_NOTE(PrepareStep(step), NodeText(step.node));
-        prepared_.insert(prepared_.end(), it->second.begin(), it->second.end());
-      }
-      buffers = it->second;
-      for (int64_t root : roots) {
+      Prepared key = key_of(step);
+      std::vector<Tensor>& made = done.at(key);
+      if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
+      buffers = made;
+      for (int64_t root : key.second) {
         --prepares[root];
         release(root);
       }
@@ -388,8 +402,7 @@ int64_t GraphExecutor::constant_bytes() const {
   for (size_t entry = 0; entry < is_param_.size(); ++entry) {
     if (is_param_[entry] && values_[entry].defined()) bytes += values_[entry].num_bytes();
   }
-  for (const Tensor& buffer : prepared_) bytes += buffer.num_bytes();
-  return bytes;
+  return bytes + prepared_bytes_;
 }
 
 }  // namespace autotune

@@ -96,7 +96,8 @@ class GraphExecutor {
   std::vector<bool> is_param_;    // entry -> a parameter itself
   std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
   std::vector<Step> steps_;
-  std::vector<Tensor> prepared_;
+  std::shared_ptr<void> prepared_memory_;  // of all prepared buffers: one block, huge pages
+  int64_t prepared_bytes_ = 0, prepared_used_ = 0;
   int64_t memory_bytes_ = 0;
 };
 

@@ -33,7 +33,7 @@ class ScratchStack {
   }
 
  private:
-  static constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+  static constexpr uint64_t kMaxBytes = uint64_t{1} << 39;
   static constexpr int kMaxBlocks = 40;  // each at least twice the one before it
   struct Block {
     char* memory = nullptr;

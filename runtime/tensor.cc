@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kMaxBytes = int64_t{1} << 62;
+constexpr int64_t kMaxAllocation = int64_t{1} << 39;  // beyond it sanitizers end the process instead of failing
 
 struct NamedType {
   std::string_view text;
@@ -63,8 +64,8 @@ Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type) {
 }
 
 std::shared_ptr<void> AllocateAligned(int64_t bytes) {
-  if (bytes < 0 || bytes > kMaxBytes) return nullptr;
-  bool large = bytes >= 2 * kHugePage;
+  if (bytes < 0 || bytes > kMaxAllocation) return nullptr;
+  bool large = bytes >= kHugePage;
   int64_t alignment = large ? kHugePage : kAlignment;
   int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = nullptr;

@@ -30,15 +30,15 @@ void Pause() {
 #endif
 }
 
-// Until done() or the time is over; tells which.
-template <class F>
-bool SpinUntil(int64_t nanoseconds, F done) {
+// Until done() or the time is over; tells which. Between looks it calls `pause`.
+template <class F, class P = void (*)()>
+bool SpinUntil(int64_t nanoseconds, F done, P pause = Pause) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point end;
   for (int round = 0;; ++round) {
     for (int i = 0; i < 16; ++i) {
       if (done()) return true;
-      Pause();
+      pause();
     }
     Clock::time_point now = Clock::now();
     if (round == 0) end = now + std::chrono::nanoseconds(nanoseconds);
@@ -133,7 +133,9 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   }
   RunSomeTasks(0);
   auto finished = [this] { return pending_.load(std::memory_order_acquire) == 0; };
-  if (!SpinUntil(spin_nanoseconds_, finished)) {
+  // Workers are still at it. A sleep here would add its wake-up to the region's time, so the caller gives way to others
+  // for a while before it sleeps.
+  if (!SpinUntil(spin_nanoseconds_, finished) && !SpinUntil(10 * spin_nanoseconds_, finished, [] { sched_yield(); })) {
     caller_sleeps_.store(true);
     while (int32_t pending = pending_.load()) FutexWait(pending_, pending);
     caller_sleeps_.store(false, std::memory_order_relaxed);

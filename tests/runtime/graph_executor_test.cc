@@ -73,14 +73,14 @@ TEST(GraphExecutor, RunsAndReuses) {
     for (int i = 0; i < 8; ++i) EXPECT_EQ(executor.Output(0).Data<float>()[i], start + i + 4 * (i + 1));
   }
   EXPECT_EQ(executor.memory_bytes(), 3 * 64);  // x, storage 2, storage 3
-  EXPECT_EQ(executor.constant_bytes(), 32);    // one prepared buffer for both; w itself was let go
+  EXPECT_EQ(executor.constant_bytes(), 64);    // one prepared buffer for both; w itself was let go
 }
 
 TEST(GraphExecutor, AParameterThatIsStillReadIsKept) {
   Graph graph = SampleGraph();
   graph.heads.push_back({1, 0});
   auto executor = Make(graph, OneParam()).value();
-  EXPECT_EQ(executor->constant_bytes(), 64);
+  EXPECT_EQ(executor->constant_bytes(), 64 + 32);
   EXPECT_EQ(executor->Output(1).Data<float>()[7], 8);
   EXPECT_FALSE(executor->BindOutput(1, Ramp({8})).ok());
 }

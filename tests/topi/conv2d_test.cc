@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/visit.h"
-#include "operator_check.h"
+#include "tests/topi/operator_check.h"
 #include "topi/elementwise.h"
 
 namespace autotune::topi {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator_check.h"
+#include "tests/topi/operator_check.h"
 
 namespace autotune::topi {
 namespace {

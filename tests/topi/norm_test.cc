@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "operator_check.h"
+#include "tests/topi/operator_check.h"
 
 namespace autotune::topi {
 namespace {

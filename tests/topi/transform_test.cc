@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator_check.h"
+#include "tests/topi/operator_check.h"
 #include "topi/conv2d.h"
 #include "topi/elementwise.h"
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "tests/topi/operator_check.h"
 #include "topi/elementwise.h"
 
@@ -127,6 +130,18 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
       EXPECT_EQ(Differs({a, b}, first, other, rng), "") << alternative.name;
     }
   }
+}
+
+TEST(AlternativesTest, TheManualShowsThisExample) {
+  auto read = [](const std::string& path) {
+    std::ifstream file(std::string(AUTOTUNE_SOURCE_DIR) + path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::string source = read("/tests/topi/alternatives_test.cc"), manual = read("/docs/adding.md");
+  size_t begin = source.find("Tensor Conv2dIm2col"), end = source.find("\n// Runs both");
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
+  EXPECT_NE(manual.find(source.substr(begin, end - begin)), std::string::npos) << "docs/adding.md has another text";
+  EXPECT_EQ(manual.find("no such text"), std::string::npos);
 }
 
 TEST(AlternativesTest, FoundByName) {

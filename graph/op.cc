@@ -242,6 +242,17 @@ void AppendField(std::string& text, const T& value) {
 
 }  // namespace
 
+Status CheckSize(const TensorSpec& spec) {
+  constexpr int64_t kMaxElements = int64_t{1} << 36;
+  int64_t n = 1;
+  for (int64_t d : spec.shape) {
+    if (d < 0 || (d > 0 && n > kMaxElements / d))
+      return Err("a tensor of shape ", ShapeText(spec.shape), " is too large");
+    n *= d;
+  }
+  return {};
+}
+
 const OpInfo& GetOpInfo(Op op) {
   const OpInfo& info = kTable[static_cast<int>(op)];
   CHECK(info.op == op) << "the rows of the table are out of order at " << ToText(op);
@@ -256,7 +267,10 @@ Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<Tensor
     return Err(ToText(op), " takes ", info.num_inputs < 0 ? "one or more" : std::to_string(info.num_inputs),
                " inputs, not ", n);
   }
-  return TRY_NOTE(info.infer(attrs, inputs), "in " + std::string(ToText(op)));
+  std::string where = "in " + std::string(ToText(op));
+  TensorSpec out = TRY_NOTE(info.infer(attrs, inputs), where);
+  TRY_NOTE(CheckSize(out), where);
+  return out;
 }
 
 Result<Shape> BroadcastShapes(const Shape& a, const Shape& b) {

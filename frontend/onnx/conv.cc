@@ -6,6 +6,7 @@
 namespace autotune::onnx_import {
 
 Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, std::vector<int64_t> kernel) {
+  constexpr int64_t kMaxWindow = 1 << 24;  // so that no sum or product overflows
   size_t rank = spatial.size();
   if (rank != 1 && rank != 2) return Err("works on ", rank, "-D images; only 1-D and 2-D are supported");
   Window w;
@@ -19,6 +20,12 @@ Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, st
   w.pads = TRY(context.IntList("pads", std::vector<int64_t>(2 * rank, 0)));
   if (w.kernel.size() != rank || w.strides.size() != rank || w.dilations.size() != rank || w.pads.size() != 2 * rank) {
     return Err("kernel, strides, dilations or pads do not fit an image of ", rank, " dimensions");
+  }
+  for (const auto* numbers : {&w.kernel, &w.strides, &w.dilations, &w.pads}) {
+    for (int64_t n : *numbers) {
+      if (n < -kMaxWindow || n > kMaxWindow)
+        return Err("kernel, strides, dilations or pads hold an impossible number, ", n);
+    }
   }
   std::string auto_pad = TRY(context.String("auto_pad", "NOTSET"));
   if (auto_pad == "VALID") {

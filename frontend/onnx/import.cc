@@ -161,6 +161,8 @@ class Importer {
       if (std::optional<Shape> shape = ChooseShape(info, problems)) {
         if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 1; })) {
           problems.push_back("input '" + info.name + "' has an extent of zero: " + ShapeText(*shape));
+        } else if (Status fits = CheckSize({DType::Float(32), *shape}); !fits.ok()) {
+          problems.push_back("input '" + info.name + "': " + fits.error().Text());
         } else {
           ValueId v = context_.builder.Input(info.name, {DType::Float(32), *shape});
           context_.env_.insert_or_assign(info.name, v);

@@ -60,6 +60,7 @@ Status ImportReshape(ImportContext& c) {
   int64_t total = 1, known = 1;
   int wild = -1;
   for (int64_t d : in) total *= d;
+  bool too_large = false;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == 0 && !allow_zero) {
       if (i >= in.size())
@@ -71,9 +72,10 @@ Status ImportReshape(ImportContext& c) {
       if (wild >= 0) return Err("shape ", ShapeText(out), " leaves two dimensions open");
       wild = static_cast<int>(i);
     } else {
-      known *= out[i];
+      too_large = too_large || __builtin_mul_overflow(known, out[i], &known);
     }
   }
+  if (too_large) return Err("impossible shape ", ShapeText(out));
   if (wild >= 0) {
     if (known <= 0 || total % known != 0) return Err("cannot reshape ", ShapeText(in), " to ", ShapeText(out));
     out[wild] = total / known;
@@ -155,7 +157,7 @@ Status ImportConstantOfShape(ImportContext& c) {
   if (fill.spec.NumElements() != 1) return Err("value must have one element, not ", fill.spec.Text());
   int64_t n = 1, size = fill.spec.dtype.Bytes();
   for (int64_t d : shape) {
-    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 33))
+    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 31) / size)
       return Err("impossible shape ", ShapeText(shape));
   }
   char* out = nullptr;

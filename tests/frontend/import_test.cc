@@ -178,6 +178,44 @@ TEST(Import, DamagedFiles) {
   EXPECT_THAT(ImportOnnx("/").error().Text(), HasSubstr("directory"));
 }
 
+// Bytes changed at random give a graph or one line, never a crash or a failed CHECK.
+TEST(Import, RandomDamage) {
+  ModelMaker m(12);
+  m.Input("x", {1, 4, 6, 6})
+      .Floats("w", {4, 2, 3, 3}, std::vector<float>(72, 1))
+      .Floats("b", {4}, {1, 2, 3, 4})
+      .Output("y");
+  m.Ints("shape", {0, -1}).Ints("fill", {4, 4});
+  m.Node("Conv", {"x", "w", "b"}, {"c"}).Ints("pads", {1, 1, 1, 1}).Ints("strides", {1, 1}).Int("group", 2);
+  m.Node("MaxPool", {"c"}, {"p"}).Ints("kernel_shape", {2, 2}).Ints("strides", {2, 2}).Int("ceil_mode", 1);
+  m.Node("LRN", {"p"}, {"l"}).Int("size", 3);
+  m.Node("Concat", {"l", "p"}, {"cc"}).Int("axis", 1);
+  m.Node("Transpose", {"cc"}, {"t"}).Ints("perm", {0, 2, 3, 1});
+  m.Node("Unsqueeze", {"t"}, {"u"}).Ints("axes", {0});
+  m.Node("Squeeze", {"u"}, {"q"}).Ints("axes", {0});
+  m.Node("Reshape", {"q", "shape"}, {"r"});
+  m.Node("ConstantOfShape", {"fill"}, {"f"});
+  m.Node("Flatten", {"r"}, {"fl"}).Int("axis", 1);
+  m.Node("Softmax", {"fl"}, {"y"}).Int("axis", 1);
+  m.Output("f");
+  std::string bytes = m.Bytes();
+  ASSERT_TRUE(ImportOnnxBytes(bytes, "m.onnx").ok()) << ImportOnnxBytes(bytes, "m.onnx").error().Text();
+  Rng rng(1);
+  int imported = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string damaged = bytes;
+    for (int64_t n = 1 + rng.Below(3); n > 0; --n)
+      damaged[rng.Below(static_cast<int64_t>(bytes.size()))] = static_cast<char>(rng.Below(256));
+    Result<ImportedModel> result = ImportOnnxBytes(damaged, "m.onnx");
+    imported += result.ok();
+    if (!result.ok()) {
+      EXPECT_FALSE(result.error().Text().empty());
+    }
+  }
+  EXPECT_GT(imported, 100);
+  EXPECT_LT(imported, 19900);
+}
+
 TEST(Import, TensorsThatLie) {
   ModelMaker m;
   m.Input("x", {1, 4}).Floats("b", {5}, {1, 2, 3, 4}).Output("y");

@@ -36,8 +36,9 @@ class LoopChannel {
   ~LoopChannel();
   void Send(const Message& message);  // queued without bound: the parent itself decides what it sends
 
+  void Read();  // handles what has arrived; the loop calls it by itself
+
  private:
-  void Read();
   void Write();
   void Close(const std::string& reason);
 

@@ -39,13 +39,12 @@ struct Candidate {
   bool check = true;                           // compare the outputs with the reference's
   int repeats = 3;                             // length of TrialResult::times
   double min_repeat_ms = 20;                   // each repeat runs the kernel often enough to last this long
-  int warmup = 1;                              // untimed runs, at least one (the checked one)
   double cutoff_seconds = 0;                   // slower than this in the first repeat: no more repeats; 0: never
   int threads = 0;                             // 0: as many as the device has cores
   bool cold_weights = true;                    // every run sees constants that are not in the caches
   double load_seconds = 30, run_seconds = 10;  // deadlines, enforced from outside by SIGKILL
-  AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, min_repeat_ms, warmup, cutoff_seconds, threads, cold_weights,
-                  load_seconds, run_seconds)
+  AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, min_repeat_ms, cutoff_seconds, threads, cold_weights, load_seconds,
+                  run_seconds)
 };
 
 struct TrialResult {
@@ -53,12 +52,13 @@ struct TrialResult {
   TrialStatus status = TrialStatus::kInfrastructure;
   std::string error;          // one line; empty when ok
   std::vector<double> times;  // seconds per call, one for each repeat made
+  bool cut_off = false;       // too slow for the cutoff: `times` holds the first burst's time only
   bool checked = false;       // the outputs were compared, and are right if status is ok
   double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
   std::string device;         // which device measured it
-  AUTOTUNE_FIELDS(candidate, status, error, times, checked, worst_error, started, elapsed, device)
+  AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device)
 };
 
 // One call of FarmClient::Measure, of any size: the client cuts it into batches.

@@ -50,6 +50,9 @@ void SetOptions(void* socket, bool router) {
     // Sending to a peer that has left is an error that we see, instead of being dropped in silence.
     SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   } else {
+    // Nothing is queued while there is no connection: a tracker that returns must not be told old news. Whoever sends
+    // repeats what is unanswered, at once when on_connected is called.
+    SetOption(socket, ZMQ_IMMEDIATE, 1);
     // Quick at first, never slower than once a second, for ever.
     SetOption(socket, ZMQ_RECONNECT_IVL, 50);
     SetOption(socket, ZMQ_RECONNECT_IVL_MAX, 1000);

@@ -49,7 +49,7 @@ class DealerSocket {
   };
   static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const std::string& endpoint, Handlers handlers);
   ~DealerSocket();
-  // False: the queue is full or the peer away for long; the message is dropped.
+  // False: not connected, or the peer does not read; the message is dropped. Repeat it in on_connected.
   bool Send(const Message& message);
 
   struct Impl;

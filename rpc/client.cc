@@ -1,0 +1,225 @@
+#include "rpc/client.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <future>
+#include <list>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "rpc/client_session.h"
+#include "rpc/transport.h"
+#include "support/clock.h"
+#include "support/hash.h"
+#include "support/loop.h"
+
+namespace autotune::rpc {
+namespace {
+
+std::string ClientName() {
+  char host[256] = "localhost";
+  gethostname(host, sizeof host - 1);
+  passwd* user = getpwuid(geteuid());
+  return std::string(user ? user->pw_name : "user") + "@" + host + ":" + std::to_string(getpid());
+}
+
+}  // namespace
+
+// All of it but `mutex_`-free fields belongs to the loop's thread.
+struct FarmClient::Impl {
+  // One job's way to its results.
+  struct Job {
+    std::shared_ptr<const MeasureJob> work;
+    MeasureCallbacks callbacks;
+    std::map<std::string, size_t> places;
+    std::vector<TrialResult> results;
+    std::promise<Result<std::vector<TrialResult>>> done;
+  };
+  // A session with its sockets; it holds one device or none.
+  struct Seat {
+    Seat(Impl& impl, ClientSession::Options options) : impl(impl), session(std::move(options)) {}
+
+    autotune::Status Open(const std::string& endpoint) {
+      tracker =
+          TRY(DealerSocket::Connect(impl.loop, endpoint,
+                                    {.on_message = [this](Message m) { Perform(session.OnTracker(m, BootMillis())); },
+                                     .on_connected = [this] { Perform(session.OnTrackerConnected(BootMillis())); }}));
+      return {};
+    }
+    void Perform(ClientActions actions) {
+      for (ClientAction& action : actions) std::visit([this](auto& a) { Do(a); }, action);
+    }
+    void Do(AskTracker& a) { tracker->Send(a.message); }
+    void Do(ConnectServer& a) {
+      auto socket =
+          DealerSocket::Connect(impl.loop, a.endpoint,
+                                {.on_message = [this](Message m) { Perform(session.OnServer(m, BootMillis())); },
+                                 .on_connected = [this] { Perform(session.OnServerConnected(BootMillis())); },
+                                 .on_disconnected = [this] { Perform(session.OnServerDisconnected(BootMillis())); }});
+      // An address that cannot be dialled is a silent server.
+      server = socket ? std::move(*socket) : nullptr;
+    }
+    void Do(AskServer& a) {
+      if (server) server->Send(a.message);
+    }
+    void Do(DropServer&) { server.reset(); }
+    void Do(Deliver& a) {
+      if (!job) return;
+      if (job->callbacks.on_result) job->callbacks.on_result(a.result);
+      job->results[job->places.at(a.result.candidate)] = std::move(a.result);
+    }
+    void Do(JobWaits& a) {
+      if (job && job->callbacks.on_wait) job->callbacks.on_wait(a.text);
+    }
+    void Do(JobDone& a) {
+      auto finished = std::move(job);
+      if (a.error) {
+        finished->done.set_value(std::move(*a.error));
+      } else {
+        finished->done.set_value(std::move(finished->results));
+      }
+    }
+
+    Impl& impl;
+    ClientSession session;
+    std::unique_ptr<DealerSocket> tracker, server;
+    std::unique_ptr<Job> job;
+  };
+
+  explicit Impl(FarmOptions o) : options(std::move(o)) {}
+
+  Seat* FreeSeat() {
+    Seat* free = nullptr;
+    for (auto& seat : seats) {
+      if (seat->job) continue;
+      if (seat->session.HasLease()) return seat.get();
+      free = seat.get();
+    }
+    if (free) return free;
+    ClientSession::Options session;
+    session.client = client;
+    session.client_name = ClientName();
+    session.key = options.key;
+    session.tenant = options.tenant;
+    session.job = options.job;
+    session.wait_ms = static_cast<int64_t>(options.wait_seconds * 1000);
+    session.idle_lease_ms = static_cast<int64_t>(options.idle_lease_seconds * 1000);
+    auto seat = std::make_unique<Seat>(*this, std::move(session));
+    if (autotune::Status opened = seat->Open(options.tracker); !opened) return nullptr;
+    seats.push_back(std::move(seat));
+    return seats.back().get();
+  }
+
+  void Start(std::unique_ptr<Job> job) {
+    Seat* seat = FreeSeat();
+    if (!seat) return job->done.set_value(Err("cannot open a connection to ", options.tracker));
+    seat->job = std::move(job);
+    seat->Perform(seat->session.Start(seat->job->work, BootMillis()));
+  }
+
+  void CloseSeats() {
+    for (auto& seat : seats) seat->Perform(seat->session.Close(BootMillis()));
+  }
+
+  FarmOptions options;
+  const Id client = RandomId();
+  Loop loop;
+  std::list<std::unique_ptr<Seat>> seats;
+  Loop::Watch tick, stop;
+  std::thread thread;
+};
+
+FarmClient::FarmClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<FarmClient>> FarmClient::Connect(const FarmOptions& options) {
+  FarmOptions normal = options;
+  normal.tracker = TRY(NormalizeEndpoint(options.tracker));
+  if (options.key.empty()) return Err("--key: the key of the devices wanted is missing");
+  TRY(QueryStatus(normal.tracker, options.key, options.connect_seconds));
+  auto impl = std::make_unique<Impl>(std::move(normal));
+  Impl* raw = impl.get();
+  impl->tick = impl->loop.Every(100, [raw] {
+    for (auto& seat : raw->seats) seat->Perform(seat->session.Tick(BootMillis()));
+  });
+  impl->thread = std::thread([raw] { raw->loop.Run(); });
+  return std::unique_ptr<FarmClient>(new FarmClient(std::move(impl)));
+}
+
+FarmClient::~FarmClient() {
+  Impl* impl = impl_.get();
+  impl->loop.Post([impl] {
+    bool leases = false;
+    for (auto& seat : impl->seats) leases |= seat->session.HasLease();
+    impl->CloseSeats();
+    // For the releases to leave; without them the devices would be missing for a lease's time-to-live.
+    impl->stop = impl->loop.After(leases ? 50 : 0, [impl] { impl->loop.Stop(); });
+  });
+  impl->thread.join();
+  impl->seats.clear();
+}
+
+Result<std::vector<TrialResult>> FarmClient::Measure(MeasureJob work, MeasureCallbacks callbacks) {
+  if (work.candidates.empty()) return std::vector<TrialResult>();
+  auto job = std::make_unique<Impl::Job>();
+  for (size_t i = 0; i < work.candidates.size(); ++i) {
+    if (!job->places.emplace(work.candidates[i].id, i).second) {
+      return Err("candidate '", work.candidates[i].id, "' occurs twice in one job");
+    }
+  }
+  job->results.resize(work.candidates.size());
+  if (work.reference) work.task.reference_hash = HashBytes128(*work.reference).Hex();
+  if (!work.reference) work.task.reference_hash.clear();
+  job->work = std::make_shared<const MeasureJob>(std::move(work));
+  job->callbacks = std::move(callbacks);
+  auto done = job->done.get_future();
+  impl_->loop.Post([impl = impl_.get(), shared = std::make_shared<std::unique_ptr<Impl::Job>>(std::move(job))] {
+    impl->Start(std::move(*shared));
+  });
+  return done.get();
+}
+
+void FarmClient::Cancel() {
+  impl_->loop.Post([impl = impl_.get()] {
+    for (auto& seat : impl->seats) seat->Perform(seat->session.Cancel(BootMillis()));
+  });
+}
+
+void FarmClient::ReleaseDevices() {
+  std::promise<void> done;
+  impl_->loop.Post([&, impl = impl_.get()] {
+    for (auto& seat : impl->seats) {
+      if (!seat->job) seat->Perform(seat->session.Close(BootMillis()));
+    }
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+Result<StatusReply> FarmClient::Status(double timeout_seconds) {
+  return QueryStatus(impl_->options.tracker, "", timeout_seconds);
+}
+
+Result<StatusReply> QueryStatus(const std::string& tracker, const std::string& key, double timeout_seconds) {
+  Loop loop;
+  Result<StatusReply> result = Err("no tracker answers at ", tracker, " (is rpc_tracker running there?)");
+  std::unique_ptr<DealerSocket> socket;
+  Message request{RandomId(), StatusRequest{key}, {}};
+  socket = TRY(DealerSocket::Connect(loop, tracker,
+                                     {.on_message =
+                                          [&](Message message) {
+                                            if (message.request != request.request) return;
+                                            if (auto* status = message.As<StatusReply>()) result = *status;
+                                            if (auto* refusal = message.As<Refusal>()) result = Err(refusal->text);
+                                            loop.Stop();
+                                          },
+                                      .on_connected = [&] { socket->Send(request); }}));
+  auto timeout = loop.After(static_cast<int64_t>(timeout_seconds * 1000), [&] { loop.Stop(); });
+  auto again = loop.Every(1000, [&] { socket->Send(request); });
+  loop.Run();
+  return result;
+}
+
+}  // namespace autotune::rpc

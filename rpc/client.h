@@ -1,0 +1,57 @@
+// FarmClient: a tuner's door to the measurement farm. It owns a thread with the sockets; its methods block and may be
+// called from any thread. Several Measure calls at once take several devices. Hold no HostLock while measuring.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/measure.h"
+#include "rpc/message.h"
+#include "support/result.h"
+
+namespace autotune::rpc {
+
+struct FarmOptions {
+  std::string tracker;             // endpoint: "127.0.0.1:9190", "ipc:///path"
+  std::string key;                 // of the devices wanted
+  std::string tenant, job;         // shown in the tracker's status
+  double connect_seconds = 5;      // for the tracker's first answer
+  double wait_seconds = 30 * 60;   // in the queue, for a device
+  double idle_lease_seconds = 30;  // a device is kept that long between jobs
+};
+
+struct MeasureCallbacks {
+  std::function<void(const TrialResult&)> on_result = nullptr;  // as they come; on the client's thread, so be quick
+  std::function<void(const std::string&)> on_wait = nullptr;    // waiting for a device, and why; likewise
+};
+
+class FarmClient {
+ public:
+  // Errors: no tracker answers there, or it speaks another version.
+  static Result<std::unique_ptr<FarmClient>> Connect(const FarmOptions& options);
+  ~FarmClient();  // cancels what runs, gives the devices back
+  FarmClient(const FarmClient&) = delete;
+
+  // One result for each candidate, in the order of the candidates, whatever happens to devices and servers; what fails
+  // for no fault of its own has status "infrastructure". An error only if nothing at all could be measured: no device
+  // of that key, or none within wait_seconds.
+  Result<std::vector<TrialResult>> Measure(MeasureJob job, MeasureCallbacks callbacks = {});
+  // All Measure calls end soon: running candidates finish, the others are "cancelled". Later calls work again.
+  void Cancel();
+
+  Result<StatusReply> Status(double timeout_seconds = 5);
+  // Gives idle devices back at once.
+  void ReleaseDevices();
+
+  struct Impl;
+
+ private:
+  explicit FarmClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The status of a tracker, asked by no client in particular; `key` empty: of all its devices.
+Result<StatusReply> QueryStatus(const std::string& tracker, const std::string& key = "", double timeout_seconds = 5);
+
+}  // namespace autotune::rpc

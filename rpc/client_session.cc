@@ -1,0 +1,366 @@
+#include "rpc/client_session.h"
+
+#include <algorithm>
+#include <map>
+
+namespace autotune::rpc {
+
+LeaseClaim ClientSession::Claim() const {
+  const LeaseGranted& g = lease_->granted;
+  return {g.lease, g.token, g.ttl_ms, options_.client, options_.client_name, options_.tenant, options_.job};
+}
+
+// --- Jobs
+// --------------------------------------------------------------------------------------------------------------
+
+ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_t now) {
+  CHECK(!job_) << "one job at a time";
+  job_ = std::move(job);
+  index_.clear();
+  answered_.assign(job_->candidates.size(), false);
+  unanswered_ = job_->candidates.size();
+  anything_delivered_ = false;
+  cancelled_.reset();
+  losses_ = 0;
+  auto refuse = [&](size_t i, std::string text) {
+    TrialResult result;
+    result.candidate = job_->candidates[i].id;
+    result.status = TrialStatus::kUploadFailed;
+    result.error = std::move(text);
+    DeliverResult(std::move(result));
+  };
+  for (size_t i = 0; i < job_->candidates.size(); ++i) {
+    CHECK(index_.emplace(job_->candidates[i].id, i).second) << "candidate '" << job_->candidates[i].id << "' twice";
+  }
+  for (size_t i = 0; i < job_->candidates.size(); ++i) {
+    const Candidate& c = job_->candidates[i];
+    if (c.blob < 0 || static_cast<size_t>(c.blob) >= job_->artifacts.size()) {
+      refuse(i, "there is no artifact number " + std::to_string(c.blob));
+    } else if (auto size = job_->artifacts[static_cast<size_t>(c.blob)]->size(); size > kMaxBlobBytes) {
+      refuse(i, "the artifact has " + std::to_string(size) + " bytes; at most " + std::to_string(kMaxBlobBytes) +
+                    " can be sent");
+    }
+  }
+  if (job_->reference && job_->reference->size() > kMaxBlobBytes) {
+    Error error =
+        Err("the reference artifact has ", job_->reference->size(), " bytes; at most ", kMaxBlobBytes, " can be sent");
+    FinishAll(TrialStatus::kUploadFailed, error.Text(), error, now);
+  } else {
+    Continue(now);
+  }
+  return Take();
+}
+
+// Takes the next step of the job; nothing is under way.
+void ClientSession::Continue(int64_t now) {
+  if (!job_ || batch_) return;
+  if (unanswered_ == 0) {
+    job_.reset();
+    idle_since_ = now;
+    actions_.push_back(JobDone{});
+    if (lease_ && lease_->yield) GiveBack(true);
+    return;
+  }
+  if (cancelled_) return FinishAll(TrialStatus::kCancelled, "cancelled before it began", std::nullopt, now);
+  if (lease_ && lease_->yield) GiveBack(true);
+  if (!lease_) {
+    if (!request_) RequestLease(now);
+    return;
+  }
+  // As many of the unanswered as one batch takes; candidates that share an artifact share its blob.
+  MeasureRequest request{Claim(), job_->task, {}, false};
+  Batch batch;
+  std::map<int, int> blobs;
+  int64_t bytes = 0;
+  if (job_->reference && !lease_->references_sent.count(job_->task.reference_hash)) {
+    request.has_reference = true;
+    bytes += static_cast<int64_t>(job_->reference->size());
+  }
+  for (size_t i = 0; i < job_->candidates.size(); ++i) {
+    if (answered_[i]) continue;
+    Candidate candidate = job_->candidates[i];
+    auto found = blobs.find(candidate.blob);
+    if (found == blobs.end()) {
+      const Blob& artifact = job_->artifacts[static_cast<size_t>(candidate.blob)];
+      int64_t size = static_cast<int64_t>(artifact->size());
+      if (blobs.size() == kMaxBatchArtifacts || bytes + size > kMaxBatchBytes) break;
+      bytes += size;
+      found = blobs.emplace(candidate.blob, static_cast<int>(batch.message.blobs.size())).first;
+      batch.message.blobs.push_back(artifact);
+    }
+    candidate.blob = found->second;
+    batch.waiting.insert(candidate.id);
+    request.candidates.push_back(std::move(candidate));
+    if (request.candidates.size() == 4 * kMaxBatchArtifacts) break;
+  }
+  if (request.has_reference) batch.message.blobs.push_back(job_->reference);
+  batch.message.request = options_.new_id();
+  batch.message.body = std::move(request);
+  batch_ = std::move(batch);
+  SendBatch(now);
+}
+
+void ClientSession::SendBatch(int64_t now) {
+  batch_->last_sent = now;
+  actions_.push_back(AskServer{batch_->message});
+}
+
+void ClientSession::DeliverResult(TrialResult result) {
+  auto it = index_.find(result.candidate);
+  if (it == index_.end() || answered_[it->second]) return;
+  answered_[it->second] = true;
+  --unanswered_;
+  actions_.push_back(Deliver{std::move(result)});
+}
+
+void ClientSession::FinishAll(TrialStatus status, const std::string& text, std::optional<Error> error, int64_t now) {
+  batch_.reset();
+  for (const Candidate& candidate : job_->candidates) {
+    TrialResult result;
+    result.candidate = candidate.id;
+    result.status = status;
+    result.error = text;
+    DeliverResult(std::move(result));
+  }
+  job_.reset();
+  idle_since_ = now;
+  actions_.push_back(JobDone{std::move(error)});
+}
+
+ClientActions ClientSession::Cancel(int64_t now) {
+  if (!job_ || cancelled_) return Take();
+  cancelled_ = now;
+  if (batch_) {
+    actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
+  } else {
+    if (request_) {
+      actions_.push_back(AskTracker{{options_.new_id(), LeaseWithdraw{request_->id}, {}}});
+      request_.reset();
+    }
+    Continue(now);
+  }
+  return Take();
+}
+
+ClientActions ClientSession::Close(int64_t now) {
+  if (request_) {
+    actions_.push_back(AskTracker{{options_.new_id(), LeaseWithdraw{request_->id}, {}}});
+    request_.reset();
+  }
+  if (lease_) GiveBack(true);
+  if (job_) FinishAll(TrialStatus::kCancelled, "the client was closed", std::nullopt, now);
+  return Take();
+}
+
+// --- Leases
+// --------------------------------------------------------------------------------------------------------------
+
+void ClientSession::RequestLease(int64_t now) {
+  request_ = Request{options_.new_id(), now, now, now};
+  SendRequest(now);
+}
+
+void ClientSession::SendRequest(int64_t now) {
+  request_->last_sent = now;
+  LeaseRequest request{options_.client,
+                       options_.client_name,
+                       options_.key,
+                       exclude_,
+                       options_.tenant,
+                       options_.job,
+                       std::max<int64_t>(0, options_.wait_ms - (now - request_->began))};
+  actions_.push_back(AskTracker{{request_->id, std::move(request), {}}});
+}
+
+void ClientSession::GiveBack(bool politely) {
+  if (politely) actions_.push_back(AskServer{{options_.new_id(), LeaseEnd{Claim()}, {}}});
+  actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{lease_->granted.lease}, {}}});
+  actions_.push_back(DropServer{});
+  lease_.reset();
+}
+
+// The device is gone or no longer ours: what it has not answered goes elsewhere.
+void ClientSession::Lost(const std::string& why, int64_t now) {
+  exclude_ = {lease_->granted.server};
+  GiveBack(false);
+  batch_.reset();
+  if (!job_) return;
+  if (cancelled_) return Continue(now);
+  if (++losses_ >= options_.max_losses) {
+    std::string text = "lost the device " + std::to_string(losses_) + " times without a result; last: " + why;
+    return FinishAll(TrialStatus::kInfrastructure, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)),
+                     now);
+  }
+  Continue(now);
+}
+
+ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
+  bool ours = request_ && message.request == request_->id;
+  if (ours) request_->last_answer = now;
+  if (auto* granted = message.As<LeaseGranted>()) {
+    if (lease_ && lease_->granted.lease == granted->lease) return Take();
+    if (!ours) {  // of a request that we have withdrawn since
+      actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{granted->lease}, {}}});
+      return Take();
+    }
+    request_.reset();
+    lease_ = Lease{*granted, now, now, now, {}, {}, false};
+    actions_.push_back(ConnectServer{granted->device.endpoint});
+    idle_since_ = now;
+    Continue(now);
+  } else if (auto* queued = message.As<LeaseQueued>()) {
+    if (ours) actions_.push_back(JobWaits{queued->text});
+  } else if (auto* renewed = message.As<LeaseRenewed>()) {
+    if (!lease_ || !lease_->renewals.count(message.request)) return Take();
+    lease_->renewals.clear();
+    if (renewed->yield && !lease_->yield) {
+      lease_->yield = true;
+      if (batch_) {
+        actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
+      } else if (!job_) {
+        GiveBack(true);
+      }
+    }
+  } else if (auto* refusal = message.As<Refusal>()) {
+    if (lease_ && lease_->renewals.count(message.request)) {
+      if (refusal->code == code::kLeaseLost) Lost("the tracker ended the lease: " + refusal->text, now);
+    } else if (ours) {
+      request_.reset();
+      if (refusal->code == code::kLeaseLost) {
+        Continue(now);  // granted and expired while we heard nothing: ask anew
+      } else if (job_) {
+        FinishAll(TrialStatus::kInfrastructure, refusal->text,
+                  anything_delivered_ ? std::nullopt : std::optional(Err(refusal->text)), now);
+      }
+    }
+  } else if (auto* ping = message.As<Ping>()) {
+    actions_.push_back(AskTracker{{message.request, Pong{ping->payload}, {}}});
+  }
+  return Take();
+}
+
+ClientActions ClientSession::OnTrackerConnected(int64_t now) {
+  if (request_) SendRequest(now);
+  if (lease_) lease_->last_renew = now - options_.renew_ms;
+  return Take();
+}
+
+// --- The server
+// ----------------------------------------------------------------------------------------------------------
+
+void ClientSession::SendBeat(int64_t now) {
+  lease_->last_beat = now;
+  ClientBeat beat{Claim(), batch_ && batch_->accepted ? batch_->message.request : Id()};
+  actions_.push_back(AskServer{{options_.new_id(), std::move(beat), {}}});
+}
+
+ClientActions ClientSession::OnServerConnected(int64_t now) {
+  if (!lease_) return Take();
+  if (batch_ && !batch_->accepted) {
+    SendBatch(now);
+  } else {
+    SendBeat(now);
+  }
+  return Take();
+}
+
+ClientActions ClientSession::OnServerDisconnected(int64_t now) {
+  if (lease_) Lost("the connection to the device server broke", now);
+  return Take();
+}
+
+void ClientSession::OnResult(const Message& message, const ResultReport& report, int64_t now) {
+  actions_.push_back(AskServer{{options_.new_id(), ResultAck{message.request, report.result.candidate}, {}}});
+  if (!batch_ || batch_->message.request != message.request) return;
+  if (!batch_->waiting.erase(report.result.candidate)) return;
+  batch_->accepted = true;
+  TrialStatus status = report.result.status;
+  if (status == TrialStatus::kDeviceError) {
+    batch_->device_failed = true;  // nobody's fault but the device's: goes elsewhere
+  } else if (status != TrialStatus::kCancelled || cancelled_) {
+    losses_ = 0;
+    anything_delivered_ = true;
+    DeliverResult(report.result);
+  }
+  if (!batch_->waiting.empty()) return;
+  bool device_failed = batch_->device_failed;
+  batch_.reset();
+  if (device_failed) return Lost("the device failed: " + report.result.error, now);
+  Continue(now);
+}
+
+ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
+  if (!lease_) return Take();
+  lease_->last_heard = now;
+  if (auto* report = message.As<ResultReport>()) {
+    OnResult(message, *report, now);
+  } else if (message.As<MeasureAccepted>()) {
+    if (batch_ && batch_->message.request == message.request && !batch_->accepted) {
+      batch_->accepted = true;
+      batch_->accepted_at = now;
+      lease_->references_sent.insert(job_->task.reference_hash);
+    }
+  } else if (auto* beat = message.As<ServerBeat>()) {
+    // Long accepted, yet unknown to the server: it has started anew at the same place.
+    if (batch_ && batch_->accepted && beat->batch != batch_->message.request &&
+        now - batch_->accepted_at > 2 * options_.resend_ms) {
+      batch_->accepted = false;
+      SendBatch(now);
+    }
+  } else if (auto* refusal = message.As<Refusal>()) {
+    bool about_batch = batch_ && batch_->message.request == message.request;
+    if (refusal->code == code::kStaleLease || refusal->code == code::kLeaseLost) {
+      Lost(refusal->text, now);
+    } else if (about_batch && refusal->code == code::kNeedReference && job_->reference) {
+      lease_->references_sent.erase(job_->task.reference_hash);
+      batch_.reset();
+      Continue(now);
+    } else if (about_batch) {
+      std::string text = "the device server refused the batch: " + refusal->text;
+      FinishAll(TrialStatus::kUploadFailed, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)), now);
+    }
+  } else if (auto* ping = message.As<Ping>()) {
+    actions_.push_back(AskServer{{message.request, Pong{ping->payload}, {}}});
+  }
+  return Take();
+}
+
+ClientActions ClientSession::Tick(int64_t now) {
+  if (request_) {
+    if (now - request_->began > options_.wait_ms + options_.tracker_silence_ms ||
+        now - request_->last_answer > options_.tracker_silence_ms) {
+      request_.reset();
+      std::string text = "the tracker does not answer";
+      if (job_) {
+        FinishAll(TrialStatus::kInfrastructure, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)),
+                  now);
+      }
+    } else if (now - request_->last_sent >= options_.resend_ms) {
+      SendRequest(now);
+    }
+  }
+  if (lease_ && now - lease_->last_heard > options_.server_silence_ms) {
+    Lost("the device server has been silent for " + std::to_string(options_.server_silence_ms / 1000) + " s", now);
+  }
+  if (lease_ && now - lease_->last_renew >= options_.renew_ms) {
+    lease_->last_renew = now;
+    Id id = options_.new_id();
+    if (lease_->renewals.size() >= 16) lease_->renewals.clear();
+    lease_->renewals.insert(id);
+    actions_.push_back(AskTracker{{id, LeaseRenew{lease_->granted.lease}, {}}});
+  }
+  if (lease_ && now - lease_->last_beat >= options_.beat_ms) SendBeat(now);
+  if (batch_ && !batch_->accepted && now - batch_->last_sent >= 2 * options_.resend_ms) SendBatch(now);
+  if (batch_ && (cancelled_ || lease_->yield) && now - batch_->last_sent >= options_.resend_ms) {
+    batch_->last_sent = now;
+    actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
+  }
+  if (cancelled_ && job_ && now - *cancelled_ > options_.cancel_ms) {
+    if (lease_) GiveBack(true);
+    FinishAll(TrialStatus::kCancelled, "cancelled while it ran", std::nullopt, now);
+  }
+  if (lease_ && !job_ && now - idle_since_ >= options_.idle_lease_ms) GiveBack(true);
+  return Take();
+}
+
+}  // namespace autotune::rpc

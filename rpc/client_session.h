@@ -1,0 +1,119 @@
+// ClientSession: how a tuner gets one device and has one job at a time measured on it, as a pure state machine: leases,
+// batches, lost servers, each candidate answered exactly once. It knows no socket, thread or clock: inputs come with
+// the time, outputs are actions for the driver (rpc/client.cc, or a simulator). Not thread-safe.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "rpc/message.h"
+
+namespace autotune::rpc {
+
+struct AskTracker {
+  Message message;
+};
+struct ConnectServer {  // a new connection; nothing that arrives over an older one may be passed on
+  std::string endpoint;
+};
+struct AskServer {
+  Message message;
+};
+struct DropServer {};
+struct Deliver {  // exactly once for each candidate of the job
+  TrialResult result;
+};
+struct JobDone {  // after the last Deliver; an error if no device could be had, or the job itself is refused
+  std::optional<Error> error;
+};
+struct JobWaits {  // for a device, and why
+  std::string text;
+};
+using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits>;
+using ClientActions = std::vector<ClientAction>;
+
+class ClientSession {
+ public:
+  struct Options {
+    Id client;
+    std::string client_name, key, tenant, job;
+    int64_t wait_ms = 30 * 60 * 1000;    // in the queue, for a device
+    int64_t tracker_silence_ms = 30000;  // while we need something of the tracker
+    int64_t server_silence_ms = 5000;
+    int64_t resend_ms = 1000;
+    int64_t renew_ms = 3000;
+    int64_t beat_ms = 1000;
+    int64_t idle_lease_ms = 30000;  // keep the device that long between jobs
+    int64_t cancel_ms = 15000;      // for the candidate that runs while the job is cancelled
+    int max_losses = 5;             // of a device, one after the other, without any result
+    std::function<Id()> new_id = RandomId;
+  };
+  explicit ClientSession(Options options) : options_(std::move(options)) {}
+
+  ClientActions Start(std::shared_ptr<const MeasureJob> job, int64_t now);
+  ClientActions Cancel(int64_t now);  // what has not begun is delivered as "cancelled"
+  ClientActions Close(int64_t now);   // gives the device back; cancels without waiting
+  ClientActions OnTracker(const Message& message, int64_t now);
+  ClientActions OnTrackerConnected(int64_t now);
+  ClientActions OnServer(const Message& message, int64_t now);
+  ClientActions OnServerConnected(int64_t now);
+  ClientActions OnServerDisconnected(int64_t now);
+  ClientActions Tick(int64_t now);  // every 100 ms or so
+
+  bool HasJob() const { return job_ != nullptr; }
+  bool HasLease() const { return lease_.has_value(); }
+
+ private:
+  struct Request {  // for a lease
+    Id id;
+    int64_t began = 0, last_sent = 0, last_answer = 0;
+  };
+  struct Lease {
+    LeaseGranted granted;
+    int64_t last_renew = 0, last_beat = 0, last_heard = 0;
+    std::set<Id> renewals;  // request ids of renewals under way
+    std::set<std::string> references_sent;
+    bool yield = false;
+  };
+  struct Batch {
+    Message message;
+    std::set<std::string> waiting;  // candidates without a result
+    bool accepted = false, device_failed = false;
+    int64_t last_sent = 0, accepted_at = 0;
+  };
+
+  void RequestLease(int64_t now);
+  void SendRequest(int64_t now);
+  void SendBatch(int64_t now);
+  void Continue(int64_t now);
+  void SendBeat(int64_t now);
+  void GiveBack(bool politely);
+  void Lost(const std::string& why, int64_t now);
+  void FinishAll(TrialStatus status, const std::string& text, std::optional<Error> error, int64_t now);
+  void DeliverResult(TrialResult result);
+  void OnResult(const Message& message, const ResultReport& report, int64_t now);
+  LeaseClaim Claim() const;
+  ClientActions Take() { return std::exchange(actions_, {}); }
+
+  Options options_;
+  ClientActions actions_;
+  std::shared_ptr<const MeasureJob> job_;
+  std::unordered_map<std::string, size_t> index_;  // candidate -> its place in the job
+  std::vector<bool> answered_;
+  size_t unanswered_ = 0;
+  bool anything_delivered_ = false;
+  std::optional<int64_t> cancelled_;  // since when
+  std::optional<Request> request_;
+  std::optional<Lease> lease_;
+  std::optional<Batch> batch_;
+  std::vector<Id> exclude_;
+  int losses_ = 0;
+  int64_t idle_since_ = 0;
+};
+
+}  // namespace autotune::rpc

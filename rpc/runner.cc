@@ -1,0 +1,321 @@
+#include "rpc/runner.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <new>
+#include <thread>
+
+#include "rpc/channel.h"
+#include "runtime/artifact.h"
+#include "runtime/compare.h"
+#include "runtime/fill.h"
+#include "runtime/kernel_context.h"
+#include "runtime/time_evaluator.h"
+
+namespace autotune::rpc {
+namespace {
+
+void SetLimit(__rlimit_resource resource, rlim_t value) {
+  rlimit limit{};
+  getrlimit(resource, &limit);
+  limit.rlim_cur = limit.rlim_max = std::min(value, limit.rlim_max);
+  setrlimit(resource, &limit);
+}
+
+void ApplyLimits(const RunnerOptions& options) {
+  SetLimit(RLIMIT_CORE, 0);
+  SetLimit(RLIMIT_FSIZE, 64 << 20);  // artifacts live in memory files
+  SetLimit(RLIMIT_NOFILE, 256);
+  if (options.memory_bytes > 0) SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
+  if (!options.cores.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int core : options.cores) CPU_SET(static_cast<size_t>(core), &set);
+    if (sched_setaffinity(0, sizeof set, &set)) perror("cannot bind the runner to its cores");
+  }
+}
+
+// Memory whose pages are read-only once filled, between two pages that may not be touched: a candidate that writes to
+// its inputs, or reads far past them, crashes instead of spoiling the next one's measurement.
+class SealedMemory {
+ public:
+  static std::shared_ptr<SealedMemory> Allocate(int64_t bytes) {
+    constexpr size_t kPage = 4096, kHuge = 2 << 20;
+    size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kPage - 1) / kPage * kPage;
+    // Large tensors start at a huge page, as AllocateAligned's do: timings must not depend on who allocated.
+    size_t slack = size >= kHuge ? kHuge : 0, total = size + slack + 2 * kPage;
+    void* base = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return nullptr;
+    auto memory = std::make_shared<SealedMemory>();
+    memory->base_ = base;
+    memory->total_ = total;
+    auto begin = reinterpret_cast<uintptr_t>(base) + kPage;
+    if (slack) begin = (begin + kHuge - 1) / kHuge * kHuge;
+    memory->data_ = reinterpret_cast<void*>(begin);
+    memory->size_ = size;
+    if (mprotect(memory->data_, size, PROT_READ | PROT_WRITE)) return nullptr;
+    if (slack) madvise(memory->data_, size, MADV_HUGEPAGE);
+    return memory;
+  }
+  SealedMemory() = default;
+  SealedMemory(const SealedMemory&) = delete;
+  ~SealedMemory() {
+    if (base_) munmap(base_, total_);
+  }
+  void* data() const { return data_; }
+  void Seal() { mprotect(data_, size_, PROT_READ); }
+
+ private:
+  void *base_ = nullptr, *data_ = nullptr;
+  size_t total_ = 0, size_ = 0;
+};
+
+// A task's inputs, made once and shared by all its candidates, and what the reference made of them.
+struct TaskState {
+  std::string key;
+  std::vector<TensorSpec> params;
+  std::vector<Tensor> tensors;    // by parameter; outputs undefined
+  std::vector<Tensor> reference;  // by output, in order; empty: unknown
+};
+
+struct Failure {
+  TrialStatus status;
+  std::string text;
+};
+
+class Runner {
+ public:
+  explicit Runner(BlockingChannel& channel) : channel_(channel) {}
+
+  TrialResult Run(const Message& message, const RunnerRequest& request) {
+    TrialResult result;
+    result.candidate = request.candidate.id;
+    result.status = TrialStatus::kOk;
+    phase_ = RunnerPhase::kLoad;
+    try {
+      if (Status status = Measure(message, request, result); !status) Fail(result, status.error().Text());
+    } catch (const std::bad_alloc&) {
+      Fail(result, "out of memory");
+    } catch (const InternalError& error) {
+      result.status = TrialStatus::kInfrastructure;
+      result.error = error.what();
+    }
+    return result;
+  }
+
+ private:
+  void Fail(TrialResult& result, const std::string& text) {
+    result.error = text;
+    if (result.status != TrialStatus::kOk) return;  // set where it happened
+    result.status = text.find("out of memory") != std::string::npos ? TrialStatus::kOutOfMemory
+                    : phase_ == RunnerPhase::kLoad                  ? TrialStatus::kLoadFailed
+                                                                    : TrialStatus::kRunCrashed;
+  }
+
+  Status Enter(const RunnerRequest& request, RunnerPhase phase) {
+    phase_ = phase;
+    return channel_.Send({"", RunnerProgress{request.run, phase}, {}});
+  }
+
+  KernelContext& ContextFor(int threads) {
+    if (threads <= 0) threads = AvailableCpus();
+    if (!context_ || context_->num_threads() != threads) {
+      context_.reset();
+      context_ = std::make_unique<KernelContext>(ThreadPoolOptions{.num_threads = threads, .pin = true});
+    }
+    return *context_;
+  }
+
+  Status MakeInputs(const std::string& key, int64_t seed, const KernelMetadata& kernel) {
+    task_ = TaskState{key, kernel.params, {}, {}};
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      const TensorSpec& spec = kernel.params[i];
+      task_.tensors.emplace_back();
+      if (spec.kind == ParamKind::kOutput) continue;
+      DLDataType type = TRY(DataTypeFromText(spec.dtype));
+      auto memory = SealedMemory::Allocate(TRY(ShapeBytes(spec.shape, type)));
+      if (!memory) return Err("out of memory: cannot allocate parameter ", spec.name);
+      task_.tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
+      FillRandom(task_.tensors.back(), static_cast<uint64_t>(seed) + 0x9e3779b97f4a7c15ULL * (i + 1),
+                 FillKind::kNormal);
+      memory->Seal();
+    }
+    return {};
+  }
+
+  // The parameters of a candidate must be those of its task.
+  Status CheckSignature(const KernelMetadata& kernel) const {
+    auto text = [](const TensorSpec& spec) {
+      return std::string(ToText(spec.kind)) + " " + spec.dtype + ShapeText(spec.shape);
+    };
+    if (kernel.params.size() != task_.params.size()) {
+      return Err("kernel ", kernel.name, " has ", kernel.params.size(), " parameters, its task ", task_.params.size());
+    }
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      std::string have = text(kernel.params[i]), want = text(task_.params[i]);
+      bool output = kernel.params[i].kind == ParamKind::kOutput && task_.params[i].kind == ParamKind::kOutput;
+      bool same = output ? kernel.params[i].shape == task_.params[i].shape : have == want;
+      if (!same) return Err("parameter ", i, " of kernel ", kernel.name, " is ", have, ", in its task ", want);
+    }
+    return {};
+  }
+
+  // Runs the reference artifact, or takes the outputs that an earlier runner made.
+  Status MakeReference(const Message& message, const RunnerRequest& request) {
+    TRY(Enter(request, RunnerPhase::kReference));
+    auto artifact = TRY(Artifact::FromBytes(*message.blobs[1]));
+    const Kernel* kernel = TRY(artifact->Find(request.task.reference_kernel));
+    TRY(MakeInputs(request.task.id, request.task.seed, kernel->metadata));
+    std::vector<int64_t> outputs = kernel->ParamsOfKind(ParamKind::kOutput);
+    std::vector<Tensor> reference;
+    if (message.blobs.size() > 2) {
+      if (message.blobs.size() != 2 + outputs.size()) return Err("expected ", outputs.size(), " reference outputs");
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const TensorSpec& spec = kernel->metadata.params[static_cast<size_t>(outputs[i])];
+        reference.push_back(
+            TRY(Tensor::FromBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)), *message.blobs[2 + i])));
+      }
+    } else {
+      KernelContext& context = ContextFor(request.candidate.threads);
+      Call call = TRY(Prepare(*kernel, context));
+      TRY(CallKernel(*kernel, context, call.args, call.prepared));
+      Message kept{"", RunnerReference{request.run}, {}};
+      for (int64_t i : outputs) {
+        reference.push_back(TRY(call.args[static_cast<size_t>(i)].Copy()));
+        kept.blobs.push_back(std::make_shared<const std::string>(reference.back().bytes()));
+      }
+      TRY(channel_.Send(kept));
+    }
+    task_.reference = std::move(reference);
+    return {};
+  }
+
+  struct Call {
+    std::vector<Tensor> args, prepared;
+    std::vector<GuardedTensor> guarded;  // the outputs
+  };
+  Result<Call> Prepare(const Kernel& kernel, KernelContext& context) {
+    Call call;
+    std::vector<Tensor> constants;
+    for (size_t i = 0; i < kernel.metadata.params.size(); ++i) {
+      const TensorSpec& spec = kernel.metadata.params[i];
+      if (spec.kind == ParamKind::kOutput) {
+        call.guarded.push_back(TRY(GuardedTensor::Empty(spec.shape, spec.dtype)));
+        call.args.push_back(call.guarded.back().tensor());
+      } else {
+        call.args.push_back(task_.tensors[i]);
+        if (spec.kind == ParamKind::kConstant) constants.push_back(task_.tensors[i]);
+      }
+    }
+    call.prepared = TRY(PrepareConstants(kernel, context, constants));
+    return call;
+  }
+
+  std::optional<Failure> CheckOutputs(const Call& call, const RunnerRequest& request, TrialResult& result) {
+    for (size_t i = 0; i < call.guarded.size(); ++i) {
+      std::string which = call.guarded.size() > 1 ? "output " + std::to_string(i) + ": " : "";
+      if (Status bands = call.guarded[i].Check(); !bands) {
+        return Failure{TrialStatus::kWrongAnswer, which + bands.error().Text()};
+      }
+      if (!request.candidate.check || task_.reference.empty()) continue;
+      auto compared = CompareTensors(call.guarded[i].tensor(), task_.reference[i],
+                                     {.atol = request.task.atol, .rtol = request.task.rtol});
+      if (!compared) return Failure{TrialStatus::kWrongAnswer, which + compared.error().Text()};
+      // Infinite for NaN; the wire carries numbers.
+      result.worst_error = std::max(result.worst_error, std::min(compared->worst_ratio, 1e300));
+      result.checked = true;
+      if (!compared->ok) return Failure{TrialStatus::kWrongAnswer, which + compared->Text()};
+    }
+    return std::nullopt;
+  }
+
+  Status Measure(const Message& message, const RunnerRequest& request, TrialResult& result) {
+    const Candidate& candidate = request.candidate;
+    if (message.blobs.empty()) return Err("the candidate's artifact is missing");
+    bool check = candidate.check && message.blobs.size() > 1;
+    auto artifact = TRY(Artifact::FromBytes(*message.blobs[0]));
+    const Kernel* kernel = TRY(artifact->Find(candidate.kernel));
+    if (check && (task_.key != request.task.id || task_.reference.empty())) {
+      if (Status made = MakeReference(message, request); !made) {
+        task_ = {};
+        result.status = TrialStatus::kInfrastructure;
+        return made;
+      }
+    } else if (task_.key != request.task.id) {
+      TRY(MakeInputs(request.task.id, request.task.seed, kernel->metadata));
+    }
+    TRY(Enter(request, RunnerPhase::kRun));
+    if (Status same = CheckSignature(kernel->metadata); !same) {
+      result.status = TrialStatus::kWrongAnswer;
+      return same;
+    }
+    KernelContext& context = ContextFor(candidate.threads);
+    Call call = TRY(Prepare(*kernel, context));
+    // Once through the entry point that checks its arguments, as the executor's first call does.
+    TRY(CallKernel(*kernel, context, call.args, call.prepared));
+    if (auto failure = CheckOutputs(call, request, result)) {
+      result.status = failure->status;
+      return Err(failure->text);
+    }
+    KernelTimeOptions options;
+    options.time.repeats = candidate.repeats;
+    options.time.min_repeat_seconds = candidate.min_repeat_ms / 1000;
+    options.time.cutoff_seconds = candidate.cutoff_seconds;
+    // Leave room for the last repeat before the deadline kills what is merely slow.
+    options.time.max_seconds = candidate.run_seconds / 2;
+    if (!candidate.cold_weights) options.cold_bytes = 0;
+    Timing timing = TRY(TimeKernel(*kernel, context, call.args, call.prepared, arena_, options));
+    // Right the first time is not enough: a race shows in the thousandth call.
+    if (auto failure = CheckOutputs(call, request, result)) {
+      result.status = failure->status;
+      return Err(failure->text, " (after ", timing.calls, " calls)");
+    }
+    result.times = timing.seconds;
+    result.cut_off = timing.cut_off;
+    return {};
+  }
+
+  BlockingChannel& channel_;
+  RunnerPhase phase_ = RunnerPhase::kLoad;
+  std::unique_ptr<KernelContext> context_;
+  CopyArena arena_;
+  TaskState task_;
+};
+
+}  // namespace
+
+int RunRunner(const RunnerOptions& options) {
+  ApplyLimits(options);
+  // A candidate that loops never reads the socket: someone must see that the parent is gone.
+  std::thread([] {
+    pollfd p{kRunnerDescriptor, 0, 0};
+    while (poll(&p, 1, -1) < 0 && errno == EINTR) {
+    }
+    _exit(0);
+  }).detach();
+  BlockingChannel channel(kRunnerDescriptor);
+  Runner runner(channel);
+  if (!channel.Send({"", RunnerHello{getpid()}, {}})) return 1;
+  while (true) {
+    auto message = channel.Receive();
+    if (!message) {
+      fprintf(stderr, "%s\n", message.error().Text().c_str());
+      return 1;
+    }
+    if (!*message) return 0;
+    const auto* request = (*message)->As<RunnerRequest>();
+    if (!request) continue;
+    RunnerResult result{request->run, runner.Run(**message, *request)};
+    if (!channel.Send({"", std::move(result), {}})) return 1;
+  }
+}
+
+}  // namespace autotune::rpc

@@ -1,0 +1,190 @@
+#include "rpc/server.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "rpc/runner_pool.h"
+#include "rpc/server_session.h"
+#include "rpc/transport.h"
+#include "support/clock.h"
+#include "support/host_lock.h"
+#include "support/log.h"
+#include "support/loop.h"
+
+namespace autotune::rpc {
+namespace {
+
+constexpr int64_t kHostLockPatienceMs = 30000;
+
+std::string CpuModel() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name") || line.starts_with("Model")) {
+      size_t colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  }
+  return "unknown";
+}
+
+class Server {
+ public:
+  Server(Loop& loop, const ServerOptions& options) : loop_(loop), options_(options) {}
+
+  Status Start() {
+    ServerSession::Options session;
+    session.server = RandomId();
+    session.incarnation = RandomId();
+    std::string tracker = TRY_NOTE(NormalizeEndpoint(options_.tracker), "--tracker");
+    std::string listen = options_.listen;
+    if (listen.empty()) {
+      listen = "127.0.0.1:*";
+      if (tracker.starts_with("ipc://")) {
+        std::filesystem::path folder = std::filesystem::path(tracker.substr(6)).parent_path();
+        listen = "ipc://" + (folder / ("server-" + session.server.substr(0, 8))).string();
+      }
+    }
+    router_ = TRY(RouterSocket::Bind(loop_, listen, {.on_message = [this](const Peer& peer, Message message) {
+                                       Perform(session_->On(peer, message, BootMillis()));
+                                     }}));
+    utsname names{};
+    uname(&names);
+    DeviceInfo& device = session.device;
+    device.key = options_.key;
+    device.endpoint = router_->endpoint();
+    device.model = CpuModel();
+    device.machine = names.machine;
+    device.cores = options_.cores;
+    for (int i = 0; device.cores.empty() && i < static_cast<int>(std::thread::hardware_concurrency()); ++i) {
+      device.cores.push_back(i);
+    }
+    device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    device.pid = getpid();
+    session_ = std::make_unique<ServerSession>(std::move(session));
+    pool_ = std::make_unique<RunnerPool>(
+        loop_,
+        RunnerPool::Options{.argv = options_.runner_command, .wrapped = options_.wrapped_runner, .adopt_orphans = true},
+        RunnerPool::Handlers{
+            .on_ready =
+                [this] {
+                  bool first = !std::exchange(ever_ready_, true);
+                  Perform(session_->OnRunnerReady(BootMillis()));
+                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // say at once that we are ready
+                },
+            .on_message = [this](const Message& m) { Perform(session_->OnRunnerMessage(m, BootMillis())); },
+            .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
+            .on_unavailable =
+                [this](const std::string& why) { Perform(session_->OnRunnersUnavailable(why, BootMillis())); }});
+    tracker_ = TRY(DealerSocket::Connect(
+        loop_, tracker,
+        {.on_message = [this](Message message) { Perform(session_->OnTracker(message, BootMillis())); },
+         .on_connected = [this] { Perform(session_->OnTrackerConnected(BootMillis())); }}));
+    tick_ = loop_.Every(100, [this] { Perform(session_->Tick(BootMillis())); });
+    signals_ = loop_.OnSignals({SIGINT, SIGTERM}, [this](int) { Stop(); });
+    if (options_.end_with_stdin) {
+      stdin_ = loop_.OnReadable(0, [this] {
+        char bytes[256];
+        if (read(0, bytes, sizeof bytes) <= 0) Stop();
+      });
+    }
+    return {};
+  }
+
+ private:
+  void Stop() {
+    stdin_.reset();
+    Perform(session_->OnShutdown(BootMillis()));
+    last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // for the goodbye to leave
+  }
+
+  void Perform(ServerActions actions) {
+    for (ServerAction& action : actions) {
+      std::visit([this](auto& a) { Do(a); }, action);
+    }
+  }
+  void Do(ToPeer& a) { router_->Send(a.peer, a.message); }
+  void Do(ToTracker& a) {
+    if (tracker_) tracker_->Send(a.message);
+  }
+  void Do(StartCandidate& a) { pool_->Send(a.request); }
+  void Do(KillRunner&) { pool_->Replace(); }
+  void Do(AcquireHost&) {
+    wants_host_ = true;
+    host_wanted_since_ = BootMillis();
+    // Never inside the session's own call.
+    loop_.Post([this] { TryHost(); });
+  }
+  void Do(ReleaseHost&) {
+    wants_host_ = false;
+    host_retry_.reset();
+    host_.reset();
+  }
+  void TryHost() {
+    if (!wants_host_) return;
+    if (options_.host_lock && !host_) {
+      auto lock = HostLock::TryAcquire(HostLock::Mode::kExclusive);
+      bool patient = BootMillis() - host_wanted_since_ < kHostLockPatienceMs;
+      if (lock && *lock) {
+        host_ = std::move(**lock);
+      } else if (lock && patient) {
+        host_retry_ = loop_.After(5, [this] { TryHost(); });
+        return;
+      } else {
+        Log(LogLevel::kWarning, "measuring on a busy host: ",
+            lock ? "others have held " + HostLock::Path() + " for long" : lock.error().Text());
+      }
+    }
+    wants_host_ = false;
+    Perform(session_->OnHostAcquired(BootMillis()));
+  }
+
+  Loop& loop_;
+  ServerOptions options_;
+  std::unique_ptr<ServerSession> session_;
+  std::unique_ptr<RouterSocket> router_;
+  std::unique_ptr<RunnerPool> pool_;
+  std::unique_ptr<DealerSocket> tracker_;
+  bool wants_host_ = false, ever_ready_ = false;
+  int64_t host_wanted_since_ = 0;
+  std::optional<HostLock> host_;
+  Loop::Watch tick_, signals_, stdin_, host_retry_, last_words_;
+};
+
+}  // namespace
+
+Status RunServer(const ServerOptions& options) {
+  if (options.key.empty() || options.key.size() > 256) return Err("--key: a key has 1 to 256 bytes");
+  Loop loop;
+  Server server(loop, options);
+  TRY(server.Start());
+  loop.Run();
+  return {};
+}
+
+Result<std::vector<int>> ParseCores(const std::string& text) {
+  std::vector<int> cores;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int first = -1, last = -1, used = 0;
+    bool range = part.find('-') != std::string::npos;
+    int fields =
+        range ? sscanf(part.c_str(), "%d-%d%n", &first, &last, &used) : sscanf(part.c_str(), "%d%n", &first, &used);
+    if (!range) last = first;
+    if (fields != (range ? 2 : 1) || used != static_cast<int>(part.size()) || first < 0 || last < first ||
+        last > 1023) {
+      return Err("bad list of cores '", text, "': expected for example 0-3 or 0,2,5-7");
+    }
+    for (int core = first; core <= last; ++core) cores.push_back(core);
+  }
+  if (cores.empty()) return Err("an empty list of cores");
+  return cores;
+}
+
+}  // namespace autotune::rpc

@@ -1,0 +1,455 @@
+#include "rpc/server_session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "support/clock.h"
+#include "support/hash.h"
+
+namespace autotune::rpc {
+namespace {
+
+constexpr double kMaxSeconds = 3600;  // of any deadline
+constexpr int kMaxRepeats = 2;
+
+bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxSeconds; }
+int64_t Millis(double seconds) { return static_cast<int64_t>(std::ceil(seconds * 1000)); }
+
+std::string SecondsText(double seconds) {
+  std::string text = std::to_string(seconds);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+int64_t TotalBytes(const std::vector<Blob>& blobs) {
+  int64_t bytes = 0;
+  for (const Blob& blob : blobs) bytes += static_cast<int64_t>(blob->size());
+  return bytes;
+}
+
+}  // namespace
+
+const std::vector<Blob>* ServerSession::Cache::Find(const std::string& key) {
+  auto it = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
+  if (it == entries_.end()) return nullptr;
+  std::rotate(it, it + 1, entries_.end());
+  return &entries_.back().blobs;
+}
+
+void ServerSession::Cache::Put(const std::string& key, std::vector<Blob> blobs, int64_t limit) {
+  std::erase_if(entries_, [&](const Entry& e) { return e.key == key; });
+  int64_t bytes = TotalBytes(blobs), total = bytes;
+  for (const Entry& entry : entries_) total += entry.bytes;
+  while (!entries_.empty() && total > limit) {
+    total -= entries_.front().bytes;
+    entries_.erase(entries_.begin());
+  }
+  if (total <= limit) entries_.push_back({key, std::move(blobs), bytes});
+}
+
+void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code, std::string text) {
+  actions_.push_back(ToPeer{peer, {request, Refusal{std::move(code), std::move(text)}, {}}});
+}
+
+// --- Leases
+// ------------------------------------------------------------------------------------------------------------
+
+bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now) {
+  if (lease_ && lease_->claim.lease == claim.lease && lease_->claim.token == claim.token) {
+    lease_->peer = peer;
+    lease_->expires = now + lease_->claim.ttl_ms;
+    return true;
+  }
+  if (claim.token < highest_) {
+    Refuse(peer, request, code::kStaleLease, "this device was leased to someone else since");
+    return false;
+  }
+  if (claim.token == highest_) {
+    Refuse(peer, request, code::kLeaseLost, "this lease has ended: it expired, was released or was revoked");
+    return false;
+  }
+  if (claim.lease.empty() || claim.ttl_ms < 100 || claim.ttl_ms > 600000) {
+    Refuse(peer, request, code::kMalformed, "a lease has an id and a time-to-live of 100 ms to 600 s");
+    return false;
+  }
+  if (lease_) DropLease("the device was leased to someone else", now);
+  highest_ = claim.token;
+  lease_ = Lease{claim, peer, now, now + claim.ttl_ms};
+  next_report_ = now;
+  return true;
+}
+
+void ServerSession::DropBatch(const std::string& why) {
+  if (!batch_) return;
+  if (batch_->running) {
+    actions_.push_back(KillRunner{why});
+    runner_ready_ = false;
+  }
+  if (batch_->host_held || batch_->next < batch_->candidates.size()) actions_.push_back(ReleaseHost{});
+  batch_.reset();
+}
+
+void ServerSession::DropLease(const std::string& why, int64_t now) {
+  DropBatch(why);
+  lease_.reset();
+  next_report_ = now;
+}
+
+// --- Messages
+// ----------------------------------------------------------------------------------------------------------
+
+ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_t now) {
+  if (auto* ping = message.As<Ping>()) {
+    actions_.push_back(ToPeer{peer, {message.request, Pong{ping->payload}, {}}});
+  } else if (message.As<MeasureRequest>()) {
+    OnMeasure(peer, message, now);
+  } else if (auto* ack = message.As<ResultAck>()) {
+    if (batch_ && batch_->id == ack->batch) {
+      batch_->unacknowledged.erase(ack->candidate);
+      if (batch_->next == batch_->candidates.size() && !batch_->running && batch_->unacknowledged.empty()) {
+        finished_[batch_->id] = now;
+        batch_.reset();
+      }
+    }
+  } else if (auto* cancel = message.As<BatchCancel>()) {
+    if (CheckClaim(peer, cancel->claim, message.request, now) && batch_ && batch_->id == cancel->batch) {
+      batch_->cancelled = true;
+      StartNext(now);
+    }
+  } else if (auto* beat = message.As<ClientBeat>()) {
+    if (CheckClaim(peer, beat->claim, message.request, now)) {
+      ServerBeat answer;
+      if (batch_) {
+        answer.batch = batch_->id;
+        answer.remaining = static_cast<int64_t>(batch_->candidates.size() - batch_->next + batch_->running.has_value());
+      }
+      actions_.push_back(ToPeer{peer, {message.request, answer, {}}});
+    }
+  } else if (auto* end = message.As<LeaseEnd>()) {
+    if (lease_ && lease_->claim.lease == end->claim.lease && lease_->claim.token == end->claim.token) {
+      DropLease("the client ended its lease", now);
+      SendReport(now);
+    }
+  } else if (!message.As<Refusal>() && !message.As<Pong>()) {
+    Refuse(peer, message.request, code::kUnexpected,
+           "a device server does not take a " + std::string(KindOf(message.body)));
+  }
+  return Take();
+}
+
+std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs) {
+  auto malformed = [](std::string text) { return Refusal{code::kMalformed, std::move(text)}; };
+  size_t artifacts = blobs.size() - (request.has_reference && !blobs.empty() ? 1 : 0);
+  if (request.has_reference && blobs.empty()) return malformed("has_reference without a blob");
+  if (request.candidates.empty()) return malformed("a batch has at least one candidate");
+  if (request.candidates.size() > 4 * kMaxBatchArtifacts || artifacts > kMaxBatchArtifacts) {
+    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchArtifacts) + " artifacts"};
+  }
+  for (const Blob& blob : blobs) {
+    if (static_cast<int64_t>(blob->size()) > kMaxBlobBytes) {
+      return Refusal{code::kTooLarge, "an artifact has at most " + std::to_string(kMaxBlobBytes) + " bytes"};
+    }
+  }
+  if (TotalBytes(blobs) > kMaxBatchBytes) {
+    return Refusal{code::kTooLarge, "a batch has at most " + std::to_string(kMaxBatchBytes) + " bytes"};
+  }
+  std::set<std::string> ids;
+  for (const Candidate& c : request.candidates) {
+    if (!ids.insert(c.id).second) return malformed("candidate '" + c.id + "' occurs twice");
+    if (c.blob < 0 || static_cast<size_t>(c.blob) >= artifacts)
+      return malformed("candidate '" + c.id + "': no such blob");
+    if (c.repeats < 1 || c.repeats > 1000 || !Sane(c.load_seconds) || !Sane(c.run_seconds) || c.threads < 0 ||
+        c.threads > 4096 || !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0)) {
+      return malformed("candidate '" + c.id + "': an option is out of range");
+    }
+  }
+  if (!Sane(request.task.reference_seconds) || !(request.task.rtol >= 0) || !(request.task.atol >= 0)) {
+    return malformed("task: an option is out of range");
+  }
+  if (request.has_reference && HashBytes128(*blobs.back()).Hex() != request.task.reference_hash) {
+    return malformed("the reference does not have the hash that the task names");
+  }
+  return std::nullopt;
+}
+
+void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t now) {
+  const auto& request = *message.As<MeasureRequest>();
+  if (!CheckClaim(peer, request.claim, message.request, now)) return;
+  auto accept = [&] {
+    MeasureAccepted accepted{static_cast<int64_t>(request.candidates.size())};
+    actions_.push_back(ToPeer{peer, {message.request, accepted, {}}});
+  };
+  if (batch_ && batch_->id == message.request) {  // repeated: the answer was lost, and perhaps results too
+    accept();
+    for (auto& [id, result] : batch_->unacknowledged) SendResult(result, now);
+    return;
+  }
+  if (finished_.count(message.request)) return accept();
+  if (auto refusal = CheckMeasure(request, message.blobs)) {
+    return Refuse(peer, message.request, refusal->code, refusal->text);
+  }
+  const std::string& hash = request.task.reference_hash;
+  if (request.has_reference) references_.Put(hash, {message.blobs.back()}, options_.reference_bytes);
+  const std::vector<Blob>* reference = hash.empty() ? nullptr : references_.Find(hash);
+  bool checks = std::any_of(request.candidates.begin(), request.candidates.end(), [](auto& c) { return c.check; });
+  if (checks && !hash.empty() && !reference) {
+    return Refuse(peer, message.request, code::kNeedReference,
+                  "send the reference artifact " + hash + " with the batch");
+  }
+  DropBatch("the client sent another batch");
+  Batch batch;
+  batch.id = message.request;
+  batch.task = request.task;
+  if (reference) batch.reference = reference->front();
+  batch.candidates = request.candidates;
+  batch.artifacts = message.blobs;
+  if (request.has_reference) batch.artifacts.pop_back();
+  batch_ = std::move(batch);
+  accept();
+  if (!unavailable_.empty()) return StartNext(now);
+  actions_.push_back(AcquireHost{});
+}
+
+// --- Running
+// -----------------------------------------------------------------------------------------------------------
+
+ServerActions ServerSession::OnHostAcquired(int64_t now) {
+  if (batch_ && batch_->next < batch_->candidates.size()) {
+    batch_->host_held = true;
+    StartNext(now);
+  } else {
+    actions_.push_back(ReleaseHost{});
+  }
+  return Take();
+}
+
+ServerActions ServerSession::OnRunnerReady(int64_t now) {
+  runner_ready_ = true;
+  bool was_unavailable = !unavailable_.empty();
+  unavailable_.clear();
+  if (was_unavailable) next_report_ = now;
+  if (batch_ && !batch_->running) StartNext(now);
+  return Take();
+}
+
+ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_t now) {
+  runner_ready_ = false;
+  unavailable_ = why;
+  next_report_ = now;
+  if (batch_) StartNext(now);
+  return Take();
+}
+
+// Outputs of a reference depend on all this; thread count and candidate do not matter.
+std::string ServerSession::OutputsKey() const {
+  const MeasureTask& task = batch_->task;
+  return task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed);
+}
+
+void ServerSession::StartNext(int64_t now) {
+  while (batch_ && !batch_->running && batch_->next < batch_->candidates.size()) {
+    const Candidate& candidate = batch_->candidates[batch_->next];
+    TrialResult result;
+    result.candidate = candidate.id;
+    auto broken =
+        candidate.check && batch_->reference ? broken_references_.find(OutputsKey()) : broken_references_.end();
+    if (batch_->cancelled) {
+      result.status = TrialStatus::kCancelled;
+      result.error = "cancelled before it began";
+    } else if (!unavailable_.empty()) {
+      result.status = TrialStatus::kDeviceError;
+      result.error = unavailable_;
+    } else if (broken != broken_references_.end()) {
+      result.status = TrialStatus::kInfrastructure;
+      result.error = broken->second;
+    } else {
+      break;
+    }
+    Finish(std::move(result), now);
+  }
+  if (!batch_ || batch_->running) return;
+  if (batch_->next == batch_->candidates.size()) return;
+  if (!batch_->host_held || !runner_ready_) return;
+  const Candidate& candidate = batch_->candidates[batch_->next];
+  RunnerRequest request{++last_run_, batch_->task, candidate};
+  Message message{batch_->id, request, {batch_->artifacts[static_cast<size_t>(candidate.blob)]}};
+  if (candidate.check && batch_->reference) {
+    message.blobs.push_back(batch_->reference);
+    if (const std::vector<Blob>* outputs = outputs_.Find(OutputsKey())) {
+      message.blobs.insert(message.blobs.end(), outputs->begin(), outputs->end());
+    }
+  }
+  batch_->running = Running{last_run_, RunnerPhase::kLoad, now, now + Millis(candidate.load_seconds), WallMillis()};
+  actions_.push_back(StartCandidate{std::move(message)});
+}
+
+void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
+  result.last_sent = now;
+  actions_.push_back(ToPeer{lease_->peer, {batch_->id, ResultReport{result.result}, {}}});
+}
+
+// The result of candidates[next].
+void ServerSession::Finish(TrialResult result, int64_t now) {
+  ++trials_[std::string(ToText(result.status))];
+  if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
+  result.device = options_.device.key + "/" + options_.server.substr(0, 8);
+  auto& slot = batch_->unacknowledged[result.candidate];
+  slot.result = std::move(result);
+  batch_->running.reset();
+  batch_->repeats = 0;
+  ++batch_->next;
+  SendResult(slot, now);
+  if (batch_->next == batch_->candidates.size() && std::exchange(batch_->host_held, false)) {
+    actions_.push_back(ReleaseHost{});
+  }
+}
+
+// The running candidate ended without a result of its own.
+void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
+  TrialResult result;
+  result.candidate = batch_->candidates[batch_->next].id;
+  result.status = status;
+  result.error = std::move(error);
+  result.started = batch_->running->started_wall;
+  result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
+  if (batch_->running->phase == RunnerPhase::kReference) {
+    // Not the candidate's fault, and the next one would fare no better.
+    result.status = TrialStatus::kInfrastructure;
+    result.error = "the reference kernel failed: " + result.error;
+    broken_references_[OutputsKey()] = result.error;
+  }
+  Finish(std::move(result), now);
+  StartNext(now);
+}
+
+ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now) {
+  if (!batch_ || !batch_->running) return Take();
+  Running& running = *batch_->running;
+  if (auto* progress = message.As<RunnerProgress>(); progress && progress->run == running.run) {
+    const Candidate& candidate = batch_->candidates[batch_->next];
+    running.phase = progress->phase;
+    switch (progress->phase) {
+      case RunnerPhase::kLoad:
+        running.deadline = now + Millis(candidate.load_seconds);
+        break;
+      case RunnerPhase::kReference:
+        running.deadline = now + Millis(batch_->task.reference_seconds);
+        break;
+      case RunnerPhase::kRun:
+        running.deadline = now + Millis(candidate.run_seconds);
+        break;
+    }
+  } else if (auto* outputs = message.As<RunnerReference>(); outputs && outputs->run == running.run) {
+    outputs_.Put(OutputsKey(), message.blobs, options_.output_bytes);
+  } else if (auto* done = message.As<RunnerResult>(); done && done->run == running.run) {
+    if (running.phase == RunnerPhase::kReference && done->result.status != TrialStatus::kOk) {
+      FinishRunning(done->result.status, done->result.error, now);
+      return Take();
+    }
+    TrialResult result = done->result;
+    result.candidate = batch_->candidates[batch_->next].id;
+    result.started = running.started_wall;
+    result.elapsed = static_cast<double>(now - running.started) / 1000;
+    Finish(std::move(result), now);
+    StartNext(now);
+  }
+  return Take();
+}
+
+ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
+  runner_ready_ = false;
+  if (!batch_ || !batch_->running) return Take();
+  bool loading = batch_->running->phase == RunnerPhase::kLoad;
+  TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;
+  if (end.signal == SIGILL) status = TrialStatus::kIllegalInstruction;
+  if (end.out_of_memory) status = TrialStatus::kOutOfMemory;
+  if (end.signal == SIGKILL && !end.out_of_memory && batch_->repeats < kMaxRepeats) {
+    // Hardly the candidate's doing: someone on this host did that. Once more, in a fresh runner.
+    ++batch_->repeats;
+    batch_->running.reset();
+    return Take();
+  }
+  FinishRunning(status, "the runner " + end.text, now);
+  return Take();
+}
+
+// --- Tracker and time
+// ----------------------------------------------------------------------------------------------------
+
+void ServerSession::SendReport(int64_t now) {
+  ServerReport report;
+  report.server = options_.server;
+  report.incarnation = options_.incarnation;
+  report.device = options_.device;
+  report.ready = unavailable_.empty() && (runner_ready_ || lease_);
+  if (lease_) {
+    const LeaseClaim& c = lease_->claim;
+    report.leases.push_back({c.lease, c.token, c.client, c.client_name, c.tenant, c.job, now - lease_->began});
+  }
+  report.highest = highest_;
+  report.trials = trials_;
+  report.last_error = unavailable_.empty() ? last_error_ : unavailable_;
+  next_report_ = now + report_interval_;
+  actions_.push_back(ToTracker{{"", std::move(report), {}}});
+}
+
+ServerActions ServerSession::OnTracker(const Message& message, int64_t now) {
+  if (auto* reply = message.As<ReportReply>()) {
+    report_interval_ = std::clamp<int64_t>(reply->interval_ms, 100, 10000);
+    for (const Id& lease : reply->revoked) {
+      if (lease_ && lease_->claim.lease == lease) {
+        DropLease("the tracker revoked the lease", now);
+        SendReport(now);
+      }
+    }
+  } else if (auto* ping = message.As<Ping>()) {
+    actions_.push_back(ToTracker{{message.request, Pong{ping->payload}, {}}});
+  }
+  return Take();
+}
+
+ServerActions ServerSession::OnTrackerConnected(int64_t now) {
+  SendReport(now);
+  return Take();
+}
+
+ServerActions ServerSession::OnShutdown(int64_t now) {
+  if (lease_) DropLease("the server is shutting down", now);
+  actions_.push_back(ToTracker{{"", ServerGoodbye{options_.server, options_.incarnation}, {}}});
+  return Take();
+}
+
+ServerActions ServerSession::Tick(int64_t now) {
+  if (batch_ && batch_->running && now >= batch_->running->deadline) {
+    const Candidate& candidate = batch_->candidates[batch_->next];
+    RunnerPhase phase = batch_->running->phase;
+    actions_.push_back(KillRunner{"deadline"});
+    runner_ready_ = false;
+    switch (phase) {
+      case RunnerPhase::kLoad:
+        FinishRunning(TrialStatus::kLoadFailed, "loading took longer than " + SecondsText(candidate.load_seconds), now);
+        break;
+      case RunnerPhase::kReference:
+        FinishRunning(TrialStatus::kRunTimedOut, "took longer than " + SecondsText(batch_->task.reference_seconds),
+                      now);
+        break;
+      case RunnerPhase::kRun:
+        FinishRunning(TrialStatus::kRunTimedOut, "ran longer than " + SecondsText(candidate.run_seconds), now);
+        break;
+    }
+  }
+  if (lease_ && now >= lease_->expires) DropLease("the lease expired", now);
+  if (batch_) {
+    for (auto& [id, result] : batch_->unacknowledged) {
+      if (now - result.last_sent >= options_.resend_ms) SendResult(result, now);
+    }
+  }
+  std::erase_if(finished_, [&](const auto& f) { return now - f.second > options_.remember_ms; });
+  if (broken_references_.size() > 1000) broken_references_.clear();
+  if (now >= next_report_) SendReport(now);
+  return Take();
+}
+
+}  // namespace autotune::rpc

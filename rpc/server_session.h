@@ -1,0 +1,143 @@
+// ServerSession: what a device server does, as a pure state machine: leases and fencing, one batch at a time,
+// candidates handed to the runner one by one with their deadlines, results kept until acknowledged. It knows no socket,
+// process or clock: inputs come with the time, outputs are actions for the driver (rpc/server.cc, or a simulator). Not
+// thread-safe. Not the measurement itself: that is the runner's.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rpc/message.h"
+#include "rpc/transport.h"
+
+namespace autotune::rpc {
+
+struct ToPeer {
+  Peer peer;
+  Message message;
+};
+struct ToTracker {
+  Message message;
+};
+struct AcquireHost {};  // answer with OnHostAcquired once nothing else disturbs this host's timings
+struct ReleaseHost {};
+struct StartCandidate {  // to the active runner; answer with OnRunner*
+  Message request;       // a RunnerRequest with its blobs
+};
+struct KillRunner {  // the active one; answer with OnRunnerReady once another has taken its place
+  std::string reason;
+};
+using ServerAction = std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner>;
+using ServerActions = std::vector<ServerAction>;
+
+// How a runner ended.
+struct RunnerEnd {
+  std::string text;  // "was ended by signal 11 (Segmentation fault): last words on standard error"
+  int signal = 0;
+  bool out_of_memory = false;  // the kernel's OOM killer took it
+};
+
+class ServerSession {
+ public:
+  struct Options {
+    Id server, incarnation;
+    DeviceInfo device;
+    int64_t resend_ms = 1000;
+    int64_t remember_ms = 60000;         // finished batches
+    int64_t reference_bytes = 64 << 20;  // reference artifacts kept
+    int64_t output_bytes = 512 << 20;    // outputs of references kept
+  };
+  explicit ServerSession(Options options) : options_(std::move(options)) {}
+
+  // `now` is in milliseconds and never goes back.
+  ServerActions On(const Peer& peer, const Message& message, int64_t now);
+  ServerActions OnTracker(const Message& message, int64_t now);
+  ServerActions OnTrackerConnected(int64_t now);
+  ServerActions OnHostAcquired(int64_t now);
+  ServerActions OnRunnerReady(int64_t now);
+  ServerActions OnRunnerMessage(const Message& message, int64_t now);
+  ServerActions OnRunnerEnd(const RunnerEnd& end, int64_t now);
+  // No runner can be started; OnRunnerReady may still follow.
+  ServerActions OnRunnersUnavailable(const std::string& why, int64_t now);
+  ServerActions Tick(int64_t now);  // every 100 ms or so
+  ServerActions OnShutdown(int64_t now);
+
+  bool Busy() const { return lease_.has_value(); }
+
+ private:
+  struct Lease {
+    LeaseClaim claim;
+    Peer peer;  // of the latest message
+    int64_t began = 0, expires = 0;
+  };
+  struct Running {
+    int64_t run = 0;
+    RunnerPhase phase = RunnerPhase::kLoad;
+    int64_t started = 0, deadline = 0, started_wall = 0;
+  };
+  struct Unacknowledged {
+    TrialResult result;
+    int64_t last_sent = 0;
+  };
+  struct Batch {
+    Id id;
+    MeasureTask task;
+    Blob reference;
+    std::vector<Candidate> candidates;
+    std::vector<Blob> artifacts;
+    size_t next = 0;
+    bool host_held = false, cancelled = false;
+    int repeats = 0;  // of the current candidate, after its runner was killed from outside
+    std::optional<Running> running;
+    std::map<std::string, Unacknowledged> unacknowledged;
+  };
+  // Some blobs under a key, the least recently used forgotten first.
+  class Cache {
+   public:
+    const std::vector<Blob>* Find(const std::string& key);
+    void Put(const std::string& key, std::vector<Blob> blobs, int64_t limit);
+
+   private:
+    struct Entry {
+      std::string key;
+      std::vector<Blob> blobs;
+      int64_t bytes;
+    };
+    std::vector<Entry> entries_;  // most recently used last
+  };
+
+  // True if the claim holds the device (now); else a refusal was sent.
+  bool CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now);
+  void OnMeasure(const Peer& peer, const Message& message, int64_t now);
+  std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
+  void StartNext(int64_t now);
+  void Finish(TrialResult result, int64_t now);
+  void FinishRunning(TrialStatus status, std::string error, int64_t now);
+  void SendResult(Unacknowledged& result, int64_t now);
+  void DropBatch(const std::string& why);
+  void DropLease(const std::string& why, int64_t now);
+  void SendReport(int64_t now);
+  void Refuse(const Peer& peer, const Id& request, std::string code, std::string text);
+  std::string OutputsKey() const;
+  ServerActions Take() { return std::exchange(actions_, {}); }
+
+  Options options_;
+  ServerActions actions_;
+  Token highest_;
+  std::optional<Lease> lease_;
+  std::optional<Batch> batch_;
+  std::map<Id, int64_t> finished_;                        // batch -> when
+  std::map<std::string, std::string> broken_references_;  // outputs key -> why
+  Cache references_, outputs_;
+  bool runner_ready_ = false;
+  std::string unavailable_;  // why there is no runner
+  int64_t last_run_ = 0;
+  int64_t next_report_ = 0, report_interval_ = 1000;
+  std::map<std::string, int64_t> trials_;
+  std::string last_error_;
+};
+
+}  // namespace autotune::rpc

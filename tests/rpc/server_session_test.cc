@@ -1,0 +1,255 @@
+#include "rpc/server_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/hash.h"
+
+namespace autotune::rpc {
+namespace {
+
+using testing::HasSubstr;
+
+Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
+
+struct World {
+  World() : session({.server = "s1", .incarnation = "i1", .device = {.key = "cpu"}}) { Take(session.OnRunnerReady(0)); }
+  void Take(ServerActions actions) {
+    for (auto& action : actions) {
+      if (auto* a = std::get_if<ToPeer>(&action)) sent.push_back(a->message);
+      if (auto* a = std::get_if<ToTracker>(&action)) tracker.push_back(a->message);
+      if (auto* a = std::get_if<StartCandidate>(&action)) started = *a->request.As<RunnerRequest>();
+      if (std::get_if<KillRunner>(&action)) ++kills;
+      if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(now));
+      if (std::get_if<ReleaseHost>(&action)) ++releases;
+    }
+  }
+  // A claim of lease `counter`.
+  static LeaseClaim Claim(int64_t counter) {
+    return {"lease" + std::to_string(counter), {1, counter}, 10000, "c", "c", "", ""};
+  }
+  static MeasureRequest Batch(int64_t counter, int candidates) {
+    MeasureRequest request;
+    request.claim = Claim(counter);
+    for (int i = 0; i < candidates; ++i) {
+      Candidate c;
+      c.id = std::to_string(i);
+      c.check = false;
+      request.candidates.push_back(c);
+    }
+    return request;
+  }
+  void Say(const Id& request, Body body, std::vector<Blob> blobs = {Bytes("artifact")}) {
+    sent.clear();
+    Take(session.On("peer", {request, std::move(body), std::move(blobs)}, now));
+  }
+  void Finish(TrialStatus status = TrialStatus::kOk) {
+    RunnerResult result{started->run, {}};
+    result.result.status = status;
+    started.reset();
+    Take(session.OnRunnerMessage({"", result, {}}, now));
+  }
+  std::string RefusalText() const {
+    for (const Message& m : sent) {
+      if (auto* refusal = m.As<Refusal>()) return refusal->code + ": " + refusal->text;
+    }
+    return "";
+  }
+  std::vector<TrialResult> Results() const {
+    std::vector<TrialResult> results;
+    for (const Message& m : sent) {
+      if (auto* report = m.As<ResultReport>()) results.push_back(report->result);
+    }
+    return results;
+  }
+
+  ServerSession session;
+  int64_t now = 0;
+  std::vector<Message> sent, tracker;
+  std::optional<RunnerRequest> started;
+  int kills = 0, releases = 0;
+};
+
+TEST(ServerSession, RunsCandidatesOneByOneAndKeepsResultsUntilAcknowledged) {
+  World w;
+  w.Say("b1", World::Batch(1, 2));
+  ASSERT_TRUE(w.started);
+  EXPECT_EQ(w.started->candidate.id, "0");
+  w.Finish();
+  ASSERT_TRUE(w.started);
+  EXPECT_EQ(w.started->candidate.id, "1");
+  w.Finish();
+  EXPECT_FALSE(w.started);
+  EXPECT_EQ(w.Results().size(), 2u);
+  EXPECT_EQ(w.releases, 1);
+  w.sent.clear();
+  w.now = 1500;
+  w.Take(w.session.Tick(w.now));
+  EXPECT_EQ(w.Results().size(), 2u);  // again: no acknowledgement came
+  w.Say("x", ResultAck{"b1", "0"});
+  w.Say("x", ResultAck{"b1", "1"});
+  w.now = 3000;
+  w.sent.clear();
+  w.Take(w.session.Tick(w.now));
+  EXPECT_TRUE(w.Results().empty());
+  // A late copy of the batch is not measured again.
+  w.Say("b1", World::Batch(1, 2));
+  EXPECT_TRUE(w.sent[0].As<MeasureAccepted>());
+  EXPECT_FALSE(w.started);
+}
+
+TEST(ServerSession, AHigherTokenFencesOffTheOlderLease) {
+  World w;
+  w.Say("b1", World::Batch(1, 2));
+  ASSERT_TRUE(w.started);
+  w.Say("b2", World::Batch(2, 1));
+  EXPECT_EQ(w.kills, 1);  // the older one's candidate does not go on beside the newer one's
+  w.Take(w.session.OnRunnerReady(w.now));
+  ASSERT_TRUE(w.started);
+  w.Say("b1", World::Batch(1, 2));
+  EXPECT_THAT(w.RefusalText(), HasSubstr("stale_lease"));
+  w.Finish();
+  EXPECT_EQ(w.Results().size(), 1u);
+}
+
+TEST(ServerSession, AnEndedOrExpiredLeaseIsLost) {
+  World w;
+  w.Say("x", ClientBeat{World::Claim(1), ""});
+  EXPECT_TRUE(w.sent[0].As<ServerBeat>());
+  EXPECT_TRUE(w.session.Busy());
+  w.Say("x", LeaseEnd{World::Claim(1)});
+  EXPECT_FALSE(w.session.Busy());
+  w.Say("x", ClientBeat{World::Claim(1), ""});
+  EXPECT_THAT(w.RefusalText(), HasSubstr("lease_lost"));
+  w.Say("b", World::Batch(2, 1));
+  w.now = 9000;
+  w.Say("x", ClientBeat{World::Claim(2), "b"});
+  w.now = 18000;
+  w.Take(w.session.Tick(w.now));
+  EXPECT_TRUE(w.session.Busy());
+  w.now = 19000;
+  w.Take(w.session.Tick(w.now));
+  EXPECT_FALSE(w.session.Busy());
+  EXPECT_GE(w.kills, 1);
+}
+
+TEST(ServerSession, TheTrackerRevokes) {
+  World w;
+  w.Say("b", World::Batch(1, 1));
+  w.Take(w.session.OnTracker({"", ReportReply{1, 1000, {"another"}}, {}}, w.now));
+  EXPECT_TRUE(w.session.Busy());
+  w.Take(w.session.OnTracker({"", ReportReply{1, 1000, {"lease1"}}, {}}, w.now));
+  EXPECT_FALSE(w.session.Busy());
+  EXPECT_EQ(w.kills, 1);
+  EXPECT_TRUE(w.tracker.back().As<ServerReport>()->leases.empty());
+}
+
+TEST(ServerSession, DeadlinesByPhase) {
+  World w;
+  w.Say("b", World::Batch(1, 2));
+  w.now = 29000;
+  w.Say("x", ClientBeat{World::Claim(1), "b"});
+  w.Take(w.session.OnRunnerMessage({"", RunnerProgress{w.started->run, RunnerPhase::kRun}, {}}, w.now));
+  for (; w.now < 38900; w.now += 100) w.Take(w.session.Tick(w.now));
+  EXPECT_EQ(w.kills, 0);
+  w.Say("x", ClientBeat{World::Claim(1), "b"});
+  w.now = 39000;
+  w.Take(w.session.Tick(w.now));
+  EXPECT_EQ(w.kills, 1);
+  ASSERT_EQ(w.Results().size(), 1u);
+  EXPECT_EQ(w.Results()[0].status, TrialStatus::kRunTimedOut);
+  EXPECT_EQ(w.Results()[0].error, "ran longer than 10 s");
+  // A late word of the killed runner changes nothing.
+  w.Take(w.session.OnRunnerReady(w.now));
+  EXPECT_EQ(w.started->candidate.id, "1");
+  w.Take(w.session.OnRunnerMessage({"", RunnerResult{w.started->run - 1, {}}, {}}, w.now));
+  EXPECT_EQ(w.Results().size(), 1u);
+}
+
+TEST(ServerSession, CrashesAreChargedKillsFromOutsideAreNot) {
+  World w;
+  w.Say("b", World::Batch(1, 2));
+  auto phase = [&] {
+    w.Take(w.session.OnRunnerMessage({"", RunnerProgress{w.started->run, RunnerPhase::kRun}, {}}, w.now));
+  };
+  phase();
+  w.started.reset();
+  w.Take(w.session.OnRunnerEnd({"was killed", 9, false}, w.now));
+  EXPECT_TRUE(w.Results().empty());
+  w.Take(w.session.OnRunnerReady(w.now));
+  ASSERT_TRUE(w.started);
+  EXPECT_EQ(w.started->candidate.id, "0");  // once more
+  phase();
+  w.Take(w.session.OnRunnerEnd({"was ended by signal 11", 11, false}, w.now));
+  w.Take(w.session.OnRunnerReady(w.now));
+  phase();
+  w.Take(w.session.OnRunnerEnd({"was killed", 9, true}, w.now));
+  auto results = w.Results();
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].status, TrialStatus::kRunCrashed);
+  EXPECT_EQ(results[1].status, TrialStatus::kOutOfMemory);
+}
+
+TEST(ServerSession, ReferencesAreKeptByTheirHash) {
+  World w;
+  MeasureRequest request = World::Batch(1, 1);
+  request.candidates[0].check = true;
+  request.task.reference_hash = HashBytes128("reference").Hex();
+  w.Say("b1", request);
+  EXPECT_THAT(w.RefusalText(), HasSubstr("need_reference"));
+  request.has_reference = true;
+  w.Say("b2", request, {Bytes("artifact"), Bytes("another")});
+  EXPECT_THAT(w.RefusalText(), HasSubstr("does not have the hash"));
+  w.Say("b3", request, {Bytes("artifact"), Bytes("reference")});
+  EXPECT_TRUE(w.started);
+  w.Finish();
+  request.has_reference = false;
+  w.Say("b4", request);
+  EXPECT_TRUE(w.started);
+}
+
+TEST(ServerSession, NonsensicalBatchesAreRefused) {
+  World w;
+  auto refusal = [&](auto change, std::vector<Blob> blobs = {Bytes("artifact")}) {
+    MeasureRequest request = World::Batch(1, 2);
+    change(request);
+    w.Say("b", request, std::move(blobs));
+    return w.RefusalText();
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "");
+  w.Say("x", LeaseEnd{World::Claim(1)});
+  auto at = [&, n = 1](auto change, std::vector<Blob> blobs = {Bytes("artifact")}) mutable {
+    ++n;
+    return refusal([&](MeasureRequest& r) { r.claim = World::Claim(n), change(r); }, std::move(blobs));
+  };
+  EXPECT_THAT(at([](auto& r) { r.candidates.clear(); }), HasSubstr("malformed"));
+  EXPECT_THAT(at([](auto& r) { r.candidates[1].id = "0"; }), HasSubstr("occurs twice"));
+  EXPECT_THAT(at([](auto& r) { r.candidates[1].blob = 1; }), HasSubstr("no such blob"));
+  EXPECT_THAT(at([](auto& r) { r.candidates[1].blob = -1; }), HasSubstr("no such blob"));
+  EXPECT_THAT(at([](auto& r) { r.candidates[1].run_seconds = 1e9; }), HasSubstr("out of range"));
+  EXPECT_THAT(at([](auto& r) { r.candidates[1].repeats = 0; }), HasSubstr("out of range"));
+  EXPECT_THAT(at([](auto& r) { r.task.rtol = -1; }), HasSubstr("out of range"));
+  EXPECT_THAT(at([](auto& r) { r.has_reference = true; }, {}), HasSubstr("has_reference"));
+  EXPECT_THAT(at([](auto&) {}, std::vector<Blob>(65, Bytes("a"))), HasSubstr("too_large"));
+  EXPECT_THAT(at([](auto&) {}, {Bytes(std::string(kMaxBlobBytes + 1, 'x'))}), HasSubstr("too_large"));
+  EXPECT_THAT(at([](auto&) {}, std::vector<Blob>(3, Bytes(std::string(kMaxBlobBytes - 1, 'x')))),
+              HasSubstr("too_large"));
+  w.Say("x", StatusRequest{});
+  EXPECT_THAT(w.RefusalText(), HasSubstr("a device server does not take a status_request"));
+}
+
+TEST(ServerSession, WithoutRunnersTheDeviceIsAtFault) {
+  World w;
+  w.Say("b", World::Batch(1, 2));
+  w.started.reset();
+  w.Take(w.session.OnRunnerEnd({"was killed", 9, false}, w.now));
+  w.Take(w.session.OnRunnersUnavailable("no runner can be started", w.now));
+  auto results = w.Results();
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].status, TrialStatus::kDeviceError);
+  w.Take(w.session.Tick(w.now));
+  EXPECT_FALSE(w.tracker.back().As<ServerReport>()->ready);
+}
+
+}  // namespace
+}  // namespace autotune::rpc

@@ -1,0 +1,249 @@
+#include "rpc/transport.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/json.h"
+#include "support/rng.h"
+#include "support/unique_fd.h"
+
+namespace autotune::rpc {
+namespace {
+
+using testing::HasSubstr;
+
+Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
+
+TEST(Endpoint, OnlyThisHost) {
+  auto normal = [](const std::string& text) {
+    auto r = NormalizeEndpoint(text);
+    return r.ok() ? *r : r.error().Text();
+  };
+  EXPECT_EQ(normal("127.0.0.1:9190"), "tcp://127.0.0.1:9190");
+  EXPECT_EQ(normal("localhost:9190"), "tcp://127.0.0.1:9190");
+  EXPECT_EQ(normal("tcp://127.0.0.1:0"), "tcp://127.0.0.1:*");
+  EXPECT_EQ(normal("/run/x"), "ipc:///run/x");
+  EXPECT_EQ(normal("ipc:///run/x"), "ipc:///run/x");
+  EXPECT_THAT(normal("0.0.0.0:9190"), HasSubstr("refused, since connections are not authenticated"));
+  EXPECT_THAT(normal("*:9190"), HasSubstr("refused"));
+  EXPECT_THAT(normal("[::1]:9190"), HasSubstr("refused"));
+  EXPECT_THAT(normal("127.0.0.1:99999"), HasSubstr("bad port"));
+  EXPECT_THAT(normal("127.0.0.1"), HasSubstr("expected HOST:PORT"));
+  EXPECT_THAT(normal("udp://127.0.0.1:1"), HasSubstr("only ipc:// and tcp://"));
+  EXPECT_THAT(normal("ipc://relative"), HasSubstr("must be absolute"));
+  EXPECT_THAT(normal("/" + std::string(107, 'x')), HasSubstr("at most 107"));
+}
+
+// An echo server and a client on one loop.
+struct Echo {
+  Echo() {
+    router =
+        std::move(RouterSocket::Bind(loop, "127.0.0.1:0",
+                                     {.on_message =
+                                          [this](const Peer& peer, Message message) {
+                                            last_peer = peer;
+                                            if (auto* ping = message.As<Ping>()) {
+                                              router->Send(peer, {message.request, Pong{ping->payload}, message.blobs});
+                                            }
+                                          },
+                                      .on_malformed = [this](const Peer&, const Refusal&) { ++malformed; }}))
+            .value();
+    watchdog = loop.After(20000, [this] {
+      ADD_FAILURE() << "nothing happened";
+      loop.Stop();
+    });
+  }
+  // One round trip, over its own connection.
+  Message Ask(const Message& message) {
+    std::unique_ptr<DealerSocket> dealer;
+    Message answer;
+    dealer = std::move(DealerSocket::Connect(loop, router->endpoint(),
+                                             {.on_message =
+                                                  [&](Message m) {
+                                                    answer = std::move(m);
+                                                    loop.Stop();
+                                                  },
+                                              .on_connected = [&] { dealer->Send(message); }}))
+                 .value();
+    loop.Run();
+    return answer;
+  }
+  int Port() const { return std::stoi(router->endpoint().substr(router->endpoint().rfind(':') + 1)); }
+  void RunFor(int64_t ms) {
+    auto end = loop.After(ms, [this] { loop.Stop(); });
+    loop.Run();
+  }
+
+  Loop loop;
+  std::unique_ptr<RouterSocket> router;
+  Loop::Watch watchdog;
+  Peer last_peer;
+  int malformed = 0;
+};
+
+TEST(Transport, EchoesMessagesWithBlobs) {
+  Echo echo;
+  Message answer = echo.Ask({"q", Ping{"hello"}, {Bytes(std::string(3 << 20, 'x')), Bytes(""), Bytes("small")}});
+  ASSERT_TRUE(answer.As<Pong>());
+  EXPECT_EQ(answer.request, "q");
+  EXPECT_EQ(answer.As<Pong>()->payload, "hello");
+  ASSERT_EQ(answer.blobs.size(), 3u);
+  EXPECT_EQ(answer.blobs[0]->size(), size_t{3} << 20);
+  EXPECT_EQ(*answer.blobs[2], "small");
+}
+
+TEST(Transport, TheRouterKnowsWhenAPeerHasLeft) {
+  Echo echo;
+  echo.Ask({"q", Ping{"hello"}, {}});
+  // Its connection was closed with its socket; that takes a moment.
+  bool sent = true;
+  for (int i = 0; i < 200 && sent; ++i) {
+    echo.RunFor(10);
+    sent = echo.router->Send(echo.last_peer, {"", Ping{}, {}});
+  }
+  EXPECT_FALSE(sent);
+}
+
+TEST(Transport, ASecondListenerIsRefused) {
+  Echo echo;
+  auto second = RouterSocket::Bind(echo.loop, echo.router->endpoint(), {.on_message = [](const Peer&, Message) {}});
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.error().Text(), HasSubstr("is another one running there?"));
+}
+
+TEST(Transport, TheClientConnectsAgainToARestartedRouter) {
+  Loop loop;
+  int connected = 0, pongs = 0;
+  std::unique_ptr<RouterSocket> router;
+  std::string endpoint = "127.0.0.1:0";
+  auto start = [&] {
+    router = std::move(RouterSocket::Bind(loop, endpoint,
+                                          {.on_message =
+                                               [&](const Peer& p, Message m) {
+                                                 router->Send(p, {m.request, Pong{}, {}});
+                                               }}))
+                 .value();
+    endpoint = router->endpoint();
+  };
+  start();
+  std::unique_ptr<DealerSocket> dealer;
+  Loop::Watch restart;
+  dealer = std::move(DealerSocket::Connect(loop, endpoint,
+                                           {.on_message =
+                                                [&](Message) {
+                                                  if (++pongs == 2) return loop.Stop();
+                                                  router.reset();
+                                                },
+                                            .on_connected =
+                                                [&] {
+                                                  ++connected;
+                                                  dealer->Send({"q", Ping{}, {}});
+                                                },
+                                            .on_disconnected =
+                                                [&] {
+                                                  restart = loop.After(100, [&] {
+                                                    EXPECT_FALSE(dealer->Send({"lost", Ping{}, {}}));  // not queued
+                                                    start();
+                                                  });
+                                                }}))
+               .value();
+  auto watchdog = loop.After(20000, [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(pongs, 2);
+  EXPECT_EQ(connected, 2);
+}
+
+UniqueFd ConnectRaw(int port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+void SendRaw(int fd, const std::string& bytes) {
+  ssize_t ignored = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  (void)ignored;
+}
+
+// ZMTP 3.0: greeting and READY of a DEALER without security.
+std::string Handshake() {
+  std::string greeting = std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
+  greeting.resize(64, '\0');
+  std::string type("\0\0\0\6DEALER", 10);
+  std::string ready = std::string("\x05READY\x0bSocket-Type", 18) + type;
+  return greeting + std::string("\x04", 1) + static_cast<char>(ready.size()) + ready;
+}
+std::string Frame(const std::string& bytes, bool more) {
+  return std::string(1, more ? 1 : 0) + static_cast<char>(bytes.size()) + bytes;
+}
+
+// Receives until `text` has arrived, or some seconds have passed.
+std::string ReceiveUntil(Echo& echo, int fd, const std::string& text) {
+  std::string received;
+  char bytes[4096];
+  for (int i = 0; i < 1000 && received.find(text) == std::string::npos; ++i) {
+    echo.RunFor(5);
+    ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n > 0) received.append(bytes, static_cast<size_t>(n));
+  }
+  return received;
+}
+// Past the handshake: libzmq takes no message before it has sent its own READY.
+UniqueFd ConnectAsDealer(Echo& echo) {
+  UniqueFd fd = ConnectRaw(echo.Port());
+  SendRaw(fd.get(), Handshake());
+  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "ROUTER"), HasSubstr("READY"));
+  return fd;
+}
+
+TEST(Transport, GarbageOnTheRealPortHarmsNobody) {
+  Echo echo;
+  Rng rng(3);
+  std::vector<UniqueFd> open;
+  for (int i = 0; i < 200; ++i) {
+    open.push_back(ConnectRaw(echo.Port()));
+    std::string bytes = rng.Below(2) ? Handshake() : "";
+    for (int64_t n = rng.Below(300); n > 0; --n) bytes += static_cast<char>(rng.Next());
+    if (rng.Below(4) == 0) bytes.resize(static_cast<size_t>(rng.Below(static_cast<int64_t>(bytes.size()) + 1)));
+    SendRaw(open.back().get(), bytes);
+    if (rng.Below(2)) open.back().Reset();
+    if (i % 20 == 0) echo.RunFor(1);
+  }
+  // A frame that announces 2^62 bytes, one just above the limit, and one that never ends.
+  for (const std::string& head : {std::string("\x02\x40\0\0\0\0\0\0\0", 9), std::string("\x02\0\0\0\0\0\x50\0\0", 9),
+                                  std::string("\x03\0\0\0\0\0\x30\0\0", 9)}) {
+    open.push_back(ConnectAsDealer(echo));
+    SendRaw(open.back().get(), head + "some of it");
+  }
+  // HTTP, as a browser would.
+  open.push_back(ConnectRaw(echo.Port()));
+  SendRaw(open.back().get(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  echo.RunFor(50);
+  EXPECT_TRUE(echo.Ask({"q", Ping{"still here"}, {}}).As<Pong>());
+}
+
+TEST(Transport, MalformedMessagesAreCountedAndRefused) {
+  Echo echo;
+  UniqueFd fd = ConnectAsDealer(echo);
+  SendRaw(fd.get(), Frame("no header", true) + Frame("no body", false) + Frame("a single frame", false));
+  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "at least two frames"), HasSubstr("malformed"));
+  EXPECT_EQ(echo.malformed, 2);
+  EXPECT_TRUE(echo.Ask({"q", Ping{}, {}}).As<Pong>());
+}
+
+TEST(Transport, AnotherMajorVersionIsToldSo) {
+  Echo echo;
+  UniqueFd fd = ConnectAsDealer(echo);
+  std::string header = Json(Json::Object{{"major", 9}, {"minor", 0}, {"kind", "ping"}, {"request", "r"}}).Cbor();
+  SendRaw(fd.get(), Frame(header, true) + Frame(Json(Json::Object{}).Cbor(), false));
+  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "9.0"), HasSubstr("this side speaks wire version 1.0, not 9.0"));
+}
+
+}  // namespace
+}  // namespace autotune::rpc

@@ -1,0 +1,2 @@
+set(EXTRA rpc runtime)
+set(EXTRA_TARGETS rpc_server rpc_tracker) # built before the tests that start them

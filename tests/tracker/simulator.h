@@ -1,0 +1,95 @@
+// A farm in virtual time: the real state machines of tracker, servers and clients over a network that loses, delays,
+// repeats and cuts, with processes that crash, freeze and return. One seed, one history. Violated promises are
+// collected in `violations`, so that a test can also show that they would be noticed.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rpc/client_session.h"
+#include "rpc/server_session.h"
+#include "support/rng.h"
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+
+struct Weather {
+  double loss = 0.05, repeat = 0.05;
+  int64_t max_delay_ms = 60;
+  double tracker_crashes = 0.01, server_crashes = 0.01, server_freezes = 0.01, cuts = 0.02;  // per second and node
+  bool forge_tokens = false;  // clients claim the highest token, as no honest client does
+};
+
+class Simulator {
+ public:
+  Simulator(uint64_t seed, Weather weather, int servers, int clients, int jobs_per_client);
+  // Until all jobs are done, or the virtual time is over.
+  void Run(int64_t max_ms);
+
+  std::vector<std::string> violations;
+  int64_t now = 0;
+  int delivered = 0, infrastructure = 0, tracker_restarts = 0, server_restarts = 0, executed = 0;
+  bool AllDone() const;
+  // Devices that the tracker believes to be busy.
+  int Busy() const;
+
+ private:
+  struct Event {
+    int64_t at;
+    int64_t number;  // equal times in order
+    std::function<void()> f;
+    bool operator<(const Event& o) const { return at != o.at ? at > o.at : number > o.number; }
+  };
+  struct Server {
+    std::unique_ptr<rpc::ServerSession> session;  // null: down
+    int64_t incarnation = 0;
+    int64_t frozen_until = 0;
+    std::vector<std::function<void()>> frozen_inputs;
+    int64_t running = 0;  // number of the run on the device; 0: none
+    rpc::Token last_token;
+  };
+  struct Client {
+    std::unique_ptr<rpc::ClientSession> session;
+    std::shared_ptr<const rpc::MeasureJob> job;
+    std::set<std::string> answered;
+    int jobs_left = 0;
+    int64_t connection = 0;  // number of the current one
+    int server = -1;
+    int64_t server_incarnation = 0;
+    bool cut = false;  // nothing passes between it and its server
+  };
+
+  void Post(int64_t delay, std::function<void()> f);
+  void Transmit(std::function<void()> f);
+  void Violation(const std::string& text) { violations.push_back(std::to_string(now) + " ms: " + text); }
+  rpc::Id NewId() { return std::to_string(rng_.Next()); }
+
+  void StartTracker();
+  void ToTrackerNode(rpc::Peer from, rpc::Message message);
+  void PerformTracker(TrackerState::Output output);
+  void StartServer(int s);
+  void InServer(int s, int64_t incarnation, std::function<void(Server&)> f);
+  void PerformServer(int s, rpc::ServerActions actions);
+  void Execute(int s, const rpc::Message& request);
+  void StartJob(int c);
+  void PerformClient(int c, rpc::ClientActions actions);
+  void Misfortunes();
+  void TickAll();
+
+  Rng rng_;
+  Weather weather_;
+  std::priority_queue<Event> events_;
+  int64_t event_number_ = 0;
+  std::unique_ptr<TrackerState> tracker_;
+  int64_t tracker_epoch_ = 0;
+  std::vector<Server> servers_;
+  std::vector<Client> clients_;
+  std::map<rpc::Id, rpc::Token> batch_tokens_;  // as granted
+  int64_t runs_ = 0, connections_ = 0;
+};
+
+}  // namespace autotune

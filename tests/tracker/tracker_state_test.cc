@@ -1,0 +1,309 @@
+#include "tracker/tracker_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace autotune {
+namespace {
+
+using rpc::Message;
+using testing::HasSubstr;
+
+// A tracker whose peers are names, and what it said to each of them last.
+struct World {
+  explicit World(TrackerState::Options options = {}) : tracker(WithIds(std::move(options)), 0) {}
+  static TrackerState::Options WithIds(TrackerState::Options options) {
+    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n); };
+    return options;
+  }
+  void Take(TrackerState::Output output) {
+    for (auto& [peer, message] : output) {
+      if (!message.As<rpc::Ping>()) last[peer] = message;
+    }
+  }
+  template <class T>
+  const T* Last(const std::string& peer) {
+    return last.count(peer) ? last[peer].As<T>() : nullptr;
+  }
+  void Report(const std::string& name, const std::string& key, std::vector<rpc::HeldLease> leases = {},
+              const std::string& incarnation = "1", rpc::Token highest = {}) {
+    rpc::ServerReport report;
+    report.server = name;
+    report.incarnation = incarnation;
+    report.device.key = key;
+    report.device.endpoint = "ipc:///" + name;
+    report.ready = true;
+    report.leases = std::move(leases);
+    report.highest = highest;
+    last.erase(name);
+    Take(tracker.On(name, {"", report, {}}, now));
+  }
+  void Ask(const std::string& client, const std::string& key, const std::string& request, int64_t wait_ms = 600000,
+           std::vector<std::string> exclude = {}) {
+    rpc::LeaseRequest wish{client, client, key, exclude, "", "", wait_ms};
+    last.erase(client);
+    Take(tracker.On(client, {request, wish, {}}, now));
+  }
+  void Say(const std::string& peer, rpc::Body body) {
+    last.erase(peer);
+    Take(tracker.On(peer, {"r", std::move(body), {}}, now));
+  }
+  void Pass(int64_t ms, std::vector<std::string> alive = {}) {
+    for (int64_t end = now + ms; now < end;) {
+      now += 100;
+      Take(tracker.Tick(now));
+      for (const std::string& name : alive) Report(name, "cpu");
+    }
+  }
+  std::string RefusalOf(const std::string& peer) {
+    auto* refusal = Last<rpc::Refusal>(peer);
+    return refusal ? refusal->code + ": " + refusal->text : "";
+  }
+
+  TrackerState tracker;
+  int64_t now = 0;
+  std::map<std::string, Message> last;
+};
+
+TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  auto* granted = w.Last<rpc::LeaseGranted>("a");
+  ASSERT_TRUE(granted);
+  EXPECT_EQ(granted->device.endpoint, "ipc:///s1");
+  rpc::Id lease = granted->lease;
+  rpc::Token first = granted->token;
+  w.Ask("b", "cpu", "rb");
+  w.Ask("c", "cpu", "rc");
+  ASSERT_TRUE(w.Last<rpc::LeaseQueued>("c"));
+  EXPECT_EQ(w.Last<rpc::LeaseQueued>("c")->position, 2);
+  EXPECT_THAT(w.Last<rpc::LeaseQueued>("c")->text, HasSubstr("1 of 1 devices `cpu` busy; place 2"));
+  w.Say("a", rpc::LeaseRelease{lease});
+  EXPECT_TRUE(w.Last<rpc::LeaseReleased>("a"));
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("b"));
+  EXPECT_GT(w.Last<rpc::LeaseGranted>("b")->token, first);
+  EXPECT_FALSE(w.Last<rpc::LeaseGranted>("c"));
+}
+
+TEST(TrackerState, ARepeatedRequestGetsTheSameAnswer) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Report("s2", "cpu");
+  w.Ask("a", "cpu", "ra");
+  rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
+  w.Ask("a", "cpu", "ra");
+  EXPECT_EQ(w.Last<rpc::LeaseGranted>("a")->lease, lease);
+  w.Ask("a", "cpu", "rb");
+  EXPECT_NE(w.Last<rpc::LeaseGranted>("a")->lease, lease);
+  // Settled: a late duplicate must not take a device for nobody.
+  w.Say("a", rpc::LeaseRelease{lease});
+  w.Ask("a", "cpu", "ra");
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
+}
+
+TEST(TrackerState, LeasesExpireUnlessRenewed) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
+  w.Pass(8000, {"s1"});
+  w.Say("a", rpc::LeaseRenew{lease});
+  ASSERT_TRUE(w.Last<rpc::LeaseRenewed>("a"));
+  EXPECT_FALSE(w.Last<rpc::LeaseRenewed>("a")->yield);
+  w.Pass(8000, {"s1"});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices[0].state, "busy");
+  w.Pass(3000, {"s1"});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices[0].state, "free");
+  w.Say("a", rpc::LeaseRenew{lease});
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
+  EXPECT_EQ(w.tracker.Status("", w.now).expired, 1);
+}
+
+TEST(TrackerState, AHolderYieldsAfterItsQuantumIfOthersWait) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
+  for (int i = 0; i < 11; ++i) {
+    w.Pass(3000, {"s1"});
+    w.Say("a", rpc::LeaseRenew{lease});
+    EXPECT_FALSE(w.Last<rpc::LeaseRenewed>("a")->yield);
+  }
+  w.Ask("b", "cpu", "rb");
+  w.Say("a", rpc::LeaseRenew{lease});
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a")->yield);
+}
+
+TEST(TrackerState, UnknownKeys) {
+  World w;
+  w.Report("s1", "rpi4");
+  w.Report("s2", "rpi4");
+  w.Ask("a", "rp4", "early");
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));  // just started: its server may yet arrive
+  w.now = 5000;
+  w.Report("s1", "rpi4");
+  w.Ask("a", "rp4", "r1");
+  EXPECT_EQ(w.RefusalOf("a"), "unknown_key: no device has the key `rp4`; did you mean `rpi4` (2 free)?");
+  w.Ask("a", "zebra", "r2");
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("no device has the key `zebra`; there are `rpi4` (2 free)"));
+  World empty;
+  empty.now = 5000;
+  empty.Ask("a", "rpi4", "r1");
+  EXPECT_THAT(empty.RefusalOf("a"), HasSubstr("nor is any other connected; start one: rpc_server"));
+}
+
+TEST(TrackerState, AnAbsentDeviceIsWaitedFor) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Pass(130000);
+  w.Ask("a", "cpu", "ra", 4000);
+  EXPECT_THAT(w.Last<rpc::LeaseQueued>("a")->text, HasSubstr("no device `cpu` is connected; last seen 2 min ago"));
+  w.Pass(4100);
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("timed_out: no device became free in time: no device `cpu` is connected"));
+  w.Ask("b", "cpu", "rb");
+  w.Report("s1", "cpu");
+  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("b"));
+}
+
+TEST(TrackerState, AClientThatIsSilentLeavesTheQueue) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  w.Ask("gone", "cpu", "rg");
+  w.Pass(5200, {"s1"});
+  EXPECT_TRUE(w.tracker.Status("", w.now).queue.empty());
+  w.Ask("b", "cpu", "rb");
+  w.Say("b", rpc::LeaseWithdraw{"rb"});
+  EXPECT_TRUE(w.tracker.Status("", w.now).queue.empty());
+}
+
+TEST(TrackerState, AWithdrawnGrantIsReleased) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  w.Say("a", rpc::LeaseWithdraw{"ra"});
+  EXPECT_EQ(w.tracker.Status("", w.now).devices[0].state, "free");
+}
+
+TEST(TrackerState, AFailedServerIsAvoidedIfThereIsAnother) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "r1", 60000, {"s1"});
+  // The only one, but it must show that it is alive first.
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));
+  w.now = 1000;
+  w.Report("s1", "cpu");
+  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  World two;
+  two.Report("s1", "cpu");
+  two.Report("s2", "cpu");
+  two.Ask("a", "cpu", "r1", 60000, {"s1"});
+  ASSERT_TRUE(two.Last<rpc::LeaseGranted>("a"));
+  EXPECT_EQ(two.Last<rpc::LeaseGranted>("a")->server, "s2");
+}
+
+TEST(TrackerState, DeadServersAreNotGranted) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Take(w.tracker.OnUnreachable("s1"));
+  w.Ask("a", "cpu", "ra");
+  EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));
+  EXPECT_EQ(w.tracker.Status("", w.now).devices[0].state, "unreachable");
+  w.Report("s1", "cpu");
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  rpc::Id lease = w.Last<rpc::LeaseGranted>("a")->lease;
+  // A new incarnation does not know the lease of the old one.
+  w.Report("s1", "cpu", {}, "2");
+  w.Say("a", rpc::LeaseRenew{lease});
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("lease_lost"));
+  w.Say("s1", rpc::ServerGoodbye{"s1", "2"});
+  EXPECT_TRUE(w.tracker.Status("", w.now).devices.empty());
+}
+
+TEST(TrackerState, AfterARestartLeasesAreAdoptedAndNothingIsGrantedForOneTimeToLive) {
+  TrackerState::Options options;
+  options.epoch = 2;
+  options.recovering = true;
+  World w(options);
+  rpc::HeldLease held{"old", {1, 7}, "a", "a", "", "", 5000};
+  w.Say("a", rpc::LeaseRenew{"old"});
+  EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));  // perhaps its server has not reported yet
+  w.Report("s1", "cpu", {held});
+  EXPECT_TRUE(w.Last<rpc::ReportReply>("s1")->revoked.empty());
+  w.Report("s2", "cpu");
+  w.Ask("b", "cpu", "rb");
+  EXPECT_THAT(w.Last<rpc::LeaseQueued>("b")->text, HasSubstr("recovering"));
+  for (int i = 0; i < 4; ++i) {
+    w.Pass(2500);
+    w.Say("a", rpc::LeaseRenew{"old"});
+    EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a"));
+    w.Report("s1", "cpu", {held});
+    w.Report("s2", "cpu");
+    if (i < 3) w.Ask("b", "cpu", "rb");
+  }
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("b"));
+  EXPECT_EQ(w.Last<rpc::LeaseGranted>("b")->server, "s2");
+  EXPECT_EQ(w.Last<rpc::LeaseGranted>("b")->token.epoch, 2);
+  // Later, a lease that nobody here granted is revoked.
+  w.Report("s3", "cpu", {{"ghost", {1, 3}, "x", "x", "", "", 0}});
+  EXPECT_EQ(w.Last<rpc::ReportReply>("s3")->revoked, std::vector<std::string>{"ghost"});
+}
+
+TEST(TrackerState, TokensGrowEvenIfTheEpochWasLost) {
+  World w;  // epoch 1
+  w.Report("s1", "cpu", {}, "1", {6, 3});
+  EXPECT_EQ(w.tracker.epoch(), 7);
+  w.Pass(10100, {"s1"});
+  w.Ask("a", "cpu", "ra");
+  ASSERT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  EXPECT_GT(w.Last<rpc::LeaseGranted>("a")->token, (rpc::Token{6, 3}));
+}
+
+TEST(TrackerState, AFailedKeyIsRefusedWithTheCause) {
+  World w;
+  w.Report("s1", "local");
+  w.Ask("a", "local", "ra");
+  w.Ask("b", "local", "rb");
+  w.Take(w.tracker.FailKey("local", "it exploded", w.now));
+  EXPECT_EQ(w.RefusalOf("b"), "key_failed: it exploded");
+  w.Ask("c", "local", "rc");
+  EXPECT_EQ(w.RefusalOf("c"), "key_failed: it exploded");
+}
+
+TEST(TrackerState, StatusTellsWhoHoldsAndWhoWaits) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Report("s2", "gpu");
+  w.Ask("a", "cpu", "ra");
+  w.now = 1500;
+  w.Ask("b", "cpu", "rb");
+  w.now = 2000;
+  auto status = w.tracker.Status("", w.now);
+  ASSERT_EQ(status.devices.size(), 2u);
+  EXPECT_EQ(status.devices[0].state, "busy");
+  EXPECT_EQ(status.devices[0].client_name, "a");
+  EXPECT_EQ(status.devices[0].since_ms, 2000);
+  EXPECT_EQ(status.devices[1].state, "free");
+  ASSERT_EQ(status.queue.size(), 1u);
+  EXPECT_EQ(status.queue[0].client_name, "b");
+  EXPECT_EQ(status.queue[0].waiting_ms, 500);
+  EXPECT_EQ(w.tracker.Status("gpu", w.now).devices.size(), 1u);
+}
+
+TEST(TrackerState, WhatDoesNotBelongHereIsRefused) {
+  World w;
+  w.Say("x", rpc::MeasureAccepted{});
+  EXPECT_THAT(w.RefusalOf("x"), HasSubstr("unexpected: a tracker does not take a measure_accepted"));
+  w.Say("x", rpc::Refusal{"a", "b"});
+  EXPECT_FALSE(w.last.count("x"));  // never answer a refusal
+  w.Say("x", rpc::Ping{"hello"});
+  EXPECT_EQ(w.Last<rpc::Pong>("x")->payload, "hello");
+  w.Say("x", rpc::ServerReport{});
+  EXPECT_THAT(w.RefusalOf("x"), HasSubstr("malformed"));
+  w.Say("x", rpc::LeaseRequest{});
+  EXPECT_THAT(w.RefusalOf("x"), HasSubstr("malformed"));
+}
+
+}  // namespace
+}  // namespace autotune

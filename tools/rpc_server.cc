@@ -1,0 +1,102 @@
+// rpc_server: offers this machine's CPU for measurements. One process speaks to the network, others (--runner) run the
+// candidates.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <sstream>
+
+#include "rpc/runner.h"
+#include "rpc/server.h"
+#include "support/check.h"
+#include "support/subprocess.h"
+
+namespace {
+
+constexpr char kDescription[] =
+    "Offers this machine's CPU to a tracker, for autotune to measure kernels on.\n"
+    "Candidates run in a child process, which is replaced when one crashes or hangs.\n"
+    "WARNING: connections are not authenticated: any user of this host can run code here.";
+constexpr char kFooter[] =
+    "Examples:\n"
+    "  rpc_tracker &\n"
+    "  rpc_server --tracker 127.0.0.1:9190 --key rpi4\n"
+    "  rpc_server --tracker 127.0.0.1:9190 --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
+    "A tracker on another host is reached over ssh: ssh -L 9190:127.0.0.1:9190 HOST (and -R for the server's own "
+    "port).\n"
+    "Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 could not start; 2 wrong usage.\n"
+    "AUTOTUNE_LOG=info shows more; AUTOTUNE_HOST_LOCK names the lock that keeps timings undisturbed.";
+
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+int Main(int argc, char** argv) {
+  autotune::EndWithParent();
+  autotune::rpc::ServerOptions options;
+  autotune::rpc::RunnerOptions runner;
+  std::string cores, prefix;
+  bool is_runner = false, shared_host = false;
+  double memory_gib = 0;
+
+  CLI::App app(kDescription, "rpc_server");
+  app.footer(kFooter);
+  app.add_option("--tracker", options.tracker,
+                 "The tracker's HOST:PORT or ipc socket; AUTOTUNE_TRACKER in the environment")
+      ->envname("AUTOTUNE_TRACKER");
+  app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
+  app.add_option("--cores", cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
+  app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
+  app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
+  app.add_option("--memory-limit", memory_gib, "GiB that a runner may use (default: half of the machine's)");
+  app.add_flag("--shared-host", shared_host,
+               "Do not wait for builds and searches of this host to pause while measuring");
+  app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
+  app.add_flag("--runner", is_runner, "Be a runner (rpc_server starts these itself)")->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  auto fail = [](const std::string& text, int code) {
+    fprintf(stderr, "rpc_server: %s\n", text.c_str());
+    return code;
+  };
+  if (!cores.empty()) {
+    auto parsed = autotune::rpc::ParseCores(cores);
+    if (!parsed) return fail("--cores: " + parsed.error().Text(), 2);
+    options.cores = runner.cores = *parsed;
+  }
+  double bytes = memory_gib > 0
+                     ? memory_gib * (1 << 30)
+                     : static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;
+  runner.memory_bytes = static_cast<int64_t>(bytes);
+  if (is_runner) return autotune::rpc::RunRunner(runner);
+
+  if (options.tracker.empty()) return fail("--tracker is missing: where is rpc_tracker? (127.0.0.1:9190?)", 2);
+  if (options.key.empty()) return fail("--key is missing: under what name shall clients find this device?", 2);
+  auto self = autotune::FindOwnExecutable("rpc_server");
+  options.runner_command = Words(prefix);
+  options.wrapped_runner = !options.runner_command.empty();
+  options.runner_command.push_back(self ? *self : "/proc/self/exe");
+  options.runner_command.push_back("--runner");
+  options.runner_command.push_back("--memory-limit=" + std::to_string(bytes / (1 << 30)));
+  if (!cores.empty()) options.runner_command.push_back("--cores=" + cores);
+  options.host_lock = !shared_host;
+  signal(SIGPIPE, SIG_IGN);
+  autotune::Status status = autotune::rpc::RunServer(options);
+  return status ? 0 : fail(status.error().Text(), 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const autotune::InternalError& error) {
+    fprintf(stderr, "rpc_server: %s\n", error.what());
+    return 70;
+  }
+}

@@ -1,0 +1,149 @@
+// rpc_tracker: tells clients which devices are free, and lends them out.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "rpc/client.h"
+#include "rpc/transport.h"
+#include "support/json.h"
+#include "support/loop.h"
+#include "support/subprocess.h"
+#include "tracker/tracker.h"
+
+namespace {
+
+constexpr char kDescription[] =
+    "Lends measurement devices: device servers (rpc_server) register here, autotune asks here for one of a key.\n"
+    "WARNING: connections are not authenticated: any user of this host can take devices, and so run code on them.";
+constexpr char kFooter[] =
+    "Examples:\n"
+    "  rpc_tracker                                   listens at 127.0.0.1:9190\n"
+    "  rpc_tracker status                            free, busy and waiting\n"
+    "  rpc_tracker status --tracker 127.0.0.1:9191 --json\n"
+    "Exit codes: 0 ended by Ctrl-C or SIGTERM, or status shown; 1 could not start, or no tracker answers; 2 wrong "
+    "usage.";
+
+std::string Age(int64_t ms) {
+  char text[32];
+  if (ms < 60000) {
+    snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000);
+  } else if (ms < 7200000) {
+    snprintf(text, sizeof text, "%lld min", static_cast<long long>(ms / 60000));
+  } else {
+    snprintf(text, sizeof text, "%lld h", static_cast<long long>(ms / 3600000));
+  }
+  return text;
+}
+
+std::string CoresText(const std::vector<int>& cores) {
+  std::string text;
+  for (size_t i = 0; i < cores.size();) {
+    size_t j = i;
+    while (j + 1 < cores.size() && cores[j + 1] == cores[j] + 1) ++j;
+    text += (text.empty() ? "" : ",") + std::to_string(cores[i]) + (j > i ? "-" + std::to_string(cores[j]) : "");
+    i = j + 1;
+  }
+  return text;
+}
+
+void Print(const autotune::rpc::StatusReply& status) {
+  printf("tracker: epoch %lld, up %s%s; %lld leases granted, %lld expired, %lld malformed messages\n",
+         static_cast<long long>(status.epoch), Age(status.uptime_ms).c_str(), status.recovering ? ", recovering" : "",
+         static_cast<long long>(status.grants), static_cast<long long>(status.expired),
+         static_cast<long long>(status.malformed));
+  if (status.devices.empty()) printf("no devices\n");
+  for (const auto& device : status.devices) {
+    printf("%-12s %-12s %-8s cores %-6s", device.key.c_str(), device.state.c_str(), device.server.substr(0, 8).c_str(),
+           CoresText(device.cores).c_str());
+    if (device.state == "busy") {
+      printf("  %s%s for %s", device.client_name.c_str(), device.job.empty() ? "" : (" (" + device.job + ")").c_str(),
+             Age(device.since_ms).c_str());
+    }
+    if (device.state == "unreachable") printf("  last seen %s ago", Age(device.last_seen_ms).c_str());
+    std::string trials;
+    for (const auto& [name, count] : device.trials) {
+      trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+    }
+    if (!trials.empty()) printf("  [%s]", trials.c_str());
+    if (!device.last_error.empty()) printf("  last error: %s", device.last_error.c_str());
+    printf("\n");
+  }
+  for (const auto& waiting : status.queue) {
+    printf("waiting: %s for %s, place %lld, since %s\n", waiting.client_name.c_str(), waiting.key.c_str(),
+           static_cast<long long>(waiting.position), Age(waiting.waiting_ms).c_str());
+  }
+  for (const auto& [key, age] : status.absent_keys)
+    printf("absent: %s, last seen %s ago\n", key.c_str(), Age(age).c_str());
+  for (const auto& error : status.errors) printf("error: %s\n", error.c_str());
+}
+
+int Fail(const std::string& text) {
+  fprintf(stderr, "rpc_tracker: %s\n", text.c_str());
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  autotune::EndWithParent();
+  std::string host = "127.0.0.1", state, asked = "127.0.0.1:9190", key;
+  int port = 9190;
+  bool json = false;
+  CLI::App app(kDescription, "rpc_tracker");
+  app.footer(kFooter);
+  app.add_option("--host", host, "Address to listen at, 127.0.0.1, or the path of an ipc socket")
+      ->capture_default_str();
+  app.add_option("--port", port, "Port; 0 takes a free one and prints it")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  app.add_option("--state", state, "File that keeps the epoch from one start to the next (default: in ~/.local/state)");
+  CLI::App* status = app.add_subcommand("status", "Show devices, leases and queue of a running tracker");
+  status->add_option("--tracker", asked, "Its HOST:PORT or ipc socket")
+      ->capture_default_str()
+      ->envname("AUTOTUNE_TRACKER");
+  status->add_option("--key", key, "Only devices of this key");
+  status->add_flag("--json", json, "As one line of JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (status->parsed()) {
+    auto normal = autotune::rpc::NormalizeEndpoint(asked);
+    if (!normal) return Fail(normal.error().Text());
+    auto reply = autotune::rpc::QueryStatus(*normal, key);
+    if (!reply) return Fail(reply.error().Text());
+    if (json) {
+      printf("%s\n", autotune::ToJson(*reply).Dump().c_str());
+    } else {
+      Print(*reply);
+    }
+    return 0;
+  }
+
+  signal(SIGPIPE, SIG_IGN);
+  bool ipc = host.starts_with("/") || host.starts_with("ipc://");
+  auto endpoint = autotune::rpc::NormalizeEndpoint(ipc ? host : host + ":" + std::to_string(port));
+  if (!endpoint) return Fail(endpoint.error().Text());
+  autotune::TrackerOptions options{*endpoint, state};
+  if (state.empty()) options.state_file = autotune::DefaultTrackerState(*endpoint);
+  autotune::Loop loop;
+  auto tracker = autotune::Tracker::Start(loop, options);
+  if (!tracker) return Fail(tracker.error().Text());
+  auto signals = loop.OnSignals({SIGINT, SIGTERM}, [&](int) { loop.Stop(); });
+  printf("rpc_tracker: listening at %s; unauthenticated: any user of this host can run code on the devices\n",
+         (*tracker)->endpoint().c_str());
+  fflush(stdout);
+  loop.Run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const autotune::InternalError& error) {
+    fprintf(stderr, "rpc_tracker: %s\n", error.what());
+    return 70;
+  }
+}

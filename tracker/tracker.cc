@@ -1,0 +1,128 @@
+#include "tracker/tracker.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "rpc/transport.h"
+#include "support/clock.h"
+#include "support/json.h"
+#include "support/log.h"
+#include "support/unique_fd.h"
+#include "tracker/tracker_state.h"
+
+namespace autotune {
+namespace {
+
+struct SavedState {
+  int64_t epoch = 0;  // of the latest start
+  AUTOTUNE_FIELDS(epoch)
+};
+
+Result<SavedState> ReadState(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return SavedState{};
+  std::ostringstream text;
+  text << file.rdbuf();
+  Json json = TRY_NOTE(Json::Parse(text.str()), "in the tracker's state file " + path);
+  return FromJson<SavedState>(json);
+}
+
+// Whole or not at all, and on the disk when it returns.
+Status WriteState(const std::string& path, const SavedState& state) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::string temporary = path + ".new", text = ToJson(state).Dump() + "\n";
+  UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || fsync(fd.get()) ||
+      rename(temporary.c_str(), path.c_str())) {
+    return Err("cannot write the tracker's state file ", path, ": ", strerror(errno), "; --state names another");
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Tracker::Impl {
+  Impl(const TrackerOptions& options, TrackerState::Options state)
+      : options(options), saved_epoch(state.epoch), state(std::move(state), BootMillis()) {}
+
+  void Perform(TrackerState::Output output) {
+    // Sending may find peers gone, which may have more to be sent.
+    while (!output.empty()) {
+      TrackerState::Output more;
+      for (const auto& [peer, message] : output) {
+        if (socket->Send(peer, message)) continue;
+        TrackerState::Output next = state.OnUnreachable(peer);
+        more.insert(more.end(), next.begin(), next.end());
+      }
+      output = std::move(more);
+    }
+    if (state.epoch() != saved_epoch && !options.state_file.empty()) {
+      saved_epoch = state.epoch();
+      if (Status written = WriteState(options.state_file, {saved_epoch}); !written) {
+        Log(LogLevel::kError, written.error().Text());
+      }
+    }
+  }
+
+  TrackerOptions options;
+  int64_t saved_epoch;
+  TrackerState state;
+  std::unique_ptr<rpc::RouterSocket> socket;
+  Loop::Watch tick;
+};
+
+Tracker::Tracker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tracker::~Tracker() = default;
+const std::string& Tracker::endpoint() const { return impl_->socket->endpoint(); }
+
+void Tracker::FailKey(const std::string& key, const std::string& why) {
+  impl_->Perform(impl_->state.FailKey(key, why, BootMillis()));
+}
+
+bool Tracker::Offers(const std::string& key) const {
+  for (const rpc::DeviceStatus& device : impl_->state.Status(key, BootMillis()).devices) {
+    if (device.state == "free" || device.state == "busy") return true;
+  }
+  return false;
+}
+
+Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions& options) {
+  TrackerState::Options state;
+  if (!options.state_file.empty()) {
+    SavedState saved = TRY(ReadState(options.state_file));
+    state.recovering = saved.epoch > 0;
+    state.epoch = saved.epoch + 1;
+  }
+  auto impl = std::make_unique<Impl>(options, std::move(state));
+  Impl* raw = impl.get();
+  impl->socket = TRY(rpc::RouterSocket::Bind(
+      loop, options.endpoint,
+      {.on_message = [raw](const rpc::Peer& peer,
+                           rpc::Message message) { raw->Perform(raw->state.On(peer, message, BootMillis())); },
+       .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }}));
+  // Only after the bind: a second tracker on this port must not touch the first one's file.
+  if (!options.state_file.empty()) TRY(WriteState(options.state_file, {impl->saved_epoch}));
+  impl->tick = loop.Every(100, [raw] { raw->Perform(raw->state.Tick(BootMillis())); });
+  return std::unique_ptr<Tracker>(new Tracker(std::move(impl)));
+}
+
+std::string DefaultTrackerState(const std::string& endpoint) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder = state && *state ? state : home && *home ? std::string(home) + "/.local/state" : "/var/tmp";
+  std::string name = endpoint;
+  for (char& c : name) {
+    if (!isalnum(static_cast<unsigned char>(c)) && c != '.') c = '-';
+  }
+  return folder + "/autotune/tracker-" + name + ".json";
+}
+
+}  // namespace autotune

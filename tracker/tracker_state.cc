@@ -1,0 +1,422 @@
+#include "tracker/tracker_state.h"
+
+#include <algorithm>
+
+namespace autotune {
+namespace {
+
+using rpc::Id;
+using rpc::Message;
+using rpc::Peer;
+using rpc::Refusal;
+namespace code = rpc::code;
+
+constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20, kMaxKeyBytes = 256;
+
+// Edits (insert, delete, replace, swap neighbours) from one word to the other.
+size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string AgeText(int64_t ms) {
+  if (ms < 120000) return std::to_string(ms / 1000) + " s ago";
+  if (ms < 120 * 60000) return std::to_string(ms / 60000) + " min ago";
+  return std::to_string(ms / 3600000) + " h ago";
+}
+
+}  // namespace
+
+TrackerState::TrackerState(Options options, int64_t now)
+    : options_(std::move(options)),
+      started_(now),
+      recovering_until_(options_.recovering ? now + options_.ttl_ms : now),
+      epoch_(options_.epoch) {}
+
+void TrackerState::Note(std::string error) {
+  errors_.push_back(std::move(error));
+  if (errors_.size() > kMaxErrors) errors_.pop_front();
+}
+
+// --- Servers ---------------------------------------------------------------------------------------------------------
+
+void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t now) {
+  const rpc::ServerReport& report = *message.As<rpc::ServerReport>();
+  const std::string& key = report.device.key;
+  if (report.server.empty() || report.server.size() > 64 || key.empty() || key.size() > kMaxKeyBytes) {
+    return Send(peer, message.request,
+                Refusal{code::kMalformed, "a report names the server and a key of 1 to 256 bytes"});
+  }
+  auto it = servers_.find(report.server);
+  if (it == servers_.end()) {
+    if (servers_.size() >= kMaxServers) {
+      return Send(peer, message.request, Refusal{code::kTooLarge, "too many servers are known"});
+    }
+    it = servers_.emplace(report.server, Server{}).first;
+  } else if (it->second.report.incarnation != report.incarnation && it->second.lease) {
+    Note("server " + report.server.substr(0, 8) + " (" + key + ") was restarted while leased");
+    EndLease(*it->second.lease, now);
+  }
+  Server& server = it->second;
+  server.report = report;
+  server.peer = peer;
+  server.last_seen = now;
+  server.reachable = true;
+  keys_[key] = now;
+  failed_keys_.erase(key);
+  // Our file with the epoch was lost: tokens must go on growing all the same.
+  bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
+  if (later) {
+    epoch_ = report.highest.epoch + 1;
+    recovering_until_ = std::max(recovering_until_, started_ + options_.ttl_ms);
+  }
+  rpc::ReportReply reply{epoch_, options_.report_interval_ms, {}};
+  for (const rpc::HeldLease& held : report.leases) {
+    if (auto known = leases_.find(held.lease); known != leases_.end() && known->second.server == report.server)
+      continue;
+    if (Recovering(now) && !server.lease && !leases_.count(held.lease)) {
+      leases_[held.lease] = Lease{held.lease,       "",          held.token, report.server,      held.client,
+                                  held.client_name, held.tenant, held.job,   now - held.held_ms, now + options_.ttl_ms};
+      server.lease = held.lease;
+    } else {
+      reply.revoked.push_back(held.lease);
+    }
+  }
+  Send(peer, message.request, std::move(reply));
+  Dispatch(now);
+}
+
+void TrackerState::RemoveServer(const Id& id, int64_t now) {
+  auto it = servers_.find(id);
+  if (it == servers_.end()) return;
+  if (it->second.lease) EndLease(*it->second.lease, now);
+  servers_.erase(it);
+}
+
+TrackerState::Output TrackerState::OnUnreachable(const Peer& peer) {
+  for (auto& [id, server] : servers_) {
+    if (server.peer != peer || !server.reachable) continue;
+    // Its lease stays until it is silent for long: a broken connection is not yet a dead server.
+    server.reachable = false;
+    Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") disconnected");
+  }
+  return Take();
+}
+
+// --- Leases ----------------------------------------------------------------------------------------------------------
+
+void TrackerState::EndLease(const Id& id, int64_t now) {
+  auto it = leases_.find(id);
+  if (it == leases_.end()) return;
+  Lease lease = std::move(it->second);
+  leases_.erase(it);
+  granted_requests_.erase(lease.request);
+  if (!lease.request.empty()) settled_requests_[lease.request] = now;
+  auto server = servers_.find(lease.server);
+  if (server != servers_.end() && server->second.lease == lease.id) server->second.lease.reset();
+}
+
+void TrackerState::SendGrant(const Peer& peer, const Lease& lease) {
+  auto server = servers_.find(lease.server);
+  if (server == servers_.end()) return;
+  Send(peer, lease.request,
+       rpc::LeaseGranted{lease.id, lease.token, lease.server, server->second.report.device, options_.ttl_ms});
+}
+
+void TrackerState::Grant(const Waiting& waiting, const Id& server, int64_t now) {
+  const rpc::LeaseRequest& wish = waiting.wish;
+  Lease lease{options_.new_id(),
+              waiting.request,
+              rpc::Token{epoch_, ++counter_},
+              server,
+              wish.client,
+              wish.client_name,
+              wish.tenant,
+              wish.job,
+              now,
+              now + options_.ttl_ms};
+  ++grants_;
+  servers_[server].lease = lease.id;
+  granted_requests_[lease.request] = lease.id;
+  SendGrant(waiting.peer, lease);
+  leases_[lease.id] = std::move(lease);
+}
+
+std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
+  const rpc::LeaseRequest& wish = waiting.wish;
+  const Id* excluded_one = nullptr;
+  bool other_exists = false;
+  for (auto& [id, server] : servers_) {
+    if (server.report.device.key != wish.key || !server.reachable) continue;
+    bool excluded = std::find(wish.exclude.begin(), wish.exclude.end(), id) != wish.exclude.end();
+    other_exists |= !excluded;
+    if (server.lease || !server.report.ready) continue;
+    if (!excluded) return id;
+    // It has failed this client, so perhaps it is dead: only if it has given a sign of life since.
+    if (server.last_seen > waiting.since) excluded_one = &id;
+  }
+  // Better the one that failed than none at all.
+  if (!excluded_one || other_exists) return std::nullopt;
+  return *excluded_one;
+}
+
+void TrackerState::Dispatch(int64_t now) {
+  if (Recovering(now)) return;
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    if (std::optional<Id> server = FreeServer(*it)) {
+      Grant(*it, *server, now);
+      it = queue_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+std::string TrackerState::UnknownKey(const std::string& key) const {
+  std::map<std::string, int> free;
+  for (const auto& [id, server] : servers_) {
+    if (server.reachable) free[server.report.device.key] += !server.lease && server.report.ready;
+  }
+  std::string near, all;
+  for (const auto& [known, count] : free) {
+    std::string item = "`" + known + "` (" + std::to_string(count) + " free)";
+    if (EditDistance(known, key) <= std::max<size_t>(2, key.size() / 3)) near += (near.empty() ? "" : ", ") + item;
+    all += (all.empty() ? "" : ", ") + item;
+  }
+  if (!near.empty()) return "no device has the key `" + key + "`; did you mean " + near + "?";
+  if (!all.empty()) return "no device has the key `" + key + "`; there are " + all;
+  return "no device has the key `" + key +
+         "`, nor is any other connected; start one: rpc_server --tracker HOST:PORT --key " + key;
+}
+
+rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) const {
+  const std::string& key = waiting.wish.key;
+  rpc::LeaseQueued queued;
+  queued.position = 1;
+  for (const Waiting& other : queue_) {
+    if (other.request == waiting.request) break;
+    queued.position += other.wish.key == key;
+  }
+  int reachable = 0, busy = 0;
+  for (const auto& [id, server] : servers_) {
+    if (server.report.device.key != key || !server.reachable) continue;
+    ++reachable;
+    busy += server.lease.has_value();
+  }
+  if (Recovering(now)) {
+    queued.text = "the tracker is recovering; devices are granted in " +
+                  std::to_string((recovering_until_ - now + 999) / 1000) + " s";
+  } else if (reachable > 0) {
+    queued.text = std::to_string(busy) + " of " + std::to_string(reachable) + " devices `" + key + "` busy; place " +
+                  std::to_string(queued.position) + " in the queue";
+  } else if (auto seen = keys_.find(key); seen != keys_.end()) {
+    queued.text = "no device `" + key + "` is connected; last seen " + AgeText(now - seen->second);
+  } else {
+    queued.text = "no device `" + key + "` has arrived yet";
+  }
+  return queued;
+}
+
+void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int64_t now) {
+  const rpc::LeaseRequest& wish = *message.As<rpc::LeaseRequest>();
+  if (message.request.empty() || wish.key.empty() || wish.key.size() > kMaxKeyBytes || wish.exclude.size() > 64) {
+    return Send(peer, message.request, Refusal{code::kMalformed, "a lease request has an id and a key"});
+  }
+  if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
+    return SendGrant(peer, leases_.at(granted->second));
+  }
+  if (settled_requests_.count(message.request)) {
+    return Send(peer, message.request, Refusal{code::kLeaseLost, "this request was settled before"});
+  }
+  auto it = std::find_if(queue_.begin(), queue_.end(), [&](const Waiting& w) { return w.request == message.request; });
+  if (it != queue_.end()) {
+    it->peer = peer;
+    it->heard = now;
+    it->wish.exclude = wish.exclude;
+    return Send(peer, message.request, Explain(*it, now));
+  }
+  if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end()) {
+    return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
+  }
+  bool may_arrive = Recovering(now) || now < started_ + options_.grace_ms;
+  if (!keys_.count(wish.key) && !may_arrive) {
+    return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
+  }
+  if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
+  int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, int64_t{30} * 24 * 3600 * 1000);
+  queue_.push_back({message.request, peer, wish, now, now, now + wait});
+  Dispatch(now);
+  if (queue_.empty() || queue_.back().request != message.request) return;
+  Send(peer, message.request, Explain(queue_.back(), now));
+}
+
+TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, int64_t now) {
+  if (message.As<rpc::ServerReport>()) {
+    OnReport(peer, message, now);
+  } else if (auto* goodbye = message.As<rpc::ServerGoodbye>()) {
+    auto it = servers_.find(goodbye->server);
+    if (it != servers_.end() && it->second.report.incarnation == goodbye->incarnation)
+      RemoveServer(goodbye->server, now);
+  } else if (message.As<rpc::LeaseRequest>()) {
+    OnLeaseRequest(peer, message, now);
+  } else if (auto* renew = message.As<rpc::LeaseRenew>()) {
+    auto it = leases_.find(renew->lease);
+    if (it != leases_.end()) {
+      Lease& lease = it->second;
+      lease.expires = now + options_.ttl_ms;
+      rpc::LeaseRenewed renewed{options_.ttl_ms, false};
+      auto server = servers_.find(lease.server);
+      if (server != servers_.end() && now - lease.granted >= options_.quantum_ms) {
+        renewed.yield = std::any_of(queue_.begin(), queue_.end(),
+                                    [&](const Waiting& w) { return w.wish.key == server->second.report.device.key; });
+      }
+      Send(peer, message.request, renewed);
+    } else if (Recovering(now)) {
+      // Its server has not reported it yet.
+      Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, false});
+    } else {
+      Send(peer, message.request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
+    }
+  } else if (auto* release = message.As<rpc::LeaseRelease>()) {
+    EndLease(release->lease, now);
+    Send(peer, message.request, rpc::LeaseReleased{release->lease});
+    Dispatch(now);
+  } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
+    std::erase_if(queue_, [&](const Waiting& w) { return w.request == withdraw->withdrawn; });
+    if (auto it = granted_requests_.find(withdraw->withdrawn); it != granted_requests_.end()) {
+      EndLease(Id(it->second), now);
+    }
+    settled_requests_[withdraw->withdrawn] = now;
+    Send(peer, message.request, rpc::LeaseReleased{});
+    Dispatch(now);
+  } else if (auto* status = message.As<rpc::StatusRequest>()) {
+    Send(peer, message.request, Status(status->key, now));
+  } else if (auto* ping = message.As<rpc::Ping>()) {
+    Send(peer, message.request, rpc::Pong{ping->payload});
+  } else if (!message.As<Refusal>() && !message.As<rpc::Pong>()) {
+    Send(peer, message.request,
+         Refusal{code::kUnexpected, "a tracker does not take a " + std::string(KindOf(message.body))});
+  }
+  return Take();
+}
+
+TrackerState::Output TrackerState::FailKey(const std::string& key, const std::string& why, int64_t now) {
+  failed_keys_[key] = why;
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    if (it->wish.key == key) {
+      Send(it->peer, it->request, Refusal{code::kKeyFailed, why});
+      settled_requests_[it->request] = now;
+      it = queue_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return Take();
+}
+
+TrackerState::Output TrackerState::Tick(int64_t now) {
+  std::vector<Id> ended;
+  for (const auto& [id, lease] : leases_) {
+    if (now < lease.expires) continue;
+    ended.push_back(id);
+    ++expired_;
+    Note("the lease of " + lease.client_name + " on server " + lease.server.substr(0, 8) + " expired");
+  }
+  for (const Id& id : ended) EndLease(id, now);
+
+  std::vector<Id> forgotten;
+  for (auto& [id, server] : servers_) {
+    if (now - server.last_seen > options_.server_silence_ms) {
+      if (server.reachable) {
+        Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") fell silent");
+        server.reachable = false;
+      }
+      if (server.lease) EndLease(*server.lease, now);
+    }
+    if (now - server.last_seen > options_.forget_ms) forgotten.push_back(id);
+  }
+  for (const Id& id : forgotten) servers_.erase(id);
+
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    if (now - it->heard > options_.client_silence_ms) {
+      settled_requests_[it->request] = now;
+      it = queue_.erase(it);
+    } else if (now >= it->deadline) {
+      Send(it->peer, it->request, Refusal{code::kTimedOut, "no device became free in time: " + Explain(*it, now).text});
+      settled_requests_[it->request] = now;
+      it = queue_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second > options_.remember_ms; });
+
+  // The answers are of no interest: a peer that has left makes the sending fail, and OnUnreachable tells.
+  if (now >= next_ping_) {
+    next_ping_ = now + 1000;
+    for (const auto& [id, server] : servers_) {
+      if (server.reachable) Send(server.peer, "", rpc::Ping{});
+    }
+  }
+  Dispatch(now);
+  return Take();
+}
+
+rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const {
+  rpc::StatusReply reply;
+  reply.epoch = epoch_;
+  reply.recovering = Recovering(now);
+  reply.uptime_ms = now - started_;
+  reply.grants = grants_;
+  reply.expired = expired_;
+  reply.malformed = malformed_;
+  reply.errors.assign(errors_.begin(), errors_.end());
+  reply.absent_keys.clear();
+  for (const auto& [known, seen] : keys_) reply.absent_keys[known] = now - seen;
+  for (const auto& [id, server] : servers_) {
+    const rpc::DeviceInfo& device = server.report.device;
+    if (server.reachable) reply.absent_keys.erase(device.key);
+    if (!key.empty() && device.key != key) continue;
+    rpc::DeviceStatus status;
+    status.server = id;
+    status.key = device.key;
+    status.endpoint = device.endpoint;
+    status.model = device.model;
+    status.cores = device.cores;
+    status.state = !server.reachable     ? "unreachable"
+                   : server.lease        ? "busy"
+                   : server.report.ready ? "free"
+                                         : "starting";
+    status.last_seen_ms = now - server.last_seen;
+    status.trials = server.report.trials;
+    status.last_error = server.report.last_error;
+    if (server.lease) {
+      const Lease& lease = leases_.at(*server.lease);
+      status.lease = lease.id;
+      status.client_name = lease.client_name;
+      status.tenant = lease.tenant;
+      status.job = lease.job;
+      status.since_ms = now - lease.granted;
+    }
+    reply.devices.push_back(std::move(status));
+  }
+  for (const Waiting& waiting : queue_) {
+    if (!key.empty() && waiting.wish.key != key) continue;
+    reply.queue.push_back({waiting.wish.key, waiting.wish.client_name, waiting.wish.tenant, waiting.wish.job,
+                           Explain(waiting, now).position, now - waiting.since});
+  }
+  return reply;
+}
+
+}  // namespace autotune

@@ -1,0 +1,104 @@
+// TrackerState: who offers devices, who holds which, who waits: the tracker as a pure state machine. It sees leases,
+// never candidates. It knows no socket and no clock: inputs come with the time, outputs are messages to send.
+// All state is soft but the epoch: after a restart servers report what they hold and clients repeat their requests.
+// Not thread-safe.
+#pragma once
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/message.h"
+#include "rpc/transport.h"
+
+namespace autotune {
+
+class TrackerState {
+ public:
+  using Output = std::vector<std::pair<rpc::Peer, rpc::Message>>;
+
+  struct Options {
+    int64_t epoch = 1;        // larger than at any earlier start
+    bool recovering = false;  // there was an earlier start: grant nothing for one time-to-live
+    int64_t ttl_ms = 10000;
+    int64_t quantum_ms = 30000;            // then a holder yields to those who wait
+    int64_t server_silence_ms = 6000;      // then a server is unreachable
+    int64_t client_silence_ms = 5000;      // then a waiting client has left
+    int64_t forget_ms = 24 * 3600 * 1000;  // unreachable servers
+    int64_t report_interval_ms = 1000;
+    int64_t grace_ms = 3000;      // after the start, for servers to arrive before unknown keys are refused
+    int64_t remember_ms = 60000;  // requests that are settled
+    std::function<rpc::Id()> new_id = rpc::RandomId;
+  };
+  TrackerState(Options options, int64_t now);
+
+  Output On(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  Output OnUnreachable(const rpc::Peer& peer);  // a message to it could not be sent
+  void OnMalformed() { ++malformed_; }
+  Output Tick(int64_t now);  // every 100 ms or so
+  // Devices of this key cannot come back (their supervisor gave up): whoever wants one is refused with `why`.
+  Output FailKey(const std::string& key, const std::string& why, int64_t now);
+
+  rpc::StatusReply Status(const std::string& key, int64_t now) const;
+  int64_t epoch() const { return epoch_; }  // grows when a server reports a later one; must be kept for the next start
+
+ private:
+  struct Server {
+    rpc::ServerReport report;
+    rpc::Peer peer;
+    int64_t last_seen = 0;
+    bool reachable = true;
+    std::optional<rpc::Id> lease;
+  };
+  struct Lease {
+    rpc::Id id, request;
+    rpc::Token token;
+    rpc::Id server, client;
+    std::string client_name, tenant, job;
+    int64_t granted = 0, expires = 0;
+  };
+  struct Waiting {
+    rpc::Id request;
+    rpc::Peer peer;
+    rpc::LeaseRequest wish;
+    int64_t since = 0, heard = 0, deadline = 0;
+  };
+
+  void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
+  void Dispatch(int64_t now);
+  std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
+  void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
+  void SendGrant(const rpc::Peer& peer, const Lease& lease);
+  void EndLease(const rpc::Id& lease, int64_t now);
+  void RemoveServer(const rpc::Id& server, int64_t now);
+  void Note(std::string error);
+  void Send(const rpc::Peer& peer, const rpc::Id& request, rpc::Body body) {
+    output_.push_back({peer, {request, std::move(body), {}}});
+  }
+  bool Recovering(int64_t now) const { return now < recovering_until_; }
+  rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
+  std::string UnknownKey(const std::string& key) const;
+  Output Take() { return std::exchange(output_, {}); }
+
+  Options options_;
+  int64_t started_, recovering_until_;
+  int64_t epoch_, counter_ = 0;
+  Output output_;
+  std::map<rpc::Id, Server> servers_;
+  std::map<rpc::Id, Lease> leases_;
+  std::list<Waiting> queue_;
+  std::map<rpc::Id, rpc::Id> granted_requests_;     // request -> its lease, while that lasts
+  std::map<rpc::Id, int64_t> settled_requests_;     // withdrawn, ended or refused -> when
+  std::map<std::string, int64_t> keys_;             // ever offered -> last seen
+  std::map<std::string, std::string> failed_keys_;  // -> why
+  std::deque<std::string> errors_;
+  int64_t grants_ = 0, expired_ = 0, malformed_ = 0;
+  int64_t next_ping_ = 0;
+};
+
+}  // namespace autotune

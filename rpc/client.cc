@@ -81,6 +81,7 @@ struct FarmClient::Impl {
       } else {
         finished->done.set_value(std::move(finished->results));
       }
+      impl.loop.Post([this] { impl.HandOver(*this); });
     }
 
     Impl& impl;
@@ -118,6 +119,13 @@ struct FarmClient::Impl {
     if (!seat) return job->done.set_value(Err("cannot open a connection to ", options.tracker));
     seat->job = std::move(job);
     seat->Perform(seat->session.Start(seat->job->work, BootMillis()));
+  }
+
+  // An idle device is not kept while another job of this client waits for one.
+  void HandOver(Seat& idle) {
+    bool waiting = false;
+    for (auto& seat : seats) waiting |= seat->job && !seat->session.HasLease();
+    if (waiting && !idle.job) idle.Perform(idle.session.Close(BootMillis()));
   }
 
   void CloseSeats() {

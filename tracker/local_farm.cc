@@ -99,12 +99,14 @@ struct LocalFarm::Impl {
   }
 
   void CheckReady() {
-    if (tracker->Offers("local")) {
+    std::string why;
+    if (tracker->Offers("local", &why)) {
       ready_watch.reset();
       Answer({});
     } else if (BootMillis() > deadline) {
       ready_watch.reset();
-      Answer(Err("the local device server was not ready within ", options.start_seconds, " s"));
+      Answer(Err("the local device server was not ready within ", options.start_seconds, " s", why.empty() ? "" : ": ",
+                 why));
     }
   }
 

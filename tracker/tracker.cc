@@ -87,9 +87,10 @@ void Tracker::FailKey(const std::string& key, const std::string& why) {
   impl_->Perform(impl_->state.FailKey(key, why, BootMillis()));
 }
 
-bool Tracker::Offers(const std::string& key) const {
+bool Tracker::Offers(const std::string& key, std::string* why) const {
   for (const rpc::DeviceStatus& device : impl_->state.Status(key, BootMillis()).devices) {
     if (device.state == "free" || device.state == "busy") return true;
+    if (why) *why = device.last_error;
   }
   return false;
 }

@@ -22,8 +22,8 @@ class Tracker {
   const std::string& endpoint() const;
   // See TrackerState::FailKey.
   void FailKey(const std::string& key, const std::string& why);
-  // True once a device of that key is free or busy.
-  bool Offers(const std::string& key) const;
+  // True once a device of that key is free or busy; if not, `why` is the last error that such a device reported.
+  bool Offers(const std::string& key, std::string* why = nullptr) const;
 
   struct Impl;
 

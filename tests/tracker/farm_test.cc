@@ -16,6 +16,7 @@
 #include "rpc/transport.h"
 #include "support/clock.h"
 #include "support/hash.h"
+#include "support/host_lock.h"
 #include "support/loop.h"
 #include "support/subprocess.h"
 #include "tests/runtime/c_artifact.h"
@@ -342,6 +343,60 @@ TEST_F(FarmTest, ALargeJobIsCutIntoBatches) {
   auto results = client->Measure(JobOf(artifacts));
   ASSERT_TRUE(results.ok()) << results.error().Text();
   EXPECT_EQ(StatusesOf(*results), std::vector(150, TrialStatus::kOk));
+}
+
+TEST_F(FarmTest, MeasuringWaitsUntilTheHostIsQuiet) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  std::optional<HostLock> build = std::move(HostLock::Acquire(HostLock::Mode::kShared)).value();
+  std::atomic<int> count = 0;
+  auto measured = std::async(std::launch::async, [&] {
+    return client->Measure(JobOf({Compile(kDouble)}), {.on_result = [&](const TrialResult&) { ++count; }});
+  });
+  usleep(300000);
+  EXPECT_EQ(count, 0);
+  build.reset();
+  EXPECT_TRUE(measured.get().ok());
+  EXPECT_EQ(count, 1);
+  // And it is given back after the batch.
+  EXPECT_TRUE(Soon([] { return std::move(HostLock::TryAcquire(HostLock::Mode::kShared)).value().has_value(); }));
+}
+
+TEST_F(FarmTest, TheRunnerMayBeWrapped) {
+  auto farm = StartLocal({.server_arguments = {"--runner-prefix", "env WRAPPED=1"}});
+  ASSERT_TRUE(farm);
+  auto results = ClientOf(*farm)->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(results->front().status, TrialStatus::kOk) << results->front().error;
+  // One that does not work is the device's fault, and the farm says why it does not come up.
+  auto broken = LocalFarm::Start({.server_arguments = {"--runner-prefix", "/no/such/emulator"}, .start_seconds = 2});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(broken.error().Text(), HasSubstr("/no/such/emulator"));
+}
+
+TEST_F(FarmTest, SeveralJobsAtOnceTakeSeveralDevices) {
+  Subprocess tracker = StartTracker();
+  auto first = StartServer("cpu", {"--shared-host"}), second = StartServer("cpu", {"--shared-host"});
+  ASSERT_TRUE(Soon([&] { return Count("cpu") == 2; }));
+  auto client = Client("cpu");
+  std::vector<std::future<Result<std::vector<TrialResult>>>> jobs;
+  for (int i = 0; i < 3; ++i) {
+    jobs.push_back(std::async(std::launch::async, [&] {
+      MeasureJob job = JobOf(std::vector<Blob>(10, Compile(kDouble)));
+      for (auto& c : job.candidates) c.min_repeat_ms = 50;
+      return client->Measure(job);
+    }));
+  }
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "busy") == 2; }));
+  std::set<std::string> devices;
+  for (auto& job : jobs) {
+    auto results = job.get();
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    EXPECT_EQ(StatusesOf(*results), std::vector(10, TrialStatus::kOk));
+    devices.insert(results->front().device);
+  }
+  EXPECT_EQ(devices.size(), 2u);
 }
 
 TEST_F(FarmTest, CancelEndsAtTheNextCandidate) {

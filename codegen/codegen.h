@@ -1,0 +1,54 @@
+// Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). Cross-compiles for
+// any target that it knows; equal kernels and targets give equal bytes. Thread-compatible: LLVM and LLD have global
+// state, so one build at a time per process (build workers do that). No LLVM type leaves this folder.
+//
+// A candidate that breaks the register contract, or spills in a register-tiled innermost loop, is `rejected`: that is
+// no error, it says why and has no code.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lower/lower.h"
+#include "runtime/artifact.h"
+#include "support/json.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace autotune {
+
+struct CodegenOptions {
+  bool keep_spills = false;    // do not reject for spills: for reports on why a candidate was rejected
+  bool keep_assembly = false;  // return the assembly too
+  AUTOTUNE_FIELDS(keep_spills, keep_assembly)
+};
+
+// What a build tells besides the code; features may use it.
+struct BuildFacts {
+  int64_t spills_in_register_loops = 0;  // spills and reloads in register-tiled innermost loops
+  int64_t spills = 0;                    // in all functions
+  int64_t code_bytes = 0;
+  std::map<std::string, double> times_ms;  // by stage: emit, optimize, machine_code, link
+  AUTOTUNE_FIELDS(spills_in_register_loops, spills, code_bytes, times_ms)
+};
+
+struct KernelObject {
+  KernelMetadata metadata;
+  Json::Bytes elf;       // relocatable object; defines NAME, NAME.raw and, where it prepares, NAME.prepare
+  std::string rejected;  // why no code was made; empty: accepted
+  std::string assembly;
+  BuildFacts facts;
+  AUTOTUNE_FIELDS(metadata, elf, rejected, assembly, facts)
+};
+
+// Errors: a target that LLVM does not know.
+Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
+                                   const CodegenOptions& options = {});
+
+// Links accepted objects, adds their metadata. Errors: undefined symbols, two kernels of one name.
+Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
+                                BuildFacts* facts = nullptr);
+
+// What compilers of other kinds need from the metadata of one kernel.
+KernelMetadata MetadataOf(const LoweredKernel& kernel);
+
+}  // namespace autotune

@@ -1,0 +1,147 @@
+#include "codegen/codegen.h"
+
+#include <llvm/IR/Verifier.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <chrono>
+#include <set>
+
+#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/entry.h"
+#include "codegen/llvm/link.h"
+#include "codegen/llvm/machine.h"
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+class StageTimer {
+ public:
+  explicit StageTimer(std::map<std::string, double>& times) : times_(times) {}
+  void End(const char* stage) {
+    auto now = std::chrono::steady_clock::now();
+    times_[stage] += std::chrono::duration<double, std::milli>(now - start_).count();
+    start_ = now;
+  }
+
+ private:
+  std::map<std::string, double>& times_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+int64_t CodeBytes(const std::string& elf) {
+  auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(elf, "object"));
+  if (!object) {
+    llvm::consumeError(object.takeError());
+    return 0;
+  }
+  int64_t bytes = 0;
+  for (const auto& section : (*object)->sections()) {
+    if (section.isText()) bytes += static_cast<int64_t>(section.getSize());
+  }
+  return bytes;
+}
+
+int64_t WorkspaceBytes(const PrimFunc& f) {
+  int64_t most_parallel = 0;
+  Walk(f.body, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (!loop || loop->kind != LoopKind::kParallel) return true;
+    most_parallel = std::max(most_parallel, LayOut(loop->body).bytes);
+    return false;
+  });
+  return LayOut(f.body).bytes + most_parallel;
+}
+
+}  // namespace
+
+KernelMetadata MetadataOf(const LoweredKernel& kernel) {
+  KernelMetadata metadata;
+  metadata.name = kernel.name.str();
+  std::set<Name> read;
+  Walk(kernel.run.body, nullptr, [&](const Expr& e) {
+    if (const Load* load = e.As<Load>()) read.insert(load->buffer->name);
+    return true;
+  });
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const Param& p = kernel.params[i];
+    metadata.params.push_back({p.buffer->name.str(), p.buffer->dtype.Text(), ConstShape(p.buffer),
+                               p.role == ParamRole::kInput      ? ParamKind::kInput
+                               : p.role == ParamRole::kConstant ? ParamKind::kConstant
+                                                                : ParamKind::kOutput});
+    if (p.role == ParamRole::kConstant && !read.contains(p.buffer->name)) {
+      metadata.prepare_only.push_back(static_cast<int64_t>(i));
+    }
+  }
+  metadata.prepared = kernel.prepared;
+  metadata.workspace_bytes = WorkspaceBytes(kernel.run);
+  if (kernel.prepare) metadata.workspace_bytes = std::max(metadata.workspace_bytes, WorkspaceBytes(*kernel.prepare));
+  metadata.flops = kernel.flops;
+  return metadata;
+}
+
+Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
+  KernelObject result;
+  result.metadata = MetadataOf(kernel);
+  StageTimer timer(result.facts.times_ms);
+  Machine machine = TRY(Machine::For(target));
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = machine.NewModule(context, result.metadata.name);
+  EmitKernel(*module, kernel, result.metadata, target);
+#ifdef AUTOTUNE_VERIFY
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  CHECK(!llvm::verifyModule(*module, &stream)) << problem;
+#endif
+  timer.End("emit");
+  std::string left = machine.Optimize(*module);
+  timer.End("optimize");
+  if (!left.empty()) {
+    result.rejected = "register buffer " + left + " did not fit into registers: its accesses overlap in part";
+    return result;
+  }
+  if (options.keep_assembly) {
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*module);
+    result.assembly = TRY(machine.Emit(*copy, true, nullptr));
+  }
+  result.elf.data = TRY(machine.Emit(*module, false, &result.facts));
+  timer.End("machine_code");
+  result.facts.code_bytes = CodeBytes(result.elf.data);
+  if (kernel.has_register_tile && result.facts.spills_in_register_loops > 0 && !options.keep_spills) {
+    result.rejected = "spills " + std::to_string(result.facts.spills_in_register_loops) +
+                      " times in a register-tiled loop: the tile needs more registers than there are";
+    result.elf.data.clear();
+  }
+  return result;
+}
+
+Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
+                                BuildFacts* facts) {
+  std::map<std::string, double> times;
+  StageTimer timer(times);
+  ArtifactMetadata metadata;
+  metadata.abi_version = AT_ABI_VERSION;
+  metadata.target = target.Text();
+  std::vector<const std::string*> files;
+  for (const KernelObject* object : objects) {
+    if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
+    metadata.kernels.push_back(object->metadata);
+    files.push_back(&object->elf.data);
+  }
+  Machine machine = TRY(Machine::For(target));
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
+  EmitMetadata(*module, metadata);
+  std::string text = TRY(machine.Emit(*module, false, nullptr));
+  files.push_back(&text);
+  timer.End("metadata");
+  Json::Bytes shared{TRY(LinkShared(files))};
+  timer.End("link");
+  if (facts) {
+    for (const auto& [stage, ms] : times) facts->times_ms[stage] += ms;
+  }
+  return shared;
+}
+
+}  // namespace autotune

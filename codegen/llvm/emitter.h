@@ -1,0 +1,133 @@
+// FunctionEmitter: LLVM IR for one lowered function body. Parallel loops become functions of their own, which the same
+// class emits. Internal to codegen/llvm; not thread-safe.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "ir/visit.h"
+#include "target/target.h"
+
+namespace autotune {
+
+// Innermost loops over register buffers have basic blocks of this prefix, by which spill remarks are recognised.
+inline constexpr const char* kRegisterLoopPrefix = "regloop.";
+
+// A buffer that a function receives as a pointer parameter.
+struct PointerParam {
+  Name name;
+  Buffer buffer;
+  bool written = false;
+};
+
+// Buffers allocated in one memory block: at the start of a run, or of one thread's part of a parallel loop.
+struct Workspace {
+  struct Slot {
+    Buffer buffer;
+    int64_t offset;
+  };
+  std::vector<Slot> slots;
+  int64_t bytes = 0;
+};
+// Allocs in s of scope global, not those inside parallel loops. Slots do not overlap: the emitted functions promise
+// LLVM that their pointers do not alias.
+Workspace LayOut(const Stmt& s);
+
+class FunctionEmitter {
+ public:
+  FunctionEmitter(llvm::Module& module, const Target& target, std::string prefix);
+
+  // i32 NAME(ptr context, pointers...): internal, never inlined. Returns 0 or the code of a failed parallel loop.
+  // `pointers` are the buffers that `body` uses from outside and its own workspace slots, in this order.
+  llvm::Function* EmitBody(const std::string& name, const std::vector<PointerParam>& pointers, const Stmt& body);
+
+  // In the function that `builder` is in: workspace memory as pointers, one per slot, and code that gives it back.
+  // A failed allocation returns 1 from that function.
+  struct Allocation {
+    std::vector<llvm::Value*> pointers;
+    llvm::Value* to_free = nullptr;
+  };
+  static Allocation Allocate(llvm::IRBuilder<>& builder, llvm::Value* context, const Workspace& workspace);
+  static void Free(llvm::IRBuilder<>& builder, llvm::Value* context, const Allocation& allocation);
+
+ private:
+  struct Slot {
+    llvm::Value* pointer = nullptr;
+    int64_t elements = 0;
+    int64_t alignment = 64;
+  };
+  struct Guard {  // what must hold for a load to be executed; null: always. Scalar i1 or vector of i1.
+    llvm::Value* condition = nullptr;
+  };
+
+  // Statements (emitter.cc)
+  void Emit(const Stmt& s);
+  void EmitFor(const For& loop);
+  void EmitLoop(const Name& var, llvm::Value* begin, llvm::Value* end, bool known_nonempty, const std::string& label,
+                const Stmt& body);
+  void EmitIf(const If& branch);
+  void EmitStore(const Store& store);
+  void EmitAlloc(const Alloc& alloc);
+  void EmitPrefetch(const Expr& value);
+  void EmitParallel(const For& loop);
+  llvm::Function* EmitParallelBody(const For& loop, const std::vector<PointerParam>& pointers,
+                                   const std::vector<Name>& scalars);
+  void EnterScope();
+  void LeaveScope();
+
+  // Expressions (expressions.cc)
+  llvm::Value* Value(const Expr& e);
+  llvm::Value* ValueOf(const Expr& e);
+  llvm::Value* EmitUnary(const Unary& n, const Expr& e);
+  llvm::Value* EmitBinary(const Binary& n);
+  llvm::Value* EmitDivision(const Binary& n, llvm::Value* a, llvm::Value* b);
+  llvm::Value* EmitCast(const Expr& from, DType to);
+  llvm::Value* EmitSelect(const Select& n);
+  static bool HasGuardedWork(const Expr& e);
+  llvm::Value* EmitCall(const Call& n, const Expr& e);
+  llvm::Value* EmitRamp(const Ramp& n, int lanes);
+  llvm::Value* EmitLoad(const Load& n, DType dtype);
+  llvm::Value* Index(const Expr& e);  // scalar i64
+
+  // base + constant addressing: the variable part is shared between accesses that differ in a constant.
+  struct Address {
+    llvm::Value* pointer;
+    llvm::Align alignment;
+  };
+  Address AddressOf(const Buffer& buffer, const Expr& index);
+  Address ElementAt(const Buffer& buffer, llvm::Value* index);
+  llvm::Value* FromMemory(llvm::Value* value, DType dtype);
+  llvm::Value* ToMemory(llvm::Value* value, DType dtype);
+
+  llvm::Type* MemoryType(DType dtype);
+  llvm::Type* ValueType(DType dtype);
+  llvm::Value* Splat(llvm::Value* value, int lanes);
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const Target& target_;
+  std::string prefix_;
+  llvm::IRBuilder<> builder_;
+  llvm::Function* function_ = nullptr;
+  llvm::Value* at_context_ = nullptr;
+  std::unordered_map<Name, Slot> slots_;
+  std::unordered_map<Name, Buffer> buffers_;
+  std::unordered_map<Name, llvm::Value*> vars_;
+  std::unordered_map<Name, int> depth_;  // of a loop variable: outer ones are added to addresses first
+  int current_depth_ = 0;
+  Analyzer analyzer_;
+  Guard guard_;
+  std::map<std::pair<const ExprCell*, llvm::Value*>, llvm::Value*> memo_;  // within one statement
+  std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;    // by scope
+  int next_parallel_ = 0;
+};
+
+// Layout of AtContext (runtime/abi.h).
+llvm::Value* ContextField(llvm::IRBuilder<>& builder, llvm::Value* context, int byte_offset, llvm::Type* type);
+
+}  // namespace autotune

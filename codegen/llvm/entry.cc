@@ -1,0 +1,236 @@
+#include "codegen/llvm/entry.h"
+
+#include <cstddef>
+
+#include "codegen/llvm/emitter.h"
+#include "runtime/abi.h"
+#include "support/check.h"
+#include "support/json.h"
+
+namespace autotune {
+namespace {
+
+// Byte offsets in DLTensor (dlpack.h), whose layout is a public ABI.
+constexpr int kData = 0, kDeviceType = 8, kNdim = 16, kDtype = 20, kShape = 24, kStrides = 32, kByteOffset = 40;
+constexpr int kDLCPU = 1;
+constexpr int kDLInt = 0, kDLUInt = 1, kDLFloat = 2;
+
+uint32_t PackedDtype(DType dtype) {
+  uint32_t code = dtype.IsFloat() ? kDLFloat : dtype.code == TypeCode::kInt ? kDLInt : kDLUInt;
+  uint32_t bits = dtype.IsBool() ? 1 : dtype.bits;
+  return code | bits << 8 | 1u << 16;
+}
+
+struct Expected {
+  std::string message;
+  DType dtype;
+  std::vector<int64_t> shape;
+};
+
+class EntryEmitter {
+ public:
+  EntryEmitter(llvm::Module& module, const LoweredKernel& kernel, const Target& target)
+      : module_(module), context_(module.getContext()), kernel_(kernel), target_(target), b_(context_) {}
+
+  // i32 NAME(ptr context, ptr args): loads the pointers that the body uses, gives it workspace, calls it.
+  void EmitRaw(const std::string& name, const PrimFunc& f) {
+    std::vector<PointerParam> pointers;
+    std::vector<int> positions;
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      const Buffer& buffer = f.params[i].buffer;
+      bool used = false, written = false;
+      Walk(
+          f.body,
+          [&](const Stmt& s) {
+            const Store* store = s.As<Store>();
+            written |= store && store->buffer->name == buffer->name;
+            return true;
+          },
+          [&](const Expr& e) {
+            const Load* load = e.As<Load>();
+            used |= load && load->buffer->name == buffer->name;
+            return !used;
+          });
+      if (!used && !written) continue;
+      pointers.push_back({buffer->name, buffer, written});
+      positions.push_back(static_cast<int>(i));
+    }
+    Workspace workspace = LayOut(f.body);
+    for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
+    FunctionEmitter emitter(module_, target_, name);
+    llvm::Function* body = emitter.EmitBody(name + ".body", pointers, f.body);
+
+    llvm::Type* pointer = b_.getPtrTy();
+    llvm::Function* raw = Exported(name, {pointer, pointer});
+    b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", raw));
+    llvm::Value *context = raw->getArg(0), *args = raw->getArg(1);
+    std::vector<llvm::Value*> values{context};
+    for (int i : positions) values.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, args, i)));
+    FunctionEmitter::Allocation allocation = FunctionEmitter::Allocate(b_, context, workspace);
+    values.insert(values.end(), allocation.pointers.begin(), allocation.pointers.end());
+    llvm::Value* code = b_.CreateCall(body, values);
+    FunctionEmitter::Free(b_, context, allocation);
+    b_.CreateRet(code);
+  }
+
+  // i32 NAME(ptr context, ptr tensors, i32 num_args)
+  void EmitChecked() {
+    std::vector<Expected> expected;
+    std::string name = kernel_.name.str();
+    for (const Param& p : kernel_.params) {
+      Expected e{"", p.buffer->dtype, ConstShape(p.buffer)};
+      std::string shape;
+      for (int64_t extent : e.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+      e.message = name + ": argument " + std::to_string(expected.size()) + " (" + p.buffer->name.str() + ") must be " +
+                  e.dtype.Text() + "[" + shape + "], compact, aligned to 64 bytes, on the CPU";
+      expected.push_back(std::move(e));
+    }
+    for (int64_t bytes : kernel_.prepared) {
+      expected.push_back({name + ": argument " + std::to_string(expected.size()) + " must be the prepared buffer u8[" +
+                              std::to_string(bytes) + "] that " + name + ".prepare filled",
+                          DType::UInt(8),
+                          {bytes}});
+    }
+    std::vector<llvm::Constant*> descriptions;
+    for (const Expected& e : expected) descriptions.push_back(Description(e));
+    llvm::Type* pointer = b_.getPtrTy();
+    auto* table_type = llvm::ArrayType::get(pointer, descriptions.size());
+    auto* table = new llvm::GlobalVariable(module_, table_type, true, llvm::GlobalValue::PrivateLinkage,
+                                           llvm::ConstantArray::get(table_type, descriptions), name + ".params");
+    llvm::Function* check = CheckFunction();
+
+    int64_t count = static_cast<int64_t>(expected.size());
+    llvm::Function* entry = Exported(name, {pointer, pointer, b_.getInt32Ty()});
+    llvm::Value *context = entry->getArg(0), *tensors = entry->getArg(1);
+    auto block = [&](const char* label) { return llvm::BasicBlock::Create(context_, label, entry); };
+    llvm::BasicBlock *start = block("entry"), *loop = block("loop"), *next = block("next"), *call = block("call"),
+                     *fail = block("fail");
+    b_.SetInsertPoint(start);
+    llvm::Value* pointers = b_.CreateAlloca(llvm::ArrayType::get(pointer, count));
+    llvm::Constant* wrong_count = b_.CreateGlobalString(
+        name + " takes " + std::to_string(count) + " arguments: its parameters, then its prepared buffers", "", 0,
+        &module_);
+    b_.CreateCondBr(b_.CreateICmpEQ(entry->getArg(2), b_.getInt32(static_cast<uint32_t>(count))), loop, fail);
+    b_.SetInsertPoint(loop);
+    llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+    i->addIncoming(b_.getInt64(0), start);
+    llvm::Value* description = b_.CreateLoad(pointer, b_.CreateInBoundsGEP(pointer, table, i));
+    llvm::Value* tensor = b_.CreateLoad(pointer, b_.CreateInBoundsGEP(pointer, tensors, i));
+    llvm::Value* data = b_.CreateCall(check, {tensor, description});
+    llvm::Value* message = b_.CreateLoad(pointer, description);
+    b_.CreateCondBr(b_.CreateIsNull(data), fail, next);
+    b_.SetInsertPoint(next);
+    b_.CreateStore(data, b_.CreateInBoundsGEP(pointer, pointers, i));
+    llvm::Value* following = b_.CreateAdd(i, b_.getInt64(1));
+    i->addIncoming(following, next);
+    b_.CreateCondBr(b_.CreateICmpULT(following, b_.getInt64(count)), loop, call);
+    b_.SetInsertPoint(call);
+    b_.CreateRet(b_.CreateCall(module_.getFunction(name + ".raw"), {context, pointers}));
+    b_.SetInsertPoint(fail);
+    llvm::PHINode* text = b_.CreatePHI(pointer, 2);
+    text->addIncoming(wrong_count, start);
+    text->addIncoming(message, loop);
+    llvm::FunctionType* error_type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer}, false);
+    b_.CreateCall(error_type, ContextField(b_, context, offsetof(AtContext, set_error), pointer), {context, text});
+    b_.CreateRet(b_.getInt32(2));
+  }
+
+ private:
+  llvm::Function* Exported(const std::string& name, std::vector<llvm::Type*> types) {
+    llvm::FunctionType* type = llvm::FunctionType::get(b_.getInt32Ty(), types, false);
+    return llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
+  }
+
+  // { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape }
+  llvm::Constant* Description(const Expected& e) {
+    std::vector<llvm::Constant*> shape;
+    for (int64_t extent : e.shape) shape.push_back(b_.getInt64(extent));
+    auto* shape_type = llvm::ArrayType::get(b_.getInt64Ty(), shape.size());
+    llvm::Constant* value = llvm::ConstantStruct::getAnon(
+        {b_.CreateGlobalString(e.message, "", 0, &module_), b_.getInt32(PackedDtype(e.dtype)),
+         b_.getInt32(static_cast<uint32_t>(shape.size())), llvm::ConstantArray::get(shape_type, shape)});
+    return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "param");
+  }
+
+  // ptr autotune.check(ptr tensor, ptr description): the data pointer; null if the tensor does not fit.
+  llvm::Function* CheckFunction() {
+    const char* name = "autotune.check";
+    if (llvm::Function* made = module_.getFunction(name)) return made;
+    llvm::Type *pointer = b_.getPtrTy(), *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
+    llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, pointer}, false);
+    llvm::Function* check = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
+    llvm::Value *tensor = check->getArg(0), *description = check->getArg(1);
+    auto block = [&](const char* label) { return llvm::BasicBlock::Create(context_, label, check); };
+    llvm::BasicBlock *entry = block("entry"), *fields = block("fields"), *loop = block("loop"), *axis = block("axis"),
+                     *next = block("next"), *ok = block("ok"), *bad = block("bad");
+    auto at = [&](llvm::Value* base, int offset, llvm::Type* t) {
+      return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset));
+    };
+    b_.SetInsertPoint(entry);
+    b_.CreateCondBr(b_.CreateIsNull(tensor), bad, fields);
+    b_.SetInsertPoint(fields);
+    llvm::Value* start = b_.CreateAdd(b_.CreatePtrToInt(at(tensor, kData, pointer), i64), at(tensor, kByteOffset, i64));
+    llvm::Value *ndim = at(tensor, kNdim, i32), *shape = at(tensor, kShape, pointer);
+    llvm::Value* strides = at(tensor, kStrides, pointer);
+    llvm::Value* fits = b_.CreateICmpEQ(at(tensor, kDeviceType, i32), b_.getInt32(kDLCPU));
+    fits = b_.CreateAnd(fits, b_.CreateICmpEQ(at(tensor, kDtype, i32), at(description, 8, i32)));
+    fits = b_.CreateAnd(fits, b_.CreateICmpEQ(ndim, at(description, 12, i32)));
+    fits = b_.CreateAnd(fits, b_.CreateICmpNE(start, b_.getInt64(0)));
+    fits = b_.CreateAnd(fits, b_.CreateIsNull(b_.CreateAnd(start, b_.getInt64(AT_ALIGNMENT - 1))));
+    b_.CreateCondBr(fits, loop, bad);
+    b_.SetInsertPoint(loop);  // axes from last to first; `expected` is the compact stride
+    llvm::PHINode* left = b_.CreatePHI(i64, 2);
+    llvm::PHINode* expected = b_.CreatePHI(i64, 2);
+    left->addIncoming(b_.CreateZExt(ndim, i64), fields);
+    expected->addIncoming(b_.getInt64(1), fields);
+    llvm::cast<llvm::Instruction>(left->getIncomingValue(0))->moveBefore(fields->getTerminator());
+    b_.CreateCondBr(b_.CreateIsNull(left), ok, axis);
+    b_.SetInsertPoint(axis);
+    llvm::Value* d = b_.CreateSub(left, b_.getInt64(1));
+    llvm::Value* want_shape = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), description, 16);
+    llvm::Value* want = b_.CreateLoad(i64, b_.CreateInBoundsGEP(i64, want_shape, d));
+    llvm::Value* extent = b_.CreateLoad(i64, b_.CreateInBoundsGEP(i64, shape, d));
+    llvm::BasicBlock* stride_block = block("stride");
+    llvm::Value* any_stride = b_.CreateOr(b_.CreateIsNull(strides), b_.CreateICmpEQ(extent, b_.getInt64(1)));
+    llvm::BasicBlock* stride_test = block("stride_test");
+    b_.CreateCondBr(b_.CreateICmpEQ(extent, want), stride_test, bad);
+    b_.SetInsertPoint(stride_test);
+    b_.CreateCondBr(any_stride, next, stride_block);
+    b_.SetInsertPoint(stride_block);
+    llvm::Value* stride = b_.CreateLoad(i64, b_.CreateInBoundsGEP(i64, strides, d));
+    b_.CreateCondBr(b_.CreateICmpEQ(stride, expected), next, bad);
+    b_.SetInsertPoint(next);
+    left->addIncoming(d, next);
+    expected->addIncoming(b_.CreateMul(expected, extent), next);
+    b_.CreateBr(loop);
+    b_.SetInsertPoint(ok);
+    b_.CreateRet(b_.CreateIntToPtr(start, pointer));
+    b_.SetInsertPoint(bad);
+    b_.CreateRet(llvm::ConstantPointerNull::get(b_.getPtrTy()));
+    return check;
+  }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const LoweredKernel& kernel_;
+  const Target& target_;
+  llvm::IRBuilder<> b_;
+};
+
+}  // namespace
+
+void EmitKernel(llvm::Module& module, const LoweredKernel& kernel, const KernelMetadata& metadata,
+                const Target& target) {
+  EntryEmitter emitter(module, kernel, target);
+  emitter.EmitRaw(metadata.name + ".raw", kernel.run);
+  if (kernel.prepare) emitter.EmitRaw(metadata.name + ".prepare", *kernel.prepare);
+  emitter.EmitChecked();
+}
+
+void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata) {
+  llvm::Constant* text = llvm::ConstantDataArray::getString(module.getContext(), ToJson(metadata).Dump(), true);
+  new llvm::GlobalVariable(module, text->getType(), true, llvm::GlobalValue::ExternalLinkage, text,
+                           "autotune.metadata");
+}
+
+}  // namespace autotune

@@ -1,0 +1,16 @@
+// The entry points of a kernel (runtime/abi.h): NAME, NAME.raw, NAME.prepare, around the functions that the emitter
+// makes. Internal to codegen/llvm; not thread-safe.
+#pragma once
+#include <llvm/IR/Module.h>
+
+#include "lower/lower.h"
+#include "runtime/artifact.h"
+
+namespace autotune {
+
+void EmitKernel(llvm::Module& module, const LoweredKernel& kernel, const KernelMetadata& metadata,
+                const Target& target);
+// `autotune.metadata`
+void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata);
+
+}  // namespace autotune

@@ -1,0 +1,106 @@
+#include "codegen/llvm/link.h"
+
+#include <fcntl.h>
+#include <lld/Common/Driver.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+LLD_HAS_DRIVER(elf)
+
+namespace autotune {
+namespace {
+
+struct File {  // closed and removed at the end
+  int fd = -1;
+  std::string path;
+  ~File() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+Status WriteAll(int fd, const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Err("cannot write an object for the linker: ", strerror(errno));
+    done += static_cast<size_t>(n);
+  }
+  return {};
+}
+
+struct Scratch {
+  std::string path;
+  ~Scratch() {
+    if (!path.empty()) unlink(path.c_str());
+  }
+};
+
+// A name for the output, in memory where there is such a file system.
+Result<std::string> OutputPath() {
+  for (std::string directory : {std::string("/dev/shm"), std::string(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp")}) {
+    std::string path = directory + "/autotune-link-XXXXXX";
+    int fd = mkostemp(path.data(), O_CLOEXEC);
+    if (fd < 0) continue;
+    close(fd);
+    return path;
+  }
+  return Err("no scratch directory for the linker: neither /dev/shm nor $TMPDIR nor /tmp can be written");
+}
+
+}  // namespace
+
+Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
+  std::vector<File> inputs(objects.size());
+  std::vector<std::string> args{"ld.lld",
+                                "-shared",
+                                "-z",
+                                "defs",
+                                "-z",
+                                "norelro",
+                                "-z",
+                                "noseparate-code",
+                                "-z",
+                                "noexecstack",
+                                "--build-id=none",
+                                "--hash-style=gnu",
+                                "--strip-all",
+                                "--threads=1",
+                                "--no-dependent-libraries",
+                                "--error-limit=5"};
+  for (size_t i = 0; i < objects.size(); ++i) {
+    inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
+    if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));
+    TRY(WriteAll(inputs[i].fd, *objects[i]));
+    args.push_back("/proc/self/fd/" + std::to_string(inputs[i].fd));
+  }
+  Scratch output;
+  output.path = TRY(OutputPath());
+  args.push_back("-o");
+  args.push_back(output.path);
+  std::vector<const char*> argv;
+  for (const std::string& a : args) argv.push_back(a.c_str());
+
+  std::string out, err;
+  llvm::raw_string_ostream out_stream(out), err_stream(err);
+  const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
+  lld::Result result = lld::lldMain(argv, out_stream, err_stream, drivers);
+  err_stream.flush();
+  if (result.retCode != 0) {
+    // "ld.lld: error: undefined symbol: expf\n>>> referenced by ..."
+    std::string line = err.substr(0, err.find('\n'));
+    if (line.starts_with("ld.lld: error: ")) line = line.substr(15);
+    return Err("linking failed: ", line);
+  }
+  std::ifstream file(output.path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  if (!file || bytes.str().empty()) return Err("the linker's output cannot be read: ", output.path);
+  return bytes.str();
+}
+
+}  // namespace autotune

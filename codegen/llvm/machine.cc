@@ -1,0 +1,177 @@
+#include "codegen/llvm/machine.h"
+
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/CodeGen/MachineBasicBlock.h>
+#include <llvm/CodeGen/MachineFunction.h>
+#include <llvm/CodeGen/MachineOptimizationRemarkEmitter.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <mutex>
+
+#include "codegen/llvm/emitter.h"
+
+namespace autotune {
+namespace {
+
+void InitializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeRISCVTargetInfo();
+    LLVMInitializeRISCVTarget();
+    LLVMInitializeRISCVTargetMC();
+    LLVMInitializeRISCVAsmPrinter();
+  });
+}
+
+// Collects what the register allocator reports of spills.
+class SpillHandler : public llvm::DiagnosticHandler {
+ public:
+  explicit SpillHandler(BuildFacts* facts) : facts_(facts) {}
+  bool isAnyRemarkEnabled() const override { return true; }
+  bool isMissedOptRemarkEnabled(llvm::StringRef pass) const override { return pass == "regalloc"; }
+  bool isAnalysisRemarkEnabled(llvm::StringRef) const override { return false; }
+  bool isPassedOptRemarkEnabled(llvm::StringRef) const override { return false; }
+
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoMIROptimization>(&info);
+    if (!remark) return info.getSeverity() != llvm::DS_Error;  // errors go the usual way
+    if (remark->getPassName() != "regalloc") return true;
+    int64_t count = 0;
+    for (const auto& arg : remark->getArgs()) {
+      llvm::StringRef key = arg.Key;
+      int64_t n = 0;
+      if ((key.contains("Spills") || key.contains("Reloads")) && !key.starts_with("NumZeroCost") &&
+          !llvm::StringRef(arg.Val).getAsInteger(10, n)) {
+        count += n;
+      }
+    }
+    if (remark->getRemarkName() == "SpillReloadCopies") facts_->spills += count;
+    if (remark->getRemarkName() == "LoopSpillReloadCopies") {
+      const llvm::MachineBasicBlock* header = remark->getBlock();
+      if (header && header->getName().starts_with(kRegisterLoopPrefix)) facts_->spills_in_register_loops += count;
+    }
+    return true;
+  }
+
+ private:
+  BuildFacts* facts_;
+};
+
+std::string FeaturesOf(const Target& target) {
+  std::vector<std::string> features = target.features;
+  // The Linux ABI's baseline; without it floats would be library calls.
+  if (target.triple.starts_with("riscv64") && target.cpu.starts_with("generic")) {
+    features.insert(features.begin(), {"+m", "+a", "+f", "+d", "+c"});
+  }
+  std::string text;
+  for (const std::string& f : features) text += (text.empty() ? "" : ",") + f;
+  return text;
+}
+
+}  // namespace
+
+Result<Machine> Machine::For(const Target& target) {
+  InitializeTargets();
+  std::string error;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  if (!found) return Err("LLVM has no code generator for -mtriple=", target.triple, ": ", error);
+  // Asked first: a wrong name makes LLVM print to stderr and go on.
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(found->createMCSubtargetInfo(target.triple, "", ""));
+  if (!subtarget->isCPUStringValid(target.cpu))
+    return Err("LLVM does not know -mcpu=", target.cpu, " of ", target.triple);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";
+  Machine machine;
+  machine.target_ = &target;
+  machine.machine_.reset(found->createTargetMachine(target.triple, target.cpu, FeaturesOf(target), options,
+                                                    llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                    llvm::CodeGenOptLevel::Aggressive));
+  return machine;
+}
+
+std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, const std::string& name) const {
+  auto module = std::make_unique<llvm::Module>(name, context);
+  module->setSourceFileName("");
+  module->setTargetTriple(target_->triple);
+  module->setDataLayout(machine_->createDataLayout());
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  return module;
+}
+
+std::string Machine::Optimize(llvm::Module& module) const {
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+    f.addFnAttr("no-builtins");
+    f.addFnAttr("target-cpu", machine_->getTargetCPU());
+    f.addFnAttr("target-features", machine_->getTargetFeatureString());
+    if (target_->vector_bits > 256) f.addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
+  }
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(machine_.get());
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  std::string left;
+  for (llvm::Function& f : module) {
+    bool has_loops = f.hasFnAttribute(llvm::Attribute::NoInline);  // bodies; the thunks around them are straight code
+    if (f.isDeclaration() || !has_loops) continue;
+    passes.run(f, functions);
+    for (const llvm::Instruction& i : f.getEntryBlock()) {
+      if (i.getName().starts_with("register.") && llvm::isa<llvm::AllocaInst>(i)) {
+        left = i.getName().drop_front(9).split('.').first.str();
+      }
+    }
+  }
+  return left;
+}
+
+Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
+  BuildFacts ignored;
+  module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (machine_->addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true)) {
+    return Err("LLVM cannot write objects for ", target_->triple);
+  }
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace autotune

@@ -1,0 +1,30 @@
+// Machine: LLVM's code generator for one target, and the facts that it reports. Internal to codegen/llvm.
+#pragma once
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+
+#include "codegen/codegen.h"
+
+namespace autotune {
+
+class Machine {
+ public:
+  static Result<Machine> For(const Target& target);
+
+  // A module set up for this target.
+  std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;
+  // Runs the fixed pass list over the functions that hold loops. Afterwards no register buffer may be left in memory:
+  // the name of one that is, else empty.
+  std::string Optimize(llvm::Module& module) const;
+  // A relocatable object; facts of spills are added. `assembly`: text instead.
+  Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
+
+ private:
+  std::shared_ptr<llvm::TargetMachine> machine_;
+  const Target* target_ = nullptr;
+};
+
+}  // namespace autotune

@@ -1,0 +1,67 @@
+#include <unordered_map>
+
+#include "lower/passes.h"
+
+namespace autotune {
+namespace {
+
+class Flattener {
+ public:
+  Buffer Flat(const Buffer& buffer) {
+    auto it = flat_.find(buffer.get());
+    if (it != flat_.end()) return it->second.second;
+    int64_t elements = 1;
+    for (int64_t extent : ConstShape(buffer)) elements *= extent;
+    Buffer flat = Buffer::Make(buffer->name, buffer->dtype, {Expr(elements)}, buffer->scope);
+    flat_.emplace(buffer.get(), std::pair{buffer, flat});
+    return flat;
+  }
+
+  Expr Index(const Buffer& buffer, const std::vector<Expr>& indices) {
+    std::vector<int64_t> shape = ConstShape(buffer);
+    Expr index = Expr(0);
+    int64_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      index = indices[d] * Expr(stride) + index;
+      stride *= shape[d];
+    }
+    return index;
+  }
+
+  Stmt Run(const Stmt& s) {
+    return RewriteStmt(
+        s,
+        [&](const Stmt& x) {
+          if (const Store* store = x.As<Store>()) {
+            return MakeStmt(Store{Flat(store->buffer), {Index(store->buffer, store->indices)}, store->value});
+          }
+          if (const Alloc* alloc = x.As<Alloc>()) return MakeStmt(Alloc{Flat(alloc->buffer), alloc->body});
+          return x;
+        },
+        [&](const Expr& x) {
+          const Load* load = x.As<Load>();
+          return load ? MakeLoad(Flat(load->buffer), {Index(load->buffer, load->indices)}) : x;
+        });
+  }
+
+ private:
+  // Keeps the original alive, so that its address stays its own.
+  std::unordered_map<const BufferCell*, std::pair<Buffer, Buffer>> flat_;
+};
+
+}  // namespace
+
+Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv&) {
+  for (const Param& p : f.params) {
+    if (!p.buffer->strides.empty())
+      return Err("parameter ", p.buffer->name, " has strides: only compact ones are supported");
+  }
+  Flattener flattener;
+  PrimFunc g = f;
+  for (Param& p : g.params) p.buffer = flattener.Flat(p.buffer);
+  for (Buffer& b : g.allocs) b = flattener.Flat(b);
+  g.body = flattener.Run(f.body);
+  return g;
+}
+
+}  // namespace autotune

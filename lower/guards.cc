@@ -1,0 +1,88 @@
+#include <algorithm>
+
+#include "lower/passes.h"
+
+namespace autotune {
+namespace {
+
+// if (c1) if (c2 && c3) body  ->  {c1, c2, c3} and body. Statements with an else have no guards.
+struct Guarded {
+  std::vector<Expr> conditions;
+  Stmt body;
+};
+Guarded Unguard(const Stmt& s) {
+  const If* branch = s.As<If>();
+  if (!branch || branch->else_body || HasLoad(branch->condition)) return {{}, s};
+  Guarded inner = Unguard(branch->then_body);
+  std::vector<Expr> conditions = Conjuncts(branch->condition);
+  conditions.insert(conditions.end(), inner.conditions.begin(), inner.conditions.end());
+  return {std::move(conditions), inner.body};
+}
+Stmt Guard(const std::vector<Expr>& conditions, Stmt body) {
+  if (IsEmpty(body)) return body;
+  return conditions.empty() ? body : MakeStmt(If{Conjunction(conditions), std::move(body), Stmt()});
+}
+
+bool Contains(const std::vector<Expr>& list, const Expr& e) {
+  return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
+}
+
+Stmt HoistFromLoop(const Stmt& s, const For& loop) {
+  auto with_body = [&](Stmt body) {
+    return MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, std::move(body)});
+  };
+  if (const If* branch = loop.body.As<If>(); branch && branch->else_body) {
+    if (Uses(branch->condition, loop.var) || HasLoad(branch->condition)) return s;
+    return MakeStmt(If{branch->condition, with_body(branch->then_body), with_body(branch->else_body)});
+  }
+  Guarded guarded = Unguard(loop.body);
+  std::vector<Expr> outside, inside;
+  for (const Expr& c : guarded.conditions) (Uses(c, loop.var) ? inside : outside).push_back(c);
+  if (outside.empty()) return s;
+  return Guard(outside, with_body(Guard(inside, guarded.body)));
+}
+
+Stmt MergeNeighbours(const Stmt& s, const Seq& seq) {
+  std::vector<Stmt> merged;
+  bool changed = false;
+  for (const Stmt& next : seq.stmts) {
+    if (merged.empty()) {
+      merged.push_back(next);
+      continue;
+    }
+    const If *a = merged.back().As<If>(), *b = next.As<If>();
+    if (a && b && a->else_body && b->else_body && !HasLoad(a->condition) && Equal(a->condition, b->condition)) {
+      merged.back() =
+          MakeStmt(If{a->condition, MakeSeq({a->then_body, b->then_body}), MakeSeq({a->else_body, b->else_body})});
+      changed = true;
+      continue;
+    }
+    Guarded x = Unguard(merged.back()), y = Unguard(next);
+    std::vector<Expr> common, only_x, only_y;
+    for (const Expr& c : x.conditions) (Contains(y.conditions, c) ? common : only_x).push_back(c);
+    if (common.empty()) {
+      merged.push_back(next);
+      continue;
+    }
+    for (const Expr& c : y.conditions) {
+      if (!Contains(common, c)) only_y.push_back(c);
+    }
+    Stmt inner = MakeSeq({Guard(only_x, x.body), Guard(only_y, y.body)});
+    if (const Seq* pair = inner.As<Seq>()) inner = MergeNeighbours(inner, *pair);
+    merged.back() = Guard(common, inner);
+    changed = true;
+  }
+  return changed ? MakeSeq(std::move(merged)) : s;
+}
+
+}  // namespace
+
+Result<PrimFunc> HoistGuards(const PrimFunc& f, PassEnv&) {
+  return WithBody(f, RewriteStmt(f.body, [](const Stmt& s) {
+                    if (const For* loop = s.As<For>()) return HoistFromLoop(s, *loop);
+                    if (const Seq* seq = s.As<Seq>()) return MergeNeighbours(s, *seq);
+                    return s;
+                  }));
+}
+
+}  // namespace autotune

@@ -1,0 +1,117 @@
+#include "lower/lower.h"
+
+#include <chrono>
+
+#include "lower/passes.h"
+
+namespace autotune {
+namespace {
+
+struct PassRow {
+  const char* name;
+  Result<PrimFunc> (*run)(const PrimFunc&, PassEnv&);
+};
+
+constexpr PassRow kPasses[] = {
+    {"decompose_init", DecomposeInit},
+    {"lower_blocks", LowerBlocks},
+    {"simplify_loops", Simplify},
+    {"hoist_guards", HoistGuards},
+    {"compact_regions", CompactRegions},
+    {"settle_loop_kinds", SettleLoopKinds},
+    {"partition_loops", PartitionLoops},
+    {"hoist_partitions", HoistGuards},
+    {"flatten_buffers", FlattenBuffers},
+    {"vectorize", VectorizeLoops},
+    {"unroll", UnrollLoops},
+    {"simplify", Simplify},
+    {"verify_registers", VerifyRegisters},
+    {"expand_math", ExpandMath},
+};
+
+Result<PrimFunc> RunPasses(PrimFunc f, const Target& target, PassContext& context) {
+  PassEnv env{target, context, {}};
+  for (const PassRow& pass : kPasses) {
+    if (context.disabled.contains(pass.name)) continue;
+    auto start = std::chrono::steady_clock::now();
+    f = TRY_NOTE(pass.run(f, env), std::string("in pass ") + pass.name);
+    std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+    context.times_ms[pass.name] += spent.count();
+    if (context.after) context.after(pass.name, f);
+  }
+  return f;
+}
+
+double FlopsOf(const Expr& e) {
+  double count = 0;
+  Walk(e, [&](const Expr& x) {
+    if (x.dtype().IsFloat()) {
+      const Call* call = x.As<Call>();
+      if (x.As<Binary>() || x.As<Unary>()) count += 1;
+      if (call) count += call->op == Op::kFma ? 2 : 1;
+    }
+    return !x.dtype().IsIndex();
+  });
+  return count;
+}
+
+double CountFlops(const Stmt& s) {
+  double total = 0;
+  Walk(s, [&](const Stmt& x) {
+    const Block* block = x.As<Block>();
+    if (!block) return true;
+    double instances = 1, each = 0;
+    for (const Iter& iter : block->iters) {
+      if (const int64_t* extent = AsInt(iter.extent)) instances *= static_cast<double>(*extent);
+    }
+    Walk(block->body, [&](const Stmt& y) {
+      if (const Store* store = y.As<Store>()) each += FlopsOf(store->value);
+      return true;
+    });
+    total += instances * each;
+    return false;
+  });
+  return total;
+}
+
+Status CheckSupported(const PrimFunc& f) {
+  auto check = [](const Buffer& b) -> Status {
+    for (const Expr& extent : b->shape) {
+      if (!AsInt(extent)) return Err("buffer ", b->name, " has a symbolic shape: fix it before lowering");
+      if (*AsInt(extent) < 1) return Err("buffer ", b->name, " is empty");
+    }
+    DType t = b->dtype;
+    bool known = t.IsFloat() ? t.code == TypeCode::kFloat && (t.bits == 32 || t.bits == 64)
+                             : t.IsBool() || (t.IsInt() && !t.IsIndex() && t.bits >= 8 && t.bits <= 64);
+    if (!known) return Err("buffer ", b->name, " has dtype ", t.Text(), ", for which no code can be made");
+    return {};
+  };
+  for (const Param& p : f.params) TRY(check(p.buffer));
+  for (const Buffer& b : f.allocs) TRY(check(b));
+  return {};
+}
+
+}  // namespace
+
+Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext& context) {
+  TRY(CheckSupported(f));
+  LoweredKernel kernel;
+  kernel.name = f.name;
+  kernel.params = f.params;
+  kernel.flops = CountFlops(f.body);
+  for (const Buffer& b : f.allocs) kernel.has_register_tile |= b->scope == Scope::kRegister;
+  PrepareSplit split = SplitPrepare(f);
+  if (context.after) context.after("split_prepare", split.run);
+  for (const Buffer& b : split.prepared) kernel.prepared.push_back(Bytes(b));
+  kernel.run = TRY(RunPasses(std::move(split.run), target, context));
+  if (split.prepare) kernel.prepare = TRY_NOTE(RunPasses(std::move(*split.prepare), target, context), "in prepare");
+  return kernel;
+}
+
+std::vector<std::string> LoweringPasses() {
+  std::vector<std::string> names;
+  for (const PassRow& pass : kPasses) names.push_back(pass.name);
+  return names;
+}
+
+}  // namespace autotune

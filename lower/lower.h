@@ -1,0 +1,34 @@
+// Lower: from a scheduled PrimFunc (blocks, multi-dimensional buffers) to flat loops over vectors, which codegen/ takes
+// as they are. Every error is the candidate's fault (a broken register contract, a loop that cannot be vectorized, too
+// large an unrolled body): the candidate is `rejected` with that text. Thread-safe. Not here: machine code.
+//
+// Options (PassContext::options): "unroll_limit": statements that unrolling may make of one loop nest (default 4096).
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "lower/pass.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace autotune {
+
+// A kernel in the lowered dialect. Its buffers are flat: one dimension, compact.
+struct LoweredKernel {
+  Name name;
+  std::vector<Param> params;        // as the caller sees them: the shapes of the PrimFunc that was lowered
+  PrimFunc run;                     // parameters: `params`, then the prepared buffers (role constant)
+  std::optional<PrimFunc> prepare;  // parameters: the constants among `params`, then the prepared buffers (outputs)
+  std::vector<int64_t> prepared;    // bytes of each prepared buffer
+  double flops = 0;                 // floating-point operations of one run, counted on the blocks' iteration domains
+  bool has_register_tile = false;   // some buffer has scope register
+};
+
+// Lowered functions keep intermediates as Alloc statements at the innermost loop that contains all their uses.
+Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext& context);
+
+// The names of the passes in order, as `after` and `disabled` know them.
+std::vector<std::string> LoweringPasses();
+
+}  // namespace autotune

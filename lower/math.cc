@@ -1,0 +1,229 @@
+// Elementary functions as IR arithmetic: branch-free, on scalars and vectors alike. f32: at most 2-4 ulp; f64: about
+// 1e-15 relative for exp and log, 1e-13 for what is built on them. NaN, infinities, signed zeros and denormals come out
+// right. The methods are the textbook ones (Muller, Elementary Functions): reduction by powers of two, then Taylor or
+// Chebyshev series whose tails are below half an ulp.
+#include <cmath>
+#include <limits>
+
+#include "lower/passes.h"
+#include "lower/tables.h"
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+class Math {
+ public:
+  Math(DType dtype, const Target& target) : type_(dtype), target_(target), wide_(dtype.bits == 64) {
+    CHECK(dtype.code == TypeCode::kFloat && (dtype.bits == 32 || dtype.bits == 64)) << dtype.Text();
+  }
+
+  Expr Exp(const Expr& x) const { return Scaled(ReduceExp(x, wide_ ? -746 : -104, wide_ ? 710 : 89), true); }
+
+  Expr Log(const Expr& x) const {
+    // x = m * 2^e with m in [sqrt(1/2), sqrt(2)); denormals are scaled into the normal range first.
+    double least = wide_ ? 0x1p-1022 : 0x1p-126;
+    int scale = wide_ ? 54 : 25;
+    Expr small = x < C(least);
+    Expr scaled = MakeSelect(small, x * C(std::ldexp(1.0, scale)), x);
+    Expr bits = Bits(scaled);
+    // Subtracting the bits of sqrt(1/2) puts the carry of the mantissa into the exponent.
+    Expr shifted = bits - I(wide_ ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
+    Expr exponent = MakeBinary(BinaryOp::kShr, shifted, I(Mantissa()));
+    Expr m = FromBits(bits - MakeBinary(BinaryOp::kShl, exponent, I(Mantissa())));
+    Expr e = MakeCast(type_, exponent) - MakeSelect(small, C(scale), C(0));
+    // log(1 + f) = f - (f^2/2 - s*(f^2/2 + R)), s = f/(2+f), R = s^2*(2/3 + 2/5 s^2 + ...)
+    Expr f = m - C(1);
+    Expr s = f / (C(2) + f), z = s * s;
+    int terms = wide_ ? 10 : 4;
+    std::vector<double> series;
+    for (int k = 1; k <= terms; ++k) series.push_back(2.0 / (2 * k + 1));
+    Expr r = z * Polynomial(series, z);
+    Expr half = C(0.5) * f * f;
+    Expr result = e * C(LogTwoHigh()) + (f - (half - (s * (half + r) + e * C(LogTwoLow()))));
+    result = MakeSelect(Eq(x, C(0)), C(-kInf), result);
+    result = MakeSelect(x < C(0), C(kNan), result);
+    return MakeSelect(x < C(kInf), result, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(kInf)));
+  }
+
+  // tanh|x| = t / (t + 2), t = expm1(2|x|)
+  Expr Tanh(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x});
+    Reduced e = ReduceExp(magnitude + magnitude, 0, wide_ ? 40 : 20);
+    Expr power = PowerOfTwo(e.n);
+    Expr t = Fma(power, e.p, power - C(1));
+    return CopySign(t / (t + C(2)), x);
+  }
+
+  // e = exp(-|x|): 1 / (1 + e) or e / (1 + e)
+  Expr Sigmoid(const Expr& x) const {
+    Expr e = Exp(-MakeCall(Op::kAbs, {x}));
+    return MakeSelect(x < C(0), e, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(1))) / (C(1) + e);
+  }
+
+  // Taylor series below 1; above, 1 - exp(-x^2) * t * P(t) with t = 1 / (1 + x/2) (lower/tables.h).
+  Expr Erf(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x});
+    std::vector<double> series;
+    double factorial = 1;
+    for (int n = 0; n <= (wide_ ? 17 : 10); ++n) {
+      if (n) factorial *= -n;
+      series.push_back(2.0 / std::sqrt(std::acos(-1.0)) / (factorial * (2 * n + 1)));
+    }
+    Expr near = x * Polynomial(series, x * x);
+    Expr clipped = MakeMin(C(wide_ ? 6.5 : 4.2), magnitude);
+    Expr t = C(1) / (C(1) + C(0.5) * clipped);
+    std::vector<double> table(std::begin(kErfc), std::end(kErfc));
+    if (!wide_) table.assign(std::begin(kErfcSingle), std::end(kErfcSingle));
+    Expr far = C(1) - Exp(-(clipped * clipped)) * (t * Polynomial(table, t));
+    return MakeSelect(magnitude < C(1), near, CopySign(far, x));
+  }
+
+  // exp(y log|x|) with the signs and the special cases of IEEE 754's pow. f32 computes in f64.
+  Expr Pow(const Expr& x, const Expr& y) const {
+    if (!wide_) {
+      DType wide = DType::Float(64).WithLanes(type_.lanes);
+      return MakeCast(type_, Math(wide, target_).Pow(MakeCast(wide, x), MakeCast(wide, y)));
+    }
+    Expr magnitude = MakeCall(Op::kAbs, {x});
+    Expr result = Exp(y * Log(magnitude));
+    Expr half = y * C(0.5);
+    Expr is_integer = Eq(Floor(y), y);
+    Expr is_odd = And(is_integer, MakeBinary(BinaryOp::kNe, Floor(half), half));
+    Expr negative = MakeBinary(BinaryOp::kLt, Bits(x), I(0));  // -0 too
+    result = MakeSelect(And(negative, is_odd), -result, result);
+    Expr finite = MakeCall(Op::kAbs, {x}) < C(kInf);
+    result = MakeSelect(And(And(x < C(0), finite), Not(is_integer)), C(kNan), result);
+    Expr infinite_y = Eq(MakeCall(Op::kAbs, {y}), C(kInf));
+    Expr is_one = Or(Or(Eq(x, C(1)), Eq(y, C(0))), And(Eq(magnitude, C(1)), infinite_y));
+    return MakeSelect(is_one, C(1), result);
+  }
+
+  // Where the target has no instruction: adding and subtracting 2^23 (2^52) rounds to an integer, half to even.
+  Expr Round(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x});
+    Expr big = C(wide_ ? 0x1p52 : 0x1p23);
+    return MakeSelect(magnitude < big, CopySign((magnitude + big) - big, x), x);
+  }
+  Expr Floor(const Expr& x) const {
+    if (HasRounding(target_)) return MakeCall(Op::kFloor, {x});
+    Expr r = Round(x);
+    return MakeSelect(x < r, r - C(1), r);
+  }
+  Expr Ceil(const Expr& x) const {
+    Expr r = Round(x);
+    return CopySign(MakeSelect(r < x, r + C(1), r), x);
+  }
+
+  static bool HasRounding(const Target& target) {
+    if (!target.triple.starts_with("x86_64")) return true;
+    if (target.vector_bits > 128) return true;  // AVX implies SSE4.1
+    for (const std::string& f : target.features) {
+      if (f == "+sse4.1" || f == "+sse4.2") return true;
+    }
+    return target.cpu == "x86-64-v2";
+  }
+
+ private:
+  static constexpr double kInf = std::numeric_limits<double>::infinity();
+  static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+  // exp(x) = 2^n * (1 + p); n as an integer of the dtype's width.
+  struct Reduced {
+    Expr n, p;
+  };
+  Reduced ReduceExp(const Expr& x, double low, double high) const {
+    Expr clipped = MakeMin(C(high), MakeMax(C(low), x));  // in this order NaN stays NaN
+    // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
+    double magic = wide_ ? 0x1.8p52 : 0x1.8p23;
+    Expr t = Fma(clipped, C(1.4426950408889634074), C(magic));
+    Expr n = Bits(t) - I(wide_ ? 0x4338000000000000 : 0x4b400000);
+    Expr nf = t - C(magic);
+    Expr r = Fma(nf, C(-LogTwoLow()), Fma(nf, C(-LogTwoHigh()), clipped));
+    std::vector<double> series;  // (exp(r) - 1 - r) / r^2
+    double factorial = 1;
+    for (int k = 2; k <= (wide_ ? 13 : 7); ++k) {
+      factorial *= k;
+      series.push_back(1 / factorial);
+    }
+    return {n, Fma(r * r, Polynomial(series, r), r)};
+  }
+  // In two factors, so that results outside the normal range round once and overflow only where they should.
+  Expr Scaled(const Reduced& e, bool) const {
+    Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1));
+    return (e.p + C(1)) * PowerOfTwo(half) * PowerOfTwo(e.n - half);
+  }
+  Expr PowerOfTwo(const Expr& n) const {
+    return FromBits(MakeBinary(BinaryOp::kShl, n + I(wide_ ? 1023 : 127), I(Mantissa())));
+  }
+
+  // coefficients[0] + coefficients[1] * x + ...
+  Expr Polynomial(const std::vector<double>& coefficients, const Expr& x) const {
+    Expr sum = C(coefficients.back());
+    for (size_t i = coefficients.size() - 1; i-- > 0;) sum = Fma(sum, x, C(coefficients[i]));
+    return sum;
+  }
+
+  Expr CopySign(const Expr& magnitude, const Expr& sign) const {
+    Expr mask = I(wide_ ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min());
+    Expr bits = MakeBinary(BinaryOp::kBitAnd, Bits(magnitude),
+                           I(wide_ ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int32_t>::max()));
+    return FromBits(MakeBinary(BinaryOp::kBitOr, bits, MakeBinary(BinaryOp::kBitAnd, Bits(sign), mask)));
+  }
+
+  // ln 2 in two parts; the first has so few bits that its product with any exponent is exact.
+  double LogTwoHigh() const { return wide_ ? 0x1.62e42feep-1 : 0x1.63p-1; }
+  double LogTwoLow() const { return wide_ ? 1.90821492927058770002e-10 : -2.12194440054690583e-4; }
+  int Mantissa() const { return wide_ ? 52 : 23; }
+  DType IntType() const { return DType::Int(type_.bits).WithLanes(type_.lanes); }
+  Expr C(double value) const { return MakeBroadcast(FloatConst(value, type_.Element()), type_.lanes); }
+  Expr I(int64_t value) const { return MakeBroadcast(IntConst(value, IntType().Element()), type_.lanes); }
+  Expr Bits(const Expr& x) const { return MakeExpr(IntType(), Call{Op::kReinterpret, {x}}); }
+  Expr FromBits(const Expr& x) const { return MakeExpr(type_, Call{Op::kReinterpret, {x}}); }
+  Expr Fma(const Expr& a, const Expr& b, const Expr& c) const {
+    return target_.has_fma ? MakeCall(Op::kFma, {a, b, c}) : a * b + c;
+  }
+  static Expr MakeMin(Expr a, Expr b) { return MakeBinary(BinaryOp::kMin, std::move(a), std::move(b)); }
+  static Expr MakeMax(Expr a, Expr b) { return MakeBinary(BinaryOp::kMax, std::move(a), std::move(b)); }
+
+  DType type_;
+  const Target& target_;
+  bool wide_;
+};
+
+}  // namespace
+
+Expr ExpandMathCall(const Expr& e, const Target& target) {
+  const Call* call = e.As<Call>();
+  if (!call || !e.dtype().IsFloat()) return e;
+  Math math(e.dtype(), target);
+  const std::vector<Expr>& args = call->args;
+  switch (call->op) {
+    case Op::kExp:
+      return math.Exp(args[0]);
+    case Op::kLog:
+      return math.Log(args[0]);
+    case Op::kTanh:
+      return math.Tanh(args[0]);
+    case Op::kSigmoid:
+      return math.Sigmoid(args[0]);
+    case Op::kErf:
+      return math.Erf(args[0]);
+    case Op::kPow:
+      return math.Pow(args[0], args[1]);
+    case Op::kRound:
+      return Math::HasRounding(target) ? e : math.Round(args[0]);
+    case Op::kFloor:
+      return Math::HasRounding(target) ? e : math.Floor(args[0]);
+    case Op::kCeil:
+      return Math::HasRounding(target) ? e : math.Ceil(args[0]);
+    default:
+      return e;
+  }
+}
+
+Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
+  return WithBody(f, RewriteStmt(f.body, nullptr, [&](const Expr& e) { return ExpandMathCall(e, env.target); }));
+}
+
+}  // namespace autotune

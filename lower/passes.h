@@ -1,0 +1,72 @@
+// The passes of the lowering pipeline, one function each, in pipeline order. Internal to lower/. Each takes and returns
+// a whole function, which the interpreter can run at any point. Thread-safe.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "ir/visit.h"
+#include "lower/pass.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace autotune {
+
+// Loops that carry a buffer's content from one iteration to the next: an accumulator over its reduction loops.
+using CarriedLoops = std::map<Name, std::set<Name>>;
+
+struct PassEnv {
+  const Target& target;
+  const PassContext& context;
+  CarriedLoops carried;  // made by LowerBlocks, used by CompactRegions
+};
+
+// Splits off the statements that depend on constants only and write intermediates (prepare.cc). `prepared` are the
+// buffers that `prepare` writes and `run` reads.
+struct PrepareSplit {
+  PrimFunc run;
+  std::optional<PrimFunc> prepare;
+  std::vector<Buffer> prepared;
+};
+PrepareSplit SplitPrepare(const PrimFunc& f);
+
+// for k { block(init, update) }  ->  init nest; for k { block(update) }  at the outermost reduction loop (init.cc).
+Result<PrimFunc> DecomposeInit(const PrimFunc& f, PassEnv& env);
+// Blocks become their bodies: bindings substituted, predicates and remaining inits become Ifs; updates of reductions
+// are contracted to fma where the target has it (blocks.cc).
+Result<PrimFunc> LowerBlocks(const PrimFunc& f, PassEnv& env);
+Result<PrimFunc> Simplify(const PrimFunc& f, PassEnv& env);
+// Ifs leave the loops whose variables they do not use; equal neighbours merge (guards.cc).
+Result<PrimFunc> HoistGuards(const PrimFunc& f, PassEnv& env);
+// Intermediates become Allocs, shrunk to the region touched in one iteration of the loop they are in (compact.cc).
+Result<PrimFunc> CompactRegions(const PrimFunc& f, PassEnv& env);
+// Loops whose variables index register buffers are unrolled; parallel loops inside parallel loops become serial
+// (loops.cc).
+Result<PrimFunc> SettleLoopKinds(const PrimFunc& f, PassEnv& env);
+// Guards inside vectorized and unrolled loops: if (all hold) fast version without them, else the guarded one
+// (partition.cc).
+Result<PrimFunc> PartitionLoops(const PrimFunc& f, PassEnv& env);
+// One index per access, in elements (flatten.cc).
+Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);
+// Vectorized loops become vector statements of at most the target's width (vectorize.cc).
+Result<PrimFunc> VectorizeLoops(const PrimFunc& f, PassEnv& env);
+// Unrolled loops become sequences (loops.cc).
+Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
+// Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
+Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
+// Ops that no back end has become arithmetic (math.cc).
+Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
+Expr ExpandMathCall(const Expr& call, const Target& target);  // one Call of an expanded op
+
+// Helpers (util.cc).
+bool Uses(const Expr& e, const Name& var);
+bool HasLoad(const Expr& e);
+bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
+std::vector<Expr> Conjuncts(const Expr& condition);
+Expr Conjunction(const std::vector<Expr>& conditions);  // at least one
+PrimFunc WithBody(const PrimFunc& f, Stmt body);
+int64_t Bytes(const Buffer& buffer);  // of a constant shape
+
+}  // namespace autotune

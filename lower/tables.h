@@ -1,0 +1,17 @@
+// Coefficients that lower/math.cc cannot derive in a line: erfc(x) = exp(-x^2) * t * P(t), t = 1 / (1 + x/2), where P
+// is the Chebyshev approximation of the function on the range of t, lowest power first. Plain constants.
+#pragma once
+
+namespace autotune {
+
+// 1 <= x <= 6.5, relative error below 1e-14.
+inline constexpr double kErfc[] = {
+    0.28209462805465247,  0.28210074548516398,  0.24673395614105976, 0.17730350606092984,  0.077039191773534057,
+    0.027484431062906497, -0.16535079983090492, 0.2078355183551457,  -0.41933252757105845, 0.38262506508987186,
+    0.22366955898168406,  -0.78164148990537935, 0.71420071848629557, -0.30968532125503131, 0.05492726691909065};
+// 1 <= x <= 4.2, relative error below 2e-8.
+inline constexpr double kErfcSingle[] = {0.28258391885544639,   0.27459535332984733, 0.29535717191158719,
+                                         0.0059029352012595311, 0.42750585431671285, -0.37866237753767375,
+                                         0.092587614348166219};
+
+}  // namespace autotune

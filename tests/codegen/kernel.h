@@ -1,0 +1,138 @@
+// Builds and runs kernels given as text, and the interpreter as their definition. For tests of codegen/.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "codegen/codegen.h"
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "runtime/kernel_context.h"
+#include "runtime/tensor.h"
+#include "support/rng.h"
+
+namespace autotune {
+
+inline PrimFunc Parse(std::string_view text) {
+  auto f = ParsePrimFunc(text);
+  EXPECT_TRUE(f.ok()) << f.error().Text();
+  return f.value();
+}
+
+inline Target Cpu() { return Target::Parse("cpu").value(); }
+
+struct Built {
+  KernelObject object;
+  std::shared_ptr<const Artifact> artifact;
+  const Kernel* kernel = nullptr;
+};
+
+inline Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {}) {
+  PassContext context;
+  LoweredKernel lowered = TRY(Lower(f, target, context));
+  return CompileKernel(lowered, target, options);
+}
+
+inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {}) {
+  Built built{TRY(Compile(f, target, options)), nullptr, nullptr};
+  if (!built.object.rejected.empty()) return Err("rejected: ", built.object.rejected);
+  Json::Bytes elf = TRY(LinkKernels({&built.object}, target));
+  built.artifact = TRY(Artifact::FromBytes(elf.data));
+  built.kernel = TRY(built.artifact->Find(f.name.str()));
+  return built;
+}
+
+inline double ElementOf(const Tensor& t, int64_t i) {
+  std::string type = DataTypeText(t.dtype());
+  const void* p = t.data();
+  if (type == "f32") return static_cast<const float*>(p)[i];
+  if (type == "f64") return static_cast<const double*>(p)[i];
+  if (type == "i64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);
+  if (type == "i32") return static_cast<const int32_t*>(p)[i];
+  if (type == "i16") return static_cast<const int16_t*>(p)[i];
+  if (type == "u16") return static_cast<const uint16_t*>(p)[i];
+  if (type == "u32") return static_cast<const uint32_t*>(p)[i];
+  if (type == "i8") return static_cast<const int8_t*>(p)[i];
+  return static_cast<const uint8_t*>(p)[i];  // u8, bool
+}
+inline void SetElement(const Tensor& t, int64_t i, double value) {
+  std::string type = DataTypeText(t.dtype());
+  void* p = t.data();
+  if (type == "f32")
+    static_cast<float*>(p)[i] = static_cast<float>(value);
+  else if (type == "f64")
+    static_cast<double*>(p)[i] = value;
+  else if (type == "i64")
+    static_cast<int64_t*>(p)[i] = static_cast<int64_t>(value);
+  else if (type == "i32")
+    static_cast<int32_t*>(p)[i] = static_cast<int32_t>(value);
+  else if (type == "i16")
+    static_cast<int16_t*>(p)[i] = static_cast<int16_t>(value);
+  else if (type == "u16")
+    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(value);
+  else if (type == "u32")
+    static_cast<uint32_t*>(p)[i] = static_cast<uint32_t>(value);
+  else if (type == "i8")
+    static_cast<int8_t*>(p)[i] = static_cast<int8_t>(value);
+  else
+    static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(value);
+}
+
+// Small integers in every input and constant; NaN (a poison value for integers) in the outputs.
+inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<InterpArray> args;
+  for (const Param& p : f.params) {
+    InterpArray array{p.buffer->dtype, ConstShape(p.buffer), {}};
+    int64_t n = 1;
+    for (int64_t extent : array.shape) n *= extent;
+    bool is_signed = p.buffer->dtype.IsFloat() || p.buffer->dtype.code == TypeCode::kInt;
+    for (int64_t i = 0; i < n; ++i) {
+      array.data.push_back(p.buffer->dtype.IsBool() ? rng.Below(2) : rng.Below(9) - (is_signed ? 4 : 0));
+    }
+    args.push_back(std::move(array));
+  }
+  return args;
+}
+
+// Runs a built kernel (prepare, then the checked entry) on copies of `args`; outputs come back in `args`.
+inline Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray>& args, int threads = 2) {
+  KernelContext context(threads);
+  std::vector<Tensor> tensors, constants;
+  for (size_t i = 0; i < args.size(); ++i) {
+    Tensor t = TRY(Tensor::Empty(args[i].shape, args[i].dtype.Text()));
+    for (int64_t k = 0; k < t.num_elements(); ++k) {
+      SetElement(t, k, f.params[i].role == ParamRole::kOutput ? -77 : args[i].data[k]);
+    }
+    tensors.push_back(t);
+    if (f.params[i].role == ParamRole::kConstant) constants.push_back(t);
+  }
+  std::vector<Tensor> prepared = TRY(PrepareConstants(*built.kernel, context, constants));
+  TRY(CallKernel(*built.kernel, context, tensors, prepared));
+  for (size_t i = 0; i < args.size(); ++i) {
+    for (int64_t k = 0; k < tensors[i].num_elements(); ++k) args[i].data[k] = ElementOf(tensors[i], k);
+  }
+  return {};
+}
+
+// Compiled on this machine == interpreted, at every element of every output.
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, const Target& target = Cpu()) {
+  auto built = Build(f, target);
+  ASSERT_TRUE(built.ok()) << built.error().Text();
+  std::vector<InterpArray> expected = SmallIntegers(f, seed), actual = expected;
+  Status interpreted = Interpret(f, expected);
+  ASSERT_TRUE(interpreted.ok()) << interpreted.error().Text();
+  Status ran = Run(*built, f, actual);
+  ASSERT_TRUE(ran.ok()) << ran.error().Text();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (f.params[i].role != ParamRole::kOutput) continue;
+    for (size_t k = 0; k < expected[i].data.size(); ++k) {
+      double want = expected[i].data[k], got = actual[i].data[k];
+      ASSERT_TRUE(want == got || (std::isnan(want) && std::isnan(got)))
+          << f.params[i].buffer->name << "[" << k << "]: interpreted " << want << ", compiled " << got;
+    }
+  }
+}
+
+}  // namespace autotune

@@ -27,7 +27,7 @@ struct BuildFacts {
   int64_t spills_in_register_loops = 0;  // spills and reloads in register-tiled innermost loops
   int64_t spills = 0;                    // in all functions
   int64_t code_bytes = 0;
-  std::map<std::string, double> times_ms;  // by stage: emit, optimize, machine_code, link
+  std::map<std::string, double> times_ms;  // CPU time by stage: emit, optimize, machine_code, link
   AUTOTUNE_FIELDS(spills_in_register_loops, spills, code_bytes, times_ms)
 };
 

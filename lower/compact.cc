@@ -153,6 +153,7 @@ class Compactor {
       stmts[touching] = Descend(stmts[touching], outer);
       return MakeSeq(std::move(stmts));
     }
+    if (const Alloc* other = s.As<Alloc>()) return MakeStmt(Alloc{other->buffer, Descend(other->body, outer)});
     if (const If* branch = s.As<If>(); branch && !branch->else_body && !HasLoad(branch->condition)) {
       return MakeStmt(If{branch->condition, Descend(branch->then_body, outer), Stmt()});
     }
@@ -206,6 +207,7 @@ class Compactor {
       return Collect(branch->then_body, inner, region) &&
              (!branch->else_body || Collect(branch->else_body, inner, region));
     }
+    if (const Alloc* other = s.As<Alloc>()) return Collect(other->body, inner, region);
     if (const Evaluate* evaluate = s.As<Evaluate>()) {
       loads(evaluate->value);
       return true;

@@ -33,11 +33,11 @@ struct BuildFacts {
 
 struct KernelObject {
   KernelMetadata metadata;
-  Json::Bytes elf;       // relocatable object; defines NAME, NAME.raw and, where it prepares, NAME.prepare
-  std::string rejected;  // why no code was made; empty: accepted
+  std::vector<Json::Bytes> objects;  // relocatable; define NAME, NAME.raw and, where it prepares, NAME.prepare
+  std::string rejected;              // why no code was made; empty: accepted
   std::string assembly;
   BuildFacts facts;
-  AUTOTUNE_FIELDS(metadata, elf, rejected, assembly, facts)
+  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, facts)
 };
 
 // Errors: a target that LLVM does not know.

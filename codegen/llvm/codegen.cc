@@ -93,34 +93,38 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
   KernelObject result;
   result.metadata = MetadataOf(kernel);
   StageTimer timer(result.facts.times_ms);
-  Machine machine = TRY(Machine::For(target));
+  Machine machine = TRY(Machine::For(target)), quick = TRY(Machine::For(target, Machine::Effort::kQuick));
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = machine.NewModule(context, result.metadata.name);
-  EmitKernel(*module, kernel, result.metadata, target);
+  std::unique_ptr<llvm::Module> hot = machine.NewModule(context, result.metadata.name);
+  std::unique_ptr<llvm::Module> cold = quick.NewModule(context, result.metadata.name);
+  EmitKernel({*hot, *cold}, kernel, result.metadata, target);
 #ifdef AUTOTUNE_VERIFY
-  std::string problem;
-  llvm::raw_string_ostream stream(problem);
-  CHECK(!llvm::verifyModule(*module, &stream)) << problem;
+  for (const llvm::Module* module : {hot.get(), cold.get()}) {
+    std::string problem;
+    llvm::raw_string_ostream stream(problem);
+    CHECK(!llvm::verifyModule(*module, &stream)) << problem;
+  }
 #endif
   timer.End("emit");
-  std::string left = machine.Optimize(*module);
-  if (getenv("AUTOTUNE_LL")) { std::error_code ec; llvm::raw_fd_ostream o(getenv("AUTOTUNE_LL"), ec); o << *module; }
+  std::string left = machine.Optimize(*hot);
   timer.End("optimize");
   if (!left.empty()) {
     result.rejected = "register buffer " + left + " did not fit into registers: its accesses overlap in part";
     return result;
   }
   if (options.keep_assembly) {
-    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*module);
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*hot);
     result.assembly = TRY(machine.Emit(*copy, true, nullptr));
   }
-  result.elf.data = TRY(machine.Emit(*module, false, &result.facts));
+  result.objects.push_back({TRY(machine.Emit(*hot, false, &result.facts))});
   timer.End("machine_code");
-  result.facts.code_bytes = CodeBytes(result.elf.data);
+  result.objects.push_back({TRY(quick.Emit(*cold, false, nullptr))});
+  timer.End("entry_points");
+  result.facts.code_bytes = CodeBytes(result.objects[0].data);
   if (kernel.has_register_tile && result.facts.spills_in_register_loops > 0 && !options.keep_spills) {
     result.rejected = "spills " + std::to_string(result.facts.spills_in_register_loops) +
                       " times in a register-tiled loop: the tile needs more registers than there are";
-    result.elf.data.clear();
+    result.objects.clear();
   }
   return result;
 }
@@ -136,9 +140,9 @@ Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects,
   for (const KernelObject* object : objects) {
     if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
     metadata.kernels.push_back(object->metadata);
-    files.push_back(&object->elf.data);
+    for (const Json::Bytes& elf : object->objects) files.push_back(&elf.data);
   }
-  Machine machine = TRY(Machine::For(target));
+  Machine machine = TRY(Machine::For(target, Machine::Effort::kQuick));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);

@@ -28,6 +28,18 @@ bool IsRegisterLoopBody(const Stmt& s) {
   return has_register && !has_loop;
 }
 
+// Whether s does nothing but start parallel loops.
+bool OnlyForks(const Stmt& s) {
+  bool only = true;
+  Walk(s, [&](const Stmt& x) {
+    const For* loop = x.As<For>();
+    if (loop && loop->kind == LoopKind::kParallel) return false;
+    only &= !loop && !x.As<Store>();
+    return only;
+  });
+  return only;
+}
+
 struct Uses {
   std::map<Name, PointerParam> buffers;  // sorted by name
   std::set<Name> vars;
@@ -76,8 +88,25 @@ llvm::Value* ContextField(llvm::IRBuilder<>& builder, llvm::Value* context, int 
   return builder.CreateLoad(type, builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), context, byte_offset));
 }
 
-FunctionEmitter::FunctionEmitter(llvm::Module& module, const Target& target, std::string prefix)
-    : module_(module), context_(module.getContext()), target_(target), prefix_(std::move(prefix)), builder_(context_) {}
+FunctionEmitter::FunctionEmitter(Modules modules, const Target& target, std::string prefix)
+    : modules_(modules),
+      context_(modules.hot.getContext()),
+      target_(target),
+      prefix_(std::move(prefix)),
+      builder_(context_) {}
+
+llvm::Function* MakeHidden(llvm::Module& module, llvm::FunctionType* type, const std::string& name) {
+  llvm::Function* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  function->setDSOLocal(true);
+  return function;
+}
+
+llvm::Function* SeenFrom(llvm::Module& module, llvm::Function* function) {
+  if (function->getParent() == &module) return function;
+  if (llvm::Function* declared = module.getFunction(function->getName())) return declared;
+  return MakeHidden(module, function->getFunctionType(), function->getName().str());
+}
 
 FunctionEmitter::Allocation FunctionEmitter::Allocate(llvm::IRBuilder<>& builder, llvm::Value* context,
                                                       const Workspace& workspace) {
@@ -140,7 +169,7 @@ llvm::Function* FunctionEmitter::EmitBody(const std::string& name, const std::ve
                                           const Stmt& body) {
   std::vector<llvm::Type*> types(1 + pointers.size(), builder_.getPtrTy());
   llvm::FunctionType* type = llvm::FunctionType::get(builder_.getInt32Ty(), types, false);
-  function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
+  function_ = MakeHidden(OnlyForks(body) ? modules_.cold : modules_.hot, type, name);
   function_->addFnAttr(llvm::Attribute::NoInline);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   at_context_ = function_->getArg(0);
@@ -303,7 +332,7 @@ void FunctionEmitter::EmitParallel(const For& loop) {
   for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
 
   std::string name = prefix_ + ".parallel" + std::to_string(next_parallel_++);
-  FunctionEmitter inner(module_, target_, name);
+  FunctionEmitter inner(modules_, target_, name);
   inner.analyzer_ = analyzer_;
   llvm::Function* body = inner.EmitParallelBody(loop, pointers, scalars);
 
@@ -315,7 +344,8 @@ void FunctionEmitter::EmitParallel(const For& loop) {
   llvm::Type* pointer = builder_.getPtrTy();
   llvm::FunctionType* thunk_type =
       llvm::FunctionType::get(builder_.getInt32Ty(), {pointer, pointer, builder_.getInt32Ty()}, false);
-  llvm::Function* thunk = llvm::Function::Create(thunk_type, llvm::Function::InternalLinkage, name + ".thunk", module_);
+  llvm::Function* thunk = MakeHidden(modules_.cold, thunk_type, name + ".thunk");
+  body = SeenFrom(modules_.cold, body);
   {
     llvm::IRBuilder<> b(llvm::BasicBlock::Create(context_, "entry", thunk));
     llvm::Value* closure = thunk->getArg(1);
@@ -335,6 +365,7 @@ void FunctionEmitter::EmitParallel(const For& loop) {
     b.CreateRet(b.getInt32(0));
   }
 
+  thunk = SeenFrom(*function_->getParent(), thunk);
   llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
   llvm::Value* closure = entry.CreateAlloca(closure_type, nullptr, "closure");
   auto store = [&](size_t i, llvm::Value* value) {
@@ -381,7 +412,7 @@ llvm::Function* FunctionEmitter::EmitParallelBody(const For& loop, const std::ve
   types.insert(types.end(), pointers.size(), builder_.getPtrTy());
   types.insert(types.end(), scalars.size(), builder_.getInt64Ty());
   llvm::FunctionType* type = llvm::FunctionType::get(builder_.getVoidTy(), types, false);
-  function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, prefix_, module_);
+  function_ = MakeHidden(modules_.hot, type, prefix_);
   function_->addFnAttr(llvm::Attribute::NoInline);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   unsigned index = 2;

@@ -18,6 +18,17 @@ namespace autotune {
 // Innermost loops over register buffers have basic blocks of this prefix, by which spill remarks are recognised.
 inline constexpr const char* kRegisterLoopPrefix = "regloop.";
 
+// Where functions go. `hot` is optimized; `cold` holds straight-line code around it (entry points, thunks), for which
+// LLVM's quickest code generation will do: that halves the time of a build. Both live in one context.
+struct Modules {
+  llvm::Module& hot;
+  llvm::Module& cold;
+};
+// A function seen by both modules and nobody else.
+llvm::Function* MakeHidden(llvm::Module& module, llvm::FunctionType* type, const std::string& name);
+// `function` as code in `module` calls it.
+llvm::Function* SeenFrom(llvm::Module& module, llvm::Function* function);
+
 // A buffer that a function receives as a pointer parameter.
 struct PointerParam {
   Name name;
@@ -40,9 +51,9 @@ Workspace LayOut(const Stmt& s);
 
 class FunctionEmitter {
  public:
-  FunctionEmitter(llvm::Module& module, const Target& target, std::string prefix);
+  FunctionEmitter(Modules modules, const Target& target, std::string prefix);
 
-  // i32 NAME(ptr context, pointers...): internal, never inlined. Returns 0 or the code of a failed parallel loop.
+  // i32 NAME(ptr context, pointers...): hidden, never inlined. Returns 0 or the code of a failed parallel loop.
   // `pointers` are the buffers that `body` uses from outside and its own workspace slots, in this order.
   llvm::Function* EmitBody(const std::string& name, const std::vector<PointerParam>& pointers, const Stmt& body);
 
@@ -108,7 +119,7 @@ class FunctionEmitter {
   llvm::Type* ValueType(DType dtype);
   llvm::Value* Splat(llvm::Value* value, int lanes);
 
-  llvm::Module& module_;
+  Modules modules_;
   llvm::LLVMContext& context_;
   const Target& target_;
   std::string prefix_;

@@ -29,8 +29,13 @@ struct Expected {
 
 class EntryEmitter {
  public:
-  EntryEmitter(llvm::Module& module, const LoweredKernel& kernel, const Target& target)
-      : module_(module), context_(module.getContext()), kernel_(kernel), target_(target), b_(context_) {}
+  EntryEmitter(Modules modules, const LoweredKernel& kernel, const Target& target)
+      : modules_(modules),
+        module_(modules.cold),
+        context_(module_.getContext()),
+        kernel_(kernel),
+        target_(target),
+        b_(context_) {}
 
   // i32 NAME(ptr context, ptr args): loads the pointers that the body uses, gives it workspace, calls it.
   void EmitRaw(const std::string& name, const PrimFunc& f) {
@@ -57,8 +62,8 @@ class EntryEmitter {
     }
     Workspace workspace = LayOut(f.body);
     for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
-    FunctionEmitter emitter(module_, target_, name);
-    llvm::Function* body = emitter.EmitBody(name + ".body", pointers, f.body);
+    FunctionEmitter emitter(modules_, target_, name);
+    llvm::Function* body = SeenFrom(module_, emitter.EmitBody(name + ".body", pointers, f.body));
 
     llvm::Type* pointer = b_.getPtrTy();
     llvm::Function* raw = Exported(name, {pointer, pointer});
@@ -210,7 +215,8 @@ class EntryEmitter {
     return check;
   }
 
-  llvm::Module& module_;
+  Modules modules_;
+  llvm::Module& module_;  // the cold one
   llvm::LLVMContext& context_;
   const LoweredKernel& kernel_;
   const Target& target_;
@@ -219,9 +225,8 @@ class EntryEmitter {
 
 }  // namespace
 
-void EmitKernel(llvm::Module& module, const LoweredKernel& kernel, const KernelMetadata& metadata,
-                const Target& target) {
-  EntryEmitter emitter(module, kernel, target);
+void EmitKernel(Modules modules, const LoweredKernel& kernel, const KernelMetadata& metadata, const Target& target) {
+  EntryEmitter emitter(modules, kernel, target);
   emitter.EmitRaw(metadata.name + ".raw", kernel.run);
   if (kernel.prepare) emitter.EmitRaw(metadata.name + ".prepare", *kernel.prepare);
   emitter.EmitChecked();

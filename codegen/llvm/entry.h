@@ -3,13 +3,13 @@
 #pragma once
 #include <llvm/IR/Module.h>
 
+#include "codegen/llvm/emitter.h"
 #include "lower/lower.h"
 #include "runtime/artifact.h"
 
 namespace autotune {
 
-void EmitKernel(llvm::Module& module, const LoweredKernel& kernel, const KernelMetadata& metadata,
-                const Target& target);
+void EmitKernel(Modules modules, const LoweredKernel& kernel, const KernelMetadata& metadata, const Target& target);
 // `autotune.metadata`
 void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata);
 

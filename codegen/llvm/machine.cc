@@ -91,7 +91,7 @@ std::string FeaturesOf(const Target& target) {
 
 }  // namespace
 
-Result<Machine> Machine::For(const Target& target) {
+Result<Machine> Machine::For(const Target& target, Effort effort) {
   InitializeTargets();
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
@@ -105,9 +105,13 @@ Result<Machine> Machine::For(const Target& target) {
   if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";
   Machine machine;
   machine.target_ = &target;
-  machine.machine_.reset(found->createTargetMachine(target.triple, target.cpu, FeaturesOf(target), options,
-                                                    llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                    llvm::CodeGenOptLevel::Aggressive));
+  machine.machine_.reset(found->createTargetMachine(
+      target.triple, target.cpu, FeaturesOf(target), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      effort == Effort::kFull ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
+  if (effort == Effort::kQuick) {
+    machine.machine_->setFastISel(true);
+    machine.machine_->setGlobalISel(false);
+  }
   return machine;
 }
 
@@ -120,7 +124,7 @@ std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, con
   return module;
 }
 
-std::string Machine::Optimize(llvm::Module& module) const {
+void Machine::Describe(llvm::Module& module) const {
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.addFnAttr(llvm::Attribute::NoUnwind);
@@ -129,10 +133,14 @@ std::string Machine::Optimize(llvm::Module& module) const {
     f.addFnAttr("target-features", machine_->getTargetFeatureString());
     if (target_->vector_bits > 256) f.addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
   }
+}
+
+std::string Machine::Optimize(llvm::Module& module) const {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
+  Describe(module);
   llvm::PassBuilder builder(machine_.get());
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
@@ -148,8 +156,7 @@ std::string Machine::Optimize(llvm::Module& module) const {
   passes.addPass(llvm::EarlyCSEPass(true));
   std::string left;
   for (llvm::Function& f : module) {
-    bool has_loops = f.hasFnAttribute(llvm::Attribute::NoInline);  // bodies; the thunks around them are straight code
-    if (f.isDeclaration() || !has_loops) continue;
+    if (f.isDeclaration()) continue;
     passes.run(f, functions);
     for (const llvm::Instruction& i : f.getEntryBlock()) {
       if (i.getName().starts_with("register.") && llvm::isa<llvm::AllocaInst>(i)) {
@@ -161,6 +168,7 @@ std::string Machine::Optimize(llvm::Module& module) const {
 }
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
+  Describe(module);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));
   llvm::SmallVector<char, 0> bytes;

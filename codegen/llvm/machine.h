@@ -12,13 +12,17 @@ namespace autotune {
 
 class Machine {
  public:
-  static Result<Machine> For(const Target& target);
+  // kQuick: no optimization, for code that runs once per call.
+  enum class Effort { kFull, kQuick };
+  static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
 
   // A module set up for this target.
   std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;
-  // Runs the fixed pass list over the functions that hold loops. Afterwards no register buffer may be left in memory:
+  // Runs the fixed pass list over all functions. Afterwards no register buffer may be left in memory:
   // the name of one that is, else empty.
   std::string Optimize(llvm::Module& module) const;
+  // Attributes of every function: target, no calls of the C library.
+  void Describe(llvm::Module& module) const;
   // A relocatable object; facts of spills are added. `assembly`: text instead.
   Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
 

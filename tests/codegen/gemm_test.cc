@@ -19,10 +19,9 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
   text += "alloc acc: f32[" + s(mp * mr) + ", " + s(np * nr) + "] register\n";
   text += "alloc part: f32[" + s(mp * mr) + ", " + s(np * nr) + "]\n";
   // pack A, B
-  text += "for p in " + s(mp) + " parallel { for q in " + s(k) + " { for r in " + s(mr) +
-          " { block pack_a(vp: S " + s(mp) + " = p, vq: S " + s(k) + " = q, vr: S " + s(mr) +
-          " = r) { ap[vp, vq, vr] = select(vp * " + s(mr) + " + vr < " + s(m) + ", a[vp * " + s(mr) +
-          " + vr, vq], 0.0) } } } }\n";
+  text += "for p in " + s(mp) + " parallel { for q in " + s(k) + " { for r in " + s(mr) + " { block pack_a(vp: S " +
+          s(mp) + " = p, vq: S " + s(k) + " = q, vr: S " + s(mr) + " = r) { ap[vp, vq, vr] = select(vp * " + s(mr) +
+          " + vr < " + s(m) + ", a[vp * " + s(mr) + " + vr, vq], 0.0) } } } }\n";
   text += "for p1 in " + s(np) + " parallel { for q1 in " + s(k) + " { for r1 in " + s(nr) +
           " vectorized { block pack_b(wp: S " + s(np) + " = p1, wq: S " + s(k) + " = q1, wr: S " + s(nr) +
           " = r1) { bp[wp, wq, wr] = select(wp * " + s(nr) + " + wr < " + s(n) + ", b[wq, wp * " + s(nr) +
@@ -41,14 +40,14 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
   text += tile("0", "block zero" + bind("0") + ") { acc[x0, y0] = 0.0 }\n");
   text += "for k0 in " + s(ko) + " { for k1 in " + s(kc / unroll) + " { for k2 in " + s(unroll) + " unrolled {\n";
   text += tile("1", "block update" + bind("1") + ", z: R " + s(k) + " = k0 * " + s(kc) + " + k1 * " + s(unroll) +
-                        " + k2) { acc[x1, y1] = acc[x1, y1] + ap[x1 // " + s(mr) + ", z, x1 % " + s(mr) + "] * bp[y1 // " +
-                        s(nr) + ", z, y1 % " + s(nr) + "] }\n");
+                        " + k2) { acc[x1, y1] = acc[x1, y1] + ap[x1 // " + s(mr) + ", z, x1 % " + s(mr) +
+                        "] * bp[y1 // " + s(nr) + ", z, y1 % " + s(nr) + "] }\n");
   text += "} } }\n";
   // Through a scratch tile, so that only the copy to C has guards.
   text += tile("2", "block spill" + bind("2") + ") { part[x2, y2] = acc[x2, y2] }\n");
-  text += "for i3 in " + s(mr) + " { for l3 in " + s(nr) + " vectorized { block store(x3: S " + row + " = io * " + s(mr) +
-          " + i3, y3: S " + col + " = jo * " + s(nr) + " + l3) where io * " + s(mr) + " + i3 < " + s(m) + " && jo * " +
-          s(nr) + " + l3 < " + s(n) + " { c[x3, y3] = part[x3, y3] } } }\n";
+  text += "for i3 in " + s(mr) + " { for l3 in " + s(nr) + " vectorized { block store(x3: S " + row + " = io * " +
+          s(mr) + " + i3, y3: S " + col + " = jo * " + s(nr) + " + l3) where io * " + s(mr) + " + i3 < " + s(m) +
+          " && jo * " + s(nr) + " + l3 < " + s(n) + " { c[x3, y3] = part[x3, y3] } } }\n";
   text += "} }\n}\n";
   return text;
 }
@@ -91,7 +90,7 @@ TEST(Gemm, Report) {
       if (name == pass) puts(ToText(g).c_str());
     };
   }
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < (getenv("AUTOTUNE_ROUNDS") ? atoi(getenv("AUTOTUNE_ROUNDS")) : 3); ++round) {
     auto start = std::chrono::steady_clock::now();
     context.times_ms.clear();
     auto lowered = Lower(f, Cpu(), context);

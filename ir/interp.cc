@@ -9,6 +9,7 @@
 #include "ir/interp_memory.h"
 #include "ir/interp_scalar.h"
 #include "ir/text.h"
+#include "ir/visit.h"
 #include "support/rng.h"
 
 namespace autotune {
@@ -351,14 +352,39 @@ class Interpreter {
     int outer = path_;
     Push(n.var, {});
     size_t slot = env_.size() - 1;
+    std::vector<Buffer> own = OwnAllocs(n);
     for (int64_t i : order) {
       if (!ok()) return;
+      for (const Buffer& buffer : own) Declare(buffer);
       if (options_.detect_races) path_ = paths_.Enter(outer, instance, i);
       env_[slot].second[0].i = i;
       Exec(n.body);
     }
     path_ = outer;
     if (ok()) env_.pop_back();
+  }
+
+  // Allocs of the function that are used inside this loop only.
+  std::vector<Buffer> OwnAllocs(const For& n) {
+    auto uses = [](const Stmt& s) {
+      std::unordered_map<Name, int> count;
+      auto on_stmt = [&](const Stmt& x) {
+        if (const Store* store = x.As<Store>()) ++count[store->buffer->name];
+        return true;
+      };
+      auto on_expr = [&](const Expr& e) {
+        if (const Load* load = e.As<Load>()) ++count[load->buffer->name];
+        return true;
+      };
+      Walk(s, on_stmt, on_expr);
+      return count;
+    };
+    auto inside = uses(n.body), all = uses(f_.body);
+    std::vector<Buffer> own;
+    for (const Buffer& buffer : f_.allocs) {
+      if (inside[buffer->name] > 0 && inside[buffer->name] == all[buffer->name]) own.push_back(buffer);
+    }
+    return own;
   }
 
   void ExecBlock(const Block& n) {

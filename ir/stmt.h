@@ -13,7 +13,8 @@
 //    runs it before the body in those instances where all reduction iterators are 0: the loops around a reduction block
 //    visit, for every value of the spatial iterators, the reduction iterators' first values (all 0) first.
 //    Instances that differ in a spatial iterator are independent.
-//  - `allocs` of a PrimFunc are uninitialised memory that lives for one call.
+//  - `allocs` of a PrimFunc are uninitialised memory that lives for one call; one that is used inside a parallel loop
+//    only is each iteration's own, and lives for that iteration.
 //  - A block reads and writes what its Loads and Stores say: regions are computed (arith/region.h), never stored.
 #pragma once
 #include <map>

@@ -63,7 +63,10 @@ TEST(RandomPrograms, ParallelSpatialLoopsAgreeAndParallelReductionsRace) {
     if (reductions.empty()) continue;
     Status raced = Interpret(parallel(true), args);
     ASSERT_FALSE(raced.ok()) << ToText(parallel(true));
-    EXPECT_NE(raced.error().message.find("race"), std::string::npos) << raced.error().message;
+    // (An accumulator that nothing else uses is each iteration's own, and lacks what the others added.)
+    const std::string& message = raced.error().message;
+    bool named = message.find("race") != std::string::npos || message.find("never written") != std::string::npos;
+    EXPECT_TRUE(named) << message;
     ++races;
   }
   EXPECT_GT(races, 30);

@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+// Whether different values of `var` always give different values of some spatial iterator, so that the instances are
+// independent. Sufficient, not necessary. Each iterator determines a range of digits of var: all of it if var stands
+// there plainly, [a, a*b) for var // a % b; its coefficient must exceed what the inner loops can add up to.
+bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
+  std::vector<std::pair<int64_t, int64_t>> digits;  // from, to
+  for (const Iter& iter : block.iters) {
+    if (iter.kind != IterKind::kSpatial || !Uses(iter.binding, var.var)) continue;
+    Sum sum = Normalize(iter.binding, {});
+    const Sum::Term* own = nullptr;
+    Sum rest;  // what inner loops add; outer ones are fixed
+    bool several = false;
+    for (const Sum::Term& t : sum.terms) {
+      if (Uses(t.atom, var.var)) {
+        several |= own != nullptr;
+        own = &t;
+      } else if (UsesAny(t.atom, inner)) {
+        rest.terms.push_back(t);
+      }
+    }
+    if (several) continue;
+    std::optional<Bounds> spread = BoundsOf(rest, inner);
+    if (!spread || std::abs(own->coefficient) <= spread->high - spread->low) continue;
+    int64_t from = 1, to = var.extent;
+    Expr atom = own->atom;
+    if (const Binary* b = atom.As<Binary>(); b && b->op == BinaryOp::kFloorMod && AsInt(b->b)) {
+      to = *AsInt(b->b);
+      atom = b->a;
+    }
+    if (const Binary* b = atom.As<Binary>(); b && b->op == BinaryOp::kFloorDiv && AsInt(b->b)) {
+      from = *AsInt(b->b);
+      to = own->atom.As<Binary>()->op == BinaryOp::kFloorMod ? to * from : var.extent;
+      atom = b->a;
+    }
+    if (!atom.As<Var>()) continue;
+    digits.push_back({from, to});
+  }
+  std::sort(digits.begin(), digits.end());
+  int64_t covered = 1;
+  for (auto [from, to] : digits) {
+    if (from > covered) return false;
+    covered = std::max(covered, to);
+  }
+  return covered >= var.extent;
+}
+
+bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) {
+  auto count = [&](const Stmt& s) {
+    size_t n = 0;
+    ForEachBlock(s, [&](const Block& b, const auto&) { n += Reads(b, buffer) || Writes(b, buffer); });
+    return n;
+  };
+  return IsAlloc(state.func, buffer) && count(inside) == count(state.func.body);
+}
+
+}  // namespace
+
+Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {
+  const int64_t* extent = AsInt(loop.extent);
+  if (extent && *extent == 1) return {};
+  Status status;
+  ForEachBlock(loop.body, [&](const Block& block, const std::vector<const For*>& loops) {
+    if (!status.ok()) return;
+    bool separate = extent && SeparatesInstances(block, {loop.var, *extent}, RangesOf(loops));
+    if (separate && !FeedsOf(block, loop.var).reduce) return;
+    bool own = kind == LoopKind::kParallel;
+    ForEachStore(block, [&](const Store& s) { own = own && UsedInsideOnly(state, loop.body, s.buffer->name); });
+    if (own && !FeedsOf(block, loop.var).reduce) return;
+    if (FeedsOf(block, loop.var).reduce) {
+      status = Err("loop '", loop.var, "' feeds a reduction iterator of block '", block.name, "'");
+    } else {
+      status = Err("iterations of loop '", loop.var, "' may write the same elements in block '", block.name, "'");
+    }
+  });
+  return status;
+}
+
+Status CheckStillIndependent(const State& state, const Name& block) {
+  Path path = TRY(FindBlock(state.func.body, block));
+  for (const For* loop : path.Loops()) {
+    if (loop->kind == LoopKind::kParallel || loop->kind == LoopKind::kVectorized) {
+      TRY(CheckIndependent(state, *loop, loop->kind));
+    }
+  }
+  return {};
+}
+
+Status CheckSourcesIndependent(const State& state, const Block& block) {
+  for (const Name& buffer : BuffersRead(block)) {
+    if (!IsAlloc(state.func, buffer)) continue;
+    for (const Name& writer : WritersOf(state.func.body, buffer)) TRY(CheckStillIndependent(state, writer));
+  }
+  return {};
+}
+
+}  // namespace autotune::schedule

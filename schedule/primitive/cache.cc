@@ -1,0 +1,129 @@
+// cache_read, cache_write, set_scope: copies of buffers, and where buffers live.
+#include <algorithm>
+
+#include "schedule/region.h"
+#include "support/check.h"
+
+namespace autotune::schedule {
+namespace {
+
+Stmt ReplaceBufferIn(const Block& block, const Name& from, const Buffer& to) {
+  Block changed = block;
+  BufferMap map{{from, to}};
+  if (changed.init) changed.init = ReplaceBuffers(changed.init, map);
+  changed.body = ReplaceBuffers(changed.body, map);
+  return MakeStmt(std::move(changed));
+}
+
+Result<std::vector<int64_t>> ShapeOf(const Buffer& buffer) {
+  for (const Expr& extent : buffer->shape) {
+    if (!AsInt(extent)) return Err("buffer '", buffer->name, "' has a symbolic extent");
+  }
+  return ConstShape(buffer);
+}
+
+// The nest that copies `from` to `to`, element by element.
+Stmt CopyNest(const PrimFunc& func, const Name& name, const Buffer& from, const Buffer& to,
+              const std::vector<Name>& loops) {
+  return MakeNest(func, name, ConstShape(from), loops, [&](const std::vector<Expr>& v) {
+    return Store{to, v, MakeLoad(from, v)};
+  });
+}
+
+}  // namespace
+
+// Legal for a buffer that the block reads and does not write, if it is complete before the outermost loop around the
+// block.
+Status ApplyStep(State& state, CacheRead& step) {
+  Path path = TRY(FindBlock(state.func.body, step.block));
+  const Buffer* found = FindBuffer(state.func, step.buffer);
+  if (!found) return Err("there is no buffer '", step.buffer, "'");
+  Buffer buffer = *found;
+  if (!Reads(path.block(), step.buffer) || Writes(path.block(), step.buffer)) {
+    return Err("block '", step.block, "' does not read buffer '", step.buffer, "' (or writes it)");
+  }
+  std::vector<int64_t> shape = TRY(ShapeOf(buffer));
+  Name base = step.results.names.empty() ? Name(step.buffer.str() + "_" + step.block.str()) : step.results.names[0];
+  std::vector<Name> names = LoopNames(base, shape.size());
+  names.insert(names.begin(), base);
+  if (step.results.names.size() == 1) step.results.names = names;
+  step.results = TRY(ResultNames(step.results.names, names));
+  names = step.results.names;
+  std::vector<Name> loops{names.begin() + 1, names.end()};
+  TRY(CheckNewBuffer(state.func, names[0]));
+  TRY(CheckNewBlock(state.func, names[0]));
+  TRY(CheckNewVars(state.func, loops));
+  std::vector<Stmt> roots = RootStmts(state.func.body);
+  size_t place = RootIndexOf(roots, step.block);
+  for (const Name& writer : WritersOf(state.func.body, step.buffer)) {
+    if (RootIndexOf(roots, writer) >= place) {
+      return Err("buffer '", step.buffer, "' is written inside the loops around block '", step.block, "'");
+    }
+  }
+  Buffer cache = Buffer::Make(names[0], buffer->dtype, buffer->shape, step.scope);
+  Stmt nest = CopyNest(state.func, names[0], buffer, cache, loops);
+  roots[place] = RewriteBlocks(roots[place], [&](const Block& block, const Ranges&) {
+    return block.name == step.block ? ReplaceBufferIn(block, step.buffer, cache) : Stmt();
+  });
+  const Param* param = FindParam(state.func, step.buffer);
+  bool constant = param && param->role == ParamRole::kConstant;
+  roots.insert(roots.begin() + (constant ? 0 : place), nest);
+  state.func.body = MakeSeq(std::move(roots));
+  state.func.allocs.push_back(cache);
+  return {};
+}
+
+// Legal for the only writer of a buffer whose readers all stand behind the outermost loop around it.
+Status ApplyStep(State& state, CacheWrite& step) {
+  Path path = TRY(FindBlock(state.func.body, step.block));
+  Buffer written = TRY(WrittenBuffer(path.block()));
+  Buffer buffer = *FindBuffer(state.func, written->name);
+  if (WritersOf(state.func.body, buffer->name).size() != 1) {
+    return Err("buffer '", buffer->name, "' has several writers (cache_write before decomposing)");
+  }
+  std::vector<int64_t> shape = TRY(ShapeOf(buffer));
+  std::vector<Name> defaults{Suffixed(step.block, "_local"), Suffixed(step.block, "_copy")};
+  if (step.results.names.size() >= 2) defaults[1] = step.results.names[1];
+  for (const Name& loop : LoopNames(defaults[1], shape.size())) defaults.push_back(loop);
+  if (step.results.names.size() == 1) defaults[0] = step.results.names[0], step.results.names = defaults;
+  if (step.results.names.size() == 2) defaults[0] = step.results.names[0], step.results.names = defaults;
+  step.results = TRY(ResultNames(step.results.names, defaults));
+  const std::vector<Name>& names = step.results.names;
+  std::vector<Name> loops{names.begin() + 2, names.end()};
+  TRY(CheckNewBuffer(state.func, names[0]));
+  TRY(CheckNewBlock(state.func, names[1]));
+  TRY(CheckNewVars(state.func, loops));
+  std::vector<Stmt> roots = RootStmts(state.func.body);
+  size_t place = RootIndexOf(roots, step.block);
+  for (const Name& reader : ReadersOf(state.func.body, buffer->name)) {
+    if (RootIndexOf(roots, reader) <= place) {
+      return Err("block '", reader, "' reads buffer '", buffer->name, "' inside the loops around block '", step.block,
+                 "'");
+    }
+  }
+  Buffer cache = Buffer::Make(names[0], buffer->dtype, buffer->shape, step.scope);
+  Stmt nest = CopyNest(state.func, names[1], cache, buffer, loops);
+  roots[place] = RewriteBlocks(roots[place], [&](const Block& block, const Ranges&) {
+    return block.name == step.block ? ReplaceBufferIn(block, buffer->name, cache) : Stmt();
+  });
+  roots.insert(roots.begin() + place + 1, nest);
+  state.func.body = MakeSeq(std::move(roots));
+  state.func.allocs.push_back(cache);
+  return {};
+}
+
+// Legal for intermediate buffers. That a register buffer's indices become constants is checked when it is built.
+Status ApplyStep(State& state, SetScope& step) {
+  const Buffer* buffer = FindBuffer(state.func, step.buffer);
+  if (!buffer) return Err("there is no buffer '", step.buffer, "'");
+  if (!IsAlloc(state.func, step.buffer)) return Err("buffer '", step.buffer, "' is a parameter");
+  Buffer scoped = WithScope(*buffer, step.scope);
+  state.func.body = RewriteBlocks(state.func.body, [&](const Block& block, const Ranges&) {
+    bool uses = Reads(block, step.buffer) || Writes(block, step.buffer);
+    return uses ? ReplaceBufferIn(block, step.buffer, scoped) : Stmt();
+  });
+  ReplaceAlloc(state.func, scoped);
+  return {};
+}
+
+}  // namespace autotune::schedule

@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+// The block's windows when all its consumers need is what lies below `path` (a loop).
+Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& buffer, const Path& path,
+                                            const std::vector<int64_t>& extents) {
+  const For& loop = path.loop();
+  Ranges fixed = Concat(path.LoopRanges(), RangesOf({&loop}));
+  std::optional<std::vector<Region>> box;
+  bool unknown = false;
+  ForEachBlock(loop.body, [&](const Block& consumer, const std::vector<const For*>& inner) {
+    if (consumer.name == block.name) return;
+    auto read = RegionRead(consumer, buffer, RangesOf(inner), fixed);
+    if (!read) return;
+    unknown |= RangesOf(inner).size() != inner.size();
+    if (!box) {
+      box = read;
+      return;
+    }
+    for (size_t d = 0; d < box->size(); ++d) {
+      std::optional<Region> both = Union((*box)[d], (*read)[d]);
+      (*box)[d] = both ? *both : Region{Sum(), *AsInt(buffer->shape[d]) - 1};
+    }
+  });
+  if (unknown || !box)
+    return Err("nothing inside loop '", loop.var, "' reads block '", block.name, "' by constant extents");
+  std::vector<size_t> places = *AsIterators(SingleStore(block)->indices, block);
+  std::vector<Window> windows;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    auto dim = std::find(places.begin(), places.end(), i);
+    Region region{Sum(), extents[i] - 1};
+    if (dim != places.end()) region = (*box)[dim - places.begin()];
+    windows.push_back(WindowOf(region, extents[i]));
+  }
+  return windows;
+}
+
+}  // namespace
+
+// Legal for the only writer of an intermediate buffer, stored at its spatial iterators, all of whose consumers are
+// inside the loop. Elements that several iterations need are computed by each of them.
+Status ApplyStep(State& state, ComputeAt& step) {
+  Name target = step.loop;
+  bool at_root = false;
+  for (const auto& [name, loop] : state.locations) {
+    if (name != step.loop) continue;
+    target = loop;
+    at_root = loop.empty();
+  }
+  Path from = TRY(FindBlock(state.func.body, step.block));
+  Block block = from.block();
+  std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
+  Buffer buffer = TRY(WrittenBuffer(block));
+  std::vector<Window> windows;
+  for (int64_t extent : extents) windows.push_back({Sum(), extent});
+
+  if (at_root) {
+    std::vector<Stmt> roots = RootStmts(state.func.body);
+    size_t place = RootIndexOf(roots, block.name);
+    size_t blocks = 0;
+    ForEachBlock(roots[place], [&](const Block&, const auto&) { ++blocks; });
+    if (blocks != 1) return Err("block '", block.name, "' shares its loops; it cannot get fresh ones at the root");
+    roots[place] = MakeSeq({});
+    state.func.body = MakeSeq(roots);
+    step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, windows.size())));
+    TRY(CheckNewVars(state.func, step.results.names));
+    roots[place] = NestOver(block, windows, step.results.names, {});
+    state.func.body = MakeSeq(std::move(roots));
+    return {};
+  }
+
+  TRY(FindLoop(state.func.body, target));
+  if (!IsAlloc(state.func, buffer->name)) {
+    return Err("block '", block.name, "' writes the output '", buffer->name, "' and must stay outside");
+  }
+  if (WritersOf(state.func.body, buffer->name).size() != 1) {
+    return Err("buffer '", buffer->name, "' has several writers (compute_at before decomposing)");
+  }
+  const Store* store = SingleStore(block);
+  std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, block) : std::nullopt;
+  size_t spatial = std::count_if(block.iters.begin(), block.iters.end(),
+                                 [](const Iter& iter) { return iter.kind == IterKind::kSpatial; });
+  if (!places || places->size() != spatial) {
+    return Err("block '", block.name, "' does not store at its plain iterators");
+  }
+  std::vector<Name> readers = ReadersOf(state.func.body, buffer->name);
+  if (readers.empty()) return Err("nothing reads block '", block.name, "'");
+
+  state.func.body = ReplaceTarget(from, MakeSeq({}));
+  Result<Path> found = FindLoop(state.func.body, target);
+  if (!found.ok()) return Err("loop '", target, "' is around block '", block.name, "' alone");
+  const Path& path = *found;
+  for (const Name& reader : readers) {
+    if (!ContainsBlock(path.target(), reader)) {
+      return Err("consumer '", reader, "' of block '", block.name, "' is not inside loop '", target, "'");
+    }
+  }
+  if (path.loop().kind == LoopKind::kVectorized) return Err("loop '", target, "' is vectorized");
+  windows = TRY(RequiredWindows(block, buffer, path, extents));
+  step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, windows.size())));
+  TRY(CheckNewVars(state.func, step.results.names));
+  Ranges fixed = Concat(path.LoopRanges(), RangesOf({&path.loop()}));
+  Stmt nest = NestOver(block, windows, step.results.names, fixed);
+  state.func.body = ReplaceTarget(path, WithBody(path.loop(), MakeSeq({std::move(nest), path.loop().body})));
+  TRY(CheckStillIndependent(state, block.name));
+  return CheckSourcesIndependent(state, block);
+}
+
+}  // namespace autotune::schedule

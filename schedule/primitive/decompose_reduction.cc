@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "schedule/state.h"
+
+namespace autotune::schedule {
+
+// Legal where all the reduction loops of the block are `loop` or inside it: the initialisation then runs once for each
+// element, before any update of it.
+Status ApplyStep(State& state, DecomposeReduction& step) {
+  Path block_path = TRY(FindBlock(state.func.body, step.block));
+  const Block& block = block_path.block();
+  if (!block.init) return Err("block '", block.name, "' has no initialisation to split off");
+  Path path = block_path.UpTo(step.loop);
+  if (path.nodes.empty()) return Err("loop '", step.loop, "' is not around block '", step.block, "'");
+  for (const For* outer : path.Loops()) {
+    if (FeedsOf(block, outer->var).reduce) {
+      return Err("loop '", outer->var, "' outside loop '", step.loop, "' feeds a reduction iterator");
+    }
+  }
+  std::vector<const For*> all = block_path.Loops(), copied;
+  bool inside = false;
+  std::vector<Name> defaults{Suffixed(block.name, "_init")};
+  for (const For* loop : all) {
+    inside |= loop->var == step.loop;
+    if (!inside) continue;
+    Feeds feeds = FeedsOf(block, loop->var);
+    if (feeds.spatial && feeds.reduce) {
+      return Err("loop '", loop->var, "' feeds both spatial and reduction iterators");
+    }
+    if (feeds.reduce) continue;
+    copied.push_back(loop);
+    defaults.push_back(Suffixed(loop->var, "_init"));
+  }
+  step.results = TRY(ResultNames(step.results.names, defaults));
+  const std::vector<Name>& names = step.results.names;
+  TRY(CheckNewBlock(state.func, names[0]));
+  TRY(CheckNewVars(state.func, {names.begin() + 1, names.end()}));
+
+  VarMap loops, vars;
+  for (size_t i = 0; i < copied.size(); ++i) loops[copied[i]->var] = IndexVar(names[i + 1]);
+  Block init;
+  init.name = names[0];
+  FreshVars fresh(state.func);
+  for (const Iter& iter : block.iters) {
+    if (iter.kind == IterKind::kReduce) continue;
+    Name var = fresh.Make(Suffixed(iter.var, "_init"));
+    vars[iter.var] = IndexVar(var);
+    init.iters.push_back({var, iter.kind, iter.extent, Substitute(iter.binding, loops)});
+  }
+  std::vector<Expr> guards;
+  for (const Expr& conjunct : Conjuncts(block.predicate)) {
+    bool reduces = std::any_of(all.begin(), all.end(), [&](const For* loop) {
+      return Uses(conjunct, loop->var) && FeedsOf(block, loop->var).reduce;
+    });
+    if (!reduces) guards.push_back(Substitute(conjunct, loops));
+  }
+  init.predicate = AndAll(guards);
+  init.body = Substitute(block.init, vars);
+  Stmt nest = MakeStmt(std::move(init));
+  for (size_t i = copied.size(); i-- > 0;) {
+    nest = MakeStmt(For{names[i + 1], copied[i]->extent, copied[i]->kind, copied[i]->annotations, std::move(nest)});
+  }
+  Block update = block;
+  update.init = Stmt();
+  // The path from `loop` to the block, with the block replaced, behind the new nest.
+  Path inner{{block_path.nodes.begin() + (path.nodes.size() - 1), block_path.nodes.end()}};
+  Stmt updated = ReplaceTarget(inner, MakeStmt(std::move(update)));
+  state.func.body = ReplaceTarget(path, MakeSeq({std::move(nest), std::move(updated)}));
+  return {};
+}
+
+}  // namespace autotune::schedule

@@ -1,0 +1,58 @@
+#include "schedule/state.h"
+
+namespace autotune::schedule {
+
+// Legal for loops each of which is the whole body of the one before. For a reduction block, spatial and reduction loops
+// are not fused with each other: later reordering could not keep "first reduction iterations first".
+Status ApplyStep(State& state, Fuse& step) {
+  if (step.loops.size() < 2) return Err("fuse needs at least two loops");
+  Path path = TRY(FindLoop(state.func.body, step.loops[0]));
+  Ranges loops;
+  std::string name;
+  Stmt inside = path.target();
+  Annotations annotations = path.loop().annotations;
+  for (const Name& var : step.loops) {
+    const For* loop = inside.As<For>();
+    if (!loop || loop->var != var) {
+      return Err("loop '", var, "' is not the whole body of loop '", loops.back().var,
+                 "'; reorder or name them outermost first");
+    }
+    if (loop->kind != LoopKind::kSerial) return Err("loop '", var, "' is ", ToText(loop->kind), "; fuse it before");
+    loops.push_back({var, TRY(ConstExtent(*loop))});
+    annotations.insert(loop->annotations.begin(), loop->annotations.end());
+    name += var.str() + "_";
+    inside = loop->body;
+  }
+  Status kinds;
+  ForEachBlock(inside, [&](const Block& block, const std::vector<const For*>&) {
+    Feeds all;
+    for (const LoopRange& loop : loops) {
+      Feeds feeds = FeedsOf(block, loop.var);
+      all.spatial |= feeds.spatial, all.reduce |= feeds.reduce;
+    }
+    if (all.spatial && all.reduce) {
+      kinds = Err("the loops feed both spatial and reduction iterators of block '", block.name, "'");
+    }
+  });
+  TRY(std::move(kinds));
+  step.results = TRY(ResultNames(step.results.names, {Name(name + "f")}));
+  TRY(CheckNewVars(state.func, step.results.names));
+
+  Expr fused = IndexVar(step.results.names[0]);
+  int64_t product = 1;
+  VarMap map;
+  for (size_t i = loops.size(); i-- > 0;) {
+    Expr digit = FloorDiv(fused, Expr(product));
+    if (i > 0) digit = FloorMod(digit, Expr(loops[i].extent));
+    map[loops[i].var] = digit;
+    product *= loops[i].extent;
+  }
+  Ranges outer = Concat(path.LoopRanges(), {{step.results.names[0], product}});
+  Stmt body = RewriteBlocks(
+      inside, [&](const Block& block, const Ranges& inner) { return WithBindings(block, map, Concat(outer, inner)); });
+  state.func.body =
+      ReplaceTarget(path, MakeStmt(For{step.results.names[0], Expr(product), LoopKind::kSerial, annotations, body}));
+  return {};
+}
+
+}  // namespace autotune::schedule

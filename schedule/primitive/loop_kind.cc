@@ -1,0 +1,52 @@
+// parallel, vectorize, unroll: the kind of a loop.
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+Status SetKind(State& state, const Path& path, LoopKind kind) {
+  const For& loop = path.loop();
+  if (loop.kind != LoopKind::kSerial && loop.kind != kind) {
+    return Err("loop '", loop.var, "' is ", ToText(loop.kind), " already");
+  }
+  state.func.body = ReplaceTarget(path, MakeStmt(For{loop.var, loop.extent, kind, loop.annotations, loop.body}));
+  return {};
+}
+
+}  // namespace
+
+Status ApplyStep(State& state, Parallel& step) {
+  Path path = TRY(FindLoop(state.func.body, step.loop));
+  TRY(CheckIndependent(state, path.loop(), LoopKind::kParallel));
+  for (const For* outer : path.Loops()) {
+    if (outer->kind == LoopKind::kParallel) return {};
+  }
+  bool inner = false;
+  Walk(path.loop().body, [&](const Stmt& s) {
+    inner |= s.As<For>() && s.As<For>()->kind == LoopKind::kParallel;
+    return true;
+  });
+  if (inner) return Err("there is a parallel loop inside loop '", step.loop, "'");
+  return SetKind(state, path, LoopKind::kParallel);
+}
+
+Status ApplyStep(State& state, Vectorize& step) {
+  Path path = TRY(FindLoop(state.func.body, step.loop));
+  TRY(ConstExtent(path.loop()));
+  bool innermost = true;
+  Walk(path.loop().body, [&](const Stmt& s) {
+    innermost &= !s.As<For>();
+    return !s.As<Block>();
+  });
+  if (!innermost) return Err("loop '", step.loop, "' is not innermost; reorder it inwards to vectorize it");
+  TRY(CheckIndependent(state, path.loop(), LoopKind::kVectorized));
+  return SetKind(state, path, LoopKind::kVectorized);
+}
+
+Status ApplyStep(State& state, Unroll& step) {
+  Path path = TRY(FindLoop(state.func.body, step.loop));
+  TRY(ConstExtent(path.loop()));
+  return SetKind(state, path, LoopKind::kUnrolled);
+}
+
+}  // namespace autotune::schedule

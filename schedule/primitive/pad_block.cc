@@ -1,0 +1,176 @@
+#include <algorithm>
+
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+struct Grown {
+  Name var;
+  int64_t old_extent;
+  bool reduce;
+};
+
+Expr ClampVars(const Expr& e, const VarMap& clamp, const Name& own) {
+  if (const Var* var = e.As<Var>()) {
+    auto it = clamp.find(var->name);
+    return it == clamp.end() ? e : it->second;
+  }
+  // The block's own accumulator has grown with it.
+  if (e.As<Load>() && e.As<Load>()->buffer->name == own) return e;
+  return MapChildren(e, [&](const Expr& child) { return ClampVars(child, clamp, own); });
+}
+
+bool HasSelect(const Expr& e) {
+  bool found = false;
+  Walk(e, [&](const Expr& x) {
+    found |= x.As<Select>() != nullptr;
+    return !found;
+  });
+  return found;
+}
+
+// Makes the reads of a padded instance stay in bounds. Whatever they yield there is never used.
+class ReadClamper {
+ public:
+  ReadClamper(const std::vector<Grown>& grown, const Ranges& before, const Ranges& after, const Name& own)
+      : grown_(grown), before_(before), after_(after), own_(own) {
+    for (const Grown& g : grown) all_[g.var] = Min(IndexVar(g.var), Expr(g.old_extent - 1));
+  }
+
+  Expr Clamp(const Expr& value) const {
+    bool any = false;
+    Walk(value, [&](const Expr& e) {
+      if (const Load* load = e.As<Load>(); load && load->buffer->name != own_) {
+        for (size_t d = 0; d < load->indices.size(); ++d) any |= Leaves(*load, d);
+      }
+      return true;
+    });
+    if (!any) return value;
+    // Under a condition: compute exactly what the last true instance computes, which is safe whatever the condition.
+    if (HasSelect(value)) return ClampVars(value, all_, own_);
+    return ClampLoads(value);
+  }
+
+ private:
+  // Whether the padding takes the index out of bounds.
+  bool Leaves(const Load& load, size_t d) const {
+    const int64_t* extent = AsInt(load.buffer->shape[d]);
+    bool uses = std::any_of(grown_.begin(), grown_.end(), [&](const Grown& g) { return Uses(load.indices[d], g.var); });
+    if (!uses) return false;
+    std::optional<Bounds> bounds = BoundsOf(Normalize(load.indices[d], after_), after_);
+    return !bounds || !extent || bounds->high >= *extent;
+  }
+
+  Expr ClampLoads(const Expr& e) const {
+    const Load* load = e.As<Load>();
+    if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child); });
+    if (load->buffer->name == own_) return e;
+    VarMap clamp;
+    bool any = false, last = Leaves(*load, load->indices.size() - 1), contiguous = false;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      if (!Leaves(*load, d)) continue;
+      any = true;
+      for (const Grown& g : grown_) {
+        if (!Uses(load->indices[d], g.var)) continue;
+        clamp[g.var] = all_.at(g.var);
+        contiguous |= !last && Uses(load->indices.back(), g.var);
+      }
+    }
+    if (!any) return e;
+    std::vector<Expr> indices;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const Expr& index = load->indices[d];
+      if (!contiguous) {
+        // The same iterator value in every dimension: (m // W, m % W) still reads one address, linear in min(m, M - 1).
+        indices.push_back(ClampVars(index, clamp, own_));
+      } else {
+        // The innermost index must keep its consecutive lanes.
+        indices.push_back(Leaves(*load, d) ? Min(index, load->buffer->shape[d] - Expr(1)) : index);
+      }
+    }
+    return MakeLoad(load->buffer, std::move(indices));
+  }
+
+  const std::vector<Grown>& grown_;
+  const Ranges &before_, &after_;
+  Name own_;
+  VarMap all_;
+};
+
+}  // namespace
+
+// Legal for the only writer of an intermediate buffer, stored at its plain iterators, all of whose guards say that an
+// iterator lies within its extent.
+Status ApplyStep(State& state, PadBlock& step) {
+  Path path = TRY(FindBlock(state.func.body, step.block));
+  Block block = path.block();
+  if (!block.predicate) return {};
+  for (const Expr& conjunct : Conjuncts(block.predicate)) {
+    if (!BoundedIter(block, conjunct)) {
+      return Err("block '", block.name, "' has a guard that is not the bound of an iterator");
+    }
+  }
+  const Store* store = SingleStore(block);
+  if (!store) return Err("block '", block.name, "' is not a single store");
+  Name own = store->buffer->name;
+  if (!IsAlloc(state.func, own))
+    return Err("block '", block.name, "' writes the parameter '", own, "'; cache_write it");
+  if (WritersOf(state.func.body, own).size() != 1) {
+    return Err("buffer '", own, "' has several writers (pad_block before decomposing)");
+  }
+  std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
+  std::optional<std::vector<size_t>> places = AsIterators(store->indices, block);
+  Ranges loops = path.LoopRanges(), before, after;
+  Buffer buffer = *FindBuffer(state.func, own);
+  std::vector<Expr> shape = buffer->shape;
+  std::vector<Grown> grown;
+  Expr within;  // of the reduction iterators
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    Iter& iter = block.iters[i];
+    std::optional<Bounds> bounds = BoundsOf(iter.binding, loops);
+    if (!bounds || bounds->low < 0) return Err("the range of iterator '", iter.var, "' is not known");
+    before.push_back({iter.var, extents[i]});
+    after.push_back({iter.var, std::max(extents[i], bounds->high + 1)});
+    if (bounds->high < extents[i]) continue;
+    iter.extent = Expr(bounds->high + 1);
+    bool reduce = iter.kind == IterKind::kReduce;
+    grown.push_back({iter.var, extents[i], reduce});
+    if (reduce) {
+      Expr condition = IndexVar(iter.var) < Expr(extents[i]);
+      within = within ? And(within, condition) : condition;
+      continue;
+    }
+    auto dim = places ? std::find(places->begin(), places->end(), i) : std::vector<size_t>::iterator();
+    if (!places || dim == places->end()) return Err("block '", block.name, "' does not store at its plain iterators");
+    Expr& extent = shape[dim - places->begin()];
+    if (!AsInt(extent) || *AsInt(extent) < bounds->high + 1) extent = Expr(bounds->high + 1);
+  }
+  block.predicate = Expr();
+  Expr value = ReadClamper(grown, before, after, own).Clamp(store->value);
+  if (within) {
+    if (!Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");
+    value = MakeSelect(within, value, MakeLoad(store->buffer, store->indices));
+  }
+  block.body = MakeStmt(Store{store->buffer, store->indices, value});
+  state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
+
+  auto* cell = new BufferCell;
+  cell->name = own;
+  cell->dtype = buffer->dtype;
+  cell->shape = std::move(shape);
+  cell->scope = buffer->scope;
+  cell->alignment = buffer->alignment;
+  Buffer larger(cell);
+  ReplaceAlloc(state.func, larger);
+  state.func.body = RewriteBlocks(state.func.body, [&](const Block& b, const Ranges&) {
+    if (!Reads(b, own) && !Writes(b, own)) return Stmt();
+    Block changed = b;
+    if (changed.init) changed.init = ReplaceBuffers(changed.init, {{own, larger}});
+    changed.body = ReplaceBuffers(changed.body, {{own, larger}});
+    return MakeStmt(std::move(changed));
+  });
+  return {};
+}
+
+}  // namespace autotune::schedule

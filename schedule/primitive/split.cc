@@ -1,0 +1,86 @@
+#include <limits>
+
+#include "schedule/state.h"
+
+namespace autotune::schedule {
+namespace {
+
+constexpr int64_t kMaxExtent = int64_t{1} << 40;
+
+// The loops' extents, the "?" filled in.
+Result<std::vector<int64_t>> ResolveFactors(const State& state, const Factors& factors, int64_t extent) {
+  std::vector<int64_t> values;
+  int64_t product = 1;
+  std::optional<size_t> open;
+  if (!factors.sampled.empty()) {
+    const std::vector<int64_t>* sample = state.Sample(factors.sampled);
+    if (!sample) return Err("there is no sampled tile '", factors.sampled, "'");
+    values = *sample;
+  } else {
+    for (const IntArg& arg : factors.list) {
+      int64_t value = TRY(state.Value(arg));
+      if (value == Factors::kAuto && arg.sampled.empty()) {
+        if (open) return Err("only one factor may be ?");
+        open = values.size();
+        value = 1;
+      }
+      values.push_back(value);
+    }
+  }
+  if (values.size() < 2) return Err("a split needs at least two factors");
+  for (int64_t value : values) {
+    if (value < 1) return Err("factor ", value, " is not positive");
+    if (value > kMaxExtent / product) return Err("the factors' product is out of range");
+    product *= value;
+  }
+  if (open) {
+    values[*open] = (extent + product - 1) / product;
+    product *= values[*open];
+  }
+  if (product < extent) return Err("the factors cover ", product, " of ", extent, " iterations");
+  return values;
+}
+
+}  // namespace
+
+Status ApplyStep(State& state, Split& step) {
+  Path path = TRY(FindLoop(state.func.body, step.loop));
+  const For& loop = path.loop();
+  int64_t extent = TRY(ConstExtent(loop));
+  std::vector<int64_t> factors = TRY(ResolveFactors(state, step.factors, extent));
+  if (loop.kind != LoopKind::kSerial) return Err("loop '", loop.var, "' is ", ToText(loop.kind), "; split it before");
+
+  std::vector<Name> defaults;
+  for (size_t i = 0; i < factors.size(); ++i) defaults.push_back(Suffixed(loop.var, "_" + std::to_string(i)));
+  step.results = TRY(ResultNames(step.results.names, defaults));
+  TRY(CheckNewVars(state.func, step.results.names));
+
+  Ranges loops;
+  Sum sum;
+  int64_t product = 1;
+  for (size_t i = factors.size(); i-- > 0;) {
+    loops.insert(loops.begin(), {step.results.names[i], factors[i]});
+    sum.terms.insert(sum.terms.begin(), {IndexVar(step.results.names[i]), product});
+    product *= factors[i];
+  }
+  Expr value = ToExpr(sum), guard = product > extent ? value < Expr(extent) : Expr();
+  VarMap map{{loop.var, value}};
+  Ranges outer = Concat(path.LoopRanges(), loops);
+  Stmt body = RewriteBlocks(loop.body, [&](const Block& block, const Ranges& inner) {
+    Stmt changed = WithBindings(block, map, Concat(outer, inner));
+    if (!guard) return changed;
+    Block guarded = *changed.As<Block>();
+    guarded.predicate = guarded.predicate ? And(guarded.predicate, guard) : guard;
+    return MakeStmt(std::move(guarded));
+  });
+  if (!loop.annotations.empty()) {
+    body = WrapLoops({loops.begin() + 1, loops.end()}, std::move(body));
+    body = MakeStmt(For{loops[0].var, Expr(loops[0].extent), LoopKind::kSerial, loop.annotations, std::move(body)});
+  } else {
+    body = WrapLoops(loops, std::move(body));
+  }
+  state.func.body = ReplaceTarget(path, std::move(body));
+  return {};
+}
+
+}  // namespace autotune::schedule

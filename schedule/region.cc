@@ -1,0 +1,165 @@
+#include "schedule/region.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+
+namespace autotune::schedule {
+namespace {
+
+RegionMap RunningMap(const Ranges& running) {
+  RegionMap map;
+  for (const LoopRange& loop : running) map.push_back({loop.var, Region{Sum(), loop.extent - 1}});
+  return map;
+}
+
+Region Whole(int64_t extent) { return Region{Sum(), extent - 1}; }
+
+}  // namespace
+
+RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& fixed) {
+  RegionMap loops = RunningMap(running), iters;
+  for (const Iter& iter : block.iters) {
+    std::optional<Region> region = RegionOf(iter.binding, loops, fixed);
+    const int64_t* extent = AsInt(iter.extent);
+    if (extent && (!region || region->span + 1 >= *extent)) region = Whole(*extent);
+    if (region) iters.push_back({iter.var, *region});
+  }
+  return iters;
+}
+
+std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& buffer, const Ranges& running,
+                                              const Ranges& fixed) {
+  RegionMap iters = IterRegions(block, running, fixed);
+  // Iterators range over their extents, for bounds of what stays symbolic.
+  std::vector<int64_t> shape = ConstShape(buffer);
+  std::optional<std::vector<Region>> box;
+  ForEachLoad(block, [&](const Load& load) {
+    if (load.buffer->name != buffer->name) return;
+    bool first = !box;
+    if (first) box.emplace(shape.size());
+    for (size_t d = 0; d < shape.size(); ++d) {
+      std::optional<Region> region = RegionOf(load.indices[d], iters, fixed);
+      if (region && !first) region = Union((*box)[d], *region);
+      (*box)[d] = region && region->span + 1 < shape[d] ? *region : Whole(shape[d]);
+    }
+  });
+  return box;
+}
+
+std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct) {
+  const Binary* less = conjunct.As<Binary>();
+  if (!less || less->op != BinaryOp::kLt || !AsInt(less->b)) return std::nullopt;
+  int64_t limit = *AsInt(less->b);
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const Iter& iter = block.iters[i];
+    if (IsConst(iter.extent, limit) && autotune::Equal(iter.binding, less->a)) return i;
+    // The leading digit of a fused loop: f // c < extent, said as f < extent * c.
+    const Binary* div = iter.binding.As<Binary>();
+    if (div && div->op == BinaryOp::kFloorDiv && AsInt(div->b) && AsInt(iter.extent) &&
+        limit == *AsInt(iter.extent) * *AsInt(div->b) && autotune::Equal(div->a, less->a)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed) {
+  const Iter& it = block.iters[iter];
+  std::optional<Region> region = DenseRegionOf(Normalize(it.binding, Concat(fixed, running)), running);
+  if (!region) {
+    return Err("block '", block.name, "' does not visit an interval of iterator '", it.var, "' in one iteration");
+  }
+  // A guard on just the running part cuts the interval; one on the whole iterator leaves what is within its extent.
+  for (const Expr& conjunct : Conjuncts(block.predicate)) {
+    if (BoundedIter(block, conjunct) || !UsesAny(conjunct, running)) continue;
+    bool concerns = false;
+    for (const LoopRange& loop : running) concerns |= Uses(conjunct, loop.var) && Uses(it.binding, loop.var);
+    if (!concerns) continue;
+    Sum part = Normalize(it.binding, Concat(fixed, running));
+    part.Add(region->min, -1);
+    const Binary* less = conjunct.As<Binary>();
+    Sum guarded = less ? Normalize(less->a, Concat(fixed, running)) : Sum();
+    guarded.Add(part, -1);
+    if (!less || less->op != BinaryOp::kLt || !AsInt(less->b) || !guarded.IsConstant() || guarded.constant != 0) {
+      return Err("block '", block.name, "' has the guard ", "on part of iterator '", it.var, "'");
+    }
+    region->span = std::min(region->span, *AsInt(less->b) - 1);
+  }
+  return *region;
+}
+
+Window WindowOf(const Region& region, int64_t extent) {
+  if (region.span + 1 >= extent) return {Sum(), extent};
+  if (!region.min.IsConstant()) return {region.min, region.span + 1};
+  int64_t low = std::max<int64_t>(region.min.constant, 0);
+  int64_t high = std::min(region.min.constant + region.span, extent - 1);
+  Window window;
+  window.min.constant = std::min(low, extent - 1);
+  window.extent = std::max<int64_t>(high - low + 1, 1);
+  return window;
+}
+
+Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std::vector<Name>& loops,
+              const Ranges& fixed) {
+  CHECK(windows.size() == block.iters.size() && loops.size() == windows.size());
+  Ranges own;
+  for (size_t i = 0; i < loops.size(); ++i) own.push_back({loops[i], windows[i].extent});
+  Ranges all = Concat(fixed, own);
+  Block placed = block;
+  std::vector<Expr> guards;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    Iter& iter = placed.iters[i];
+    Sum sum = windows[i].min;
+    sum.AddTerm(IndexVar(loops[i]), 1);
+    iter.binding = ToExpr(sum);
+    std::optional<Bounds> bounds = BoundsOf(sum, all);
+    if (!bounds || bounds->low < 0) guards.push_back(iter.binding >= Expr(0));
+    if (!bounds || bounds->high >= *AsInt(iter.extent)) guards.push_back(iter.binding < iter.extent);
+  }
+  placed.predicate = AndAll(guards);
+  return WrapLoops(own, MakeStmt(std::move(placed)));
+}
+
+std::vector<Name> LoopNames(const Name& block, size_t count) {
+  std::vector<Name> names;
+  for (size_t i = 0; i < count; ++i) names.push_back(Suffixed(block, "_i" + std::to_string(i)));
+  return names;
+}
+
+Stmt MakeNest(const PrimFunc& func, const Name& name, const std::vector<int64_t>& extents,
+              const std::vector<Name>& loops, const std::function<Store(const std::vector<Expr>& vars)>& store) {
+  FreshVars fresh(func);
+  Block block;
+  block.name = name;
+  Ranges ranges;
+  std::vector<Expr> vars;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    Name var = fresh.Make(Name("v_" + loops[i].str()));
+    block.iters.push_back({var, IterKind::kSpatial, Expr(extents[i]), IndexVar(loops[i])});
+    ranges.push_back({loops[i], extents[i]});
+    vars.push_back(IndexVar(var));
+  }
+  block.body = MakeStmt(store(vars));
+  return WrapLoops(ranges, MakeStmt(std::move(block)));
+}
+
+std::vector<Stmt> RootStmts(const Stmt& body) {
+  const Seq* seq = body.As<Seq>();
+  return seq ? seq->stmts : std::vector<Stmt>{body};
+}
+
+bool ContainsBlock(const Stmt& s, const Name& block) {
+  bool found = false;
+  ForEachBlock(s, [&](const Block& b, const auto&) { found |= b.name == block; });
+  return found;
+}
+
+size_t RootIndexOf(const std::vector<Stmt>& roots, const Name& block) {
+  size_t i = 0;
+  while (i < roots.size() && !ContainsBlock(roots[i], block)) ++i;
+  CHECK(i < roots.size()) << block;
+  return i;
+}
+
+}  // namespace autotune::schedule

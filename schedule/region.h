@@ -1,0 +1,58 @@
+// Region: which part of a buffer a block touches while some of its loops run, and loop nests over such parts. Used
+// inside schedule/ only. Pure functions; thread-safe.
+#pragma once
+#include <vector>
+
+#include "schedule/state.h"
+
+namespace autotune::schedule {
+
+// Where each iterator of the block lies while the loops `running` run and those in `fixed` stand still.
+// Over-approximates, within [0, extent).
+RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& fixed);
+
+// The box of `buffer` that the block's loads touch, by dimension; nothing if it does not load it.
+std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& buffer, const Ranges& running,
+                                              const Ranges& fixed);
+
+// The box of an iterator that a block visits exactly while `running` run. An error if the iterations do not make up an
+// interval.
+Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
+
+// Where an iterator shall run: [min, min + extent).
+struct Window {
+  Sum min;
+  int64_t extent = 1;
+};
+// Clips a region to [0, extent), as far as constants tell.
+Window WindowOf(const Region& region, int64_t extent);
+
+// The block in fresh serial loops over the windows, guarded where those leave the iterators' extents.
+Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std::vector<Name>& loops,
+              const Ranges& fixed);
+
+// A conjunct of a block's predicate that says no more than "this iterator lies within its extent".
+std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);
+
+// <block>_i0, <block>_i1, ...
+std::vector<Name> LoopNames(const Name& block, size_t count);
+
+// A block `name` that runs over `extents`, in loops `loops` of its own: to[indices(v)] = value(v).
+Stmt MakeNest(const PrimFunc& func, const Name& name, const std::vector<int64_t>& extents,
+              const std::vector<Name>& loops, const std::function<Store(const std::vector<Expr>& vars)>& store);
+
+// Statements directly under the function's body.
+std::vector<Stmt> RootStmts(const Stmt& body);
+// The index of the one that contains the block.
+size_t RootIndexOf(const std::vector<Stmt>& roots, const Name& block);
+bool ContainsBlock(const Stmt& s, const Name& block);
+
+// For each parallel or vectorized loop in `loops` around the block: that its iterations stay independent.
+Status CheckStillIndependent(const State& state, const Name& block);
+// The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.
+Status CheckSourcesIndependent(const State& state, const Block& block);
+// Instances of each block inside `loop` for different values of it are independent, as `kind` (parallel, vectorized)
+// needs; or, for a parallel loop, write a buffer that is used inside it only (then every iteration has its own).
+Status CheckIndependent(const State& state, const For& loop, LoopKind kind);
+
+}  // namespace autotune::schedule

@@ -1,0 +1,49 @@
+// State: what a step rewrites, and the list of all steps' rewrites. Used inside schedule/ only; not thread-safe.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "schedule/step.h"
+#include "schedule/tree.h"
+#include "support/result.h"
+#include "support/rng.h"
+
+namespace autotune::schedule {
+
+struct State {
+  PrimFunc func;
+  std::vector<std::pair<Name, std::vector<int64_t>>> samples;  // results of sample_tile and sample_categorical
+  std::vector<std::pair<Name, Name>> locations;                // of sample_compute_location: a loop, or none: the root
+  Rng* rng = nullptr;                                          // for undecided sampling steps, while one is applied
+
+  Result<int64_t> Value(const IntArg& arg) const;
+  const std::vector<int64_t>* Sample(const Name& name) const;
+  Status CheckNewSample(const Name& name) const;
+};
+
+// Each rewrites state.func (or adds a sample), and fills in results and decision. On error the state is undefined: the
+// caller throws it away.
+Status ApplyStep(State& state, Split& step);
+Status ApplyStep(State& state, Fuse& step);
+Status ApplyStep(State& state, Reorder& step);
+Status ApplyStep(State& state, Parallel& step);
+Status ApplyStep(State& state, Vectorize& step);
+Status ApplyStep(State& state, Unroll& step);
+Status ApplyStep(State& state, ComputeAt& step);
+Status ApplyStep(State& state, ReverseComputeAt& step);
+Status ApplyStep(State& state, ComputeInline& step);
+Status ApplyStep(State& state, ReverseComputeInline& step);
+Status ApplyStep(State& state, CacheRead& step);
+Status ApplyStep(State& state, CacheWrite& step);
+Status ApplyStep(State& state, SetScope& step);
+Status ApplyStep(State& state, TransformLayout& step);
+Status ApplyStep(State& state, Reindex& step);
+Status ApplyStep(State& state, DecomposeReduction& step);
+Status ApplyStep(State& state, DecomposePadding& step);
+Status ApplyStep(State& state, PadBlock& step);
+Status ApplyStep(State& state, Annotate& step);
+Status ApplyStep(State& state, SampleTile& step);
+Status ApplyStep(State& state, SampleCategorical& step);
+Status ApplyStep(State& state, SampleComputeLocation& step);
+
+}  // namespace autotune::schedule

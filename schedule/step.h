@@ -1,0 +1,321 @@
+// The schedule primitives as values: one struct each, documented as before -> after. Text, parsing and dispatch derive
+// from the fields declared here; docs/trace.md has the grammar. Plain values; thread-safe. Not the rewrites: those
+// are schedule/primitive/<name>.cc, one each, with the conditions under which they are legal.
+//
+// Conventions
+//  - A block, a loop or a buffer is referred to by its name in the function. Variables (loops and block iterators),
+//    blocks and buffers are three name spaces; a new name that is taken is an error.
+//  - `results` are the names of what a step makes. Left empty, the step fills in the defaults given below; in a trace
+//    they are always written down, so that replay never depends on how defaults are chosen.
+//  - Which results a step has never depends on a decision: one trace fits all decisions of its sampling steps.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/fields.h"
+
+namespace autotune {
+
+// An integer argument: a number, or what a sampling step decided: `u`, or `oc_t.2` (element 2, from 0).
+struct IntArg {
+  int64_t value = 0;
+  Name sampled;  // if not empty, `value` is unused
+  IntArg() = default;
+  IntArg(int64_t value) : value(value) {}
+  IntArg(int value) : value(value) {}
+  IntArg(Name sampled) : sampled(sampled) {}
+  IntArg(const char* sampled) : sampled(sampled) {}
+  bool operator==(const IntArg&) const = default;
+};
+
+// Factors of a split, outermost first. At most one is kAuto ("?": as many as needed), or all come from a sampled tile.
+struct Factors {
+  static constexpr int64_t kAuto = -1;
+  std::vector<IntArg> list;
+  Name sampled;  // if not empty, `list` is unused
+  Factors() = default;
+  Factors(std::initializer_list<IntArg> list) : list(list) {}
+  Factors(Name sampled) : sampled(sampled) {}
+  Factors(const char* sampled) : sampled(sampled) {}
+  bool operator==(const Factors&) const = default;
+};
+
+// One dimension of a new layout: (old dimension `dim`) // div % mod; div 1 and mod 0 mean "none".
+struct DimTerm {
+  int64_t dim = 0;
+  IntArg div = 1;
+  IntArg mod = 0;
+  bool operator==(const DimTerm&) const = default;
+};
+
+// A layout as the list of its dimensions, outermost first: `[d3 // 16, d0, d1, d2, d3 % 16]`. The terms of every old
+// dimension must be its mixed-radix digits: a div that starts at the product of the smaller digits' mods, no gap.
+struct IndexMap {
+  std::vector<DimTerm> dims;
+  bool operator==(const IndexMap&) const = default;
+};
+
+// Names of what a step made, printed behind `->`.
+struct Results {
+  std::vector<Name> names;
+  Results() = default;
+  Results(std::initializer_list<Name> names) : names(names) {}
+  Results(std::vector<Name> names) : names(std::move(names)) {}
+  bool operator==(const Results&) const = default;
+};
+
+// What a sampling step decided, printed behind `=`; empty: undecided.
+struct Decision {
+  std::vector<int64_t> values;
+  Decision() = default;
+  Decision(std::initializer_list<int64_t> values) : values(values) {}
+  Decision(std::vector<int64_t> values) : values(std::move(values)) {}
+  bool decided() const { return !values.empty(); }
+  bool operator==(const Decision&) const = default;
+};
+
+// ---- Loops ----------------------------------------------------------------------------------------------------------
+
+// for l in E: S(l)  ->  for l_0 in f0: for l_1 in f1: ... S(l_0*f1 + l_1)
+// The factors' product may exceed E; then the blocks inside run under `l_0*f1 + l_1 < E`.
+// Results: the loops, outermost first; default <loop>_0, <loop>_1, ...
+struct Split {
+  static constexpr std::string_view kName = "split";
+  Name loop;
+  Factors factors;
+  Results results;
+  AUTOTUNE_FIELDS(loop, factors, results)
+};
+
+// for a in A: for b in B: S(a, b)  ->  for f in A*B: S(f // B, f % B)      (a and b perfectly nested)
+// Result: the loop; default <a>_<b>..._f.
+struct Fuse {
+  static constexpr std::string_view kName = "fuse";
+  std::vector<Name> loops;  // outermost first
+  Results results;
+  AUTOTUNE_FIELDS(loops, results)
+};
+
+// for a: for b: for c: S  ->  reorder([c, a]):  for c: for b: for a: S
+// The listed loops take each other's places, in the given order; all lie on one chain of perfectly nested loops.
+struct Reorder {
+  static constexpr std::string_view kName = "reorder";
+  std::vector<Name> loops;
+  AUTOTUNE_FIELDS(loops)
+};
+
+// for l: S  ->  parallel for l: S. Inside another parallel loop it stays serial: there is one level of parallelism.
+struct Parallel {
+  static constexpr std::string_view kName = "parallel";
+  Name loop;
+  AUTOTUNE_FIELDS(loop)
+};
+
+// for l in E: S  ->  vectorized for l in E: S     (innermost; its block's iterations over l are independent)
+struct Vectorize {
+  static constexpr std::string_view kName = "vectorize";
+  Name loop;
+  AUTOTUNE_FIELDS(loop)
+};
+
+// for l in E: S  ->  unrolled for l in E: S
+struct Unroll {
+  static constexpr std::string_view kName = "unroll";
+  Name loop;
+  AUTOTUNE_FIELDS(loop)
+};
+
+// ---- Where blocks are computed --------------------------------------------------------------------------------------
+
+// P; for l: ... C reads P  ->  for l: { for i0.. over what this iteration reads of P: P; ... C }
+// `loop` is a loop that encloses all consumers of the block, or the result of sample_compute_location (root: the block
+// gets fresh loops where it stands). Results: one loop for each iterator; default <block>_i0, <block>_i1, ...
+struct ComputeAt {
+  static constexpr std::string_view kName = "compute_at";
+  Name block;
+  Name loop;
+  Results results;
+  AUTOTUNE_FIELDS(block, loop, results)
+};
+
+// for l: ... P;  C reads P  ->  for l: { ... P; for i0.. over what this iteration completes of P: C }
+// Results: one loop for each iterator; default <block>_i0, <block>_i1, ...
+struct ReverseComputeAt {
+  static constexpr std::string_view kName = "reverse_compute_at";
+  Name block;
+  Name loop;
+  Results results;
+  AUTOTUNE_FIELDS(block, loop, results)
+};
+
+// P[v] = e(v); C = f(P[x])  ->  C = f(e(x))
+struct ComputeInline {
+  static constexpr std::string_view kName = "compute_inline";
+  Name block;
+  AUTOTUNE_FIELDS(block)
+};
+
+// P[x] = e; C[v] = f(P[v])  ->  C[x] = f(e)
+struct ReverseComputeInline {
+  static constexpr std::string_view kName = "reverse_compute_inline";
+  Name block;
+  AUTOTUNE_FIELDS(block)
+};
+
+// ---- Buffers --------------------------------------------------------------------------------------------------------
+
+// C reads B  ->  block N: N[v] = B[v]; C reads N.    N stands before the outermost loop around C; of a constant
+// parameter it depends on constants only, and lowering puts it into `prepare`.
+// Results: the buffer, which also names the block (default <buffer>_<block>), and its loops (default <block>_i0, ...).
+struct CacheRead {
+  static constexpr std::string_view kName = "cache_read";
+  Name block;
+  Name buffer;
+  Scope scope = Scope::kGlobal;
+  Results results;
+  AUTOTUNE_FIELDS(block, buffer, scope, results)
+};
+
+// P writes B  ->  P writes N; block: B[v] = N[v] behind the outermost loop around P.
+// Results: the buffer (default <block>_local), the copying block (default <block>_copy) and its loops (<that>_i0, ...).
+struct CacheWrite {
+  static constexpr std::string_view kName = "cache_write";
+  Name block;
+  Scope scope = Scope::kGlobal;
+  Results results;
+  AUTOTUNE_FIELDS(block, scope, results)
+};
+
+// alloc B  ->  alloc B in `scope`
+struct SetScope {
+  static constexpr std::string_view kName = "set_scope";
+  Name buffer;
+  Scope scope = Scope::kGlobal;
+  AUTOTUNE_FIELDS(buffer, scope)
+};
+
+// B[a, b]  ->  B[map(a, b)], everywhere, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. Where a digit does not divide its
+// dimension, B is padded, and the block that writes B, which then iterates over the new layout, stores `pad_value`
+// there. If that block only has spatial iterators and stores at them, it is rewritten that way always, and results are
+// its new loops (default <block>_i0, ...); else there are none, and sizes must divide.
+struct TransformLayout {
+  static constexpr std::string_view kName = "transform_layout";
+  Name buffer;
+  IndexMap map;
+  double pad_value = 0;
+  Results results;
+  AUTOTUNE_FIELDS(buffer, map, pad_value, results)
+};
+
+// C reads B[f(i, k)]  ->  block N: N[i, k] = B[f(i, k)]; C reads N[i, k]     (i, k: the iterators of C used in f)
+// Results: the buffer, which also names the block (default <block>_<buffer>), and its loops (default <that>_i0, ...).
+struct Reindex {
+  static constexpr std::string_view kName = "reindex";
+  Name block;
+  Name buffer;
+  Results results;
+  AUTOTUNE_FIELDS(block, buffer, results)
+};
+
+// ---- Blocks ---------------------------------------------------------------------------------------------------------
+
+// for l: ... { if first: init; update }  ->  { for spatial loops from l inward: init }; for l: ... update
+// Results: the init block (default <block>_init) and its loops (default <loop>_init), one for each loop from l inward
+// that feeds spatial iterators.
+struct DecomposeReduction {
+  static constexpr std::string_view kName = "decompose_reduction";
+  Name block;
+  Name loop;
+  Results results;
+  AUTOTUNE_FIELDS(block, loop, results)
+};
+
+// for l: B[v] = c(v) ? e : const  ->  for ..: B[v] = const; for l: if c(v): B[v] = e
+// Loops over iterators that c bounds shrink to those bounds.
+// Results: the filling block (default <block>_fill) and its loops (default <loop>_fill), one for each loop from l
+// inward.
+struct DecomposePadding {
+  static constexpr std::string_view kName = "decompose_padding";
+  Name block;
+  Name loop;
+  Results results;
+  AUTOTUNE_FIELDS(block, loop, results)
+};
+
+// P where v < E  ->  P, with v running through all the values that its loops give it. Its buffer grows; reads of other
+// buffers are clamped into their bounds (what they yield there is never used); a reduction iterator beyond its extent
+// leaves the sum alone. Consumers keep their own guards.
+struct PadBlock {
+  static constexpr std::string_view kName = "pad_block";
+  Name block;
+  AUTOTUNE_FIELDS(block)
+};
+
+// A note on a block or a loop, for the passes that read it.
+struct Annotate {
+  static constexpr std::string_view kName = "annotate";
+  Name target;
+  Name key;
+  IntArg value;
+  AUTOTUNE_FIELDS(target, key, value)
+};
+
+// ---- Sampling: the function stays as it is --------------------------------------------------------------------------
+
+// n tile factors of a loop of extent E, outermost first. Innermost: at most max_inner and a multiple of multiple_of.
+// The product covers E. Drawn tiles exceed it by at most a quarter of E, where such exist; those of a loop that feeds a
+// reduction iterator, not at all.
+// Result: the tile; default <loop>_t.
+struct SampleTile {
+  static constexpr std::string_view kName = "sample_tile";
+  Name loop;
+  int64_t n = 2;
+  int64_t max_inner = 16;
+  int64_t multiple_of = 1;
+  Results results;
+  Decision decision;
+  AUTOTUNE_FIELDS(loop, n, max_inner, multiple_of, results, decision)
+};
+
+// One of the candidates, by their probabilities. The decision is the candidate's value, not its place.
+// Result: the number; no default.
+struct SampleCategorical {
+  static constexpr std::string_view kName = "sample_categorical";
+  std::vector<int64_t> candidates;
+  std::vector<double> probabilities;  // empty: equal
+  Results results;
+  Decision decision;
+  AUTOTUNE_FIELDS(candidates, probabilities, results, decision)
+};
+
+// Where to compute a block: -1 at the root, k at the loop of depth k (outermost 0) around all its consumers; never
+// inside a loop that feeds a reduction iterator of a consumer.
+// Result: the location; default <block>_at.
+struct SampleComputeLocation {
+  static constexpr std::string_view kName = "sample_compute_location";
+  Name block;
+  Results results;
+  Decision decision;
+  AUTOTUNE_FIELDS(block, results, decision)
+};
+
+// Every step type, once. The order is of no consequence.
+using Step =
+    std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, ComputeAt, ReverseComputeAt, ComputeInline,
+                 ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout, Reindex, DecomposeReduction,
+                 DecomposePadding, PadBlock, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+
+template <class T>
+concept IsSampling = requires(T& step) {
+  step.decision;
+};
+
+// The decision of a sampling step, else null.
+Decision* DecisionOf(Step& step);
+const Decision* DecisionOf(const Step& step);
+
+}  // namespace autotune

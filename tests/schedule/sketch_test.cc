@@ -1,0 +1,122 @@
+// The register-tiled sketch that decides the product's speed, on convolutions and dense layers of awkward sizes.
+#include <gmock/gmock.h>
+
+#include "ir/text.h"
+#include "ir/visit.h"
+#include "schedule/query.h"
+#include "schedule/replay.h"
+#include "tests/schedule/zoo.h"
+
+namespace autotune {
+namespace {
+
+// m, oc: the loops of rows and columns; reduce: the outer reduction loops, outermost first; k: the innermost one.
+struct SketchNames {
+  std::string anchor = "conv", weight = "w", last = "out";
+  std::string batch = "conv_n, ";
+  std::string m = "conv_m", oc = "conv_oc", k = "conv_ic";
+  std::string reduce = "conv_kh, conv_kw, ";
+  int64_t weight_rank = 4;
+};
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Decisions are left open.
+std::string Sketch(const SketchNames& n) {
+  std::string layout = "[d" + std::to_string(n.weight_rank - 1) + " // oc_t.2";
+  for (int64_t d = 0; d + 1 < n.weight_rank; ++d) layout += ", d" + std::to_string(d);
+  layout += ", d" + std::to_string(n.weight_rank - 1) + " % oc_t.2]";
+  std::string text = R"(
+sample_tile($M, n=3, max_inner=14, multiple_of=1) -> m_t
+sample_tile($OC, n=3, max_inner=32, multiple_of=8) -> oc_t
+sample_tile($K, n=2, max_inner=8, multiple_of=1) -> k_t
+cache_read($A, $W, global) -> packed
+transform_layout(packed, $LAYOUT, pad_value=0)
+split($M, m_t) -> m_0, m_1, m_2
+split($OC, oc_t) -> oc_0, oc_1, oc_2
+split($K, k_t) -> k_0, k_1
+split(oc_2, [?, 8]) -> oc_v, lane
+reorder([$Bm_0, oc_0, m_1, oc_1, $Rk_0, k_1, m_2, oc_v, lane])
+fuse([$Bm_0, oc_0]) -> f
+pad_block($A)
+reverse_compute_at($O, oc_1) -> $LOOPS
+set_scope($A_out, register)
+decompose_reduction($A, $FIRST)
+parallel(f)
+unroll(k_1)
+unroll(m_2)
+unroll(oc_v)
+vectorize(lane)
+unroll(m_2_init)
+unroll(oc_v_init)
+vectorize(lane_init)
+unroll($O_i1)
+split($O_i2, [?, 8]) -> out_v, out_lane
+unroll(out_v)
+vectorize(out_lane)
+)";
+  std::string first = n.reduce.empty() ? "k_0" : n.reduce.substr(0, n.reduce.find(','));
+  for (auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"$LAYOUT", layout},
+           {"$LOOPS", n.batch.empty() ? "$O_i1, $O_i2" : "$O_i0, $O_i1, $O_i2"},
+           {"$FIRST", first},
+           {"$OC", n.oc},
+           {"$M", n.m},
+           {"$K", n.k},
+           {"$B", n.batch},
+           {"$R", n.reduce},
+           {"$A", n.anchor},
+           {"$W", n.weight},
+           {"$O", n.last}}) {
+    text = Replaced(text, from, to);
+  }
+  return text;
+}
+
+void CheckSketch(const PrimFunc& f, const std::string& text, int samples) {
+  auto trace = ParseTrace(text);
+  ASSERT_TRUE(trace.ok()) << trace.error().Text();
+  Rng rng(7);
+  for (int i = 0; i < samples; ++i) {
+    auto schedule = Replay(f, *trace, {.rng = &rng});
+    ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
+    SCOPED_TRACE(ToText(schedule->trace()));
+    zoo::ExpectSame(f, schedule->func(), i + 1);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Sketch, Convolutions) {
+  std::string inlined = "compute_inline(add)\n" + Sketch({});
+  CheckSketch(zoo::ConvBiasRelu({.h = 7, .w = 7, .ic = 3, .oc = 20}), inlined, 8);
+  CheckSketch(zoo::ConvBiasRelu({.h = 9, .w = 6, .ic = 5, .oc = 33, .stride = 2}), inlined, 8);
+  CheckSketch(zoo::ConvBiasRelu({.h = 9, .w = 11, .ic = 4, .oc = 8, .dilation = 2}), inlined, 8);
+  CheckSketch(zoo::ConvBiasRelu({.h = 3, .w = 3, .ic = 1, .oc = 1, .pad = 0}), inlined, 3);
+  CheckSketch(zoo::ConvBiasRelu({.h = 5, .w = 4, .ic = 7, .oc = 13}, true), "compute_inline(sum)\n" + inlined, 8);
+}
+
+TEST(Sketch, OneByOneAndDense) {
+  SketchNames one_by_one;
+  one_by_one.reduce = "";
+  CheckSketch(zoo::ConvBiasRelu({.h = 7, .w = 5, .ic = 12, .oc = 24, .kernel = 1, .pad = 0}),
+              "compute_inline(add)\n" + Sketch(one_by_one), 8);
+  SketchNames dense{.anchor = "dense",
+                    .weight = "b",
+                    .last = "out",
+                    .batch = "",
+                    .m = "dense_m",
+                    .oc = "dense_n",
+                    .k = "dense_k",
+                    .reduce = "",
+                    .weight_rank = 2};
+  std::string text = Sketch(dense);
+  CheckSketch(zoo::Dense(1, 10, 7), text, 4);
+  CheckSketch(zoo::Dense(23, 41, 9), text, 8);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,33 @@
+// Programs to schedule: the operators of real networks in small, and helpers to schedule and compare them.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/stmt.h"
+#include "schedule/schedule.h"
+
+namespace autotune::zoo {
+
+struct ConvShape {
+  int64_t h = 8, w = 8, ic = 4, oc = 8;
+  int64_t kernel = 3, stride = 1, pad = 1, groups = 1, dilation = 1;
+};
+
+// data (input), weight (constant), bias (constant) [, residual (input)] -> out = relu(conv + bias [+ residual]).
+PrimFunc ConvBiasRelu(const ConvShape& shape, bool residual = false);
+PrimFunc Conv(const ConvShape& shape);  // no epilogue
+PrimFunc Dense(int64_t m, int64_t n, int64_t k);
+PrimFunc MaxPool(const ConvShape& shape);
+PrimFunc Softmax(int64_t rows, int64_t columns);
+PrimFunc Elementwise(int64_t rows, int64_t columns);  // relu(a*2 + b), three blocks
+
+// Applies a trace's text, which must be legal.
+Schedule Scheduled(const PrimFunc& func, const std::string& trace);
+// The error of the last line of a trace whose other lines are legal; checks that the schedule is left as it was.
+std::string ErrorOf(const PrimFunc& func, const std::string& trace);
+
+// Both verify, and compute equal outputs from small integers, parallel iterations in several orders.
+void ExpectSame(const PrimFunc& before, const PrimFunc& after, uint64_t seed = 1);
+
+}  // namespace autotune::zoo

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "ir/float_math.h"
+#include "ir/verify.h"
 #include "ir/visit.h"
 #include "support/rng.h"
 
@@ -73,6 +75,19 @@ TEST(Text, Goldens) {
   RoundTrips(kConv);
   RoundTrips(kLowered);
   RoundTrips("func empty() {\n}\n");
+}
+
+TEST(Text, TheExampleInTheDocumentationIsWellFormed) {
+  std::ifstream file(AUTOTUNE_SOURCE_DIR "/docs/ir.md");
+  std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  size_t start = page.find("```\nfunc ") + 4;
+  ASSERT_LT(start, page.size());
+  std::string example = page.substr(start, page.find("```", start) - start);
+  RoundTrips(example);
+  auto f = ParsePrimFunc(example);
+  ASSERT_TRUE(f.ok());
+  Status status = Verify(*f, Dialect::kSchedulable);
+  EXPECT_TRUE(status.ok()) << status.error().Text();
 }
 
 TEST(Text, CommentsAndSpaceDoNotMatter) {

@@ -171,14 +171,31 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
   return *excluded_one;
 }
 
+TrackerState::Queue::iterator TrackerState::Leave(Queue::iterator it) {
+  auto waiting = waiting_.find(it->second.wish.key);
+  waiting->second.erase(it->first);
+  if (waiting->second.empty()) waiting_.erase(waiting);
+  tickets_.erase(it->second.request);
+  return queue_.erase(it);
+}
+
 void TrackerState::Dispatch(int64_t now) {
-  if (Recovering(now)) return;
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    if (std::optional<Id> server = FreeServer(*it)) {
-      Grant(*it, *server, now);
-      it = queue_.erase(it);
-    } else {
-      ++it;
+  if (queue_.empty() || Recovering(now)) return;
+  std::map<std::string, int> free;
+  for (const auto& [id, server] : servers_) {
+    if (server.reachable && !server.lease && server.report.ready) ++free[server.report.device.key];
+  }
+  for (auto& [key, count] : free) {
+    auto waiting = waiting_.find(key);
+    if (waiting == waiting_.end()) continue;
+    const std::set<int64_t> tickets = waiting->second;
+    for (auto ticket = tickets.begin(); ticket != tickets.end() && count > 0; ++ticket) {
+      auto it = queue_.find(*ticket);
+      if (std::optional<Id> server = FreeServer(it->second)) {
+        Grant(it->second, *server, now);
+        Leave(it);
+        --count;
+      }
     }
   }
 }
@@ -203,11 +220,7 @@ std::string TrackerState::UnknownKey(const std::string& key) const {
 rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) const {
   const std::string& key = waiting.wish.key;
   rpc::LeaseQueued queued;
-  queued.position = 1;
-  for (const Waiting& other : queue_) {
-    if (other.request == waiting.request) break;
-    queued.position += other.wish.key == key;
-  }
+  queued.position = waiting.position;
   int reachable = 0, busy = 0;
   for (const auto& [id, server] : servers_) {
     if (server.report.device.key != key || !server.reachable) continue;
@@ -239,12 +252,12 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   if (settled_requests_.count(message.request)) {
     return Send(peer, message.request, Refusal{code::kLeaseLost, "this request was settled before"});
   }
-  auto it = std::find_if(queue_.begin(), queue_.end(), [&](const Waiting& w) { return w.request == message.request; });
-  if (it != queue_.end()) {
-    it->peer = peer;
-    it->heard = now;
-    it->wish.exclude = wish.exclude;
-    return Send(peer, message.request, Explain(*it, now));
+  if (auto ticket = tickets_.find(message.request); ticket != tickets_.end()) {
+    Waiting& waiting = queue_.at(ticket->second);
+    waiting.peer = peer;
+    waiting.heard = now;
+    waiting.wish.exclude = wish.exclude;
+    return Send(peer, message.request, Explain(waiting, now));
   }
   if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end()) {
     return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
@@ -255,10 +268,14 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   }
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
   int64_t wait = std::clamp<int64_t>(wish.wait_ms, 0, int64_t{30} * 24 * 3600 * 1000);
-  queue_.push_back({message.request, peer, wish, now, now, now + wait});
+  std::set<int64_t>& others = waiting_[wish.key];
+  others.insert(++last_ticket_);
+  tickets_[message.request] = last_ticket_;
+  queue_[last_ticket_] = {message.request, peer, wish, now, now, now + wait, static_cast<int64_t>(others.size())};
   Dispatch(now);
-  if (queue_.empty() || queue_.back().request != message.request) return;
-  Send(peer, message.request, Explain(queue_.back(), now));
+  if (auto still = queue_.find(last_ticket_); still != queue_.end()) {
+    Send(peer, message.request, Explain(still->second, now));
+  }
 }
 
 TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, int64_t now) {
@@ -278,8 +295,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
       rpc::LeaseRenewed renewed{options_.ttl_ms, false};
       auto server = servers_.find(lease.server);
       if (server != servers_.end() && now - lease.granted >= options_.quantum_ms) {
-        renewed.yield = std::any_of(queue_.begin(), queue_.end(),
-                                    [&](const Waiting& w) { return w.wish.key == server->second.report.device.key; });
+        renewed.yield = waiting_.count(server->second.report.device.key) > 0;
       }
       Send(peer, message.request, renewed);
     } else if (Recovering(now)) {
@@ -293,7 +309,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
     Send(peer, message.request, rpc::LeaseReleased{release->lease});
     Dispatch(now);
   } else if (auto* withdraw = message.As<rpc::LeaseWithdraw>()) {
-    std::erase_if(queue_, [&](const Waiting& w) { return w.request == withdraw->withdrawn; });
+    if (auto it = tickets_.find(withdraw->withdrawn); it != tickets_.end()) Leave(queue_.find(it->second));
     if (auto it = granted_requests_.find(withdraw->withdrawn); it != granted_requests_.end()) {
       EndLease(Id(it->second), now);
     }
@@ -314,13 +330,14 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
 TrackerState::Output TrackerState::FailKey(const std::string& key, const std::string& why, int64_t now) {
   failed_keys_[key] = why;
   for (auto it = queue_.begin(); it != queue_.end();) {
-    if (it->wish.key == key) {
-      Send(it->peer, it->request, Refusal{code::kKeyFailed, why});
-      settled_requests_[it->request] = now;
-      it = queue_.erase(it);
-    } else {
+    const Waiting& waiting = it->second;
+    if (waiting.wish.key != key) {
       ++it;
+      continue;
     }
+    Send(waiting.peer, waiting.request, Refusal{code::kKeyFailed, why});
+    settled_requests_[waiting.request] = now;
+    it = Leave(it);
   }
   return Take();
 }
@@ -348,15 +365,19 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
   }
   for (const Id& id : forgotten) servers_.erase(id);
 
+  std::map<std::string, int64_t> positions;
   for (auto it = queue_.begin(); it != queue_.end();) {
-    if (now - it->heard > options_.client_silence_ms) {
-      settled_requests_[it->request] = now;
-      it = queue_.erase(it);
-    } else if (now >= it->deadline) {
-      Send(it->peer, it->request, Refusal{code::kTimedOut, "no device became free in time: " + Explain(*it, now).text});
-      settled_requests_[it->request] = now;
-      it = queue_.erase(it);
+    Waiting& waiting = it->second;
+    bool silent = now - waiting.heard > options_.client_silence_ms;
+    if (silent || now >= waiting.deadline) {
+      if (!silent) {
+        std::string why = Explain(waiting, now).text;
+        Send(waiting.peer, waiting.request, Refusal{code::kTimedOut, "no device became free in time: " + why});
+      }
+      settled_requests_[waiting.request] = now;
+      it = Leave(it);
     } else {
+      waiting.position = ++positions[waiting.wish.key];
       ++it;
     }
   }
@@ -411,7 +432,7 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     }
     reply.devices.push_back(std::move(status));
   }
-  for (const Waiting& waiting : queue_) {
+  for (const auto& [ticket, waiting] : queue_) {
     if (!key.empty() && waiting.wish.key != key) continue;
     reply.queue.push_back({waiting.wish.key, waiting.wish.client_name, waiting.wish.tenant, waiting.wish.job,
                            Explain(waiting, now).position, now - waiting.since});

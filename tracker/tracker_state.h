@@ -5,9 +5,9 @@
 #pragma once
 #include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,11 +66,14 @@ class TrackerState {
     rpc::Peer peer;
     rpc::LeaseRequest wish;
     int64_t since = 0, heard = 0, deadline = 0;
+    int64_t position = 0;  // among those who wait for the same key; as of the last tick
   };
+  using Queue = std::map<int64_t, Waiting>;  // by ticket: first come, first served
 
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void Dispatch(int64_t now);
+  Queue::iterator Leave(Queue::iterator it);
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
   void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease);
@@ -91,11 +94,14 @@ class TrackerState {
   Output output_;
   std::map<rpc::Id, Server> servers_;
   std::map<rpc::Id, Lease> leases_;
-  std::list<Waiting> queue_;
-  std::map<rpc::Id, rpc::Id> granted_requests_;     // request -> its lease, while that lasts
-  std::map<rpc::Id, int64_t> settled_requests_;     // withdrawn, ended or refused -> when
-  std::map<std::string, int64_t> keys_;             // ever offered -> last seen
-  std::map<std::string, std::string> failed_keys_;  // -> why
+  Queue queue_;
+  int64_t last_ticket_ = 0;
+  std::map<rpc::Id, int64_t> tickets_;                // request -> its place in the queue
+  std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets
+  std::map<rpc::Id, rpc::Id> granted_requests_;       // request -> its lease, while that lasts
+  std::map<rpc::Id, int64_t> settled_requests_;       // withdrawn, ended or refused -> when
+  std::map<std::string, int64_t> keys_;               // ever offered -> last seen
+  std::map<std::string, std::string> failed_keys_;    // -> why
   std::deque<std::string> errors_;
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0;
   int64_t next_ping_ = 0;

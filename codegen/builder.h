@@ -1,0 +1,73 @@
+// Builder: turns texts (PrimFunc, trace, target) into artifacts. The one way to machine code: tuning, `compile` and
+// constant folding all go through it. The implementation keeps build workers, children of ours in which LLVM may crash,
+// hang or leak without harm: MakeBuildWorkers. One thread at a time; workers end with the thread that made them.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "support/trial.h"
+
+namespace autotune {
+
+struct BuildRequest {
+  int64_t id = 0;      // the caller's; comes back in the result
+  std::string func;    // PrimFunc text (ir/text.h), unscheduled
+  std::string trace;   // schedule/trace.h; may be empty
+  std::string kernel;  // the name of the function in the artifact; empty: the PrimFunc's
+  std::string target;  // target/target.h
+  CodegenOptions options;
+  AUTOTUNE_FIELDS(id, func, trace, kernel, target, options)
+};
+
+struct BuildResult {
+  int64_t id = 0;
+  TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out
+  std::string text;                       // why, if not ok
+  Json::Bytes artifact;                   // a shared object; empty if not ok
+  KernelMetadata metadata;
+  BuildFacts facts;  // also of a rejected candidate, as far as it came; times_ms has "replay", "lower" and "link" too
+  std::string assembly;
+  AUTOTUNE_FIELDS(id, status, text, artifact, metadata, facts, assembly)
+};
+
+struct BuiltLibrary {
+  Json::Bytes artifact;  // one shared object with all kernels
+  std::vector<KernelMetadata> kernels;
+  BuildFacts facts;  // summed
+  AUTOTUNE_FIELDS(artifact, kernels, facts)
+};
+
+class Builder {
+ public:
+  virtual ~Builder() = default;
+  // One result per request, in their order. `on_result` is called as each is there, in any order, from this thread;
+  // it must not call the builder.
+  virtual std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
+                                         const std::function<void(const BuildResult&)>& on_result = nullptr) = 0;
+  // All kernels (distinct names, one target) in one library. An error names the first kernel that cannot be built.
+  virtual Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) = 0;
+};
+
+struct BuildWorkersOptions {
+  int workers = 0;                           // 0: one per core of this host
+  double timeout_seconds = 20;               // per candidate; then its worker is killed and the candidate timed out
+  int64_t jobs_per_worker = 500;             // then it is replaced: LLVM leaks
+  int64_t max_rss_bytes = int64_t{1} << 30;  // likewise
+  // The command that runs BuildWorkerMain on descriptor 3; empty: our own executable `autotune --build-worker`.
+  std::vector<std::string> command;
+};
+
+// Starts the workers. An error: the executable is missing or does not start.
+Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options = {});
+
+// What a worker runs: requests and answers over `fd` until the other side closes it. Returns the exit code.
+int BuildWorkerMain(int fd);
+inline constexpr int kBuildWorkerFd = 3;
+
+// Builds in this process: for workers themselves, and for tests.
+BuildResult BuildHere(const BuildRequest& request);
+
+}  // namespace autotune

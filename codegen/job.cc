@@ -1,0 +1,114 @@
+#include "codegen/job.h"
+
+#include <time.h>
+
+#include "ir/text.h"
+
+namespace autotune {
+namespace {
+
+double CpuMilliseconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
+}
+
+Result<PrimFunc> Scheduled(const PrimFunc&, const std::string&) { return Err("this build cannot replay traces"); }
+
+// An error is a candidate that cannot be built; `rejected` says that it broke a contract.
+Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {
+  double start = CpuMilliseconds();
+  Target target = TRY(Target::Parse(request.target));
+  PrimFunc func = TRY_NOTE(ParsePrimFunc(request.func), "in the PrimFunc to build");
+  if (!request.kernel.empty()) func.name = request.kernel;
+  double parsed = CpuMilliseconds();
+  if (!request.trace.empty()) func = TRY(Scheduled(func, request.trace));
+  double replayed = CpuMilliseconds();
+  PassContext context;
+  rejected = true;
+  LoweredKernel lowered = TRY(Lower(func, target, context));
+  rejected = false;
+  double lowered_at = CpuMilliseconds();
+  KernelObject object = TRY(CompileKernel(lowered, target, request.options));
+  object.facts.times_ms["parse"] = parsed - start;
+  object.facts.times_ms["replay"] = replayed - parsed;
+  object.facts.times_ms["lower"] = lowered_at - replayed;
+  return object;
+}
+
+CompiledJob Compile(const BuildRequest& request) {
+  CompiledJob job;
+  bool rejected = false;
+  Result<KernelObject> object = CompileJob(request, rejected);
+  if (!object.ok()) {
+    job.status = rejected ? TrialStatus::kRejected : TrialStatus::kBuildFailed;
+    job.text = object.error().Text();
+    return job;
+  }
+  job.object = std::move(*object);
+  if (!job.object.rejected.empty()) {
+    job.status = TrialStatus::kRejected;
+    job.text = job.object.rejected;
+  }
+  return job;
+}
+
+}  // namespace
+
+BuildResult BuildHere(const BuildRequest& request) {
+  BuildResult result;
+  result.id = request.id;
+  CompiledJob job = Compile(request);
+  result.status = job.status;
+  result.text = job.text;
+  result.metadata = job.object.metadata;
+  result.facts = job.object.facts;
+  result.assembly = job.object.assembly;
+  if (job.status != TrialStatus::kOk) return result;
+  auto fail = [&](const Error& error) {
+    result.status = TrialStatus::kBuildFailed;
+    result.text = error.Text();
+  };
+  Result<Target> target = Target::Parse(request.target);
+  if (!target.ok()) return fail(target.error()), result;
+  Result<Json::Bytes> artifact = LinkKernels({&job.object}, *target, &result.facts);
+  if (!artifact.ok()) return fail(artifact.error()), result;
+  result.artifact = std::move(*artifact);
+  return result;
+}
+
+JobAnswer RunJob(const Job& job) {
+  JobAnswer answer;
+  try {
+    switch (job.kind) {
+      case JobKind::kBuild:
+        answer.result = BuildHere(job.request);
+        break;
+      case JobKind::kCompile:
+        answer.compiled = Compile(job.request);
+        break;
+      case JobKind::kLink: {
+        Result<Target> target = Target::Parse(job.target);
+        std::vector<const KernelObject*> objects;
+        for (const KernelObject& object : job.objects) objects.push_back(&object);
+        Result<Json::Bytes> artifact =
+            target.ok() ? LinkKernels(objects, *target, &answer.facts) : Result<Json::Bytes>(target.error());
+        if (artifact.ok()) {
+          answer.artifact = std::move(*artifact);
+        } else {
+          answer.error = artifact.error().Text();
+        }
+        break;
+      }
+    }
+  } catch (const std::exception& e) {
+    answer = JobAnswer();
+    answer.error = e.what();
+    answer.result.id = job.request.id;
+    answer.result.status = answer.compiled.status = TrialStatus::kBuildFailed;
+    answer.result.text = answer.compiled.text = e.what();
+  }
+  return answer;
+}
+
+}  // namespace autotune

@@ -1,0 +1,32 @@
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "codegen/frame.h"
+#include "codegen/job.h"
+#include "support/log.h"
+#include "support/subprocess.h"
+
+namespace autotune {
+
+int BuildWorkerMain(int fd) {
+  EndWithParent();
+  rlimit no_core{0, 0};  // a crashing code generator would write gigabytes
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (;;) {
+    Result<std::optional<Json>> frame = ReadFrame(fd);
+    if (!frame.ok()) return 1;
+    if (!*frame) return 0;
+    Job job;
+    JobAnswer answer;
+    if (Status parsed = FromJson(**frame, job); parsed.ok()) {
+      answer = RunJob(job);
+    } else {
+      answer.error = answer.result.text = answer.compiled.text = "not a build job: " + parsed.error().Text();
+      answer.result.status = answer.compiled.status = TrialStatus::kBuildFailed;
+    }
+    if (!WriteFrame(fd, ToJson(answer)).ok()) return 1;
+  }
+}
+
+}  // namespace autotune

@@ -1,0 +1,226 @@
+// The client side of the build workers.
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <fstream>
+#include <thread>
+
+#include "codegen/frame.h"
+#include "codegen/job.h"
+#include "support/check.h"
+#include "support/subprocess.h"
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Worker {
+  std::optional<Subprocess> process;
+  UniqueFd fd;
+  FrameReader reader;
+  int64_t jobs = 0;
+  int running = -1;  // index of the job, -1: idle
+  Clock::time_point deadline;
+};
+
+int64_t RssBytes(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+  int64_t size = 0, resident = 0;
+  return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+// What became of a job: an answer, or why there is none.
+struct Outcome {
+  std::optional<JobAnswer> answer;
+  TrialStatus status = TrialStatus::kBuildFailed;
+  std::string text;
+};
+
+class BuildWorkers : public Builder {
+ public:
+  explicit BuildWorkers(BuildWorkersOptions options) : options_(std::move(options)) {}
+
+  Status Start() {
+    int count = options_.workers > 0 ? options_.workers : static_cast<int>(std::thread::hardware_concurrency());
+    workers_.resize(static_cast<size_t>(std::max(1, count)));
+    for (Worker& worker : workers_) TRY(Spawn(worker));
+    return {};
+  }
+
+  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
+                                 const std::function<void(const BuildResult&)>& on_result) override {
+    std::vector<Job> jobs;
+    for (const BuildRequest& request : requests) jobs.push_back({JobKind::kBuild, request, {}, ""});
+    std::vector<BuildResult> results(requests.size());
+    RunAll(jobs, [&](int i, Outcome outcome) {
+      if (outcome.answer) {
+        results[i] = std::move(outcome.answer->result);
+      } else {
+        results[i].status = outcome.status;
+        results[i].text = std::move(outcome.text);
+      }
+      results[i].id = requests[i].id;
+      if (on_result) on_result(results[i]);
+    });
+    return results;
+  }
+
+  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
+    if (requests.empty()) return Err("a library of no kernels");
+    std::vector<Job> jobs;
+    for (const BuildRequest& request : requests) {
+      if (request.target != requests[0].target) return Err("the kernels of a library have one target");
+      jobs.push_back({JobKind::kCompile, request, {}, ""});
+    }
+    std::vector<Outcome> outcomes(requests.size());
+    RunAll(jobs, [&](int i, Outcome outcome) { outcomes[i] = std::move(outcome); });
+    BuiltLibrary library;
+    Job link{JobKind::kLink, {}, {}, requests[0].target};
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      std::string text = outcomes[i].text;
+      if (outcomes[i].answer) text = outcomes[i].answer->compiled.text;
+      if (!outcomes[i].answer || outcomes[i].answer->compiled.status != TrialStatus::kOk) {
+        return Err("kernel ", requests[i].kernel, " cannot be built: ", text);
+      }
+      KernelObject& object = outcomes[i].answer->compiled.object;
+      library.kernels.push_back(object.metadata);
+      library.facts.spills += object.facts.spills;
+      library.facts.spills_in_register_loops += object.facts.spills_in_register_loops;
+      library.facts.code_bytes += object.facts.code_bytes;
+      for (const auto& [stage, ms] : object.facts.times_ms) library.facts.times_ms[stage] += ms;
+      link.objects.push_back(std::move(object));
+    }
+    Outcome linked;
+    RunAll({link}, [&](int, Outcome outcome) { linked = std::move(outcome); });
+    if (!linked.answer) return Err("linking: ", linked.text);
+    if (!linked.answer->error.empty()) return Err(linked.answer->error);
+    for (const auto& [stage, ms] : linked.answer->facts.times_ms) library.facts.times_ms[stage] += ms;
+    library.artifact = std::move(linked.answer->artifact);
+    return library;
+  }
+
+ private:
+  Status Spawn(Worker& worker) {
+    worker = Worker();
+    auto [ours, theirs] = TRY(MakeSocketPair());
+    SpawnOptions spawn;
+    spawn.argv = options_.command;
+    spawn.fds[kBuildWorkerFd] = theirs.get();
+    worker.process.emplace(TRY_NOTE(Subprocess::Spawn(spawn), "while starting a build worker"));
+    worker.fd = std::move(ours);
+    return {};
+  }
+
+  // Runs every job; a job whose worker died gets a second worker. `done` is called once per job.
+  void RunAll(const std::vector<Job>& jobs, const std::function<void(int, Outcome)>& done) {
+    std::deque<int> waiting;
+    std::vector<int> deaths(jobs.size(), 0);
+    for (size_t i = 0; i < jobs.size(); ++i) waiting.push_back(static_cast<int>(i));
+    size_t left = jobs.size();
+    auto finish = [&](int job, Outcome outcome) {
+      --left;
+      done(job, std::move(outcome));
+    };
+    // The worker is gone, and its job with it.
+    auto lost = [&](Worker& worker, const std::string& how) {
+      int job = std::exchange(worker.running, -1);
+      worker.process.reset();
+      worker.fd.Reset();
+      if (job < 0) return;
+      if (++deaths[job] < 2) {
+        waiting.push_front(job);
+      } else {
+        finish(job, {std::nullopt, TrialStatus::kBuildFailed, "the build worker " + how + ", twice"});
+      }
+    };
+    while (left > 0) {
+      for (Worker& worker : workers_) {
+        if (worker.running >= 0 || waiting.empty()) continue;
+        if (Status ready = MakeReady(worker); !ready.ok()) {
+          int job = waiting.front();
+          waiting.pop_front();
+          finish(job, {std::nullopt, TrialStatus::kInfrastructure, ready.error().Text()});
+          continue;
+        }
+        worker.running = waiting.front();
+        waiting.pop_front();
+        ++worker.jobs;
+        worker.deadline =
+            Clock::now() + std::chrono::microseconds(static_cast<int64_t>(options_.timeout_seconds * 1e6));
+        if (!WriteFrame(worker.fd.get(), ToJson(jobs[worker.running])).ok()) lost(worker, HowItEnded(worker));
+      }
+      std::vector<pollfd> fds;
+      std::vector<Worker*> polled;
+      int64_t wait_ms = 60000;
+      auto now = Clock::now();
+      for (Worker& worker : workers_) {
+        if (worker.running < 0) continue;
+        fds.push_back({worker.fd.get(), POLLIN, 0});
+        polled.push_back(&worker);
+        int64_t ms = std::chrono::duration_cast<std::chrono::milliseconds>(worker.deadline - now).count() + 1;
+        wait_ms = std::clamp<int64_t>(ms, 0, wait_ms);
+      }
+      if (fds.empty()) continue;
+      poll(fds.data(), fds.size(), static_cast<int>(wait_ms));
+      now = Clock::now();
+      for (size_t i = 0; i < fds.size(); ++i) {
+        Worker& worker = *polled[i];
+        if (fds[i].revents) {
+          Result<bool> open = worker.reader.Fill(worker.fd.get());
+          Result<std::optional<Json>> frame = worker.reader.Next();
+          if (frame.ok() && *frame) {
+            JobAnswer answer;
+            Status parsed = FromJson(**frame, answer);
+            int job = std::exchange(worker.running, -1);
+            if (parsed.ok()) {
+              finish(job, {std::move(answer), TrialStatus::kOk, ""});
+            } else {
+              finish(job, {std::nullopt, TrialStatus::kBuildFailed, "a build worker's answer is damaged"});
+            }
+          } else if (!frame.ok() || !open.ok() || !*open) {
+            lost(worker, HowItEnded(worker));
+          }
+        }
+        if (worker.running >= 0 && now >= worker.deadline) {
+          int job = std::exchange(worker.running, -1);
+          worker.process.reset();  // kills it
+          worker.fd.Reset();
+          std::ostringstream text;
+          text << "the build took longer than " << options_.timeout_seconds << " s";
+          finish(job, {std::nullopt, TrialStatus::kBuildTimedOut, text.str()});
+        }
+      }
+    }
+  }
+
+  Status MakeReady(Worker& worker) {
+    bool worn =
+        worker.process && (worker.jobs >= options_.jobs_per_worker || worker.process->Poll() ||
+                           (worker.jobs % 16 == 15 && RssBytes(worker.process->pid()) > options_.max_rss_bytes));
+    if (worker.process && !worn) return {};
+    return Spawn(worker);
+  }
+
+  static std::string HowItEnded(Worker& worker) {
+    std::optional<ExitStatus> status = worker.process->Wait(1000);
+    return status ? status->Text() : "closed its connection";
+  }
+
+  BuildWorkersOptions options_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options) {
+  BuildWorkersOptions filled = options;
+  if (filled.command.empty()) filled.command = {TRY(FindOwnExecutable("autotune")), "--build-worker"};
+  auto workers = std::make_unique<BuildWorkers>(std::move(filled));
+  TRY(workers->Start());
+  return std::unique_ptr<Builder>(std::move(workers));
+}
+
+}  // namespace autotune

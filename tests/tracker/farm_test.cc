@@ -1,8 +1,11 @@
 // Whole farms of real processes and sockets: trackers, servers, runners and clients, killed in turn.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -597,6 +600,41 @@ TEST_F(FarmTest, TheServerOutlivesTheTracker) {
   usleep(1500000);
   tracker = StartTracker();
   EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 1; }));
+}
+
+TEST_F(FarmTest, OutOfDescriptorsTheTrackerNeitherSpinsNorDies) {
+  auto [out, in] = std::move(MakePipe()).value();
+  std::string command = "ulimit -n 48; exec " + kTools + "/rpc_tracker --port 0 --state " + folder_ + "/state.json";
+  auto tracker = std::move(Subprocess::Spawn({.argv = {"/bin/sh", "-c", command}, .fds = {{1, in.get()}}})).value();
+  in.Reset();
+  std::string line;
+  for (char c; read(out.get(), &c, 1) == 1 && c != '\n';) line += c;
+  size_t at = line.find("tcp://");
+  ASSERT_NE(at, std::string::npos) << line;
+  std::string endpoint = line.substr(at, line.find(';') - at);
+  ASSERT_TRUE(rpc::QueryStatus(endpoint).ok());
+  auto cpu_ticks = [&] {
+    std::ifstream stat("/proc/" + std::to_string(tracker.pid()) + "/stat");
+    std::string word;
+    long ticks = 0;
+    for (int field = 1; stat >> word; ++field) ticks += field == 14 || field == 15 ? std::stol(word) : 0;
+    return ticks;
+  };
+  std::vector<UniqueFd> strangers;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 100; ++i) {
+    strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  }
+  usleep(200000);
+  long before = cpu_ticks();
+  usleep(2000000);
+  EXPECT_LT(cpu_ticks() - before, 100);  // of 200: a spinning io thread would take them all
+  strangers.clear();
+  EXPECT_TRUE(Soon([&] { return rpc::QueryStatus(endpoint, "", 1).ok(); }));
 }
 
 TEST_F(FarmTest, EndpointsBeyondThisHostAreRefused) {

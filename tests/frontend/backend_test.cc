@@ -170,26 +170,6 @@ fs::path ModelsFolder() {
   return folder ? fs::path(folder) : fs::path(AUTOTUNE_SOURCE_DIR) / "../shared/models";
 }
 
-// The checked-in example, whose expected output another implementation computed.
-TEST(Backend, ExampleNetwork) {
-  fs::path folder = fs::path(AUTOTUNE_SOURCE_DIR) / "examples";
-  auto imported = ImportOnnx((folder / "resnet20.onnx").string());
-  ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  std::vector<NamedTensor> in = ReadAll(folder / "resnet20/test_data_set_0", "input_");
-  std::vector<NamedTensor> want = ReadAll(folder / "resnet20/test_data_set_0", "output_");
-  ASSERT_EQ(in.size(), 1u);
-  ASSERT_EQ(want.size(), 1u);
-  PassContext context;
-  context.evaluate = EvaluateByReference;
-  Graph fused = *Optimize(imported->graph, context);
-  reference::Tensor expected = reference::FromValue(want[0].value);
-  EXPECT_LE(reference::Excess(reference::Evaluate(imported->graph, {reference::FromValue(in[0].value)})[0], expected),
-            0);
-  EXPECT_LE(reference::Excess(reference::Evaluate(fused, {reference::FromValue(in[0].value)})[0], expected), 0);
-  // All normalizations are folded.
-  for (const Task& task : ExtractTasks(fused)) EXPECT_EQ(task.text.find("sqrt"), std::string::npos) << task.text;
-}
-
 struct Network {
   const char* folder;
   size_t convolutions;

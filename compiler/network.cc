@@ -1,0 +1,117 @@
+#include "compiler/network.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include "compiler/kernels.h"
+#include "compiler/plan.h"
+#include "frontend/onnx/import.h"
+#include "graph/extract.h"
+#include "graph/pass.h"
+#include "graph/pipeline.h"
+#include "graph/to_te.h"
+#include "runtime/graph_executor.h"
+#include "runtime/kernel_context.h"
+#include "te/reference.h"
+
+namespace autotune {
+namespace {
+
+struct TaskList {
+  std::vector<TuneTask> tasks;
+  std::vector<int> task_of_node;
+};
+
+std::string LabelOf(const graph::Task& task) {
+  std::string label = task.Label();
+  for (graph::ValueId input : task.subgraph->inputs) label += " " + graph::ShapeText(task.subgraph->Spec(input).shape);
+  for (const graph::Constant& constant : task.subgraph->constants) {
+    const graph::Shape& shape = task.subgraph->Spec(constant.value).shape;
+    if (shape.size() > 1) label += " x " + graph::ShapeText(shape);
+  }
+  return label;
+}
+
+Result<TaskList> MakeTasks(const graph::Graph& fused, const Target& target) {
+  TaskList list;
+  list.task_of_node.assign(fused.nodes.size(), -1);
+  std::vector<graph::Task> extracted = graph::ExtractTasks(fused);
+  std::stable_sort(extracted.begin(), extracted.end(),
+                   [](const graph::Task& a, const graph::Task& b) { return a.flops * a.weight > b.flops * b.weight; });
+  for (const graph::Task& task : extracted) {
+    TuneTask tune{
+        .hash = task.hash, .label = LabelOf(task), .weight = task.weight, .flops = static_cast<double>(task.flops)};
+    for (graph::Alternative& alternative :
+         TRY_NOTE(graph::LowerSubgraph(*task.subgraph, target), "while expressing " + tune.label)) {
+      tune.alternatives.push_back({std::move(alternative.name), std::move(alternative.func)});
+    }
+    tune.reference = te::ToReference(tune.alternatives[0].func);
+    for (int node : task.nodes) list.task_of_node[node] = static_cast<int>(list.tasks.size());
+    list.tasks.push_back(std::move(tune));
+  }
+  return list;
+}
+
+// Folds constants with kernels like everybody else's: default schedules, built by the workers, run here.
+Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& graph, const Target& target,
+                                                          Builder& builder) {
+  graph::PassContext context;
+  graph::Graph fused = TRY(graph::Fuse(graph, context));
+  TaskList list = TRY(MakeTasks(fused, target));
+  KernelSet kernels;
+  std::vector<std::shared_ptr<const Artifact>> libraries;
+  if (!list.tasks.empty()) {
+    kernels = TRY(BuildKernels(list.tasks, target, nullptr, builder));
+    libraries.push_back(TRY(Artifact::FromBytes(kernels.library)));
+  }
+  std::vector<std::string> kernel_of_node;
+  for (int task : list.task_of_node) kernel_of_node.push_back(task < 0 ? "" : kernels.names[task]);
+  ExecutionPlan plan = TRY(MakePlan(fused, kernel_of_node));
+  auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(libraries), std::move(plan.params),
+                                            std::make_shared<KernelContext>(0)));
+  TRY(executor->Run());
+  std::vector<graph::TensorValue> values;
+  for (size_t i = 0; i < fused.outputs.size(); ++i) {
+    values.push_back(
+        {fused.Spec(fused.outputs[i]), graph::SharedBytes::Copy(executor->Output(static_cast<int64_t>(i)).bytes())});
+  }
+  return values;
+}
+
+}  // namespace
+
+Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
+                            Builder& builder) {
+  Network network;
+  network.name = std::filesystem::path(path).stem().string();
+  if (network.name == "model") {  // ONNX's own layout: the folder has the name
+    std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
+    if (!folder.empty()) network.name = folder;
+  }
+  ImportedModel model = TRY(ImportOnnx(path, {.shapes = options.shapes, .extra_outputs = options.extra_outputs}));
+  network.notes = std::move(model.notes);
+
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
+  for (const std::string& name : options.extra_outputs) text << name;
+  network.digest = HashBytes128(text.view());
+
+  // Constants are folded where we are, whatever the target: by the host's own kernels.
+  Target host = TRY(Target::Parse("cpu"));
+  graph::PassContext context;
+  context.evaluate = [&](const graph::Graph& constants) { return EvaluateConstants(constants, host, builder); };
+  network.graph = TRY_NOTE(graph::Optimize(model.graph, context), "while optimizing " + path);
+  TaskList list = TRY(MakeTasks(network.graph, target));
+  network.tasks = std::move(list.tasks);
+  network.task_of_node = std::move(list.task_of_node);
+  for (const TuneTask& task : network.tasks) network.flops += task.flops * task.weight;
+  return network;
+}
+
+}  // namespace autotune

@@ -1,0 +1,34 @@
+// Network: an ONNX model made ready for tuning and compiling: imported, optimized, fused, and split into tasks. A
+// value. Not compiled: compiler/compile.h.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/builder.h"
+#include "graph/graph.h"
+#include "target/target.h"
+#include "tuner/task.h"
+
+namespace autotune {
+
+struct NetworkOptions {
+  std::map<std::string, graph::Shape> shapes;  // of inputs whose dimensions the model leaves open
+  std::vector<std::string> extra_outputs;      // further tensors to expose
+};
+
+struct Network {
+  std::string name;                // of the model file, without folder and extension
+  Hash128 digest;                  // of the model file's bytes and the options
+  graph::Graph graph;              // every node a fused call or a reshape
+  std::vector<TuneTask> tasks;     // distinct ones, heaviest first
+  std::vector<int> task_of_node;   // parallel to graph.nodes; -1 for reshapes
+  std::vector<std::string> notes;  // what was assumed, for the user
+  double flops = 0;                // of one run
+};
+
+// `builder` compiles the kernels that fold constants. Errors: as of ImportOnnx; a task that cannot be expressed.
+Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
+                            Builder& builder);
+
+}  // namespace autotune

@@ -1,0 +1,40 @@
+// Package: a compiled network on disk: a tar file in Model Library Format 5 plus the linked module (docs/package.md).
+// Plain value; reading and writing are stateless. Not the executor: runtime/graph_executor.h runs what is in it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "support/json.h"
+#include "support/result.h"
+
+namespace autotune {
+
+inline constexpr int kPackageFormat = 5;
+
+// What of metadata.json concerns running; the rest is for people and other tools.
+struct PackageInfo {
+  std::string model_name;
+  std::string target;              // canonical text
+  std::vector<TensorSpec> inputs;  // ONNX's names, types and layout
+  std::vector<TensorSpec> outputs;
+  int64_t workspace_bytes = 0, constants_bytes = 0, io_bytes = 0;
+  int tasks = 0, tuned_tasks = 0;  // kernels whose schedule came from a record
+  AUTOTUNE_FIELDS(model_name, target, inputs, outputs, workspace_bytes, constants_bytes, io_bytes, tasks, tuned_tasks)
+};
+
+struct Package {
+  PackageInfo info;
+  std::string graph_json;  // executor-config/graph/graph.json
+  std::string params;      // parameters/<model>.params, runtime/params.h
+  std::string library;     // codegen/host/lib/<model>.so: all kernels, linked
+  std::string graph_text;  // src/relay.txt: the graph after all passes
+  Json functions;          // memory.operator_functions: function -> workspace
+};
+
+// Writes to a temporary file beside `path`, then renames: an interrupted write leaves nothing half done.
+Status WritePackage(const Package& package, const std::string& path);
+// Errors name the file and what is missing or damaged in it.
+Result<Package> ReadPackage(const std::string& path);
+
+}  // namespace autotune

@@ -1,0 +1,156 @@
+#include <archive.h>
+#include <archive_entry.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <memory>
+
+#include "compiler/package.h"
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kMaxMember = int64_t{8} << 30;
+
+struct FreeWriter {
+  void operator()(archive* a) const { archive_write_free(a); }
+};
+struct FreeReader {
+  void operator()(archive* a) const { archive_read_free(a); }
+};
+
+std::string Now() {
+  std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &utc);
+  return text;
+}
+
+// Names in the archive must stay inside it whatever the model is called.
+std::string SafeName(const std::string& name) {
+  std::string safe;
+  for (char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
+  return safe.empty() ? "model" : safe.substr(0, 100);
+}
+
+Json Metadata(const Package& package) {
+  Json metadata;
+  metadata["version"] = kPackageFormat;
+  metadata["model_name"] = package.info.model_name;
+  metadata["export_datetime"] = Now();
+  metadata["executors"] = Json::Array{Json("graph")};
+  metadata["target"]["1"] = package.info.target;
+  Json main;
+  main["device"] = 1;
+  main["workspace_size_bytes"] = package.info.workspace_bytes;
+  main["constants_size_bytes"] = package.info.constants_bytes;
+  main["io_size_bytes"] = package.info.io_bytes;
+  metadata["memory"]["main"] = Json::Array{main};
+  metadata["memory"]["operator_functions"] = package.functions;
+  metadata["autotune"] = ToJson(package.info);
+  return metadata;
+}
+
+Status Add(archive* out, const std::string& name, std::string_view bytes) {
+  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
+  archive_entry_set_pathname(entry.get(), name.c_str());
+  archive_entry_set_size(entry.get(), static_cast<int64_t>(bytes.size()));
+  archive_entry_set_filetype(entry.get(), AE_IFREG);
+  archive_entry_set_perm(entry.get(), 0644);
+  if (archive_write_header(out, entry.get()) != ARCHIVE_OK ||
+      archive_write_data(out, bytes.data(), bytes.size()) != static_cast<la_ssize_t>(bytes.size())) {
+    return Err(archive_error_string(out));
+  }
+  return {};
+}
+
+Status WriteTo(const Package& package, const std::string& path) {
+  std::unique_ptr<archive, FreeWriter> out(archive_write_new());
+  archive_write_set_format_gnutar(out.get());
+  if (archive_write_open_filename(out.get(), path.c_str()) != ARCHIVE_OK) return Err(archive_error_string(out.get()));
+  std::string model = SafeName(package.info.model_name);
+  TRY(Add(out.get(), "metadata.json", Metadata(package).Dump(2)));
+  TRY(Add(out.get(), "executor-config/graph/graph.json", package.graph_json));
+  TRY(Add(out.get(), "codegen/host/lib/" + model + ".so", package.library));
+  TRY(Add(out.get(), "src/relay.txt", package.graph_text));
+  TRY(Add(out.get(), "parameters/" + model + ".params", package.params));
+  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(archive_error_string(out.get()));
+  return {};
+}
+
+Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
+  std::unique_ptr<archive, FreeReader> in(archive_read_new());
+  archive_read_support_format_tar(in.get());
+  archive_read_support_filter_all(in.get());
+  if (archive_read_open_filename(in.get(), path.c_str(), 1 << 20) != ARCHIVE_OK)
+    return Err(archive_error_string(in.get()));
+  std::map<std::string, std::string> members;
+  archive_entry* entry = nullptr;
+  for (;;) {
+    int code = archive_read_next_header(in.get(), &entry);
+    if (code == ARCHIVE_EOF) return members;
+    if (code != ARCHIVE_OK) return Err(archive_error_string(in.get()));
+    const char* name = archive_entry_pathname(entry);
+    if (!name || archive_entry_filetype(entry) != AE_IFREG) continue;
+    int64_t size = archive_entry_size(entry);
+    if (size < 0 || size > kMaxMember) return Err("member ", name, " claims ", size, " bytes");
+    // Grows with what is really there, not with what the header claims.
+    std::string bytes;
+    char chunk[1 << 16];
+    for (;;) {
+      la_ssize_t n = archive_read_data(in.get(), chunk, sizeof chunk);
+      if (n < 0) return Err("member ", name, ": ", archive_error_string(in.get()));
+      if (n == 0) break;
+      bytes.append(chunk, static_cast<size_t>(n));
+    }
+    if (static_cast<int64_t>(bytes.size()) != size) return Err("member ", name, " is truncated");
+    members[name] = std::move(bytes);
+  }
+}
+
+}  // namespace
+
+Status WritePackage(const Package& package, const std::string& path) {
+  std::string temporary = path + ".tmp" + std::to_string(getpid());
+  Status status = WriteTo(package, temporary);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = Err("cannot rename it into place");
+  if (status.ok()) return {};
+  std::remove(temporary.c_str());
+  return Err("cannot write package ", path, ": ", status.error().Text());
+}
+
+Result<Package> ReadPackage(const std::string& path) {
+  if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
+  auto read = ReadAll(path);
+  if (!read.ok()) return Err(path, " is not a package made by `autotune compile`: ", read.error().Text());
+  std::map<std::string, std::string>& members = *read;
+  auto take = [&](const std::string& prefix, const std::string& suffix) -> Result<std::string> {
+    for (auto& [name, bytes] : members) {
+      if (name.starts_with(prefix) && name.ends_with(suffix)) return std::move(bytes);
+    }
+    return Err(path, " is not a package made by `autotune compile`: it has no ", prefix,
+               suffix.empty() ? "" : "*" + suffix);
+  };
+  Package package;
+  std::string text = TRY(take("metadata.json", ""));
+  auto metadata = Json::Parse(text);
+  if (!metadata.ok()) return Err(path, ": metadata.json is ", metadata.error().Text());
+  const int64_t* version = (*metadata)["version"].As<int64_t>();
+  if (!version || *version != kPackageFormat)
+    return Err(path, ": its format is not version ", kPackageFormat,
+               " of Model Library Format; compile the model again");
+  Status info = FromJson((*metadata)["autotune"], package.info);
+  if (!info.ok()) return Err(path, ": metadata.json: ", info.error().Text());
+  package.functions = (*metadata)["memory"]["operator_functions"];
+  package.graph_json = TRY(take("executor-config/graph/graph.json", ""));
+  package.library = TRY(take("codegen/host/lib/", ".so"));
+  package.params = TRY(take("parameters/", ".params"));
+  package.graph_text = TRY(take("src/relay.txt", ""));
+  return package;
+}
+
+}  // namespace autotune

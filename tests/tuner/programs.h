@@ -1,0 +1,47 @@
+// Small programs that tuner tests search over.
+#pragma once
+#include <string>
+
+#include "target/target.h"
+#include "te/create_prim_func.h"
+#include "te/reference.h"
+#include "topi/conv2d.h"
+#include "topi/elementwise.h"
+#include "topi/matmul.h"
+#include "topi/pool.h"
+#include "tuner/task.h"
+
+namespace autotune::testing {
+
+inline Target TestTarget() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value(); }
+
+// relu(conv2d(data, weight) + bias), NHWC.
+inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel,
+                             topi::Conv2dAttrs attrs = {}) {
+  te::Tensor data = te::Placeholder("data", {1, h, w, ic});
+  te::Tensor weight = te::Placeholder("weight", {kernel, kernel, ic / attrs.groups, oc});
+  te::Tensor bias = te::Placeholder("bias", {oc});
+  te::Tensor out = topi::Relu("relu", topi::Add("add", topi::Conv2d("conv", data, weight, attrs), bias));
+  return te::CreatePrimFunc("conv_bias_relu",
+                            {{data, ParamRole::kInput},
+                             {weight, ParamRole::kConstant},
+                             {bias, ParamRole::kConstant},
+                             {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
+inline PrimFunc Dense(int64_t m, int64_t n, int64_t k) {
+  te::Tensor a = te::Placeholder("a", {m, k}), b = te::Placeholder("b", {k, n});
+  te::Tensor out = topi::MatMul("dense", a, b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
+inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1) {
+  TuneTask task{.hash = HashBytes128(label), .label = label, .weight = weight};
+  task.reference = te::ToReference(func);
+  task.alternatives.push_back({"direct", std::move(func)});
+  return task;
+}
+
+}  // namespace autotune::testing

@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "schedule/replay.h"
+#include "tests/tuner/programs.h"
+#include "tuner/rule/rule.h"
+#include "tuner/search.h"
+
+namespace autotune {
+namespace {
+
+using testing::ConvBiasRelu;
+using testing::Dense;
+using testing::TestTarget;
+
+// Small integers: every legal order of additions is exact.
+std::vector<double> RunInterpreted(const PrimFunc& func) {
+  Rng rng(7);
+  std::vector<InterpArray> args;
+  for (const Param& param : func.params) {
+    InterpArray array{param.buffer->dtype, ConstShape(param.buffer), {}};
+    int64_t count = 1;
+    for (int64_t extent : array.shape) count *= extent;
+    for (int64_t i = 0; i < count; ++i)
+      array.data.push_back(param.role == ParamRole::kOutput ? 0 : static_cast<double>(rng.Below(7)) - 3);
+    args.push_back(std::move(array));
+  }
+  Status status = Interpret(func, args, {.order_seed = 3});
+  EXPECT_TRUE(status.ok()) << status.error().Text() << "\n" << ToText(func);
+  return args.back().data;
+}
+
+void CheckSpace(const PrimFunc& func, int draws, int min_sketches = 1) {
+  std::vector<double> expected = RunInterpreted(func);
+  auto sketches = GenerateSketches(func, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text() << "\n" << ToText(func);
+  EXPECT_GE(static_cast<int>(sketches->size()), min_sketches);
+  Rng rng(11);
+  for (const Sketch& sketch : *sketches) {
+    int legal = 0;
+    for (int i = 0; i < draws; ++i) {
+      Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+      Result<Schedule> schedule = Replay(func, trace);
+      if (!schedule.ok()) continue;
+      ++legal;
+      EXPECT_EQ(RunInterpreted(schedule->func()), expected) << ToText(trace) << ToText(schedule->func());
+      if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_GT(legal, draws / 3) << ToText(sketch.trace);
+  }
+}
+
+TEST(Sketch, ConvolutionsComputeTheSame) {
+  CheckSpace(ConvBiasRelu(7, 7, 3, 20, 3, {.pad = {1, 1, 1, 1}}), 6, 2);
+  CheckSpace(ConvBiasRelu(5, 9, 4, 17, 1), 6, 2);
+  CheckSpace(ConvBiasRelu(9, 6, 2, 16, 3, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}), 6, 2);
+  CheckSpace(ConvBiasRelu(6, 6, 8, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 2}), 6);
+  CheckSpace(ConvBiasRelu(6, 7, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
+}
+
+TEST(Sketch, DenseLayersComputeTheSame) {
+  CheckSpace(Dense(1, 33, 19), 8);
+  CheckSpace(Dense(13, 24, 7), 8, 2);
+  CheckSpace(Dense(5, 3, 4), 8);
+}
+
+TEST(Sketch, PoolsAndElementwiseComputeTheSame) {
+  te::Tensor data = te::Placeholder("data", {1, 9, 7, 12});
+  te::Tensor pool = topi::MaxPool("pool", data, {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}});
+  CheckSpace(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {pool, ParamRole::kOutput}}), 6);
+  te::Tensor mean = topi::GlobalAvgPool("mean", data);
+  CheckSpace(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {mean, ParamRole::kOutput}}), 6);
+  te::Tensor big = te::Placeholder("big", {1, 40, 33, 16});
+  te::Tensor twice = topi::Add("twice", big, big);
+  CheckSpace(te::CreatePrimFunc("f", {{big, ParamRole::kInput}, {twice, ParamRole::kOutput}}), 6);
+}
+
+TEST(Sketch, DecisionsAreSeededAndDistinct) {
+  PrimFunc func = ConvBiasRelu(14, 14, 32, 64, 3, {.pad = {1, 1, 1, 1}});
+  auto sketches = GenerateSketches(func, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  const Sketch& sketch = (*sketches)[0];
+  Rng a(5), b(5), c(6);
+  std::set<uint64_t> hashes;
+  bool differ = false;
+  for (int i = 0; i < 50; ++i) {
+    uint64_t x = HashDecisions(sketch, DrawDecisions(sketch, a));
+    EXPECT_EQ(x, HashDecisions(sketch, DrawDecisions(sketch, b)));
+    differ |= x != HashDecisions(sketch, DrawDecisions(sketch, c));
+    hashes.insert(x);
+  }
+  EXPECT_TRUE(differ);
+  EXPECT_GT(hashes.size(), 40u);
+}
+
+TEST(Sketch, DraftRefusesTilesBeyondTheRegisterFile) {
+  PrimFunc func = Dense(256, 256, 256);
+  auto sketches = GenerateSketches(func, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  const Sketch& sketch = (*sketches)[0];
+  Rng rng(1);
+  int finite = 0, infinite = 0;
+  for (int i = 0; i < 400; ++i) {
+    Decisions d = DrawDecisions(sketch, rng);
+    const StageModel& s = sketch.stages[0];
+    int64_t vectors = d[s.n_knob].values[2] / 8;
+    bool fits = d[s.m_knob].values[2] * vectors + vectors + 1 <= 16;
+    EXPECT_EQ(std::isfinite(DraftSeconds(sketch, d, TestTarget())), fits);
+    (fits ? finite : infinite)++;
+  }
+  EXPECT_GT(finite, 20);
+  EXPECT_GT(infinite, 20);
+}
+
+}  // namespace
+}  // namespace autotune

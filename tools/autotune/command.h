@@ -1,0 +1,40 @@
+// The subcommands of `autotune`: each declares its options and returns its work. main.cc has the list.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "records/store.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace autotune::tools {
+
+// Exit codes, as `autotune --help` documents them.
+enum ExitCode { kExitOk = 0, kExitFailed = 1, kExitUsage = 2, kExitWrong = 3, kExitInterrupted = 130 };
+
+// What a command does once its options are parsed; returns the exit code.
+using Action = std::function<Result<int>()>;
+
+struct Command {
+  CLI::App* app;
+  Action action;
+};
+
+Command TuneCommand(CLI::App& root);
+Command CompileCommand(CLI::App& root);
+Command RunCommand(CLI::App& root);
+Command BenchCommand(CLI::App& root);
+Command VerifyCommand(CLI::App& root);
+
+// Options that several commands share.
+struct ModelOptions {
+  std::string model;
+  std::vector<std::string> shapes;
+  std::string target = "cpu";
+  std::string db;
+  void Add(CLI::App& app, bool model_required = true);
+};
+
+}  // namespace autotune::tools

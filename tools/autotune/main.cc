@@ -1,0 +1,72 @@
+// The command line of autotune. Only argument parsing and the door that catches our own bugs; the work is in the
+// commands' files and in compiler/ and tuner/.
+#include <cstdio>
+#include <cstring>
+
+#include "codegen/builder.h"
+#include "support/check.h"
+#include "support/subprocess.h"
+#include "tools/autotune/command.h"
+
+namespace autotune::tools {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  autotune --model m.onnx --trials 400 -o m.tar      tune, then compile with what was found\n"
+    "  autotune compile --model m.onnx -o m.tar           compile with the best schedules known so far\n"
+    "  autotune run m.tar --input data=x.npy              run once, print or save the outputs\n"
+    "  autotune bench m.tar --threads 2                   measure its latency\n"
+    "  autotune verify --model m.onnx --data test_data_set_0\n"
+    "\n"
+    "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_TRACKER (host:port), AUTOTUNE_LOG (debug, info, warning, "
+    "error)\n"
+    "Exit codes: 0 ok; 1 failed, the reason is on standard error; 2 wrong usage; 3 an output is wrong; 130 "
+    "interrupted,\n"
+    "what was measured is saved";
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Tunes, compiles and runs neural networks: finds fast kernels for your machine by measuring them.",
+               "autotune"};
+  app.footer(kFooter);
+  app.require_subcommand(0, 1);
+  app.set_help_all_flag("--help-all", "help of all commands");
+  const std::vector<Command> commands = {TuneCommand(app), CompileCommand(app), RunCommand(app), BenchCommand(app),
+                                         VerifyCommand(app)};
+
+  // `autotune --model ...` is `autotune tune --model ...`.
+  std::vector<std::string> args(argv + 1, argv + argc);
+  if (!args.empty() && args[0].starts_with("-") && args[0] != "-h" && args[0] != "--help" && args[0] != "--help-all")
+    args.insert(args.begin(), "tune");
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+  }
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    Result<int> code = command.action();
+    if (code.ok()) return *code;
+    std::fprintf(stderr, "autotune: %s\n", code.error().Text().c_str());
+    return kExitFailed;
+  }
+  std::fputs(app.help().c_str(), stdout);
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace autotune::tools
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {
+    autotune::EndWithParent();
+    return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
+  }
+  try {
+    return autotune::tools::Main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "autotune: a bug in autotune: %s\n", e.what());
+    return autotune::tools::kExitFailed;
+  }
+}

@@ -1,0 +1,209 @@
+// `autotune run` and `autotune bench`: what they do with a package.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "compiler/load.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "runtime/fill.h"
+#include "runtime/npy.h"
+#include "support/json.h"
+#include "tools/autotune/command.h"
+
+namespace autotune::tools {
+namespace {
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct RunOptions {
+  std::string package;
+  std::vector<std::string> inputs;
+  std::string output_dir;
+  int threads = 0;
+  int repeat = 1;
+  bool profile = false;
+};
+
+Result<Tensor> ReadTensor(const std::string& path) {
+  if (path.ends_with(".npy")) return ReadNpy(path);
+  if (!path.ends_with(".pb")) return Err("input file ", path, " is neither .npy nor .pb");
+  NamedTensor read = TRY(ReadTensorPb(path));
+  DLDataType type = TRY(DataTypeFromText(read.value.spec.dtype.Text()));
+  return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view());
+}
+
+// "name=file", or "file" where there is only one input.
+Status BindInputs(const RunOptions& options, LoadedModel& model) {
+  std::vector<bool> given(model.info.inputs.size(), false);
+  for (const std::string& item : options.inputs) {
+    size_t equals = item.find('=');
+    std::string name = equals == std::string::npos ? "" : item.substr(0, equals);
+    std::string file = equals == std::string::npos ? item : item.substr(equals + 1);
+    int64_t index = 0;
+    if (!name.empty()) {
+      index = TRY(model.executor->InputIndex(name));
+    } else if (given.size() != 1) {
+      return Err("the model has ", given.size(), " inputs: say --input NAME=", file);
+    }
+    TRY(model.executor->SetInput(index, TRY(ReadTensor(file))));
+    given[index] = true;
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i]) continue;
+    std::printf("input %s %s%s: random (seed 0); give --input %s=FILE.npy for your own\n",
+                model.info.inputs[i].name.c_str(), model.info.inputs[i].dtype.c_str(),
+                ShapeText(model.info.inputs[i].shape).c_str(), model.info.inputs[i].name.c_str());
+    FillRandom(model.executor->Input(static_cast<int64_t>(i)), 0);
+  }
+  return {};
+}
+
+std::string FileName(const std::string& name) {
+  std::string safe;
+  for (char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
+  return safe;
+}
+
+void PrintSummary(const TensorSpec& spec, const Tensor& tensor) {
+  std::printf("output %s %s%s", spec.name.c_str(), spec.dtype.c_str(), ShapeText(spec.shape).c_str());
+  if (spec.dtype == "f32" && tensor.num_elements() > 0) {
+    const float* data = tensor.Data<float>();
+    int64_t n = tensor.num_elements(), best = 0;
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      sum += data[i];
+      if (data[i] > data[best]) best = i;
+    }
+    std::printf(": mean %.6g, max %.6g at %lld, first", sum / static_cast<double>(n), data[best],
+                static_cast<long long>(best));
+    for (int64_t i = 0; i < std::min<int64_t>(n, 5); ++i) std::printf(" %.6g", data[i]);
+  }
+  std::printf("\n");
+}
+
+Result<int> Run(const RunOptions& options) {
+  if (options.repeat < 1) return Err("--repeat ", options.repeat, ": at least 1");
+  LoadedModel model = TRY(LoadModel(options.package, options.threads));
+  TRY(BindInputs(options, model));
+  std::vector<double> ms;
+  for (int i = 0; i < options.repeat; ++i) {
+    double begin = Now();
+    TRY(model.executor->Run());
+    ms.push_back((Now() - begin) * 1e3);
+  }
+  if (!options.output_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.output_dir, error);
+    if (error) return Err("cannot create ", options.output_dir, ": ", error.message());
+  }
+  for (int64_t i = 0; i < model.executor->num_outputs(); ++i) {
+    const TensorSpec& spec = model.info.outputs[i];
+    Tensor output = model.executor->Output(i);
+    PrintSummary(spec, output);
+    if (options.output_dir.empty()) continue;
+    std::string path = options.output_dir + "/" + FileName(spec.name) + ".npy";
+    TRY(WriteNpy(path, output));
+    std::printf("wrote %s\n", path.c_str());
+  }
+  std::sort(ms.begin(), ms.end());
+  std::printf("%d run%s: min %.3f ms, median %.3f ms\n", options.repeat, options.repeat == 1 ? "" : "s", ms[0],
+              ms[ms.size() / 2]);
+  return kExitOk;
+}
+
+struct BenchOptions {
+  std::string package;
+  int threads = 0;
+  double seconds = 3;
+  bool json = false;
+  bool profile = false;
+  bool serve = false;
+};
+
+// Latencies in ms, sorted: at least 5 runs, and as many as `seconds` holds.
+Result<std::vector<double>> Measure(GraphExecutor& executor, double seconds, int runs) {
+  std::vector<double> ms;
+  double end = Now() + seconds;
+  while (static_cast<int>(ms.size()) < runs || Now() < end) {
+    double begin = Now();
+    TRY(executor.Run());
+    ms.push_back((Now() - begin) * 1e3);
+  }
+  std::sort(ms.begin(), ms.end());
+  return ms;
+}
+
+void PrintLine(const BenchOptions& options, const LoadedModel& model, const std::vector<double>& ms) {
+  if (options.json) {
+    Json line;
+    line["package"] = options.package;
+    line["model"] = model.info.model_name;
+    line["threads"] = options.threads;
+    line["n"] = static_cast<int64_t>(ms.size());
+    line["min_ms"] = ms[0];
+    line["median_ms"] = ms[ms.size() / 2];
+    std::printf("%s\n", line.Dump().c_str());
+  } else {
+    std::printf("%s: min %.3f ms, median %.3f ms over %zu runs\n", model.info.model_name.c_str(), ms[0],
+                ms[ms.size() / 2], ms.size());
+  }
+  std::fflush(stdout);
+}
+
+Result<int> Bench(const BenchOptions& options) {
+  LoadedModel model = TRY(LoadModel(options.package, options.threads));
+  for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), 0);
+  for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
+  if (options.serve) {
+    // For interleaving with a peer: one line of JSON for each "run N" on standard input.
+    char line[64];
+    while (std::fgets(line, sizeof line, stdin)) {
+      int n = 0;
+      if (std::sscanf(line, "run %d", &n) != 1 || n < 1) return Err("expected 'run N' on standard input");
+      PrintLine(options, model, TRY(Measure(*model.executor, 0, n)));
+    }
+    return kExitOk;
+  }
+  PrintLine(options, model, TRY(Measure(*model.executor, options.seconds, 5)));
+  if (options.profile) {
+    std::vector<NodeTime> times = TRY(model.executor->Profile(20));
+    double total = 0;
+    for (const NodeTime& t : times) total += t.seconds;
+    std::printf("%8s %6s %8s  %s\n", "us", "%", "GFLOPS", "kernel");
+    for (const NodeTime& t : times) {
+      std::printf("%8.1f %6.1f %8.1f  %s\n", t.seconds * 1e6, 100 * t.seconds / total,
+                  t.seconds > 0 ? t.flops / t.seconds / 1e9 : 0, t.name.c_str());
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command RunCommand(CLI::App& root) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* app = root.add_subcommand("run", "Runs a package once (or --repeat times) and prints its outputs.");
+  app->add_option("package", options->package, "the package made by `autotune compile`")->required();
+  app->add_option("--input", options->inputs, "NAME=FILE.npy or NAME=FILE.pb, once for each input; others are random");
+  app->add_option("--output-dir", options->output_dir, "write each output to DIR/NAME.npy");
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")->capture_default_str();
+  app->add_option("--repeat", options->repeat, "runs")->capture_default_str();
+  return {app, [options] { return Run(*options); }};
+}
+
+Command BenchCommand(CLI::App& root) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* app = root.add_subcommand("bench", "Measures the latency of a package on random inputs.");
+  app->add_option("package", options->package, "the package made by `autotune compile`")->required();
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")->capture_default_str();
+  app->add_option("--seconds", options->seconds, "how long to measure; at least 5 runs")->capture_default_str();
+  app->add_flag("--json", options->json, "one line of JSON: min_ms, median_ms, n");
+  app->add_flag("--profile", options->profile, "a table of the time in each kernel as well");
+  app->add_flag("--serve", options->serve,
+                "answer each line 'run N' on standard input with a measurement of N runs, to alternate with a peer");
+  return {app, [options] { return Bench(*options); }};
+}
+
+}  // namespace autotune::tools

@@ -1,0 +1,189 @@
+// `autotune tune`: the whole service in one command: load, tune, show, compile.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "compiler/compile.h"
+#include "compiler/load.h"
+#include "frontend/onnx/import.h"
+#include "records/open.h"
+#include "runtime/fill.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/progress.h"
+#include "tracker/local_farm.h"
+#include "tuner/farm_measurer.h"
+#include "tuner/tune.h"
+
+namespace autotune::tools {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+// The first Ctrl-C finishes the batch and saves; the second ends at once.
+void OnInterrupt(int) {
+  if (stop_requested.exchange(true)) _exit(kExitInterrupted);
+}
+
+struct TuneCommandOptions {
+  ModelOptions model;
+  int trials = 400;
+  std::string time_budget;
+  std::string tracker, key;
+  uint64_t seed = 0;
+  std::string output;
+  std::string search = "evolution";
+  bool fresh = false, json = false;
+};
+
+// "90", "90s", "10m", "2h" -> seconds.
+Result<double> ParseDuration(const std::string& text) {
+  if (text.empty()) return 0.0;
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  std::string unit = end;
+  double scale = unit == "" || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (end == text.c_str() || scale == 0 || !(value > 0)) return Err("--time-budget ", text, ": say 90s, 10m or 2h");
+  return value * scale;
+}
+
+// Latency of one package in ms, the least of a second of runs.
+Result<double> Latency(const Package& package, int threads) {
+  LoadedModel model = TRY(LoadModel(package, threads));
+  for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), 0);
+  double best = 1e30;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (int n = 0; n < 5 || std::chrono::steady_clock::now() < end; ++n) {
+    auto begin = std::chrono::steady_clock::now();
+    TRY(model.executor->Run());
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const Target& target) {
+  std::vector<std::string> parts = {network.digest.Hex(), target.Text(), std::to_string(options.seed),
+                                    std::to_string(options.trials), options.search};
+  return RunKey(parts);
+}
+
+std::string ResumeLine(const TuneCommandOptions& options) {
+  std::string line = "autotune --model " + options.model.model + " --trials " + std::to_string(options.trials);
+  for (const std::string& shape : options.model.shapes) line += " --shape " + shape;
+  if (options.model.target != "cpu") line += " --target '" + options.model.target + "'";
+  if (!options.model.db.empty()) line += " --db " + options.model.db;
+  if (options.seed) line += " --seed " + std::to_string(options.seed);
+  if (options.search != "evolution") line += " --search " + options.search;
+  if (!options.tracker.empty()) line += " --tracker " + options.tracker + " --key " + options.key;
+  if (!options.output.empty()) line += " -o " + options.output;
+  return line;
+}
+
+Result<int> TuneModel(const TuneCommandOptions& options) {
+  if (options.trials < 1) return Err("--trials ", options.trials, ": at least 1");
+  double time_budget = TRY(ParseDuration(options.time_budget));
+  std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
+  if (!search) return Err("--search ", options.search, ": evolution or random");
+  if (!options.tracker.empty() && options.key.empty())
+    return Err("--tracker needs --key, the device key to tune on; `rpc_tracker status --tracker ", options.tracker,
+               "` lists them");
+  Target target = TRY(Target::Parse(options.model.target));
+  NetworkOptions network_options;
+  for (const std::string& shape : options.model.shapes) {
+    auto [name, dims] = TRY(ParseShapeOption(shape));
+    network_options.shapes[name] = dims;
+  }
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
+
+  std::unique_ptr<LocalFarm> farm;
+  rpc::FarmOptions farm_options{.tracker = options.tracker, .key = options.key, .job = network.name};
+  if (options.tracker.empty()) {
+    farm = TRY_NOTE(LocalFarm::Start(), "while starting the local device server");
+    farm_options.tracker = farm->tracker();
+    farm_options.key = farm->key();
+  }
+  std::unique_ptr<Measurer> measurer = TRY(MakeFarmMeasurer(*builder, farm_options, {.seed = options.seed}));
+
+  TuneOptions tune{.trials = options.trials,
+                   .time_budget = time_budget,
+                   .seed = options.seed,
+                   .search = *search,
+                   .run = RunKeyOf(options, network, target)};
+  if (options.fresh) tune.run = RunKey(std::vector<std::string>{tune.run, NewRecordId()});
+  Progress progress(network, target, tune, options.json);
+  progress.Begin(options.tracker.empty() ? "this machine" : options.key + " at " + options.tracker);
+
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  TuneReport report = TRY(Tune(
+      network.tasks, target, tune, *store, *measurer,
+      [&](const TuneReport& so_far, const TaskReport& task) { progress.Update(so_far, task); }, &stop_requested));
+  progress.End(report);
+  if (report.interrupted) {
+    std::fprintf(stderr, "interrupted; %d of %d trials are saved. Go on with:\n  %s\n", report.trials, options.trials,
+                 ResumeLine(options).c_str());
+    return kExitInterrupted;
+  }
+  measurer.reset();
+  farm.reset();
+
+  CompileResult before = TRY_NOTE(Compile(network, target, nullptr, *builder, {.use_records = false}),
+                                  "while compiling the untuned network");
+  CompileResult after = TRY_NOTE(Compile(network, target, store.get(), *builder), "while compiling the tuned network");
+  std::optional<double> before_ms, after_ms;
+  if (options.tracker.empty()) {
+    before_ms = TRY(Latency(before.package, target.num_cores));
+    after_ms = TRY(Latency(after.package, target.num_cores));
+  }
+  if (!options.output.empty()) TRY(WritePackage(after.package, options.output));
+  progress.Summary(report, before_ms, after_ms);
+  progress.NextSteps(options.output, ResumeLine(options));
+  for (const TaskReport& task : report.tasks) {
+    if (task.best_seconds == 0 && task.records > 0) {
+      std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
+                   task.task->label.c_str());
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void ModelOptions::Add(CLI::App& app, bool model_required) {
+  auto* option = app.add_option("--model", model, "the ONNX model");
+  if (model_required) option->required();
+  app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
+  app.add_option("--target", target, "cpu (this machine), or 'llvm -mtriple=... -mcpu=... -num-cores=...'")
+      ->capture_default_str();
+  app.add_option("--db", db,
+                 "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+}
+
+Command TuneCommand(CLI::App& root) {
+  auto options = std::make_shared<TuneCommandOptions>();
+  CLI::App* app =
+      root.add_subcommand("tune", "Searches fast schedules for every operator of a model by measuring candidates.");
+  options->model.Add(*app);
+  app->add_option("--trials", options->trials, "candidates measured, over all tasks")->capture_default_str();
+  app->add_option("--time-budget", options->time_budget, "stop after this long: 90s, 10m, 2h");
+  app->add_option("--tracker", options->tracker,
+                  "HOST:PORT of an rpc_tracker; default AUTOTUNE_TRACKER, else this machine")
+      ->envname("AUTOTUNE_TRACKER");
+  app->add_option("--key", options->key, "the device key to tune on, with --tracker");
+  app->add_option("--seed", options->seed, "of all random choices")->capture_default_str();
+  app->add_option("-o,--output", options->output, "write the compiled package here");
+  app->add_option("--search", options->search, "evolution, or random (a yardstick)")->capture_default_str();
+  app->add_flag("--fresh", options->fresh, "do not resume a run of the same model, target, seed and trials");
+  app->add_flag("--json", options->json, "progress as JSON lines on standard output");
+  return {app, [options] { return TuneModel(*options); }};
+}
+
+}  // namespace autotune::tools

@@ -1,0 +1,211 @@
+// `autotune compile` and `autotune verify`.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "compiler/compile.h"
+#include "compiler/load.h"
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "records/open.h"
+#include "runtime/compare.h"
+#include "tools/autotune/command.h"
+
+namespace autotune::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompileCommandOptions {
+  ModelOptions model;
+  std::string output;
+  bool no_records = false;
+};
+
+Result<NetworkOptions> ParseShapes(const ModelOptions& options) {
+  NetworkOptions parsed;
+  for (const std::string& shape : options.shapes) {
+    auto [name, dims] = TRY(ParseShapeOption(shape));
+    parsed.shapes[name] = dims;
+  }
+  return parsed;
+}
+
+Result<int> CompileModel(const CompileCommandOptions& options) {
+  Target target = TRY(Target::Parse(options.model.target));
+  NetworkOptions network_options = TRY(ParseShapes(options.model));
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
+  for (const std::string& note : network.notes) std::printf("note: %s\n", note.c_str());
+  CompileResult result = TRY(Compile(network, target, store.get(), *builder, {.use_records = !options.no_records}));
+  TRY(WritePackage(result.package, options.output));
+  for (const KernelChoice& choice : result.choices) {
+    if (!choice.note.empty()) std::printf("note: %s: %s\n", choice.task->label.c_str(), choice.note.c_str());
+  }
+  std::printf("compiled %s for %s: %d of %d kernels tuned, %.1f s; wrote %s\n", network.name.c_str(),
+              target.Text().c_str(), result.package.info.tuned_tasks, result.package.info.tasks, result.seconds,
+              options.output.c_str());
+  if (result.package.info.tuned_tasks == 0 && !options.no_records) {
+    std::printf("note: the database has no schedule for this model and target; tune it first: autotune --model %s\n",
+                options.model.model.c_str());
+  }
+  return kExitOk;
+}
+
+struct VerifyOptions {
+  ModelOptions model;
+  std::string data;
+  double rtol = 1e-3, atol = 1e-4;
+  int threads = 0;
+};
+
+enum class Verdict { kPassed, kFailed, kUnsupported };
+
+struct CaseResult {
+  Verdict verdict = Verdict::kFailed;
+  std::string text;
+};
+
+Result<std::vector<NamedTensor>> ReadTensors(const fs::path& folder, const std::string& prefix) {
+  std::vector<NamedTensor> tensors;
+  for (int i = 0;; ++i) {
+    fs::path path = folder / (prefix + std::to_string(i) + ".pb");
+    if (!fs::exists(path)) return tensors;
+    tensors.push_back(TRY(ReadTensorPb(path.string())));
+  }
+}
+
+Result<Tensor> ToTensor(const graph::TensorValue& value) {
+  return Tensor::FromBytes(value.spec.shape, TRY(DataTypeFromText(value.spec.dtype.Text())), value.bytes.view());
+}
+
+// Runs one data set through a loaded model and compares every output.
+Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const VerifyOptions& options) {
+  std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
+  if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
+  if (inputs.size() != model.info.inputs.size())
+    return Err(folder.string(), " has ", inputs.size(), " inputs, the model ", model.info.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    // By name where the file has one that the model knows, else by position.
+    auto named = std::find_if(model.info.inputs.begin(), model.info.inputs.end(),
+                              [&](const TensorSpec& s) { return s.name == inputs[i].name; });
+    int64_t index = named == model.info.inputs.end() ? static_cast<int64_t>(i) : named - model.info.inputs.begin();
+    TRY(model.executor->SetInput(index, TRY(ToTensor(inputs[i].value))));
+  }
+  TRY(model.executor->Run());
+  CaseResult result{Verdict::kPassed, ""};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Comparison comparison =
+        TRY(CompareTensors(model.executor->Output(static_cast<int64_t>(i)), TRY(ToTensor(outputs[i].value)),
+                           {.atol = options.atol, .rtol = options.rtol}));
+    result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
+    if (!comparison.ok) result.verdict = Verdict::kFailed;
+  }
+  return result;
+}
+
+// The data sets of one test case: `folder` itself, or its test_data_set_* folders.
+std::vector<fs::path> DataSets(const fs::path& folder) {
+  std::vector<fs::path> sets;
+  if (fs::exists(folder / "output_0.pb")) return {folder};
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      sets.push_back(entry.path());
+  }
+  std::sort(sets.begin(), sets.end());
+  return sets;
+}
+
+// Import decides what is supported; whatever goes wrong after that is a failure.
+CaseResult CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
+                     const NetworkOptions& network_options, const Target& target, RecordStore* store,
+                     Builder& builder) {
+  Result<ImportedModel> imported = ImportOnnx(model_path, {.shapes = network_options.shapes});
+  if (!imported.ok()) return {Verdict::kUnsupported, imported.error().Text()};
+  auto check = [&]() -> Result<CaseResult> {
+    Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
+    CompileResult compiled = TRY(Compile(network, target, store, builder));
+    LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
+    CaseResult all{Verdict::kPassed, ""};
+    std::vector<fs::path> sets = DataSets(data);
+    if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
+    for (const fs::path& set : sets) {
+      CaseResult one = TRY(CheckData(model, set, options));
+      if (one.verdict == Verdict::kFailed) return one;
+      all.text = one.text;
+    }
+    return all;
+  };
+  Result<CaseResult> result = check();
+  return result.ok() ? *result : CaseResult{Verdict::kFailed, result.error().Text()};
+}
+
+Result<int> Verify(const VerifyOptions& options) {
+  if (!fs::is_directory(options.data)) return Err("--data ", options.data, ": no such folder");
+  Target target = TRY(Target::Parse(options.model.target));
+  NetworkOptions network_options = TRY(ParseShapes(options.model));
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  if (!options.model.model.empty()) {
+    CaseResult result =
+        CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder);
+    const char* word = result.verdict == Verdict::kPassed   ? "ok"
+                       : result.verdict == Verdict::kFailed ? "WRONG"
+                                                            : "unsupported";
+    std::printf("%s: %s\n", word, result.text.c_str());
+    return result.verdict == Verdict::kPassed ? kExitOk : result.verdict == Verdict::kFailed ? kExitWrong : kExitFailed;
+  }
+  // A folder of cases, each with its model.onnx.
+  std::vector<fs::path> cases;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(options.data)) {
+    if (entry.path().filename() == "model.onnx") cases.push_back(entry.path().parent_path());
+  }
+  std::sort(cases.begin(), cases.end());
+  if (cases.empty())
+    return Err("--data ", options.data, " holds no case with a model.onnx; for one model give --model as well");
+  int passed = 0, failed = 0, unsupported = 0;
+  for (const fs::path& folder : cases) {
+    CaseResult result =
+        CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
+    const char* word = result.verdict == Verdict::kPassed   ? "passed"
+                       : result.verdict == Verdict::kFailed ? "FAILED"
+                                                            : "unsupported";
+    (result.verdict == Verdict::kPassed ? passed : result.verdict == Verdict::kFailed ? failed : unsupported)++;
+    std::printf("%s %s: %s\n", word, fs::relative(folder, options.data).string().c_str(), result.text.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
+  return failed ? kExitWrong : kExitOk;
+}
+
+}  // namespace
+
+Command CompileCommand(CLI::App& root) {
+  auto options = std::make_shared<CompileCommandOptions>();
+  CLI::App* app =
+      root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
+  options->model.Add(*app);
+  app->add_option("-o,--output", options->output, "the package to write")->required();
+  app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
+  return {app, [options] { return CompileModel(*options); }};
+}
+
+Command VerifyCommand(CLI::App& root) {
+  auto options = std::make_shared<VerifyOptions>();
+  CLI::App* app =
+      root.add_subcommand("verify", "Compares a model's outputs with expected ones, in ONNX's test layout.");
+  options->model.Add(*app, false);
+  app->add_option(
+         "--data", options->data,
+         "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model a folder of cases")
+      ->required();
+  app->add_option("--rtol", options->rtol, "allowed: |a-b| <= atol * max|b| + rtol * |b|")->capture_default_str();
+  app->add_option("--atol", options->atol, "relative to the largest expected value")->capture_default_str();
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")->capture_default_str();
+  return {app, [options] { return Verify(*options); }};
+}
+
+}  // namespace autotune::tools

@@ -1,0 +1,100 @@
+// The analytic draft score. Numbers are cycles of a core with two FMA ports and two vector loads a cycle, which fits
+// the x86 and Arm cores of the last decade well enough to rank candidates.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tuner/sketch.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kHz = 3e9;
+constexpr double kTaskCycles = 120;   // handing one parallel task out
+constexpr double kForkCycles = 9000;  // fork and join of one parallel loop
+constexpr double kBytesPerCycle = 6;  // memory, one core
+constexpr double kL2BytesPerCycle = 24;
+constexpr double kL3BytesPerCycle = 10;
+constexpr double kLatency = 4;  // of an FMA
+
+double Ceil(double a, double b) { return std::ceil(a / b); }
+
+// Cycles until all tasks are done: whole waves of tasks over the cores.
+double Spread(double tasks, double cycles_per_task, const Target& target) {
+  double waves = Ceil(tasks, target.num_cores);
+  return waves * (cycles_per_task + kTaskCycles) + (tasks > 1 ? kForkCycles : 0);
+}
+
+// Bytes a cycle at which data of this size comes in, when it is read again and again.
+double Bandwidth(double bytes, const Target& target) {
+  if (bytes <= 0.75 * static_cast<double>(target.l1_bytes)) return 64;
+  if (bytes <= 0.75 * static_cast<double>(target.l2_bytes)) return kL2BytesPerCycle;
+  if (bytes <= 0.5 * static_cast<double>(target.l3_bytes)) return kL3BytesPerCycle;
+  return kBytesPerCycle;
+}
+
+double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
+  auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
+  double lanes = target.VectorLanes(32);
+  double m0 = tile(s.m_knob, 0), m1 = tile(s.m_knob, 1), mr = tile(s.m_knob, 2);
+  double n0 = tile(s.n_knob, 0), n1 = tile(s.n_knob, 1), nr = tile(s.n_knob, 2);
+  if (s.n_knob < 0) nr = static_cast<double>(s.n);
+  double unroll = s.k_knob < 0 ? 1 : static_cast<double>(d[s.k_knob].values[0]);
+  double nv = Ceil(nr, lanes);
+  double k = static_cast<double>(s.k);
+
+  double registers = mr * nv + (s.broadcast ? nv + 1 : 1);
+  if (registers > target.vector_registers) return std::numeric_limits<double>::infinity();
+
+  // One step of k: multiply-adds on two ports, loads on two ports, and the chain through each accumulator.
+  double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
+  double step = std::max({fma, load, kLatency}) + 0.5 / unroll;
+  // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
+  double panel = k * nr * 4, rows = mr * k * 4;
+  double panel_from = s.n_inside ? panel * n1 : panel;  // what is touched before the panel comes again
+  double rows_from = s.n_inside ? rows : rows * m1;
+  double traffic = 0;
+  if (s.broadcast) {
+    traffic = nr * 4 / Bandwidth(panel_from + rows, target) + mr * 4 / Bandwidth(rows_from + panel, target);
+  } else {
+    traffic = mr * nr * 4 / Bandwidth(mr * nr * k * 4, target);
+  }
+  double overlap = std::max(step, traffic) + 0.3 * std::min(step, traffic);
+  if (!s.packed && s.broadcast) overlap *= 1.1;  // strides of the unpacked operand cost translations and conflicts
+  double micro = k * overlap + mr * nv * 3 + 30;
+  double tasks = static_cast<double>(s.outer) * m0 * n0;
+  return Spread(tasks, m1 * n1 * micro, target);
+}
+
+double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
+  double bytes = s.read_bytes + s.write_bytes;
+  double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
+  if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0 && s.consumer >= 0) {
+    // Computed inside its consumer: from the cache, but again for every column tile and every halo.
+    const StageModel& c = sketch.stages[s.consumer];
+    double again = 1;
+    if (c.n_knob >= 0) again *= static_cast<double>(d[c.n_knob].values[0]);
+    double m0 = c.m_knob >= 0 ? static_cast<double>(d[c.m_knob].values[0]) : 1;
+    double per_task = bytes / std::max(1.0, m0);
+    double deeper = static_cast<double>(d[s.location_knob].values[0]);
+    if (deeper >= 1 && c.m_knob >= 0) again *= 1 + 0.5 * static_cast<double>(d[c.m_knob].values[1]);
+    double fast = bytes / Bandwidth(per_task, target);
+    return (0.5 * fast + cycles * 0.3) * again * 1.2 / target.num_cores;
+  }
+  double tasks = static_cast<double>(s.outer);
+  double unroll = s.k_knob < 0 ? 1 : static_cast<double>(d[s.k_knob].values[0]);
+  return Spread(tasks, cycles / tasks * (1 + 0.05 / unroll), target);
+}
+
+}  // namespace
+
+double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Target& target) {
+  double cycles = 0;
+  for (const StageModel& stage : sketch.stages) {
+    cycles += stage.kind == StageModel::kTiled ? Tiled(stage, decisions, target)
+                                               : Streaming(stage, sketch, decisions, target);
+  }
+  return cycles / kHz;
+}
+
+}  // namespace autotune

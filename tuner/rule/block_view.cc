@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "ir/visit.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<BlockView>& out) {
+  s.Visit(Overloaded{
+      [&](const For& f) {
+        const int64_t* extent = AsInt(f.extent);
+        loops.push_back({f.var, extent ? *extent : 0});
+        Collect(f.body, loops, out);
+        loops.pop_back();
+      },
+      [&](const Seq& seq) {
+        for (const Stmt& child : seq.stmts) Collect(child, loops, out);
+      },
+      [&](const If& n) {
+        Collect(n.then_body, loops, out);
+        if (n.else_body) Collect(n.else_body, loops, out);
+      },
+      [&](const Block& block) {
+        BlockView view;
+        view.name = block.name;
+        view.node = s;
+        std::set<Name> reduce_vars;
+        for (const Iter& iter : block.iters) {
+          if (iter.kind != IterKind::kReduce) continue;
+          view.reduction = true;
+          if (const int64_t* extent = AsInt(iter.extent)) view.reduce_length *= static_cast<double>(*extent);
+          UsesVar(iter.binding, [&](const Name& v) {
+            reduce_vars.insert(v);
+            return false;
+          });
+        }
+        for (const BlockView::Loop& loop : loops)
+          (reduce_vars.count(loop.var) ? view.reduce : view.spatial).push_back(loop);
+        Walk(
+            block.body,
+            [&](const Stmt& inner) {
+              if (const Store* store = inner.As<Store>()) view.writes = store->buffer->name;
+              return true;
+            },
+            [&](const Expr& e) {
+              if (const Load* load = e.As<Load>()) view.reads.insert(load->buffer->name);
+              if (e.As<Select>()) view.guarded = true;
+              const Call* call = e.As<Call>();
+              if (call && Row(call->op).expanded) view.transcendental = true;
+              if (!e.dtype().IsFloat()) return e.As<Select>() != nullptr || e.As<Cast>() != nullptr;
+              if (e.As<Binary>() || e.As<Unary>()) view.flops += 1;
+              if (call) view.flops += call->op == Op::kFma ? 2 : Row(call->op).expanded ? 20 : 1;
+              return true;
+            });
+        view.reads.erase(view.writes);
+        out.push_back(std::move(view));
+      },
+      [&](const auto&) {},
+  });
+}
+
+}  // namespace
+
+std::vector<BlockView> ViewBlocks(const PrimFunc& func) {
+  std::vector<BlockView> blocks;
+  std::vector<BlockView::Loop> loops;
+  Collect(func.body, loops, blocks);
+  for (BlockView& block : blocks) {
+    block.writes_output = std::any_of(func.params.begin(), func.params.end(),
+                                      [&](const Param& p) { return p.buffer->name == block.writes; });
+  }
+  return blocks;
+}
+
+std::vector<const BlockView*> ConsumersOf(const std::vector<BlockView>& blocks, const BlockView& block) {
+  std::vector<const BlockView*> consumers;
+  for (const BlockView& other : blocks) {
+    if (other.reads.count(block.writes)) consumers.push_back(&other);
+  }
+  return consumers;
+}
+
+const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& name) {
+  for (const BlockView& block : blocks) {
+    if (block.name == name) return &block;
+  }
+  return nullptr;
+}
+
+}  // namespace autotune

@@ -1,0 +1,39 @@
+#include <algorithm>
+
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+// An element-wise block is computed where it is used, unless that repeats costly work: a transcendental function used
+// more than once, or a guard (padding) inside a reduction that reads every element many times.
+class Inline : public SketchRule {
+ public:
+  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target&) const override {
+    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
+    for (const BlockView& block : blocks) {
+      if (block.reduction || block.writes_output || state.done.count(block.name)) continue;
+      std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+      if (consumers.empty()) continue;
+      auto writers =
+          std::count_if(blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.writes == block.writes; });
+      if (writers > 1) continue;
+      bool reduced = std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return c->reduction; });
+      if (reduced && block.guarded) continue;
+      if (block.transcendental && (reduced || consumers.size() > 1)) continue;
+      SketchState next = state;
+      if (!next.Do(ComputeInline{.block = block.name}).ok()) continue;  // not invertible or not alone: stays a stage
+      return std::vector<SketchState>{std::move(next)};
+    }
+    return std::vector<SketchState>{};
+  }
+};
+
+}  // namespace
+
+const SketchRule& InlineRule() {
+  static const Inline rule;
+  return rule;
+}
+
+}  // namespace autotune

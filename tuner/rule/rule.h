@@ -1,0 +1,62 @@
+// Sketch rules: each looks at the blocks of a partly scheduled function and applies the steps that usually pay off,
+// leaving what must be searched to sampling steps. The list of rules is in sketch_generator.cc. To add one: a .cc here
+// and a line in that list. Thread-safe.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "tuner/sketch.h"
+
+namespace autotune {
+
+// A sketch in the making.
+struct SketchState {
+  Schedule schedule;
+  std::string name;
+  std::vector<Knob> knobs;
+  std::vector<StageModel> stages;
+  std::set<Name> done;  // blocks that a rule has placed
+
+  // Applies a step; the names it made. A failing step is an error of the rule's making.
+  Result<std::vector<Name>> Do(Step step);
+  // Applies a sampling step and registers its knob; `knob` receives the knob's index. Returns the result's name.
+  Result<Name> Sample(Step step, int64_t extent, std::vector<int64_t> candidates, int& knob);
+};
+
+// What rules ask of a block. Loops around it, outermost first.
+struct BlockView {
+  struct Loop {
+    Name var;
+    int64_t extent;
+  };
+  Name name;
+  Name writes;  // buffer
+  bool writes_output = false;
+  std::set<Name> reads;               // buffers, without the one it writes
+  std::vector<Loop> spatial, reduce;  // loops that feed spatial and reduction iterators
+  bool reduction = false, guarded = false, transcendental = false;
+  double flops = 0;  // of one instance
+  double reduce_length = 1;
+  Stmt node;
+};
+std::vector<BlockView> ViewBlocks(const PrimFunc& func);
+std::vector<const BlockView*> ConsumersOf(const std::vector<BlockView>& blocks, const BlockView& block);
+const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& name);
+
+class SketchRule {
+ public:
+  virtual ~SketchRule() = default;
+  // All ways to go on from `state` with one more block placed; empty if the rule applies to no block left.
+  virtual Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const = 0;
+};
+
+const SketchRule& InlineRule();     // element-wise blocks disappear into their consumers
+const SketchRule& TilingRule();     // reductions: multi-level tiling with a register tile, packed constant operands
+const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer
+
+// Every sketch of a function. At least one for any function that te makes.
+Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target);
+
+}  // namespace autotune

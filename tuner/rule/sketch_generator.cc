@@ -1,0 +1,46 @@
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+
+Result<std::vector<Name>> SketchState::Do(Step step) {
+  Rng rng(0);  // any decision will do: sketches are undecided again when they are done
+  return schedule.Apply(std::move(step), &rng);
+}
+
+Result<Name> SketchState::Sample(Step step, int64_t extent, std::vector<int64_t> candidates, int& knob) {
+  knob = static_cast<int>(knobs.size());
+  knobs.push_back({static_cast<int>(schedule.trace().size()), extent, std::move(candidates)});
+  return TRY(Do(std::move(step)))[0];
+}
+
+Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
+  // Each rule in turn, until it finds no block; a state that branches becomes several.
+  const SketchRule* const rules[] = {&InlineRule(), &TilingRule(), &StreamingRule()};
+  std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
+  for (const SketchRule* rule : rules) {
+    std::vector<SketchState> finished;
+    while (!states.empty()) {
+      SketchState state = std::move(states.back());
+      states.pop_back();
+      std::vector<SketchState> next = TRY(rule->Apply(state, target));
+      if (next.empty()) {
+        finished.push_back(std::move(state));
+      } else {
+        states.insert(states.end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
+      }
+    }
+    states = std::move(finished);
+  }
+  std::vector<Sketch> sketches;
+  for (SketchState& state : states) {
+    Sketch sketch{.name = state.name,
+                  .trace = state.schedule.trace(),
+                  .knobs = std::move(state.knobs),
+                  .stages = std::move(state.stages)};
+    for (const Knob& knob : sketch.knobs) DecisionOf(sketch.trace[knob.step])->values.clear();
+    sketches.push_back(std::move(sketch));
+  }
+  return sketches;
+}
+
+}  // namespace autotune

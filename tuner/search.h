@@ -1,0 +1,68 @@
+// SearchStrategy: which candidates of a task to measure next. Deterministic: the same seed and the same observations
+// give the same proposals. Not thread-safe; runs outside measuring phases.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/cost_model.h"
+#include "tuner/sketch.h"
+#include "tuner/task.h"
+
+namespace autotune {
+
+// A task with its sketches: the space that is searched.
+struct TaskSpace {
+  const TuneTask* task = nullptr;
+  Target target;
+  std::vector<Sketch> sketches;
+
+  const PrimFunc& FuncOf(const Sketch& sketch) const { return task->alternatives[sketch.alternative].func; }
+  static Result<TaskSpace> Make(const TuneTask& task, const Target& target);
+};
+
+// One point of the space, replayed: legal by the steps' own rules, ready to be built.
+struct Proposal {
+  int sketch = 0;
+  Decisions decisions;
+  Trace trace;
+  Features features;
+  double draft_seconds = 0;
+};
+
+// Finds the point that a stored trace stands for; nothing if it comes from another space (older rules).
+std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternative, const Trace& trace);
+
+class SearchStrategy {
+ public:
+  virtual ~SearchStrategy() = default;
+  // Up to n distinct points that were neither proposed nor observed before; fewer, or none, when the space is
+  // exhausted.
+  virtual std::vector<Proposal> Propose(int n) = 0;
+  // What became of a point; infinity: it failed.
+  virtual void Observe(const Proposal& proposal, double seconds) = 0;
+};
+
+struct EvolutionOptions {
+  int drafts = 2000;  // random points judged by the draft score alone, per round
+  int replays = 160;  // of these and of mutants, points replayed for the cost model, per generation
+  int generations = 2;
+  int parents = 10;      // best points whose neighbourhood is explored
+  int mutants = 40;      // per parent
+  double epsilon = 0.1;  // share of proposals that ignore the model
+};
+// Draft-then-verify evolutionary search: random draws and mutants of the best measured points are ranked by the draft
+// score, the best of them by the model (null or not ready: draft score only). After Zhai et al., "Pruner" (2024), for
+// the two stages; and Zheng et al., "Ansor" (2020), for evolution on decisions.
+std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, const CostModel* model, uint64_t seed,
+                                                       const EvolutionOptions& options = {});
+// Uniform draws from the same space: the yardstick.
+std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_t seed);
+
+// The schedule of a task that was never tuned: of seeded draws, those with the best draft scores, best first. More than
+// one, since a build may reject the first.
+std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
+
+}  // namespace autotune

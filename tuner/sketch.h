@@ -1,0 +1,61 @@
+// Sketches: traces whose sampling steps are undecided, together with what search needs to draw, change and judge
+// decisions without replaying them. Plain values; thread-safe once made. Rules make them (tuner/rule/rule.h).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedule/trace.h"
+#include "support/rng.h"
+#include "target/target.h"
+
+namespace autotune {
+
+// One undecided sampling step of a sketch. Its domain does not depend on the other decisions.
+struct Knob {
+  int step = 0;                     // index in the trace
+  int64_t extent = 0;               // sample_tile: of the loop
+  std::vector<int64_t> candidates;  // sample_categorical: values; sample_compute_location: depths (-1: at the root)
+};
+
+// What the draft score needs to know of one block. Extents are of the whole loops; -1 as a knob: not sampled.
+struct StageModel {
+  enum Kind { kTiled, kStreaming } kind = kStreaming;
+  int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
+  int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
+  bool n_inside = false;                      // level-1 order: n's middle loop inside m's
+  bool packed = false;                        // the n operand is repacked into panels of the register tile's width
+  bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
+  double flops = 2;                           // per point
+  double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
+  int location_knob = -1;                     // streaming: where it is computed; models `tiled` below as its consumer
+  int consumer = -1;                          // index of the stage that reads it
+};
+
+struct Sketch {
+  std::string name;     // for people: which rules and variants made it
+  int alternative = 0;  // index into the task's alternatives
+  Trace trace;
+  std::vector<Knob> knobs;
+  std::vector<StageModel> stages;
+};
+
+// One decision for each knob.
+using Decisions = std::vector<Decision>;
+
+// Seeded draws. Uniform over what the steps allow, weighted as the steps say; they need no replay.
+Decision DrawDecision(const Sketch& sketch, int knob, Rng& rng);
+Decisions DrawDecisions(const Sketch& sketch, Rng& rng);
+// A nearby decision: another factor of a tile, an adjacent choice. May return the same where there is no other.
+Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
+
+// The sketch's trace with these decisions filled in.
+Trace Decide(const Sketch& sketch, const Decisions& decisions);
+uint64_t HashDecisions(const Sketch& sketch, const Decisions& decisions);
+
+// The draft score: estimated seconds of one run from decisions and shapes alone, good only for comparing candidates of
+// one task. An analytic model: issue slots of the register tile, cache traffic of the blocking, waste by overshoot,
+// balance over cores. Infinite if the register tile cannot fit the register file.
+double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Target& target);
+
+}  // namespace autotune

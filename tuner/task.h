@@ -1,0 +1,26 @@
+// TuneTask: one fused subgraph to be tuned for one target: its compute alternatives, and how much it weighs in the
+// network. A plain value.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/hash.h"
+
+namespace autotune {
+
+struct TaskAlternative {
+  std::string name;  // stored in records
+  PrimFunc func;     // unscheduled; the first alternative defines the result
+};
+
+struct TuneTask {
+  Hash128 hash;        // of the subgraph's canonical text
+  std::string label;   // for people: "conv2d 1x56x56x64, 3x3, 64"
+  int weight = 1;      // occurrences in the network
+  double flops = 0;    // of one run
+  PrimFunc reference;  // of the first alternative, with fp64 intermediates
+  std::vector<TaskAlternative> alternatives;
+};
+
+}  // namespace autotune

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "ir/text.h"
+#include "schedule/replay.h"
 
 namespace autotune {
 namespace {
@@ -13,7 +14,10 @@ double CpuMilliseconds() {
   return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
 }
 
-Result<PrimFunc> Scheduled(const PrimFunc&, const std::string&) { return Err("this build cannot replay traces"); }
+Result<PrimFunc> Scheduled(const PrimFunc& func, const std::string& text) {
+  Trace trace = TRY_NOTE(ParseTrace(text), "in the trace to build");
+  return TRY(Replay(func, trace)).func();
+}
 
 // An error is a candidate that cannot be built; `rejected` says that it broke a contract.
 Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {

@@ -78,11 +78,11 @@ Stmt MergeNeighbours(const Stmt& s, const Seq& seq) {
 }  // namespace
 
 Result<PrimFunc> HoistGuards(const PrimFunc& f, PassEnv&) {
-  return WithBody(f, RewriteStmt(f.body, [](const Stmt& s) {
+  return WithBody(f, WithUniqueNames(RewriteStmt(f.body, [](const Stmt& s) {
                     if (const For* loop = s.As<For>()) return HoistFromLoop(s, *loop);
                     if (const Seq* seq = s.As<Seq>()) return MergeNeighbours(s, *seq);
                     return s;
-                  }));
+                  })));
 }
 
 }  // namespace autotune

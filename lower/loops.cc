@@ -96,7 +96,7 @@ Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env) {
   Unroller unroller(env.context.Option("unroll_limit", kDefaultUnrollLimit));
   Stmt body = unroller.Run(f.body);
   if (unroller.error) return std::move(*unroller.error);
-  return WithBody(f, body);
+  return WithBody(f, WithUniqueNames(body));
 }
 
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv&) {

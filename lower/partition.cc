@@ -143,7 +143,7 @@ class Partitioner {
 }  // namespace
 
 Result<PrimFunc> PartitionLoops(const PrimFunc& f, PassEnv&) {
-  return WithBody(f, Partitioner().Run(f.body, Analyzer()));
+  return WithBody(f, WithUniqueNames(Partitioner().Run(f.body, Analyzer())));
 }
 
 }  // namespace autotune

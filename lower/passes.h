@@ -66,6 +66,8 @@ bool HasLoad(const Expr& e);
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
 std::vector<Expr> Conjuncts(const Expr& condition);
 Expr Conjunction(const std::vector<Expr>& conditions);  // at least one
+// Passes that copy statements end with this: loops, lets and buffers bound in several places get names of their own.
+Stmt WithUniqueNames(const Stmt& s);
 PrimFunc WithBody(const PrimFunc& f, Stmt body);
 int64_t Bytes(const Buffer& buffer);  // of a constant shape
 

@@ -46,6 +46,68 @@ Expr Conjunction(const std::vector<Expr>& conditions) {
   return all;
 }
 
+namespace {
+
+class Renamer {
+ public:
+  // The first binding of a name keeps it.
+  Stmt Run(const Stmt& s) {
+    if (const For* loop = s.As<For>()) {
+      Name var = Bind(vars_, loop->var);
+      Stmt body = var == loop->var ? loop->body : Substitute(loop->body, {{loop->var, IndexVar(var)}});
+      Stmt renamed = Run(body);
+      if (var == loop->var && renamed.Same(loop->body)) return s;
+      return MakeStmt(For{var, loop->extent, loop->kind, loop->annotations, std::move(renamed)});
+    }
+    if (const Let* let = s.As<Let>()) {
+      Name var = Bind(vars_, let->var);
+      Stmt body = let->body;
+      if (!(var == let->var)) body = Substitute(body, {{let->var, VarOf(var, let->value.dtype())}});
+      return MakeStmt(Let{var, let->value, Run(body)});
+    }
+    if (const Alloc* alloc = s.As<Alloc>()) {
+      Name name = Bind(buffers_, alloc->buffer->name);
+      if (name == alloc->buffer->name) {
+        Stmt body = Run(alloc->body);
+        return body.Same(alloc->body) ? s : MakeStmt(Alloc{alloc->buffer, std::move(body)});
+      }
+      Buffer buffer = Buffer::Make(name, alloc->buffer->dtype, alloc->buffer->shape, alloc->buffer->scope);
+      return MakeStmt(Alloc{buffer, Run(ReplaceBuffers(alloc->body, {{alloc->buffer->name, buffer}}))});
+    }
+    return MapChildren(
+        s, [&](const Stmt& child) { return Run(child); }, nullptr);
+  }
+
+  explicit Renamer(const Stmt& root) {
+    Walk(root, [&](const Stmt& s) {
+      if (const For* loop = s.As<For>()) taken_.insert(loop->var);
+      if (const Let* let = s.As<Let>()) taken_.insert(let->var);
+      if (const Alloc* alloc = s.As<Alloc>()) taken_.insert(alloc->buffer->name);
+      return true;
+    });
+  }
+
+ private:
+  Name Bind(std::set<Name>& bound, const Name& name) {
+    if (bound.insert(name).second) return name;
+    int& n = next_[name];
+    Name fresh;
+    do {
+      fresh = name.str() + "_" + std::to_string(++n);
+    } while (taken_.contains(fresh));
+    taken_.insert(fresh);
+    bound.insert(fresh);
+    return fresh;
+  }
+
+  std::set<Name> vars_, buffers_, taken_;
+  std::map<Name, int> next_;
+};
+
+}  // namespace
+
+Stmt WithUniqueNames(const Stmt& s) { return Renamer(s).Run(s); }
+
 PrimFunc WithBody(const PrimFunc& f, Stmt body) {
   PrimFunc g = f;
   g.body = std::move(body);

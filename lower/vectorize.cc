@@ -183,7 +183,7 @@ Result<PrimFunc> VectorizeLoops(const PrimFunc& f, PassEnv& env) {
   Vectorizer vectorizer(env.target);
   Stmt body = vectorizer.Run(f.body, Analyzer());
   if (vectorizer.error) return std::move(*vectorizer.error);
-  return WithBody(f, body);
+  return WithBody(f, WithUniqueNames(body));
 }
 
 }  // namespace autotune

@@ -1,0 +1,253 @@
+// Every pass of the pipeline keeps the meaning: after each, the interpreter gives what it gave for the program itself.
+#include "lower/lower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "schedule/replay.h"
+#include "tests/ir/random_program.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+Target Avx2() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }
+Target Sse() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value(); }
+
+PrimFunc Parse(std::string_view text) {
+  auto f = ParsePrimFunc(text);
+  EXPECT_TRUE(f.ok()) << f.error().Text();
+  return f.value();
+}
+
+PrimFunc Scheduled(const PrimFunc& f, std::string_view trace) {
+  auto steps = ParseTrace(trace);
+  EXPECT_TRUE(steps.ok()) << steps.error().Text();
+  auto schedule = Replay(f, *steps);
+  EXPECT_TRUE(schedule.ok()) << schedule.error().Text();
+  return schedule->func();
+}
+
+// args in the shapes that g's parameters have.
+std::vector<InterpArray> Reshaped(std::vector<InterpArray> args, const PrimFunc& g) {
+  for (size_t i = 0; i < args.size(); ++i) args[i].shape = ConstShape(g.params[i].buffer);
+  return args;
+}
+
+void ExpectOutputs(const PrimFunc& f, const std::vector<InterpArray>& want, const std::vector<InterpArray>& got) {
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    if (f.params[i].role != ParamRole::kOutput) continue;
+    for (size_t k = 0; k < want[i].data.size(); ++k) {
+      double a = want[i].data[k], b = got[i].data[k];
+      ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+          << f.params[i].buffer->name << "[" << k << "]: " << a << " became " << b;
+    }
+  }
+}
+
+// Lowers f and interprets what every pass made of `run`, given what `prepare` (interpreted) made of the constants.
+LoweredKernel CheckEveryPass(const PrimFunc& f, uint64_t seed, const Target& target = Avx2()) {
+  std::vector<InterpArray> args = testing::RandomArgs(f, seed), want = args;
+  Status ran = Interpret(f, want);
+  EXPECT_TRUE(ran.ok()) << ran.error().Text();
+  std::vector<std::pair<std::string, PrimFunc>> stages;
+  PassContext context;
+  context.after = [&](std::string_view pass, const PrimFunc& g) { stages.emplace_back(pass, g); };
+  auto kernel = Lower(f, target, context);
+  EXPECT_TRUE(kernel.ok()) << kernel.error().Text() << "\n" << ToText(f);
+  if (!kernel.ok()) return {};
+
+  std::vector<InterpArray> prepared;
+  if (kernel->prepare) {
+    std::vector<InterpArray> constants;
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      if (f.params[i].role == ParamRole::kConstant) constants.push_back(args[i]);
+    }
+    size_t given = constants.size();
+    for (size_t i = given; i < kernel->prepare->params.size(); ++i) {
+      constants.push_back({kernel->prepare->params[i].buffer->dtype, {}, {}});
+    }
+    constants = Reshaped(constants, *kernel->prepare);
+    Status done = Interpret(*kernel->prepare, constants);
+    EXPECT_TRUE(done.ok()) << done.error().Text();
+    prepared.assign(constants.begin() + static_cast<int64_t>(given), constants.end());
+  }
+  for (const auto& [pass, g] : stages) {
+    if (!g.name.str().empty() && kernel->prepare && g.name == kernel->prepare->name) continue;
+    std::vector<InterpArray> got = args;
+    got.insert(got.end(), prepared.begin(), prepared.end());
+    got = Reshaped(got, g);
+    Status verified = Verify(g);
+    EXPECT_TRUE(verified.ok()) << "after " << pass << ": " << verified.error().Text() << "\n" << ToText(g);
+    Status run = Interpret(g, got, {.order_seed = seed});
+    EXPECT_TRUE(run.ok()) << "after " << pass << ": " << run.error().Text() << "\n" << ToText(g);
+    if (!run.ok()) return {};
+    SCOPED_TRACE("after " + pass);
+    ExpectOutputs(f, want, got);
+    if (::testing::Test::HasFatalFailure()) {
+      ADD_FAILURE() << ToText(f) << ToText(g);
+      return {};
+    }
+  }
+  return std::move(*kernel);
+}
+
+std::string RunText(const LoweredKernel& kernel) { return ToText(kernel.run.body); }
+
+TEST(Lower, RandomPrograms) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    CheckEveryPass(testing::RandomProgram(seed).Make(), seed);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+constexpr std::string_view kMatmul = R"(func mm(a: f32[13, 8] input, b: f32[8, 20] constant, c: f32[13, 20] output) {
+  for i in 13 { for j in 20 { for k in 8 {
+    block mm(vi: S 13 = i, vj: S 20 = j, vk: R 8 = k) {
+      init { c[vi, vj] = 0.0 }
+      c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+    }
+  } } }
+}
+)";
+
+TEST(Lower, UpdatesAreContractedWhereTheTargetCan) {
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(kMatmul), 1)), HasSubstr("fma("));
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(kMatmul), 1, Sse())), Not(HasSubstr("fma(")));
+}
+
+TEST(Lower, InitLeavesTheReduction) {
+  std::string text = RunText(CheckEveryPass(Parse(kMatmul), 1));
+  EXPECT_THAT(text, Not(HasSubstr("if"))) << text;
+}
+
+TEST(Lower, TilesThatDoNotDivideAreVersioned) {
+  PrimFunc f = Scheduled(Parse(kMatmul), R"(
+split(i, [?, 6]) -> i0, i1
+split(j, [?, 8]) -> j0, j1
+reorder([i0, j0, k, i1, j1])
+unroll(i1)
+vectorize(j1)
+parallel(i0)
+)");
+  LoweredKernel kernel = CheckEveryPass(f, 3);
+  std::string text = RunText(kernel);
+  EXPECT_THAT(text, HasSubstr("ramp("));
+  EXPECT_THAT(text, HasSubstr("else"));
+  // The guard stands outside the reduction.
+  EXPECT_LT(text.find("else"), text.rfind("for k"));
+}
+
+TEST(Lower, ConstantLayoutsAreMadeInPrepare) {
+  PrimFunc f = Scheduled(Parse(kMatmul), R"(
+cache_read(mm, b, global) -> packed
+transform_layout(packed, [d1 // 8, d0, d1 % 8], pad_value=0)
+)");
+  LoweredKernel kernel = CheckEveryPass(f, 4);
+  ASSERT_TRUE(kernel.prepare);
+  EXPECT_EQ(kernel.prepared, std::vector<int64_t>{3 * 8 * 8 * 4});
+  EXPECT_EQ(kernel.run.params.size(), 4u);
+  // The twin: the same layout of an input is made in run.
+  std::string text(kMatmul);
+  text.replace(text.find("constant"), 8, "input");
+  PrimFunc twin = Scheduled(Parse(text), R"(
+cache_read(mm, b, global) -> packed
+transform_layout(packed, [d1 // 8, d0, d1 % 8], pad_value=0)
+)");
+  EXPECT_FALSE(CheckEveryPass(twin, 4).prepare);
+}
+
+TEST(Lower, IntermediatesShrinkToWhatAnIterationTouches) {
+  constexpr std::string_view kChain = R"(func chain(a: f32[64] input, c: f32[64] output) {
+    alloc b: f32[64]
+    for i in 8 parallel {
+      for j in 8 { block x(v: S 64 = i * 8 + j) { b[v] = a[v] * 2.0 } }
+      for j2 in 8 { block y(w: S 64 = i * 8 + j2) { c[w] = b[w] + 1.0 } }
+    }
+  })";
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(kChain), 5)), HasSubstr("local b: f32[8]"));
+  // The twin: y reads what another iteration wrote, so b stays whole, outside.
+  constexpr std::string_view kCarried = R"(func chain(a: f32[64] input, c: f32[64] output) {
+    alloc b: f32[65]
+    for z in 1 { block zero(u: S 1 = z) { b[64] = 0.0 } }
+    for i in 8 {
+      for j in 8 { block x(v: S 64 = i * 8 + j) { b[63 - v] = a[v] * 2.0 } }
+      for j2 in 8 { block y(w: S 64 = i * 8 + j2) { c[w] = b[64 - w] + 1.0 } }
+    }
+  })";
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(kCarried), 5)), HasSubstr("local b: f32[65]"));
+}
+
+Error LowerError(const PrimFunc& f, const Target& target = Avx2()) {
+  PassContext context;
+  auto kernel = Lower(f, target, context);
+  EXPECT_FALSE(kernel.ok()) << ToText(f);
+  return kernel.ok() ? Error() : kernel.error();
+}
+
+TEST(Lower, RegisterContract) {
+  constexpr std::string_view kText = R"(func f(a: f32[64] input, c: f32[64] output) {
+    alloc r: f32[64] register
+    for i in 8 {
+      for j in 8 { block x(v: S 64 = i * 8 + j) { r[v] = a[v] * 2.0 } }
+      for j2 in 8 { block y(w: S 64 = i * 8 + j2) { c[w] = r[w] + 1.0 } }
+    }
+  })";
+  EXPECT_TRUE(CheckEveryPass(Parse(kText), 6).has_register_tile);
+  // The twin: an index that is data cannot be a constant.
+  constexpr std::string_view kData = R"(func f(a: f32[8] input, s: i32[8] input, c: f32[8] output) {
+    alloc r: f32[8] register
+    for j in 8 { block x(v: S 8 = j) { r[v] = a[v] } }
+    for j2 in 8 { block y(w: S 8 = j2) { c[w] = r[index(s[w]) % 8] } }
+  })";
+  EXPECT_THAT(LowerError(Parse(kData)).Text(), HasSubstr("register buffer r"));
+}
+
+TEST(Lower, WhatCannotBeVectorizedIsRefused) {
+  constexpr std::string_view kSum = R"(func sum(a: f32[8] input, c: f32[1] output) {
+    for i in 8 vectorized { block s(v: R 8 = i) { init { c[0] = 0.0 } c[0] = c[0] + a[v] } }
+  })";
+  EXPECT_THAT(LowerError(Parse(kSum)).Text(), HasSubstr("vectorized"));
+}
+
+TEST(Lower, TooLargeAnUnrolledBodyIsRefused) {
+  constexpr std::string_view kCopy = R"(func copy(a: f32[100, 100] input, c: f32[100, 100] output) {
+    for i in 100 unrolled { for j in 100 unrolled { block s(v: S 100 = i, w: S 100 = j) { c[v, w] = a[v, w] } } }
+  })";
+  EXPECT_THAT(LowerError(Parse(kCopy)).Text(), HasSubstr("unrolling"));
+}
+
+TEST(Lower, HalfFloatsAreRefused) {
+  EXPECT_THAT(
+      LowerError(Parse("func f(a: f16[4] output) { for i in 4 { block b(v: S 4 = i) { a[v] = 0.0f16 } } }")).Text(),
+      HasSubstr("f16"));
+}
+
+TEST(Lower, OddVectorsArePowersOfTwo) {
+  constexpr std::string_view kScale = R"(func scale(a: f32[23] input, c: f32[23] output) {
+    for i in 23 vectorized { block s(v: S 23 = i) { c[v] = a[v] * 3.0 } }
+  })";
+  std::string text = RunText(CheckEveryPass(Parse(kScale), 1));
+  for (const char* ramp : {"ramp(0, 1, 8)", "ramp(8, 1, 8)", "ramp(16, 1, 4)", "ramp(20, 1, 2)"}) {
+    EXPECT_THAT(text, HasSubstr(ramp));
+  }
+}
+
+TEST(Lower, LanesUnderAMaskAndStridedLanes) {
+  constexpr std::string_view kText = R"(func f(a: f32[40] input, c: f32[16] output, d: f32[16] output) {
+    for i in 16 vectorized { block s(v: S 16 = i) { c[v] = select(v < 11, a[v + 25], 7.0) } }
+    for j in 16 vectorized { block t(w: S 16 = j) { d[15 - w] = a[w * 2 + 3] + a[w // 3] } }
+  })";
+  CheckEveryPass(Parse(kText), 2);
+}
+
+}  // namespace
+}  // namespace autotune

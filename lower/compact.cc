@@ -52,11 +52,13 @@ class Region {
     }
   }
 
-  // The box of everything, for the given full shape; absent where reads may leave what is written here.
-  std::optional<Box> Get(const std::vector<int64_t>& shape) const {
+  // The box of everything, for the given full shape; absent where reads may leave what is written here. `private_here`:
+  // they cannot, since nobody else writes what this region reads, even where the indices do not show it.
+  std::optional<Box> Get(const std::vector<int64_t>& shape, bool private_here) const {
     Box box;
     for (int d = 0; d < rank_; ++d) {
-      const State &all = all_[d], &written = written_[d];
+      const State& written = written_[d];
+      const State& all = private_here && written.seen ? written : all_[d];
       if (!written.seen || all.full) {
         // Not a box, or not one that this region writes: keep the dimension whole.
         if (!written.seen || !written.full) return std::nullopt;
@@ -133,6 +135,7 @@ class Compactor {
 
   Stmt Place(const Buffer& buffer, const Stmt& root) {
     buffer_ = buffer;
+    private_here_ = false;
     return Descend(root, Analyzer());
   }
 
@@ -166,15 +169,30 @@ class Compactor {
     }
     Analyzer inside = outer;
     inside.Bind(loop->var, 0, *AsInt(loop->extent) - 1);
-    if (!RegionOf(loop->body, inside)) return PlaceHere(s, outer);
+    // What the iterations of a parallel loop write and read for themselves must be theirs alone.
+    if (loop->kind == LoopKind::kParallel && Writes(loop->body)) {
+      private_here_ = true;
+    } else if (!RegionOf(loop->body, inside, false)) {
+      return PlaceHere(s, outer);
+    }
     return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Descend(loop->body, inside)});
   }
 
-  std::optional<Box> RegionOf(const Stmt& s, const Analyzer& outer) {
+  bool Writes(const Stmt& s) const {
+    bool writes = false;
+    Walk(s, [&](const Stmt& x) {
+      const Store* store = x.As<Store>();
+      writes |= store && store->buffer->name == buffer_->name;
+      return !writes;
+    });
+    return writes;
+  }
+
+  std::optional<Box> RegionOf(const Stmt& s, const Analyzer& outer, bool private_here) {
     Region region(outer, static_cast<int>(buffer_->shape.size()));
     std::vector<LoopRange> inner;
     bool known = Collect(s, inner, region);
-    return known ? region.Get(ConstShape(buffer_)) : std::nullopt;
+    return known ? region.Get(ConstShape(buffer_), private_here) : std::nullopt;
   }
 
   bool Collect(const Stmt& s, std::vector<LoopRange>& inner, Region& region) {
@@ -216,7 +234,7 @@ class Compactor {
   }
 
   Stmt PlaceHere(const Stmt& s, const Analyzer& outer) {
-    std::optional<Box> box = RegionOf(s, outer);
+    std::optional<Box> box = RegionOf(s, outer, private_here_);
     if (!box) return MakeStmt(Alloc{buffer_, s});
     std::vector<Expr> shape;
     for (int64_t extent : box->extent) shape.push_back(Expr(extent));
@@ -243,6 +261,7 @@ class Compactor {
 
   const CarriedLoops& carried_;
   Buffer buffer_;
+  bool private_here_ = false;  // inside a parallel loop all of whose iterations have a copy of their own
 };
 
 }  // namespace

@@ -1,1 +1,1 @@
-set(EXTRA topi te)
+set(EXTRA topi te lower)

@@ -1,0 +1,78 @@
+// Sketches through the lowering pipeline: after every pass the program still computes the same.
+#include <gtest/gtest.h>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "schedule/replay.h"
+#include "tests/tuner/programs.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+using testing::TestTarget;
+
+// Constants as inputs: `prepare` would split the program in two.
+PrimFunc WithoutConstants(PrimFunc func) {
+  for (Param& param : func.params) {
+    if (param.role == ParamRole::kConstant) param.role = ParamRole::kInput;
+  }
+  return func;
+}
+
+std::vector<double> RunInterpreted(const PrimFunc& func, std::string& error) {
+  Rng rng(7);
+  std::vector<InterpArray> args;
+  for (const Param& param : func.params) {
+    InterpArray array{param.buffer->dtype, ConstShape(param.buffer), {}};
+    int64_t count = 1;
+    for (int64_t extent : array.shape) count *= extent;
+    for (int64_t i = 0; i < count; ++i)
+      array.data.push_back(param.role == ParamRole::kOutput ? 0 : static_cast<double>(rng.Below(7)) - 3);
+    args.push_back(std::move(array));
+  }
+  Status status = Interpret(func, args, {.order_seed = 3});
+  if (!status.ok()) error = status.error().Text();
+  return args.back().data;
+}
+
+void CheckLowering(const PrimFunc& program, int draws) {
+  PrimFunc func = WithoutConstants(program);
+  std::string error;
+  std::vector<double> expected = RunInterpreted(func, error);
+  ASSERT_EQ(error, "");
+  auto sketches = GenerateSketches(program, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  Rng rng(5);
+  int lowered = 0;
+  for (const Sketch& sketch : *sketches) {
+    for (int i = 0; i < draws; ++i) {
+      Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+      Result<Schedule> schedule = Replay(func, trace);
+      if (!schedule.ok()) continue;
+      PassContext context;
+      std::string broken;
+      context.after = [&](std::string_view pass, const PrimFunc& f) {
+        if (!broken.empty()) return;
+        std::vector<double> got = RunInterpreted(f, error);
+        if (error.empty() && got == expected) return;
+        broken = "after " + std::string(pass) + ": " + error + "\n" + ToText(trace) + ToText(schedule->func()) +
+                 "\nbecame\n" + ToText(f);
+      };
+      lowered += Lower(schedule->func(), TestTarget(), context).ok();
+      ASSERT_EQ(broken, "");
+    }
+  }
+  EXPECT_GT(lowered, 0);
+}
+
+TEST(Lowered, ConvolutionsComputeTheSame) {
+  CheckLowering(testing::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), 3);
+  CheckLowering(testing::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
+}
+
+TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(testing::Dense(13, 24, 7), 8); }
+
+}  // namespace
+}  // namespace autotune

@@ -89,11 +89,12 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   return *region;
 }
 
-Window WindowOf(const Region& region, int64_t extent) {
-  if (region.span + 1 >= extent) return {Sum(), extent};
-  if (!region.min.IsConstant()) return {region.min, region.span + 1};
-  int64_t low = std::max<int64_t>(region.min.constant, 0);
-  int64_t high = std::min(region.min.constant + region.span, extent - 1);
+Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering) {
+  if (covering && region.span + 1 >= extent) return {Sum(), extent};
+  std::optional<Bounds> min = BoundsOf(region.min, fixed);
+  if (!min || min->low != min->high) return {region.min, region.span + 1};
+  int64_t low = std::max<int64_t>(min->low, 0);
+  int64_t high = std::min(min->low + region.span, extent - 1);
   Window window;
   window.min.constant = std::min(low, extent - 1);
   window.extent = std::max<int64_t>(high - low + 1, 1);
@@ -101,13 +102,12 @@ Window WindowOf(const Region& region, int64_t extent) {
 }
 
 Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std::vector<Name>& loops,
-              const Ranges& fixed) {
+              const Ranges& fixed, std::vector<Expr> guards) {
   CHECK(windows.size() == block.iters.size() && loops.size() == windows.size());
   Ranges own;
   for (size_t i = 0; i < loops.size(); ++i) own.push_back({loops[i], windows[i].extent});
   Ranges all = Concat(fixed, own);
   Block placed = block;
-  std::vector<Expr> guards;
   for (size_t i = 0; i < loops.size(); ++i) {
     Iter& iter = placed.iters[i];
     Sum sum = windows[i].min;

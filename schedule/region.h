@@ -24,12 +24,12 @@ struct Window {
   Sum min;
   int64_t extent = 1;
 };
-// Clips a region to [0, extent), as far as constants tell.
-Window WindowOf(const Region& region, int64_t extent);
+// Clips a region to [0, extent), as far as is known. `covering`: it may grow to all of [0, extent) if it is as long.
+Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering);
 
-// The block in fresh serial loops over the windows, guarded where those leave the iterators' extents.
+// The block in fresh serial loops over the windows, guarded where those leave the iterators' extents, and by `guards`.
 Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std::vector<Name>& loops,
-              const Ranges& fixed);
+              const Ranges& fixed, std::vector<Expr> guards = {});
 
 // A conjunct of a block's predicate that says no more than "this iterator lies within its extent".
 std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);

@@ -34,7 +34,7 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
     auto dim = std::find(places.begin(), places.end(), i);
     Region region{Sum(), extents[i] - 1};
     if (dim != places.end()) region = (*box)[dim - places.begin()];
-    windows.push_back(WindowOf(region, extents[i]));
+    windows.push_back(WindowOf(region, extents[i], fixed, true));
   }
   return windows;
 }
@@ -55,6 +55,9 @@ Status ApplyStep(State& state, ComputeAt& step) {
   Block block = from.block();
   std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
   Buffer buffer = TRY(WrittenBuffer(block));
+  if (WritersOf(state.func.body, buffer->name).size() != 1) {
+    return Err("buffer '", buffer->name, "' has several writers (compute_at before decomposing)");
+  }
   std::vector<Window> windows;
   for (int64_t extent : extents) windows.push_back({Sum(), extent});
 
@@ -76,9 +79,6 @@ Status ApplyStep(State& state, ComputeAt& step) {
   TRY(FindLoop(state.func.body, target));
   if (!IsAlloc(state.func, buffer->name)) {
     return Err("block '", block.name, "' writes the output '", buffer->name, "' and must stay outside");
-  }
-  if (WritersOf(state.func.body, buffer->name).size() != 1) {
-    return Err("buffer '", buffer->name, "' has several writers (compute_at before decomposing)");
   }
   const Store* store = SingleStore(block);
   std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, block) : std::nullopt;

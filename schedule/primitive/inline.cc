@@ -56,6 +56,9 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   const Store* store = SingleStore(block);
   if (!store || block.init || IsReduction(block)) return Err("block '", block.name, "' is not one spatial store");
   if (Reads(block, store->buffer->name)) return Err("block '", block.name, "' reads what it writes");
+  if (WritersOf(state.func.body, store->buffer->name).size() != 1) {
+    return Err("buffer '", store->buffer->name, "' has several writers, whose order matters");
+  }
   // The producer: the one block that wrote something that this one alone reads, over the same elements.
   Buffer buffer;
   Name producer;

@@ -11,23 +11,45 @@ bool SameRegion(const Region& a, const Region& b) {
   return a.span == b.span && distance.IsConstant() && distance.constant == 0;
 }
 
+// Guards that decide whether the producer runs at all in an iteration of the loops `fixed`.
+std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
+  std::vector<Expr> guards;
+  for (const Expr& conjunct : Conjuncts(producer.predicate)) {
+    if (!BoundedIter(producer, conjunct) && !UsesAny(conjunct, running)) guards.push_back(conjunct);
+  }
+  return guards;
+}
+
+struct Completed {
+  std::vector<Window> windows;
+  std::vector<Expr> guards;
+};
+
 // Where the iterators of `block` run in one iteration of the loop at `path`, so that the block covers exactly what the
 // producers inside complete there.
-Result<std::vector<Window>> CompletedWindows(const State& state, const Block& block, const Path& path,
-                                             const std::vector<int64_t>& extents) {
+Result<Completed> CompletedIn(const State& state, const Block& block, const Path& path,
+                              const std::vector<int64_t>& extents) {
   const For& loop = path.loop();
   Ranges fixed = Concat(path.LoopRanges(), RangesOf({&loop}));
   std::vector<const For*> outer = path.Loops();
   outer.push_back(&loop);
   std::vector<std::optional<Region>> regions(block.iters.size());
   bool any = false;
+  std::vector<Expr> guards;
   for (const Name& buffer : BuffersRead(block)) {
     std::vector<std::pair<Block, Ranges>> producers;
     ForEachBlock(loop.body, [&](const Block& b, const std::vector<const For*>& inner) {
       if (b.name != block.name && Writes(b, buffer)) producers.push_back({b, RangesOf(inner)});
     });
     if (producers.empty()) continue;
-    any = true;
+    for (const auto& [producer, running] : producers) {
+      std::vector<Expr> own = OuterGuards(producer, running);
+      if (!any) guards = own;
+      any = true;
+      bool same = own.size() == guards.size();
+      for (size_t i = 0; same && i < own.size(); ++i) same = autotune::Equal(own[i], guards[i]);
+      if (!same) return Err("producers of block '", block.name, "' run in different iterations");
+    }
     for (const Name& writer : WritersOf(state.func.body, buffer)) {
       if (!ContainsBlock(loop.body, writer)) {
         return Err("producer '", writer, "' of buffer '", buffer, "' is outside loop '", loop.var, "'");
@@ -74,6 +96,10 @@ Result<std::vector<Window>> CompletedWindows(const State& state, const Block& bl
       if (!iter || block.iters[(*iter)[0]].kind != IterKind::kSpatial) {
         return Err("block '", block.name, "' does not read buffer '", buffer, "' at plain spatial iterators");
       }
+      const int64_t* size = AsInt(FindBuffer(state.func, buffer)->get()->shape[d]);
+      if (!size || extents[(*iter)[0]] > *size) {
+        return Err("block '", block.name, "' runs beyond buffer '", buffer, "', which it reads under a condition");
+      }
       std::optional<Region>& known = regions[(*iter)[0]];
       if (known && !SameRegion(*known, region)) {
         return Err("producers of block '", block.name, "' complete different parts of it");
@@ -84,9 +110,10 @@ Result<std::vector<Window>> CompletedWindows(const State& state, const Block& bl
   if (!any) return Err("no producer of block '", block.name, "' is inside loop '", loop.var, "'");
   std::vector<Window> windows;
   for (size_t i = 0; i < regions.size(); ++i) {
-    windows.push_back(WindowOf(regions[i].value_or(Region{Sum(), extents[i] - 1}), extents[i]));
+    Region all{Sum(), extents[i] - 1};
+    windows.push_back(WindowOf(regions[i].value_or(all), extents[i], fixed, false));
   }
-  return windows;
+  return Completed{std::move(windows), std::move(guards)};
 }
 
 // Nothing the block reads is written between the loop and where the block stood.
@@ -115,6 +142,10 @@ Status ApplyStep(State& state, ReverseComputeAt& step) {
   Block block = from.block();
   std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
   if (IsReduction(block) || block.init) return Err("block '", block.name, "' is a reduction");
+  Buffer written = TRY(WrittenBuffer(block));
+  if (WritersOf(state.func.body, written->name).size() != 1) {
+    return Err("buffer '", written->name, "' has several writers, whose order matters");
+  }
   TRY(FindLoop(state.func.body, step.loop));
   if (!from.UpTo(step.loop).nodes.empty())
     return Err("block '", block.name, "' is inside loop '", step.loop, "' already");
@@ -122,11 +153,11 @@ Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   if (path.loop().kind == LoopKind::kVectorized) return Err("loop '", step.loop, "' is vectorized");
   TRY(CheckProducersBefore(state, block, path.target()));
-  std::vector<Window> windows = TRY(CompletedWindows(state, block, path, extents));
-  step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, windows.size())));
+  Completed completed = TRY(CompletedIn(state, block, path, extents));
+  step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, extents.size())));
   TRY(CheckNewVars(state.func, step.results.names));
   Ranges fixed = Concat(path.LoopRanges(), RangesOf({&path.loop()}));
-  Stmt nest = NestOver(block, windows, step.results.names, fixed);
+  Stmt nest = NestOver(block, completed.windows, step.results.names, fixed, completed.guards);
   state.func.body = ReplaceTarget(path, WithBody(path.loop(), MakeSeq({path.loop().body, std::move(nest)})));
   TRY(CheckStillIndependent(state, block.name));
   return CheckSourcesIndependent(state, block);

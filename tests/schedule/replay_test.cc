@@ -1,0 +1,134 @@
+// Replay, snapshots, decisions; and what tiles are drawn.
+#include "schedule/replay.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "ir/text.h"
+#include "ir/visit.h"
+#include "schedule/query.h"
+#include "schedule/sample.h"
+#include "tests/schedule/zoo.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kTrace[] = R"(
+sample_tile(dense_n, n=2, max_inner=8, multiple_of=2) -> n_t
+split(dense_n, n_t) -> n_0, n_1
+sample_categorical([1, 2, 4], []) -> u
+split(dense_k, [?, u]) -> k_0, k_1
+sample_tile(dense_m, n=3, max_inner=6, multiple_of=1) -> m_t
+split(dense_m, m_t)
+sample_compute_location(dense) -> at
+)";
+
+TEST(Replay, KeepsRedrawsAndOverrides) {
+  PrimFunc f = zoo::Dense(13, 20, 12);
+  Trace undecided = *ParseTrace(kTrace);
+  EXPECT_THAT(Replay(f, undecided).error().Text(), HasSubstr("undecided"));
+  EXPECT_THAT(Replay(f, undecided).error().Text(), HasSubstr("while replaying step 1: sample_tile(dense_n"));
+
+  Rng rng(1), same(1);
+  auto first = Replay(f, undecided, {.rng = &rng});
+  ASSERT_TRUE(first.ok()) << first.error().Text();
+  auto again = Replay(f, undecided, {.rng = &same});
+  EXPECT_EQ(ToText(first->trace()), ToText(again->trace()));
+  auto kept = Replay(f, first->trace());
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(ToText(kept->trace()), ToText(first->trace()));
+  EXPECT_TRUE(Equal(kept->func(), first->func()));
+
+  std::set<std::string> different;
+  for (int i = 0; i < 20; ++i) {
+    auto redrawn = Replay(f, first->trace(), {.rng = &rng, .resample_all = true});
+    ASSERT_TRUE(redrawn.ok()) << redrawn.error().Text();
+    different.insert(ToText(redrawn->trace()));
+  }
+  EXPECT_GT(different.size(), 10u);
+
+  auto overridden = Replay(f, first->trace(), {.overrides = {{2, Decision{2}}}});
+  ASSERT_TRUE(overridden.ok());
+  EXPECT_EQ(*overridden->Value("u"), 2);
+  EXPECT_EQ((*GetLoops(overridden->func(), "dense")).back().extent, 2);
+  EXPECT_THAT(Replay(f, first->trace(), {.overrides = {{2, Decision{3}}}}).error().Text(),
+              HasSubstr("the decision 3 is not a candidate"));
+}
+
+TEST(Replay, FromASnapshotGivesTheSameAsFromTheStart) {
+  PrimFunc f = zoo::Dense(13, 20, 12);
+  Rng rng(5);
+  std::vector<Snapshot> snapshots;
+  auto parent = Replay(f, *ParseTrace(kTrace), {.rng = &rng, .snapshots = &snapshots});
+  ASSERT_TRUE(parent.ok());
+  ASSERT_EQ(snapshots.size(), 4u);
+  EXPECT_EQ(snapshots[2].step(), 4u);
+  EXPECT_EQ(*snapshots[2].LoopExtent("dense_m"), 13);
+  EXPECT_FALSE(snapshots[2].LoopExtent("dense_n").ok());
+  for (const Snapshot& snapshot : snapshots) {
+    ReplayOptions options;
+    Rng mine(9), theirs(9);
+    options.rng = &mine;
+    options.overrides[snapshot.step()] = {};
+    auto mutant = ReplayFrom(snapshot, parent->trace(), options);
+    options.rng = &theirs;
+    auto whole = Replay(f, parent->trace(), options);
+    ASSERT_EQ(mutant.ok(), whole.ok());
+    if (!mutant.ok()) continue;
+    EXPECT_EQ(ToText(mutant->trace()), ToText(whole->trace()));
+    EXPECT_EQ(FirstMismatch(mutant->func(), whole->func()), "");
+  }
+  EXPECT_FALSE(ReplayFrom(snapshots.back(), Trace()).ok());
+}
+
+TEST(Sample, TilesNeedNotDivideButWasteLittle) {
+  EXPECT_THAT(InnerTiles(3136, 14, 1, CoverLimit(3136, false)),
+              ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
+  EXPECT_THAT(InnerTiles(64, 32, 8, CoverLimit(64, false)), ElementsAre(8, 16, 24, 32));
+  EXPECT_THAT(InnerTiles(12, 8, 1, CoverLimit(12, true)), ElementsAre(1, 2, 3, 4, 6));  // reductions: divisors only
+  EXPECT_THAT(InnerTiles(10, 32, 8, CoverLimit(10, false)), ElementsAre(8, 16));        // nothing wastes less
+  EXPECT_THAT(MiddleTiles(7, 1, 8), ElementsAre(1, 2, 4, 7));
+  EXPECT_THAT(MiddleTiles(7, 1, 7), ElementsAre(1, 7));
+  Rng rng(2);
+  for (int64_t extent : {1, 2, 7, 49, 55, 64, 169, 196, 1000, 3136, 12321}) {
+    for (int i = 0; i < 200; ++i) {
+      std::vector<int64_t> tile = *DrawTile(extent, 3, 14, 1, CoverLimit(extent, false), rng);
+      EXPECT_TRUE(CheckTile(tile, extent, 3, 14, 1).ok());
+      EXPECT_LE(tile[0] * tile[1] * tile[2], std::max<int64_t>(CoverLimit(extent, false), extent));
+    }
+  }
+}
+
+TEST(Query, AnswersWhatRulesAsk) {
+  PrimFunc f = zoo::ConvBiasRelu({.h = 5, .w = 5, .ic = 2, .oc = 8});
+  EXPECT_THAT(GetBlocks(f), ElementsAre("conv_pad", "conv", "add", "out"));
+  EXPECT_THAT(*Producers(f, "conv"), ElementsAre("conv_pad"));
+  EXPECT_THAT(*Consumers(f, "conv"), ElementsAre("add"));
+  EXPECT_THAT(*Consumers(f, "out"), ElementsAre());
+  EXPECT_FALSE(Producers(f, "nothing").ok());
+  EXPECT_TRUE(HasReduction(*GetBlock(f, "conv")));
+  EXPECT_FALSE(HasReduction(*GetBlock(f, "add")));
+  EXPECT_TRUE(IsPadding(*GetBlock(f, "conv_pad")));
+  EXPECT_FALSE(IsPadding(*GetBlock(f, "out")));
+  EXPECT_TRUE(IsElementwiseOf(*GetBlock(f, "add"), *BufferWrittenBy(f, "conv")));
+  EXPECT_FALSE(IsElementwiseOf(*GetBlock(f, "conv"), *BufferWrittenBy(f, "conv_pad")));
+  EXPECT_TRUE(IsInjective(*GetBlock(f, "add")));
+  EXPECT_TRUE(WritesOutput(f, *GetBlock(f, "out")));
+  EXPECT_FALSE(WritesOutput(f, *GetBlock(f, "conv")));
+  std::vector<LoopInfo> loops = *GetLoops(f, "conv");
+  ASSERT_EQ(loops.size(), 6u);
+  EXPECT_EQ(loops[1].var, Name("conv_m"));
+  EXPECT_EQ(loops[1].extent, 25);
+  EXPECT_TRUE(loops[1].spatial && !loops[1].reduce);
+  EXPECT_TRUE(loops[5].reduce && !loops[5].spatial);
+  ASSERT_TRUE(ParamOf(f, "w"));
+  EXPECT_EQ(ParamOf(f, "w")->role, ParamRole::kConstant);
+  EXPECT_FALSE(ParamOf(f, "conv_out"));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,6 +1,8 @@
 #include "schedule/schedule.h"
 
+#include "ir/verify.h"
 #include "schedule/state.h"
+#include "support/check.h"
 
 namespace autotune {
 
@@ -25,6 +27,10 @@ Result<std::vector<Name>> Schedule::Apply(Step step, Rng* rng) {
   Status status = std::visit([&](auto& s) { return schedule::ApplyStep(*next, s); }, step);
   if (!status.ok()) return std::move(status).error().Note("in the step " + ToText(step));
   next->rng = nullptr;
+#ifdef AUTOTUNE_VERIFY
+  Status verified = Verify(next->func, Dialect::kSchedulable);
+  CHECK(verified.ok()) << verified.error().Text() << " after " << ToText(step);
+#endif
   state_ = std::move(next);
   trace_.push_back(std::move(step));
   return std::visit(

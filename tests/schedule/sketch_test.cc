@@ -1,5 +1,6 @@
 // The register-tiled sketch that decides the product's speed, on convolutions and dense layers of awkward sizes.
 #include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
 
 #include "ir/text.h"
 #include "ir/visit.h"
@@ -116,6 +117,70 @@ TEST(Sketch, OneByOneAndDense) {
   std::string text = Sketch(dense);
   CheckSketch(zoo::Dense(1, 10, 7), text, 4);
   CheckSketch(zoo::Dense(23, 41, 9), text, 8);
+}
+
+// The padded input: at the root with loops of its own, or per tile, each parallel iteration having its own rows.
+TEST(Sketch, PaddingWhereverItIsComputed) {
+  std::string text = "compute_inline(add)\n" + Sketch({}) + R"(
+sample_compute_location(conv_pad) -> at
+compute_at(conv_pad, at) -> p_n, p_h, p_w, p_c
+parallel(p_h)
+split(p_c, [?, 8]) -> p_v, p_lane
+vectorize(p_lane)
+)";
+  CheckSketch(zoo::ConvBiasRelu({.h = 7, .w = 7, .ic = 3, .oc = 20}), text, 8);
+  CheckSketch(zoo::ConvBiasRelu({.h = 9, .w = 6, .ic = 9, .oc = 8, .stride = 2}), text, 8);
+}
+
+// Windows without a reduction over channels: channels vectorized, a row of outputs in registers.
+TEST(Sketch, DepthwiseAndPools) {
+  const std::string text = R"(
+sample_tile($A_w, n=2, max_inner=6, multiple_of=1) -> w_t
+sample_tile($A_c, n=2, max_inner=16, multiple_of=8) -> c_t
+cache_write($A, register) -> acc, store
+split($A_w, w_t) -> w_0, w_1
+split($A_c, c_t) -> c_0, c_1
+split(c_1, [?, 8]) -> c_v, lane
+reorder([$A_h, w_0, c_0, $A_kh, $A_kw, w_1, c_v, lane])
+fuse([$A_n, $A_h]) -> f
+pad_block($A)
+reverse_compute_at(store, c_0) -> s_n, s_h, s_w, s_c
+decompose_reduction($A, $A_kh)
+parallel(f)
+unroll(w_1)
+vectorize(lane)
+vectorize(lane_init)
+split(s_c, [?, 8]) -> s_v, s_lane
+vectorize(s_lane)
+)";
+  std::string pool = Replaced(text, "$A", "pool");
+  CheckSketch(zoo::MaxPool({.h = 9, .w = 7, .oc = 12, .kernel = 3, .stride = 2}), pool, 6);
+  CheckSketch(zoo::MaxPool({.h = 6, .w = 6, .oc = 5, .kernel = 2, .stride = 2, .pad = 0}), pool, 6);
+  // A depthwise convolution computes its elements in a block of its own, and stores them in another.
+  PrimFunc depthwise = zoo::ConvBiasRelu({.h = 7, .w = 9, .ic = 1, .oc = 20, .groups = 20});
+  std::string conv = Replaced(text, "$A", "conv");
+  conv = Replaced(conv, "cache_write(conv, register) -> acc, store\n",
+                  "set_scope(conv_out, register)\ncompute_inline(add)\n");
+  conv = Replaced(conv, "reverse_compute_at(store", "reverse_compute_at(out");
+  CheckSketch(depthwise, conv, 6);
+}
+
+// An anchor that is computed on fused axes but stored on others: the copy runs per tile.
+TEST(Sketch, NoEpilogue) {
+  SketchNames names{.last = "conv_store"};
+  CheckSketch(zoo::Conv({.h = 7, .w = 5, .ic = 4, .oc = 12}),
+              Replaced(Sketch(names), "set_scope(conv_out", "set_scope(conv_out_1"), 6);
+}
+
+// A sketch that lost its guard, or its accumulator's init, would not pass: the check itself is checked.
+TEST(Sketch, TheCheckFindsAWrongProgram) {
+  static PrimFunc f = zoo::Dense(5, 9, 4), wrong = f;
+  wrong.body = RewriteStmt(f.body, nullptr, [](const Expr& e) {
+    const Binary* b = e.As<Binary>();
+    return b && b->op == BinaryOp::kMul && e.dtype().IsFloat() ? b->a + b->b : e;
+  });
+  ASSERT_FALSE(Equal(f, wrong));
+  EXPECT_FATAL_FAILURE(zoo::ExpectSame(f, wrong), "Expected equality");
 }
 
 }  // namespace

@@ -133,8 +133,14 @@ class FunctionEmitter {
   int current_depth_ = 0;
   Analyzer analyzer_;
   Guard guard_;
-  std::map<std::pair<const ExprCell*, llvm::Value*>, llvm::Value*> memo_;  // within one statement
-  std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;    // by scope
+  // Values of expressions within one statement. Each holds its expression: a freed cell's address would come back for
+  // another one.
+  struct Memo {
+    Expr expr;
+    llvm::Value* value;
+  };
+  std::map<std::pair<const ExprCell*, llvm::Value*>, Memo> memo_;
+  std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;  // by scope
   int next_parallel_ = 0;
 };
 

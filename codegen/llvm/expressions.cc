@@ -59,9 +59,9 @@ llvm::Value* FunctionEmitter::Splat(llvm::Value* value, int lanes) {
 
 llvm::Value* FunctionEmitter::Value(const Expr& e) {
   auto key = std::pair{e.get(), guard_.condition};
-  if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+  if (auto it = memo_.find(key); it != memo_.end()) return it->second.value;
   llvm::Value* value = ValueOf(e);
-  memo_[key] = value;
+  memo_.emplace(key, Memo{e, value});
   return value;
 }
 

@@ -72,6 +72,8 @@ TEST(Lowered, ConvolutionsComputeTheSame) {
   CheckLowering(testing::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
 }
 
+TEST(Lowered, StridedWithoutPadding) { CheckLowering(testing::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
+
 TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(testing::Dense(13, 24, 7), 8); }
 
 }  // namespace

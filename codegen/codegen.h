@@ -18,7 +18,7 @@ namespace autotune {
 
 struct CodegenOptions {
   bool keep_spills = false;    // do not reject for spills: for reports on why a candidate was rejected
-  bool keep_assembly = false;  // return the assembly too
+  bool keep_assembly = false;  // return the assembly too, with the LLVM IR that it came from
   AUTOTUNE_FIELDS(keep_spills, keep_assembly)
 };
 
@@ -35,9 +35,9 @@ struct KernelObject {
   KernelMetadata metadata;
   std::vector<Json::Bytes> objects;  // relocatable; define NAME, NAME.raw and, where it prepares, NAME.prepare
   std::string rejected;              // why no code was made; empty: accepted
-  std::string assembly;
+  std::string assembly, llvm_ir;
   BuildFacts facts;
-  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, facts)
+  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, facts)
 };
 
 // Errors: a target that LLVM does not know.

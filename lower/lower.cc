@@ -25,6 +25,7 @@ constexpr PassRow kPasses[] = {
     {"vectorize", VectorizeLoops},
     {"unroll", UnrollLoops},
     {"simplify", Simplify},
+    {"merge_guards", HoistGuards},
     {"verify_registers", VerifyRegisters},
     {"expand_math", ExpandMath},
 };

@@ -75,7 +75,7 @@ class Partitioner {
   }
 
  private:
-  // if (every guard inside holds) s without them, else s as it is with serial loops
+  // if (every guard inside holds) s without them, else the guarded version
   Stmt Split(const Stmt& s, const Analyzer& outer) {
     Ranges inner;
     std::vector<Expr> guards, whole;
@@ -112,11 +112,73 @@ class Partitioner {
       return kept.empty() ? branch->then_body : MakeStmt(If{Conjunction(kept), branch->then_body, Stmt()});
     });
     if (whole.empty()) return fast;
-    return MakeStmt(If{Conjunction(whole), fast, Slow(s)});
+    return MakeStmt(If{Conjunction(whole), fast, Slow(s, guards)});
   }
 
-  // Vectors and unrolled bodies are not worth their code in a tail, except where registers are indexed.
-  static Stmt Slow(const Stmt& s) {
+  // The guarded version, small rather than fast. Rows whose guard is the same for all lanes stay vectors. Otherwise
+  // the loops become serial ones over scalars; what they read from register buffers goes through a scratch buffer,
+  // whole, as register buffers cannot be indexed by loops that stay.
+  Stmt Slow(const Stmt& s, const std::vector<Expr>& guards) {
+    std::set<Name> lanes;
+    bool writes_registers = false;
+    std::map<Name, Buffer> read;
+    Walk(
+        s,
+        [&](const Stmt& x) {
+          if (const For* loop = x.As<For>(); loop && loop->kind == LoopKind::kVectorized) lanes.insert(loop->var);
+          const Store* store = x.As<Store>();
+          writes_registers |= store && store->buffer->scope == Scope::kRegister;
+          return true;
+        },
+        [&](const Expr& x) {
+          const Load* load = x.As<Load>();
+          if (load && load->buffer->scope == Scope::kRegister) read.emplace(load->buffer->name, load->buffer);
+          return true;
+        });
+    bool lane_dependent = std::any_of(guards.begin(), guards.end(), [&](const Expr& g) {
+      return UsesVar(g, [&](const Name& n) { return lanes.contains(n); });
+    });
+    if (!lane_dependent) return s;
+    if (writes_registers) return Scalar(s);
+    BufferMap scratch;
+    for (const auto& [name, buffer] : read) {
+      scratch[name] = Buffer::Make(name.str() + "_tail", buffer->dtype, buffer->shape);
+    }
+    Stmt result = ReplaceBuffers(WithKind(s, LoopKind::kSerial), scratch);
+    for (const auto& [name, buffer] : read) {
+      Stmt copy = CopyNest(s, buffer, scratch[name]);
+      result = MakeStmt(Alloc{scratch[name], MakeSeq({copy, result})});
+    }
+    return result;
+  }
+
+  // The loops of s around `to[i] = from[i]` for everything that s reads of `from`.
+  static Stmt CopyNest(const Stmt& s, const Buffer& from, const Buffer& to) {
+    return RewriteStmt(s, [&](const Stmt& x) -> Stmt {
+      if (const If* branch = x.As<If>()) return branch->then_body;
+      if (const For* loop = x.As<For>()) return IsEmpty(loop->body) ? MakeSeq({}) : x;
+      const Store* store = x.As<Store>();
+      if (!store) return x;
+      std::vector<Stmt> copies;
+      Walk(store->value, [&](const Expr& e) {
+        const Load* load = e.As<Load>();
+        if (load && load->buffer->name == from->name) copies.push_back(MakeStmt(Store{to, load->indices, e}));
+        return true;
+      });
+      return MakeSeq(std::move(copies));
+    });
+  }
+
+  static Stmt WithKind(const Stmt& s, LoopKind kind) {
+    return RewriteStmt(s, [&](const Stmt& x) {
+      const For* loop = x.As<For>();
+      if (!loop || !IsExpanded(*loop)) return x;
+      return MakeStmt(For{loop->var, loop->extent, kind, loop->annotations, loop->body});
+    });
+  }
+
+  // Serial loops where they index no registers, else unrolled scalars.
+  static Stmt Scalar(const Stmt& s) {
     return RewriteStmt(s, [](const Stmt& x) {
       const For* loop = x.As<For>();
       if (!loop || !IsExpanded(*loop)) return x;

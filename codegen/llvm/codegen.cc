@@ -114,6 +114,8 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
   }
   if (options.keep_assembly) {
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*hot);
+    llvm::raw_string_ostream stream(result.llvm_ir);
+    stream << *hot;
     result.assembly = TRY(machine.Emit(*copy, true, nullptr));
   }
   result.objects.push_back({TRY(machine.Emit(*hot, false, &result.facts))});

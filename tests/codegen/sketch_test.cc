@@ -2,6 +2,8 @@
 #include "tests/codegen/sketch.h"
 
 #include <cstdio>
+#include <cstring>
+#include <sstream>
 
 #include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
@@ -85,7 +87,16 @@ TEST(CompiledSketch, Report) {
   SketchNames names;
   names.before = "compute_inline(add)\n";
   if (kernel == 1) names.reduce = "";
-  Trace trace = ParseTrace(Sketch(names)).value();
+  std::string text = Sketch(names);
+  if (const char* tiles = getenv("AUTOTUNE_TILES")) {  // "131, 4, 6;1, 4, 16;16, 4"
+    std::istringstream list(tiles);
+    std::string tile;
+    for (const char* name : {"-> m_t\n", "-> oc_t\n", "-> k_t\n"}) {
+      std::getline(list, tile, ';');
+      text.insert(text.find(name) + strlen(name) - 1, " = [" + tile + "]");
+    }
+  }
+  Trace trace = ParseTrace(text).value();
   Rng rng(getenv("AUTOTUNE_SEED") ? atoi(getenv("AUTOTUNE_SEED")) : 1);
   double best = 0;
   std::map<std::string, double> times;
@@ -125,6 +136,7 @@ TEST(CompiledSketch, Report) {
         PassContext pass;
         puts(ToText(Lower(schedule->func(), Cpu(), pass)->run).c_str());
         puts(built->object.assembly.c_str());
+        puts(built->object.llvm_ir.c_str());
       }
     }
   }

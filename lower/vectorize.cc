@@ -6,7 +6,24 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxUnrolledChunks = 16;
+constexpr int64_t kMaxUnrolledCost = 400;  // about as many instructions; beyond it, a loop over vectors stays a loop
+
+// About how many instructions an iteration takes.
+int64_t CostOf(const Stmt& s) {
+  int64_t cost = 0;
+  Walk(
+      s,
+      [&](const Stmt& x) {
+        cost += x.As<Store>() != nullptr;
+        return true;
+      },
+      [&](const Expr& x) {
+        const Call* call = x.As<Call>();
+        cost += call && Row(call->op).expanded ? (call->op == Op::kPow ? 150 : 40) : 1;
+        return true;
+      });
+  return cost;
+}
 
 Expr Widen(const Expr& e, int lanes) { return e.dtype().lanes == lanes ? e : MakeBroadcast(e, lanes); }
 
@@ -142,7 +159,7 @@ class Vectorizer {
     int64_t native = std::max<int64_t>(1, target_.VectorLanes(ElementBits(loop->body)));
     std::vector<Stmt> chunks;
     int64_t start = 0;
-    if (*extent / native > kMaxUnrolledChunks && !IndexesRegisters(*loop)) {
+    if (*extent > native && *extent / native * CostOf(loop->body) > kMaxUnrolledCost && !IndexesRegisters(*loop)) {
       // Long loops stay loops, over vectors.
       Name outer_var = loop->var.str() + "_v";
       Analyzer with_outer = outer;

@@ -58,19 +58,6 @@ TEST(Gemm, RegisterTiledAgreesWithInterpreter) {
   AgreesWithInterpreter(Parse(Gemm(15, 9, 6, 14, 8, 6, 1, 8)));
 }
 
-// The innermost loop of the hot function, as text: from its label to the jump back.
-std::string HotLoop(const std::string& assembly) {
-  size_t best = 0, best_begin = 0;
-  std::string found;
-  for (size_t at = 0; (at = assembly.find("vfmadd", at)) != std::string::npos; ++at) ++best;
-  size_t begin = assembly.find("regloop");
-  (void)best_begin;
-  if (begin == std::string::npos) return "";
-  size_t end = assembly.find("\tjne\t", begin);
-  size_t end2 = assembly.find("\tjb\t", begin);
-  return assembly.substr(begin, std::min(end, end2) - begin);
-}
-
 // Of this thread: other processes' work does not count.
 double CpuSeconds() {
   timespec t;

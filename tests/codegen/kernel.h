@@ -116,8 +116,10 @@ inline Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray
   return {};
 }
 
-// Compiled on this machine == interpreted, at every element of every output.
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, const Target& target = Cpu()) {
+// Compiled on this machine == interpreted, at every element of every output; up to `relative` where the program calls
+// elementary functions.
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, const Target& target = Cpu(),
+                                  double relative = 0) {
   auto built = Build(f, target);
   ASSERT_TRUE(built.ok()) << built.error().Text();
   std::vector<InterpArray> expected = SmallIntegers(f, seed), actual = expected;
@@ -129,7 +131,8 @@ inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, const Ta
     if (f.params[i].role != ParamRole::kOutput) continue;
     for (size_t k = 0; k < expected[i].data.size(); ++k) {
       double want = expected[i].data[k], got = actual[i].data[k];
-      ASSERT_TRUE(want == got || (std::isnan(want) && std::isnan(got)))
+      bool near = std::fabs(want - got) <= relative * std::fabs(want);
+      ASSERT_TRUE(want == got || near || (std::isnan(want) && std::isnan(got)))
           << f.params[i].buffer->name << "[" << k << "]: interpreted " << want << ", compiled " << got;
     }
   }

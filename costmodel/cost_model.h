@@ -21,7 +21,7 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
   virtual void Add(std::vector<Sample> samples) = 0;
-  // Learns from all samples so far. Cheap to call when nothing was added.
+  // Learns from all samples so far; cheap to call when few were added since.
   virtual Status Train() = 0;
   // True once there is something to predict from.
   virtual bool ready() const = 0;
@@ -30,10 +30,11 @@ class CostModel {
 };
 
 struct XgboostOptions {
-  int rounds = 150;  // boosting rounds; more follow noise
-  int max_depth = 6;
-  double eta = 0.1;
-  int threads = 2;  // the training never runs beside a measurement; few threads, since more thrash
+  int rounds = 100;  // boosting rounds; more follow noise
+  int max_depth = 5;
+  double eta = 0.12;
+  int threads = 1;       // OpenMP's threads spin while they wait: two on a busy machine are slower than one
+  double growth = 0.15;  // trained anew once the samples have grown by this share
   uint64_t seed = 0;
 };
 std::unique_ptr<CostModel> MakeXgboostModel(const XgboostOptions& options = {});

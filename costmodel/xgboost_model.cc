@@ -45,12 +45,12 @@ class XgboostModel : public CostModel {
         if (!fresh) it->second = std::min(it->second, sample.seconds);
       }
       samples_.push_back(std::move(sample));
-      stale_ = true;
     }
   }
 
   Status Train() override {
-    if (!stale_ || best_.empty() || samples_.size() < 8) return {};
+    if (best_.empty() || samples_.size() < 8) return {};
+    if (static_cast<double>(samples_.size()) < static_cast<double>(trained_on_) * (1 + options_.growth) + 1) return {};
     std::vector<const Features*> rows;
     std::vector<float> labels;
     for (const Sample& sample : samples_) {
@@ -79,7 +79,7 @@ class XgboostModel : public CostModel {
     for (int round = 0; round < options_.rounds; ++round)
       TRY(Xgb(XGBoosterUpdateOneIter(booster_, round, matrix.handle)));
     ready_ = true;
-    stale_ = false;
+    trained_on_ = samples_.size();
     return {};
   }
 
@@ -102,7 +102,8 @@ class XgboostModel : public CostModel {
  private:
   XgboostOptions options_;
   BoosterHandle booster_ = nullptr;
-  bool ready_ = false, stale_ = false;
+  bool ready_ = false;
+  size_t trained_on_ = 0;
   std::vector<Sample> samples_;
   std::unordered_map<uint64_t, double> best_;  // seconds, by task
 };

@@ -103,7 +103,7 @@ class Loop {
         options_(options),
         store_(store),
         measurer_(measurer),
-        model_(MakeXgboostModel({.threads = std::min(2, target.num_cores), .seed = options.seed})) {}
+        model_(MakeXgboostModel({.seed = options.seed})) {}
 
   Result<TuneReport> Run(const TuneObserver& observer, const std::atomic<bool>* stop) {
     started_ = Now();

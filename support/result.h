@@ -83,6 +83,8 @@ using Status = Result<void>;
 }  // namespace autotune
 
 // auto x = TRY(F());   TRY(G());   — returns the error to the caller.
+// Not inside braces after a member that owns memory, Pair{name, TRY(F())}: on the way out gcc 12 does not destroy what
+// is already built, which leaks. Put it into a variable first.
 #define TRY(...)                                                  \
   ({                                                              \
     auto try_result_ = (__VA_ARGS__);                             \

@@ -65,7 +65,8 @@ Status ImportConv(ImportContext& c) {
     x = c.builder.Reshape(x, {xs[0], xs[1], 1, xs[2]}, c.node().name);
     w = c.builder.Reshape(w, {ws[0], ws[1], 1, ws[2]}, c.node().name);
   }
-  Conv2dAttrs attrs{window.strides, window.pads, window.dilations, TRY(c.Int("group", 1)), Layout::kNCHW};
+  int64_t groups = TRY(c.Int("group", 1));
+  Conv2dAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
   ValueId y = TRY(c.Emit(Op::kConv2d, {x, w}, attrs));
   if (c.Has(2)) {
     ValueId bias = TRY(c.Tensor(2));

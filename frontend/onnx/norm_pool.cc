@@ -20,8 +20,8 @@ Status ImportPool(ImportContext& c, Op op, int64_t count_include_pad) {
   if (!c.HasAttr("kernel_shape")) return Err("has no kernel_shape");
   Window w = TRY(ReadWindow(c, {shape.begin() + 2, shape.end()}, {}));
   if (w.one_dimensional) x = c.builder.Reshape(x, {shape[0], shape[1], 1, shape[2]}, c.node().name);
-  Pool2dAttrs attrs{
-      w.kernel, w.strides, w.pads, w.dilations, TRY(c.Int("ceil_mode", 0)) != 0, count_include_pad != 0, Layout::kNCHW};
+  bool ceil_mode = TRY(c.Int("ceil_mode", 0)) != 0;
+  Pool2dAttrs attrs{w.kernel, w.strides, w.pads, w.dilations, ceil_mode, count_include_pad != 0, Layout::kNCHW};
   ValueId y = TRY(c.Emit(op, {x}, attrs));
   if (w.one_dimensional) {
     Shape out = c.builder.Spec(y).shape;

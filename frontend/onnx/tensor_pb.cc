@@ -137,7 +137,8 @@ Result<NamedTensor> ParseTensorPb(std::string_view bytes, const std::string& sou
   if (bytes.empty() || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Err(source, " is not an ONNX tensor file (damaged or cut short?)");
   }
-  return NamedTensor{proto.name(), TRY_NOTE(onnx_import::ToTensorValue(proto), "in " + source)};
+  graph::TensorValue value = TRY_NOTE(onnx_import::ToTensorValue(proto), "in " + source);
+  return NamedTensor{proto.name(), std::move(value)};
 }
 
 Result<NamedTensor> ReadTensorPb(const std::string& path) {

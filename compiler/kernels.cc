@@ -79,6 +79,12 @@ Result<std::vector<Option>> OptionsOf(const TuneTask& task, const Target& target
         {{.task = &task, .alternative = alternative.name, .trace = ToText(proposal.trace), .note = dropped},
          &alternative.func});
   }
+  // A program that every sketch fails on still compiles, slowly.
+  const TaskAlternative& plain = task.alternatives[0];
+  options.push_back({{.task = &task,
+                      .alternative = plain.name,
+                      .note = "none of its default schedules builds: compiled without a schedule"},
+                     &plain.func});
   return options;
 }
 
@@ -96,6 +102,7 @@ BuildRequest RequestOf(const Option& option, const std::string& name, const Targ
 Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, RecordStore* store,
                                Builder& builder) {
   KernelSet set;
+  if (tasks.empty()) return set;
   std::vector<std::vector<Option>> options;
   for (size_t i = 0; i < tasks.size(); ++i) {
     options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, store), "while scheduling " + tasks[i].label));

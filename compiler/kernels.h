@@ -9,7 +9,7 @@
 namespace autotune {
 
 struct KernelSet {
-  std::string library;                // the linked shared object
+  std::string library;                // the linked shared object; empty if there are no tasks
   std::vector<std::string> names;     // of the kernel of each task
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };

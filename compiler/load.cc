@@ -8,11 +8,12 @@ namespace autotune {
 Result<LoadedModel> LoadModel(Package package, int threads) {
   LoadedModel model{.info = std::move(package.info)};
   Graph graph = TRY(Graph::Parse(package.graph_json));
-  std::shared_ptr<const Artifact> library = TRY(Artifact::FromBytes(package.library));
+  std::vector<std::shared_ptr<const Artifact>> libraries;  // none: a network of reshapes only
+  if (!package.library.empty()) libraries.push_back(TRY(Artifact::FromBytes(package.library)));
   Params params = TRY(ParseParams(package.params));
   package.params.clear();
   package.params.shrink_to_fit();
-  model.executor = TRY(GraphExecutor::Create(std::move(graph), {std::move(library)}, std::move(params),
+  model.executor = TRY(GraphExecutor::Create(std::move(graph), std::move(libraries), std::move(params),
                                              std::make_shared<KernelContext>(threads)));
   if (model.executor->num_inputs() != static_cast<int64_t>(model.info.inputs.size()) ||
       model.executor->num_outputs() != static_cast<int64_t>(model.info.outputs.size())) {

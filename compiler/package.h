@@ -27,7 +27,7 @@ struct Package {
   PackageInfo info;
   std::string graph_json;  // executor-config/graph/graph.json
   std::string params;      // parameters/<model>.params, runtime/params.h
-  std::string library;     // codegen/host/lib/<model>.so: all kernels, linked
+  std::string library;     // codegen/host/lib/<model>.so: all kernels, linked; empty if there are none
   std::string graph_text;  // src/relay.txt: the graph after all passes
   Json functions;          // memory.operator_functions: function -> workspace
 };

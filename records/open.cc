@@ -30,9 +30,9 @@ Result<std::string> DefaultStorePath() {
 }
 
 Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const StoreOptions& options) {
-  if (path == ":memory:") return NewMemoryStore();
+  std::string file = path.empty() ? TRY(DefaultStorePath()) : path;
+  if (file == ":memory:") return NewMemoryStore();
   if (!path.empty()) return OpenSqliteStore(path, options);
-  std::string file = TRY(DefaultStorePath());
   std::filesystem::path directory = std::filesystem::path(file).parent_path();
   std::error_code error;
   if (!directory.empty()) std::filesystem::create_directories(directory, error);

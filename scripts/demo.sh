@@ -15,7 +15,7 @@ threads=$(nproc)
 step() { printf '\n== %s\n' "$*"; }
 fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
 show() { printf '$ %s\n' "$*"; "$@"; }
-# What `autotune bench --json` answers under this name.
+# The number under this name in a line of JSON.
 field() { sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p" "$2"; }
 
 step "install and build (the first time takes minutes)"
@@ -35,10 +35,16 @@ step "tuned: run, and compare again"
 show $autotune run "$out/tuned.tar" --input "image=$data/input_0.pb" || fail "the package does not run"
 show $autotune verify --model $model --data $data --db "$db" || fail "the tuned network is wrong"
 
-step "before and after, $threads threads"
-for kind in untuned tuned; do
-  $autotune bench "$out/$kind.tar" --threads "$threads" --json >"$out/$kind.json" || fail "cannot measure $out/$kind.tar"
+step "before and after, $threads threads, measured in alternation"
+best_untuned= best_tuned=
+for _ in 1 2 3 4 5; do
+  for kind in untuned tuned; do
+    $autotune bench "$out/$kind.tar" --threads "$threads" --seconds 0.5 --json >"$out/$kind.json" || fail "cannot measure $out/$kind.tar"
+    ms=$(field median_ms "$out/$kind.json")
+    [ -n "$ms" ] || fail "autotune bench --json gave no median_ms; see $out/$kind.json"
+    declare -n best=best_$kind
+    best=$(awk -v a="$ms" -v b="${best:-$ms}" 'BEGIN { print (a + 0 < b + 0 ? a : b) }')
+  done
 done
-before=$(field median_ms "$out/untuned.json") after=$(field median_ms "$out/tuned.json")
-[ -n "$before" ] && [ -n "$after" ] || fail "autotune bench --json gave no median_ms; see $out/untuned.json, $out/tuned.json"
-awk -v b="$before" -v a="$after" 'BEGIN { printf "untuned %.3f ms, tuned %.3f ms: %.2f times as fast\n", b, a, b / a }'
+awk -v b="$best_untuned" -v a="$best_tuned" \
+  'BEGIN { printf "untuned %.3f ms, tuned %.3f ms: %.2f times as fast (the best of 5 medians each)\n", b, a, b / a }'

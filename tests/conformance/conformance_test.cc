@@ -1,0 +1,94 @@
+// ONNX's own test cases, where Debian's libonnx-testdata is installed, through `autotune verify`: imported, compiled
+// with default schedules, run, and compared with the expected outputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace autotune {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr const char* kCases = "/usr/share/libonnx-testdata/data";
+
+struct Outcome {
+  int exit_code = -1;
+  int passed = -1, failed = -1, unsupported = -1;  // of the closing line
+  std::string failures;                            // the lines of cases that failed
+  std::string last_line;
+};
+
+// Runs `autotune verify` on a folder of cases; records play no part.
+Outcome Verify(const fs::path& folder) {
+  std::string command =
+      "'" AUTOTUNE_BINARY_DIR "/tools/autotune' verify --db :memory: --data '" + folder.string() + "'";
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  Outcome outcome;
+  std::string output;
+  char buffer[4096];
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, n);
+  int status = pclose(pipe);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("FAILED")) outcome.failures += line + "\n";
+    outcome.last_line = line;
+  }
+  std::smatch counts;
+  static const std::regex kClosing(R"((\d+) passed, (\d+) failed, (\d+) unsupported)");
+  if (std::regex_match(outcome.last_line, counts, kClosing)) {
+    outcome.passed = std::stoi(counts[1]);
+    outcome.failed = std::stoi(counts[2]);
+    outcome.unsupported = std::stoi(counts[3]);
+  }
+  return outcome;
+}
+
+// `at_least` is what passed when it was last raised: an operator that is lost shows here, for it would only move from
+// passed to unsupported.
+void ExpectConformance(const std::string& folder, int at_least) {
+  if (!fs::exists(fs::path(kCases) / folder)) GTEST_SKIP() << "libonnx-testdata is not installed";
+  Outcome outcome = Verify(fs::path(kCases) / folder);
+  EXPECT_EQ(outcome.failed, 0) << outcome.failures << outcome.last_line;
+  EXPECT_GE(outcome.passed, at_least) << outcome.last_line;
+  EXPECT_EQ(outcome.exit_code, 0);
+}
+
+TEST(Conformance, NodeCases) { ExpectConformance("node", 109); }
+TEST(Conformance, ConvertedFromPyTorch) { ExpectConformance("pytorch-converted", 2); }
+
+TEST(Conformance, AWrongOutputIsNoticed) {
+  fs::path relu = fs::path(kCases) / "node" / "test_relu";
+  if (!fs::exists(relu)) GTEST_SKIP() << "libonnx-testdata is not installed";
+  fs::path folder = fs::path(testing::TempDir()) / ("conformance_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  fs::copy(relu, folder / "right", fs::copy_options::recursive);
+  fs::copy(relu, folder / "wrong", fs::copy_options::recursive);
+  fs::path data = folder / "wrong" / "test_data_set_0";
+  fs::copy_file(data / "input_0.pb", data / "output_0.pb",
+                fs::copy_options::overwrite_existing);  // has negative values
+  Outcome outcome = Verify(folder);
+  fs::remove_all(folder);
+  EXPECT_EQ(outcome.last_line, "1 passed, 1 failed, 0 unsupported");
+  EXPECT_THAT(outcome.failures, HasSubstr("FAILED wrong: "));
+  EXPECT_EQ(outcome.exit_code, 3);
+}
+
+TEST(Conformance, AnUnsupportedTypeIsNoFailure) {
+  fs::path folder = fs::path(kCases) / "node" / "test_add_uint8";
+  if (!fs::exists(folder)) GTEST_SKIP() << "libonnx-testdata is not installed";
+  Outcome outcome = Verify(folder);
+  EXPECT_EQ(outcome.last_line, "0 passed, 0 failed, 1 unsupported");
+  EXPECT_EQ(outcome.exit_code, 0);
+}
+
+}  // namespace
+}  // namespace autotune

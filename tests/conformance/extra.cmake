@@ -1,0 +1,1 @@
+set(EXTRA_TARGETS autotune) # built before the test that starts it

@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "schedule/trace.h"
+#include "support/host_lock.h"
 
 namespace autotune {
 namespace {
@@ -164,9 +165,14 @@ class Loop {
 
   Status Round(TaskState& task) {
     double begin = Now();
-    TRY(Learn());
     int n = std::min(BatchSize(), options_.trials - report_.trials);
-    std::vector<Proposal> batch = task.Next(n);
+    std::vector<Proposal> batch;
+    {
+      std::optional<HostLock> lock;
+      if (options_.lock_host) lock.emplace(TRY(HostLock::Acquire(HostLock::Mode::kShared)));
+      TRY(Learn());
+      batch = task.Next(n);
+    }
     report_.search_seconds += Now() - begin;
     if (batch.empty()) return {};
     begin = Now();

@@ -25,6 +25,7 @@ struct TuneOptions {
   std::string run;        // records/record.h, RunKey: what resumes
   bool use_known = true;  // start from the best schedules that the store already has
   MeasureOptions measure;
+  bool lock_host = true;   // search and training hold the host's lock (support/host_lock.h), shared
   int give_up_after = 16;  // equal failures in a row, with no success at all: stop with the cause
 };
 

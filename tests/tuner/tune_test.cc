@@ -57,7 +57,7 @@ TEST(Tune, SpendsTheBudgetAndImproves) {
   std::vector<TuneTask> tasks = Tasks();
   auto store = NewMemoryStore();
   Simulated device;
-  auto report = Tune(tasks, TestTarget(), {.trials = 64, .seed = 1, .run = "r"}, *store, device);
+  auto report = Tune(tasks, TestTarget(), {.trials = 64, .seed = 1, .run = "r", .lock_host = false}, *store, device);
   ASSERT_TRUE(report.ok()) << report.error().Text();
   EXPECT_GE(report->trials, 64);
   EXPECT_LE(report->trials, 64 + 16);
@@ -79,7 +79,9 @@ TEST(Tune, OneSeedOneRun) {
   for (int i = 0; i < 3; ++i) {
     auto store = NewMemoryStore();
     Simulated device;
-    ASSERT_TRUE(Tune(tasks, TestTarget(), {.trials = 48, .seed = i == 2 ? 9u : 4u, .run = "r"}, *store, device).ok());
+    ASSERT_TRUE(Tune(tasks, TestTarget(), {.trials = 48, .seed = i == 2 ? 9u : 4u, .run = "r", .lock_host = false},
+                     *store, device)
+                    .ok());
     orders[i] = device.order;
   }
   EXPECT_EQ(orders[0], orders[1]);
@@ -92,7 +94,7 @@ TEST(Tune, ResumesWithoutRepeating) {
   Simulated device;
   std::atomic<bool> stop = false;
   int rounds = 0;
-  TuneOptions options{.trials = 64, .seed = 1, .run = "r"};
+  TuneOptions options{.trials = 64, .seed = 1, .run = "r", .lock_host = false};
   auto first = Tune(
       tasks, TestTarget(), options, *store, device, [&](const TuneReport&, const TaskReport&) { stop = ++rounds == 3; },
       &stop);
@@ -117,7 +119,7 @@ TEST(Tune, GivesUpWithTheCauseWhenNothingWorks) {
   auto store = NewMemoryStore();
   Simulated device;
   device.all_fail = true;
-  auto report = Tune(tasks, TestTarget(), {.trials = 200, .seed = 1, .run = "r"}, *store, device);
+  auto report = Tune(tasks, TestTarget(), {.trials = 200, .seed = 1, .run = "r", .lock_host = false}, *store, device);
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.error().message.find("run crashed: injected"), std::string::npos) << report.error().Text();
   EXPECT_LE(device.order.size(), 32u);
@@ -127,7 +129,7 @@ TEST(Tune, ATinyBudgetStillReachesEveryTask) {
   std::vector<TuneTask> tasks = Tasks();
   auto store = NewMemoryStore();
   Simulated device;
-  auto report = Tune(tasks, TestTarget(), {.trials = 2, .seed = 1, .run = "r"}, *store, device);
+  auto report = Tune(tasks, TestTarget(), {.trials = 2, .seed = 1, .run = "r", .lock_host = false}, *store, device);
   ASSERT_TRUE(report.ok());
   for (const TaskReport& task : report->tasks) EXPECT_GE(task.records, 1);
 }

@@ -111,8 +111,8 @@ void Progress::End(const TuneReport& report) {
   std::fflush(stdout);
 }
 
-void Progress::Summary(const TuneReport& report, std::optional<double> before_ms,
-                       std::optional<double> after_ms) const {
+void Progress::Summary(const TuneReport& report, std::optional<double> before_ms, std::optional<double> after_ms,
+                       std::optional<double> peak_flops) const {
   if (json_) {
     Json line;
     line["event"] = "end";
@@ -136,11 +136,9 @@ void Progress::Summary(const TuneReport& report, std::optional<double> before_ms
     return;
   }
   size_t width = 4;
-  double best_gflops = 0;
   for (const TaskReport& task : report.tasks) width = std::max(width, task.task->label.size());
-  (void)best_gflops;
-  std::printf("\n%-*s %6s %11s %10s %8s %7s\n", static_cast<int>(width), "task", "weight", "default ms", "tuned ms",
-              "GFLOPS", "trials");
+  std::printf("\n%-*s %6s %11s %10s %8s %6s %7s\n", static_cast<int>(width), "task", "weight", "default ms", "tuned ms",
+              "GFLOPS", "% peak", "trials");
   for (const TaskReport& task : report.tasks) {
     std::printf("%-*s %6d ", static_cast<int>(width), task.task->label.c_str(), task.task->weight);
     if (task.default_seconds > 0) {
@@ -152,6 +150,11 @@ void Progress::Summary(const TuneReport& report, std::optional<double> before_ms
       std::printf("%10.4f %8.1f", task.best_seconds * 1e3, task.task->flops / task.best_seconds / 1e9);
     } else {
       std::printf("%10s %8s", "-", "-");
+    }
+    if (task.best_seconds > 0 && task.task->flops > 0 && peak_flops) {
+      std::printf(" %6.1f", 100 * task.task->flops / task.best_seconds / *peak_flops);
+    } else {
+      std::printf(" %6s", "-");
     }
     std::printf(" %7d\n", task.trials);
   }

@@ -16,8 +16,10 @@ class Progress {
   void Begin(const std::string& where);  // what will be tuned for what, and about how long
   void Update(const TuneReport& so_far, const TaskReport& current);
   void End(const TuneReport& report);  // finishes the live line
-  // The table per task and the latency before and after (where it could be measured), in ms.
-  void Summary(const TuneReport& report, std::optional<double> before_ms, std::optional<double> after_ms) const;
+  // The table per task and the latency before and after, in ms, and the share of the peak, where they
+  // could be measured.
+  void Summary(const TuneReport& report, std::optional<double> before_ms, std::optional<double> after_ms,
+               std::optional<double> peak_flops) const;
   void NextSteps(const std::string& package, const std::string& resume) const;
 
  private:

@@ -14,6 +14,7 @@
 #include "records/open.h"
 #include "runtime/fill.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/peak.h"
 #include "tools/autotune/progress.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
@@ -138,13 +139,14 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   CompileResult before = TRY_NOTE(Compile(network, target, nullptr, *builder, {.use_records = false}),
                                   "while compiling the untuned network");
   CompileResult after = TRY_NOTE(Compile(network, target, store.get(), *builder), "while compiling the tuned network");
-  std::optional<double> before_ms, after_ms;
+  std::optional<double> before_ms, after_ms, peak;
   if (options.tracker.empty()) {
+    peak = TRY(MeasurePeakFlops(target, *builder));
     before_ms = TRY(Latency(before.package, target.num_cores));
     after_ms = TRY(Latency(after.package, target.num_cores));
   }
   if (!options.output.empty()) TRY(WritePackage(after.package, options.output));
-  progress.Summary(report, before_ms, after_ms);
+  progress.Summary(report, before_ms, after_ms, peak);
   progress.NextSteps(options.output, ResumeLine(options));
   for (const TaskReport& task : report.tasks) {
     if (task.best_seconds == 0 && task.records > 0) {

@@ -3,10 +3,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -62,8 +64,9 @@ class Server {
     device.model = CpuModel();
     device.machine = names.machine;
     device.cores = options_.cores;
-    for (int i = 0; device.cores.empty() && i < static_cast<int>(std::thread::hardware_concurrency()); ++i) {
-      device.cores.push_back(i);
+    if (device.cores.empty()) {  // all of them
+      device.cores.resize(std::max(1u, std::thread::hardware_concurrency()));
+      std::iota(device.cores.begin(), device.cores.end(), 0);
     }
     device.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     device.pid = getpid();

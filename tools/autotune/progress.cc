@@ -167,11 +167,10 @@ void Progress::Summary(const TuneReport& report, std::optional<double> before_ms
                 *before_ms / *after_ms);
 }
 
-void Progress::NextSteps(const std::string& package, const std::string& resume) const {
+void Progress::NextSteps(const std::string& package, const std::string& compile) const {
   if (json_) return;
   if (package.empty()) {
-    std::printf("compile it:  %s\n",
-                ("autotune compile" + resume.substr(std::string("autotune").size()) + " -o model.tar").c_str());
+    std::printf("compile it:  %s\n", compile.c_str());
     return;
   }
   std::printf("run it:      autotune run %s\nmeasure it:  autotune bench %s --threads %d\n", package.c_str(),

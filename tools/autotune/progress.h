@@ -20,7 +20,8 @@ class Progress {
   // could be measured.
   void Summary(const TuneReport& report, std::optional<double> before_ms, std::optional<double> after_ms,
                std::optional<double> peak_flops) const;
-  void NextSteps(const std::string& package, const std::string& resume) const;
+  // `compile`: the command that makes a package, if none was written.
+  void NextSteps(const std::string& package, const std::string& compile) const;
 
  private:
   std::string Line(const TuneReport& report) const;

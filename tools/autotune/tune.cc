@@ -72,11 +72,17 @@ std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, 
   return RunKey(parts);
 }
 
+// The options that tell one network and database from others, as one would type them.
+std::string ModelLine(const ModelOptions& options) {
+  std::string line = " --model " + options.model;
+  for (const std::string& shape : options.shapes) line += " --shape " + shape;
+  if (options.target != "cpu") line += " --target '" + options.target + "'";
+  if (!options.db.empty()) line += " --db " + options.db;
+  return line;
+}
+
 std::string ResumeLine(const TuneCommandOptions& options) {
-  std::string line = "autotune --model " + options.model.model + " --trials " + std::to_string(options.trials);
-  for (const std::string& shape : options.model.shapes) line += " --shape " + shape;
-  if (options.model.target != "cpu") line += " --target '" + options.model.target + "'";
-  if (!options.model.db.empty()) line += " --db " + options.model.db;
+  std::string line = "autotune" + ModelLine(options.model) + " --trials " + std::to_string(options.trials);
   if (options.seed) line += " --seed " + std::to_string(options.seed);
   if (options.search != "evolution") line += " --search " + options.search;
   if (!options.tracker.empty()) line += " --tracker " + options.tracker + " --key " + options.key;
@@ -147,7 +153,7 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   }
   if (!options.output.empty()) TRY(WritePackage(after.package, options.output));
   progress.Summary(report, before_ms, after_ms, peak);
-  progress.NextSteps(options.output, ResumeLine(options));
+  progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");
   for (const TaskReport& task : report.tasks) {
     if (task.best_seconds == 0 && task.records > 0) {
       std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",

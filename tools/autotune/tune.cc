@@ -154,11 +154,18 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   if (!options.output.empty()) TRY(WritePackage(after.package, options.output));
   progress.Summary(report, before_ms, after_ms, peak);
   progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");
+  int unreached = 0;
   for (const TaskReport& task : report.tasks) {
+    unreached += task.records == 0;
     if (task.best_seconds == 0 && task.records > 0) {
       std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
                    task.task->label.c_str());
     }
+  }
+  if (unreached > 0) {
+    std::fprintf(stderr,
+                 "autotune: the budget ended before %d of %zu tasks had a round; they keep their default schedules\n",
+                 unreached, report.tasks.size());
   }
   return kExitOk;
 }

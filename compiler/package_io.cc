@@ -137,15 +137,16 @@ Result<Package> ReadPackage(const std::string& path) {
   };
   Package package;
   std::string text = TRY(take("metadata.json", ""));
-  auto metadata = Json::Parse(text);
-  if (!metadata.ok()) return Err(path, ": metadata.json is ", metadata.error().Text());
-  const int64_t* version = (*metadata)["version"].As<int64_t>();
+  auto parsed = Json::Parse(text);
+  if (!parsed.ok()) return Err(path, ": metadata.json is ", parsed.error().Text());
+  const Json& metadata = *parsed;  // const: what is no object has no members, rather than being our bug
+  const int64_t* version = metadata["version"].As<int64_t>();
   if (!version || *version != kPackageFormat)
     return Err(path, ": its format is not version ", kPackageFormat,
                " of Model Library Format; compile the model again");
-  Status info = FromJson((*metadata)["autotune"], package.info);
+  Status info = FromJson(metadata["autotune"], package.info);
   if (!info.ok()) return Err(path, ": metadata.json: ", info.error().Text());
-  package.functions = (*metadata)["memory"]["operator_functions"];
+  package.functions = metadata["memory"]["operator_functions"];
   package.graph_json = TRY(take("executor-config/graph/graph.json", ""));
   package.library = TRY(take("codegen/host/lib/", ".so"));
   package.params = TRY(take("parameters/", ".params"));

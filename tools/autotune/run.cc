@@ -84,7 +84,6 @@ void PrintSummary(const TensorSpec& spec, const Tensor& tensor) {
 }
 
 Result<int> Run(const RunOptions& options) {
-  if (options.repeat < 1) return Err("--repeat ", options.repeat, ": at least 1");
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
   TRY(BindInputs(options, model));
   std::vector<double> ms;
@@ -188,8 +187,10 @@ Command RunCommand(CLI::App& root) {
   app->add_option("package", options->package, "the package made by `autotune compile`")->required();
   app->add_option("--input", options->inputs, "NAME=FILE.npy or NAME=FILE.pb, once for each input; others are random");
   app->add_option("--output-dir", options->output_dir, "write each output to DIR/NAME.npy");
-  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")->capture_default_str();
-  app->add_option("--repeat", options->repeat, "runs")->capture_default_str();
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app->add_option("--repeat", options->repeat, "runs")->check(CLI::PositiveNumber)->capture_default_str();
   return {app, [options] { return Run(*options); }};
 }
 
@@ -197,7 +198,9 @@ Command BenchCommand(CLI::App& root) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* app = root.add_subcommand("bench", "Measures the latency of a package on random inputs.");
   app->add_option("package", options->package, "the package made by `autotune compile`")->required();
-  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")->capture_default_str();
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app->add_option("--seconds", options->seconds, "how long to measure; at least 5 runs")->capture_default_str();
   app->add_flag("--json", options->json, "one line of JSON: min_ms, median_ms, n");
   app->add_flag("--profile", options->profile, "a table of the time in each kernel as well");

@@ -13,6 +13,7 @@
 #include "frontend/onnx/import.h"
 #include "records/open.h"
 #include "runtime/fill.h"
+#include "support/check.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/peak.h"
 #include "tools/autotune/progress.h"
@@ -91,10 +92,9 @@ std::string ResumeLine(const TuneCommandOptions& options) {
 }
 
 Result<int> TuneModel(const TuneCommandOptions& options) {
-  if (options.trials < 1) return Err("--trials ", options.trials, ": at least 1");
   double time_budget = TRY(ParseDuration(options.time_budget));
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
-  if (!search) return Err("--search ", options.search, ": evolution or random");
+  CHECK(search);  // the option's own check has seen it
   if (!options.tracker.empty() && options.key.empty())
     return Err("--tracker needs --key, the device key to tune on; `rpc_tracker status --tracker ", options.tracker,
                "` lists them");
@@ -187,7 +187,9 @@ Command TuneCommand(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("tune", "Searches fast schedules for every operator of a model by measuring candidates.");
   options->model.Add(*app);
-  app->add_option("--trials", options->trials, "candidates measured, over all tasks")->capture_default_str();
+  app->add_option("--trials", options->trials, "candidates measured, over all tasks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app->add_option("--time-budget", options->time_budget, "stop after this long: 90s, 10m, 2h");
   app->add_option("--tracker", options->tracker,
                   "HOST:PORT of an rpc_tracker; default AUTOTUNE_TRACKER, else this machine")
@@ -195,7 +197,9 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--key", options->key, "the device key to tune on, with --tracker");
   app->add_option("--seed", options->seed, "of all random choices")->capture_default_str();
   app->add_option("-o,--output", options->output, "write the compiled package here");
-  app->add_option("--search", options->search, "evolution, or random (a yardstick)")->capture_default_str();
+  app->add_option("--search", options->search, "evolution, or random (a yardstick)")
+      ->check(CLI::IsMember({"evolution", "random"}))
+      ->capture_default_str();
   app->add_flag("--fresh", options->fresh, "do not resume a run of the same model, target, seed and trials");
   app->add_flag("--json", options->json, "progress as JSON lines on standard output");
   return {app, [options] { return TuneModel(*options); }};

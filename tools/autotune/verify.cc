@@ -119,28 +119,24 @@ std::vector<fs::path> DataSets(const fs::path& folder) {
   return sets;
 }
 
-// Import decides what is supported; whatever goes wrong after that is a failure.
-CaseResult CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
-                     const NetworkOptions& network_options, const Target& target, RecordStore* store,
-                     Builder& builder) {
+// Import decides what is supported. An error: the outputs could not be computed or compared.
+Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
+                             const NetworkOptions& network_options, const Target& target, RecordStore* store,
+                             Builder& builder) {
   Result<ImportedModel> imported = ImportOnnx(model_path, {.shapes = network_options.shapes});
-  if (!imported.ok()) return {Verdict::kUnsupported, imported.error().Text()};
-  auto check = [&]() -> Result<CaseResult> {
-    Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
-    CompileResult compiled = TRY(Compile(network, target, store, builder));
-    LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
-    CaseResult all{Verdict::kPassed, ""};
-    std::vector<fs::path> sets = DataSets(data);
-    if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
-    for (const fs::path& set : sets) {
-      CaseResult one = TRY(CheckData(model, set, options));
-      if (one.verdict == Verdict::kFailed) return one;
-      all.text = one.text;
-    }
-    return all;
-  };
-  Result<CaseResult> result = check();
-  return result.ok() ? *result : CaseResult{Verdict::kFailed, result.error().Text()};
+  if (!imported.ok()) return CaseResult{Verdict::kUnsupported, imported.error().Text()};
+  std::vector<fs::path> sets = DataSets(data);
+  if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
+  Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
+  CompileResult compiled = TRY(Compile(network, target, store, builder));
+  LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
+  CaseResult all{Verdict::kPassed, ""};
+  for (const fs::path& set : sets) {
+    CaseResult one = TRY(CheckData(model, set, options));
+    if (one.verdict == Verdict::kFailed) return one;
+    all.text = one.text;
+  }
+  return all;
 }
 
 Result<int> Verify(const VerifyOptions& options) {
@@ -151,12 +147,10 @@ Result<int> Verify(const VerifyOptions& options) {
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   if (!options.model.model.empty()) {
     CaseResult result =
-        CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder);
-    const char* word = result.verdict == Verdict::kPassed   ? "ok"
-                       : result.verdict == Verdict::kFailed ? "WRONG"
-                                                            : "unsupported";
-    std::printf("%s: %s\n", word, result.text.c_str());
-    return result.verdict == Verdict::kPassed ? kExitOk : result.verdict == Verdict::kFailed ? kExitWrong : kExitFailed;
+        TRY(CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder));
+    if (result.verdict == Verdict::kUnsupported) return Error(result.text);
+    std::printf("%s: %s\n", result.verdict == Verdict::kPassed ? "ok" : "WRONG", result.text.c_str());
+    return result.verdict == Verdict::kPassed ? kExitOk : kExitWrong;
   }
   // A folder of cases, each with its model.onnx.
   std::vector<fs::path> cases;
@@ -168,8 +162,9 @@ Result<int> Verify(const VerifyOptions& options) {
     return Err("--data ", options.data, " holds no case with a model.onnx; for one model give --model as well");
   int passed = 0, failed = 0, unsupported = 0;
   for (const fs::path& folder : cases) {
-    CaseResult result =
+    auto checked =
         CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
+    CaseResult result = checked.ok() ? *checked : CaseResult{Verdict::kFailed, checked.error().Text()};
     const char* word = result.verdict == Verdict::kPassed   ? "passed"
                        : result.verdict == Verdict::kFailed ? "FAILED"
                                                             : "unsupported";
@@ -204,7 +199,9 @@ Command VerifyCommand(CLI::App& root) {
       ->required();
   app->add_option("--rtol", options->rtol, "allowed: |a-b| <= atol * max|b| + rtol * |b|")->capture_default_str();
   app->add_option("--atol", options->atol, "relative to the largest expected value")->capture_default_str();
-  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")->capture_default_str();
+  app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   return {app, [options] { return Verify(*options); }};
 }
 

@@ -1,0 +1,236 @@
+// A real network through the compiler and the build workers: deterministic, right with default and with recorded
+// schedules, and not to be led astray by records that do not fit.
+#include "compiler/compile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "compiler/load.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "ir/text.h"
+#include "records/memory_store.h"
+#include "runtime/compare.h"
+#include "schedule/trace.h"
+#include "support/rng.h"
+#include "tuner/search.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kExample = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20.onnx";
+const std::string kData = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20/test_data_set_0/";
+
+Tensor Read(const std::string& file) {
+  NamedTensor read = ReadTensorPb(kData + file).value();
+  DLDataType type = DataTypeFromText(read.value.spec.dtype.Text()).value();
+  return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view()).value();
+}
+
+// Loaded once for all tests: a network, its builder, its default package.
+struct Shared {
+  Target target = Target::Parse("cpu").value();
+  std::unique_ptr<Builder> builder;
+  Network network;
+  CompileResult plain;
+};
+
+class CompileTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    shared_ = new Shared;
+    shared_->builder =
+        MakeBuildWorkers(
+            {.workers = 2, .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
+            .value();
+    shared_->network = LoadNetwork(kExample, {}, shared_->target, *shared_->builder).value();
+    shared_->plain = Compile(shared_->network, shared_->target, nullptr, *shared_->builder).value();
+  }
+  static void TearDownTestSuite() { delete shared_; }
+
+  const Network& network() { return shared_->network; }
+  const Target& target() { return shared_->target; }
+  const Package& plain() { return shared_->plain.package; }
+  Result<CompileResult> CompileWith(RecordStore* store, CompileOptions options = {}) {
+    return Compile(network(), target(), store, *shared_->builder, options);
+  }
+
+  static Comparison Check(const Package& package, int threads = 2) {
+    LoadedModel model = LoadModel(package, threads).value();
+    EXPECT_TRUE(model.executor->SetInput(0, Read("input_0.pb")).ok());
+    EXPECT_TRUE(model.executor->Run().ok());
+    return CompareTensors(model.executor->Output(0), Read("output_0.pb")).value();
+  }
+
+  // A record of the task's `rank`-th schedule by draft score, as if measured.
+  Record RecordOf(const TuneTask& task, int rank) {
+    TaskSpace space = TaskSpace::Make(task, target()).value();
+    std::vector<Proposal> proposals = DefaultProposals(space, rank + 1);
+    const Proposal& proposal = proposals[std::min<size_t>(rank, proposals.size() - 1)];
+    const TaskAlternative& alternative = task.alternatives[space.sketches[proposal.sketch].alternative];
+    Record record;
+    record.id = NewRecordId();
+    record.task = task.hash.Hex();
+    record.alternative = alternative.name;
+    record.func = ToText(alternative.func);
+    record.trace = ToText(proposal.trace);
+    record.target = target().Text();
+    record.times = {1e-6};
+    record.cost = 1e-6;
+    record.verified = true;
+    record.versions = {kIrTextVersion, kStepLanguageVersion, 1, 1};
+    return record;
+  }
+
+  static Shared* shared_;
+};
+Shared* CompileTest::shared_ = nullptr;
+
+TEST_F(CompileTest, DefaultSchedulesAreRight) {
+  for (int threads : {1, 2}) {
+    Comparison comparison = Check(plain(), threads);
+    EXPECT_TRUE(comparison.ok) << comparison.Text();
+  }
+  EXPECT_EQ(plain().info.tasks, 15);
+  EXPECT_EQ(plain().info.tuned_tasks, 0);
+  ASSERT_EQ(plain().info.inputs.size(), 1u);
+  EXPECT_EQ(plain().info.inputs[0].name, "image");
+  EXPECT_EQ(plain().info.inputs[0].shape, (std::vector<int64_t>{1, 3, 32, 32}));
+  // The check can fail: another input gives another output.
+  LoadedModel model = LoadModel(plain(), 1).value();
+  EXPECT_TRUE(model.executor->SetInput(0, Tensor::Zeros({1, 3, 32, 32}, "f32").value()).ok());
+  EXPECT_TRUE(model.executor->Run().ok());
+  EXPECT_FALSE(CompareTensors(model.executor->Output(0), Read("output_0.pb")).value().ok);
+}
+
+TEST_F(CompileTest, TheSameBytesTwice) {
+  CompileResult again = CompileWith(nullptr).value();
+  EXPECT_EQ(again.package.library == plain().library, true);
+  EXPECT_EQ(again.package.graph_json, plain().graph_json);
+  EXPECT_EQ(again.package.params == plain().params, true);
+  EXPECT_EQ(again.package.graph_text, plain().graph_text);
+  EXPECT_EQ(again.package.functions, plain().functions);
+}
+
+TEST_F(CompileTest, RecordedSchedulesAreUsedAndRight) {
+  auto store = NewMemoryStore();
+  std::vector<Record> records;
+  for (const TuneTask& task : network().tasks) records.push_back(RecordOf(task, 5));
+  ASSERT_TRUE(store->Append(records).ok());
+  CompileResult tuned = CompileWith(store.get()).value();
+  // A candidate may be rejected by the builder (spills); the others are used as they are recorded.
+  EXPECT_GE(tuned.package.info.tuned_tasks, 10);
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (tuned.choices[i].tuned) {
+      EXPECT_EQ(tuned.choices[i].trace, records[i].trace);
+    }
+  }
+  Comparison comparison = Check(tuned.package);
+  EXPECT_TRUE(comparison.ok) << comparison.Text();
+  EXPECT_FALSE(tuned.package.library == plain().library);
+  // And not where they are not wanted.
+  CompileResult without = CompileWith(store.get(), {.use_records = false}).value();
+  EXPECT_EQ(without.package.info.tuned_tasks, 0);
+  EXPECT_TRUE(without.package.library == plain().library);
+}
+
+TEST_F(CompileTest, RecordsThatDoNotFitArePassedOver) {
+  auto store = NewMemoryStore();
+  std::vector<Record> records;
+  for (size_t i = 0; i < network().tasks.size(); ++i) {
+    Record record = RecordOf(network().tasks[i], 5);
+    switch (i % 6) {
+      case 0:
+        record.verified = false;
+        break;
+      case 1:
+        record.status = TrialStatus::kWrongAnswer, record.error = "wrong";
+        break;
+      case 2:
+        record.trace = "this is no trace";
+        break;
+      case 3:
+        record.func += " ";
+        break;
+      case 4:
+        record.alternative = "another";
+        break;
+      case 5:
+        record.target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76 -num-cores=4";
+        break;
+    }
+    records.push_back(record);
+  }
+  ASSERT_TRUE(store->Append(records).ok());
+  CompileResult result = CompileWith(store.get()).value();
+  EXPECT_EQ(result.package.info.tuned_tasks, 0);
+  EXPECT_THAT(result.choices[3].note, HasSubstr("passed over"));
+  EXPECT_TRUE(result.package.library == plain().library);
+}
+
+TEST_F(CompileTest, RecordsOfAnotherCoreCountAreUsedWithANote) {
+  auto store = NewMemoryStore();
+  Record record = RecordOf(network().tasks[0], 0);
+  std::string own = record.target;
+  record.target = own.substr(0, own.find(" -num-cores=")) + " -num-cores=64";
+  ASSERT_TRUE(store->Append(std::vector{record}).ok());
+  CompileResult result = CompileWith(store.get()).value();
+  if (result.choices[0].tuned) {
+    EXPECT_THAT(result.choices[0].note, HasSubstr("tuned for 64 cores"));
+  }
+  EXPECT_TRUE(Check(result.package).ok);
+}
+
+// Members that do not belong together are an error in one line, never a crash.
+TEST_F(CompileTest, DamagedMembersAreRefused) {
+  auto error_of = [](Package package) {
+    auto model = LoadModel(std::move(package), 1);
+    EXPECT_FALSE(model.ok());
+    std::string text = model.ok() ? "" : model.error().Text();
+    EXPECT_THAT(text, Not(HasSubstr("\n")));
+    return text;
+  };
+  Package package = plain();
+  package.library.resize(package.library.size() / 2);
+  error_of(package);
+  package = plain();
+  package.library = "no shared object";
+  error_of(package);
+  package = plain();
+  package.params.resize(package.params.size() - 1000);
+  error_of(package);
+  package = plain();
+  package.params.clear();
+  error_of(package);
+  package = plain();
+  package.graph_json.resize(package.graph_json.size() / 2);
+  error_of(package);
+  package = plain();
+  package.graph_json.replace(package.graph_json.find("k0_"), 3, "z0_");
+  EXPECT_THAT(error_of(package), HasSubstr("z0_"));
+  package = plain();
+  package.info.inputs.clear();
+  error_of(package);
+}
+
+TEST_F(CompileTest, AGraphWithOneChangedByteNeverCrashes) {
+  Rng rng(1);
+  int refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    Package package = plain();
+    size_t at = rng.Below(package.graph_json.size());
+    package.graph_json[at] = "0123456789,:[]{}\"ax"[rng.Below(19)];
+    auto model = LoadModel(std::move(package), 1);
+    if (model.ok()) continue;
+    ++refused;
+    EXPECT_THAT(model.error().Text(), Not(HasSubstr("\n")));
+  }
+  EXPECT_GT(refused, 10);
+}
+
+}  // namespace
+}  // namespace autotune

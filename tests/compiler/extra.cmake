@@ -1,0 +1,1 @@
+set(EXTRA_TARGETS autotune) # its build workers

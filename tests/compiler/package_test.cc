@@ -1,0 +1,192 @@
+// Packages on disk: what is written is read, and whatever else is read is one clear line.
+#include "compiler/package.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "compiler/load.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Package Sample() {
+  Package package;
+  package.info.model_name = "a net/with ../odd: name";
+  package.info.target = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2";
+  package.info.inputs = {{"image", "f32", {1, 3, 32, 32}, ParamKind::kInput}};
+  package.info.outputs = {{"p", "f32", {1, 10}, ParamKind::kOutput}};
+  package.info.workspace_bytes = 1 << 20;
+  package.info.tasks = 3;
+  package.info.tuned_tasks = 2;
+  package.graph_json = "{\"nodes\": []}";
+  package.params = std::string("\0\1\2 binary \xff", 12);
+  package.library = std::string(5000, '\x7f');
+  package.graph_text = "";
+  package.functions["k0"] = 1;
+  return package;
+}
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+Members ReadTar(const std::string& path) {
+  Members members;
+  archive* in = archive_read_new();
+  archive_read_support_format_all(in);
+  EXPECT_EQ(archive_read_open_filename(in, path.c_str(), 10240), ARCHIVE_OK);
+  for (archive_entry* entry; archive_read_next_header(in, &entry) == ARCHIVE_OK;) {
+    std::string bytes(static_cast<size_t>(archive_entry_size(entry)), 0);
+    EXPECT_EQ(archive_read_data(in, bytes.data(), bytes.size()), static_cast<la_ssize_t>(bytes.size()));
+    members.emplace_back(archive_entry_pathname(entry), bytes);
+  }
+  archive_read_free(in);
+  return members;
+}
+void WriteTar(const std::string& path, const Members& members) {
+  archive* out = archive_write_new();
+  archive_write_set_format_ustar(out);
+  EXPECT_EQ(archive_write_open_filename(out, path.c_str()), ARCHIVE_OK);
+  for (const auto& [name, bytes] : members) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, name.c_str());
+    archive_entry_set_size(entry, static_cast<int64_t>(bytes.size()));
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    EXPECT_EQ(archive_write_header(out, entry), ARCHIVE_OK);
+    archive_write_data(out, bytes.data(), bytes.size());
+    archive_entry_free(entry);
+  }
+  archive_write_free(out);
+}
+
+class PackageTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "package-XXXXXX";
+    ASSERT_TRUE(mkdtemp(folder_.data()));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string File(const std::string& name) const { return folder_ + "/" + name; }
+
+  // Refused by reading and by loading, in one line that names the file.
+  void ExpectRefused(const std::string& path, const std::string& word) {
+    auto package = ReadPackage(path);
+    ASSERT_FALSE(package.ok()) << path;
+    std::string text = package.error().Text();
+    EXPECT_THAT(text, HasSubstr(path));
+    EXPECT_THAT(text, HasSubstr(word));
+    EXPECT_THAT(text, Not(HasSubstr("\n")));
+    EXPECT_FALSE(LoadModel(path, 1).ok());
+  }
+
+  std::string folder_;
+};
+
+TEST_F(PackageTest, IsReadAsWritten) {
+  Package package = Sample();
+  ASSERT_TRUE(WritePackage(package, File("p.tar")).ok());
+  auto read = ReadPackage(File("p.tar"));
+  ASSERT_TRUE(read.ok()) << read.error().Text();
+  EXPECT_EQ(ToJson(read->info), ToJson(package.info));
+  EXPECT_EQ(read->graph_json, package.graph_json);
+  EXPECT_EQ(read->params, package.params);
+  EXPECT_EQ(read->library, package.library);
+  EXPECT_EQ(read->graph_text, package.graph_text);
+  EXPECT_EQ(read->functions, package.functions);
+  // No temporary file is left, and no member leaves the archive.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  for (const auto& [name, bytes] : ReadTar(File("p.tar"))) EXPECT_THAT(name, Not(HasSubstr("..")));
+}
+
+TEST_F(PackageTest, AFailedWriteLeavesTheOldOne) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  Status status = WritePackage(Sample(), "/no/such/folder/p.tar");
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().Text(), HasSubstr("/no/such/folder/p.tar"));
+  std::filesystem::create_directory(File("taken.tar"));
+  EXPECT_FALSE(WritePackage(Sample(), File("taken.tar")).ok());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+}
+
+TEST_F(PackageTest, EveryMemberIsNeeded) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  Members members = ReadTar(File("p.tar"));
+  ASSERT_EQ(members.size(), 5u);
+  WriteTar(File("same.tar"), members);
+  EXPECT_TRUE(ReadPackage(File("same.tar")).ok()) << "another tar program's file is as good";
+  for (size_t i = 0; i < members.size(); ++i) {
+    Members fewer = members;
+    fewer.erase(fewer.begin() + static_cast<long>(i));
+    WriteTar(File("fewer.tar"), fewer);
+    ExpectRefused(File("fewer.tar"), members[i].first.substr(0, members[i].first.rfind('/')));
+  }
+  WriteTar(File("none.tar"), {});
+  EXPECT_FALSE(ReadPackage(File("none.tar")).ok());
+}
+
+TEST_F(PackageTest, ForeignFilesAreRefused) {
+  std::ofstream(File("empty")).flush();
+  std::ofstream(File("text")) << "hello\nworld\n";
+  std::ofstream(File("noise")) << std::string(20000, '\xc3');
+  WriteTar(File("other.tar"), {{"README", "hello"}});
+  ExpectRefused(File("empty"), "not a package");
+  ExpectRefused(File("text"), "not a package");
+  ExpectRefused(File("noise"), "not a package");
+  ExpectRefused(File("other.tar"), "metadata.json");
+  ExpectRefused(File("absent"), "no such file");
+  ExpectRefused(folder_, "not a package");
+
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  Members members = ReadTar(File("p.tar"));
+  for (const auto& [metadata, word] :
+       std::map<std::string, std::string>{{"", "metadata.json"},
+                                          {"{", "metadata.json"},
+                                          {"[]", "format"},
+                                          {"{\"version\": 4}", "format"},
+                                          {"{\"version\": \"5\"}", "format"},
+                                          {"{\"version\": 5, \"autotune\": 3}", "metadata.json"}}) {
+    for (auto& [name, bytes] : members) {
+      if (name == "metadata.json") bytes = metadata;
+    }
+    WriteTar(File("odd.tar"), members);
+    ExpectRefused(File("odd.tar"), word);
+  }
+}
+
+TEST_F(PackageTest, TruncatedAnywhere) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  std::string bytes = ReadAll(File("p.tar"));
+  int refused = 0;
+  for (size_t size = 0; size < bytes.size(); size += 97) {
+    std::ofstream(File("cut.tar"), std::ios::binary) << bytes.substr(0, size);
+    auto read = ReadPackage(File("cut.tar"));
+    if (read.ok()) {  // only the padding at the end is missing
+      EXPECT_EQ(read->params, Sample().params);
+      EXPECT_EQ(read->library, Sample().library);
+      continue;
+    }
+    ++refused;
+    EXPECT_THAT(read.error().Text(), HasSubstr(File("cut.tar")));
+    EXPECT_THAT(read.error().Text(), Not(HasSubstr("\n")));
+  }
+  EXPECT_GT(refused, 50);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,198 @@
+// What users meet: exit codes, one clear line for what is wrong, and the way from a model to a fast package.
+#include <gmock/gmock.h>
+
+#include "compiler/package.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "records/open.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::AllOf;
+using testing::CliResult;
+using testing::EventsOf;
+using ::testing::HasSubstr;
+using testing::kExample;
+using testing::kExampleData;
+using testing::Lines;
+using testing::NameOf;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using testing::TrialsOf;
+
+using Cli = testing::CliTest;
+
+// One line on standard error, ours, with all of these words in it.
+void ExpectOneLine(const CliResult& result, const std::vector<std::string>& words) {
+  EXPECT_EQ(result.code, 1) << result.Text();
+  EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
+  EXPECT_THAT(result.err, StartsWith("autotune: "));
+  for (const std::string& word : words) EXPECT_THAT(result.err, HasSubstr(word));
+}
+
+TEST_F(Cli, WrongUsageIsExitCode2) {
+  for (std::vector<std::string> arguments :
+       std::vector<std::vector<std::string>>{{"--bogus"},
+                                             {"frobnicate"},
+                                             {},
+                                             {"tune"},
+                                             {"compile", "--model", kExample},
+                                             {"--model", kExample, "--trials", "many"},
+                                             {"--model", kExample, "--trials", "0"},
+                                             {"--model", kExample, "--trials", "-5"},
+                                             {"--model", kExample, "--search", "luck"},
+                                             {"run", "x.tar", "--repeat", "0"},
+                                             {"run", "x.tar", "--threads", "-1"},
+                                             {"bench", "x.tar", "--threads", "-1"}}) {
+    std::string text;
+    for (const std::string& argument : arguments) text += argument + " ";
+    CliResult result = Run(arguments);
+    EXPECT_EQ(result.code, 2) << text << result.Text();
+    EXPECT_FALSE((result.out + result.err).empty()) << text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(db_)) << "wrong usage made a database";
+}
+
+TEST_F(Cli, HelpIsNoError) {
+  for (std::vector<std::string> arguments :
+       std::vector<std::vector<std::string>>{{"--help"}, {"--help-all"}, {"tune", "--help"}, {"run", "-h"}}) {
+    CliResult result = Run(arguments);
+    EXPECT_EQ(result.code, 0) << result.Text();
+    EXPECT_THAT(result.out, HasSubstr("Usage"));
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST_F(Cli, BadInputsAreOneClearLine) {
+  std::string garbage = Write("garbage", std::string(3000, '\xa7') + "\n\n\n");
+  std::string cut = Write("cut.onnx", testing::ReadAll(kExample).substr(0, 5000));
+  std::string out = File("out.tar");
+  ExpectOneLine(Run({"--model", "/no/such.onnx"}), {"/no/such.onnx"});
+  ExpectOneLine(Run({"compile", "--model", "/no/such.onnx", "-o", out}), {"/no/such.onnx"});
+  ExpectOneLine(Run({"compile", "--model", garbage, "-o", out}), {garbage, "ONNX"});
+  ExpectOneLine(Run({"compile", "--model", cut, "-o", out}), {cut, "cut short"});
+  ExpectOneLine(Run({"--model", garbage, "--trials", "5"}), {garbage, "ONNX"});
+  ExpectOneLine(Run({"run", garbage}), {garbage, "package"});
+  ExpectOneLine(Run({"bench", garbage}), {garbage, "package"});
+  ExpectOneLine(Run({"run", "/no/such.tar"}), {"/no/such.tar"});
+  ExpectOneLine(Run({"run", folder_}), {folder_});
+  ExpectOneLine(Run({"--model", kExample, "--target", "abacus"}), {"abacus", "llvm"});
+  ExpectOneLine(Run({"compile", "--model", kExample, "--target", "llvm -mcpu=abacus", "-o", out}), {"abacus"});
+  ExpectOneLine(Run({"--model", kExample, "--time-budget", "soon"}), {"soon", "10m"});
+  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1"}), {"--key"});
+  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1", "--key", "pi"}), {"127.0.0.1:1", "rpc_tracker"});
+  ExpectOneLine(Run({"--model", kExample, "--db", "/no/such/records.db"}), {"/no/such"});
+  ExpectOneLine(Run({"--model", kExample, "--db", garbage}), {garbage, "--db"});
+  ExpectOneLine(Run({"--model", kExample, "--shape", "nonsense"}), {"nonsense"});
+  ExpectOneLine(Run({"verify", "--model", kExample, "--data", "/no/such"}), {"/no/such"});
+  ExpectOneLine(Run({"verify", "--model", kExample, "--data", folder_}), {folder_, "output_0.pb"});
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(Cli, TunesCompilesRunsAndVerifies) {
+  std::string package = File("net.tar");
+  std::vector<std::string> tune = {"--model", kExample, "--trials", "30", "-o", package};
+  CliResult first = Run(tune);
+  ASSERT_EQ(first.code, 0) << first.Text();
+  EXPECT_THAT(first.out, AllOf(HasSubstr("tuning resnet20"), HasSubstr("15 tasks"), HasSubstr("30/30 trials"),
+                               HasSubstr("GFLOPS"), HasSubstr("softmax"), HasSubstr("latency: "),
+                               HasSubstr("autotune run " + package), HasSubstr("autotune bench " + package)));
+  EXPECT_TRUE(ReadPackage(package).ok());
+  int64_t records = 0;
+  {
+    auto store = OpenStore(db_);
+    ASSERT_TRUE(store.ok());
+    EXPECT_TRUE((*store)->Check().ok());
+    EXPECT_EQ((*store)->Count({.trials_only = true}).value(), 30);
+    records = (*store)->Count({}).value();
+  }
+
+  // A finished run prints its table again, and measures nothing.
+  CliResult second = Run(tune);
+  EXPECT_EQ(second.code, 0) << second.Text();
+  EXPECT_THAT(second.out, AllOf(HasSubstr("30/30 trials"), HasSubstr("GFLOPS")));
+  EXPECT_EQ(OpenStore(db_).value()->Count({}).value(), records);
+
+  // The same for programs: every line is JSON.
+  tune.push_back("--json");
+  CliResult json = Run(tune);
+  EXPECT_EQ(json.code, 0) << json.Text();
+  std::vector<Json> events = EventsOf(json.out);
+  ASSERT_EQ(events.size(), 2u) << json.out;
+  EXPECT_EQ(NameOf(events[0]), "begin");
+  EXPECT_EQ(NameOf(events[1]), "end");
+  EXPECT_EQ(TrialsOf(events[1]), 30);
+  EXPECT_EQ(events[1]["tasks"].As<Json::Array>()->size(), 15u);
+
+  CliResult compiled = Run({"compile", "--model", kExample, "-o", File("tuned.tar")});
+  EXPECT_EQ(compiled.code, 0) << compiled.Text();
+  EXPECT_THAT(compiled.out, HasSubstr(" of 15 kernels tuned"));
+  EXPECT_THAT(compiled.out, Not(HasSubstr(": 0 of 15")));
+  CliResult untuned = Run({"compile", "--model", kExample, "--no-records", "-o", File("default.tar")});
+  EXPECT_THAT(untuned.out, HasSubstr("0 of 15 kernels tuned")) << untuned.Text();
+  CliResult elsewhere = Run({"compile", "--model", kExample, "--db", File("empty.db"), "-o", File("empty.tar")});
+  EXPECT_THAT(elsewhere.out, AllOf(HasSubstr("0 of 15 kernels tuned"), HasSubstr("tune it first"))) << elsewhere.Text();
+
+  for (const char* name : {"tuned.tar", "default.tar", "net.tar"}) {
+    CliResult run = Run({"run", File(name), "--input", "image=" + kExampleData + "/input_0.pb", "--output-dir",
+                         File("outputs"), "--threads", "1"});
+    EXPECT_EQ(run.code, 0) << run.Text();
+    EXPECT_THAT(run.out, AllOf(HasSubstr("output probabilities f32"), HasSubstr("wrote ")));
+    EXPECT_TRUE(std::filesystem::exists(File("outputs/probabilities.npy")));
+  }
+  CliResult other_input = Run({"run", package, "--input", "nosuch=" + kExampleData + "/input_0.pb"});
+  ExpectOneLine(other_input, {"nosuch", "image"});
+
+  CliResult bench = Run({"bench", package, "--threads", "1", "--seconds", "0.05", "--json"});
+  EXPECT_EQ(bench.code, 0) << bench.Text();
+  auto line = Json::Parse(bench.out);
+  ASSERT_TRUE(line.ok()) << bench.out;
+  EXPECT_TRUE((*line)["min_ms"].As<double>() && (*line)["median_ms"].As<double>() && (*line)["n"].As<int64_t>())
+      << bench.out;
+
+  CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData});
+  EXPECT_EQ(right.code, 0) << right.Text();
+}
+
+TEST_F(Cli, VerifyTellsWrongFromRight) {
+  namespace fs = std::filesystem;
+  CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData});
+  EXPECT_EQ(right.code, 0) << right.Text();
+  EXPECT_THAT(right.out, StartsWith("ok: "));
+
+  fs::copy(kExampleData, File("wrong"));
+  NamedTensor output = ReadTensorPb(kExampleData + "/output_0.pb").value();
+  std::vector<float> elements(output.value.As<float>(), output.value.As<float>() + output.value.spec.NumElements());
+  elements[3] += 0.01f;
+  output.value.bytes =
+      graph::SharedBytes::Copy({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(float)});
+  ASSERT_TRUE(WriteTensorPb(File("wrong/output_0.pb"), output).ok());
+  CliResult wrong = Run({"verify", "--model", kExample, "--data", File("wrong")});
+  EXPECT_EQ(wrong.code, 3) << wrong.Text();
+  EXPECT_THAT(wrong.out, AllOf(StartsWith("WRONG: "), HasSubstr("1 of 10 elements differ"), HasSubstr("at 3")));
+  CliResult loose = Run({"verify", "--model", kExample, "--data", File("wrong"), "--atol", "0.5"});
+  EXPECT_EQ(loose.code, 0) << loose.Text();
+
+  Write("wrong/output_0.pb", "\xff\xff\xff");
+  ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("wrong")}), {"output_0.pb"});
+
+  // A folder of cases: one right, one whose model is garbage, one without outputs.
+  fs::create_directories(File("cases/a"));
+  fs::copy(kExample, File("cases/a/model.onnx"));
+  fs::copy(kExampleData, File("cases/a/test_data_set_0"));
+  fs::create_directories(File("cases/b"));
+  Write("cases/b/model.onnx", "garbage");
+  CliResult cases = Run({"verify", "--data", File("cases")});
+  EXPECT_EQ(cases.code, 0) << cases.Text();
+  EXPECT_EQ(Lines(cases.out).back(), "1 passed, 0 failed, 1 unsupported") << cases.Text();
+  fs::create_directories(File("cases/c"));
+  fs::copy(kExample, File("cases/c/model.onnx"));
+  cases = Run({"verify", "--data", File("cases")});
+  EXPECT_EQ(cases.code, 3) << cases.Text();
+  EXPECT_EQ(Lines(cases.out).back(), "1 passed, 1 failed, 1 unsupported") << cases.Text();
+}
+
+}  // namespace
+}  // namespace autotune

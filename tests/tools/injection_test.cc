@@ -1,0 +1,134 @@
+// Candidates that answer wrong, crash or hang, on the real path from the search to the database: each is one failed
+// trial with its status, and none is ever best, however fast it is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "records/memory_store.h"
+#include "tests/runtime/c_artifact.h"
+#include "tests/tools/cli.h"
+#include "tests/tuner/programs.h"
+#include "tracker/local_farm.h"
+#include "tuner/farm_measurer.h"
+#include "tuner/tune.h"
+
+namespace autotune {
+namespace {
+
+using testing::Dense;
+using testing::MakeTask;
+
+// A kernel of Dense(16, 96, 64)'s signature that does `body` instead.
+std::string Impostor(const std::string& body) {
+  std::string metadata = R"({"abi_version":1,"target":"test","kernels":[{"name":"kernel","params":[
+    {"name":"a","dtype":"f32","shape":[16,64],"kind":"input"},{"name":"b","dtype":"f32","shape":[64,96],"kind":"constant"},
+    {"name":"dense","dtype":"f32","shape":[16,96],"kind":"output"}]}]})";
+  return CompileArtifact(metadata,
+                         "int32_t raw(AtContext* c, void* const* a) ENTRY(\"kernel.raw\");\n"
+                         "int32_t raw(AtContext* c, void* const* a) { float *x = a[0], *w = a[1], *y = a[2]; " +
+                             body +
+                             " return 0; }\n"
+                             "int32_t kernel(AtContext* c, const DLTensor* const* a, int32_t n) {\n"
+                             "  void* p[3] = {a[0]->data, a[1]->data, a[2]->data}; return raw(c, p); }\n");
+}
+
+// Right, and as slow as this is written: the negative twin of the impostors below.
+constexpr char kRight[] =
+    "for (int i = 0; i < 16; ++i) for (int j = 0; j < 96; ++j) { float s = 0;"
+    " for (int k = 0; k < 64; ++k) s += x[i * 64 + k] * w[k * 96 + j]; y[i * 96 + j] = s; }";
+
+// Builds as it is told, but hands the artifacts of chosen candidates over to impostors.
+class Swapping : public Builder {
+ public:
+  explicit Swapping(Builder& builder) : builder_(builder) {}
+  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
+                                 const std::function<void(const BuildResult&)>& on_result) override {
+    std::vector<BuildResult> results = builder_.Build(requests, on_result);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].kernel != "kernel" || results[i].status != TrialStatus::kOk) continue;
+      auto swap = bodies.find(built_++);
+      if (swap == bodies.end()) continue;
+      std::string bytes = Impostor(swap->second.first);
+      results[i].artifact.data = bytes;
+      swapped[requests[i].trace] = swap->second.second;
+    }
+    return results;
+  }
+  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
+    return builder_.BuildLibrary(requests);
+  }
+
+  std::map<int, std::pair<std::string, TrialStatus>> bodies;  // by number of the candidate: what it does, what it earns
+  std::map<std::string, TrialStatus> swapped;                 // by trace
+
+ private:
+  Builder& builder_;
+  int built_ = 0;
+};
+
+class Injection : public testing::CliTest {};
+
+TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
+  auto workers = MakeBuildWorkers({.workers = 1, .command = {testing::kTools + "/autotune", "--build-worker"}});
+  ASSERT_TRUE(workers.ok()) << workers.error().Text();
+  auto farm = LocalFarm::Start();
+  ASSERT_TRUE(farm.ok()) << farm.error().Text();
+  Swapping builder(**workers);
+  std::string zero = "for (int i = 0; i < 16 * 96; ++i) y[i] = 0;";
+  using enum TrialStatus;
+  builder.bodies = {
+      {1, {"(void)x;", kWrongAnswer}},                                // the fastest there is
+      {2, {zero, kWrongAnswer}},                                      //
+      {3, {std::string(kRight) + " y[95] *= 1.05f;", kWrongAnswer}},  // nearly right
+      // Right only at first. In the first batch, since later ones are cut off after few calls if they are slow.
+      {4, {std::string("static volatile int n; if (n++ > 2) y[0] = 9; else ") + kRight, kWrongAnswer}},
+      {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                      //
+      {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},  //
+      {7, {kRight, kOk}},                                                // an honest impostor
+  };
+  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
+  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
+
+  std::vector<TuneTask> tasks = {MakeTask("dense", Dense(16, 96, 64))};
+  Target target = Target::Parse("cpu").value();
+  auto store = NewMemoryStore();
+  TuneOptions options{.trials = 16, .batch = 8, .seed = 3, .search = SearchKind::kRandom, .run = "r"};
+  options.measure = {.repeats = 2, .min_repeat_ms = 1};
+  auto report = Tune(tasks, target, options, *store, **measurer);
+  ASSERT_TRUE(report.ok()) << report.error().Text();
+  EXPECT_EQ(report->trials, 16);
+  ASSERT_EQ(builder.swapped.size(), 7u);
+
+  RecordPage page = store->Scan({}, 0, 1000).value();
+  size_t judged = 0, good = 0;
+  for (const Record& record : page.records) {
+    auto swapped = builder.swapped.find(record.trace);
+    if (swapped != builder.swapped.end()) {
+      ++judged;
+      EXPECT_EQ(record.status, swapped->second)
+          << ToText(swapped->second) << ", not " << ToText(record.status) << ": " << record.error;
+    }
+    EXPECT_EQ(record.error.empty(), record.status == kOk) << record.error;
+    EXPECT_EQ(IsRanked(record), record.status == kOk);
+    good += record.status == kOk && swapped == builder.swapped.end();
+  }
+  EXPECT_EQ(judged, 7u);
+  EXPECT_GE(good, 1u);
+
+  std::string task = tasks[0].hash.Hex();
+  for (const Record& record : store->Top(task, target.Text(), 100).value()) {
+    EXPECT_EQ(record.status, kOk);
+    auto swapped = builder.swapped.find(record.trace);
+    EXPECT_TRUE(swapped == builder.swapped.end() || swapped->second == kOk);
+  }
+  auto best = store->Best(task, target.Text()).value();
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->trace, report->tasks[0].best_trace);
+  EXPECT_EQ(report->tasks[0].failures[kWrongAnswer], 4);
+  EXPECT_EQ(report->tasks[0].failures[kRunCrashed], 1);
+  EXPECT_EQ(report->tasks[0].failures[kRunTimedOut], 1);
+}
+
+}  // namespace
+}  // namespace autotune

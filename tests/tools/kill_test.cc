@@ -1,0 +1,155 @@
+// A whole run of real processes, whose parts are killed in turn: nothing hangs, nothing is lost, nobody stays behind.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "records/open.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using testing::CliResult;
+using testing::DescendantsOf;
+using testing::EventsOf;
+using ::testing::HasSubstr;
+using testing::kExample;
+using testing::NameOf;
+using testing::Process;
+using testing::ReadAll;
+using testing::Soon;
+using testing::TrialsOf;
+
+constexpr int kTrials = 60;
+
+class Kill : public testing::CliTest {
+ protected:
+  // Random search: nothing but the farm, the workers and the database takes time.
+  std::vector<std::string> Command() const {
+    return {"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--db", db_, "--json"};
+  }
+
+  int64_t TrialsSeen(const std::string& name) {
+    int64_t trials = 0;
+    for (const Json& event : EventsOf(ReadAll(File(name + ".out")))) {
+      if (NameOf(event) == "round") trials = TrialsOf(event);
+    }
+    return trials;
+  }
+  // Waits until `more` further trials are reported.
+  bool Progresses(Subprocess& run, const std::string& name, int more = 1) {
+    int64_t target = TrialsSeen(name) + more;
+    return Soon([&] { return TrialsSeen(name) >= target || run.Poll(); }) && !run.Poll();
+  }
+
+  void ExpectFinished(const CliResult& result) {
+    ASSERT_EQ(result.code, 0) << result.Text();
+    std::vector<Json> events = EventsOf(result.out);
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(NameOf(events.back()), "end");
+    EXPECT_EQ(TrialsOf(events.back()), kTrials);
+    ExpectIntact(kTrials);
+  }
+  // The database is undamaged and has this many trials of this run.
+  void ExpectIntact(int64_t at_least, int64_t at_most = kTrials) {
+    auto store = OpenStore(db_);
+    ASSERT_TRUE(store.ok()) << store.error().Text();
+    Status check = (*store)->Check();
+    EXPECT_TRUE(check.ok()) << check.error().Text();
+    int64_t trials = (*store)->Count({.trials_only = true}).value();
+    EXPECT_GE(trials, at_least);
+    EXPECT_LE(trials, at_most);
+  }
+  void ExpectAllGone(const std::vector<Process>& processes) {
+    for (const Process& process : processes)
+      EXPECT_TRUE(Soon([&] { return !IsAlive(process); }, 30)) << process.pid << " is still there: " << process.command;
+  }
+};
+
+// The parts of a run, by what is in their command lines.
+std::vector<Process> PartsOf(pid_t run, const std::string& word, const std::string& but = "") {
+  std::vector<Process> parts;
+  for (const Process& process : DescendantsOf(run)) {
+    if (process.Is(word) && (but.empty() || !process.Is(but))) parts.push_back(process);
+  }
+  return parts;
+}
+
+TEST_F(Kill, TheTuner) {
+  Subprocess run = Start(Command(), "first");
+  ASSERT_TRUE(Progresses(run, "first", 2)) << ReadAll(File("first.err"));
+  std::vector<Process> parts = DescendantsOf(run.pid());
+  EXPECT_FALSE(PartsOf(run.pid(), "rpc_server", "--runner").empty());
+  EXPECT_FALSE(PartsOf(run.pid(), "--runner").empty());
+  EXPECT_FALSE(PartsOf(run.pid(), "--build-worker").empty());
+  run.Kill();
+  ASSERT_TRUE(run.Wait(30000));
+  EXPECT_EQ(run.Poll()->signal, SIGKILL);
+  int64_t shown = TrialsSeen("first");
+  ASSERT_LT(shown, kTrials) << "it had finished already";
+  ExpectAllGone(parts);
+  ExpectIntact(shown);
+
+  Subprocess again = Start(Command(), "second");
+  CliResult result = Finish(again, "second");
+  ExpectFinished(result);
+  // It went on where the first had stopped.
+  for (const Json& event : EventsOf(result.out)) {
+    if (NameOf(event) == "round") {
+      EXPECT_GT(TrialsOf(event), shown);
+    }
+  }
+}
+
+TEST_F(Kill, TheDeviceServer) {
+  Subprocess run = Start(Command(), "run");
+  ASSERT_TRUE(Progresses(run, "run"));
+  std::vector<Process> server = PartsOf(run.pid(), "rpc_server", "--runner");
+  std::vector<Process> runners = PartsOf(run.pid(), "--runner");
+  ASSERT_EQ(server.size(), 1u);
+  kill(server[0].pid, SIGKILL);
+  ExpectAllGone(server);
+  ExpectAllGone(runners);
+  EXPECT_TRUE(Progresses(run, "run", 2)) << "it did not go on\n" << ReadAll(File("run.err"));
+  ExpectFinished(Finish(run, "run"));
+}
+
+TEST_F(Kill, TheRunners) {
+  Subprocess run = Start(Command(), "run");
+  ASSERT_TRUE(Progresses(run, "run"));
+  std::vector<Process> runners = PartsOf(run.pid(), "--runner");
+  ASSERT_FALSE(runners.empty());
+  for (const Process& runner : runners) kill(runner.pid, SIGKILL);
+  ExpectAllGone(runners);
+  EXPECT_TRUE(Progresses(run, "run", 2)) << "it did not go on\n" << ReadAll(File("run.err"));
+  ExpectFinished(Finish(run, "run"));
+}
+
+TEST_F(Kill, TheBuildWorkers) {
+  Subprocess run = Start(Command(), "run");
+  ASSERT_TRUE(Progresses(run, "run"));
+  std::vector<Process> workers = PartsOf(run.pid(), "--build-worker");
+  ASSERT_FALSE(workers.empty());
+  for (const Process& worker : workers) kill(worker.pid, SIGKILL);
+  ExpectAllGone(workers);
+  EXPECT_TRUE(Progresses(run, "run", 2)) << "it did not go on\n" << ReadAll(File("run.err"));
+  ExpectFinished(Finish(run, "run"));
+}
+
+TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
+  Subprocess run = Start(Command(), "first");
+  ASSERT_TRUE(Progresses(run, "first"));
+  std::vector<Process> parts = DescendantsOf(run.pid());
+  kill(run.pid(), SIGINT);
+  CliResult result = Finish(run, "first");
+  EXPECT_EQ(result.code, 130) << result.Text();
+  EXPECT_THAT(result.err, HasSubstr("autotune --model " + kExample + " --trials " + std::to_string(kTrials) + " --db " +
+                                    db_ + " --search random"));
+  ExpectAllGone(parts);
+  int64_t saved = TrialsSeen("first");
+  ExpectIntact(saved, saved);  // all that it counted, and nothing else
+  Subprocess again = Start(Command(), "second");
+  ExpectFinished(Finish(again, "second"));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -142,8 +142,9 @@ TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
   kill(run.pid(), SIGINT);
   CliResult result = Finish(run, "first");
   EXPECT_EQ(result.code, 130) << result.Text();
-  EXPECT_THAT(result.err, HasSubstr("autotune --model " + kExample + " --trials " + std::to_string(kTrials) + " --db " +
-                                    db_ + " --search random"));
+  for (const std::string& word : {"autotune --model " + kExample, " --trials " + std::to_string(kTrials),
+                                  " --db " + db_, std::string(" --search random")})
+    EXPECT_THAT(result.err, HasSubstr(word));
   ExpectAllGone(parts);
   int64_t saved = TrialsSeen("first");
   ExpectIntact(saved, saved);  // all that it counted, and nothing else

@@ -53,18 +53,29 @@ Result<double> ParseDuration(const std::string& text) {
   return value * scale;
 }
 
-// Latency of one package in ms, the least of a second of runs.
-Result<double> Latency(const Package& package, int threads) {
-  LoadedModel model = TRY(LoadModel(package, threads));
-  for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), 0);
-  double best = 1e30;
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  for (int n = 0; n < 5 || std::chrono::steady_clock::now() < end; ++n) {
-    auto begin = std::chrono::steady_clock::now();
-    TRY(model.executor->Run());
-    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+struct Latencies {
+  double before_ms = 0, after_ms = 0;  // the least of all runs
+};
+
+// Of two packages in alternation: a machine's speed drifts with its neighbours.
+Result<Latencies> CompareLatency(const Package& before, const Package& after, int threads) {
+  LoadedModel first = TRY(LoadModel(before, threads)), second = TRY(LoadModel(after, threads));
+  LoadedModel* models[] = {&first, &second};
+  double best[] = {1e30, 1e30};
+  for (LoadedModel* model : models) {
+    for (int64_t i = 0; i < model->executor->num_inputs(); ++i) FillRandom(model->executor->Input(i), 0);
+    TRY(model->executor->Run());
   }
-  return best;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (int n = 0; n < 5 || std::chrono::steady_clock::now() < end; ++n) {
+    for (int k = 0; k < 2; ++k) {
+      auto begin = std::chrono::steady_clock::now();
+      TRY(models[k]->executor->Run());
+      std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
+      best[k] = std::min(best[k], spent.count());
+    }
+  }
+  return Latencies{best[0], best[1]};
 }
 
 std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const Target& target) {
@@ -148,8 +159,9 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   std::optional<double> before_ms, after_ms, peak;
   if (options.tracker.empty()) {
     peak = TRY(MeasurePeakFlops(target, *builder));
-    before_ms = TRY(Latency(before.package, target.num_cores));
-    after_ms = TRY(Latency(after.package, target.num_cores));
+    Latencies latency = TRY(CompareLatency(before.package, after.package, target.num_cores));
+    before_ms = latency.before_ms;
+    after_ms = latency.after_ms;
   }
   if (!options.output.empty()) TRY(WritePackage(after.package, options.output));
   progress.Summary(report, before_ms, after_ms, peak);

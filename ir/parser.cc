@@ -578,35 +578,64 @@ class Parser {
 
   // Binds a variable for the statements that `body` parses.
   template <class F>
-  auto WithVar(Name name, DType dtype, F&& body) {
-    Expr& slot = vars_[name];
-    Expr outer = std::exchange(slot, VarOf(name, dtype));
-    auto result = body();
-    vars_[name] = std::move(outer);
+  Stmt WithVar(Name name, DType dtype, F&& body) {
+    Expr outer = Rebind(name, VarOf(name, dtype));
+    Stmt result = body();
+    Rebind(name, std::move(outer));
     return result;
   }
+  Expr Rebind(Name name, Expr var) { return std::exchange(vars_[name], std::move(var)); }
+
+  // A `let` or `local` of a list, and the statements before it; its body is the rest of the list.
+  struct Open {
+    std::vector<Stmt> before;
+    Name var;
+    Expr value, outer;
+    Buffer local;
+  };
 
   Stmt ParseStmts() {
     DepthGuard guard(*this);
+    std::vector<Open> open;  // not by recursion: lists of many lets are common
     std::vector<Stmt> stmts;
     while (ok() && tok_.kind != Kind::kEnd && !Is("}")) {
-      if (AcceptWord("let")) {
-        Name var = ParseName("a variable");
-        Expect("=");
-        Expr value = ParseExpr();
-        if (!ok()) break;
-        Stmt body = WithVar(var, value.dtype(), [&] { return ParseStmts(); });
-        stmts.push_back(MakeStmt(Let{var, std::move(value), std::move(body)}));
-      } else if (AcceptWord("local")) {
-        Buffer buffer = ParseBuffer();
-        Stmt body = ParseStmts();
-        buffers_.erase(buffer->name);
-        stmts.push_back(MakeStmt(Alloc{std::move(buffer), std::move(body)}));
-      } else {
+      bool let = IsWord("let");
+      if (!let && !IsWord("local")) {
         stmts.push_back(ParseStmt());
+        continue;
+      }
+      if (++depth_ > kMaxDepth) Fail("nested too deeply (more than " + std::to_string(kMaxDepth) + " levels)");
+      Advance();
+      Open& o = open.emplace_back();
+      o.before = std::exchange(stmts, {});
+      if (let) {
+        o.var = ParseName("a variable");
+        Expect("=");
+        o.value = ParseExpr();
+        if (ok()) o.outer = Rebind(o.var, VarOf(o.var, o.value.dtype()));
+      } else {
+        o.local = ParseBuffer();
       }
     }
-    if (stmts.size() == 1) return stmts[0];
+    depth_ -= static_cast<int>(open.size());
+    if (!ok()) return {};
+    Stmt s = ListOf(std::move(stmts));
+    for (size_t i = open.size(); i-- > 0;) {
+      Open& o = open[i];
+      if (o.local) {
+        buffers_.erase(o.local->name);
+        s = MakeStmt(Alloc{std::move(o.local), std::move(s)});
+      } else {
+        Rebind(o.var, std::move(o.outer));
+        s = MakeStmt(Let{o.var, std::move(o.value), std::move(s)});
+      }
+      o.before.push_back(std::move(s));
+      s = ListOf(std::move(o.before));
+    }
+    return s;
+  }
+  static Stmt ListOf(std::vector<Stmt> stmts) {
+    if (stmts.size() == 1) return std::move(stmts[0]);
     return MakeStmt(Seq{std::move(stmts)});
   }
 
@@ -712,17 +741,14 @@ class Parser {
     Expect(")");
     if (!ok()) return {};
     std::vector<Expr> outer;
-    for (const Iter& iter : block.iters) {
-      Expr& slot = vars_[iter.var];
-      outer.push_back(std::exchange(slot, VarOf(iter.var, iter.extent.dtype())));
-    }
+    for (const Iter& iter : block.iters) outer.push_back(Rebind(iter.var, VarOf(iter.var, iter.extent.dtype())));
     if (AcceptWord("where")) block.predicate = ParseCondition();
     block.annotations = ParseAnnotations();
     Expect("{");
     if (AcceptWord("init")) block.init = ParseBraces();
     block.body = ParseStmts();
     Expect("}");
-    for (size_t i = block.iters.size(); i-- > 0;) vars_[block.iters[i].var] = std::move(outer[i]);
+    for (size_t i = block.iters.size(); i-- > 0;) Rebind(block.iters[i].var, std::move(outer[i]));
     return MakeStmt(std::move(block));
   }
 

@@ -28,7 +28,7 @@ const std::vector<Package>& Packages() {
       {"google/protobuf/", {"frontend/onnx/", "tests/frontend/"}},
       {"onnx/", {"frontend/onnx/", "tests/frontend/"}},
       {"CLI/", {"tools/"}},
-      {"archive", {"compiler/package_io.cc"}},
+      {"archive", {"compiler/package_io.cc", "tests/compiler/"}},
       {"sodium", {"rpc/crypto.cc"}},
       {"seccomp.h", {"rpc/sandbox.cc"}},
       {"spdlog/", {"support/log.cc"}},

@@ -383,10 +383,11 @@ TEST_F(FarmTest, SeveralJobsAtOnceTakeSeveralDevices) {
   auto first = StartServer("cpu", {"--shared-host"}), second = StartServer("cpu", {"--shared-host"});
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 2; }));
   auto client = Client("cpu");
+  Blob artifact = Compile(kDouble);
   std::vector<std::future<Result<std::vector<TrialResult>>>> jobs;
   for (int i = 0; i < 3; ++i) {
     jobs.push_back(std::async(std::launch::async, [&] {
-      MeasureJob job = JobOf(std::vector<Blob>(10, Compile(kDouble)));
+      MeasureJob job = JobOf(std::vector<Blob>(10, artifact));
       for (auto& c : job.candidates) c.min_repeat_ms = 50;
       return client->Measure(job);
     }));

@@ -1,0 +1,1 @@
+set(SERIAL TRUE) # real processes with deadlines

@@ -2,7 +2,12 @@
 
 #include <chrono>
 
+#ifdef AUTOTUNE_VERIFY
+#include "ir/text.h"
+#include "ir/verify.h"
+#endif
 #include "lower/passes.h"
+#include "support/check.h"
 
 namespace autotune {
 namespace {
@@ -38,6 +43,10 @@ Result<PrimFunc> RunPasses(PrimFunc f, const Target& target, PassContext& contex
     f = TRY_NOTE(pass.run(f, env), std::string("in pass ") + pass.name);
     std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
     context.times_ms[pass.name] += spent.count();
+#ifdef AUTOTUNE_VERIFY
+    Status verified = Verify(f);
+    CHECK(verified.ok()) << "after pass " << pass.name << ": " << verified.error().Text() << "\n" << ToText(f);
+#endif
     if (context.after) context.after(pass.name, f);
   }
   return f;

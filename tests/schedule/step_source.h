@@ -1,0 +1,144 @@
+// Random schedule steps, most of them nearly legal. Deterministic in the seed. Header-only, for tests.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ir/visit.h"
+#include "schedule/query.h"
+#include "schedule/schedule.h"
+
+namespace autotune {
+
+// Draws steps with names of the function, most of them nearly legal.
+class StepSource {
+ public:
+  explicit StepSource(uint64_t seed) : rng_(seed) {}
+
+  Step Next(const Schedule& schedule) {
+    func_ = &schedule.func();
+    loops_.clear();
+    Walk(func_->body, [&](const Stmt& s) {
+      if (const For* loop = s.As<For>()) loops_.push_back(loop->var);
+      return true;
+    });
+    blocks_ = GetBlocks(*func_);
+    switch (Below(22)) {
+      case 0:
+      case 1:
+        return Split{Loop(), SomeFactors()};
+      case 2:
+        return SampledSplit(schedule);
+      case 3:
+        return Fuse{Neighbours(2)};
+      case 4:
+      case 5: {
+        std::vector<Name> names = Neighbours(2 + Below(3));
+        for (size_t i = names.size(); i > 1; --i) std::swap(names[i - 1], names[Below(i)]);
+        return Reorder{names};
+      }
+      case 6:
+        return Parallel{Loop()};
+      case 7:
+        return Vectorize{Loop()};
+      case 8:
+        return Unroll{Loop()};
+      case 9:
+      case 10:
+        return ComputeAt{BlockName(), Loop()};
+      case 11:
+      case 12:
+        return ReverseComputeAt{BlockName(), Loop()};
+      case 13:
+        return ComputeInline{BlockName()};
+      case 14:
+        return ReverseComputeInline{BlockName()};
+      case 15: {
+        Name block = BlockName();
+        return CacheRead{block, Read(block), Scope::kGlobal, {Fresh("copy")}};
+      }
+      case 16:
+        return CacheWrite{BlockName(), Scope::kGlobal, {Fresh("local"), Fresh("copied")}};
+      case 17:
+        return Layout();
+      case 18: {
+        Name block = BlockName();
+        return Reindex{block, Below(3) ? Read(block) : Written(block), {Fresh("indexed")}};
+      }
+      case 19: {
+        Name block = BlockName();
+        return Below(4) ? Step(DecomposeReduction{block, LoopOf(block)}) : Step(DecomposePadding{block, LoopOf(block)});
+      }
+      case 20:
+        return PadBlock{BlockName()};
+      default:
+        if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
+        if (Below(2) == 0) return SetScope{Written(BlockName()), Scope::kRegister};
+        return SampleComputeLocation{BlockName(), {Fresh("at")}};
+    }
+  }
+
+  Rng& rng() { return rng_; }
+
+ private:
+  int64_t Below(int64_t n) { return rng_.Below(n); }
+  Name Fresh(const std::string& base) { return base + "_" + std::to_string(count_++); }
+  Name Loop() { return loops_.empty() ? Name("none") : loops_[Below(loops_.size())]; }
+  Name BlockName() { return blocks_[Below(blocks_.size())]; }
+  Name LoopOf(const Name& block) {
+    auto loops = GetLoops(*func_, block);
+    return loops.ok() && !loops->empty() ? (*loops)[Below(loops->size())].var : Name("none");
+  }
+  Name Read(const Name& block) {
+    auto buffers = BuffersReadBy(*func_, block);
+    return buffers.ok() && !buffers->empty() ? (*buffers)[Below(buffers->size())]->name : Name("none");
+  }
+  Name Written(const Name& block) {
+    auto buffer = BufferWrittenBy(*func_, block);
+    return buffer.ok() ? (*buffer)->name : Name("none");
+  }
+  Factors SomeFactors() {
+    Factors factors{Factors::kAuto, 1 + Below(7)};
+    if (Below(3) == 0) factors.list.push_back(1 + Below(4));
+    if (Below(3) == 0) std::swap(factors.list[0], factors.list[1]);
+    return factors;
+  }
+  std::vector<Name> Neighbours(int64_t n) {
+    auto loops = GetLoops(*func_, BlockName());
+    std::vector<Name> names;
+    if (!loops.ok() || loops->empty()) return names;
+    for (size_t i = Below(loops->size()); i < loops->size() && static_cast<int64_t>(names.size()) < n; ++i) {
+      names.push_back((*loops)[i].var);
+    }
+    return names;
+  }
+  Step SampledSplit(const Schedule& schedule) {
+    for (auto it = schedule.trace().rbegin(); it != schedule.trace().rend(); ++it) {
+      const SampleTile* tile = std::get_if<SampleTile>(&*it);
+      if (tile && Below(2)) return Split{tile->loop, Factors(tile->results.names[0])};
+      const SampleComputeLocation* at = std::get_if<SampleComputeLocation>(&*it);
+      if (at && Below(2)) return ComputeAt{at->block, at->results.names[0]};
+      const SampleCategorical* u = std::get_if<SampleCategorical>(&*it);
+      if (u && Below(2)) return Split{Loop(), {Factors::kAuto, IntArg(u->results.names[0])}};
+    }
+    if (Below(4) == 0) return SampleCategorical{{1, 2, 3, 5}, {}, {Fresh("u")}};
+    return SampleTile{Loop(), 2 + Below(2), 1 + Below(8), 1 + Below(2), {Fresh("t")}};
+  }
+  Step Layout() {
+    Name name = Written(BlockName());
+    IndexMap map;
+    for (const Buffer& buffer : func_->allocs) {
+      if (buffer->name != name) continue;
+      int64_t rank = buffer->shape.size(), dim = rank ? Below(rank) : 0, size = 1 + Below(5);
+      for (int64_t d = rank; d-- > 0;) map.dims.push_back({d, d == dim ? size : 1, 0});
+      if (rank) map.dims.push_back({dim, 1, size});
+    }
+    return TransformLayout{name, map, static_cast<double>(Below(2))};
+  }
+
+  Rng rng_;
+  const PrimFunc* func_ = nullptr;
+  std::vector<Name> loops_, blocks_;
+  int count_ = 0;
+};
+
+}  // namespace autotune

@@ -1,0 +1,169 @@
+// Are the times in a database true? bench_remeasure DB [COUNT [SEED]] measures COUNT (20) random good records of this
+// machine's target and the best record of every task once more, over the path that a tuning run takes (build worker,
+// device server, runner), and prints how far the two times are apart. Only a quiet machine's answer means anything.
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "ir/text.h"
+#include "records/open.h"
+#include "schedule/trace.h"
+#include "te/reference.h"
+#include "tracker/local_farm.h"
+#include "tuner/farm_measurer.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kFlopsAtMost = 1e11;  // a second and core: from a time to how long the reference may take
+
+struct Choice {
+  Record record;
+  bool sampled = false, winner = false;
+  Outcome now;
+
+  double Difference() const { return now.cost / record.cost - 1; }
+};
+
+// All good records pass by once; `count` stay, each with the same chance.
+Result<std::vector<Choice>> Choose(RecordStore& store, const std::string& target, size_t count, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Record> sample;
+  std::set<std::string> tasks;
+  int64_t cursor = 0, seen = 0;
+  for (;;) {
+    RecordPage page = TRY(store.Scan({.target = target, .status = TrialStatus::kOk}, cursor, 500));
+    if (page.records.empty()) break;
+    cursor = page.cursor;
+    for (Record& record : page.records) {
+      if (!IsRanked(record) || record.versions.step_language != kStepLanguageVersion) continue;
+      tasks.insert(record.task);
+      ++seen;
+      if (sample.size() < count) {
+        sample.push_back(std::move(record));
+      } else if (int64_t i = rng.Below(seen); i < static_cast<int64_t>(count)) {
+        sample[static_cast<size_t>(i)] = std::move(record);
+      }
+    }
+  }
+  std::map<std::string, Choice> choices;
+  for (Record& record : sample) {
+    std::string id = record.id;
+    choices[id] = {.record = std::move(record), .sampled = true};
+  }
+  for (const std::string& task : tasks) {
+    std::optional<Record> best = TRY(store.Best(task, target));
+    if (!best) continue;
+    Choice& choice = choices[best->id];
+    choice.record = *best;
+    choice.winner = true;
+  }
+  std::vector<Choice> list;
+  for (auto& [id, choice] : choices) list.push_back(std::move(choice));
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Choice& a, const Choice& b) { return a.record.task < b.record.task; });
+  return list;
+}
+
+// A record says everything that measuring needs; the network it came from is not asked.
+Status MeasureAgain(Measurer& measurer, const Target& target, Choice& choice) {
+  const Record& record = choice.record;
+  PrimFunc func = TRY(ParsePrimFunc(record.func));
+  TuneTask task{.label = func.name.str(), .flops = record.cost * kFlopsAtMost * target.num_cores};
+  // One reference per program: alternatives of one task may differ in what their intermediates round to.
+  task.hash = HashBytes128(record.task + record.func);
+  task.reference = te::ToReference(func);
+  task.alternatives.push_back({record.alternative, std::move(func)});
+  TaskSpace space{.task = &task, .target = target, .sketches = {Sketch{.name = "recorded"}}};
+  Proposal proposal{.trace = TRY(ParseTrace(record.trace))};
+  choice.now = TRY(measurer.Measure(space, {proposal}, MeasureOptions{}))[0];
+  return {};
+}
+
+// The shapes of its parameters, the output's last: "1x56x56x64 64x64 1x56x56x64".
+std::string ShapesOf(const Record& record) {
+  Result<PrimFunc> func = ParsePrimFunc(record.func);
+  if (!func.ok()) return "?";
+  std::string text;
+  for (const Param& param : func->params) {
+    std::string shape;
+    for (int64_t extent : ConstShape(param.buffer)) shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+    text += (text.empty() ? "" : " ") + shape;
+  }
+  return text;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return NAN;
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+void PrintGroup(const char* name, const std::vector<Choice>& choices, bool Choice::*group) {
+  std::vector<double> signed_, absolute;
+  for (const Choice& choice : choices) {
+    if (!(choice.*group) || choice.now.status != TrialStatus::kOk) continue;
+    signed_.push_back(100 * choice.Difference());
+    absolute.push_back(std::abs(signed_.back()));
+  }
+  printf("%-8s %3zu records: median difference %.2f %% (signed %+.2f %%), largest %.2f %%\n", name, absolute.size(),
+         Median(absolute), Median(signed_),
+         absolute.empty() ? NAN : *std::max_element(absolute.begin(), absolute.end()));
+}
+
+Result<int> Run(const std::string& path, size_t count, uint64_t seed) {
+  if (access(path.c_str(), R_OK) != 0) return Err("cannot read ", path);
+  Target target = TRY(Target::Parse("cpu"));
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(path));
+  std::vector<Choice> choices = TRY(Choose(*store, target.Text(), count, seed));
+  if (choices.empty()) return Err(path, " has no good record for ", target.Text());
+
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  std::unique_ptr<LocalFarm> farm = TRY(LocalFarm::Start());
+  std::unique_ptr<Measurer> measurer =
+      TRY(MakeFarmMeasurer(*builder, {.tracker = farm->tracker(), .key = farm->key(), .job = "remeasure"}));
+  int failed = 0;
+  printf("%-49s %-7s %11s %11s %8s\n", "task and shapes", "group", "old us", "new us", "diff %");
+  for (Choice& choice : choices) {
+    TRY_NOTE(MeasureAgain(*measurer, target, choice), "while measuring record " + choice.record.id);
+    const char* group = choice.sampled && choice.winner ? "both" : choice.winner ? "winner" : "sample";
+    printf("%.8s %-40.40s %-7s %11.2f ", choice.record.task.c_str(), ShapesOf(choice.record).c_str(), group,
+           choice.record.cost * 1e6);
+    if (choice.now.status == TrialStatus::kOk) {
+      printf("%11.2f %+8.2f\n", choice.now.cost * 1e6, 100 * choice.Difference());
+    } else {
+      ++failed;
+      printf("%s: %s\n", std::string(ToText(choice.now.status)).c_str(), choice.now.error.c_str());
+    }
+    fflush(stdout);
+  }
+  PrintGroup("sample", choices, &Choice::sampled);
+  PrintGroup("winners", choices, &Choice::winner);
+  if (failed > 0) printf("%d records did not run again\n", failed);
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace autotune
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc > 4) {
+    fprintf(stderr, "usage: bench_remeasure DB [COUNT [SEED]]\n");
+    return 2;
+  }
+  // The programs that it starts lie in the build tree, beside this one's folder.
+  std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
+  setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
+  auto code = autotune::Run(argv[1], argc > 2 ? static_cast<size_t>(atoll(argv[2])) : 20,
+                            argc > 3 ? static_cast<uint64_t>(atoll(argv[3])) : 0);
+  if (code.ok()) return *code;
+  fprintf(stderr, "bench_remeasure: %s\n", code.error().Text().c_str());
+  return 1;
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The search beside random draws from the same space: same model, same trials, a database of its own for each run.
+
+    bench/search_vs_random.py model.onnx FOLDER --trials 400 --seeds 5
+
+For each seed one run of `autotune tune` with the search and one with --search random, whose order alternates. What is
+compared are the best times of the heaviest tasks: those with the greatest weight * time, averaged over all runs.
+`sum` adds up these best times, `weighted` counts each as often as the network has it; `ratio` is the mean of the search's
+sums over the mean of random's: below 1 the search is better. FOLDER keeps databases and results, and the same command
+goes on where it was interrupted. Only a quiet machine's answer means anything.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KINDS = ("evolution", "random")
+
+
+def tune(arguments, kind, seed):
+    """The tasks of a finished run, by hash."""
+    name = f"{kind}-{seed}"
+    result = arguments.folder / f"{name}.json"
+    if not result.exists():
+        command = [arguments.autotune, "tune", "--model", arguments.model, "--trials", str(arguments.trials)]
+        command += ["--seed", str(seed), "--search", kind, "--db", str(arguments.folder / f"{name}.db"), "--json"]
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if run.returncode != 0:
+            sys.exit(f"exit code {run.returncode}: {' '.join(command)}")
+        end = json.loads(run.stdout.strip().splitlines()[-1])
+        partial = result.with_suffix(".part")
+        partial.write_text(json.dumps(end))
+        partial.rename(result)
+    end = json.loads(result.read_text())
+    print(f"{name:<14} {end['trials']} trials, {end['seconds']:.0f} s", file=sys.stderr)
+    return {task["hash"]: task for task in end["tasks"]}
+
+
+def check_settings(arguments):
+    """A folder belongs to one model and one number of trials."""
+    settings = {"model": str(Path(arguments.model).resolve()), "trials": arguments.trials}
+    file = arguments.folder / "settings.json"
+    if file.exists() and json.loads(file.read_text()) != settings:
+        sys.exit(f"{arguments.folder} holds runs of {file.read_text()}: take another folder")
+    file.write_text(json.dumps(settings))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=5, help="seeds 1 to this")
+    parser.add_argument("--tasks", type=int, default=5, help="how many of the heaviest tasks count")
+    parser.add_argument("--autotune", default=str(ROOT / "build" / "tools" / "autotune"))
+    parser.add_argument("--json", action="store_true", help="one JSON line instead of a table")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    check_settings(arguments)
+
+    runs = {kind: [] for kind in KINDS}
+    for seed in range(1, arguments.seeds + 1):
+        for kind in KINDS if seed % 2 else reversed(KINDS):
+            runs[kind].append(tune(arguments, kind, seed))
+
+    every = [run for kind in KINDS for run in runs[kind]]
+    known = [h for h in every[0] if all(run[h]["tuned_ms"] > 0 for run in every)]
+    weight = {h: every[0][h]["weight"] for h in known}
+    heavy = sorted(known, key=lambda h: -weight[h] * sum(run[h]["tuned_ms"] for run in every))[: arguments.tasks]
+
+    sums = {kind: [sum(run[h]["tuned_ms"] for h in heavy) for run in runs[kind]] for kind in KINDS}
+    weighted = {kind: [sum(weight[h] * run[h]["tuned_ms"] for h in heavy) for run in runs[kind]] for kind in KINDS}
+    ratio = statistics.mean(sums["evolution"]) / statistics.mean(sums["random"])
+    weighted_ratio = statistics.mean(weighted["evolution"]) / statistics.mean(weighted["random"])
+    if arguments.json:
+        print(json.dumps({"sums_ms": sums, "weighted_ms": weighted, "ratio": ratio, "weighted_ratio": weighted_ratio}))
+        return
+
+    width = max(len(every[0][h]["task"]) for h in heavy)
+    print(f"{'task':<{width}} weight   search ms   random ms  (means of {arguments.seeds} seeds)")
+    for h in heavy:
+        means = [statistics.mean(run[h]["tuned_ms"] for run in runs[kind]) for kind in KINDS]
+        print(f"{every[0][h]['task']:<{width}} {weight[h]:6d} {means[0]:11.4f} {means[1]:11.4f}")
+    print(f"\nseed  sum: search   random    weighted: search   random   (ms)")
+    for i in range(arguments.seeds):
+        print(
+            f"{i + 1:4d} {sums['evolution'][i]:12.4f} {sums['random'][i]:8.4f} "
+            f"{weighted['evolution'][i]:19.4f} {weighted['random'][i]:8.4f}"
+        )
+    print(f"ratio of means: {ratio:.3f}, weighted {weighted_ratio:.3f}")
+
+
+if __name__ == "__main__":
+    main()

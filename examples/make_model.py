@@ -32,6 +32,12 @@ class Builder:
         self.values[name] = array.astype(np.float64)
         return name
 
+    def integers(self, name, numbers):
+        if name not in self.values:
+            self.values[name] = np.array(numbers, np.int64)
+            self.weights.append(numpy_helper.from_array(self.values[name], name))
+        return name
+
     def node(self, kind, inputs, output, **attributes):
         node = helper.make_node(kind, inputs, [output], name=output, **attributes)
         self.nodes.append(node)

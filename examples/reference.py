@@ -1,12 +1,13 @@
 """An ONNX interpreter in numpy with float64 arithmetic: an independent opinion of what a network computes.
 
-Slow and plain; knows the inference operators of convolutional networks, opsets 7 to 17.
+Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 17.
 
     python3 examples/reference.py model.onnx test_data_set_0     compares with output_*.pb, prints the largest error
 
 Needs Debian's python3-numpy and python3-onnx (run it with /usr/bin/python3).
 """
 
+import math
 import sys
 from pathlib import Path
 
@@ -78,7 +79,11 @@ def conv(attributes, _, x, w, b=None):
     strides, dilations, pads, counts = _windows(attributes, x.shape[2:], kernel)
     n, c, m = x.shape[0], x.shape[1], w.shape[0]
     y = np.zeros((n, groups, m // groups, int(np.prod(counts))))
+    depthwise = groups == c == m
     for position, part in _taps(x, kernel, strides, dilations, pads, counts, 0.0):
+        if depthwise:  # the same product without a matrix per channel
+            y += (part * w[(slice(None), 0) + position].reshape([1, m] + [1] * len(counts))).reshape(y.shape)
+            continue
         columns = part.reshape(n, groups, c // groups, -1)
         weights = w[(slice(None), slice(None)) + position].reshape(groups, m // groups, c // groups)
         y += np.matmul(weights[None], columns)
@@ -173,6 +178,46 @@ def clip(attributes, _, x, low=None, high=None):
     return np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
 
 
+def layer_norm(attributes, _, x, scale, bias=None):
+    axes = tuple(range(attributes.get("axis", -1) % x.ndim, x.ndim))
+    mean = x.mean(axis=axes, keepdims=True)
+    variance = x.var(axis=axes, keepdims=True)
+    y = (x - mean) / np.sqrt(variance + attributes.get("epsilon", 1e-5)) * scale
+    return y if bias is None else y + bias
+
+
+def reduction(function):
+    def reduce(attributes, _, x, axes=None):
+        axes = attributes.get("axes", axes)
+        keep = bool(attributes.get("keepdims", 1))
+        if axes is None or len(axes) == 0:
+            return x if attributes.get("noop_with_empty_axes", 0) else function(x, axis=None, keepdims=keep)
+        return function(x, axis=tuple(int(a) for a in axes), keepdims=keep)
+
+    return reduce
+
+
+def split(attributes, _, x, sizes=None):
+    axis = attributes.get("axis", 0)
+    sizes = attributes.get("split", sizes)
+    if sizes is None:
+        raise NotImplementedError("Split without sizes")
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+
+
+def slice_(attributes, _, x, starts=None, ends=None, axes=None, steps=None):
+    starts = attributes.get("starts", starts)
+    ends = attributes.get("ends", ends)
+    axes = attributes.get("axes", range(len(starts)) if axes is None else axes)
+    steps = [1] * len(starts) if steps is None else steps
+    cut = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps):
+        # A negative step runs to the front: an end before it means "through element 0".
+        end = None if step < 0 and end < -x.shape[int(axis)] else int(end)
+        cut[int(axis)] = slice(int(start), end, int(step))
+    return x[tuple(cut)]
+
+
 OPS = {
     "Conv": conv,
     "Gemm": gemm,
@@ -182,7 +227,24 @@ OPS = {
     "Clip": clip,
     "Sigmoid": lambda _, __, x: 1.0 / (1.0 + np.exp(-x)),
     "Add": lambda _, __, a, b: a + b,
+    "Sub": lambda _, __, a, b: a - b,
     "Mul": lambda _, __, a, b: a * b,
+    "Div": lambda _, __, a, b: a / b,
+    "Pow": lambda _, __, a, b: a**b,
+    "Sqrt": lambda _, __, x: np.sqrt(x),
+    "Erf": lambda _, __, x: np.vectorize(math.erf, otypes=[np.float64])(x),
+    "Tanh": lambda _, __, x: np.tanh(x),
+    "HardSigmoid": lambda attributes, _, x: np.clip(
+        attributes.get("alpha", 0.2) * x + attributes.get("beta", 0.5), 0.0, 1.0
+    ),
+    "HardSwish": lambda _, __, x: x * np.clip(x / 6 + 0.5, 0.0, 1.0),
+    "LayerNormalization": layer_norm,
+    "ReduceMean": reduction(np.mean),
+    "ReduceSum": reduction(np.sum),
+    "ReduceMax": reduction(np.max),
+    "Gather": lambda attributes, _, x, indices: np.take(x, indices, attributes.get("axis", 0)),
+    "Split": split,
+    "Slice": slice_,
     "Sum": lambda _, __, *xs: sum(xs[1:], xs[0]),
     "MaxPool": max_pool,
     "AveragePool": average_pool,
@@ -199,6 +261,7 @@ OPS = {
     "Identity": lambda _, __, x: x,
     "Constant": lambda attributes, _: _wide(numpy_helper.to_array(attributes["value"])),
     "ConstantOfShape": constant_of_shape,
+    "Shape": lambda _, __, x: np.array(x.shape, np.int64),
 }
 
 

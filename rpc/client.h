@@ -37,7 +37,8 @@ class FarmClient {
   // for no fault of its own has status "infrastructure". An error only if nothing at all could be measured: no device
   // of that key, or none within wait_seconds.
   Result<std::vector<TrialResult>> Measure(MeasureJob job, MeasureCallbacks callbacks = {});
-  // All Measure calls end soon: running candidates finish, the others are "cancelled". Later calls work again.
+  // All Measure calls that have begun end soon: running candidates finish, the others are "cancelled". Calls that begin
+  // after this one has returned are not touched.
   void Cancel();
 
   Result<StatusReply> Status(double timeout_seconds = 5);

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -17,6 +18,9 @@ namespace asio = boost::asio;
 
 struct Loop::Impl {
   asio::io_context context{1};
+  // A context for one thread puts what that thread posts aside until its handler returns, behind what others post in
+  // the meantime. A strand keeps the order of the calls.
+  asio::strand<asio::io_context::executor_type> posted = asio::make_strand(context);
 };
 
 namespace {
@@ -119,7 +123,7 @@ void Loop::Run() {
   impl_->context.restart();
 }
 void Loop::Stop() { impl_->context.stop(); }
-void Loop::Post(std::function<void()> f) { asio::post(impl_->context, std::move(f)); }
+void Loop::Post(std::function<void()> f) { asio::post(impl_->posted, std::move(f)); }
 
 Loop::Watch Loop::OnReadable(int fd, std::function<void()> f) {
   return WatchDescriptor(impl_->context, fd, asio::posix::stream_descriptor::wait_read, std::move(f));

@@ -10,7 +10,6 @@
 
 #include "support/clock.h"
 #include "support/host_lock.h"
-#include "support/loop.h"
 #include "support/subprocess.h"
 
 namespace autotune {
@@ -134,52 +133,6 @@ TEST(Subprocess, StrangersAreKilled) {
   }
   EXPECT_EQ(killed, 1);
   EXPECT_FALSE(known.Poll());
-}
-
-TEST(Loop, PostedFunctionsTimersAndDescriptors) {
-  Loop loop;
-  auto [a, b] = std::move(MakeSocketPair()).value();
-  std::string log;
-  int reads = 0;
-  Loop::Watch readable, late, every;
-  readable = loop.OnReadable(a.get(), [&] {
-    char c;
-    // One byte at a time: the watch must come back for the rest.
-    ASSERT_EQ(read(a.get(), &c, 1), 1);
-    log += c;
-    if (++reads == 3) readable.reset();
-  });
-  int ticks = 0;
-  every = loop.Every(1, [&] {
-    if (++ticks == 3) every.reset();
-  });
-  late = loop.After(100, [&] { loop.Stop(); });
-  std::thread other([&] { loop.Post([&] { EXPECT_EQ(write(b.get(), "xyz!", 4), 4); }); });
-  loop.Run();
-  other.join();
-  EXPECT_EQ(log, "xyz");
-  EXPECT_EQ(ticks, 3);
-}
-
-TEST(Loop, SeesTheEndOfAChild) {
-  Loop loop;
-  Subprocess child = Shell("exit 7");
-  ASSERT_GE(child.exit_descriptor(), 0);
-  Loop::Watch watch = loop.OnReadable(child.exit_descriptor(), [&] { loop.Stop(); });
-  loop.Run();
-  EXPECT_EQ(child.Poll(), (ExitStatus{7, 0}));
-}
-
-TEST(Loop, Signals) {
-  Loop loop;
-  int seen = 0;
-  Loop::Watch watch = loop.OnSignals({SIGUSR1}, [&](int signal) {
-    seen = signal;
-    loop.Stop();
-  });
-  loop.Post([] { raise(SIGUSR1); });
-  loop.Run();
-  EXPECT_EQ(seen, SIGUSR1);
 }
 
 TEST(HostLock, SharedAmongBuildersExclusiveForMeasuring) {

@@ -1,0 +1,109 @@
+#include "support/loop.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "support/subprocess.h"
+
+namespace autotune {
+namespace {
+
+// What a callback posts comes before what another thread posts afterwards, although the callback has not returned yet.
+TEST(Loop, PostsRunInTheOrderOfTheCallsWhoeverMakesThem) {
+  Loop loop;
+  std::string order;
+  loop.Post([&] {
+    loop.Post([&] { order += "1"; });
+    std::thread([&] { loop.Post([&] { order += "2"; }); }).join();
+    loop.Post([&] { order += "3"; });
+    std::thread([&] {
+      loop.Post([&] { order += "4"; });
+      loop.Post([&] { loop.Stop(); });
+    }).join();
+  });
+  loop.Run();
+  EXPECT_EQ(order, "1234");
+}
+
+TEST(Loop, PostsOfTimersAndDescriptorsKeepTheirOrderToo) {
+  Loop loop;
+  std::string order;
+  auto [out, in] = std::move(MakePipe()).value();
+  auto two_threads = [&](const std::string& mine, const std::string& theirs) {
+    loop.Post([&order, mine] { order += mine; });
+    std::thread([&] { loop.Post([&order, theirs] { order += theirs; }); }).join();
+  };
+  Loop::Watch timer = loop.After(1, [&] {
+    two_threads("a", "b");
+    ASSERT_EQ(write(in.get(), "x", 1), 1);
+  });
+  Loop::Watch readable = loop.OnReadable(out.get(), [&] {
+    readable.reset();
+    two_threads("c", "d");
+    loop.Post([&] { loop.Stop(); });
+  });
+  loop.Run();
+  EXPECT_EQ(order, "abcd");
+}
+
+TEST(Loop, AFunctionThatPostsItselfDoesNotStarveTimers) {
+  Loop loop;
+  std::function<void()> again = [&] { loop.Post(again); };
+  loop.Post(again);
+  Loop::Watch timer = loop.After(1, [&] { loop.Stop(); });
+  loop.Run();  // hangs if it does
+}
+
+TEST(Loop, PostedFunctionsTimersAndDescriptors) {
+  Loop loop;
+  auto [a, b] = std::move(MakeSocketPair()).value();
+  std::string log;
+  int reads = 0;
+  Loop::Watch readable, late, every;
+  readable = loop.OnReadable(a.get(), [&] {
+    char c;
+    // One byte at a time: the watch must come back for the rest.
+    ASSERT_EQ(read(a.get(), &c, 1), 1);
+    log += c;
+    if (++reads == 3) readable.reset();
+  });
+  int ticks = 0;
+  every = loop.Every(1, [&] {
+    if (++ticks == 3) every.reset();
+  });
+  late = loop.After(100, [&] { loop.Stop(); });
+  std::thread other([&] { loop.Post([&] { EXPECT_EQ(write(b.get(), "xyz!", 4), 4); }); });
+  loop.Run();
+  other.join();
+  EXPECT_EQ(log, "xyz");
+  EXPECT_EQ(ticks, 3);
+}
+
+TEST(Loop, SeesTheEndOfAChild) {
+  Loop loop;
+  Subprocess child = std::move(Subprocess::Spawn({.argv = {"/bin/sh", "-c", "exit 7"}})).value();
+  ASSERT_GE(child.exit_descriptor(), 0);
+  Loop::Watch watch = loop.OnReadable(child.exit_descriptor(), [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(child.Poll(), (ExitStatus{7, 0}));
+}
+
+TEST(Loop, Signals) {
+  Loop loop;
+  int seen = 0;
+  Loop::Watch watch = loop.OnSignals({SIGUSR1}, [&](int signal) {
+    seen = signal;
+    loop.Stop();
+  });
+  loop.Post([] { raise(SIGUSR1); });
+  loop.Run();
+  EXPECT_EQ(seen, SIGUSR1);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,138 @@
+// What candidates do to a device, and what becomes of them: the right status each, and no harm to the next.
+#include "tests/tracker/farm.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+
+class FarmCandidates : public FarmTest {};
+
+TEST_F(FarmCandidates, MeasuresAndChecksABatch) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({Compile(kDouble), Compile("for (int i = 63; i >= 0; --i) y[i] = x[i] + x[i];")});
+  std::vector<std::string> order;
+  auto results = client->Measure(job, {.on_result = [&](const TrialResult& r) { order.push_back(r.candidate); }});
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  ASSERT_EQ(results->size(), 2u);
+  for (const TrialResult& r : *results) {
+    EXPECT_EQ(r.status, TrialStatus::kOk) << r.error;
+    EXPECT_EQ(r.times.size(), 2u);
+    for (double t : r.times) EXPECT_GT(t, 0);
+    EXPECT_TRUE(r.checked);
+    EXPECT_EQ(r.worst_error, 0);
+    EXPECT_THAT(r.device, HasSubstr("local/"));
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"0", "1"}));
+}
+
+TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
+  auto farm = StartLocal({.server_arguments = {"--memory-limit", "0.25"}});
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  Blob good = Compile(kDouble);
+  std::vector<Blob> artifacts = {
+      good,
+      Compile("*(volatile int*)0 = 1;"),  // segfault
+      good,
+      Compile("for (volatile int forever = 1; forever;);"),  // hang
+      good,
+      Compile("for (int i = 0; i < 64; ++i) y[i] = 2.01f * x[i];"),  // wrong
+      Compile("for (int i = 0; i < 63; ++i) y[i] = 2 * x[i];"),      // forgets one
+      Compile(std::string(kDouble) + " y[64] = 1;"),                 // writes past the end
+      Compile(std::string(kDouble) + " x[0] = 3;"),                  // writes to its input
+      Compile("__builtin_trap();"),                                  // illegal instruction
+      Compile("c->set_error(c, \"tile 3 is empty\"); return 5;"),    // says so itself
+      std::make_shared<const std::string>("this is no shared object"),
+      Compile(kDouble, "__attribute__((constructor)) void f(void) { volatile int* volatile p = 0; *p = 1; }"),
+      Compile("static volatile int n; if (n++ > 3) y[0] = 9; else " + std::string(kDouble)),  // right only at first
+      Compile("for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }"),
+      good,
+  };
+  MeasureJob job = JobOf(artifacts);
+  job.candidates[3].run_seconds = 0.5;
+  using enum TrialStatus;
+  auto results = client->Measure(job);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  std::vector<TrialStatus> expected = {kOk,         kRunCrashed,         kOk,          kRunTimedOut,
+                                       kOk,         kWrongAnswer,        kWrongAnswer, kWrongAnswer,
+                                       kRunCrashed, kIllegalInstruction, kRunCrashed,  kLoadFailed,
+                                       kLoadFailed, kWrongAnswer,        kOutOfMemory, kOk};
+  EXPECT_EQ(StatusesOf(*results), expected);
+  for (size_t i = 0; i < results->size(); ++i) {
+    const TrialResult& r = (*results)[i];
+    EXPECT_EQ(r.candidate, std::to_string(i));
+    EXPECT_EQ(r.error.empty(), r.status == kOk) << i << ": " << r.error;
+    EXPECT_EQ(r.times.empty(), r.status != kOk) << i;
+  }
+  EXPECT_THAT((*results)[1].error, HasSubstr("signal 11"));
+  EXPECT_THAT((*results)[3].error, HasSubstr("ran longer than 0.5 s"));
+  EXPECT_THAT((*results)[7].error, HasSubstr("past the buffer's last"));
+  EXPECT_THAT((*results)[10].error, HasSubstr("tile 3 is empty"));
+  EXPECT_THAT((*results)[13].error, HasSubstr("calls"));
+}
+
+TEST_F(FarmCandidates, ProcessesThatACandidateLeavesBehindAreKilled) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  // fork and setsid by number: artifacts have no undefined symbols. The grandchild leaves the runner's group.
+  std::string fork =
+      "static long call(long n) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(n), \"D\"(0), \"S\"(0) : "
+      "\"rcx\", \"r11\", \"memory\"); return r; }";
+#if defined(__x86_64__)
+  Blob forks = Compile("if (call(57) == 0) { call(112); for (;;) call(34); } *(volatile int*)0 = 1;", fork);
+  auto results = client->Measure(JobOf({forks, Compile(kDouble)}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), (std::vector{TrialStatus::kRunCrashed, TrialStatus::kOk}));
+  // Only the two runners are left.
+  EXPECT_TRUE(Soon([&] { return ChildrenOf(farm->server_pid()).size() == 2; }));
+#endif
+}
+
+TEST_F(FarmCandidates, ABrokenReferenceIsNobodysFault) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({Compile(kDouble), Compile(kDouble), Compile(kDouble)});
+  job.reference = Compile("*(volatile int*)0 = 1;");
+  job.candidates[2].check = false;
+  auto results = client->Measure(job);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results),
+            (std::vector{TrialStatus::kInfrastructure, TrialStatus::kInfrastructure, TrialStatus::kOk}));
+  EXPECT_THAT((*results)[0].error, HasSubstr("the reference kernel failed"));
+}
+
+TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({std::make_shared<const std::string>(rpc::kMaxBlobBytes + 1, 'x'), Compile(kDouble)});
+  job.candidates.push_back(job.candidates[1]);
+  job.candidates.back().id = "none";
+  job.candidates.back().blob = 9;
+  auto results = client->Measure(job);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results),
+            (std::vector{TrialStatus::kUploadFailed, TrialStatus::kOk, TrialStatus::kUploadFailed}));
+  job.candidates[1].id = job.candidates[0].id;
+  EXPECT_FALSE(client->Measure(job).ok());
+}
+
+TEST_F(FarmCandidates, TheRunnerMayBeWrapped) {
+  auto farm = StartLocal({.server_arguments = {"--runner-prefix", "env WRAPPED=1"}});
+  ASSERT_TRUE(farm);
+  auto results = ClientOf(*farm)->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(results->front().status, TrialStatus::kOk) << results->front().error;
+  // One that does not work is the device's fault, and the farm says why it does not come up.
+  auto broken = LocalFarm::Start({.server_arguments = {"--runner-prefix", "/no/such/emulator"}, .start_seconds = 2});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(broken.error().Text(), HasSubstr("/no/such/emulator"));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,104 @@
+// Jobs of one client: cut into batches, several at once, cancelled, and waiting for a quiet host.
+#include <atomic>
+#include <future>
+#include <optional>
+#include <set>
+
+#include "support/host_lock.h"
+#include "tests/tracker/farm.h"
+
+namespace autotune {
+namespace {
+
+class FarmJobs : public FarmTest {};
+
+TEST_F(FarmJobs, ALargeJobIsCutIntoBatches) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  std::string good = *Compile(kDouble);
+  std::vector<Blob> artifacts;
+  for (int i = 0; i < 150; ++i) {
+    // Bytes after the sections are of no interest to the loader.
+    artifacts.push_back(std::make_shared<const std::string>(good + std::string(i % 2 ? 200000 : 10, 'x')));
+  }
+  auto results = client->Measure(JobOf(artifacts));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), std::vector(150, TrialStatus::kOk));
+}
+
+TEST_F(FarmJobs, MeasuringWaitsUntilTheHostIsQuiet) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  std::optional<HostLock> build = std::move(HostLock::Acquire(HostLock::Mode::kShared)).value();
+  std::atomic<int> count = 0;
+  auto measured = std::async(std::launch::async, [&] {
+    return client->Measure(JobOf({Compile(kDouble)}), {.on_result = [&](const TrialResult&) { ++count; }});
+  });
+  usleep(300000);
+  EXPECT_EQ(count, 0);
+  build.reset();
+  EXPECT_TRUE(measured.get().ok());
+  EXPECT_EQ(count, 1);
+  // And it is given back after the batch.
+  EXPECT_TRUE(Soon([] { return std::move(HostLock::TryAcquire(HostLock::Mode::kShared)).value().has_value(); }));
+}
+
+TEST_F(FarmJobs, SeveralJobsAtOnceTakeSeveralDevices) {
+  Subprocess tracker = StartTracker();
+  auto first = StartServer("cpu", {"--shared-host"}), second = StartServer("cpu", {"--shared-host"});
+  ASSERT_TRUE(Soon([&] { return Count("cpu") == 2; }));
+  auto client = Client("cpu");
+  Blob artifact = Compile(kDouble);
+  std::vector<std::future<Result<std::vector<TrialResult>>>> jobs;
+  for (int i = 0; i < 3; ++i) {
+    jobs.push_back(std::async(std::launch::async, [&] {
+      MeasureJob job = JobOf(std::vector<Blob>(10, artifact));
+      for (auto& c : job.candidates) c.min_repeat_ms = 50;
+      return client->Measure(job);
+    }));
+  }
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "busy") == 2; }));
+  std::set<std::string> devices;
+  for (auto& job : jobs) {
+    auto results = job.get();
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    EXPECT_EQ(StatusesOf(*results), std::vector(10, TrialStatus::kOk));
+    devices.insert(results->front().device);
+  }
+  EXPECT_EQ(devices.size(), 2u);
+}
+
+TEST_F(FarmJobs, CancelEndsAtTheNextCandidate) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  std::vector<Blob> artifacts(40, Compile(kDouble));
+  MeasureJob job = JobOf(artifacts);
+  for (auto& c : job.candidates) c.min_repeat_ms = 100;
+  auto results = client->Measure(job, {.on_result = [&](const TrialResult&) { client->Cancel(); }});
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(results->front().status, TrialStatus::kOk);
+  EXPECT_EQ(results->back().status, TrialStatus::kCancelled);
+  // The next job is measured again.
+  results = client->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(results->front().status, TrialStatus::kOk);
+}
+
+// Every job here is cancelled just as it ends, which is too late for it and too early for the next one.
+TEST_F(FarmJobs, ALateCancelDoesNotReachTheNextJob) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  MeasureJob job = JobOf({Compile(kDouble)});
+  for (int i = 0; i < 100; ++i) {
+    auto results = client->Measure(job, {.on_result = [&](const TrialResult&) { client->Cancel(); }});
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    ASSERT_EQ(results->front().status, TrialStatus::kOk) << "job " << i;
+  }
+}
+
+}  // namespace
+}  // namespace autotune

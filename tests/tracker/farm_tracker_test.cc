@@ -1,0 +1,178 @@
+// A tracker as a process of its own, with servers and clients that come and go.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+
+#include "tests/tracker/farm.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+
+class FarmTracker : public FarmTest {};
+
+TEST_F(FarmTracker, HoldsADevice) {
+  const char* endpoint = std::getenv("AUTOTUNE_TEST_CHILD");
+  if (!endpoint) GTEST_SKIP() << "the child of another test";
+  EndWithParent();
+  endpoint_ = endpoint;
+  auto client = Client("cpu");
+  (void)client->Measure(JobOf({Compile(kDouble)}));
+  pause();
+}
+
+TEST_F(FarmTracker, RegisteringAndCounting) {
+  Subprocess tracker = StartTracker();
+  auto first = StartServer("pi:4"), second = StartServer("pi:4");
+  ASSERT_TRUE(Soon([&] { return Count("pi:4") == 2; }));
+  auto client = Client("pi:4");
+  ASSERT_TRUE(client);
+  auto results = client->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(Count("pi:4"), 1);  // the client keeps its device for its next job
+  EXPECT_EQ(Count("pi:4", "busy"), 1);
+  client->ReleaseDevices();
+  EXPECT_TRUE(Soon([&] { return Count("pi:4") == 2; }));
+  second.Kill();
+  EXPECT_TRUE(Soon([&] { return Count("pi:4", "") == 1; }));
+  first.Kill(SIGTERM);
+  auto ended = first.Wait(10000);
+  ASSERT_TRUE(ended);
+  EXPECT_TRUE(ended->ok()) << ended->Text();
+  EXPECT_TRUE(Soon([&] { return Count("pi:4", "") == 0; }));
+}
+
+TEST_F(FarmTracker, UnknownKeysAreRefusedWithNearMisses) {
+  Subprocess tracker = StartTracker();
+  auto server = StartServer("rpi4");
+  ASSERT_TRUE(Soon([&] { return Count("rpi4") == 1; }));
+  usleep(3000000);  // for the grace after the tracker's start to be over
+  auto client = Client("rp4");
+  auto results = client->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_FALSE(results.ok());
+  EXPECT_THAT(results.error().Text(), HasSubstr("no device has the key `rp4`; did you mean `rpi4` (1 free)?"));
+}
+
+TEST_F(FarmTracker, ManyClientsShareTheDevicesAndAKilledOnesLeaseExpires) {
+  Subprocess tracker = StartTracker();
+  auto server = StartServer("cpu");
+  ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
+  Subprocess holder = RunSelf("FarmTracker.HoldsADevice", 1);
+  ASSERT_TRUE(Soon([&] { return Count("cpu", "busy") == 1; }));
+  // A short wait is answered in time, with the reason.
+  auto impatient = Client("cpu", 0.2)->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_FALSE(impatient.ok());
+  EXPECT_THAT(impatient.error().Text(), HasSubstr("1 of 1 devices `cpu` busy"));
+  holder.Kill();
+  ASSERT_TRUE(holder.Wait(10000));
+  auto results = Client("cpu")->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(results->front().status, TrialStatus::kOk);
+}
+
+TEST_F(FarmTracker, TheTrackerIsRestartedInMidJob) {
+  std::optional<Subprocess> tracker = StartTracker();
+  auto server = StartServer("cpu");
+  ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
+  auto client = Client("cpu");
+  std::vector<Blob> artifacts(30, Compile(kDouble));
+  MeasureJob job = JobOf(artifacts);
+  for (auto& c : job.candidates) c.min_repeat_ms = 50;
+  std::atomic<int> count = 0;
+  auto measured = std::async(std::launch::async,
+                             [&] { return client->Measure(job, {.on_result = [&](const TrialResult&) { ++count; }}); });
+  ASSERT_TRUE(Soon([&] { return count > 2; }));
+  tracker->Kill();
+  tracker->Wait(10000);
+  tracker = StartTracker();
+  // The lease lives on: the server reports it, and the new tracker knows who holds the device.
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "busy") == 1; }));
+  auto results = measured.get();
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), std::vector(30, TrialStatus::kOk));
+  EXPECT_EQ(count, 30);
+  auto status = client->Status();
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->epoch, 2);
+  // A new request is granted once the recovery is over.
+  client.reset();
+  results = Client("cpu")->Measure(JobOf({Compile(kDouble)}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+}
+
+TEST_F(FarmTracker, TheServerOutlivesTheTracker) {
+  std::optional<Subprocess> tracker = StartTracker();
+  auto server = StartServer("cpu");
+  ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
+  tracker->Kill();
+  tracker->Wait(10000);
+  std::filesystem::remove(folder_ + "/state.json");
+  usleep(1500000);
+  tracker = StartTracker();
+  EXPECT_TRUE(Soon([&] { return Count("cpu", "") == 1; }));
+}
+
+TEST_F(FarmTracker, OutOfDescriptorsTheTrackerNeitherSpinsNorDies) {
+  auto [out, in] = std::move(MakePipe()).value();
+  std::string command = "ulimit -n 48; exec " + kTools + "/rpc_tracker --port 0 --state " + folder_ + "/state.json";
+  auto tracker = std::move(Subprocess::Spawn({.argv = {"/bin/sh", "-c", command}, .fds = {{1, in.get()}}})).value();
+  in.Reset();
+  std::string line;
+  for (char c; read(out.get(), &c, 1) == 1 && c != '\n';) line += c;
+  size_t at = line.find("tcp://");
+  ASSERT_NE(at, std::string::npos) << line;
+  std::string endpoint = line.substr(at, line.find(';') - at);
+  ASSERT_TRUE(rpc::QueryStatus(endpoint).ok());
+  auto cpu_ticks = [&] {
+    std::ifstream stat("/proc/" + std::to_string(tracker.pid()) + "/stat");
+    std::string word;
+    long ticks = 0;
+    for (int field = 1; stat >> word; ++field) ticks += field == 14 || field == 15 ? std::stol(word) : 0;
+    return ticks;
+  };
+  std::vector<UniqueFd> strangers;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 100; ++i) {
+    strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  }
+  usleep(200000);
+  long before = cpu_ticks();
+  usleep(2000000);
+  EXPECT_LT(cpu_ticks() - before, 100);  // of 200: a spinning io thread would take them all
+  strangers.clear();
+  EXPECT_TRUE(Soon([&] { return rpc::QueryStatus(endpoint, "", 1).ok(); }));
+}
+
+TEST_F(FarmTracker, EndpointsBeyondThisHostAreRefused) {
+  auto [out, in] = std::move(MakePipe()).value();
+  auto spawn = [&](std::vector<std::string> argv) {
+    return std::move(Subprocess::Spawn({.argv = std::move(argv), .fds = {{2, in.get()}}})).value();
+  };
+  EXPECT_EQ(spawn({kTools + "/rpc_tracker", "--host", "0.0.0.0"}).Wait(10000), (ExitStatus{1, 0}));
+  EXPECT_EQ(spawn({kTools + "/rpc_server", "--tracker", "10.0.0.1:9190", "--key", "x"}).Wait(10000),
+            (ExitStatus{1, 0}));
+  EXPECT_EQ(spawn({kTools + "/rpc_server", "--key", "x"}).Wait(10000), (ExitStatus{2, 0}));
+  EXPECT_EQ(spawn({kTools + "/rpc_server", "--no-such-option"}).Wait(10000), (ExitStatus{2, 0}));
+  in.Reset();
+  std::string text;
+  char bytes[512];
+  for (ssize_t n; (n = read(out.get(), bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<size_t>(n));
+  EXPECT_THAT(text, HasSubstr("0.0.0.0:9190: refused, since connections are not authenticated"));
+  EXPECT_THAT(text, HasSubstr("10.0.0.1:9190: refused"));
+  EXPECT_FALSE(FarmClient::Connect({.tracker = "example.org:1", .key = "x"}).ok());
+  auto silent = FarmClient::Connect({.tracker = Endpoint(), .key = "x", .connect_seconds = 0.2});
+  ASSERT_FALSE(silent.ok());
+  EXPECT_THAT(silent.error().Text(), HasSubstr("no tracker answers"));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -170,12 +170,19 @@ class Monitor : public Watched {
     CHECK(pair) << LastError();
     SetOption(pair, ZMQ_LINGER, 0);
     CHECK(zmq_connect(pair, address.c_str()) == 0) << LastError();
-    auto monitor = std::make_shared<Monitor>(loop, pair, std::move(on_event));
+    auto monitor = std::make_shared<Monitor>(loop, pair, socket, std::move(on_event));
     monitor->Watched::Start();
     return monitor;
   }
-  Monitor(Loop& loop, void* socket, std::function<void(int)> on_event)
-      : Watched(loop, socket), on_event_(std::move(on_event)) {}
+  Monitor(Loop& loop, void* pair, void* observed, std::function<void(int)> on_event)
+      : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
+  ~Monitor() override { Stop(); }
+  // Before the observed socket is closed. The reports end first: ZeroMQ's io thread waits for ever, and with it every
+  // socket of the process, when it has a report and nobody is left to read it.
+  void Stop() {
+    if (observed_) zmq_socket_monitor(std::exchange(observed_, nullptr), nullptr, 0);
+    Close();
+  }
 
  private:
   void Receive(Frames frames) override {
@@ -184,6 +191,7 @@ class Monitor : public Watched {
     memcpy(&event, frames[0]->data(), sizeof event);
     on_event_(event);
   }
+  void* observed_;
   std::function<void(int)> on_event_;
 };
 
@@ -258,7 +266,7 @@ struct RouterSocket::Impl : Watched {
 
 RouterSocket::RouterSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RouterSocket::~RouterSocket() {
-  impl_->monitor->Close();
+  impl_->monitor->Stop();
   impl_->rebind.reset();
   impl_->Close();
 }
@@ -305,7 +313,7 @@ struct DealerSocket::Impl : Watched {
 
 DealerSocket::DealerSocket(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DealerSocket::~DealerSocket() {
-  impl_->monitor->Close();
+  impl_->monitor->Stop();
   impl_->Close();
 }
 bool DealerSocket::Send(const Message& message) { return impl_->Send(message); }

@@ -108,6 +108,33 @@ TEST(Transport, TheRouterKnowsWhenAPeerHasLeft) {
   EXPECT_FALSE(sent);
 }
 
+// A socket is closed while it still has much to send to a peer that does not read, and then that peer leaves. ZeroMQ's
+// one io thread has that to report when nobody listens to reports of this socket any more; it must go on all the same,
+// for the sake of all others.
+TEST(Transport, APeerThatLeavesAClosedSocketStopsNobodyElse) {
+  Echo echo;
+  Loop never_run;
+  auto deaf =
+      std::move(RouterSocket::Bind(never_run, "127.0.0.1:0", {.on_message = [](const Peer&, Message) {}})).value();
+  std::unique_ptr<DealerSocket> dealer;
+  int sent = 0;
+  auto on_connected = [&] {
+    Message large{"1", Ping{""}, {Bytes(std::string(1 << 20, 'x'))}};
+    while (sent < 1000 && dealer->Send(large)) ++sent;
+    echo.loop.Stop();
+  };
+  dealer = std::move(DealerSocket::Connect(echo.loop, deaf->endpoint(),
+                                           {.on_message = [](Message) {}, .on_connected = on_connected}))
+               .value();
+  echo.loop.Run();
+  EXPECT_GT(sent, 10);
+  EXPECT_LT(sent, 1000);  // so the rest waits in our queue
+  dealer.reset();
+  deaf.reset();
+  echo.RunFor(50);
+  EXPECT_NE(echo.Ask({"2", Ping{"still there"}, {}}).As<Pong>(), nullptr);
+}
+
 TEST(Transport, ASecondListenerIsRefused) {
   Echo echo;
   auto second = RouterSocket::Bind(echo.loop, echo.router->endpoint(), {.on_message = [](const Peer&, Message) {}});

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs both README commands on a bare Debian 12: a chroot made by debootstrap, with a clean clone of HEAD and no compiler
+# cache. Prints how long each took. Needs root (chroot, mounts) and the network; usage: scripts/fresh_machine.sh [FOLDER].
+# FOLDER (default: a temporary one) is removed at the end unless KEEP=1. MIRROR names another Debian mirror.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { printf 'fresh_machine: %s\n' "$*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || fail "chroot and mount need root: run it with sudo"
+command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+
+root=${1:-$(mktemp -d)}
+mkdir -p "$root"
+[ -z "$(ls -A "$root")" ] || fail "$root is not empty"
+release() {
+  umount -l "$root/dev/shm" "$root/dev/pts" "$root/dev" "$root/sys" "$root/proc" 2>/dev/null || true
+  if [ "${KEEP:-0}" != 1 ] && ! grep -q " $root/" /proc/mounts; then rm -rf --one-file-system "$root"; fi
+}
+trap release EXIT
+
+debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$root.log" 2>&1 ||
+  { tail -n 20 "$root.log" >&2; fail "debootstrap failed; all of it: $root.log"; }
+rm -f "$root.log"
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys" && mount --make-rslave "$root/sys"
+mount --bind /dev "$root/dev"
+mount --bind /dev/pts "$root/dev/pts"
+mount --bind /dev/shm "$root/dev/shm"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+
+# A clone, so that nothing git ignores and nothing uncommitted comes along.
+git clone -q --no-hardlinks . "$root/autotune"
+
+inside() {
+  local begin=$SECONDS
+  printf '\n== %s\n' "$*"
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CCACHE_DISABLE=1 chroot "$root" "$@" ||
+    fail "'$*' failed after $((SECONDS - begin)) s"
+  printf '== %s: %d s\n' "$*" $((SECONDS - begin))
+}
+inside /autotune/scripts/demo.sh
+inside /autotune/scripts/test.sh

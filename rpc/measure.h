@@ -37,14 +37,15 @@ struct Candidate {
   std::string kernel;
   int blob = 0;                                // index of the artifact
   bool check = true;                           // compare the outputs with the reference's
-  int repeats = 3;                             // length of TrialResult::times
+  int repeats = 3;                             // least length of TrialResult::times
+  int max_repeats = 0;                         // further ones, up to so many, until the two fastest agree
   double min_repeat_ms = 20;                   // each repeat runs the kernel often enough to last this long
   double cutoff_seconds = 0;                   // slower than this in the first repeat: no more repeats; 0: never
   int threads = 0;                             // 0: as many as the device has cores
   bool cold_weights = true;                    // every run sees constants that are not in the caches
   double load_seconds = 30, run_seconds = 10;  // deadlines, enforced from outside by SIGKILL
-  AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, min_repeat_ms, cutoff_seconds, threads, cold_weights, load_seconds,
-                  run_seconds)
+  AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, max_repeats, min_repeat_ms, cutoff_seconds, threads, cold_weights,
+                  load_seconds, run_seconds)
 };
 
 struct TrialResult {

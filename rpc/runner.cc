@@ -267,6 +267,7 @@ class Runner {
     }
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;
+    options.time.max_repeats = candidate.max_repeats;
     options.time.min_repeat_seconds = candidate.min_repeat_ms / 1000;
     options.time.cutoff_seconds = candidate.cutoff_seconds;
     // Leave room for the last repeat before the deadline kills what is merely slow.

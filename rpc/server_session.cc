@@ -160,8 +160,9 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
     if (!ids.insert(c.id).second) return malformed("candidate '" + c.id + "' occurs twice");
     if (c.blob < 0 || static_cast<size_t>(c.blob) >= artifacts)
       return malformed("candidate '" + c.id + "': no such blob");
-    if (c.repeats < 1 || c.repeats > 1000 || !Sane(c.load_seconds) || !Sane(c.run_seconds) || c.threads < 0 ||
-        c.threads > 4096 || !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0)) {
+    if (c.repeats < 1 || c.repeats > 1000 || c.max_repeats < 0 || c.max_repeats > 1000 || !Sane(c.load_seconds) ||
+        !Sane(c.run_seconds) || c.threads < 0 || c.threads > 4096 ||
+        !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0)) {
       return malformed("candidate '" + c.id + "': an option is out of range");
     }
   }

@@ -76,7 +76,17 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
     if (seconds >= kLongEnough * least) timing.seconds.push_back(seconds / count);
     number = std::max(number, Calls(least, seconds / count));
   }
-  while (static_cast<int64_t>(timing.seconds.size()) < repeats) {
+  auto agreed = [&] {
+    if (timing.seconds.size() < 2) return true;
+    std::vector<double> fastest(2);
+    std::partial_sort_copy(timing.seconds.begin(), timing.seconds.end(), fastest.begin(), fastest.end());
+    return fastest[1] <= fastest[0] * (1 + TimeOptions::kAgreement);
+  };
+  auto enough = [&] {
+    int64_t done = static_cast<int64_t>(timing.seconds.size());
+    return done >= repeats && (done >= options.max_repeats || agreed());
+  };
+  while (!enough()) {
     if (options.max_seconds > 0 && !timing.seconds.empty() &&
         std::chrono::duration<double>(Clock::now() - started).count() > options.max_seconds) {
       break;

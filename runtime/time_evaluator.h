@@ -18,10 +18,15 @@ namespace autotune {
 struct TimeOptions {
   int64_t number = 1;  // calls per repeat, at least
   int64_t repeats = 1;
+  // Further repeats, up to so many in all, while the two fastest are not within kAgreement: something disturbed all
+  // but one, so the fastest alone cannot be believed. Not more than `repeats`: none.
+  int64_t max_repeats = 0;
   double min_repeat_seconds = 0;  // `number` grows until a repeat lasts this long; longer is steadier and slower
   double cutoff_seconds = 0;      // give up when the first burst's time per call exceeds it; 0: never
   double max_seconds = 0;         // no further repeat is begun after this long; 0: no limit
-  AUTOTUNE_FIELDS(number, repeats, min_repeat_seconds, cutoff_seconds, max_seconds)
+  AUTOTUNE_FIELDS(number, repeats, max_repeats, min_repeat_seconds, cutoff_seconds, max_seconds)
+
+  static constexpr double kAgreement = 0.02;  // of the fastest
 };
 
 struct Timing {
@@ -34,7 +39,8 @@ struct Timing {
 // Makes calls number [first, first + count) back to back.
 using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 
-// One warm-up call, then the repeats: without min_repeat_seconds exactly 1 + number * repeats calls. `before`, untimed,
+// One warm-up call, then the repeats: without min_repeat_seconds and max_repeats exactly 1 + number * repeats calls.
+// `before`, untimed,
 // is told which calls come next. The first failing call ends the measurement with its error.
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr);
 

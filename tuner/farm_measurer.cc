@@ -51,6 +51,7 @@ class FarmMeasurer : public Measurer {
       candidate.kernel = "kernel";
       candidate.blob = static_cast<int>(job.artifacts.size());
       candidate.repeats = options.repeats;
+      candidate.max_repeats = options.max_repeats;
       candidate.min_repeat_ms = options.min_repeat_ms;
       candidate.cutoff_seconds = options.cutoff_seconds;
       candidate.threads = space.target.num_cores;

@@ -24,6 +24,7 @@ struct Outcome {
 
 struct MeasureOptions {
   int repeats = 3;
+  int max_repeats = 9;  // while the two fastest do not agree
   double min_repeat_ms = 15;
   double cutoff_seconds = 0;  // a candidate slower than this is cut off after its first repeat; 0: never
 };

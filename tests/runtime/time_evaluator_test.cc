@@ -44,6 +44,17 @@ TEST(EvaluateTime, NumberTimesRepeats) {
   EXPECT_EQ(timing.seconds.size(), 3u);
 }
 
+TEST(EvaluateTime, GoesOnWhileTheTwoFastestDisagree) {
+  for (int64_t most : {0, 3, 6}) {
+    Sleeper f{0.001};
+    auto slower = [&](int64_t first, int64_t count) {
+      f.seconds *= 1.5;  // each repeat is far from all before
+      return f(first, count);
+    };
+    EXPECT_EQ(EvaluateTime({.repeats = 3, .max_repeats = most}, slower)->seconds.size(), most == 6 ? 6u : 3u);
+  }
+}
+
 TEST(EvaluateTime, RepeatsGrowToTheirLeastLength) {
   Sleeper f{0.0002};
   auto timing = EvaluateTime({.number = 1, .repeats = 2, .min_repeat_seconds = 0.01}, std::ref(f)).value();

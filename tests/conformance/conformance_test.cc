@@ -2,14 +2,14 @@
 // with default schedules, run, and compared with the expected outputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
+
+#include "support/subprocess.h"
 
 namespace autotune {
 namespace {
@@ -28,15 +28,17 @@ struct Outcome {
 
 // Runs `autotune verify` on a folder of cases; records play no part.
 Outcome Verify(const fs::path& folder) {
-  std::string command =
-      "'" AUTOTUNE_BINARY_DIR "/tools/autotune' verify --db :memory: --data '" + folder.string() + "'";
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  auto [out, in] = std::move(MakePipe()).value();
+  auto autotune = std::move(Subprocess::Spawn({.argv = {AUTOTUNE_BINARY_DIR "/tools/autotune", "verify", "--db",
+                                                        ":memory:", "--data", folder},
+                                               .fds = {{1, in.get()}, {2, in.get()}}}))
+                      .value();
+  in.Reset();
   Outcome outcome;
   std::string output;
   char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, n);
-  int status = pclose(pipe);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  for (ssize_t n; (n = read(out.get(), buffer, sizeof buffer)) > 0;) output.append(buffer, static_cast<size_t>(n));
+  if (auto status = autotune.Wait(10000); status && status->signal == 0) outcome.exit_code = status->code;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("FAILED")) outcome.failures += line + "\n";

@@ -1,1 +1,2 @@
+set(EXTRA support)
 set(EXTRA_TARGETS autotune) # built before the test that starts it

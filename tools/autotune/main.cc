@@ -59,8 +59,8 @@ int Main(int argc, char** argv) {
 }  // namespace autotune::tools
 
 int main(int argc, char** argv) {
+  autotune::EndWithParent();
   if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {
-    autotune::EndWithParent();
     return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
   }
   try {

@@ -1,0 +1,102 @@
+// Parts of a run are killed at random moments, its start included: ten seconds later nobody is left of what they had
+// started, wherever the kernel has put it by then.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "support/rng.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using testing::kExample;
+using testing::Process;
+using testing::ReadAll;
+using testing::Soon;
+
+constexpr int kSeconds = 10;
+
+class Orphans : public testing::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    setenv("AUTOTUNE_TEST_RUN", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("AUTOTUNE_TEST_RUN");
+    CliTest::TearDown();
+  }
+
+  // All processes of this test's runs: they inherit a mark, which no change of parent takes away.
+  std::vector<Process> Marked() const {
+    std::vector<Process> marked;
+    for (const auto& [pid, process] : testing::AllProcesses()) {
+      std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
+      if (environment.find("AUTOTUNE_TEST_RUN=" + folder_) != std::string::npos) marked.push_back(process);
+    }
+    return marked;
+  }
+  std::vector<Process> Marked(const std::string& word, const std::string& but) const {
+    std::vector<Process> chosen;
+    for (const Process& process : Marked()) {
+      if (process.Is(word) && (but.empty() || !process.Is(but))) chosen.push_back(process);
+    }
+    return chosen;
+  }
+
+  // One process with `word`, but not `but`, in its command line is killed, and a moment later the tuner.
+  void KillAtRandom(uint64_t seed, const std::string& word, const std::string& but = "") {
+    Rng rng(seed);
+    for (int round = 0; round < 3; ++round) {
+      Subprocess run = Start({"--model", kExample, "--trials", "100000", "--search", "random", "--db",
+                              File(std::to_string(round) + ".db")},
+                             "run");
+      usleep(static_cast<useconds_t>(rng.Below(round == 0 ? 200000 : 3000000)));
+      std::vector<Process> chosen;
+      ASSERT_TRUE(Soon([&] { return !(chosen = Marked(word, but)).empty() || run.Poll(); }));
+      ASSERT_FALSE(run.Poll()) << run.Poll()->Text() << "\n" << ReadAll(File("run.err"));
+      const Process& victim = chosen[static_cast<size_t>(rng.Below(static_cast<int64_t>(chosen.size())))];
+      std::vector<Process> parts = testing::DescendantsOf(victim.pid);
+      kill(victim.pid, SIGKILL);
+      for (const Process& part : parts) {
+        EXPECT_TRUE(Soon([&] { return !testing::IsAlive(part); }, kSeconds)) << "left behind: " << part.command;
+      }
+      usleep(static_cast<useconds_t>(rng.Below(300000)));
+      kill(run.pid(), SIGKILL);
+      ASSERT_TRUE(run.Wait(kSeconds * 1000));
+      EXPECT_TRUE(Soon([&] { return Marked().empty(); }, kSeconds)) << "left behind: " << Marked()[0].command;
+    }
+  }
+};
+
+TEST_F(Orphans, OfTheTuner) { KillAtRandom(1, "--trials"); }
+TEST_F(Orphans, OfTheDeviceServer) { KillAtRandom(2, "rpc_server", "--runner"); }
+TEST_F(Orphans, OfARunner) { KillAtRandom(3, "--runner"); }
+TEST_F(Orphans, OfABuildWorker) { KillAtRandom(4, "--build-worker"); }
+
+// The negative twin: who does not end with its parent is found.
+TEST_F(Orphans, AreNoticed) {
+  auto parent = Subprocess::Spawn({.argv = {"/bin/sh", "-c", "setsid sleep 100 & sleep 100"}});
+  ASSERT_TRUE(parent.ok());
+  ASSERT_TRUE(Soon([&] { return Marked("sleep", "sh").size() == 2; }));
+  parent->Kill();
+  ASSERT_TRUE(parent->Wait(kSeconds * 1000));
+  ASSERT_TRUE(Soon([&] { return Marked().size() == 1; }));
+  kill(Marked()[0].pid, SIGKILL);
+}
+
+// A command of any kind ends with the test that started it.
+TEST_F(Orphans, ACommandEndsWithItsParent) {
+  pid_t middle = fork();
+  if (middle == 0) {
+    Subprocess run = Start({"--model", kExample, "--trials", "100000", "--search", "random"}, "run");
+    pause();
+  }
+  ASSERT_TRUE(Soon([&] { return !Marked("--trials", "").empty(); }));
+  kill(middle, SIGKILL);
+  EXPECT_EQ(waitpid(middle, nullptr, 0), middle);
+  EXPECT_TRUE(Soon([&] { return Marked().empty(); }, kSeconds)) << "left behind: " << Marked()[0].command;
+}
+
+}  // namespace
+}  // namespace autotune

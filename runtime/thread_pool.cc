@@ -46,6 +46,10 @@ bool SpinUntil(int64_t nanoseconds, F done, P pause = Pause) {
   }
 }
 
+// The pool of this process that forked last. Only its workers spin: those of the others would stand in their way. Never
+// dereferenced.
+std::atomic<const ThreadPool*> last_forked{nullptr};
+
 std::vector<int> AllowedCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -119,6 +123,7 @@ bool ThreadPool::RunSomeTasks(int thread) {
 int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   if (num_tasks <= 0) return 0;
   if (num_tasks == 1 || workers_.empty()) return body(closure, 0, 0, num_tasks);
+  if (last_forked.load(std::memory_order_relaxed) != this) last_forked.store(this, std::memory_order_relaxed);
   body_.store(body, std::memory_order_relaxed);
   closure_.store(closure, std::memory_order_relaxed);
   num_tasks_.store(num_tasks, std::memory_order_relaxed);
@@ -147,8 +152,9 @@ void ThreadPool::Work(int thread) {
   auto work_or_stop = [this] {
     return static_cast<uint32_t>(ticket_.load(std::memory_order_acquire)) != 0 || stop_.load(std::memory_order_relaxed);
   };
+  auto work_or_no_use = [&] { return work_or_stop() || last_forked.load(std::memory_order_relaxed) != this; };
   for (;;) {
-    if (!SpinUntil(spin_nanoseconds_, work_or_stop)) {
+    if (!SpinUntil(spin_nanoseconds_, work_or_no_use) || !work_or_stop()) {
       int32_t seen = wakeups_.load();
       sleepers_.fetch_add(1);
       if (static_cast<uint32_t>(ticket_.load()) == 0 && !stop_.load()) FutexWait(wakeups_, seen);

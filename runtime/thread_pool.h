@@ -1,5 +1,6 @@
 // ThreadPool: fork-join parallelism for kernels, a few microseconds per fork and join. Idle workers spin briefly and
-// then sleep, so that a pool that is not in use costs nothing; the calling thread works too. One caller at a time.
+// then sleep, so that a pool that is not in use costs nothing; where a process has several, only the workers of the one
+// that forked last spin. The calling thread works too. One caller at a time.
 // Not a task queue: there are no futures, and regions do not nest.
 #pragma once
 #include <atomic>

@@ -50,6 +50,26 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
   }
 }
 
+// A pool's workers sleep at once while another pool forks; none of its tasks may be lost for that.
+TEST(ThreadPool, TwoPoolsInTurnAndAtOnce) {
+  ThreadPool pools[2] = {ThreadPool({.num_threads = 2}), ThreadPool({.num_threads = 2})};
+  auto both_run = [](ThreadPool& pool) {  // ends only if two threads run the two tasks
+    std::atomic<int> here = 0;
+    pool.For(2, [&](int) {
+      ++here;
+      while (here < 2) std::this_thread::yield();
+    });
+  };
+  for (int round = 0; round < 100; ++round) {
+    for (ThreadPool& pool : pools) both_run(pool);
+  }
+  std::thread other([&] {
+    for (int round = 0; round < 300; ++round) both_run(pools[0]);
+  });
+  for (int round = 0; round < 300; ++round) both_run(pools[1]);
+  other.join();
+}
+
 TEST(ThreadPool, FirstErrorCodeIsReturnedAndAllTasksRun) {
   ThreadPool pool({.num_threads = 2});
   std::atomic<int> runs = 0;

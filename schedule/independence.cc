@@ -81,6 +81,20 @@ Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {
   return status;
 }
 
+Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
+                          const std::vector<Name>& but_for) {
+  for (const Name& buffer : BuffersRead(block)) {
+    if (std::find(but_for.begin(), but_for.end(), buffer) != but_for.end()) continue;
+    for (const For* loop : around) {
+      for (const Name& writer : WritersOf(loop->body, buffer)) {
+        return Err("block '", block.name, "' also needs block '", writer, "', which shares loop '", loop->var,
+                   "' with ", place, " and is not complete there");
+      }
+    }
+  }
+  return {};
+}
+
 Status CheckStillIndependent(const State& state, const Name& block) {
   Path path = TRY(FindBlock(state.func.body, block));
   for (const For* loop : path.Loops()) {

@@ -47,6 +47,11 @@ std::vector<Stmt> RootStmts(const Stmt& body);
 size_t RootIndexOf(const std::vector<Stmt>& roots, const Name& block);
 bool ContainsBlock(const Stmt& s, const Name& block);
 
+// That no loop of `around` computes, iteration by iteration, what the block reads: `place` is where it shall run inside
+// them, and it may need what later iterations write. `but_for`: buffers whose elements are known to be there.
+Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
+                          const std::vector<Name>& but_for);
+
 // For each parallel or vectorized loop in `loops` around the block: that its iterations stay independent.
 Status CheckStillIndependent(const State& state, const Name& block);
 // The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.

@@ -102,6 +102,8 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
       }
     }
   }
+  Path place = TRY(FindBlock(rest, producer));
+  TRY(CheckReadsComplete(block, place.Loops(), "'" + producer.str() + "'", {buffer->name}));
   state.func.body = RewriteBlocks(rest, [&](const Block& p, const Ranges&) {
     if (p.name != producer) return Stmt();
     const Store& from = *SingleStore(p);

@@ -23,6 +23,7 @@ std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
 struct Completed {
   std::vector<Window> windows;
   std::vector<Expr> guards;
+  std::vector<Name> buffers;  // those that the producers write
 };
 
 // Where the iterators of `block` run in one iteration of the loop at `path`, so that the block covers exactly what the
@@ -36,12 +37,14 @@ Result<Completed> CompletedIn(const State& state, const Block& block, const Path
   std::vector<std::optional<Region>> regions(block.iters.size());
   bool any = false;
   std::vector<Expr> guards;
+  std::vector<Name> buffers;
   for (const Name& buffer : BuffersRead(block)) {
     std::vector<std::pair<Block, Ranges>> producers;
     ForEachBlock(loop.body, [&](const Block& b, const std::vector<const For*>& inner) {
       if (b.name != block.name && Writes(b, buffer)) producers.push_back({b, RangesOf(inner)});
     });
     if (producers.empty()) continue;
+    buffers.push_back(buffer);
     for (const auto& [producer, running] : producers) {
       std::vector<Expr> own = OuterGuards(producer, running);
       if (!any) guards = own;
@@ -113,7 +116,7 @@ Result<Completed> CompletedIn(const State& state, const Block& block, const Path
     Region all{Sum(), extents[i] - 1};
     windows.push_back(WindowOf(regions[i].value_or(all), extents[i], fixed, false));
   }
-  return Completed{std::move(windows), std::move(guards)};
+  return Completed{std::move(windows), std::move(guards), std::move(buffers)};
 }
 
 // Nothing the block reads is written between the loop and where the block stood.
@@ -154,6 +157,7 @@ Status ApplyStep(State& state, ReverseComputeAt& step) {
   if (path.loop().kind == LoopKind::kVectorized) return Err("loop '", step.loop, "' is vectorized");
   TRY(CheckProducersBefore(state, block, path.target()));
   Completed completed = TRY(CompletedIn(state, block, path, extents));
+  TRY(CheckReadsComplete(block, path.Loops(), "loop '" + step.loop.str() + "'", completed.buffers));
   step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, extents.size())));
   TRY(CheckNewVars(state.func, step.results.names));
   Ranges fixed = Concat(path.LoopRanges(), RangesOf({&path.loop()}));

@@ -101,6 +101,30 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
   std::vector<Level> stack_;
 };
 
+// Whether CBOR bytes hold a string of indefinite length. Nlohmann reads its chunks by recursion, as deep as the bytes
+// say; we never write one. A scan from head to head, which needs no nesting; what is cut short is the parser's to find.
+bool HasIndefiniteString(std::string_view bytes) {
+  constexpr uint8_t kBytes = 2, kText = 3, kIndefinite = 31;
+  for (size_t at = 0; at < bytes.size();) {
+    auto head = static_cast<uint8_t>(bytes[at++]);
+    uint8_t major = head >> 5, info = head & 31;
+    bool is_string = major == kBytes || major == kText;
+    if (is_string && info == kIndefinite) return true;
+    uint64_t argument = info;
+    if (info >= 24 && info <= 27) {
+      size_t width = size_t{1} << (info - 24);
+      argument = 0;
+      for (size_t i = 0; i < width && at + i < bytes.size(); ++i)
+        argument = argument << 8 | static_cast<uint8_t>(bytes[at + i]);
+      at += width;
+    }
+    if (!is_string) continue;
+    if (at > bytes.size() || argument > bytes.size() - at) return false;
+    at += argument;
+  }
+  return false;
+}
+
 Result<Json> ParseWith(std::string_view input, nlohmann::detail::input_format_t format, const char* what) {
   Builder builder;
   bool ok = Nlohmann::sax_parse(input.begin(), input.end(), &builder, format);
@@ -145,6 +169,7 @@ Result<Json> Json::Parse(std::string_view text) {
   return ParseWith(text, nlohmann::detail::input_format_t::json, "JSON");
 }
 Result<Json> Json::ParseCbor(std::string_view bytes) {
+  if (HasIndefiniteString(bytes)) return Err("not valid CBOR: a string of indefinite length");
   return ParseWith(bytes, nlohmann::detail::input_format_t::cbor, "CBOR");
 }
 

@@ -64,6 +64,22 @@ TEST(Json, MalformedTextIsAnError) {
   EXPECT_FALSE(Json::Parse(std::string(100000, '[')).ok());
 }
 
+TEST(Json, DeepNestingIsAnError) {
+  for (const char* level : {"\x81", "\xa1\x61z", "\x9f", "\x7f", "\x5f"}) {
+    std::string bytes;
+    for (int i = 0; i < 1000000; ++i) bytes += level;
+    EXPECT_FALSE(Json::ParseCbor(bytes).ok()) << static_cast<int>(static_cast<unsigned char>(*level));
+    EXPECT_FALSE(Json::ParseCbor("\x82\x61z" + bytes).ok());
+  }
+  EXPECT_FALSE(Json::ParseCbor("\x7f\x61z\xff").ok());  // a string of indefinite length
+  EXPECT_TRUE(Json::ParseCbor("\x9f\x61z\xff").ok());   // an array of indefinite length
+  // The same bytes inside a string or a number are no heads.
+  Json harmless(Json::Object{{"b", Json::Bytes{std::string(300, '\x7f')}}, {"n", int64_t{0x7f5f7f5f}}, {"x", 0.1}});
+  auto back = Json::ParseCbor(harmless.Cbor());
+  ASSERT_TRUE(back.ok()) << back.error().Text();
+  EXPECT_EQ(*back, harmless);
+}
+
 TEST(Json, BytesSurviveCbor) {
   Json json(Json::Object{{"b", Json::Bytes{std::string("\0\x01z", 3)}}});
   auto back = Json::ParseCbor(json.Cbor());

@@ -246,8 +246,8 @@ Status CheckSize(const TensorSpec& spec) {
   constexpr int64_t kMaxElements = int64_t{1} << 36;
   int64_t n = 1;
   for (int64_t d : spec.shape) {
-    if (d < 0 || (d > 0 && n > kMaxElements / d))
-      return Err("a tensor of shape ", ShapeText(spec.shape), " is too large");
+    if (d < 1) return Err("a tensor of shape ", ShapeText(spec.shape), " has no elements, which is not supported");
+    if (n > kMaxElements / d) return Err("a tensor of shape ", ShapeText(spec.shape), " is too large");
     n *= d;
   }
   return {};

@@ -30,6 +30,7 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
   const std::string& name = node().inputs[i];
   if (value.spec.dtype != DType::Float(32))
     return Err("input '", name, "' is ", value.spec.Text(), "; only float32 tensors are supported");
+  TRY_NOTE(CheckSize(value.spec), "of input '" + name + "'");
   auto [it, is_new] = materialized_.try_emplace(name, 0);
   if (is_new) it->second = builder.AddConstant(name, value);
   return it->second;
@@ -159,9 +160,7 @@ class Importer {
         continue;
       }
       if (std::optional<Shape> shape = ChooseShape(info, problems)) {
-        if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 1; })) {
-          problems.push_back("input '" + info.name + "' has an extent of zero: " + ShapeText(*shape));
-        } else if (Status fits = CheckSize({DType::Float(32), *shape}); !fits.ok()) {
+        if (Status fits = CheckSize({DType::Float(32), *shape}); !fits.ok()) {
           problems.push_back("input '" + info.name + "': " + fits.error().Text());
         } else {
           ValueId v = context_.builder.Input(info.name, {DType::Float(32), *shape});

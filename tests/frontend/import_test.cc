@@ -230,6 +230,29 @@ TEST(Import, TensorsThatLie) {
   EXPECT_THAT(ImportError(outside), HasSubstr("another file"));
 }
 
+TEST(Import, TensorsWithoutElementsAreRefused) {
+  ModelMaker channels;
+  channels.Input("x", {1, 4, 3, 3}).Floats("w", {0, 4, 1, 1}, {}).Output("y");
+  channels.Node("Conv", {"x", "w"}, {"y"});
+  EXPECT_THAT(ImportError(channels), HasSubstr("[0,4,1,1] has no elements"));
+  ModelMaker operand;  // its result has elements
+  operand.Input("x", {1, 4}).Floats("b", {1, 0}, {}).Output("y");
+  operand.Node("Concat", {"x", "b"}, {"y"}).Int("axis", 1);
+  EXPECT_THAT(ImportError(operand), HasSubstr("[1,0] has no elements"));
+  ModelMaker filled;
+  filled.Input("x", {1}).Ints("shape", {0, 3}).Output("y");
+  filled.Node("ConstantOfShape", {"shape"}, {"y"});
+  EXPECT_THAT(ImportError(filled), HasSubstr("[0,3] has no elements"));
+  ModelMaker input;
+  input.Input("x", {1, 0}).Output("y");
+  input.Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ImportError(input), HasSubstr("[1,0] has no elements"));
+  ModelMaker scalar;  // an empty *shape* is a scalar's
+  scalar.Input("x", {1}).Ints("shape", {}).Output("y");
+  scalar.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_TRUE(Import(scalar).ok());
+}
+
 TEST(Import, SoftmaxBefore13CountsTheInputAsAMatrix) {
   for (int opset : {12, 13}) {
     ModelMaker m(opset);

@@ -175,6 +175,11 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   CliResult loose = Run({"verify", "--model", kExample, "--data", File("wrong"), "--atol", "0.5"});
   EXPECT_EQ(loose.code, 0) << loose.Text();
 
+  // An output that the model does not have; one that it has and nobody compares is refused the same way.
+  fs::copy(kExampleData, File("more"));
+  fs::copy(kExampleData + "/output_0.pb", File("more/output_1.pb"));
+  ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("more")}), {"2 outputs, the model 1"});
+
   Write("wrong/output_0.pb", "\xff\xff\xff");
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("wrong")}), {"output_0.pb"});
 

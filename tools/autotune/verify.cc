@@ -87,6 +87,8 @@ Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const V
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
   if (inputs.size() != model.info.inputs.size())
     return Err(folder.string(), " has ", inputs.size(), " inputs, the model ", model.info.inputs.size());
+  if (outputs.size() != model.info.outputs.size())
+    return Err(folder.string(), " has ", outputs.size(), " outputs, the model ", model.info.outputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     // By name where the file has one that the model knows, else by position.
     auto named = std::find_if(model.info.inputs.begin(), model.info.inputs.end(),

@@ -17,6 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// For each kernel of a library, and for linking it: nobody would take a kernel's place, so that a busy or stopped
+// machine must not cost the whole library.
+constexpr double kLibrarySeconds = 600;
+
 struct Worker {
   std::optional<Subprocess> process;
   UniqueFd fd;
@@ -55,7 +59,7 @@ class BuildWorkers : public Builder {
     std::vector<Job> jobs;
     for (const BuildRequest& request : requests) jobs.push_back({JobKind::kBuild, request, {}, ""});
     std::vector<BuildResult> results(requests.size());
-    RunAll(jobs, [&](int i, Outcome outcome) {
+    RunAll(jobs, options_.timeout_seconds, [&](int i, Outcome outcome) {
       if (outcome.answer) {
         results[i] = std::move(outcome.answer->result);
       } else {
@@ -76,7 +80,7 @@ class BuildWorkers : public Builder {
       jobs.push_back({JobKind::kCompile, request, {}, ""});
     }
     std::vector<Outcome> outcomes(requests.size());
-    RunAll(jobs, [&](int i, Outcome outcome) { outcomes[i] = std::move(outcome); });
+    RunAll(jobs, kLibrarySeconds, [&](int i, Outcome outcome) { outcomes[i] = std::move(outcome); });
     BuiltLibrary library;
     Job link{JobKind::kLink, {}, {}, requests[0].target};
     for (size_t i = 0; i < outcomes.size(); ++i) {
@@ -94,7 +98,7 @@ class BuildWorkers : public Builder {
       link.objects.push_back(std::move(object));
     }
     Outcome linked;
-    RunAll({link}, [&](int, Outcome outcome) { linked = std::move(outcome); });
+    RunAll({link}, kLibrarySeconds, [&](int, Outcome outcome) { linked = std::move(outcome); });
     if (!linked.answer) return Err("linking: ", linked.text);
     if (!linked.answer->error.empty()) return Err(linked.answer->error);
     for (const auto& [stage, ms] : linked.answer->facts.times_ms) library.facts.times_ms[stage] += ms;
@@ -114,8 +118,9 @@ class BuildWorkers : public Builder {
     return {};
   }
 
-  // Runs every job; a job whose worker died gets a second worker. `done` is called once per job.
-  void RunAll(const std::vector<Job>& jobs, const std::function<void(int, Outcome)>& done) {
+  // Runs every job, each for at most `seconds`; a job whose worker died gets a second worker. `done` is called once per
+  // job.
+  void RunAll(const std::vector<Job>& jobs, double seconds, const std::function<void(int, Outcome)>& done) {
     std::deque<int> waiting;
     std::vector<int> deaths(jobs.size(), 0);
     for (size_t i = 0; i < jobs.size(); ++i) waiting.push_back(static_cast<int>(i));
@@ -148,8 +153,7 @@ class BuildWorkers : public Builder {
         worker.running = waiting.front();
         waiting.pop_front();
         ++worker.jobs;
-        worker.deadline =
-            Clock::now() + std::chrono::microseconds(static_cast<int64_t>(options_.timeout_seconds * 1e6));
+        worker.deadline = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
         if (!WriteFrame(worker.fd.get(), ToJson(jobs[worker.running])).ok()) lost(worker, HowItEnded(worker));
       }
       std::vector<pollfd> fds;
@@ -189,7 +193,7 @@ class BuildWorkers : public Builder {
           worker.process.reset();  // kills it
           worker.fd.Reset();
           std::ostringstream text;
-          text << "the build took longer than " << options_.timeout_seconds << " s";
+          text << "the build took longer than " << seconds << " s";
           finish(job, {std::nullopt, TrialStatus::kBuildTimedOut, text.str()});
         }
       }

@@ -124,6 +124,14 @@ TEST(BuildWorkers, ALibraryOfManyKernels) {
   EXPECT_EQ(FirstOutput(library->artifact, "thrice"), 3);
 }
 
+TEST(BuildWorkers, ALibraryHasMoreTimeThanACandidate) {
+  auto workers = Workers("--build-worker", 1, 1e-4);
+  EXPECT_EQ(workers->Build({Scale(1, "k", 3)})[0].status, TrialStatus::kBuildTimedOut);
+  auto library = workers->BuildLibrary({Scale(0, "a", 2), Scale(0, "b", 3)});
+  ASSERT_TRUE(library.ok()) << library.error().Text();
+  EXPECT_EQ(FirstOutput(library->artifact, "b"), 3);
+}
+
 TEST(BuildWorkers, ALibraryWithABadKernelNamesIt) {
   auto workers = Workers("--build-worker", 1);
   BuildRequest bad = Scale(2, "thrice", 3);

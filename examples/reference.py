@@ -102,15 +102,14 @@ def max_pool(attributes, _, x):
 
 def average_pool(attributes, _, x):
     kernel = attributes["kernel_shape"]
-    flat = attributes.get("pads", [0] * 2 * len(kernel))
     strides, dilations, pads, counts = _windows(attributes, x.shape[2:], kernel)
     total, weight = 0.0, 0.0
     inside = np.ones((1, 1) + x.shape[2:])
-    if attributes.get("count_include_pad", 0):
-        inside = np.pad(inside, [(0, 0), (0, 0)] + [(a, b) for a, b in zip(flat, flat[len(kernel):])], constant_values=1.0)
-        rest = [[0, p[1] - b] for p, b in zip(pads, flat[len(kernel):])]
-    else:
-        rest = pads
+    rest = pads
+    if attributes.get("count_include_pad", 0):  # what ceil_mode adds at the end does not count even then
+        declared = _windows({**attributes, "ceil_mode": 0}, x.shape[2:], kernel)[2]
+        inside = np.pad(inside, [(0, 0), (0, 0)] + [tuple(p) for p in declared], constant_values=1.0)
+        rest = [[0, p[1] - d[1]] for p, d in zip(pads, declared)]
     for _, part in _taps(x, kernel, strides, dilations, pads, counts, 0.0):
         total = total + part
     for _, part in _taps(inside, kernel, strides, dilations, rest, counts, 0.0):

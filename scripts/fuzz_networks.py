@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""Random networks against an independent reference: each is made from a seed (scripts/random_network.py), and checked by
+`autotune verify`, untuned and, with --trials, tuned as well.
+
+    scripts/fuzz_networks.py --networks 50                   seeds 0 to 49, default schedules
+    scripts/fuzz_networks.py --seed 1234 --networks 1 --keep /tmp/case --trials 24
+
+Prints one line for each network that fails, with the seed that makes it again, and exits with 1 if there was any.
+Needs Debian's python3-numpy and python3-onnx.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import random_network
+import reference
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def write_case(seed, folder):
+    model, inputs, outputs = random_network.make(seed)
+    folder.mkdir(parents=True)
+    onnx.save(model, folder / "model.onnx")
+    for i, (name, array) in enumerate(inputs):
+        reference.write_pb(folder / "test_data_set_0" / f"input_{i}.pb", name, array)
+    for i, (name, array) in enumerate(outputs):
+        reference.write_pb(folder / "test_data_set_0" / f"output_{i}.pb", name, array.astype(np.float32))
+
+
+def call(command):
+    process = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return process.returncode, process.stdout.strip()
+
+
+def check(autotune, folder, seeds, trials, threads):
+    """The complaints about the networks of these seeds."""
+    for seed in seeds:
+        write_case(seed, folder / f"seed_{seed}")
+    thread_flag = ["--threads", threads] if threads else []
+    code, text = call([autotune, "verify", "--db", ":memory:", "--data", folder] + thread_flag)
+    lines = text.splitlines()
+    complaints = [f"untuned: {line}" for line in lines if not line.startswith("passed seed_")][:-1]
+    if code not in (0, 3) or not lines or not lines[-1].endswith("unsupported"):
+        complaints.append(f"untuned: exit code {code}: {lines[-1] if lines else ''}")
+    for seed in seeds if trials else []:
+        case, db = folder / f"seed_{seed}", folder / f"seed_{seed}.db"
+        code, text = call([autotune, "tune", "--model", case / "model.onnx", "--trials", trials, "--db", db, "--seed", seed])
+        if code:
+            complaints.append(f"tuning: seed_{seed}: exit code {code}: {text.splitlines()[-1] if text else ''}")
+            continue
+        complaints += [f"tuning: seed_{seed}: {line}" for line in text.splitlines() if "wrong" in line.lower()]
+        code, text = call([autotune, "verify", "--model", case / "model.onnx", "--db", db, "--data", case] + thread_flag)
+        if code:
+            complaints.append(f"tuned: seed_{seed}: exit code {code}: {text.splitlines()[-1] if text else ''}")
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", type=int, default=20, help="how many (default 20)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first network (default 0); the others follow")
+    parser.add_argument("--trials", type=int, default=0, help="tune each with this many candidates, and check again")
+    parser.add_argument("--threads", type=int, default=0, help="threads of the kernels; 0: one per CPU")
+    parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune", help="the program")
+    parser.add_argument("--keep", type=Path, help="keep models, data and databases in this new folder")
+    options = parser.parse_args()
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="fuzz_networks_"))
+    failed, last = 0, options.seed + options.networks
+    try:
+        for first in range(options.seed, last, 10):
+            seeds = range(first, min(first + 10, last))
+            complaints = check(options.autotune, folder / f"from_{first}", seeds, options.trials, options.threads)
+            for complaint in complaints:
+                print(complaint, flush=True)
+            failed += bool(complaints)
+            if not options.keep:
+                shutil.rmtree(folder / f"from_{first}")
+    finally:
+        if not options.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"seeds {options.seed} to {last - 1}: {'failures, see above' if failed else 'all right'}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

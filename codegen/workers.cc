@@ -221,7 +221,10 @@ class BuildWorkers : public Builder {
 
 Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options) {
   BuildWorkersOptions filled = options;
-  if (filled.command.empty()) filled.command = {TRY(FindOwnExecutable("autotune")), "--build-worker"};
+  if (filled.command.empty()) {
+    std::string own = TRY(FindOwnExecutable("autotune"));
+    filled.command = {own, "--build-worker"};
+  }
   auto workers = std::make_unique<BuildWorkers>(std::move(filled));
   TRY(workers->Start());
   return std::unique_ptr<Builder>(std::move(workers));

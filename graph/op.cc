@@ -114,7 +114,8 @@ Result<TensorSpec> InferSame(const Attrs&, const Specs& in) { return in[0]; }
 
 Result<TensorSpec> InferBinary(const Attrs&, const Specs& in) {
   TRY(SameDType(in));
-  return TensorSpec{in[0].dtype, TRY(BroadcastShapes(in[0].shape, in[1].shape))};
+  Shape shape = TRY(BroadcastShapes(in[0].shape, in[1].shape));
+  return TensorSpec{in[0].dtype, std::move(shape)};
 }
 
 Result<TensorSpec> InferPool2d(const Attrs& attrs, const Specs& in) {

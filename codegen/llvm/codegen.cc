@@ -118,9 +118,9 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
     stream << *hot;
     result.assembly = TRY(machine.Emit(*copy, true, nullptr));
   }
-  result.objects.push_back({TRY(machine.Emit(*hot, false, &result.facts))});
+  result.objects.emplace_back().data = TRY(machine.Emit(*hot, false, &result.facts));
   timer.End("machine_code");
-  result.objects.push_back({TRY(quick.Emit(*cold, false, nullptr))});
+  result.objects.emplace_back().data = TRY(quick.Emit(*cold, false, nullptr));
   timer.End("entry_points");
   result.facts.code_bytes = CodeBytes(result.objects[0].data);
   if (kernel.has_register_tile && result.facts.spills_in_register_loops > 0 && !options.keep_spills) {
@@ -151,7 +151,8 @@ Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects,
   std::string text = TRY(machine.Emit(*module, false, nullptr));
   files.push_back(&text);
   timer.End("metadata");
-  Json::Bytes shared{TRY(LinkShared(files))};
+  Json::Bytes shared;
+  shared.data = TRY(LinkShared(files));
   timer.End("link");
   if (facts) {
     for (const auto& [stage, ms] : times) facts->times_ms[stage] += ms;

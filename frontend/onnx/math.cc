@@ -8,18 +8,23 @@ namespace {
 
 template <Op op>
 Status ImportUnary(ImportContext& c) {
-  return c.Bind(TRY(c.Emit(op, {TRY(c.Tensor(0))})));
+  ValueId a = TRY(c.Tensor(0));
+  return c.Bind(TRY(c.Emit(op, {a})));
 }
 
 template <Op op>
 Status ImportBinary(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
-  return c.Bind(TRY(c.Emit(op, {TRY(c.Tensor(0)), TRY(c.Tensor(1))})));
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  return c.Bind(TRY(c.Emit(op, {a, b})));
 }
 
 Status ImportSum(ImportContext& c) {
   ValueId sum = TRY(c.Tensor(0));
-  for (size_t i = 1; i < c.node().inputs.size(); ++i) sum = TRY(c.Emit(Op::kAdd, {sum, TRY(c.Tensor(i))}));
+  for (size_t i = 1; i < c.node().inputs.size(); ++i) {
+    ValueId next = TRY(c.Tensor(i));
+    sum = TRY(c.Emit(Op::kAdd, {sum, next}));
+  }
   return c.Bind(sum);
 }
 
@@ -33,7 +38,8 @@ Status ImportClip(ImportContext& c) {
     if (c.Has(1)) attrs.min = TRY(c.ConstantFloat(1, "min"));
     if (c.Has(2)) attrs.max = TRY(c.ConstantFloat(2, "max"));
   }
-  return c.Bind(TRY(c.Emit(Op::kClip, {TRY(c.Tensor(0))}, attrs)));
+  ValueId x = TRY(c.Tensor(0));
+  return c.Bind(TRY(c.Emit(Op::kClip, {x}, attrs)));
 }
 
 std::optional<std::vector<int64_t>> AsIntegers(const TensorValue& value) {

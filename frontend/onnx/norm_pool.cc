@@ -10,7 +10,10 @@ Status ImportBatchNormalization(ImportContext& c) {
   TRY(c.RefuseExtraOutputs("only inference is supported"));
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < 5; ++i) inputs.push_back(TRY(c.Tensor(i)));
-  return c.Bind(TRY(c.Emit(Op::kBatchNorm, inputs, BatchNormAttrs{TRY(c.Float("epsilon", 1e-5f)), 1})));
+  BatchNormAttrs attrs;
+  attrs.epsilon = TRY(c.Float("epsilon", 1e-5f));
+  attrs.axis = 1;
+  return c.Bind(TRY(c.Emit(Op::kBatchNorm, inputs, attrs)));
 }
 
 Status ImportPool(ImportContext& c, Op op, int64_t count_include_pad) {
@@ -51,8 +54,11 @@ Status ImportLrn(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.builder.Spec(x).rank() < 2) return Err("input ", c.builder.Spec(x).Text(), " has no channels");
   if (!c.HasAttr("size")) return Err("has no size");
-  LrnAttrs attrs{TRY(c.Int("size", 1)), TRY(c.Float("alpha", 1e-4f)), TRY(c.Float("beta", 0.75f)),
-                 TRY(c.Float("bias", 1)), 1};
+  LrnAttrs attrs;
+  attrs.size = TRY(c.Int("size", 1));
+  attrs.alpha = TRY(c.Float("alpha", 1e-4f));
+  attrs.beta = TRY(c.Float("beta", 0.75f));
+  attrs.bias = TRY(c.Float("bias", 1));
   Shape shape = c.builder.Spec(x).shape, image = shape;
   if (shape.size() != 4) {  // channels matter, the rest is a row
     int64_t rest = 1;

@@ -18,7 +18,8 @@ Status ApplyStep(State& state, Fuse& step) {
                  "'; reorder or name them outermost first");
     }
     if (loop->kind != LoopKind::kSerial) return Err("loop '", var, "' is ", ToText(loop->kind), "; fuse it before");
-    loops.push_back({var, TRY(ConstExtent(*loop))});
+    int64_t extent = TRY(ConstExtent(*loop));
+    loops.push_back({var, extent});
     annotations.insert(loop->annotations.begin(), loop->annotations.end());
     name += var.str() + "_";
     inside = loop->body;

@@ -35,7 +35,8 @@ inline Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cp
 }
 
 inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {}) {
-  Built built{TRY(Compile(f, target, options)), nullptr, nullptr};
+  Built built;
+  built.object = TRY(Compile(f, target, options));
   if (!built.object.rejected.empty()) return Err("rejected: ", built.object.rejected);
   Json::Bytes elf = TRY(LinkKernels({&built.object}, target));
   built.artifact = TRY(Artifact::FromBytes(elf.data));

@@ -17,8 +17,8 @@ class Streaming : public SketchRule {
     std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
     for (const BlockView& block : blocks) {
       if (block.reduction || state.done.count(block.name)) continue;
-      return std::vector<SketchState>{
-          TRY_NOTE(Place(state, block, blocks, target), "while placing block " + block.name.str())};
+      SketchState next = TRY_NOTE(Place(state, block, blocks, target), "while placing block " + block.name.str());
+      return std::vector<SketchState>{std::move(next)};
     }
     return std::vector<SketchState>{};
   }

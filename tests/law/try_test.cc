@@ -1,0 +1,98 @@
+// TRY never stands inside a braced list of initializers: when it returns, gcc 12 does not destroy the elements that are
+// already there (support/result.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+
+#include "tests/law/tree.h"
+
+namespace autotune::law {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// C++ with comments blank and literals empty; lines stay where they are.
+std::string Bare(const std::string& text) {
+  std::string bare;
+  auto skip = [&](size_t& i, size_t end) {
+    for (; i < end && i < text.size(); ++i) {
+      if (text[i] == '\n') bare += '\n';
+    }
+  };
+  for (size_t i = 0; i < text.size();) {
+    char before = i > 0 ? text[i - 1] : ' ';
+    if (text.compare(i, 2, "//") == 0) {
+      skip(i, text.find('\n', i));
+    } else if (text.compare(i, 2, "/*") == 0) {
+      skip(i, text.find("*/", i + 2));
+      i += 2;
+    } else if (text.compare(i, 2, "R\"") == 0 && !std::isalnum(static_cast<unsigned char>(before))) {
+      std::string close = ")" + text.substr(i + 2, text.find('(', i) - i - 2) + "\"";
+      skip(i, text.find(close, i));
+      i += close.size();
+    } else if (text[i] == '"' || (text[i] == '\'' && !std::isalnum(static_cast<unsigned char>(before)))) {
+      char quote = text[i++];
+      while (i < text.size() && text[i] != quote && text[i] != '\n') i += text[i] == '\\' ? 2 : 1;
+      ++i;
+    } else {
+      bare += text[i++];
+    }
+  }
+  return bare;
+}
+
+// The lines on which TRY or TRY_NOTE has for its innermost braces some without semicolons and keywords of statements:
+// a list, not code.
+std::vector<int> TriesInLists(const std::string& text) {
+  struct Braces {
+    bool code = false;
+    std::vector<int> tries;
+  };
+  std::vector<Braces> open(1);
+  std::vector<int> found;
+  std::string bare = Bare(text), word;
+  int line = 1;
+  for (char c : bare) {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+      word += c;
+      continue;
+    }
+    if (c == '(' && (word == "TRY" || word == "TRY_NOTE")) open.back().tries.push_back(line);
+    if (word == "if" || word == "for" || word == "while" || word == "switch") open.back().code = true;
+    word.clear();
+    line += c == '\n';
+    if (c == ';') open.back().code = true;
+    if (c == '{') open.emplace_back();
+    if (c == '}' && open.size() > 1) {
+      if (!open.back().code) found.insert(found.end(), open.back().tries.begin(), open.back().tries.end());
+      open.pop_back();
+    }
+  }
+  return found;
+}
+
+TEST(Try, StandsInNoBracedList) {
+  int files = 0;
+  for (const std::string& path : ProjectFiles()) {
+    if (!path.ends_with(".cc") && !path.ends_with(".h")) continue;
+    ++files;
+    for (int line : TriesInLists(ReadProjectFile(path))) ADD_FAILURE() << path << ":" << line << ": TRY inside braces";
+  }
+  EXPECT_GE(files, 20);
+}
+
+TEST(Try, ListsAreToldFromCode) {
+  EXPECT_THAT(TriesInLists("Pair p{a,\n       TRY(F())};"), ElementsAre(2));
+  EXPECT_THAT(TriesInLists("v.push_back({name, TRY_NOTE(F(), \"x;\")});"), ElementsAre(1));
+  EXPECT_THAT(TriesInLists("return Pair{[&] { return 1; }(), g(TRY(F()))};"), ElementsAre(1));
+  EXPECT_THAT(TriesInLists("Status G() { return H({1, 2}, TRY(F())); }"), IsEmpty());
+  EXPECT_THAT(TriesInLists("S s{[&]() -> Status { TRY(F()); return {}; }};"), IsEmpty());
+  EXPECT_THAT(TriesInLists("x = {a, \"{\", '{', R\"({)\"}; // {\nTRY(F());"), IsEmpty());
+  EXPECT_THAT(TriesInLists("{ for (int i : TRY(F())) { G(i); } }"), IsEmpty());
+  EXPECT_THAT(TriesInLists("if (1'000 < n) { TRY(F()); }"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace autotune::law

@@ -22,6 +22,7 @@ std::string KernelName(const TuneTask& task, size_t index) {
 struct Option {
   KernelChoice choice;
   const PrimFunc* func = nullptr;
+  bool unscheduled = false;  // the last resort
 };
 
 // The same target but for the number of cores.
@@ -84,7 +85,8 @@ Result<std::vector<Option>> OptionsOf(const TuneTask& task, const Target& target
   options.push_back({{.task = &task,
                       .alternative = plain.name,
                       .note = "none of its default schedules builds: compiled without a schedule"},
-                     &plain.func});
+                     &plain.func,
+                     /*unscheduled=*/true});
   return options;
 }
 
@@ -134,6 +136,7 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
   for (size_t i = 0; i < tasks.size(); ++i) {
     requests.push_back(RequestOf(options[i][chosen[i]], set.names[i], target));
     set.choices.push_back(options[i][chosen[i]].choice);
+    if (options[i][chosen[i]].unscheduled && !cause[i].empty()) set.choices.back().note += " (" + cause[i] + ")";
   }
   set.library = TRY_NOTE(builder.BuildLibrary(requests), "while linking the kernels").artifact.data;
   return set;

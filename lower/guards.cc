@@ -27,9 +27,17 @@ bool Contains(const std::vector<Expr>& list, const Expr& e) {
   return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
 }
 
+// n where the condition is var < n with a constant n, else null.
+const int64_t* LimitOf(const Expr& condition, const Name& var) {
+  const Binary* less = condition.As<Binary>();
+  const Var* left = less && less->op == BinaryOp::kLt ? less->a.As<Var>() : nullptr;
+  return left && left->name == var ? AsInt(less->b) : nullptr;
+}
+
 Stmt HoistFromLoop(const Stmt& s, const For& loop) {
+  Expr extent = loop.extent;
   auto with_body = [&](Stmt body) {
-    return MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, std::move(body)});
+    return MakeStmt(For{loop.var, extent, loop.kind, loop.annotations, std::move(body)});
   };
   if (const If* branch = loop.body.As<If>(); branch && branch->else_body) {
     if (Uses(branch->condition, loop.var) || HasLoad(branch->condition)) return s;
@@ -37,8 +45,15 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
   }
   Guarded guarded = Unguard(loop.body);
   std::vector<Expr> outside, inside;
-  for (const Expr& c : guarded.conditions) (Uses(c, loop.var) ? inside : outside).push_back(c);
-  if (outside.empty()) return s;
+  for (const Expr& c : guarded.conditions) {
+    const int64_t *limit = LimitOf(c, loop.var), *old = AsInt(extent);
+    if (limit && old && *limit >= 1) {
+      extent = Expr(std::min(*limit, *old));
+    } else {
+      (Uses(c, loop.var) ? inside : outside).push_back(c);
+    }
+  }
+  if (outside.empty() && inside.size() == guarded.conditions.size()) return s;
   return Guard(outside, with_body(Guard(inside, guarded.body)));
 }
 

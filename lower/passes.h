@@ -38,7 +38,8 @@ Result<PrimFunc> DecomposeInit(const PrimFunc& f, PassEnv& env);
 // are contracted to fma where the target has it (blocks.cc).
 Result<PrimFunc> LowerBlocks(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> Simplify(const PrimFunc& f, PassEnv& env);
-// Ifs leave the loops whose variables they do not use; equal neighbours merge (guards.cc).
+// Ifs leave the loops whose variables they do not use, a loop under `var < n` ends at n, equal neighbours merge
+// (guards.cc).
 Result<PrimFunc> HoistGuards(const PrimFunc& f, PassEnv& env);
 // Intermediates become Allocs, shrunk to the region touched in one iteration of the loop they are in (compact.cc).
 Result<PrimFunc> CompactRegions(const PrimFunc& f, PassEnv& env);

@@ -51,6 +51,13 @@ std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool
   return proposal;
 }
 
+// The product of innermost tiles and unroll factors: the larger, the more a build has against it.
+double UnrolledSize(const Point& point) {
+  double size = 1;
+  for (const Decision& decision : point.decisions) size *= std::max<double>(1, decision.values.back());
+  return size;
+}
+
 void SortByDraft(std::vector<Point>& points) {
   std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.draft < b.draft; });
 }
@@ -272,10 +279,17 @@ std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
   }
   SortByDraft(points);
   std::vector<Proposal> proposals;
-  for (const Point& point : points) {
-    if (static_cast<int>(proposals.size()) == n) break;
-    if (std::optional<Proposal> proposal = Realize(space, point, false)) proposals.push_back(std::move(*proposal));
-  }
+  auto propose = [&](int wanted) {
+    for (const Point& point : points) {
+      if (static_cast<int>(proposals.size()) >= wanted) break;
+      if (std::optional<Proposal> proposal = Realize(space, point, false)) proposals.push_back(std::move(*proposal));
+    }
+  };
+  int last_resorts = n / 4;
+  propose(n - last_resorts);
+  std::stable_sort(points.begin(), points.end(),
+                   [&](const Point& a, const Point& b) { return UnrolledSize(a) < UnrolledSize(b); });
+  propose(n);
   return proposals;
 }
 

@@ -62,7 +62,7 @@ std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, c
 std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_t seed);
 
 // The schedule of a task that was never tuned: of seeded draws, those with the best draft scores, best first. More than
-// one, since a build may reject the first.
+// one, since a build may reject the first; the last quarter has the smallest bodies, which hardly any build rejects.
 std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
 
 }  // namespace autotune

@@ -365,8 +365,9 @@ FunctionEmitter::Address FunctionEmitter::AddressOf(const Buffer& buffer, const 
 llvm::Value* FunctionEmitter::EmitLoad(const Load& n, DType dtype) {
   const Expr& index = n.indices[0];
   llvm::Type* type = MemoryType(dtype);
-  llvm::Value* guard = guard_.condition;
-  // Indices are computed under the same guard: they may hold loads themselves.
+  // Register buffers are read within their bounds whatever holds; a chosen address would keep them in memory. Indices
+  // are computed under the same guard: they may hold loads themselves.
+  llvm::Value* guard = n.buffer->scope == Scope::kRegister ? nullptr : guard_.condition;
   int lanes = dtype.lanes;
   if (lanes == 1) {
     Address address = guard ? ElementAt(n.buffer, Index(index)) : AddressOf(n.buffer, index);

@@ -107,6 +107,46 @@ TEST_F(CompileTest, DefaultSchedulesAreRight) {
   EXPECT_FALSE(CompareTensors(model.executor->Output(0), Read("output_0.pb")).value().ok);
 }
 
+// Refuses every schedule of the tasks whose kernel names contain `refused`.
+class Refusing : public Builder {
+ public:
+  Refusing(Builder& inner, std::string refused) : inner_(inner), refused_(std::move(refused)) {}
+  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
+                                 const std::function<void(const BuildResult&)>& on_result) override {
+    std::vector<BuildResult> results = inner_.Build(requests, on_result);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].trace.empty() || requests[i].kernel.find(refused_) == std::string::npos) continue;
+      results[i].status = TrialStatus::kRejected;
+      results[i].text = "of no use here";
+    }
+    return results;
+  }
+  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
+    return inner_.BuildLibrary(requests);
+  }
+
+ private:
+  Builder& inner_;
+  std::string refused_;
+};
+
+TEST_F(CompileTest, ATaskWithoutAScheduleThatBuildsStillCompilesAndSaysSo) {
+  for (const KernelChoice& choice : shared_->plain.choices) EXPECT_EQ(choice.note, "") << choice.task->label;
+  Refusing refusing(*shared_->builder, "softmax");
+  CompileResult result = Compile(network(), target(), nullptr, refusing).value();
+  int unscheduled = 0;
+  for (const KernelChoice& choice : result.choices) {
+    if (choice.note.empty()) continue;
+    ++unscheduled;
+    EXPECT_THAT(choice.task->label, HasSubstr("softmax"));
+    EXPECT_EQ(choice.trace, "");
+    EXPECT_THAT(choice.note, HasSubstr("compiled without a schedule (rejected: of no use here)"));
+  }
+  EXPECT_EQ(unscheduled, 1);
+  Comparison comparison = Check(result.package);
+  EXPECT_TRUE(comparison.ok) << comparison.Text();
+}
+
 TEST_F(CompileTest, TheSameBytesTwice) {
   CompileResult again = CompileWith(nullptr).value();
   EXPECT_EQ(again.package.library == plain().library, true);

@@ -211,6 +211,32 @@ TEST(Lower, RegisterContract) {
   EXPECT_THAT(LowerError(Parse(kData)).Text(), HasSubstr("register buffer r"));
 }
 
+// A select may guard a read that is out of bounds; vectors of registers have no such lanes.
+TEST(Lower, RegistersAreNotReadBeyondTheirBounds) {
+  auto text = [](std::string_view loop) {
+    return "func f(a: i32[5] input, c: i32[7] output) {\n  alloc r: i32[5] register\n"
+           "  for j in 5 { block x(v: S 5 = j) { r[v] = a[v] } }\n  for i in 7 " +
+           std::string(loop) + " { block y(w: S 7 = i) { c[w] = select(w >= 1 && w < 6, r[w - 1], 0i32) } }\n}";
+  };
+  EXPECT_TRUE(CheckEveryPass(Parse(text("unrolled")), 3).has_register_tile);
+  EXPECT_THAT(LowerError(Parse(text("vectorized"))).Text(), HasSubstr("beyond its bounds"));
+}
+
+// Loops end where their guard does; so the iterations that are left stay vectors.
+TEST(Lower, ALoopEndsWhereItsGuardDoes) {
+  auto text = [](std::string_view guard) {
+    return "func f(a: f32[5] input, c: f32[5] output) {\n  for i in 1 { for j in 8 vectorized {\n"
+           "    block y(w: S 5 = i * 8 + j) where i * 8 + j < 5" +
+           std::string(guard) + " { c[w] = a[w] * 2.0 }\n  } }\n}";
+  };
+  std::string plain = RunText(CheckEveryPass(Parse(text("")), 3));
+  EXPECT_THAT(plain, HasSubstr("c[ramp(0, 1, 4)]"));
+  EXPECT_THAT(plain, HasSubstr("c[4]"));
+  EXPECT_THAT(plain, Not(HasSubstr("if ")));
+  // A guard that is no upper bound stays.
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(text(" && j != 2")), 3)), Not(HasSubstr("c[2]")));
+}
+
 TEST(Lower, WhatCannotBeVectorizedIsRefused) {
   constexpr std::string_view kSum = R"(func sum(a: f32[8] input, c: f32[1] output) {
     for i in 8 vectorized { block s(v: R 8 = i) { init { c[0] = 0.0 } c[0] = c[0] + a[v] } }

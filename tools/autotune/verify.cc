@@ -32,6 +32,15 @@ Result<NetworkOptions> ParseShapes(const ModelOptions& options) {
   return parsed;
 }
 
+// What is to be said of the kernels' schedules, one line each.
+std::vector<std::string> NotesOf(const CompileResult& result) {
+  std::vector<std::string> notes;
+  for (const KernelChoice& choice : result.choices) {
+    if (!choice.note.empty()) notes.push_back(choice.task->label + ": " + choice.note);
+  }
+  return notes;
+}
+
 Result<int> CompileModel(const CompileCommandOptions& options) {
   Target target = TRY(Target::Parse(options.model.target));
   NetworkOptions network_options = TRY(ParseShapes(options.model));
@@ -41,9 +50,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   for (const std::string& note : network.notes) std::printf("note: %s\n", note.c_str());
   CompileResult result = TRY(Compile(network, target, store.get(), *builder, {.use_records = !options.no_records}));
   TRY(WritePackage(result.package, options.output));
-  for (const KernelChoice& choice : result.choices) {
-    if (!choice.note.empty()) std::printf("note: %s: %s\n", choice.task->label.c_str(), choice.note.c_str());
-  }
+  for (const std::string& note : NotesOf(result)) std::printf("note: %s\n", note.c_str());
   std::printf("compiled %s for %s: %d of %d kernels tuned, %.1f s; wrote %s\n", network.name.c_str(),
               target.Text().c_str(), result.package.info.tuned_tasks, result.package.info.tasks, result.seconds,
               options.output.c_str());
@@ -66,6 +73,7 @@ enum class Verdict { kPassed, kFailed, kUnsupported };
 struct CaseResult {
   Verdict verdict = Verdict::kFailed;
   std::string text;
+  std::vector<std::string> notes = {};
 };
 
 Result<std::vector<NamedTensor>> ReadTensors(const fs::path& folder, const std::string& prefix) {
@@ -131,12 +139,13 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
   CompileResult compiled = TRY(Compile(network, target, store, builder));
+  CaseResult all{Verdict::kPassed, "", NotesOf(compiled)};
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
-  CaseResult all{Verdict::kPassed, ""};
   for (const fs::path& set : sets) {
     CaseResult one = TRY(CheckData(model, set, options));
-    if (one.verdict == Verdict::kFailed) return one;
+    all.verdict = one.verdict;
     all.text = one.text;
+    if (one.verdict == Verdict::kFailed) break;
   }
   return all;
 }
@@ -151,6 +160,7 @@ Result<int> Verify(const VerifyOptions& options) {
     CaseResult result =
         TRY(CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder));
     if (result.verdict == Verdict::kUnsupported) return Error(result.text);
+    for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
     std::printf("%s: %s\n", result.verdict == Verdict::kPassed ? "ok" : "WRONG", result.text.c_str());
     return result.verdict == Verdict::kPassed ? kExitOk : kExitWrong;
   }
@@ -171,7 +181,9 @@ Result<int> Verify(const VerifyOptions& options) {
                        : result.verdict == Verdict::kFailed ? "FAILED"
                                                             : "unsupported";
     (result.verdict == Verdict::kPassed ? passed : result.verdict == Verdict::kFailed ? failed : unsupported)++;
-    std::printf("%s %s: %s\n", word, fs::relative(folder, options.data).string().c_str(), result.text.c_str());
+    std::string name = fs::relative(folder, options.data).string();
+    for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
+    std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());
     std::fflush(stdout);
   }
   std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);

@@ -28,6 +28,17 @@ bool IsRegisterLoopBody(const Stmt& s) {
   return has_register && !has_loop;
 }
 
+// Whether a loop of more than one iteration is in s.
+bool HasLoop(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) {
+    const For* loop = x.As<For>();
+    found |= loop && !IsConst(loop->extent, 1);
+    return !found;
+  });
+  return found;
+}
+
 // Whether s does nothing but start parallel loops.
 bool OnlyForks(const Stmt& s) {
   bool only = true;
@@ -253,15 +264,35 @@ void FunctionEmitter::EmitLoop(const Name& var, llvm::Value* begin, llvm::Value*
   value->addIncoming(begin, before);
   vars_[var] = value;
   depth_[var] = ++current_depth_;
+  if (!HasLoop(body)) inner_loop_ = InnerLoop{var, before, inside, begin, {}};
   EnterScope();
   Emit(body);
   LeaveScope();
   --current_depth_;
+  if (inner_loop_) {
+    for (auto [coefficient, multiple] : inner_loop_->multiples) {
+      llvm::Value* following = builder_.CreateNSWAdd(multiple, builder_.getInt64(coefficient));
+      multiple->addIncoming(following, builder_.GetInsertBlock());
+    }
+    inner_loop_.reset();
+  }
   llvm::Value* next = builder_.CreateNUWAdd(value, builder_.getInt64(1));
   llvm::cast<llvm::Instruction>(next)->setHasNoSignedWrap();
   value->addIncoming(next, builder_.GetInsertBlock());
   builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), inside, after);
   builder_.SetInsertPoint(after);
+}
+
+llvm::Value* FunctionEmitter::MultipleOf(InnerLoop& loop, int64_t coefficient) {
+  if (coefficient == 1) return vars_.at(loop.var);
+  llvm::PHINode*& multiple = loop.multiples[coefficient];
+  if (!multiple) {
+    llvm::IRBuilder<> before(loop.before->getTerminator()), header(loop.header, loop.header->begin());
+    llvm::Value* start = before.CreateNSWMul(loop.begin, before.getInt64(coefficient));
+    multiple = header.CreatePHI(header.getInt64Ty(), 2, loop.var.str() + "." + std::to_string(coefficient));
+    multiple->addIncoming(start, loop.before);
+  }
+  return multiple;
 }
 
 void FunctionEmitter::EmitIf(const If& branch) {

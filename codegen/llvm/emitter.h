@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -72,6 +73,15 @@ class FunctionEmitter {
     int64_t elements = 0;
     int64_t alignment = 64;
   };
+  // An innermost loop that is being emitted. Its variable times a coefficient is a value of its own that each iteration
+  // adds to, so that addresses need no multiplications; LLVM's loop strength reduction, which would find the same,
+  // takes longer than all other passes together.
+  struct InnerLoop {
+    Name var;
+    llvm::BasicBlock *before, *header;
+    llvm::Value* begin;
+    std::map<int64_t, llvm::PHINode*> multiples;  // by coefficient
+  };
   struct Guard {  // what must hold for a load to be executed; null: always. Scalar i1 or vector of i1.
     llvm::Value* condition = nullptr;
   };
@@ -81,6 +91,7 @@ class FunctionEmitter {
   void EmitFor(const For& loop);
   void EmitLoop(const Name& var, llvm::Value* begin, llvm::Value* end, bool known_nonempty, const std::string& label,
                 const Stmt& body);
+  llvm::Value* MultipleOf(InnerLoop& loop, int64_t coefficient);
   void EmitIf(const If& branch);
   void EmitStore(const Store& store);
   void EmitAlloc(const Alloc& alloc);
@@ -131,6 +142,7 @@ class FunctionEmitter {
   std::unordered_map<Name, llvm::Value*> vars_;
   std::unordered_map<Name, int> depth_;  // of a loop variable: outer ones are added to addresses first
   int current_depth_ = 0;
+  std::optional<InnerLoop> inner_loop_;
   Analyzer analyzer_;
   Guard guard_;
   // Values of expressions within one statement. Each holds its expression: a freed cell's address would come back for

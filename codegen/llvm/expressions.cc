@@ -321,6 +321,7 @@ FunctionEmitter::Address FunctionEmitter::AddressOf(const Buffer& buffer, const 
     llvm::Value* value;
   };
   std::vector<Term> terms;
+  llvm::Value* inner = nullptr;  // the term of the innermost loop, apart: the others leave that loop as one pointer
   int64_t divisor = form.constant;
   int64_t constant = form.constant;
   for (const auto& [var, coefficient] : form.terms) {
@@ -328,6 +329,10 @@ FunctionEmitter::Address FunctionEmitter::AddressOf(const Buffer& buffer, const 
     divisor = std::gcd(divisor, coefficient);
     if (auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(value)) {
       constant += coefficient * fixed->getSExtValue();
+      continue;
+    }
+    if (inner_loop_ && inner_loop_->var == var) {
+      inner = MultipleOf(*inner_loop_, coefficient);
       continue;
     }
     auto depth = depth_.find(var);
@@ -341,7 +346,8 @@ FunctionEmitter::Address FunctionEmitter::AddressOf(const Buffer& buffer, const 
     key.push_back(t.coefficient);
   }
   llvm::Value* rest = form.rest ? Value(form.rest) : nullptr;
-  if (rest) key.push_back(reinterpret_cast<int64_t>(rest));
+  key.push_back(reinterpret_cast<int64_t>(rest));
+  key.push_back(reinterpret_cast<int64_t>(inner));
   llvm::Value* pointer = nullptr;
   for (size_t scope = addresses_.size(); scope-- > 0 && !pointer;) {
     auto found = addresses_[scope].find(key);
@@ -355,6 +361,7 @@ FunctionEmitter::Address FunctionEmitter::AddressOf(const Buffer& buffer, const 
       sum = sum ? builder_.CreateNSWAdd(sum, term) : term;
     }
     pointer = sum ? builder_.CreateGEP(element, slot.pointer, sum) : slot.pointer;
+    if (inner) pointer = builder_.CreateGEP(element, pointer, inner);
     addresses_.back()[key] = pointer;
   }
   llvm::Align alignment = rest ? llvm::Align(bytes) : AlignmentOf(divisor * bytes, slot.alignment);

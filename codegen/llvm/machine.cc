@@ -11,6 +11,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -22,6 +23,7 @@
 #include <mutex>
 
 #include "codegen/llvm/emitter.h"
+#include "support/check.h"
 
 namespace autotune {
 namespace {
@@ -42,6 +44,13 @@ void InitializeTargets() {
     LLVMInitializeRISCVTargetMC();
     LLVMInitializeRISCVAsmPrinter();
   });
+}
+
+// One of LLVM's command-line options that has no other way in. Before every use: LLD resets them all.
+void SetOption(llvm::StringRef name, bool value) {
+  llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup(name);
+  CHECK(option) << "LLVM has no option -" << name.str();
+  static_cast<llvm::cl::opt<bool>*>(option)->setValue(value);
 }
 
 // Collects what the register allocator reports of spills.
@@ -169,6 +178,8 @@ std::string Machine::Optimize(llvm::Module& module) const {
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
+  // The emitter has made the multiples of loop variables that this pass looks for (FunctionEmitter::InnerLoop).
+  SetOption("disable-lsr", true);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));
   llvm::SmallVector<char, 0> bytes;

@@ -81,7 +81,8 @@ Status MeasureAgain(Measurer& measurer, const Target& target, Choice& choice) {
   task.reference = te::ToReference(func);
   task.alternatives.push_back({record.alternative, std::move(func)});
   TaskSpace space{.task = &task, .target = target, .sketches = {Sketch{.name = "recorded"}}};
-  Proposal proposal{.trace = TRY(ParseTrace(record.trace))};
+  Proposal proposal;
+  proposal.trace = TRY(ParseTrace(record.trace));
   choice.now = TRY(measurer.Measure(space, {proposal}, MeasureOptions{}))[0];
   return {};
 }

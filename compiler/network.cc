@@ -36,7 +36,7 @@ std::string LabelOf(const graph::Task& task) {
   return label;
 }
 
-Result<TaskList> MakeTasks(const graph::Graph& fused, const Target& target) {
+Result<TaskList> MakeTasks(const graph::Graph& fused, const Target& target, const graph::LowerOptions& options) {
   TaskList list;
   list.task_of_node.assign(fused.nodes.size(), -1);
   std::vector<graph::Task> extracted = graph::ExtractTasks(fused);
@@ -46,7 +46,7 @@ Result<TaskList> MakeTasks(const graph::Graph& fused, const Target& target) {
     TuneTask tune{
         .hash = task.hash, .label = LabelOf(task), .weight = task.weight, .flops = static_cast<double>(task.flops)};
     for (graph::Alternative& alternative :
-         TRY_NOTE(graph::LowerSubgraph(*task.subgraph, target), "while expressing " + tune.label)) {
+         TRY_NOTE(graph::LowerSubgraph(*task.subgraph, target, "kernel", options), "while expressing " + tune.label)) {
       tune.alternatives.push_back({std::move(alternative.name), std::move(alternative.func)});
     }
     tune.reference = te::ToReference(tune.alternatives[0].func);
@@ -61,7 +61,7 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
                                                           Builder& builder) {
   graph::PassContext context;
   graph::Graph fused = TRY(graph::Fuse(graph, context));
-  TaskList list = TRY(MakeTasks(fused, target));
+  TaskList list = TRY(MakeTasks(fused, target, {.exact = true}));
   KernelSet kernels;
   std::vector<std::shared_ptr<const Artifact>> libraries;
   if (!list.tasks.empty()) {
@@ -100,6 +100,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   text << file.rdbuf();
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const std::string& name : options.extra_outputs) text << name;
+  if (!options.winograd) text << "no winograd";
   network.digest = HashBytes128(text.view());
 
   // Constants are folded where we are, whatever the target: by the host's own kernels.
@@ -107,7 +108,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   graph::PassContext context;
   context.evaluate = [&](const graph::Graph& constants) { return EvaluateConstants(constants, host, builder); };
   network.graph = TRY_NOTE(graph::Optimize(model.graph, context), "while optimizing " + path);
-  TaskList list = TRY(MakeTasks(network.graph, target));
+  TaskList list = TRY(MakeTasks(network.graph, target, {.exact = !options.winograd}));
   network.tasks = std::move(list.tasks);
   network.task_of_node = std::move(list.task_of_node);
   for (const TuneTask& task : network.tasks) network.flops += task.flops * task.weight;

@@ -15,6 +15,7 @@ namespace autotune {
 struct NetworkOptions {
   std::map<std::string, graph::Shape> shapes;  // of inputs whose dimensions the model leaves open
   std::vector<std::string> extra_outputs;      // further tensors to expose
+  bool winograd = true;                        // offer convolutions that round otherwise than the direct sum
 };
 
 struct Network {

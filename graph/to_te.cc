@@ -47,7 +47,8 @@ Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& a) {
 // Makes the tensors of one subgraph. The anchor's alternative is by index into topi's list.
 class Lowering {
  public:
-  Lowering(const Graph& graph, const Target& target) : graph_(graph), target_(target), tensors_(graph.values.size()) {}
+  Lowering(const Graph& graph, const Target& target, const LowerOptions& options)
+      : graph_(graph), target_(target), options_(options), tensors_(graph.values.size()) {}
 
   Result<std::optional<Alternative>> Run(size_t alternative, const std::string& name) {
     alternative_ = alternative;
@@ -108,9 +109,10 @@ class Lowering {
         TRY(nhwc(a.layout));
         const topi::Conv2dAlternative& row = topi::Conv2dAlternatives()[alternative_];
         topi::Conv2dAttrs attrs = ConvAttrs(a);
-        if (!row.applies(in[0].shape(), in[1].shape(), attrs, target_)) return std::optional<Tensor>();
+        if ((options_.exact && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
+          return std::optional<Tensor>();
         name_ = row.name;
-        return done(row.make(name, in[0], in[1], attrs));
+        return done(row.make(name, in[0], in[1], attrs, target_));
       }
       case Op::kMatmul:
       case Op::kBatchMatmul: {
@@ -169,6 +171,7 @@ class Lowering {
 
   const Graph& graph_;
   const Target& target_;
+  const LowerOptions& options_;
   std::vector<Tensor> tensors_;
   size_t alternative_ = 0;
   std::string name_;
@@ -176,12 +179,13 @@ class Lowering {
 
 }  // namespace
 
-Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target, const std::string& name) {
+Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target, const std::string& name,
+                                               const LowerOptions& options) {
   if (subgraph.outputs.size() != 1) return Err("a kernel has one output, not ", subgraph.outputs.size());
   std::vector<Alternative> out;
-  size_t count = Lowering(subgraph, target).Count();
+  size_t count = Lowering(subgraph, target, options).Count();
   for (size_t i = 0; i < count; ++i) {
-    std::optional<Alternative> alternative = TRY(Lowering(subgraph, target).Run(i, name));
+    std::optional<Alternative> alternative = TRY(Lowering(subgraph, target, options).Run(i, name));
     if (alternative) out.push_back(std::move(*alternative));
   }
   CHECK(!out.empty()) << "no alternative applies to " << GraphText(subgraph);

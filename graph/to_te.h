@@ -16,11 +16,15 @@ struct Alternative {
   PrimFunc func;
 };
 
+struct LowerOptions {
+  bool exact = false;  // only alternatives that round as `direct` does: no Winograd
+};
+
 // `subgraph` is the body of a fused node. Parameters: its inputs, then its constants without data (role constant), then
 // the output, named p0, p1, ..., out. Alternatives are those of the anchor; the first applies always. `name` becomes
 // the functions' name. Errors: an operator, or an attribute of one, that has no computation (images in NCHW, for one:
 // run ConvertLayout before).
 Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target,
-                                               const std::string& name = "kernel");
+                                               const std::string& name = "kernel", const LowerOptions& options = {});
 
 }  // namespace autotune::graph

@@ -115,6 +115,7 @@ class Creator {
     Block block;
     std::string name = Unique(t->name.str() + part.suffix);
     block.name = name;
+    block.annotations = part.annotations;
     VarMap iters;
     std::vector<Name> loops;
     auto add = [&](const Axis& axis, IterKind kind) {

@@ -140,6 +140,16 @@ Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<T
   return Finish(cell);
 }
 
+Tensor Annotated(const Tensor& t, const std::string& key, int64_t value) {
+  TensorCell* cell = NewCell(t->name.str(), t->dtype, t->shape, t->axes);
+  cell->buffer = t->buffer;
+  cell->inputs = t->inputs;
+  cell->parts = t->parts;
+  cell->splat = t->splat;
+  for (Part& part : cell->parts) part.annotations[key] = value;
+  return Tensor(cell);
+}
+
 std::vector<Axis> NaturalAxes(const Shape& shape) {
   static constexpr const char* kImage[] = {"n", "h", "w", "c"};
   std::vector<Axis> axes;

@@ -49,6 +49,7 @@ struct Part {
   std::optional<Combiner> combiner;  // present exactly if there are reduction axes
   std::vector<Expr> store;           // subscripts in the stored shape; injective over all parts together
   Expr body;
+  Annotations annotations;  // of the block
 };
 
 struct TensorCell : Counted {
@@ -82,6 +83,9 @@ Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std:
 // interpreter reports a read of what was never written). Axes equal shape.
 Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
                 std::vector<Part> parts);
+
+// The tensor with a note on each of its blocks; to be used in place of `t`.
+Tensor Annotated(const Tensor& t, const std::string& key, int64_t value);
 
 // Default axes of a shape: n, h, w, c for four dimensions, else i0, i1, ...
 std::vector<Axis> NaturalAxes(const Shape& shape);

@@ -15,7 +15,8 @@ namespace autotune::topi {
 struct Conv2dAlternative {
   std::string_view name;  // stored in records
   bool (*applies)(const Shape& data, const Shape& weight, const Conv2dAttrs&, const Target&);
-  Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs&);
+  Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs&, const Target&);
+  bool exact = true;  // no rounding but that of the sum's own terms; --no-winograd leaves out the others
 };
 std::span<const Conv2dAlternative> Conv2dAlternatives();
 

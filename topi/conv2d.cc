@@ -5,12 +5,16 @@
 #include "support/check.h"
 
 namespace autotune::topi {
-namespace {
 
 using te::Axis;
 
-// The data with zeros around it, no larger than the windows read; the data itself where they read no padding.
-Tensor Padded(const std::string& name, const Tensor& data, const Conv2dAttrs& attrs, int64_t used_h, int64_t used_w) {
+int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end) {
+  int64_t room = in + pad_begin + pad_end - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+Tensor PadForWindows(const std::string& name, const Tensor& data, const Conv2dAttrs& attrs, int64_t used_h,
+                     int64_t used_w) {
   const Shape& in = data.shape();
   int64_t top = attrs.pad[0], left = attrs.pad[1];
   if (top == 0 && left == 0 && used_h <= in[1] && used_w <= in[2]) return data;
@@ -27,13 +31,6 @@ Tensor Padded(const std::string& name, const Tensor& data, const Conv2dAttrs& at
   });
 }
 
-}  // namespace
-
-int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end) {
-  int64_t room = in + pad_begin + pad_end - dilation * (kernel - 1) - 1;
-  return room < 0 ? 0 : room / stride + 1;
-}
-
 Tensor Conv2d(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs) {
   CHECK(data.rank() == 4 && weight.rank() == 4) << name;
   const Shape &in = data.shape(), &kernel = weight.shape();
@@ -46,8 +43,8 @@ Tensor Conv2d(const std::string& name, const Tensor& data, const Tensor& weight,
   int64_t oh = ConvOutput(in[1], kernel[0], sh, dh, attrs.pad[0], attrs.pad[2]);
   int64_t ow = ConvOutput(in[2], kernel[1], sw, dw, attrs.pad[1], attrs.pad[3]);
   CHECK(oh > 0 && ow > 0) << name << ": the kernel is larger than the padded data";
-  Tensor x = Padded(name + "_pad", data, attrs, (oh - 1) * sh + (kernel[0] - 1) * dh + 1,
-                    (ow - 1) * sw + (kernel[1] - 1) * dw + 1);
+  Tensor x = PadForWindows(name + "_pad", data, attrs, (oh - 1) * sh + (kernel[0] - 1) * dh + 1,
+                           (ow - 1) * sw + (kernel[1] - 1) * dw + 1);
   Shape shape = {in[0], oh, ow, oc};
   Axis n{"n", in[0]}, kh{"kh", kernel[0]}, kw{"kw", kernel[1]};
 

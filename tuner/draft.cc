@@ -66,6 +66,40 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   return Spread(tasks, m1 * n1 * micro, target);
 }
 
+// Work inside a parallel loop of `tasks` equal iterations, which another stage pays for.
+double Shared(double tasks, double cycles, const Target& target) {
+  return Ceil(tasks, target.num_cores) / tasks * cycles;
+}
+
+double Batched(const StageModel& s, const Decisions& d, const Target& target) {
+  double lanes = target.VectorLanes(32);
+  double mo = static_cast<double>(d[s.m_knob].values[0]), mr = static_cast<double>(d[s.m_knob].values[1]);
+  double no = static_cast<double>(d[s.n_knob].values[0]), nr = static_cast<double>(d[s.n_knob].values[1]);
+  double unroll = static_cast<double>(d[s.k_knob].values[0]);
+  double nv = Ceil(nr, lanes), k = static_cast<double>(s.k), m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+  // Of a column of rows, several steps of k in a row have no registers left for what comes next.
+  bool column = nv == 1 && mr > 7 && unroll > 1 && target.vector_registers <= 16;
+  if (mr * nv + nv + 1 > target.vector_registers || column) return std::numeric_limits<double>::infinity();
+  double step = std::max({mr * nv / 2, (mr + nv) / 2, kLatency}) + 0.5 / unroll;
+  // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
+  double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
+  double panel = k * nr * 4, far = Bandwidth(points * k * n * 4, target), near = Bandwidth(panel + mr * k * 4, target);
+  double traffic = nr * 4 * (1 / far + (mo - 1) / near) / mo + mr * 4 / Bandwidth(m * k * 4, target);
+  double overlap = std::max(step, traffic) + 0.3 * std::min(step, traffic);
+  double micro = k * overlap + mr * nv * 3 + 30, panels = static_cast<double>(s.outer) * no;
+  if (s.tasks) return Shared(static_cast<double>(s.tasks), panels * mo * micro, target);
+  return Spread(panels, mo * micro, target);
+}
+
+double Transform(const StageModel& s, const Target& target) {
+  double vectors = static_cast<double>(s.m) * Ceil(static_cast<double>(s.n), target.VectorLanes(32));
+  // Two passes of about two operations, a load and a store for each element.
+  double cycles = 4 * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
+  double outer = static_cast<double>(s.outer);
+  if (s.tasks) return Shared(static_cast<double>(s.tasks), outer * cycles, target);
+  return Spread(static_cast<double>(s.m), cycles * outer / static_cast<double>(s.m), target);
+}
+
 double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
@@ -91,8 +125,20 @@ double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, 
 double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Target& target) {
   double cycles = 0;
   for (const StageModel& stage : sketch.stages) {
-    cycles += stage.kind == StageModel::kTiled ? Tiled(stage, decisions, target)
-                                               : Streaming(stage, sketch, decisions, target);
+    switch (stage.kind) {
+      case StageModel::kTiled:
+        cycles += Tiled(stage, decisions, target);
+        break;
+      case StageModel::kStreaming:
+        cycles += Streaming(stage, sketch, decisions, target);
+        break;
+      case StageModel::kBatched:
+        cycles += Batched(stage, decisions, target);
+        break;
+      case StageModel::kTransform:
+        cycles += Transform(stage, target);
+        break;
+    }
   }
   return cycles / kHz;
 }

@@ -20,7 +20,9 @@ struct Knob {
 
 // What the draft score needs to know of one block. Extents are of the whole loops; -1 as a knob: not sampled.
 struct StageModel {
-  enum Kind { kTiled, kStreaming } kind = kStreaming;
+  // kBatched: `outer` matrix products m x n x k, tiles of (outer, register). kTransform: `outer` x m tiles of n
+  // channels, k vector operations for a vector of each.
+  enum Kind { kTiled, kStreaming, kBatched, kTransform } kind = kStreaming;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's
@@ -30,6 +32,7 @@ struct StageModel {
   double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
   int location_knob = -1;                     // streaming: where it is computed; models `tiled` below as its consumer
   int consumer = -1;                          // index of the stage that reads it
+  int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
 };
 
 struct Sketch {

@@ -35,7 +35,9 @@ Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& w
 }
 constexpr Conv2dAlternative kIm2col = {
     "im2col", [](const Shape&, const Shape&, const Conv2dAttrs& attrs, const Target&) { return attrs.groups == 1; },
-    Conv2dIm2col};
+    [](const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs, const Target&) {
+      return Conv2dIm2col(name, data, weight, attrs);
+    }};
 
 // Runs both on the same data; empty if they agree. For Mismatch, the first alternative is the naive side.
 template <class Make>
@@ -60,11 +62,15 @@ std::string Differs(const std::vector<Tensor>& inputs, const Make& first, const 
       rng);
 }
 
+const Target kTarget;
+
 std::string ConvDiffers(const Conv2dAlternative& alternative, const Shape& in, const Shape& kernel,
                         const Conv2dAttrs& attrs, Rng& rng) {
   Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
-  std::function<Tensor()> first = [&] { return Relu("relu", Conv2dAlternatives()[0].make("conv", x, w, attrs)); };
-  std::function<Tensor()> other = [&] { return Relu("relu", alternative.make("conv", x, w, attrs)); };
+  std::function<Tensor()> first = [&] {
+    return Relu("relu", Conv2dAlternatives()[0].make("conv", x, w, attrs, kTarget));
+  };
+  std::function<Tensor()> other = [&] { return Relu("relu", alternative.make("conv", x, w, attrs, kTarget)); };
   return Differs({x, w}, first, other, rng);
 }
 
@@ -111,7 +117,7 @@ TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
 TEST(AlternativesTest, AWrongConvolutionIsNoticed) {
   Rng rng(2);
   Conv2dAlternative wrong = kIm2col;
-  wrong.make = [](const std::string& name, const Tensor& x, const Tensor& w, const Conv2dAttrs& attrs) {
+  wrong.make = [](const std::string& name, const Tensor& x, const Tensor& w, const Conv2dAttrs& attrs, const Target&) {
     Conv2dAttrs other = attrs;
     std::swap(other.pad[0], other.pad[2]);
     return Conv2dIm2col(name, x, w, other);

@@ -34,6 +34,7 @@ struct ModelOptions {
   std::vector<std::string> shapes;
   std::string target = "cpu";
   std::string db;
+  bool no_winograd = false;
   void Add(CLI::App& app, bool model_required = true);
 };
 

@@ -90,6 +90,7 @@ std::string ModelLine(const ModelOptions& options) {
   for (const std::string& shape : options.shapes) line += " --shape " + shape;
   if (options.target != "cpu") line += " --target '" + options.target + "'";
   if (!options.db.empty()) line += " --db " + options.db;
+  if (options.no_winograd) line += " --no-winograd";
   return line;
 }
 
@@ -110,7 +111,7 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
     return Err("--tracker needs --key, the device key to tune on; `rpc_tracker status --tracker ", options.tracker,
                "` lists them");
   Target target = TRY(Target::Parse(options.model.target));
-  NetworkOptions network_options;
+  NetworkOptions network_options{.winograd = !options.model.no_winograd};
   for (const std::string& shape : options.model.shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     network_options.shapes[name] = dims;
@@ -192,6 +193,8 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+  app.add_flag("--no-winograd", no_winograd,
+               "no Winograd convolutions, whose rounding errors are a few times those of the direct sum");
 }
 
 Command TuneCommand(CLI::App& root) {

@@ -24,7 +24,7 @@ struct CompileCommandOptions {
 };
 
 Result<NetworkOptions> ParseShapes(const ModelOptions& options) {
-  NetworkOptions parsed;
+  NetworkOptions parsed{.winograd = !options.no_winograd};
   for (const std::string& shape : options.shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     parsed.shapes[name] = dims;

@@ -25,6 +25,8 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
         BlockView view;
         view.name = block.name;
         view.node = s;
+        if (auto stage = block.annotations.find(topi::kWinograd); stage != block.annotations.end())
+          view.winograd = static_cast<topi::WinogradStage>(stage->second);
         std::set<Name> reduce_vars;
         for (const Iter& iter : block.iters) {
           if (iter.kind != IterKind::kReduce) continue;

@@ -6,7 +6,8 @@ namespace autotune {
 namespace {
 
 // An element-wise block is computed where it is used, unless that repeats costly work: a transcendental function used
-// more than once, or a guard (padding) inside a reduction that reads every element many times.
+// more than once, or a guard (padding) inside a reduction or a transform that reads every element many times. Of a
+// Winograd convolution, the last stage is computed in the one element-wise block that reads it; the others have a rule.
 class Inline : public SketchRule {
  public:
   Result<std::vector<SketchState>> Apply(const SketchState& state, const Target&) const override {
@@ -19,13 +20,22 @@ class Inline : public SketchRule {
           std::count_if(blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.writes == block.writes; });
       if (writers > 1) continue;
       bool reduced = std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return c->reduction; });
-      if (reduced && block.guarded) continue;
+      auto is_stage = [](const BlockView* b) { return b->winograd && *b->winograd != topi::WinogradStage::kOutput; };
+      bool transformed = std::any_of(consumers.begin(), consumers.end(), is_stage);
+      if (is_stage(&block) || ((reduced || transformed) && block.guarded)) continue;
+      if (consumers.size() > 1 && ReadsStage(blocks, block)) continue;
       if (block.transcendental && (reduced || consumers.size() > 1)) continue;
       SketchState next = state;
       if (!next.Do(ComputeInline{.block = block.name}).ok()) continue;  // not invertible or not alone: stays a stage
       return std::vector<SketchState>{std::move(next)};
     }
     return std::vector<SketchState>{};
+  }
+
+ private:
+  static bool ReadsStage(const std::vector<BlockView>& blocks, const BlockView& block) {
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](const BlockView& b) { return b.winograd && block.reads.count(b.writes); });
   }
 };
 

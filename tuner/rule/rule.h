@@ -2,11 +2,13 @@
 // leaving what must be searched to sampling steps. The list of rules is in sketch_generator.cc. To add one: a .cc here
 // and a line in that list. Thread-safe.
 #pragma once
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "schedule/schedule.h"
+#include "topi/winograd.h"
 #include "tuner/sketch.h"
 
 namespace autotune {
@@ -39,6 +41,7 @@ struct BlockView {
   bool reduction = false, guarded = false, transcendental = false;
   double flops = 0;  // of one instance
   double reduce_length = 1;
+  std::optional<topi::WinogradStage> winograd;  // of a Winograd convolution
   Stmt node;
 };
 std::vector<BlockView> ViewBlocks(const PrimFunc& func);
@@ -53,6 +56,7 @@ class SketchRule {
 };
 
 const SketchRule& InlineRule();     // element-wise blocks disappear into their consumers
+const SketchRule& WinogradRule();   // all stages of a Winograd convolution
 const SketchRule& TilingRule();     // reductions: multi-level tiling with a register tile, packed constant operands
 const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer
 

@@ -1,0 +1,169 @@
+#include "topi/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/topi/operator_check.h"
+#include "topi/alternatives.h"
+#include "topi/elementwise.h"
+
+namespace autotune::topi {
+namespace {
+
+struct Case {
+  Shape data;
+  int64_t oc;
+  std::array<int64_t, 4> pad = {1, 1, 1, 1};
+};
+
+std::vector<double> Output(const PrimFunc& f, const std::vector<Array>& inputs, const Shape& out, Status* status) {
+  std::vector<InterpArray> args;
+  for (const Array& a : inputs) args.push_back({DType::Float(32), a.shape, a.data});
+  args.push_back({DType::Float(32), out, std::vector<double>(te::Product(out))});
+  *status = Interpret(f, args, {.order_seed = 1});
+  return args.back().data;
+}
+
+struct Errors {  // the largest, as parts of the largest output
+  double f32 = 1, f64 = 1;
+  std::string failure;
+};
+
+// Winograd's sum beside the direct one of the same data, in the interpreter. The outputs of the f64 run are rounded to
+// f32 once.
+Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const Conv2dAttrs* direct_attrs = nullptr) {
+  Conv2dAttrs attrs{.pad = c.pad};
+  Tensor x = te::Placeholder("x", c.data), w = te::Placeholder("w", {3, 3, c.data[3], c.oc});
+  Tensor direct = Conv2d("conv", x, w, direct_attrs ? *direct_attrs : attrs);
+  Tensor fast = Conv2dWinograd("conv", x, w, attrs, tiling);
+  Errors errors;
+  if (fast.shape() != direct.shape()) {
+    errors.failure = "the shapes differ";
+    return errors;
+  }
+  auto function = [&](const Tensor& y) {
+    return te::CreatePrimFunc("f", {{x}, {w, ParamRole::kConstant}, {y, ParamRole::kOutput}}, {.use_fma = true});
+  };
+  Rng rng(static_cast<uint64_t>(te::Product(c.data) + c.oc));
+  std::vector<Array> inputs{Array(c.data), Array({3, 3, c.data[3], c.oc})};
+  for (Array& a : inputs) {
+    for (double& v : a.data) v = static_cast<float>(2 * rng.Uniform() - 1);
+  }
+  PrimFunc f = function(fast), wide = te::ToReference(f);
+  for (const PrimFunc* g : {&f, &wide}) {
+    if (Status valid = Verify(*g, Dialect::kSchedulable); !valid.ok()) errors.failure = valid.error().Text();
+  }
+  Status status;
+  std::vector<double> want = Output(te::ToReference(function(direct)), inputs, direct.shape(), &status);
+  double scale = 0;
+  for (double v : want) scale = std::max(scale, std::abs(v));
+  auto error = [&](const PrimFunc& g) {
+    std::vector<double> got = Output(g, inputs, direct.shape(), &status);
+    if (!status.ok()) errors.failure = status.error().Text();
+    double worst = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      double difference = std::abs(got[i] - want[i]);
+      worst = difference <= worst ? worst : difference;  // NaN is worst
+    }
+    return worst / scale;
+  };
+  errors.f32 = error(f);
+  errors.f64 = error(wide);
+  return errors;
+}
+
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = {
+      {{1, 8, 8, 2}, 3},
+      {{2, 5, 9, 3}, 2},
+      {{1, 4, 4, 1}, 1, {0, 0, 0, 0}},
+      {{1, 3, 3, 2}, 3, {0, 0, 0, 0}},
+      {{1, 1, 1, 2}, 2},
+      {{1, 6, 11, 2}, 3, {2, 0, 1, 3}},
+      {{3, 10, 3, 2}, 2, {0, 2, 2, 0}},
+      {{1, 13, 14, 2}, 2},
+  };
+  return cases;
+}
+
+TEST(WinogradTest, EqualsTheDirectSumUpToRounding) {
+  for (int64_t tile : {2, 4}) {
+    for (const Case& c : Cases()) {
+      for (WinogradTiling tiling : {WinogradTiling{tile, 0, 0}, {tile, 1, 1}, {tile, 2, 3}}) {
+        SCOPED_TRACE(testing::Message() << tile << " " << c.data[1] << "x" << c.data[2] << "x" << c.data[3]
+                                        << " groups " << tiling.rows << "x" << tiling.columns);
+        Errors errors = ErrorsOf(c, tiling);
+        EXPECT_EQ(errors.failure, "");
+        EXPECT_LE(errors.f32, tile == 2 ? 1e-6 : 4e-6);
+        EXPECT_LE(errors.f64, 3e-7);  // the algebra is right; what is left is the rounding of coefficients and outputs
+      }
+    }
+  }
+}
+
+TEST(WinogradTest, AnotherConvolutionIsNoticed) {
+  Conv2dAttrs other{.pad = {0, 1, 2, 1}};
+  EXPECT_GT(ErrorsOf({{1, 8, 8, 5}, 3}, {4, 0, 0}, &other).f64, 1e-2);
+}
+
+// Many channels: the bound that topi/winograd.h states.
+TEST(WinogradTest, ErrorOfManyChannels) {
+  Case c{{1, 4, 4, 512}, 1};
+  EXPECT_LE(ErrorsOf(c, {2, 0, 0}).f32, 2e-6);
+  EXPECT_LE(ErrorsOf(c, {4, 0, 0}).f32, 5e-6);
+}
+
+TEST(WinogradTest, AppliesWhereItIsDefinedAndPays) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
+  target.l3_bytes = 32 << 20;
+  Conv2dAttrs same{.pad = {1, 1, 1, 1}};
+  EXPECT_TRUE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 32}, same, target));
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 3}, {3, 3, 3, 32}, same, target));
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 10}, same, target));
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {5, 5, 32, 32}, same, target));
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {1, 3, 32, 32}, same, target));
+  Conv2dAttrs strided = same, dilated = same, grouped = same;
+  strided.stride = {1, 2};
+  dilated.dilation = {2, 2};
+  grouped.groups = 2;
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 32}, strided, target));
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 32}, dilated, target));
+  EXPECT_FALSE(WinogradApplies({1, 14, 14, 64}, {3, 3, 32, 64}, grouped, target));
+  // A layer that fits the caches is one group, a large one many; in between there are both.
+  EXPECT_FALSE(WinogradGroups(4, {1, 14, 14, 256}, {3, 3, 256, 256}, same, target));
+  EXPECT_TRUE(WinogradWhole(4, {1, 14, 14, 256}, {3, 3, 256, 256}, same, target));
+  EXPECT_TRUE(WinogradGroups(4, {1, 224, 224, 64}, {3, 3, 64, 64}, same, target));
+  EXPECT_FALSE(WinogradWhole(4, {1, 224, 224, 64}, {3, 3, 64, 64}, same, target));
+}
+
+// In the interpreter, on a case to which all of them apply.
+TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
+  target.l2_bytes = 8 << 10;  // so that this small image is cut into groups
+  Shape in = {1, 14, 26, 16}, kernel = {3, 3, 16, 16};
+  Conv2dAttrs attrs{.pad = {1, 1, 1, 1}};
+  Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
+  Rng rng(5);
+  std::vector<Array> inputs{RandomArray(in, rng), RandomArray(kernel, rng)};
+  std::vector<double> want;
+  int used = 0;
+  for (const Conv2dAlternative& a : Conv2dAlternatives()) {
+    if (!a.applies(in, kernel, attrs, target)) continue;
+    ++used;
+    Tensor y = Relu("relu", a.make("conv", x, w, attrs, target));
+    Status status;
+    std::vector<double> got =
+        Output(te::CreatePrimFunc("f", {{x}, {w}, {y, ParamRole::kOutput}}), inputs, y.shape(), &status);
+    ASSERT_TRUE(status.ok()) << status.error().Text();
+    if (want.empty()) want = got;
+    double scale = *std::max_element(want.begin(), want.end());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], a.exact ? 0 : 4e-6 * scale) << a.name << " at " << i;
+    }
+  }
+  EXPECT_EQ(used, 5);
+}
+
+}  // namespace
+}  // namespace autotune::topi

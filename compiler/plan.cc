@@ -48,7 +48,7 @@ Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<std:
     plan.graph.heads.push_back(where[output]);
     plan.io_bytes += fused.Spec(output).Bytes();
   }
-  plan.workspace_bytes = memory.TotalBytes();
+  plan.workspace_bytes = memory.workspace_bytes;
   return plan;
 }
 

@@ -5,10 +5,6 @@
 
 namespace autotune::graph {
 
-int64_t MemoryPlan::TotalBytes() const {
-  return std::accumulate(storage_bytes.begin(), storage_bytes.end(), int64_t{0});
-}
-
 MemoryPlan PlanMemory(const Graph& graph) {
   constexpr int64_t kAlignment = 64;
   size_t n = graph.values.size();
@@ -68,6 +64,8 @@ MemoryPlan PlanMemory(const Graph& graph) {
       if (!pinned[v] && last_use[v] == static_cast<int>(i)) free.push_back(plan.storage_id[v]);
     }
   }
+  // Each shared storage is free now: nothing outlives the last node but what is pinned.
+  for (int id : free) plan.workspace_bytes += plan.storage_bytes[id];
   return plan;
 }
 

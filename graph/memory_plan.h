@@ -11,8 +11,7 @@ namespace autotune::graph {
 struct MemoryPlan {
   std::vector<int> storage_id;         // by ValueId; -1 for values that nothing defines or uses
   std::vector<int64_t> storage_bytes;  // by storage id, multiples of 64
-
-  int64_t TotalBytes() const;
+  int64_t workspace_bytes = 0;         // of the storages that are neither an input's, a constant's nor an output's
 };
 
 // Inputs, constants and outputs get storages of their own, kept throughout; a reshape shares its operand's. All others

@@ -432,6 +432,7 @@ TEST(MemoryPlan, SharesAndNeverOverlaps) {
   plan = PlanMemory(chain);
   CheckPlan(chain, plan);
   EXPECT_EQ(plan.storage_bytes.size(), 4u);
+  EXPECT_EQ(plan.workspace_bytes, 2 * 4032);  // 4000 rounded up to 64
 }
 
 TEST(MemoryPlan, AliasesOfOutputsAndInputs) {
@@ -444,7 +445,9 @@ TEST(MemoryPlan, AliasesOfOutputsAndInputs) {
   b.Output(y, "late");
   b.Output(b.Reshape(x, {3, 2}), "input");
   Graph g = b.Finish();
-  CheckPlan(g, PlanMemory(g));
+  MemoryPlan plan = PlanMemory(g);
+  CheckPlan(g, plan);
+  EXPECT_EQ(plan.workspace_bytes, 2 * 64);  // what lies between the first Relu, an output's, and the last
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ Result<Record> ReadRecord(const Query& row, const std::string& path) {
   r.created_at = row.IntAt(17);
   std::string times = row.TextAt(18);
   r.times.resize(times.size() / sizeof(double));
-  std::memcpy(r.times.data(), times.data(), r.times.size() * sizeof(double));
+  if (!r.times.empty()) std::memcpy(r.times.data(), times.data(), r.times.size() * sizeof(double));
   r.error = row.TextAt(19);
   r.trace = row.TextAt(20);
   r.facts = TRY_NOTE(Json::Parse(row.TextAt(21)), "while reading the facts of record " + r.id + " in " + path);

@@ -23,6 +23,16 @@ DivMod AsDivMod(const Expr& e) {
   return c && *c > 0 ? DivMod{n, *c, n->op == BinaryOp::kFloorDiv} : DivMod{};
 }
 
+// Divides by c, or returns false where that leaves a remainder.
+bool DivideExactly(Sum& sum, int64_t c) {
+  bool exact = sum.constant % c == 0;
+  for (const Term& term : sum.terms) exact &= term.coefficient % c == 0;
+  if (!exact) return false;
+  sum.constant /= c;
+  for (Term& term : sum.terms) term.coefficient /= c;
+  return true;
+}
+
 // The quotient by c that all values in the range share.
 std::optional<int64_t> CommonQuotient(Range r, int64_t c) {
   if (!r.IsFinite()) return std::nullopt;
@@ -215,6 +225,19 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
     if (!quotient.terms.empty() && sum.Contains(quotient, multiple)) {
       sum.terms.erase(i);
       sum.Add(quotient, -multiple);
+      sum.Add(a, k);
+      return true;
+    }
+    // The same of k * (a % c) + k * c * ((a + c * q) // c), as Mod makes coefficients small and Div leaves them.
+    for (size_t j = 0; j < sum.terms.size(); ++j) {
+      DivMod other = AsDivMod(sum.terms[j].atom);
+      if (!other || !other.is_div || other.divisor != n.divisor || sum.terms[j].coefficient != multiple) continue;
+      Sum q = Sum::Of(other.node->a);
+      q.Add(a, -1);
+      if (q.Huge() || !DivideExactly(q, n.divisor)) continue;
+      sum.terms.erase(std::max(i, j));
+      sum.terms.erase(std::min(i, j));
+      sum.Add(q, multiple);
       sum.Add(a, k);
       return true;
     }

@@ -56,6 +56,11 @@ TEST_F(Simplify, QuotientAndRemainderMeetAgain) {
   Same(x - FloorMod(x, 4), FloorDiv(x, 4) * 4);
   Same(FloorDiv(x + 5, 8) * 8 + FloorMod(x + 5, 8), x + 5);
   Same(FloorDiv(x, 4) * 8 + FloorMod(x, 4), FloorDiv(x, 4) * 8 + FloorMod(x, 4));  // not the same quotient
+  // Rows of a tile: the remainder's coefficients are small, the quotient's are not.
+  Same(FloorDiv(x * 66 + y * 6, 28) * (28 * 128) + FloorMod(x * 66 + y * 6, 28) * 128, x * (66 * 128) + y * (6 * 128));
+  Same(FloorDiv(x * 66 + y * 6 + 31, 28) * 28 + FloorMod(x * 66 + y * 6 + 31, 28), x * 66 + y * 6 + 31);
+  Same(FloorDiv(x * 34 + y * 3, 14) * 14 + FloorMod(x * 33 + y * 3, 14),
+       FloorDiv(x * 34 + y * 3, 14) * 14 + FloorMod(x * 5 + y * 3, 14));
 }
 
 TEST_F(Simplify, NestedDivisions) {

@@ -1,0 +1,119 @@
+// How many candidates a second one core judges: distinct mutants of a packed 3x3 convolution with 256 channels, judged
+// by the draft score, by full replay and features, and by replay of the steps alone that follow the first decision in
+// which a candidate differs from the one before. The bars: 50,000, 1,000 and 3,000. Both replays must give equal
+// features. CPU time of one thread, so that a busy machine does not matter much.
+//   bench_evaluate [candidates=10000] [seed=1]
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <unordered_set>
+
+#include "bench/resnet50.h"
+#include "costmodel/features.h"
+#include "schedule/replay.h"
+#include "support/check.h"
+#include "tuner/search.h"
+
+using namespace autotune;
+
+namespace {
+
+double CpuSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Distinct ones that replay, from one parent by chains of mutations.
+std::vector<Decisions> Mutants(const PrimFunc& func, const Sketch& sketch, const Target& target, int wanted, Rng& rng) {
+  std::vector<Decisions> found;
+  std::unordered_set<uint64_t> known;
+  Decisions at = DrawDecisions(sketch, rng);
+  for (int tries = 0; static_cast<int>(found.size()) < wanted && tries < 200 * wanted; ++tries) {
+    int knob = static_cast<int>(rng.Below(static_cast<int64_t>(at.size())));
+    at[knob] = MutateDecision(sketch, knob, at[knob], rng);
+    if (!std::isfinite(DraftSeconds(sketch, at, target)) || !known.insert(HashDecisions(sketch, at)).second) continue;
+    if (Replay(func, Decide(sketch, at)).ok()) found.push_back(at);
+  }
+  return found;
+}
+
+// As many leading decisions as the two share.
+size_t Shared(const Decisions& a, const Decisions& b) {
+  size_t n = 0;
+  while (n < a.size() && a[n] == b[n]) ++n;
+  return n;
+}
+
+void Print(const char* what, double count, double seconds) {
+  std::printf("%-28s %9.0f candidates/s\n", what, count / seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int wanted = argc > 1 ? std::atoi(argv[1]) : 10000;
+  Rng rng(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
+  Target target = Target::Parse("cpu").value();
+  TuneTask task = bench::ConvTask({14, 256, 256, 3, 1, 1});
+  TaskSpace space = TaskSpace::Make(task, target).value();
+  const Sketch& sketch = space.sketches[0];
+  const PrimFunc& func = space.FuncOf(sketch);
+  CHECK(std::any_of(sketch.stages.begin(), sketch.stages.end(), [](const StageModel& s) { return s.packed; }));
+  std::vector<Decisions> mutants = Mutants(func, sketch, target, wanted, rng);
+  double count = static_cast<double>(mutants.size());
+  std::printf("%zu distinct mutants of %s, %zu steps, %zu decisions\n", mutants.size(), sketch.name.c_str(),
+              sketch.trace.size(), sketch.knobs.size());
+
+  double start = CpuSeconds(), sum = 0;
+  const int draws = 100000;
+  for (int i = 0; i < draws; ++i) {
+    double draft = DraftSeconds(sketch, DrawDecisions(sketch, rng), target);
+    sum += std::isfinite(draft) ? draft : 0;
+  }
+  Print("drawn, with a draft score", sum > 0 ? draws : 0, CpuSeconds() - start);
+
+  // In an order in which neighbours share the most.
+  std::sort(mutants.begin(), mutants.end(), [](const Decisions& a, const Decisions& b) {
+    size_t i = Shared(a, b);
+    return i < a.size() && a[i].values < b[i].values;
+  });
+  start = CpuSeconds();
+  std::vector<Features> full;
+  for (const Decisions& decisions : mutants) {
+    full.push_back(ExtractFeatures(Replay(func, Decide(sketch, decisions)).value().func(), target));
+  }
+  Print("full replay and features", count, CpuSeconds() - start);
+
+  start = CpuSeconds();
+  std::vector<Snapshot> snapshots;  // one for each decision of the candidate before
+  const Decisions* before = nullptr;
+  size_t different = 0;
+  for (size_t i = 0; i < mutants.size(); ++i) {
+    Trace trace = Decide(sketch, mutants[i]);
+    size_t shared = before ? Shared(*before, mutants[i]) : 0;
+    ReplayOptions options{.snapshots = &snapshots};
+    Result<Schedule> schedule = Error();
+    if (before) {
+      Snapshot from = snapshots[shared];
+      snapshots.resize(shared);
+      schedule = ReplayFrom(from, trace, options);
+    } else {
+      schedule = Replay(func, trace, options);
+    }
+    different += ExtractFeatures(schedule.value().func(), target) != full[i];
+    before = &mutants[i];
+  }
+  Print("prefix reuse and features", count, CpuSeconds() - start);
+
+  start = CpuSeconds();
+  Schedule one = Replay(func, Decide(sketch, mutants[0])).value();
+  const int repeats = 2000;
+  for (int i = 0; i < repeats; ++i) sum += ExtractFeatures(one.func(), target)[0];
+  Print("features alone", sum > 0 ? repeats : 0, CpuSeconds() - start);
+  std::printf("%zu of %zu differ in their features\n", different, mutants.size());
+  return different == 0 ? 0 : 1;
+}

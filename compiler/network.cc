@@ -84,15 +84,31 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
 
 }  // namespace
 
-Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
+Result<Network> MakeNetwork(const graph::Graph& graph, const NetworkOptions& options, const Target& target,
                             Builder& builder) {
   Network network;
+  // Constants are folded where we are, whatever the target: by the host's own kernels.
+  Target host = TRY(Target::Parse("cpu"));
+  graph::PassContext context;
+  context.evaluate = [&](const graph::Graph& constants) { return EvaluateConstants(constants, host, builder); };
+  network.graph = TRY(graph::Optimize(graph, context));
+  TaskList list = TRY(MakeTasks(network.graph, target, {.exact = !options.winograd}));
+  network.tasks = std::move(list.tasks);
+  network.task_of_node = std::move(list.task_of_node);
+  for (const TuneTask& task : network.tasks) network.flops += task.flops * task.weight;
+  return network;
+}
+
+Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
+                            Builder& builder) {
+  ImportedModel model =
+      TRY(ImportOnnx(path, {.shapes = options.shapes, .extra_outputs = options.extra_outputs, .fixed = options.fixed}));
+  Network network = TRY_NOTE(MakeNetwork(model.graph, options, target, builder), "while optimizing " + path);
   network.name = std::filesystem::path(path).stem().string();
   if (network.name == "model") {  // ONNX's own layout: the folder has the name
     std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
     if (!folder.empty()) network.name = folder;
   }
-  ImportedModel model = TRY(ImportOnnx(path, {.shapes = options.shapes, .extra_outputs = options.extra_outputs}));
   network.notes = std::move(model.notes);
 
   std::ifstream file(path, std::ios::binary);
@@ -101,17 +117,8 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";
+  for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
   network.digest = HashBytes128(text.view());
-
-  // Constants are folded where we are, whatever the target: by the host's own kernels.
-  Target host = TRY(Target::Parse("cpu"));
-  graph::PassContext context;
-  context.evaluate = [&](const graph::Graph& constants) { return EvaluateConstants(constants, host, builder); };
-  network.graph = TRY_NOTE(graph::Optimize(model.graph, context), "while optimizing " + path);
-  TaskList list = TRY(MakeTasks(network.graph, target, {.exact = !options.winograd}));
-  network.tasks = std::move(list.tasks);
-  network.task_of_node = std::move(list.task_of_node);
-  for (const TuneTask& task : network.tasks) network.flops += task.flops * task.weight;
   return network;
 }
 

@@ -16,6 +16,8 @@ struct NetworkOptions {
   std::map<std::string, graph::Shape> shapes;  // of inputs whose dimensions the model leaves open
   std::vector<std::string> extra_outputs;      // further tensors to expose
   bool winograd = true;                        // offer convolutions that round otherwise than the direct sum
+  // Inputs that are no inputs but these values: what shapes and axes are computed from.
+  std::map<std::string, graph::TensorValue> fixed;
 };
 
 struct Network {
@@ -29,6 +31,10 @@ struct Network {
 };
 
 // `builder` compiles the kernels that fold constants. Errors: as of ImportOnnx; a task that cannot be expressed.
+// The first is for graphs that come from elsewhere; of the options it heeds `winograd`, and leaves name and digest
+// empty.
+Result<Network> MakeNetwork(const graph::Graph& graph, const NetworkOptions& options, const Target& target,
+                            Builder& builder);
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
                             Builder& builder);
 

@@ -5,16 +5,20 @@
 #include <variant>
 #include <vector>
 
+#include "ir/dtype.h"
 #include "support/fields.h"
 
 namespace autotune::graph {
 
 // Of image activations. Weights follow: OIHW with NCHW, HWIO with NHWC (I is the channels of one group).
 enum class Layout { kNCHW, kNHWC };
+// What stands outside of a padded tensor: a value, the nearest element, or the elements mirrored at the border.
+enum class PadMode { kConstant, kEdge, kReflect };
 }  // namespace autotune::graph
 namespace autotune {
 AUTOTUNE_ENUM(graph::Layout, "NCHW", "NHWC")
-}
+AUTOTUNE_ENUM(graph::PadMode, "constant", "edge", "reflect")
+}  // namespace autotune
 namespace autotune::graph {
 
 struct Conv2dAttrs {
@@ -42,7 +46,7 @@ struct Pool2dAttrs {
   bool operator==(const Pool2dAttrs&) const = default;
 };
 
-struct ImageAttrs {  // global_avg_pool
+struct ImageAttrs {  // global_avg_pool, global_max_pool
   Layout layout = Layout::kNCHW;
   AUTOTUNE_FIELDS(layout)
   bool operator==(const ImageAttrs&) const = default;
@@ -71,13 +75,56 @@ struct LrnAttrs {
   bool operator==(const LrnAttrs&) const = default;
 };
 
-struct AxisAttrs {   // softmax, concat
+struct AxisAttrs {   // softmax, concat, gather, gather_elements
   int64_t axis = 0;  // in [0, rank)
   AUTOTUNE_FIELDS(axis)
   bool operator==(const AxisAttrs&) const = default;
 };
 
-struct ReshapeAttrs {
+// leaky_relu: x < 0 ? alpha * x : x.
+struct AlphaAttrs {
+  float alpha = 0.01f;
+  AUTOTUNE_FIELDS(alpha)
+  bool operator==(const AlphaAttrs&) const = default;
+};
+
+struct CastAttrs {
+  DType to;
+  AUTOTUNE_FIELDS(to)
+  bool operator==(const CastAttrs&) const = default;
+};
+
+struct AxesAttrs {            // reductions
+  std::vector<int64_t> axes;  // ascending; at least one
+  AUTOTUNE_FIELDS(axes)
+  bool operator==(const AxesAttrs&) const = default;
+};
+
+struct ArgAttrs {
+  int64_t axis = 0;
+  bool largest = true;
+  bool last = false;  // which of equal elements
+  AUTOTUNE_FIELDS(axis, largest, last)
+  bool operator==(const ArgAttrs&) const = default;
+};
+
+// Element (i, j, ...) is input element (begin[0] + i * step[0], ...).
+struct SliceAttrs {
+  std::vector<int64_t> begin, extent, step;  // one each per dimension; steps may be negative
+  AUTOTUNE_FIELDS(begin, extent, step)
+  bool operator==(const SliceAttrs&) const = default;
+};
+
+struct PadAttrs {
+  std::vector<int64_t> before, after;  // per dimension, not negative
+  std::vector<int64_t> interior;       // between neighbouring elements; only with a constant
+  PadMode mode = PadMode::kConstant;
+  double value = 0;
+  AUTOTUNE_FIELDS(before, after, interior, mode, value)
+  bool operator==(const PadAttrs&) const = default;
+};
+
+struct ReshapeAttrs {          // reshape, broadcast_to
   std::vector<int64_t> shape;  // fully known
   AUTOTUNE_FIELDS(shape)
   bool operator==(const ReshapeAttrs&) const = default;
@@ -89,7 +136,8 @@ struct TransposeAttrs {
   bool operator==(const TransposeAttrs&) const = default;
 };
 
-using Attrs = std::variant<std::monostate, Conv2dAttrs, Pool2dAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
-                           AxisAttrs, ReshapeAttrs, TransposeAttrs>;
+using Attrs =
+    std::variant<std::monostate, Conv2dAttrs, Pool2dAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs, AxisAttrs,
+                 AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs, TransposeAttrs>;
 
 }  // namespace autotune::graph

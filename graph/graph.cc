@@ -174,6 +174,12 @@ int64_t GraphFlops(const Graph& graph) {
         break;
       }
       case Op::kGlobalAvgPool:
+      case Op::kGlobalMaxPool:
+      case Op::kReduceSum:
+      case Op::kReduceProd:
+      case Op::kReduceMax:
+      case Op::kReduceMin:
+      case Op::kArgReduce:
         flops += in.NumElements();
         break;
       case Op::kLrn:
@@ -186,6 +192,11 @@ int64_t GraphFlops(const Graph& graph) {
         flops += 2 * n;
         break;
       case Op::kConcat:
+      case Op::kGather:
+      case Op::kGatherElements:
+      case Op::kSlice:
+      case Op::kPad:
+      case Op::kBroadcastTo:
       case Op::kReshape:
       case Op::kTranspose:
         break;

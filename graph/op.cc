@@ -14,6 +14,23 @@ Status NeedRank(const TensorSpec& spec, int rank, const char* what) {
   return {};
 }
 
+Status NeedFloat(const TensorSpec& spec) {
+  if (!spec.dtype.IsFloat()) return Err("is for floats, not ", spec.Text());
+  return {};
+}
+Status NeedNumber(const TensorSpec& spec) {
+  if (spec.dtype.IsBool()) return Err("is for numbers, not ", spec.Text());
+  return {};
+}
+Status NeedBool(const TensorSpec& spec) {
+  if (!spec.dtype.IsBool()) return Err("is for bools, not ", spec.Text());
+  return {};
+}
+Status NeedInteger(const TensorSpec& spec) {
+  if (!spec.dtype.IsInt()) return Err("must be integers, not ", spec.Text());
+  return {};
+}
+
 Status SameDType(const Specs& in) {
   for (const TensorSpec& spec : in) {
     if (spec.dtype != in[0].dtype) return Err("element types differ: ", in[0].Text(), " and ", spec.Text());
@@ -101,6 +118,7 @@ Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
 
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<BatchNormAttrs>(attrs).axis;
+  TRY(NeedFloat(in[0]));
   TRY(SameDType(in));
   TRY(CheckAxis(axis, in[0]));
   for (size_t i = 1; i < in.size(); ++i) {
@@ -110,12 +128,72 @@ Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
   return in[0];
 }
 
-Result<TensorSpec> InferSame(const Attrs&, const Specs& in) { return in[0]; }
+Result<TensorSpec> InferFloat(const Attrs&, const Specs& in) {
+  TRY(NeedFloat(in[0]));
+  return in[0];
+}
 
+Result<TensorSpec> InferNumber(const Attrs&, const Specs& in) {
+  TRY(NeedNumber(in[0]));
+  return in[0];
+}
+
+Result<TensorSpec> InferIsNan(const Attrs&, const Specs& in) {
+  TRY(NeedFloat(in[0]));
+  return TensorSpec{DType::Bool(), in[0].shape};
+}
+
+Result<TensorSpec> InferNot(const Attrs&, const Specs& in) {
+  TRY(NeedBool(in[0]));
+  return in[0];
+}
+
+Result<TensorSpec> InferCast(const Attrs& attrs, const Specs& in) {
+  return TensorSpec{std::get<CastAttrs>(attrs).to, in[0].shape};
+}
+
+template <Status (*need)(const TensorSpec&)>
 Result<TensorSpec> InferBinary(const Attrs&, const Specs& in) {
   TRY(SameDType(in));
+  TRY(need(in[0]));
   Shape shape = TRY(BroadcastShapes(in[0].shape, in[1].shape));
   return TensorSpec{in[0].dtype, std::move(shape)};
+}
+
+Result<TensorSpec> InferComparison(const Attrs&, const Specs& in) {
+  TRY(SameDType(in));
+  Shape shape = TRY(BroadcastShapes(in[0].shape, in[1].shape));
+  return TensorSpec{DType::Bool(), std::move(shape)};
+}
+
+Result<TensorSpec> InferWhere(const Attrs&, const Specs& in) {
+  TRY(NeedBool(in[0]));
+  TRY(SameDType({in[1], in[2]}));
+  Shape values = TRY(BroadcastShapes(in[1].shape, in[2].shape));
+  Shape shape = TRY(BroadcastShapes(in[0].shape, values));
+  return TensorSpec{in[1].dtype, std::move(shape)};
+}
+
+Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {
+  const auto& axes = std::get<AxesAttrs>(attrs).axes;
+  TRY(NeedNumber(in[0]));
+  if (axes.empty()) return Err("names no axis");
+  TensorSpec out = in[0];
+  for (size_t i = 0; i < axes.size(); ++i) {
+    TRY(CheckAxis(axes[i], in[0]));
+    if (i > 0 && axes[i] <= axes[i - 1]) return Err("axes ", ShapeText(axes), " must ascend");
+    out.shape[axes[i]] = 1;
+  }
+  return out;
+}
+
+Result<TensorSpec> InferArgReduce(const Attrs& attrs, const Specs& in) {
+  int64_t axis = std::get<ArgAttrs>(attrs).axis;
+  TRY(NeedNumber(in[0]));
+  TRY(CheckAxis(axis, in[0]));
+  TensorSpec out{DType::Int(64), in[0].shape};
+  out.shape[axis] = 1;
+  return out;
 }
 
 Result<TensorSpec> InferPool2d(const Attrs& attrs, const Specs& in) {
@@ -146,6 +224,7 @@ Result<TensorSpec> InferGlobalPool(const Attrs& attrs, const Specs& in) {
 }
 
 Result<TensorSpec> InferLrn(const Attrs& attrs, const Specs& in) {
+  TRY(NeedFloat(in[0]));
   const auto& a = std::get<LrnAttrs>(attrs);
   TRY(CheckAxis(a.axis, in[0]));
   if (a.size < 1) return Err("size must be positive");
@@ -153,6 +232,7 @@ Result<TensorSpec> InferLrn(const Attrs& attrs, const Specs& in) {
 }
 
 Result<TensorSpec> InferSoftmax(const Attrs& attrs, const Specs& in) {
+  TRY(NeedFloat(in[0]));
   TRY(CheckAxis(std::get<AxisAttrs>(attrs).axis, in[0]));
   return in[0];
 }
@@ -170,6 +250,68 @@ Result<TensorSpec> InferConcat(const Attrs& attrs, const Specs& in) {
     out.shape[axis] += in[i].shape[axis];
   }
   return out;
+}
+
+Result<TensorSpec> InferGather(const Attrs& attrs, const Specs& in) {
+  int64_t axis = std::get<AxisAttrs>(attrs).axis;
+  TRY(CheckAxis(axis, in[0]));
+  TRY_NOTE(NeedInteger(in[1]), "of the indices");
+  const Shape& data = in[0].shape;
+  TensorSpec out{in[0].dtype, {data.begin(), data.begin() + axis}};
+  out.shape.insert(out.shape.end(), in[1].shape.begin(), in[1].shape.end());
+  out.shape.insert(out.shape.end(), data.begin() + axis + 1, data.end());
+  return out;
+}
+
+Result<TensorSpec> InferGatherElements(const Attrs& attrs, const Specs& in) {
+  int64_t axis = std::get<AxisAttrs>(attrs).axis;
+  TRY(CheckAxis(axis, in[0]));
+  TRY_NOTE(NeedInteger(in[1]), "of the indices");
+  TRY(NeedRank(in[1], in[0].rank(), "indices"));
+  for (int d = 0; d < in[0].rank(); ++d) {
+    if (d != axis && in[1].shape[d] > in[0].shape[d])
+      return Err("indices ", in[1].Text(), " reach beyond ", in[0].Text());
+  }
+  return TensorSpec{in[0].dtype, in[1].shape};
+}
+
+Result<TensorSpec> InferSlice(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<SliceAttrs>(attrs);
+  size_t rank = in[0].shape.size();
+  if (a.begin.size() != rank || a.extent.size() != rank || a.step.size() != rank)
+    return Err("needs a begin, an extent and a step for each dimension of ", in[0].Text());
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t last = a.begin[d] + (a.extent[d] - 1) * a.step[d], n = in[0].shape[d];
+    if (a.extent[d] < 1 || a.begin[d] < 0 || a.begin[d] >= n || last < 0 || last >= n) {
+      return Err("cuts ", a.extent[d], " elements from ", a.begin[d], " by ", a.step[d], " out of dimension ", d,
+                 " of ", in[0].Text());
+    }
+  }
+  return TensorSpec{in[0].dtype, a.extent};
+}
+
+Result<TensorSpec> InferPad(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<PadAttrs>(attrs);
+  size_t rank = in[0].shape.size();
+  if (a.before.size() != rank || a.after.size() != rank || a.interior.size() != rank)
+    return Err("needs pads for each dimension of ", in[0].Text());
+  TensorSpec out = in[0];
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t n = in[0].shape[d];
+    if (a.before[d] < 0 || a.after[d] < 0 || a.interior[d] < 0) return Err("pads must not be negative");
+    if (a.mode != PadMode::kConstant && a.interior[d] > 0) return Err("only constants go between elements");
+    if (a.mode == PadMode::kReflect && (a.before[d] >= n || a.after[d] >= n))
+      return Err("mirrors ", std::max(a.before[d], a.after[d]), " elements of dimension ", d, " of ", in[0].Text());
+    out.shape[d] = (n - 1) * (a.interior[d] + 1) + 1 + a.before[d] + a.after[d];
+  }
+  return out;
+}
+
+Result<TensorSpec> InferBroadcastTo(const Attrs& attrs, const Specs& in) {
+  const Shape& shape = std::get<ReshapeAttrs>(attrs).shape;
+  if (TRY(BroadcastShapes(in[0].shape, shape)) != shape)
+    return Err(in[0].Text(), " does not broadcast to ", ShapeText(shape));
+  return TensorSpec{in[0].dtype, shape};
 }
 
 Result<TensorSpec> InferReshape(const Attrs& attrs, const Specs& in) {
@@ -203,20 +345,55 @@ const OpInfo kTable[] = {
     {Op::kMatmul,         2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
     {Op::kBatchMatmul,    2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
     {Op::kBatchNorm,      5, BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
-    {Op::kRelu,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
-    {Op::kClip,           1, ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},
-    {Op::kSigmoid,        1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
-    {Op::kSqrt,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
-    {Op::kAdd,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
-    {Op::kSub,            2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
-    {Op::kMul,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
-    {Op::kDiv,            2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kRelu,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNumber},
+    {Op::kClip,          1, ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kSigmoid,       1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kSqrt,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kTanh,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kErf,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kExp,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kLog,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kAbs,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNumber},
+    {Op::kNeg,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNumber},
+    {Op::kFloor,         1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kCeil,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kRound,         1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kLeakyRelu,     1, AlphaAttrs{},       K::kElementwise, L::kElementwise, false, InferFloat},
+    {Op::kIsNan,         1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferIsNan},
+    {Op::kNot,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNot},
+    {Op::kCast,          1, CastAttrs{},        K::kElementwise, L::kElementwise, false, InferCast},
+    {Op::kAdd,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedNumber>},
+    {Op::kSub,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
+    {Op::kMul,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedNumber>},
+    {Op::kDiv,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
+    {Op::kMod,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedInteger>},
+    {Op::kPow,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedFloat>},
+    {Op::kMax,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
+    {Op::kMin,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
+    {Op::kEqual,         2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferComparison},
+    {Op::kLess,          2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
+    {Op::kLessEqual,     2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
+    {Op::kAnd,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
+    {Op::kOr,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
+    {Op::kXor,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
+    {Op::kWhere,         3, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
     {Op::kMaxPool2d,      1, Pool2dAttrs{},      K::kReduction,   L::kImage,       false, InferPool2d},
     {Op::kAvgPool2d,      1, Pool2dAttrs{},      K::kReduction,   L::kImage,       false, InferPool2d},
     {Op::kGlobalAvgPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
+    {Op::kGlobalMaxPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
+    {Op::kReduceSum,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kReduceProd,     1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kReduceMax,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kReduceMin,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kArgReduce,      1, ArgAttrs{},         K::kOpaque,      L::kAxis,        false, InferArgReduce},
     {Op::kLrn,            1, LrnAttrs{},         K::kOpaque,      L::kAxis,        false, InferLrn},
     {Op::kSoftmax,        1, AxisAttrs{},        K::kOpaque,      L::kAxis,        false, InferSoftmax},
     {Op::kConcat,        -1, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferConcat},
+    {Op::kGather,         2, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGather},
+    {Op::kGatherElements, 2, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGatherElements},
+    {Op::kSlice,          1, SliceAttrs{},       K::kInjective,   L::kPerDim,      false, InferSlice},
+    {Op::kPad,            1, PadAttrs{},         K::kInjective,   L::kPerDim,      false, InferPad},
+    {Op::kBroadcastTo,    1, ReshapeAttrs{},     K::kInjective,   L::kFixed,       false, InferBroadcastTo},
     {Op::kReshape,        1, ReshapeAttrs{},     K::kAlias,       L::kFixed,       false, InferReshape},
     {Op::kTranspose,      1, TransposeAttrs{},   K::kInjective,   L::kFixed,       false, InferTranspose},
     {Op::kFused,         -1, std::monostate{},   K::kOpaque,      L::kFixed,       false, InferFused},
@@ -228,6 +405,8 @@ template <class T>
 void AppendField(std::string& text, const T& value) {
   if constexpr (HasEnumNames<T>) {
     text += ToText(value);
+  } else if constexpr (std::is_same_v<T, DType>) {
+    text += value.Text();
   } else if constexpr (std::is_same_v<T, bool>) {
     text += value ? "true" : "false";
   } else if constexpr (std::is_integral_v<T>) {

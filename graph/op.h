@@ -20,25 +20,63 @@ enum class Op {
   kClip,
   kSigmoid,
   kSqrt,
-  kAdd,  // binary operators broadcast as NumPy does
+  kTanh,
+  kErf,
+  kExp,
+  kLog,
+  kAbs,
+  kNeg,
+  kFloor,
+  kCeil,
+  kRound,  // half to even
+  kLeakyRelu,
+  kIsNan,  // to bool
+  kNot,    // of bools
+  kCast,   // floats to integers truncate; to bool: is it other than 0?
+  kAdd,    // binary operators broadcast as NumPy does
   kSub,
   kMul,
-  kDiv,
+  kDiv,  // integers truncate; x / 0 is x
+  kMod,  // of integers, with the divisor's sign; x mod 0 is 0
+  kPow,  // of floats
+  kMax,
+  kMin,
+  kEqual,  // comparisons give bool
+  kLess,
+  kLessEqual,
+  kAnd,  // of bools
+  kOr,
+  kXor,
+  kWhere,      // condition, then, else; all three broadcast
   kMaxPool2d,  // windows hold at least one element of the input; pads never win
   kAvgPool2d,
   kGlobalAvgPool,  // to H = W = 1
+  kGlobalMaxPool,
+  kReduceSum,  // reduced dimensions stay, with extent 1
+  kReduceProd,
+  kReduceMax,
+  kReduceMin,
+  kArgReduce,  // the i64 index of the largest (smallest) element along an axis, which stays with extent 1
   kLrn,
   kSoftmax,
   kConcat,
+  kGather,          // data, integer indices: data[..., indices[i], ...]; negative ones count from the end, others clamp
+  kGatherElements,  // data, integer indices of the result's shape: data[i, indices[i, j], ...]
+  kSlice,
+  kPad,
+  kBroadcastTo,
   kReshape,  // an alias of its input
   kTranspose,
   kFused,  // a call of the node's body: what the fuse pass makes, one kernel
 };
 }  // namespace autotune::graph
 namespace autotune {
-AUTOTUNE_ENUM(graph::Op, "conv2d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt", "add",
-              "sub", "mul", "div", "max_pool2d", "avg_pool2d", "global_avg_pool", "lrn", "softmax", "concat", "reshape",
-              "transpose", "fused")
+AUTOTUNE_ENUM(graph::Op, "conv2d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt", "tanh",
+              "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "leaky_relu", "isnan", "not", "cast", "add",
+              "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
+              "where", "max_pool2d", "avg_pool2d", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
+              "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
+              "slice", "pad", "broadcast_to", "reshape", "transpose", "fused")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kFused) + 1;
@@ -55,7 +93,8 @@ enum class OpKind {
 enum class LayoutRule {
   kImage,        // has a `layout` attribute
   kElementwise,  // any layout, the same for all operands
-  kAxis,         // any layout, after mapping its axis
+  kAxis,         // any layout, after mapping its axis or axes
+  kPerDim,       // any layout, after permuting its lists of one number per dimension
   kFixed,        // wants the axes it was written for
 };
 

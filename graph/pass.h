@@ -34,8 +34,13 @@ struct Pass {
 // Drops nodes and constants that no output needs. Inputs stay.
 Result<Graph> DropDeadCode(const Graph& graph, PassContext& context);
 
-// Joins reshapes of reshapes and transposes of transposes, and drops those that do nothing.
+// Joins reshapes of reshapes and transposes of transposes, and drops those that do nothing. Divisions by a number
+// become multiplications by its reciprocal: results differ by rounding.
 Result<Graph> Simplify(const Graph& graph, PassContext& context);
+
+// Reshapes move behind the element-wise operators and reductions that read them, so that these meet what is computed
+// before the reshape: a product of a batch of matrices as one matrix, and its bias.
+Result<Graph> SinkReshapes(const Graph& graph, PassContext& context);
 
 // One node for equal operators on equal inputs; one constant for equal ones of few elements.
 Result<Graph> ShareCommonSubexpressions(const Graph& graph, PassContext& context);
@@ -52,9 +57,10 @@ Result<Graph> ConvertLayout(const Graph& graph, PassContext& context);
 // Evaluates everything that depends on constants only, in one call of context.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, PassContext& context);
 
-// Groups nodes into kernels (kFused): an anchor or reduction with the element-wise nodes after it, or element-wise
-// nodes and a transpose among themselves. A group has one anchor at most and one output. Reshapes stay outside: they
-// are aliases. Constants of one element that only element-wise nodes read move into the body.
+// Groups nodes into kernels (kFused): an anchor or reduction with the element-wise nodes after it, element-wise nodes
+// and a transpose among themselves, or reductions of rows with the element-wise nodes around them (a layer
+// normalization in parts). A group has one anchor at most and one output. Reshapes stay outside: they are aliases.
+// Constants of one element that only element-wise nodes read move into the body.
 Result<Graph> Fuse(const Graph& graph, PassContext& context);
 
 // Runs the passes in order; checks the graph after each. An error names the pass.

@@ -51,6 +51,60 @@ template TensorValue TensorValue::Of<double>(Shape, const std::vector<double>&);
 template TensorValue TensorValue::Of<int64_t>(Shape, const std::vector<int64_t>&);
 template TensorValue TensorValue::Of<int32_t>(Shape, const std::vector<int32_t>&);
 
+TensorValue TensorValue::FromNumbers(DType dtype, Shape shape, const std::vector<double>& numbers) {
+  char* out = nullptr;
+  TensorValue value{{dtype, std::move(shape)}, SharedBytes::Allocate(numbers.size() * dtype.Bytes(), &out)};
+  CHECK(value.spec.NumElements() == static_cast<int64_t>(numbers.size())) << value.spec.Text();
+  auto store = [&](auto zero) {
+    auto* elements = reinterpret_cast<decltype(zero)*>(out);
+    for (size_t i = 0; i < numbers.size(); ++i) elements[i] = static_cast<decltype(zero)>(numbers[i]);
+  };
+  bool is_unsigned = dtype.code == TypeCode::kUInt;
+  switch (dtype.IsFloat() ? 0 : dtype.IsBool() ? 1 : dtype.bits) {
+    case 0:
+      CHECK(dtype.bits >= 32) << value.spec.Text();
+      dtype.bits == 32 ? store(float{}) : store(double{});
+      break;
+    case 1:
+      for (size_t i = 0; i < numbers.size(); ++i) out[i] = numbers[i] != 0;
+      break;
+    case 8:
+      is_unsigned ? store(uint8_t{}) : store(int8_t{});
+      break;
+    case 16:
+      is_unsigned ? store(uint16_t{}) : store(int16_t{});
+      break;
+    case 32:
+      is_unsigned ? store(uint32_t{}) : store(int32_t{});
+      break;
+    default:
+      is_unsigned ? store(uint64_t{}) : store(int64_t{});
+      break;
+  }
+  return value;
+}
+
+double TensorValue::Number(int64_t i) const {
+  const DType t = spec.dtype;
+  switch (t.code) {
+    case TypeCode::kFloat:
+      CHECK(t.bits >= 32) << spec.Text();
+      return t.bits == 32 ? As<float>()[i] : As<double>()[i];
+    case TypeCode::kInt:
+      if (t.bits == 64) return static_cast<double>(As<int64_t>()[i]);
+      return t.bits == 32 ? As<int32_t>()[i] : t.bits == 16 ? As<int16_t>()[i] : As<int8_t>()[i];
+    case TypeCode::kUInt:
+      if (t.bits == 64) return static_cast<double>(As<uint64_t>()[i]);
+      return t.bits == 32 ? As<uint32_t>()[i] : t.bits == 16 ? As<uint16_t>()[i] : As<uint8_t>()[i];
+    case TypeCode::kBool:
+      return *(bytes.data() + i) != 0;
+    default:
+      break;
+  }
+  UNREACHABLE();
+  return 0;
+}
+
 TensorValue TensorValue::Reshaped(Shape shape) const {
   TensorValue value{{spec.dtype, std::move(shape)}, bytes};
   CHECK(value.spec.NumElements() == spec.NumElements()) << spec.Text() << " as " << value.spec.Text();

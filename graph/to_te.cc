@@ -9,6 +9,7 @@
 #include "topi/elementwise.h"
 #include "topi/norm.h"
 #include "topi/pool.h"
+#include "topi/reduce.h"
 #include "topi/transform.h"
 
 namespace autotune::graph {
@@ -30,6 +31,18 @@ topi::Conv2dAttrs ConvAttrs(const Conv2dAttrs& a) {
 topi::PoolAttrs PoolAttrs(const Pool2dAttrs& a) {
   return {ToArray<2>(a.kernel), ToArray<2>(a.strides), ToArray<2>(a.dilations),
           ToArray<4>(a.pads),   a.ceil_mode,           a.count_include_pad};
+}
+
+te::Combiner CombinerOf(Op op) {
+  return op == Op::kReduceSum    ? te::Combiner::kSum
+         : op == Op::kReduceProd ? te::Combiner::kProd
+         : op == Op::kReduceMax  ? te::Combiner::kMax
+                                 : te::Combiner::kMin;
+}
+
+Tensor Pad(const std::string& name, const Tensor& x, const PadAttrs& a) {
+  if (a.mode == PadMode::kConstant) return topi::Pad(name, x, a.before, a.after, a.value, a.interior);
+  return topi::PadFromInside(name, x, a.before, a.after, a.mode == PadMode::kReflect);
 }
 
 // Local response normalization along any axis; topi's runs along the last.
@@ -66,9 +79,9 @@ class Lowering {
         continue;
       }
       TensorValue value = graph_.ConstantValue(c);
-      if (value.spec.dtype != DType::Float(32) || value.spec.NumElements() != 1)
-        return Err("a constant in a kernel must be one float32, not ", value.spec.Text());
-      tensors_[c.value] = te::Splat(value.spec.shape, *value.As<float>());
+      if (value.spec.NumElements() != 1)
+        return Err("a constant in a kernel must be one number, not ", value.spec.Text());
+      tensors_[c.value] = te::Splat(value.spec.shape, value.Number(0), value.spec.dtype);
     }
     for (const Node& node : graph_.nodes) {
       std::vector<Tensor> in;
@@ -131,6 +144,32 @@ class Lowering {
         return done(topi::ApplyOp(name, autotune::Op::kSigmoid, in[0]));
       case Op::kSqrt:
         return done(topi::ApplyOp(name, autotune::Op::kSqrt, in[0]));
+      case Op::kTanh:
+        return done(topi::ApplyOp(name, autotune::Op::kTanh, in[0]));
+      case Op::kErf:
+        return done(topi::ApplyOp(name, autotune::Op::kErf, in[0]));
+      case Op::kExp:
+        return done(topi::ApplyOp(name, autotune::Op::kExp, in[0]));
+      case Op::kLog:
+        return done(topi::ApplyOp(name, autotune::Op::kLog, in[0]));
+      case Op::kFloor:
+        return done(topi::ApplyOp(name, autotune::Op::kFloor, in[0]));
+      case Op::kCeil:
+        return done(topi::ApplyOp(name, autotune::Op::kCeil, in[0]));
+      case Op::kRound:
+        return done(topi::ApplyOp(name, autotune::Op::kRound, in[0]));
+      case Op::kIsNan:
+        return done(topi::ApplyOp(name, autotune::Op::kIsNan, in[0]));
+      case Op::kAbs:
+        return done(topi::Abs(name, in[0]));
+      case Op::kNeg:
+        return done(topi::Neg(name, in[0]));
+      case Op::kLeakyRelu:
+        return done(topi::LeakyRelu(name, in[0], std::get<AlphaAttrs>(node.attrs).alpha));
+      case Op::kNot:
+        return done(topi::LogicalNot(name, in[0]));
+      case Op::kCast:
+        return done(topi::CastTo(name, in[0], std::get<CastAttrs>(node.attrs).to));
       case Op::kAdd:
         return done(topi::Add(name, in[0], in[1]));
       case Op::kSub:
@@ -139,6 +178,28 @@ class Lowering {
         return done(topi::Mul(name, in[0], in[1]));
       case Op::kDiv:
         return done(topi::Div(name, in[0], in[1]));
+      case Op::kMod:
+        return done(topi::Mod(name, in[0], in[1]));
+      case Op::kPow:
+        return done(topi::Pow(name, in[0], in[1]));
+      case Op::kMax:
+        return done(topi::Maximum(name, in[0], in[1]));
+      case Op::kMin:
+        return done(topi::Minimum(name, in[0], in[1]));
+      case Op::kEqual:
+        return done(topi::Compare(name, in[0], in[1], BinaryOp::kEq));
+      case Op::kLess:
+        return done(topi::Compare(name, in[0], in[1], BinaryOp::kLt));
+      case Op::kLessEqual:
+        return done(topi::Compare(name, in[0], in[1], BinaryOp::kLe));
+      case Op::kAnd:
+        return done(topi::Compare(name, in[0], in[1], BinaryOp::kAnd));
+      case Op::kOr:
+        return done(topi::Compare(name, in[0], in[1], BinaryOp::kOr));
+      case Op::kXor:
+        return done(topi::Compare(name, in[0], in[1], BinaryOp::kNe));
+      case Op::kWhere:
+        return done(topi::Where(name, in[0], in[1], in[2]));
       case Op::kMaxPool2d:
       case Op::kAvgPool2d: {
         const auto& a = std::get<Pool2dAttrs>(node.attrs);
@@ -149,6 +210,20 @@ class Lowering {
       case Op::kGlobalAvgPool:
         TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));
         return done(topi::GlobalAvgPool(name, in[0]));
+      case Op::kGlobalMaxPool:
+        TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));
+        return done(topi::GlobalMaxPool(name, in[0]));
+      case Op::kReduceSum:
+      case Op::kReduceProd:
+      case Op::kReduceMax:
+      case Op::kReduceMin: {
+        const auto& axes = std::get<AxesAttrs>(node.attrs).axes;
+        return done(topi::ReduceAxes(name, in[0], {axes.begin(), axes.end()}, CombinerOf(node.op)));
+      }
+      case Op::kArgReduce: {
+        const auto& a = std::get<ArgAttrs>(node.attrs);
+        return done(topi::ArgReduce(name, in[0], static_cast<int>(a.axis), a.largest, a.last));
+      }
       case Op::kLrn:
         if (in[0].rank() != 4) return Err("input must have rank 4, not ", graph_.Spec(node.inputs[0]).Text());
         return done(Lrn(name, in[0], std::get<LrnAttrs>(node.attrs)));
@@ -156,6 +231,18 @@ class Lowering {
         return done(topi::Softmax(name, in[0], {static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)}));
       case Op::kConcat:
         return done(topi::Concat(name, in, static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)));
+      case Op::kGather:
+        return done(topi::Gather(name, in[0], in[1], static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)));
+      case Op::kGatherElements:
+        return done(topi::GatherElements(name, in[0], in[1], static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)));
+      case Op::kSlice: {
+        const auto& a = std::get<SliceAttrs>(node.attrs);
+        return done(topi::Slice(name, in[0], a.begin, a.extent, a.step));
+      }
+      case Op::kPad:
+        return done(Pad(name, in[0], std::get<PadAttrs>(node.attrs)));
+      case Op::kBroadcastTo:
+        return done(topi::BroadcastTo(name, in[0], graph_.Spec(node.output).shape));
       case Op::kReshape:
         return done(topi::Reshape(name, in[0], graph_.Spec(node.output).shape));
       case Op::kTranspose: {

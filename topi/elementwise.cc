@@ -63,11 +63,18 @@ Tensor Clip(const std::string& name, const Tensor& x, double low, double high) {
   });
 }
 Tensor ApplyOp(const std::string& name, Op op, const Tensor& x) {
-  CHECK(Row(op).arity == 1 && Row(op).type == OpType::kSameAsFirst) << Row(op).name;
+  CHECK(Row(op).arity == 1 && Row(op).type != OpType::kGiven) << Row(op).name;
   return Map1(name, x, [&](const Expr& e) { return MakeCall(op, {e}); });
 }
 Tensor Neg(const std::string& name, const Tensor& x) {
   return Map1(name, x, [](const Expr& e) { return -e; });
+}
+Tensor Abs(const std::string& name, const Tensor& x) {
+  if (x.dtype().IsFloat()) return ApplyOp(name, Op::kAbs, x);
+  return Map1(name, x, [](const Expr& e) { return e.dtype().code == TypeCode::kUInt ? e : Max(e, -e); });
+}
+Tensor LogicalNot(const std::string& name, const Tensor& x) {
+  return Map1(name, x, [](const Expr& e) { return Not(e); });
 }
 Tensor CastTo(const std::string& name, const Tensor& x, DType dtype) {
   return Map1(name, x, [&](const Expr& e) { return MakeCast(dtype, e); });
@@ -79,11 +86,32 @@ Tensor Identity(const std::string& name, const Tensor& x) {
 Tensor Add(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kAdd); }
 Tensor Sub(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kSub); }
 Tensor Mul(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kMul); }
-Tensor Div(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kDiv); }
+Tensor Div(const std::string& name, const Tensor& a, const Tensor& b) {
+  if (a.dtype().IsFloat()) return Map2(name, a, b, BinaryOp::kDiv);
+  return Map(name, {a, b}, [](const std::vector<Expr>& e) {
+    Expr zero = ConstOf(0, e[0].dtype()), one = ConstOf(1, e[0].dtype());
+    Expr divisor = MakeSelect(Eq(e[1], zero), one, e[1]);
+    Expr floor = FloorDiv(e[0], divisor);
+    if (e[0].dtype().code == TypeCode::kUInt) return floor;
+    // Towards zero: one more where the floor lies below a quotient that is no integer.
+    Expr inexact = MakeBinary(BinaryOp::kNe, floor * divisor, e[0]);
+    return MakeSelect(And(inexact, floor < zero), floor + one, floor);
+  });
+}
+Tensor Mod(const std::string& name, const Tensor& a, const Tensor& b) {
+  return Map(name, {a, b}, [](const std::vector<Expr>& e) {
+    Expr zero = ConstOf(0, e[0].dtype()), one = ConstOf(1, e[0].dtype());
+    return FloorMod(e[0], MakeSelect(Eq(e[1], zero), one, e[1]));
+  });
+}
 Tensor Maximum(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kMax); }
 Tensor Minimum(const std::string& name, const Tensor& a, const Tensor& b) { return Map2(name, a, b, BinaryOp::kMin); }
 Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b) {
   return Map(name, {a, b}, [](const std::vector<Expr>& e) { return MakeCall(Op::kPow, {e[0], e[1]}); });
+}
+Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op) { return Map2(name, a, b, op); }
+Tensor Where(const std::string& name, const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return Map(name, {condition, a, b}, [](const std::vector<Expr>& e) { return MakeSelect(e[0], e[1], e[2]); });
 }
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs) {
   CHECK(!inputs.empty());

@@ -20,19 +20,25 @@ Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
 Tensor Relu(const std::string& name, const Tensor& x);
 Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha);
 Tensor Clip(const std::string& name, const Tensor& x, double low, double high);  // infinite: no bound on that side
-// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round: rows of the op table with one argument.
+// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round, isnan: rows of the op table with one argument.
 Tensor ApplyOp(const std::string& name, Op op, const Tensor& x);
 Tensor Neg(const std::string& name, const Tensor& x);
+Tensor Abs(const std::string& name, const Tensor& x);  // integers too
+Tensor LogicalNot(const std::string& name, const Tensor& x);
+// Floats to integers truncate; to bool: is it other than 0?
 Tensor CastTo(const std::string& name, const Tensor& x, DType dtype);
 Tensor Identity(const std::string& name, const Tensor& x);
 
 Tensor Add(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Sub(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Mul(const std::string& name, const Tensor& a, const Tensor& b);
-Tensor Div(const std::string& name, const Tensor& a, const Tensor& b);  // floats
+Tensor Div(const std::string& name, const Tensor& a, const Tensor& b);  // integers truncate; x / 0 is x
+Tensor Mod(const std::string& name, const Tensor& a, const Tensor& b);  // integers, the divisor's sign; x mod 0 is 0
 Tensor Maximum(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Minimum(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op);  // or a logical one: to bool
+Tensor Where(const std::string& name, const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs);  // from left to right; at least one
 
 }  // namespace autotune::topi

@@ -1,38 +1,17 @@
 #include "topi/norm.h"
 
-#include <algorithm>
-
 #include "support/check.h"
 #include "topi/elementwise.h"
+#include "topi/reduce.h"
 
 namespace autotune::topi {
 
 Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
-  std::vector<te::Axis> kept, reduced;
-  Shape kept_shape;  // with 1 in place of the reduced dimensions: broadcasts back
-  std::vector<te::Axis> natural = te::NaturalAxes(x.shape());
-  auto is_reduced = [&](int d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); };
-  for (int d = 0; d < x.rank(); ++d) {
-    (is_reduced(d) ? reduced : kept).push_back(natural[d]);
-    kept_shape.push_back(is_reduced(d) ? 1 : x.shape()[d]);
-  }
-  CHECK(reduced.size() == axes.size()) << name << ": axes out of range or twice";
-  auto reduce = [&](const std::string& block, te::Combiner combiner, const Tensor& t) {
-    return te::Reduce(
-        block, kept, reduced, combiner, {t},
-        [&](const std::vector<Expr>& k, const std::vector<Expr>& r) {
-          std::vector<Expr> index;
-          size_t next_kept = 0, next_reduced = 0;
-          for (int d = 0; d < x.rank(); ++d) index.push_back(is_reduced(d) ? r[next_reduced++] : k[next_kept++]);
-          return t(index);
-        },
-        kept_shape);
-  };
-  Tensor max = reduce(name + "_max", te::Combiner::kMax, x);
+  Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax);
   Tensor exp =
       Map(name + "_exp", {x, max}, [](const std::vector<Expr>& e) { return MakeCall(Op::kExp, {e[0] - e[1]}); });
-  Tensor sum = reduce(name + "_sum", te::Combiner::kSum, exp);
+  Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum);
   return Div(name, exp, sum);
 }
 

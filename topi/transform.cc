@@ -49,23 +49,49 @@ Tensor Reshape(const std::string& name, const Tensor& x, const Shape& shape) {
       name, x->axes, {x}, [&](const std::vector<Expr>& i) { return x.AtAxes(i); }, shape);
 }
 
-Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value) {
+Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value,
+           const Shape& interior) {
   CHECK(before.size() == x.shape().size() && after.size() == x.shape().size()) << name;
+  CHECK(interior.empty() || interior.size() == x.shape().size()) << name;
   Shape shape = x.shape();
+  auto step = [&](size_t d) { return interior.empty() ? 1 : interior[d] + 1; };
   for (size_t d = 0; d < shape.size(); ++d) {
-    CHECK(before[d] >= 0 && after[d] >= 0) << name;
-    shape[d] += before[d] + after[d];
+    CHECK(before[d] >= 0 && after[d] >= 0 && step(d) > 0) << name;
+    shape[d] = (shape[d] - 1) * step(d) + 1 + before[d] + after[d];
   }
   return te::Compute(name, te::NaturalAxes(shape), {x}, [&](const std::vector<Expr>& i) {
     Expr inside;
     std::vector<Expr> index;
     auto require = [&](const Expr& c) { inside = inside ? And(inside, c) : c; };
     for (size_t d = 0; d < i.size(); ++d) {
-      index.push_back(i[d] - before[d]);
-      if (before[d] > 0) require(index[d] >= 0);
-      if (after[d] > 0) require(index[d] < x.shape()[d]);
+      Expr at = i[d] - before[d];
+      index.push_back(FloorDiv(at, step(d)));
+      if (before[d] > 0) require(at >= 0);
+      if (after[d] > 0) require(at < (x.shape()[d] - 1) * step(d) + 1);
+      if (step(d) > 1) require(Eq(FloorMod(at, step(d)), 0));
     }
     return inside ? MakeSelect(inside, x(index), ConstOf(value, x.dtype())) : x(index);
+  });
+}
+
+Tensor PadFromInside(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, bool reflect) {
+  CHECK(before.size() == x.shape().size() && after.size() == x.shape().size()) << name;
+  Shape shape = x.shape();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    CHECK(before[d] >= 0 && after[d] >= 0) << name;
+    CHECK(!reflect || (before[d] < shape[d] && after[d] < shape[d])) << name;
+    shape[d] += before[d] + after[d];
+  }
+  return te::Compute(name, te::NaturalAxes(shape), {x}, [&](const std::vector<Expr>& i) {
+    std::vector<Expr> index;
+    for (size_t d = 0; d < i.size(); ++d) {
+      Expr at = i[d] - before[d];
+      int64_t last = x.shape()[d] - 1;
+      if (before[d] > 0) at = Max(at, reflect ? Expr(before[d]) - i[d] : Expr(0));
+      if (after[d] > 0) at = Min(at, reflect ? Expr(2 * last + before[d]) - i[d] : Expr(last));
+      index.push_back(at);
+    }
+    return x(index);
   });
 }
 
@@ -78,6 +104,58 @@ Tensor Slice(const std::string& name, const Tensor& x, const Shape& begin, const
   return te::Compute(name, te::NaturalAxes(extent), {x}, [&](const std::vector<Expr>& i) {
     std::vector<Expr> index;
     for (size_t d = 0; d < i.size(); ++d) index.push_back(i[d] * step[d] + begin[d]);
+    return x(index);
+  });
+}
+
+Tensor BroadcastTo(const std::string& name, const Tensor& x, const Shape& shape) {
+  Shape result;
+  CHECK(te::BroadcastShapes(x.shape(), shape, &result) && result == shape) << name;
+  std::vector<Tensor> loaded;
+  if (!x->splat) loaded.push_back(x);
+  return te::Compute(name, te::NaturalAxes(shape), loaded,
+                     [&](const std::vector<Expr>& i) { return x(te::BroadcastIndices(i, shape, x.shape())); });
+}
+
+namespace {
+
+// A subscript from an element of an index tensor.
+Expr Subscript(const Expr& element, int64_t extent) {
+  Expr e = MakeCast(DType::Index(), element);
+  e = MakeSelect(e < 0, e + extent, e);
+  return Max(0, Min(e, extent - 1));
+}
+
+std::vector<Tensor> Stored(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) {
+    if (!t->splat) out.push_back(t);
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor Gather(const std::string& name, const Tensor& x, const Tensor& indices, int axis) {
+  CHECK(axis >= 0 && axis < x.rank() && indices.dtype().IsInt()) << name;
+  const Shape &data = x.shape(), &inner = indices.shape();
+  Shape shape(data.begin(), data.begin() + axis);
+  shape.insert(shape.end(), inner.begin(), inner.end());
+  shape.insert(shape.end(), data.begin() + axis + 1, data.end());
+  return te::Compute(name, te::NaturalAxes(shape), Stored({x, indices}), [&](const std::vector<Expr>& i) {
+    auto first = i.begin() + axis, rest = first + indices.rank();
+    std::vector<Expr> index(i.begin(), first);
+    index.push_back(Subscript(indices(std::vector<Expr>(first, rest)), data[axis]));
+    index.insert(index.end(), rest, i.end());
+    return x(index);
+  });
+}
+
+Tensor GatherElements(const std::string& name, const Tensor& x, const Tensor& indices, int axis) {
+  CHECK(axis >= 0 && axis < x.rank() && indices.rank() == x.rank() && indices.dtype().IsInt()) << name;
+  return te::Compute(name, te::NaturalAxes(indices.shape()), Stored({x, indices}), [&](const std::vector<Expr>& i) {
+    std::vector<Expr> index = i;
+    index[axis] = Subscript(indices(i), x.shape()[axis]);
     return x(index);
   });
 }

@@ -1,4 +1,4 @@
-// Operators that move elements without computing: concat, transpose, reshape, pad, slice. Thread-safe.
+// Operators that move elements without computing. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,9 +16,19 @@ Tensor Concat(const std::string& name, const std::vector<Tensor>& inputs, int ax
 Tensor Transpose(const std::string& name, const Tensor& x, const std::vector<int>& perm);
 // The same elements in row-major order; shape's product must be x's (CHECK). Flatten, Squeeze and Unsqueeze too.
 Tensor Reshape(const std::string& name, const Tensor& x, const Shape& shape);
-// `before` and `after` per dimension, not negative.
-Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value);
+// `before` and `after` per dimension, `interior` between neighbours (empty: none); none negative.
+Tensor Pad(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, double value,
+           const Shape& interior = {});
+// The elements outside are the nearest ones inside, or those mirrored at the border (which are not repeated).
+Tensor PadFromInside(const std::string& name, const Tensor& x, const Shape& before, const Shape& after, bool reflect);
 // Elements begin, begin + step, ... (extent of them) per dimension; step may be negative.
 Tensor Slice(const std::string& name, const Tensor& x, const Shape& begin, const Shape& extent, const Shape& step);
+// NumPy's broadcast of x to the shape.
+Tensor BroadcastTo(const std::string& name, const Tensor& x, const Shape& shape);
+// x[..., indices[i...], ...] along the axis; indices are integers: negative ones count from the end, and whatever they
+// are, nothing outside of x is read.
+Tensor Gather(const std::string& name, const Tensor& x, const Tensor& indices, int axis);
+// Element (i, j, ...) is x[i, indices[i, j, ...], ...], the index standing at the axis.
+Tensor GatherElements(const std::string& name, const Tensor& x, const Tensor& indices, int axis);
 
 }  // namespace autotune::topi

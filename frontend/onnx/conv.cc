@@ -82,6 +82,71 @@ Status ImportConv(ImportContext& c) {
   return c.Bind(y);
 }
 
+// The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.
+Status ImportConvTranspose(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
+  Shape xs = c.ShapeOfValue(x), ws = c.ShapeOfValue(w);
+  if (xs.size() < 3 || ws.size() != xs.size() || ws[0] != xs[1])
+    return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
+  // Here pads cut the output, and auto_pad speaks of its extent.
+  std::string auto_pad = TRY(c.String("auto_pad", "NOTSET"));
+  Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
+  size_t rank = xs.size() - 2;
+  std::vector<int64_t> more = TRY(c.IntList("output_padding", Shape(rank, 0)));
+  std::vector<int64_t> wanted = TRY(c.IntList("output_shape", {}));
+  if (more.size() != rank || (!wanted.empty() && wanted.size() != rank))
+    return Err("output_padding or output_shape do not fit an image of ", rank, " dimensions");
+  if (window.one_dimensional) {
+    xs.insert(xs.begin() + 2, 1);
+    ws.insert(ws.begin() + 2, 1);
+    more.insert(more.begin(), 0);
+    if (!wanted.empty()) wanted.insert(wanted.begin(), 1);
+  }
+  int64_t groups = TRY(c.Int("group", 1)), out_channels = ws[1] * groups, inner = groups < 1 ? 0 : ws[0] / groups;
+  if (groups < 1 || ws[0] % groups != 0) return Err(ws[0], " input channels do not divide into ", groups, " groups");
+  PadAttrs spread{Shape(4, 0), Shape(4, 0), Shape(4, 0), PadMode::kConstant, 0};
+  SliceAttrs cut{Shape(4, 0), xs, Shape(4, 1)}, mirror{Shape(4, 0), ws, Shape(4, 1)};
+  Shape out = {xs[0], out_channels, 0, 0};
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t stride = window.strides[i], reach = (window.kernel[i] - 1) * window.dilations[i], extra = 0;
+    if (stride < 1 || more[i] < 0) return Err("strides must be positive, output_padding not negative");
+    int64_t begin = window.pads[i], end = window.pads[i + 2], full = (xs[2 + i] - 1) * stride + reach + 1 + more[i];
+    bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+    if (same || !wanted.empty()) {
+      int64_t extent = wanted.empty() ? xs[2 + i] * stride : wanted[i];
+      int64_t total = std::max<int64_t>(0, full - extent);
+      begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      end = total - begin;
+      extra = extent - (full - total);
+    }
+    out[2 + i] = full - begin - end + extra;
+    if (out[2 + i] < 1) return Err("pads leave nothing of the output");
+    int64_t before = reach - begin, after = reach - end + more[i] + extra;
+    spread.interior[2 + i] = stride - 1;
+    spread.before[2 + i] = std::max<int64_t>(0, before);
+    spread.after[2 + i] = std::max<int64_t>(0, after);
+    cut.begin[2 + i] = std::max<int64_t>(0, -before);
+    cut.extent[2 + i] = out[2 + i] + reach;
+    mirror.begin[2 + i] = window.kernel[i] - 1;
+    mirror.step[2 + i] = -1;
+  }
+  x = TRY(c.Emit(Op::kPad, {c.Reshape(x, xs)}, spread));
+  if (c.ShapeOfValue(x) != cut.extent) x = TRY(c.Emit(Op::kSlice, {x}, cut));
+  w = TRY(c.Emit(Op::kSlice, {c.Reshape(w, ws)}, mirror));
+  w = c.builder.Transpose(c.Reshape(w, {groups, inner, ws[1], ws[2], ws[3]}), {0, 2, 1, 3, 4}, c.node().name);
+  w = c.Reshape(w, {out_channels, inner, ws[2], ws[3]});
+  ValueId y =
+      TRY(c.Emit(Op::kConv2d, {x, w}, Conv2dAttrs{{1, 1}, {0, 0, 0, 0}, window.dilations, groups, Layout::kNCHW}));
+  if (c.Has(2)) {
+    ValueId bias = TRY(c.Tensor(2));
+    if (c.ShapeOfValue(bias) != Shape{out_channels})
+      return Err("bias must have shape [", out_channels, "], not ", c.builder.Spec(bias).Text());
+    y = TRY(c.Apply(Op::kAdd, y, c.Reshape(bias, {1, out_channels, 1, 1})));
+  }
+  if (window.one_dimensional) out.erase(out.begin() + 2);
+  return c.Bind(c.Reshape(y, out));
+}
+
 Status ImportGemm(ImportContext& c) {
   ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
   if (c.builder.Spec(a).rank() != 2 || c.builder.Spec(b).rank() != 2) return Err("operands must be matrices");
@@ -90,12 +155,12 @@ Status ImportGemm(ImportContext& c) {
   float alpha = TRY(c.Float("alpha", 1)), beta = TRY(c.Float("beta", 1));
   bool constant_b = c.Constant(1) != nullptr;
   // On a constant operand the factor costs nothing once constants are folded.
-  if (alpha != 1 && constant_b) b = TRY(c.Emit(Op::kMul, {b, c.ScalarConstant(alpha)}));
+  if (alpha != 1 && constant_b) b = TRY(c.ApplyNumber(Op::kMul, b, alpha));
   ValueId y = TRY(c.Emit(Op::kMatmul, {a, b}));
-  if (alpha != 1 && !constant_b) y = TRY(c.Emit(Op::kMul, {y, c.ScalarConstant(alpha)}));
+  if (alpha != 1 && !constant_b) y = TRY(c.ApplyNumber(Op::kMul, y, alpha));
   if (c.Has(2) && beta != 0) {
     ValueId bias = TRY(c.Tensor(2));
-    if (beta != 1) bias = TRY(c.Emit(Op::kMul, {bias, c.ScalarConstant(beta)}));
+    if (beta != 1) bias = TRY(c.ApplyNumber(Op::kMul, bias, beta));
     Shape shape = c.builder.Spec(y).shape;
     y = TRY(c.Emit(Op::kAdd, {y, bias}));
     if (c.builder.Spec(y).shape != shape) return Err("C does not broadcast to ", ShapeText(shape));
@@ -103,8 +168,9 @@ Status ImportGemm(ImportContext& c) {
   return c.Bind(y);
 }
 
-Status ImportMatMul(ImportContext& c) {
-  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+}  // namespace
+
+Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
   Shape as = c.builder.Spec(a).shape, bs = c.builder.Spec(b).shape;
   if (as.empty() || bs.empty()) return Err("operands must not be scalars");
   const std::string& name = c.node().name;
@@ -131,7 +197,14 @@ Status ImportMatMul(ImportContext& c) {
   Shape out = batch;
   if (!row) out.push_back(m);
   if (!column) out.push_back(n);
-  return c.Bind(c.builder.Reshape(y, out, name));
+  return c.builder.Reshape(y, out, name);
+}
+
+namespace {
+
+Status ImportMatMul(ImportContext& c) {
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  return c.Bind(TRY(MatMulValues(c, a, b)));
 }
 
 }  // namespace
@@ -139,7 +212,8 @@ Status ImportMatMul(ImportContext& c) {
 const std::vector<OperatorRow>& ConvOperators() {
   static const std::vector<OperatorRow> rows = {
       {"Conv", 1, 17, ImportConv},
-      {"Gemm", 7, 17, ImportGemm},
+      {"ConvTranspose", 1, 17, ImportConvTranspose},
+      {"Gemm", 6, 17, ImportGemm},
       {"MatMul", 1, 17, ImportMatMul},
   };
   return rows;

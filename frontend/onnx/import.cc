@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
 
 #include "frontend/onnx/importer.h"
@@ -9,11 +10,36 @@
 namespace autotune {
 namespace onnx_import {
 
-constexpr int kMinOpset = 7, kMaxOpset = 17;
+constexpr int kMinOpset = 1, kMaxOpset = 17;  // of models; operators have their own
 
 Result<int64_t> NormalizeAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return Err("axis ", axis, " is outside a tensor of rank ", rank);
   return axis < 0 ? axis + rank : axis;
+}
+
+Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank) {
+  for (int64_t& axis : axes) axis = TRY(NormalizeAxis(axis, rank));
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return Err("names an axis twice");
+  return axes;
+}
+
+bool IsSupported(DType dtype) { return dtype.IsInt() || dtype.IsBool() || (dtype.IsFloat() && dtype.bits >= 32); }
+
+TensorValue Moved(const TensorValue& from, const Shape& shape, const std::function<int64_t(const Shape&)>& source) {
+  TensorSpec spec{from.spec.dtype, shape};
+  int64_t size = spec.dtype.Bytes(), n = spec.NumElements();
+  char* out = nullptr;
+  SharedBytes bytes = SharedBytes::Allocate(n * size, &out);
+  Shape index(shape.size(), 0);
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(out + i * size, from.bytes.data() + source(index) * size, size);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+  return {std::move(spec), std::move(bytes)};
 }
 
 Result<const ImportContext::Entry*> ImportContext::Find(size_t i) const {
@@ -28,12 +54,19 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
   if (const ValueId* v = std::get_if<ValueId>(entry)) return *v;
   const TensorValue& value = std::get<TensorValue>(*entry);
   const std::string& name = node().inputs[i];
-  if (value.spec.dtype != DType::Float(32))
-    return Err("input '", name, "' is ", value.spec.Text(), "; only float32 tensors are supported");
+  if (!IsSupported(value.spec.dtype))
+    return Err("input '", name, "' is ", value.spec.Text(), "; floats of 16 bits are not supported");
   TRY_NOTE(CheckSize(value.spec), "of input '" + name + "'");
   auto [it, is_new] = materialized_.try_emplace(name, 0);
   if (is_new) it->second = builder.AddConstant(name, value);
   return it->second;
+}
+
+Result<std::vector<ValueId>> ImportContext::AllTensors() {
+  std::vector<ValueId> all;
+  for (size_t i = 0; i < node().inputs.size(); ++i) all.push_back(TRY(Tensor(i)));
+  if (all.empty()) return Err("has no inputs");
+  return all;
 }
 
 const TensorValue* ImportContext::Constant(size_t i) const {
@@ -64,13 +97,20 @@ Result<std::vector<int64_t>> ImportContext::Ints(size_t i, const char* what) con
   return out;
 }
 
-Result<float> ImportContext::ConstantFloat(size_t i, const char* what) const {
+Result<double> ImportContext::ConstantNumber(size_t i, const char* what) const {
   TRY(Find(i));
   const TensorValue* value = Constant(i);
   if (!value) return Err(what, " is computed at run time; it must be a constant");
-  if (value->spec.dtype != DType::Float(32) || value->spec.NumElements() != 1)
-    return Err(what, " must be one float32, not ", value->spec.Text());
-  return *value->As<float>();
+  if (!IsSupported(value->spec.dtype) || value->spec.NumElements() != 1)
+    return Err(what, " must be one number, not ", value->spec.Text());
+  return value->Number(0);
+}
+
+Result<ValueId> ImportContext::Mean(ValueId v, const std::vector<int64_t>& axes) {
+  int64_t count = 1;
+  for (int64_t axis : axes) count *= ShapeOfValue(v)[axis];
+  if (!Type(v).IsFloat()) return Err("takes the mean of ", builder.Spec(v).Text(), "; only floats are supported");
+  return ApplyNumber(Op::kMul, TRY(Reduce(Op::kReduceSum, v, axes)), 1.0 / static_cast<double>(count));
 }
 
 namespace {
@@ -95,6 +135,10 @@ Result<std::string> ImportContext::String(const char* name, const char* fallback
 }
 Result<std::vector<int64_t>> ImportContext::IntList(const char* name, std::vector<int64_t> fallback) const {
   return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::ints, "a list of integers");
+}
+
+Result<std::vector<float>> ImportContext::FloatList(const char* name, std::vector<float> fallback) const {
+  return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::floats, "a list of floats");
 }
 
 Result<ValueId> ImportContext::Emit(Op op, std::vector<ValueId> inputs, Attrs attrs) {
@@ -155,15 +199,20 @@ class Importer {
     std::set<std::string> names;
     for (const OnnxValueInfo& info : model_.inputs) {
       names.insert(info.name);
-      if (!info.is_float32) {
-        problems.push_back("input '" + info.name + "' is " + info.type + "; only float32 is supported");
+      if (auto fixed = options_.fixed.find(info.name); fixed != options_.fixed.end()) {
+        if (std::string problem = FixInput(info, fixed->second); !problem.empty()) problems.push_back(problem);
+        continue;
+      }
+      if (!info.dtype || !IsSupported(*info.dtype)) {
+        problems.push_back("input '" + info.name + "' is " + info.type +
+                           "; floats of 32 and 64 bits, integers and bools are supported");
         continue;
       }
       if (std::optional<Shape> shape = ChooseShape(info, problems)) {
-        if (Status fits = CheckSize({DType::Float(32), *shape}); !fits.ok()) {
+        if (Status fits = CheckSize({*info.dtype, *shape}); !fits.ok()) {
           problems.push_back("input '" + info.name + "': " + fits.error().Text());
         } else {
-          ValueId v = context_.builder.Input(info.name, {DType::Float(32), *shape});
+          ValueId v = context_.builder.Input(info.name, {*info.dtype, *shape});
           context_.env_.insert_or_assign(info.name, v);
         }
       }
@@ -178,6 +227,18 @@ class Importer {
     std::string text = source_ + ": ";
     for (size_t i = 0; i < problems.size(); ++i) text += (i ? "; " : "") + problems[i];
     return Error(text);
+  }
+
+  std::string FixInput(const OnnxValueInfo& info, const TensorValue& value) {
+    bool fits =
+        info.dtype && *info.dtype == value.spec.dtype && (!info.dims || info.dims->size() == value.spec.shape.size());
+    for (size_t i = 0; fits && info.dims && i < info.dims->size(); ++i) {
+      int64_t extent = (*info.dims)[i].extent;
+      fits = extent < 0 || extent == value.spec.shape[i];
+    }
+    if (!fits) return "input '" + info.name + "' cannot be fixed to " + value.spec.Text();
+    context_.env_.insert_or_assign(info.name, value);
+    return "";
   }
 
   std::optional<Shape> ChooseShape(const OnnxValueInfo& info, std::vector<std::string>& problems) {
@@ -228,8 +289,9 @@ class Importer {
 
   static const OperatorRow* FindRow(const OnnxNode& node) {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
-    for (const auto* family : {&ConvOperators(), &MathOperators(), &NormPoolOperators(), &ShapeOperators()}) {
-      for (const OperatorRow& row : *family) {
+    for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
+                        ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators}) {
+      for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }
     }

@@ -1,6 +1,6 @@
 // ONNX import: a model file becomes a Graph with exactly ONNX's inputs and outputs (names, order, layout). Thread-safe.
-// Covers operator sets 7 to 17 and float32 tensors; integer constants (shapes, axes) are consumed here. No
-// optimization: graph/pipeline.h does that.
+// Covers operator sets 7 to 17, of older ones what has not changed since, and tensors of numbers and bools, but for
+// floats of 16 bits; shape arithmetic is done here. No optimization: graph/pipeline.h does that.
 #pragma once
 #include <map>
 #include <string>
@@ -17,6 +17,8 @@ struct ImportOptions {
   std::map<std::string, graph::Shape> shapes;
   // Names of further tensors to expose, after the model's own outputs.
   std::vector<std::string> extra_outputs;
+  // Inputs that are no inputs but these values: a model whose shapes or axes are inputs becomes a static one.
+  std::map<std::string, graph::TensorValue> fixed;
 };
 
 struct ImportedModel {

@@ -1,5 +1,6 @@
 // ImportContext: what an operator's import function sees. Internal to frontend/onnx; not thread-safe.
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -21,15 +22,16 @@ class ImportContext {
 
   // --- inputs of the current node
   bool Has(size_t i) const { return i < node().inputs.size() && !node().inputs[i].empty(); }
-  // As a float32 value of the graph; a constant becomes one.
+  // As a value of the graph; a constant becomes one.
   Result<ValueId> Tensor(size_t i);
+  Result<std::vector<ValueId>> AllTensors();
   // Null if it is not known at import.
   const TensorValue* Constant(size_t i) const;
   Result<Shape> ShapeOf(size_t i) const;
   // An integer constant (shape, axes) as numbers; `what` names it in the error.
   Result<std::vector<int64_t>> Ints(size_t i, const char* what) const;
-  // A float constant of one element (clip bounds, ratios).
-  Result<float> ConstantFloat(size_t i, const char* what) const;
+  // A constant of one element (bounds, depths) as a number.
+  Result<double> ConstantNumber(size_t i, const char* what) const;
 
   // --- attributes of the current node
   bool HasAttr(const char* name) const { return node().attrs.count(name) > 0; }
@@ -37,10 +39,29 @@ class ImportContext {
   Result<float> Float(const char* name, float fallback) const;
   Result<std::string> String(const char* name, const char* fallback) const;
   Result<std::vector<int64_t>> IntList(const char* name, std::vector<int64_t> fallback) const;
+  Result<std::vector<float>> FloatList(const char* name, std::vector<float> fallback) const;
 
   // --- results
   Result<ValueId> Emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
-  ValueId ScalarConstant(float value) { return builder.AddConstant("", TensorValue::Scalar(value)); }
+  // Formulas: an operator without attributes on values, or on a value and a number of that value's type.
+  Result<ValueId> Apply(Op op, ValueId a) { return Emit(op, {a}); }
+  Result<ValueId> Apply(Op op, ValueId a, ValueId b) { return Emit(op, {a, b}); }
+  Result<ValueId> ApplyNumber(Op op, ValueId a, double b) { return Emit(op, {a, Number(b, a)}); }
+  Result<ValueId> ApplyToNumber(Op op, double a, ValueId b) { return Emit(op, {Number(a, b), b}); }
+  Result<ValueId> Where(ValueId condition, ValueId a, ValueId b) { return Emit(Op::kWhere, {condition, a, b}); }
+  Result<ValueId> Cast(ValueId v, DType to) { return Type(v) == to ? v : Emit(Op::kCast, {v}, CastAttrs{to}); }
+  Result<ValueId> Reduce(Op op, ValueId v, std::vector<int64_t> axes) {
+    return axes.empty() ? v : Emit(op, {v}, AxesAttrs{std::move(axes)});
+  }
+  Result<ValueId> Mean(ValueId v, const std::vector<int64_t>& axes);
+  // A scalar of the type of `like`.
+  ValueId Number(double value, ValueId like) {
+    return builder.AddConstant("", TensorValue::FromNumbers(Type(like), {}, {value}));
+  }
+  ValueId Reshape(ValueId v, Shape shape) { return builder.Reshape(v, std::move(shape), node().name); }
+  const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
+  DType Type(ValueId v) const { return builder.Spec(v).dtype; }
+  int Rank(ValueId v) const { return builder.Spec(v).rank(); }
   Status Bind(ValueId v, size_t output = 0);
   Status BindConstant(TensorValue value, size_t output = 0);
   // The second and later outputs that import ignores must have no reader.
@@ -61,6 +82,16 @@ class ImportContext {
 
 // Axis in [0, rank) from ONNX's [-rank, rank).
 Result<int64_t> NormalizeAxis(int64_t axis, int rank);
+// Each normalized; ascending; an error if one is named twice.
+Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank);
+
+// Whether graphs can hold elements of this type: not floats of 16 bits.
+bool IsSupported(DType dtype);
+// The type that ONNX's number stands for; an error if it is none that graphs can hold.
+Result<DType> SupportedType(int64_t onnx_type);
+
+// The elements of `from` at `source(index)` for each index of `shape`, in the importer itself: for constants.
+TensorValue Moved(const TensorValue& from, const Shape& shape, const std::function<int64_t(const Shape&)>& source);
 
 // One row per operator.
 struct OperatorRow {
@@ -69,14 +100,26 @@ struct OperatorRow {
   Status (*import)(ImportContext&);
 };
 // The lists of the families; an operator stands in exactly one.
-const std::vector<OperatorRow>& ConvOperators();      // conv.cc: Conv, Gemm, MatMul
-const std::vector<OperatorRow>& MathOperators();      // math.cc: element-wise
-const std::vector<OperatorRow>& NormPoolOperators();  // norm_pool.cc
-const std::vector<OperatorRow>& ShapeOperators();     // shape.cc: data movement, constants
+const std::vector<OperatorRow>& ConvOperators();        // conv.cc: Conv, Gemm, MatMul
+const std::vector<OperatorRow>& MathOperators();        // math.cc: arithmetic, comparisons, logic, casts
+const std::vector<OperatorRow>& ActivationOperators();  // activation.cc
+const std::vector<OperatorRow>& ReduceOperators();      // reduce.cc
+const std::vector<OperatorRow>& NormPoolOperators();    // norm_pool.cc
+const std::vector<OperatorRow>& ShapeOperators();       // shape.cc: other shapes, constants
+const std::vector<OperatorRow>& MoveOperators();        // move.cc: slices, gathers, pads
+const std::vector<OperatorRow>& ResizeOperators();      // resize.cc
+const std::vector<OperatorRow>& LossOperators();        // loss.cc
+const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 
-// Arithmetic of integer constants, as shape computations of exported models need it. Null if the current node's
-// inputs are not all integer constants.
+// Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
+// if the current node's inputs are not all such constants.
 std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& context);
+
+// x - log(sum(exp(x))) along the axis.
+Result<ValueId> LogSoftmaxValue(ImportContext& context, ValueId x, int64_t axis);
+
+// A product as MatMul defines it.
+Result<ValueId> MatMulValues(ImportContext& context, ValueId a, ValueId b);
 
 // Pads and output-independent geometry of a sliding window, from ONNX's attributes; 1-D windows get a unit height.
 struct Window {

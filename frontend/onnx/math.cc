@@ -1,104 +1,229 @@
-// Element-wise operators, and arithmetic of integer constants.
+// Element-wise arithmetic, comparisons, logic and casts.
+#include <cmath>
 #include <limits>
 
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor_proto.h"
 
 namespace autotune::onnx_import {
+
+Result<DType> SupportedType(int64_t onnx_type) {
+  std::optional<DType> dtype = OnnxDType(static_cast<int>(onnx_type));
+  if (!dtype || !IsSupported(*dtype))
+    return Err("element type ", OnnxTypeName(static_cast<int>(onnx_type)), " is not supported");
+  return *dtype;
+}
+
 namespace {
 
 template <Op op>
 Status ImportUnary(ImportContext& c) {
-  ValueId a = TRY(c.Tensor(0));
-  return c.Bind(TRY(c.Emit(op, {a})));
+  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
+  return c.Bind(TRY(c.Apply(op, TRY(c.Tensor(0)))));
 }
 
 template <Op op>
 Status ImportBinary(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
-  return c.Bind(TRY(c.Emit(op, {a, b})));
+  return c.Bind(TRY(c.Apply(op, a, b)));
 }
 
-Status ImportSum(ImportContext& c) {
-  ValueId sum = TRY(c.Tensor(0));
-  for (size_t i = 1; i < c.node().inputs.size(); ++i) {
-    ValueId next = TRY(c.Tensor(i));
-    sum = TRY(c.Emit(Op::kAdd, {sum, next}));
+template <Op op>
+Status ImportSwapped(ImportContext& c) {
+  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  return c.Bind(TRY(c.Apply(op, b, a)));
+}
+
+template <Op op>
+Result<ValueId> Joined(ImportContext& c) {
+  std::vector<ValueId> inputs = TRY(c.AllTensors());
+  ValueId all = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) all = TRY(c.Apply(op, all, inputs[i]));
+  return all;
+}
+
+template <Op op>
+Status ImportVariadic(ImportContext& c) {
+  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
+  return c.Bind(TRY(Joined<op>(c)));
+}
+
+Status ImportMean(ImportContext& c) {
+  ValueId sum = TRY(Joined<Op::kAdd>(c));
+  return c.Bind(TRY(c.ApplyNumber(Op::kMul, sum, 1.0 / static_cast<double>(c.node().inputs.size()))));
+}
+
+Status ImportReciprocal(ImportContext& c) { return c.Bind(TRY(c.ApplyToNumber(Op::kDiv, 1, TRY(c.Tensor(0))))); }
+
+// (exp(x) + exp(-x)) / 2, or the difference, from exp(x / 2) and exp(-x / 2): no overflow but the result's own.
+template <Op op>
+Status ImportHyperbolic(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  ValueId up = TRY(c.Apply(Op::kExp, TRY(c.ApplyNumber(Op::kMul, x, 0.5))));
+  ValueId down = TRY(c.Apply(Op::kExp, TRY(c.ApplyNumber(Op::kMul, x, -0.5))));
+  ValueId a = TRY(c.Apply(Op::kMul, up, TRY(c.ApplyNumber(Op::kMul, up, 0.5))));
+  ValueId b = TRY(c.Apply(Op::kMul, down, TRY(c.ApplyNumber(Op::kMul, down, 0.5))));
+  return c.Bind(TRY(c.Apply(op, a, b)));
+}
+
+Status ImportSign(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  ValueId positive = TRY(c.ApplyToNumber(Op::kLess, 0, x));
+  if (c.Type(x).code == TypeCode::kUInt) return c.Bind(TRY(c.Cast(positive, c.Type(x))));
+  ValueId negative = TRY(c.ApplyNumber(Op::kLess, x, 0));
+  ValueId rest = TRY(c.Where(negative, c.Number(-1, x), c.Number(0, x)));
+  return c.Bind(TRY(c.Where(positive, c.Number(1, x), rest)));
+}
+
+Status ImportMod(ImportContext& c) {
+  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  if (!c.Type(a).IsInt()) return Err("is supported on integers only, not on ", c.builder.Spec(a).Text());
+  if (TRY(c.Int("fmod", 0)) == 0) return c.Bind(TRY(c.Apply(Op::kMod, a, b)));
+  ValueId whole = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kDiv, a, b)), b));
+  return c.Bind(TRY(c.Apply(Op::kSub, a, whole)));
+}
+
+// Small whole powers are products: exact where pow rounds, and far cheaper.
+Result<ValueId> ConstantPower(ImportContext& c, ValueId x, double power) {
+  if (power == 1) return x;
+  if (power == 0.5) return c.Apply(Op::kSqrt, x);
+  if (power == -1) return c.ApplyToNumber(Op::kDiv, 1, x);
+  ValueId square = TRY(c.Apply(Op::kMul, x, x));
+  if (power == 2) return square;
+  return c.Apply(Op::kMul, square, x);
+}
+
+Status ImportPow(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  DType type = c.Type(x);
+  if (const TensorValue* power = c.Constant(1); power && type.IsFloat() && IsSupported(power->spec.dtype) &&
+                                                power->spec.NumElements() == 1 && power->spec.rank() <= c.Rank(x)) {
+    double p = power->Number(0);
+    if (p == 1 || p == 0.5 || p == -1 || p == 2 || p == 3) return c.Bind(TRY(ConstantPower(c, x, p)));
   }
-  return c.Bind(sum);
+  // Integers have no power of their own: 64-bit floats hold those that are not astronomic.
+  DType compute = type.IsFloat() ? type : DType::Float(64);
+  x = TRY(c.Cast(x, compute));
+  ValueId y = TRY(c.Cast(TRY(c.Tensor(1)), compute));
+  ValueId power = TRY(c.Apply(Op::kPow, x, y));
+  if (!type.IsFloat()) {  // which truncates: what is whole but for rounding must not lose one
+    ValueId whole = TRY(c.Apply(Op::kRound, power));
+    ValueId distance = TRY(c.Apply(Op::kAbs, TRY(c.Apply(Op::kSub, power, whole))));
+    ValueId slack = TRY(c.ApplyNumber(Op::kMul, TRY(c.Apply(Op::kAbs, power)), 1e-11));
+    power = TRY(c.Where(TRY(c.Apply(Op::kLessEqual, distance, slack)), whole, power));
+  }
+  return c.Bind(TRY(c.Cast(power, type)));
 }
 
 Status ImportClip(ImportContext& c) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  ValueId x = TRY(c.Tensor(0));
   ClipAttrs attrs{-kInfinity, kInfinity};
   if (c.opset < 11) {
     attrs.min = TRY(c.Float("min", std::numeric_limits<float>::lowest()));
     attrs.max = TRY(c.Float("max", std::numeric_limits<float>::max()));
-  } else {
-    if (c.Has(1)) attrs.min = TRY(c.ConstantFloat(1, "min"));
-    if (c.Has(2)) attrs.max = TRY(c.ConstantFloat(2, "max"));
+    return c.Bind(TRY(c.Emit(Op::kClip, {x}, attrs)));
   }
+  bool constant = (!c.Has(1) || c.Constant(1)) && (!c.Has(2) || c.Constant(2));
+  if (constant && c.Type(x) == DType::Float(32)) {
+    if (c.Has(1)) attrs.min = static_cast<float>(TRY(c.ConstantNumber(1, "min")));
+    if (c.Has(2)) attrs.max = static_cast<float>(TRY(c.ConstantNumber(2, "max")));
+    return c.Bind(TRY(c.Emit(Op::kClip, {x}, attrs)));
+  }
+  if (c.Has(1)) x = TRY(c.Apply(Op::kMax, TRY(c.Tensor(1)), x));
+  if (c.Has(2)) x = TRY(c.Apply(Op::kMin, TRY(c.Tensor(2)), x));
+  return c.Bind(x);
+}
+
+Status ImportIsInf(ImportContext& c) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   ValueId x = TRY(c.Tensor(0));
-  return c.Bind(TRY(c.Emit(Op::kClip, {x}, attrs)));
-}
-
-std::optional<std::vector<int64_t>> AsIntegers(const TensorValue& value) {
-  std::vector<int64_t> out(value.spec.NumElements());
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (value.spec.dtype == DType::Int(64)) {
-      out[i] = value.As<int64_t>()[i];
-    } else if (value.spec.dtype == DType::Int(32)) {
-      out[i] = value.As<int32_t>()[i];
-    } else {
-      return std::nullopt;
-    }
+  bool negative = TRY(c.Int("detect_negative", 1)) != 0, positive = TRY(c.Int("detect_positive", 1)) != 0;
+  if (!c.Type(x).IsFloat()) return Err("is for floats, not ", c.builder.Spec(x).Text());
+  if (negative && positive) x = TRY(c.Apply(Op::kAbs, x));
+  if (!negative && !positive) {
+    ValueId nothing = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {}, {0}));
+    return c.Bind(TRY(c.Emit(Op::kBroadcastTo, {nothing}, ReshapeAttrs{c.ShapeOfValue(x)})));
   }
-  return out;
+  return c.Bind(TRY(c.ApplyNumber(Op::kEqual, x, positive ? kInfinity : -kInfinity)));
 }
 
-Result<int64_t> Apply(const std::string& op, int64_t a, int64_t b) {
-  int64_t out = 0;
-  if (op == "Add") return __builtin_add_overflow(a, b, &out) ? Result<int64_t>(Err("integer constants overflow")) : out;
-  if (op == "Sub") return __builtin_sub_overflow(a, b, &out) ? Result<int64_t>(Err("integer constants overflow")) : out;
-  if (op == "Mul") return __builtin_mul_overflow(a, b, &out) ? Result<int64_t>(Err("integer constants overflow")) : out;
-  if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return Err("integer division by ", b);
-  return a / b;
+Status ImportWhere(ImportContext& c) {
+  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
+  ValueId condition = TRY(c.Tensor(0)), a = TRY(c.Tensor(1)), b = TRY(c.Tensor(2));
+  return c.Bind(TRY(c.Where(condition, a, b)));
+}
+
+Status CastTo(ImportContext& c, DType to) {
+  const TensorValue* value = c.Constant(0);
+  constexpr int64_t kFew = 1024;  // what shape arithmetic consists of; larger ones are a kernel's work
+  if (value && IsSupported(value->spec.dtype) && value->spec.NumElements() <= kFew) {
+    if (value->spec.dtype == to) return c.BindConstant(*value);
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
+      numbers.push_back(value->Number(i));
+      if (to.IsInt() && !(numbers.back() > -9e15 && numbers.back() < 9e15))
+        return Err("casts ", numbers.back(), " to an integer");
+    }
+    return c.BindConstant(TensorValue::FromNumbers(to, value->spec.shape, numbers));
+  }
+  return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
+}
+
+Status ImportCast(ImportContext& c) { return CastTo(c, TRY(SupportedType(TRY(c.Int("to", 0))))); }
+
+Status ImportCastLike(ImportContext& c) {
+  const TensorValue* like = c.Constant(1);
+  DType to = like ? like->spec.dtype : c.Type(TRY(c.Tensor(1)));
+  if (!IsSupported(to)) return Err("casts to ", to.Text(), ", which is not supported");
+  return CastTo(c, to);
 }
 
 }  // namespace
 
-std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& c) {
-  if (c.node().inputs.size() != 2 || !c.Constant(0) || !c.Constant(1)) return std::nullopt;
-  const TensorSpec &sa = c.Constant(0)->spec, &sb = c.Constant(1)->spec;
-  auto a = AsIntegers(*c.Constant(0)), b = AsIntegers(*c.Constant(1));
-  if (!a || !b || sa.dtype != sb.dtype) return std::nullopt;
-  if (sa.rank() > 1 || sb.rank() > 1)
-    return Result<TensorValue>(Err("arithmetic of integer constants is for scalars and vectors"));
-  Result<Shape> shape = BroadcastShapes(sa.shape, sb.shape);
-  if (!shape.ok()) return Result<TensorValue>(shape.error());
-  std::vector<int64_t> out;
-  int64_t n = shape->empty() ? 1 : shape->front();
-  for (int64_t i = 0; i < n; ++i) {
-    Result<int64_t> element = Apply(c.node().op_type, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
-    if (!element.ok()) return Result<TensorValue>(element.error());
-    out.push_back(*element);
-  }
-  if (sa.dtype == DType::Int(32))
-    return Result<TensorValue>(TensorValue::Of<int32_t>(*shape, {out.begin(), out.end()}));
-  return Result<TensorValue>(TensorValue::Of<int64_t>(*shape, out));
-}
-
 const std::vector<OperatorRow>& MathOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Relu", 6, 17, ImportUnary<Op::kRelu>},
-      {"Sigmoid", 6, 17, ImportUnary<Op::kSigmoid>},
       {"Sqrt", 6, 17, ImportUnary<Op::kSqrt>},
+      {"Exp", 6, 17, ImportUnary<Op::kExp>},
+      {"Log", 6, 17, ImportUnary<Op::kLog>},
+      {"Erf", 9, 17, ImportUnary<Op::kErf>},
+      {"Abs", 6, 17, ImportUnary<Op::kAbs>},
+      {"Neg", 6, 17, ImportUnary<Op::kNeg>},
+      {"Floor", 6, 17, ImportUnary<Op::kFloor>},
+      {"Ceil", 6, 17, ImportUnary<Op::kCeil>},
+      {"Round", 11, 17, ImportUnary<Op::kRound>},
+      {"Reciprocal", 6, 17, ImportReciprocal},
+      {"Sign", 9, 17, ImportSign},
+      {"Cosh", 9, 17, ImportHyperbolic<Op::kAdd>},
+      {"Sinh", 9, 17, ImportHyperbolic<Op::kSub>},
       {"Clip", 6, 17, ImportClip},
       {"Add", 7, 17, ImportBinary<Op::kAdd>},
       {"Sub", 7, 17, ImportBinary<Op::kSub>},
       {"Mul", 7, 17, ImportBinary<Op::kMul>},
       {"Div", 7, 17, ImportBinary<Op::kDiv>},
-      {"Sum", 6, 17, ImportSum},
+      {"Mod", 10, 17, ImportMod},
+      {"Pow", 7, 17, ImportPow},
+      {"Sum", 6, 17, ImportVariadic<Op::kAdd>},
+      {"Max", 6, 17, ImportVariadic<Op::kMax>},
+      {"Min", 6, 17, ImportVariadic<Op::kMin>},
+      {"Mean", 6, 17, ImportMean},
+      {"Equal", 7, 17, ImportBinary<Op::kEqual>},
+      {"Less", 7, 17, ImportBinary<Op::kLess>},
+      {"LessOrEqual", 12, 17, ImportBinary<Op::kLessEqual>},
+      {"Greater", 7, 17, ImportSwapped<Op::kLess>},
+      {"GreaterOrEqual", 12, 17, ImportSwapped<Op::kLessEqual>},
+      {"And", 7, 17, ImportBinary<Op::kAnd>},
+      {"Or", 7, 17, ImportBinary<Op::kOr>},
+      {"Xor", 7, 17, ImportBinary<Op::kXor>},
+      {"Not", 1, 17, ImportUnary<Op::kNot>},
+      {"Where", 9, 17, ImportWhere},
+      {"IsNaN", 9, 17, ImportUnary<Op::kIsNan>},
+      {"IsInf", 10, 17, ImportIsInf},
+      {"Cast", 6, 17, ImportCast},
+      {"CastLike", 15, 17, ImportCastLike},
   };
   return rows;
 }

@@ -1,4 +1,7 @@
 // Pooling and normalization.
+#include <algorithm>
+#include <numeric>
+
 #include "frontend/onnx/importer.h"
 
 namespace autotune::onnx_import {
@@ -6,6 +9,7 @@ namespace {
 
 Status ImportBatchNormalization(ImportContext& c) {
   if (TRY(c.Int("training_mode", 0)) != 0) return Err("training mode is not supported");
+  if (c.opset < 7 && TRY(c.Int("is_test", 0)) == 0) return Err("training mode is not supported");
   if (c.opset < 9 && TRY(c.Int("spatial", 1)) != 1) return Err("spatial = 0 is not supported");
   TRY(c.RefuseExtraOutputs("only inference is supported"));
   std::vector<ValueId> inputs;
@@ -40,14 +44,18 @@ Status ImportMaxPool(ImportContext& c) {
 
 Status ImportAveragePool(ImportContext& c) { return ImportPool(c, Op::kAvgPool2d, TRY(c.Int("count_include_pad", 0))); }
 
-Status ImportGlobalAveragePool(ImportContext& c) {
+template <Op op>
+Status ImportGlobalPool(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   Shape shape = c.builder.Spec(x).shape;
-  if (shape.size() != 3 && shape.size() != 4) return Err("input ", c.builder.Spec(x).Text(), " is no 1-D or 2-D image");
-  if (shape.size() == 3) x = c.builder.Reshape(x, {shape[0], shape[1], 1, shape[2]}, c.node().name);
-  ValueId y = TRY(c.Emit(Op::kGlobalAvgPool, {x}, ImageAttrs{}));
-  if (shape.size() == 3) y = c.builder.Reshape(y, {shape[0], shape[1], 1}, c.node().name);
-  return c.Bind(y);
+  if (shape.size() < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
+  // The whole image counts, so how its dimensions are arranged does not.
+  int64_t pixels = 1;
+  for (size_t d = 2; d < shape.size(); ++d) pixels *= shape[d];
+  if (shape.size() != 4) x = c.Reshape(x, {shape[0], shape[1], 1, pixels});
+  Shape out(shape.size(), 1);
+  std::copy_n(shape.begin(), 2, out.begin());
+  return c.Bind(c.Reshape(TRY(c.Emit(op, {x}, ImageAttrs{})), out));
 }
 
 Status ImportLrn(ImportContext& c) {
@@ -69,30 +77,124 @@ Status ImportLrn(ImportContext& c) {
   return c.Bind(c.builder.Reshape(y, shape, c.node().name));
 }
 
-Status ImportSoftmax(ImportContext& c) {
+// The input and the axis that softmax and its kin work along. Before operator set 13 the input counts as a matrix:
+// dimensions before the axis, dimensions from it on.
+struct Rows {
+  ValueId x = 0;
+  int64_t axis = 0;
+};
+
+Result<Rows> ReadRows(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
-  Shape shape = c.builder.Spec(x).shape;
-  int64_t axis = TRY(c.Int("axis", c.opset < 13 ? 1 : -1));
-  axis = TRY(NormalizeAxis(axis, static_cast<int>(shape.size())));
-  if (c.opset >= 13) return c.Bind(TRY(c.Emit(Op::kSoftmax, {x}, AxisAttrs{axis})));
-  // Before operator set 13 the input counts as a matrix: dimensions before the axis, dimensions from it on.
+  Shape shape = c.ShapeOfValue(x);
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", c.opset < 13 ? 1 : -1)), c.Rank(x)));
+  if (c.opset >= 13) return Rows{x, axis};
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < shape.size(); ++i) (static_cast<int64_t>(i) < axis ? rows : columns) *= shape[i];
-  ValueId y = c.builder.Reshape(x, {rows, columns}, c.node().name);
-  y = TRY(c.Emit(Op::kSoftmax, {y}, AxisAttrs{1}));
-  return c.Bind(c.builder.Reshape(y, shape, c.node().name));
+  return Rows{c.Reshape(x, {rows, columns}), 1};
+}
+
+Status BindRows(ImportContext& c, ValueId y) { return c.Bind(c.Reshape(y, TRY(c.ShapeOf(0)))); }
+
+Status ImportSoftmax(ImportContext& c) {
+  Rows r = TRY(ReadRows(c));
+  return BindRows(c, TRY(c.Emit(Op::kSoftmax, {r.x}, AxisAttrs{r.axis})));
+}
+
+Status ImportLogSoftmax(ImportContext& c) {
+  Rows r = TRY(ReadRows(c));
+  return BindRows(c, TRY(LogSoftmaxValue(c, r.x, r.axis)));
+}
+
+// 1 at the first of the largest elements.
+Status ImportHardmax(ImportContext& c) {
+  Rows r = TRY(ReadRows(c));
+  ValueId best = TRY(c.Emit(Op::kArgReduce, {r.x}, ArgAttrs{r.axis, true, false}));
+  Shape shape(c.Rank(r.x), 1);
+  shape[r.axis] = c.ShapeOfValue(r.x)[r.axis];
+  std::vector<int64_t> positions(shape[r.axis]);
+  std::iota(positions.begin(), positions.end(), 0);
+  ValueId all = c.builder.AddConstant("", TensorValue::Of<int64_t>(shape, positions));
+  return BindRows(c, TRY(c.Cast(TRY(c.Apply(Op::kEqual, best, all)), c.Type(r.x))));
+}
+
+struct Normalized {
+  ValueId y = 0, mean = 0, inverse = 0;
+};
+
+// (x - mean) / sqrt(variance + epsilon) over the axes.
+Result<Normalized> Normalize(ImportContext& c, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
+  Normalized n;
+  n.mean = TRY(c.Mean(x, axes));
+  ValueId centered = TRY(c.Apply(Op::kSub, x, n.mean));
+  ValueId variance = TRY(c.Mean(TRY(c.Apply(Op::kMul, centered, centered)), axes));
+  ValueId deviation = TRY(c.Apply(Op::kSqrt, TRY(c.ApplyNumber(Op::kAdd, variance, epsilon))));
+  n.inverse = TRY(c.ApplyToNumber(Op::kDiv, 1, deviation));
+  n.y = TRY(c.Apply(Op::kMul, centered, n.inverse));
+  return n;
+}
+
+std::vector<int64_t> AxesFrom(int64_t first, int rank) {
+  std::vector<int64_t> axes;
+  for (int64_t d = first; d < rank; ++d) axes.push_back(d);
+  return axes;
+}
+
+Status ImportLayerNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1));
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x)));
+  Normalized n = TRY(Normalize(c, x, AxesFrom(axis, c.Rank(x)), TRY(c.Float("epsilon", 1e-5f))));
+  ValueId y = TRY(c.Apply(Op::kMul, n.y, scale));
+  if (c.Has(2)) y = TRY(c.Apply(Op::kAdd, y, TRY(c.Tensor(2))));
+  if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("scale or bias do not fit ", c.builder.Spec(x).Text());
+  TRY(c.Bind(n.mean, 1));
+  TRY(c.Bind(n.inverse, 2));
+  return c.Bind(y);
+}
+
+Status ImportInstanceNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1)), bias = TRY(c.Tensor(2));
+  if (c.Rank(x) < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
+  Shape channel(c.Rank(x), 1);
+  channel[1] = c.ShapeOfValue(x)[1];
+  for (ValueId v : {scale, bias}) {
+    if (c.ShapeOfValue(v) != Shape{channel[1]})
+      return Err("scale and bias must have shape [", channel[1], "], not ", c.builder.Spec(v).Text());
+  }
+  Normalized n = TRY(Normalize(c, x, AxesFrom(2, c.Rank(x)), TRY(c.Float("epsilon", 1e-5f))));
+  ValueId y = TRY(c.Apply(Op::kMul, n.y, c.Reshape(scale, channel)));
+  return c.Bind(TRY(c.Apply(Op::kAdd, y, c.Reshape(bias, channel))));
+}
+
+Status ImportMeanVarianceNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  std::vector<int64_t> axes = TRY(NormalizeAxes(TRY(c.IntList("axes", {0, 2, 3})), c.Rank(x)));
+  // ONNX adds 1e-9 to the deviation; to the variance it does the same for all but constant inputs, and keeps those 0.
+  return c.Bind(TRY(Normalize(c, x, axes, 1e-18)).y);
 }
 
 }  // namespace
 
+Result<ValueId> LogSoftmaxValue(ImportContext& c, ValueId x, int64_t axis) {
+  ValueId shifted = TRY(c.Apply(Op::kSub, x, TRY(c.Reduce(Op::kReduceMax, x, {axis}))));
+  ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(c.Apply(Op::kExp, shifted)), {axis}));
+  return c.Apply(Op::kSub, shifted, TRY(c.Apply(Op::kLog, sum)));
+}
+
 const std::vector<OperatorRow>& NormPoolOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"BatchNormalization", 7, 17, ImportBatchNormalization},
+      {"BatchNormalization", 6, 17, ImportBatchNormalization},
       {"MaxPool", 1, 17, ImportMaxPool},
-      {"AveragePool", 7, 17, ImportAveragePool},
-      {"GlobalAveragePool", 1, 17, ImportGlobalAveragePool},
+      {"AveragePool", 1, 17, ImportAveragePool},
+      {"GlobalAveragePool", 1, 17, ImportGlobalPool<Op::kGlobalAvgPool>},
+      {"GlobalMaxPool", 1, 17, ImportGlobalPool<Op::kGlobalMaxPool>},
       {"LRN", 1, 17, ImportLrn},
       {"Softmax", 1, 17, ImportSoftmax},
+      {"LogSoftmax", 1, 17, ImportLogSoftmax},
+      {"Hardmax", 1, 17, ImportHardmax},
+      {"LayerNormalization", 17, 17, ImportLayerNormalization},
+      {"InstanceNormalization", 6, 17, ImportInstanceNormalization},
+      {"MeanVarianceNormalization", 9, 17, ImportMeanVarianceNormalization},
   };
   return rows;
 }

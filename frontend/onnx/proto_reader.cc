@@ -59,14 +59,14 @@ OnnxNode ConvertNode(const onnx::NodeProto& proto, int index) {
 }
 
 OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
-  OnnxValueInfo info{proto.name(), "no type", false, {}};
+  OnnxValueInfo info{proto.name(), "no type", {}, {}};
   if (!proto.type().has_tensor_type()) {
     if (proto.has_type()) info.type = "no tensor";
     return info;
   }
   const auto& tensor = proto.type().tensor_type();
   info.type = OnnxTypeName(tensor.elem_type());
-  info.is_float32 = tensor.elem_type() == onnx::TensorProto::FLOAT;
+  info.dtype = OnnxDType(tensor.elem_type());
   if (tensor.has_shape()) {
     info.dims.emplace();
     for (const auto& d : tensor.shape().dim()) {

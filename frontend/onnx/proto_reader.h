@@ -39,8 +39,8 @@ struct OnnxDim {
 
 struct OnnxValueInfo {
   std::string name;
-  std::string type;  // "float32", "int64", "sequence", ...
-  bool is_float32 = false;
+  std::string type;            // "float32", "int64", "sequence", ...
+  std::optional<DType> dtype;  // of a tensor of numbers or bools
   std::optional<std::vector<OnnxDim>> dims;
 };
 

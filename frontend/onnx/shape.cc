@@ -1,5 +1,7 @@
-// Data movement, constants, and the shape arithmetic that exported models carry along.
+// Tensors under other shapes, joined and permuted; constants, and the shape arithmetic that exported models carry
+// along.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "frontend/onnx/importer.h"
@@ -21,15 +23,23 @@ Status ImportDropout(ImportContext& c) {
     if (!training || training->spec.dtype != DType::Bool() || *training->bytes.data() != 0)
       return Err("training mode is not supported");
   }
-  TRY(c.RefuseExtraOutputs("the mask is not supported"));
+  if (c.node().outputs.size() > 1) {
+    Shape shape = TRY(c.ShapeOf(0));
+    std::vector<double> kept(TensorSpec{DType::Bool(), shape}.NumElements(), 1);
+    TRY(c.BindConstant(TensorValue::FromNumbers(DType::Bool(), shape, kept), 1));
+  }
   return ImportIdentity(c);
 }
 
 Status ImportConcat(ImportContext& c) {
   if (!c.HasAttr("axis")) return Err("has no axis");
   int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), static_cast<int>(TRY(c.ShapeOf(0)).size())));
-  const TensorValue* first = c.Constant(0);
-  if (first && first->spec.dtype == DType::Int(64) && first->spec.rank() == 1) {
+  bool shape_arithmetic = true;
+  for (size_t i = 0; i < c.node().inputs.size(); ++i) {
+    const TensorValue* value = c.Constant(i);
+    shape_arithmetic &= value && value->spec.dtype == DType::Int(64) && value->spec.rank() == 1;
+  }
+  if (shape_arithmetic) {
     std::vector<int64_t> all;
     for (size_t i = 0; i < c.node().inputs.size(); ++i) {
       std::vector<int64_t> part = TRY(c.Ints(i, "an operand of an integer Concat"));
@@ -100,10 +110,7 @@ Status ImportTranspose(ImportContext& c) {
 // An attribute before operator set 13, input 1 since.
 Result<std::vector<int64_t>> ReadAxes(const ImportContext& c, int rank) {
   std::vector<int64_t> axes = c.opset < 13 ? TRY(c.IntList("axes", {})) : TRY(c.Ints(1, "axes"));
-  for (int64_t& axis : axes) axis = TRY(NormalizeAxis(axis, rank));
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return Err("names an axis twice");
-  return axes;
+  return NormalizeAxes(std::move(axes), rank);
 }
 
 Status ImportSqueeze(ImportContext& c) {
@@ -175,53 +182,38 @@ Status ImportShape(ImportContext& c) {
   return c.BindConstant(TensorValue::Of<int64_t>({end - start}, Shape(shape.begin() + start, shape.begin() + end)));
 }
 
-Status ImportCast(ImportContext& c) {
-  constexpr int64_t kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's numbers
-  int64_t to = TRY(c.Int("to", 0));
-  const TensorValue* value = c.Constant(0);
-  if (!value) {
-    if (to == kFloat) return ImportIdentity(c);  // values of the graph are float32 already
-    return Err("casts a tensor that is not constant; only float32 tensors are supported");
-  }
-  DType from = value->spec.dtype;
-  if ((from == DType::Float(32) && to == kFloat) || (from == DType::Int(64) && to == kInt64) ||
-      (from == DType::Int(32) && to == kInt32)) {
-    return ImportIdentity(c);
-  }
-  std::vector<double> elements;
-  for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
-    if (from == DType::Float(32)) {
-      elements.push_back(value->As<float>()[i]);
-    } else if (from == DType::Float(64)) {
-      elements.push_back(value->As<double>()[i]);
-    } else if (from == DType::Int(64)) {
-      elements.push_back(static_cast<double>(value->As<int64_t>()[i]));
-    } else if (from == DType::Int(32)) {
-      elements.push_back(value->As<int32_t>()[i]);
-    } else {
-      return Err("casts from ", value->spec.Text(), "; only floats and integers are supported");
-    }
-    if (to != kFloat && !(elements.back() > -9e15 && elements.back() < 9e15))
-      return Err("casts ", elements.back(), " to an integer");
-  }
-  if (to == kFloat)
-    return c.BindConstant(TensorValue::Of<float>(value->spec.shape, {elements.begin(), elements.end()}));
-  if (to == kInt64)
-    return c.BindConstant(TensorValue::Of<int64_t>(value->spec.shape, {elements.begin(), elements.end()}));
-  return Err("casts a constant to ONNX type ", to, "; only float32 and int64 are supported");
+Status ImportSize(ImportContext& c) {
+  int64_t n = 1;
+  for (int64_t d : TRY(c.ShapeOf(0))) n *= d;
+  return c.BindConstant(TensorValue::Of<int64_t>({}, {n}));
 }
 
-Status ImportGather(ImportContext& c) {
-  Shape data_shape = TRY(c.ShapeOf(0)), index_shape = TRY(c.ShapeOf(1));
-  std::vector<int64_t> data = TRY_NOTE(c.Ints(0, "the data of Gather"), "Gather is supported on shapes only");
-  std::vector<int64_t> indices = TRY(c.Ints(1, "the indices of Gather")), out;
-  if (data_shape.size() != 1 || index_shape.size() > 1) return Err("Gather is supported on shapes only");
-  for (int64_t i : indices) {
-    if (i < 0) i += data_shape[0];
-    if (i < 0 || i >= data_shape[0]) return Err("index ", i, " is outside ", ShapeText(data_shape));
-    out.push_back(data[i]);
+Status ImportRange(ImportContext& c) {
+  constexpr double kMost = 1 << 24;
+  double start = TRY(c.ConstantNumber(0, "start")), limit = TRY(c.ConstantNumber(1, "limit")),
+         delta = TRY(c.ConstantNumber(2, "delta"));
+  double count = delta != 0 ? std::max(0.0, std::ceil((limit - start) / delta)) : kMost + 1;
+  if (!(count <= kMost)) return Err("from ", start, " to ", limit, " by ", delta, " is no reasonable range");
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) numbers.push_back(start + static_cast<double>(i) * delta);
+  int64_t n = static_cast<int64_t>(numbers.size());
+  return c.BindConstant(TensorValue::FromNumbers(c.Constant(0)->spec.dtype, {n}, numbers));
+}
+
+Status ImportEyeLike(ImportContext& c) {
+  Shape shape = TRY(c.ShapeOf(0));
+  if (shape.size() != 2) return Err("the input must be a matrix, not ", ShapeText(shape));
+  const TensorValue* value = c.Constant(0);
+  DType type = c.HasAttr("dtype") ? TRY(SupportedType(TRY(c.Int("dtype", 1))))
+               : value            ? value->spec.dtype
+                                  : c.Type(TRY(c.Tensor(0)));
+  if (!IsSupported(type)) return Err("of ", type.Text(), " is not supported");
+  int64_t k = TRY(c.Int("k", 0));
+  std::vector<double> numbers(shape[0] * shape[1]);
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    if (i + k >= 0 && i + k < shape[1]) numbers[i * shape[1] + i + k] = 1;
   }
-  return c.BindConstant(TensorValue::Of<int64_t>(index_shape, out));
+  return c.BindConstant(TensorValue::FromNumbers(type, shape, numbers));
 }
 
 }  // namespace
@@ -233,8 +225,8 @@ const std::vector<OperatorRow>& ShapeOperators() {
       {"Reshape", 5, 17, ImportReshape},   {"Transpose", 1, 17, ImportTranspose},
       {"Squeeze", 1, 17, ImportSqueeze},   {"Unsqueeze", 1, 17, ImportUnsqueeze},
       {"Constant", 1, 17, ImportConstant}, {"ConstantOfShape", 9, 17, ImportConstantOfShape},
-      {"Shape", 1, 17, ImportShape},       {"Cast", 6, 17, ImportCast},
-      {"Gather", 1, 17, ImportGather},
+      {"Shape", 1, 17, ImportShape},       {"Size", 1, 17, ImportSize},
+      {"Range", 11, 17, ImportRange},      {"EyeLike", 9, 17, ImportEyeLike},
   };
   return rows;
 }

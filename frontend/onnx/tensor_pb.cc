@@ -82,6 +82,13 @@ std::string OnnxTypeName(int data_type) {
   return "type " + std::to_string(data_type);
 }
 
+std::optional<DType> OnnxDType(int data_type) {
+  for (const TypeRow& row : kTypes) {
+    if (row.type == data_type) return row.dtype;
+  }
+  return std::nullopt;
+}
+
 Result<TensorValue> ToTensorValue(const Proto& proto) {
   if (proto.data_location() == Proto::EXTERNAL) {
     return Err("tensor '", proto.name(), "' keeps its data in another file; save the model as one file (below 2 GiB)");

@@ -1,5 +1,7 @@
 // Conversion between TensorProto and TensorValue, for the two files that touch protobuf. Internal to frontend/onnx.
 #pragma once
+#include <optional>
+
 #include "graph/tensor_value.h"
 #include "support/result.h"
 
@@ -11,6 +13,7 @@ namespace autotune::onnx_import {
 
 // "float32", "int64", ... for messages; "type 23" for what this version does not know.
 std::string OnnxTypeName(int data_type);
+std::optional<DType> OnnxDType(int data_type);
 Result<graph::TensorValue> ToTensorValue(const onnx::TensorProto& proto);
 Status ToTensorProto(const graph::TensorValue& value, const std::string& name, onnx::TensorProto* proto);
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "graph/pass.h"
 
 namespace autotune::graph {
@@ -79,8 +81,14 @@ class LayoutConverter {
       }
       case LayoutRule::kAxis:
         // Local response normalization is computed along the last axis.
+        // A gather keeps the image's dimensions only where its indices are a vector.
+        if (node.op == Op::kGather &&
+            (graph_.Spec(node.inputs[0]).rank() != 4 || graph_.Spec(node.inputs[1]).rank() != 1))
+          return Keep(node);
         if (rank4 && (any_nhwc || node.op == Op::kLrn)) return ConvertAxis(node);
         return Keep(node);
+      case LayoutRule::kPerDim:
+        return rank4 && any_nhwc ? ConvertPerDim(node) : Keep(node);
       case LayoutRule::kFixed:
         return node.op == Op::kTranspose ? ConvertTranspose(node) : Keep(node);
     }
@@ -106,11 +114,32 @@ class LayoutConverter {
     std::visit(
         [](auto& a) {
           if constexpr (requires { a.axis; }) a.axis = kToNchw[a.axis];
+          if constexpr (requires { a.axes; }) {
+            for (int64_t& axis : a.axes) axis = kToNchw[axis];
+            std::sort(a.axes.begin(), a.axes.end());
+          }
         },
         attrs);
     std::vector<ValueId> inputs;
     for (ValueId v : node.inputs) inputs.push_back(graph_.Spec(v).rank() == 4 ? Nhwc(v) : Native(v));
     DefineNhwc(node, builder_.Must(node.op, inputs, attrs, node.name));
+  }
+
+  void ConvertPerDim(const Node& node) {
+    Attrs attrs = node.attrs;
+    std::visit(
+        [](auto& a) {
+          if constexpr (HasFields<std::remove_cvref_t<decltype(a)>>) {
+            ForEachField(a, [](std::string_view, auto& list) {
+              if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list)>, std::vector<int64_t>>) {
+                std::vector<int64_t> native = list;
+                for (int d = 0; d < 4; ++d) list[d] = native[kToNhwc[d]];
+              }
+            });
+          }
+        },
+        attrs);
+    DefineNhwc(node, builder_.Must(node.op, {Nhwc(node.inputs[0])}, attrs, node.name));
   }
 
   void ConvertTranspose(const Node& node) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "graph/pass.h"
@@ -41,10 +42,47 @@ class Fuser {
   }
 
  private:
-  // Whether the node may join a group whose last value is of this type.
-  bool Joins(int node, const TensorSpec& tail) const {
-    return group_[node] < 0 && KindOf(graph_.nodes[node].op) == OpKind::kElementwise &&
-           graph_.Spec(graph_.nodes[node].output) == tail;
+  // Rows of a group: values are of shape `full`, or of it with 1 in all dimensions from `first` on (-1: no reduction
+  // yet). Element-wise nodes on both and reductions of rows make one kernel, which has a row in the cache.
+  struct Rows {
+    bool allowed = false;
+    Shape full;
+    int first = -1;
+    bool IsReduced(const Shape& shape) const {
+      if (first < 0 || shape.size() != full.size()) return false;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        if (shape[d] != (static_cast<int>(d) < first ? full[d] : 1)) return false;
+      }
+      return true;
+    }
+  };
+
+  // The first dimension of the rows that the node reduces, all others being reduced too; -1 if it does no such thing,
+  // or if the rows are too few to share them out or too long for a cache.
+  int ReducedRows(const Node& node) const {
+    constexpr int64_t kFewestRows = 8, kLongestRow = 32768;
+    const auto* attrs = std::get_if<AxesAttrs>(&node.attrs);
+    if (!attrs) return -1;
+    const Shape& shape = graph_.Spec(node.inputs[0]).shape;
+    int rank = static_cast<int>(shape.size()), first = rank - static_cast<int>(attrs->axes.size());
+    if (attrs->axes[0] != first) return -1;
+    int64_t rows = 1, length = 1;
+    for (int d = 0; d < rank; ++d) (d < first ? rows : length) *= shape[d];
+    return rows >= kFewestRows && length <= kLongestRow ? first : -1;
+  }
+
+  // Whether the node may join a group whose last value is of this type; may settle what the rows are.
+  bool Joins(int node, const TensorSpec& tail, Rows& rows) const {
+    if (group_[node] >= 0) return false;
+    const Node& n = graph_.nodes[node];
+    const Shape& shape = graph_.Spec(n.output).shape;
+    if (KindOf(n.op) == OpKind::kElementwise)
+      return shape == tail.shape || (rows.first >= 0 && (shape == rows.full || rows.IsReduced(shape)));
+    if (!rows.allowed || graph_.Spec(n.inputs[0]).shape != rows.full) return false;
+    int first = ReducedRows(n);
+    if (first < 0 || (rows.first >= 0 && first != rows.first)) return false;
+    rows.first = first;
+    return true;
   }
 
   void Grow(int root) {
@@ -55,14 +93,19 @@ class Fuser {
     // Concatenations are one copy per operand: nothing could join their loops.
     if (kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
     bool has_transpose = graph_.nodes[root].op == Op::kTranspose;
+    Rows rows{kind == OpKind::kElementwise, graph_.Spec(graph_.nodes[root].output).shape, -1};
+    if (int first = ReducedRows(graph_.nodes[root]); first >= 0)
+      rows = {true, graph_.Spec(graph_.nodes[root].inputs[0]).shape, first};
     while (true) {
       ValueId tail = graph_.nodes[group.back()].output;
       if (is_output_[tail]) return;
-      std::vector<int> region = NextRegion(tail);
-      if (region.empty() && kind == OpKind::kElementwise && !has_transpose && consumers_[tail].size() == 1 &&
-          graph_.nodes[consumers_[tail][0]].op == Op::kTranspose && group_[consumers_[tail][0]] < 0) {
+      std::vector<int> region = NextRegion(tail, rows);
+      if (region.empty() && kind == OpKind::kElementwise && !has_transpose && rows.first < 0 &&
+          consumers_[tail].size() == 1 && graph_.nodes[consumers_[tail][0]].op == Op::kTranspose &&
+          group_[consumers_[tail][0]] < 0) {
         region = {consumers_[tail][0]};
         has_transpose = true;
+        rows.allowed = false;
       }
       if (region.empty()) return;
       for (int node : region) group_[node] = id;
@@ -70,11 +113,12 @@ class Fuser {
     }
   }
 
-  // The fewest element-wise nodes after `tail` such that nothing else reads it and only the last one's result is read
+  // The fewest nodes that join after `tail` such that nothing else reads it and only the last one's result is read
   // by others; empty if there are none. They cannot depend on the group through other nodes, because then those
   // would read one of its values.
-  std::vector<int> NextRegion(ValueId tail) const {
+  std::vector<int> NextRegion(ValueId tail, Rows& rows) const {
     constexpr size_t kMaxRegion = 16;
+    Rows now = rows;
     std::vector<int> region;
     std::set<int> inside;
     std::set<ValueId> open = {tail};  // values that nodes outside the region read
@@ -86,7 +130,7 @@ class Fuser {
         }
       }
       // Later candidates could only close the region if this one is in it.
-      if (next < 0 || !Joins(next, graph_.Spec(tail))) return {};
+      if (next < 0 || !Joins(next, graph_.Spec(tail), now)) return {};
       region.push_back(next);
       inside.insert(next);
       open.insert(graph_.nodes[next].output);
@@ -96,7 +140,10 @@ class Fuser {
             std::all_of(consumers_[*it].begin(), consumers_[*it].end(), [&](int n) { return inside.count(n) > 0; });
         it = closed ? open.erase(it) : std::next(it);
       }
-      if (open.size() == 1 && *open.begin() == graph_.nodes[next].output) return region;
+      if (open.size() == 1 && *open.begin() == graph_.nodes[next].output) {
+        rows = now;
+        return region;
+      }
     }
     return {};
   }
@@ -148,6 +195,7 @@ class Fuser {
 
   bool IsLiteral(ValueId v, const Constant& c, const std::vector<Node>& nodes) const {
     if (!c.data || graph_.Spec(v).NumElements() != 1) return false;
+    if (std::abs(graph_.ConstantValue(c).Number(0)) >= 0x1p53 && graph_.Spec(v).dtype.IsInt()) return false;
     return std::all_of(nodes.begin(), nodes.end(), [&](const Node& n) {
       return std::find(n.inputs.begin(), n.inputs.end(), v) == n.inputs.end() || KindOf(n.op) == OpKind::kElementwise;
     });

@@ -1,11 +1,37 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
 
 namespace autotune::graph {
+namespace {
+
+// c where the node is x / c, c one number whose reciprocal is an ordinary one.
+std::optional<float> ConstantDivisor(const Graph& graph, const Node& node) {
+  if (node.op != Op::kDiv || graph.FindConstant(node.inputs[0])) return std::nullopt;
+  const Constant* c = graph.FindConstant(node.inputs[1]);
+  if (!c || !c->data || graph.Spec(c->value).dtype != DType::Float(32) || graph.Spec(c->value).NumElements() != 1)
+    return std::nullopt;
+  float value = *graph.ConstantValue(*c).As<float>();
+  if (!std::isnormal(value) || !std::isnormal(1 / value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
 
 Result<Graph> Simplify(const Graph& graph, PassContext& context) {
   Rewriter rewriter(graph);
   GraphBuilder& b = rewriter.builder;
+  // Values that reach an operator with steps: there a rounding more could become a whole step.
+  std::vector<bool> exact(graph.values.size(), false);
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    constexpr Op kSteps[] = {Op::kFloor, Op::kCeil, Op::kRound, Op::kCast, Op::kEqual, Op::kLess, Op::kLessEqual};
+    bool step = std::find(std::begin(kSteps), std::end(kSteps), node->op) != std::end(kSteps);
+    if (!step && !exact[node->output]) continue;
+    for (ValueId v : node->inputs) exact[v] = true;
+  }
   for (const Node& node : graph.nodes) {
     if (node.op == Op::kReshape) {
       ValueId x = rewriter.Map(node.inputs[0]);
@@ -21,6 +47,11 @@ Result<Graph> Simplify(const Graph& graph, PassContext& context) {
         x = p->inputs[0];
       }
       rewriter.Set(node.output, b.Transpose(x, perm, node.name));
+    } else if (auto divisor = ConstantDivisor(graph, node); divisor && !exact[node.output]) {
+      // One rounding more than the quotient, a fraction of its time.
+      ValueId factor = b.AddConstant("", TensorValue::Scalar(1 / *divisor));
+      factor = b.Reshape(factor, graph.Spec(node.inputs[1]).shape);
+      rewriter.Set(node.output, b.Must(Op::kMul, {rewriter.Map(node.inputs[0]), factor}, {}, node.name));
     } else {
       rewriter.Copy(node);
     }

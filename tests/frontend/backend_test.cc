@@ -1,6 +1,7 @@
 // ONNX's own backend tests (Debian's libonnx-testdata), through the importer and the reference evaluator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -143,15 +144,18 @@ TEST(Backend, OnnxNodeTests) {
       inputs.push_back(reference::FromValue(in[i].value));
     }
     auto got = reference::Evaluate(g, inputs);
+    // Doubles round to another integer where the model's floats met a tie.
+    bool rounds = std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.op == Op::kRound; });
     // And once more as fused kernels, each of which must have a computation.
     PassContext context;
     context.evaluate = EvaluateByReference;
     Graph fused = *Optimize(g, context);
     auto got_fused = reference::Evaluate(fused, inputs);
     for (size_t i = 0; i < got.size(); ++i) {
-      EXPECT_LE(reference::Excess(got[i], reference::FromValue(want[i].value)), 0) << name;
-      EXPECT_LE(reference::Excess(got_fused[i], reference::FromValue(want[i].value)), 0) << name << "\n"
-                                                                                         << GraphText(fused);
+      double allowed = rounds && want[i].value.spec.dtype.IsInt() ? 1 : 0;
+      EXPECT_LE(reference::Excess(got[i], reference::FromValue(want[i].value)), allowed) << name;
+      EXPECT_LE(reference::Excess(got_fused[i], reference::FromValue(want[i].value)), allowed) << name << "\n"
+                                                                                               << GraphText(fused);
     }
     for (const Task& task : ExtractTasks(fused)) {
       std::string error;
@@ -162,7 +166,7 @@ TEST(Backend, OnnxNodeTests) {
   }
   for (const char* name : kMustPass) EXPECT_EQ(outcome[name], "ok") << name;
   std::printf("%d passed, %d refused\n", passed, refused);
-  EXPECT_GE(passed, 100);
+  EXPECT_GE(passed, 618);
 }
 
 fs::path ModelsFolder() {

@@ -104,25 +104,124 @@ TEST(Import, UnusedIndicesAreNoObstacle) {
 }
 
 TEST(Import, OperatorSets) {
-  for (int opset : {7, 17}) {
+  for (int opset : {6, 7, 17}) {
     ModelMaker m(opset);
     m.Input("x", {2}).Output("y");
     m.Node("Relu", {"x"}, {"y"});
     EXPECT_TRUE(Import(m).ok()) << opset;
   }
-  for (int opset : {6, 18}) {
-    ModelMaker m(opset);
-    m.Input("x", {2}).Output("y");
+  ModelMaker newer(18);
+  newer.Input("x", {2}).Output("y");
+  newer.Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ImportError(newer), HasSubstr("operator set 18"));
+  ModelMaker older(6);  // when Add broadcast by attributes
+  older.Input("x", {2}).Output("y");
+  older.Node("Add", {"x", "x"}, {"y"}, "sum");
+  EXPECT_THAT(ImportError(older), HasSubstr("Add (node 'sum')"));
+}
+
+TEST(Import, ElementTypes) {
+  constexpr int kFloat = 1, kString = 8, kFloat16 = 10, kDouble = 11;  // ONNX's numbers
+  for (int type : {kFloat, kDouble}) {
+    ModelMaker m;
+    m.Input("x", {2}, type).Output("y");
     m.Node("Relu", {"x"}, {"y"});
-    EXPECT_THAT(ImportError(m), HasSubstr("operator set " + std::to_string(opset)));
+    EXPECT_EQ(ImportError(m), "");
+  }
+  for (auto [type, text] : {std::pair{kString, "input 'x' is string"}, std::pair{kFloat16, "input 'x' is float16"}}) {
+    ModelMaker m;
+    m.Input("x", {2}, type).Output("y");
+    m.Node("Relu", {"x"}, {"y"});
+    EXPECT_THAT(ImportError(m), HasSubstr(text));
   }
 }
 
-TEST(Import, OnlyFloat32) {
+TEST(Import, MixedElementTypesAreRefused) {
   ModelMaker m;
-  m.Input("x", {2}, true).Output("y");
-  m.Node("Relu", {"x"}, {"y"});
-  EXPECT_THAT(ImportError(m), HasSubstr("input 'x' is float64"));
+  m.Input("x", {2}).Input("i", {2}, 7).Output("y");
+  m.Node("Add", {"x", "i"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("element types differ"));
+  ModelMaker exp;
+  exp.Input("i", {2}, 7).Output("y");
+  exp.Node("Exp", {"i"}, {"y"});
+  EXPECT_THAT(ImportError(exp), HasSubstr("is for floats"));
+}
+
+// One node on one input, evaluated naively.
+std::vector<double> Evaluated(const ModelMaker& m, const std::vector<reference::Tensor>& in,
+                              std::string* error = nullptr) {
+  Result<ImportedModel> imported = Import(m);
+  if (!imported.ok()) {
+    EXPECT_TRUE(error) << imported.error().Text();
+    if (error) *error = imported.error().Text();
+    return {};
+  }
+  return reference::Evaluate(imported->graph, in)[0].data;
+}
+
+TEST(Import, HardSigmoid) {
+  ModelMaker m;
+  m.Input("x", {4}).Output("y");
+  m.Node("HardSigmoid", {"x"}, {"y"}).Float("alpha", 0.5f);
+  EXPECT_EQ(Evaluated(m, {{{4}, {-4, 0, 0.5, 4}}}), (std::vector<double>{0, 0.5, 0.75, 1}));
+}
+
+TEST(Import, PowersThatAreProducts) {
+  ModelMaker m;
+  m.Input("x", {2}).Floats("two", {}, {2}).Output("y");
+  m.Node("Pow", {"x", "two"}, {"y"});
+  Result<ImportedModel> imported = Import(m);
+  ASSERT_TRUE(imported.ok());
+  EXPECT_EQ(imported->graph.nodes[0].op, Op::kMul);
+  EXPECT_EQ(Evaluated(m, {{{2}, {-3, 4}}}), (std::vector<double>{9, 16}));
+  ModelMaker other;
+  other.Input("x", {2}).Floats("power", {}, {2.5}).Output("y");
+  other.Node("Pow", {"x", "power"}, {"y"});
+  EXPECT_EQ(Evaluated(other, {{{2}, {1, 4}}}), (std::vector<double>{1, 32}));
+}
+
+TEST(Import, SlicesClampAndWalkBackwards) {
+  ModelMaker m;
+  m.Input("x", {5}).Ints("start", {-1}).Ints("end", {-100}).Ints("axis", {0}).Ints("step", {-2}).Output("y");
+  m.Node("Slice", {"x", "start", "end", "axis", "step"}, {"y"});
+  EXPECT_EQ(Evaluated(m, {{{5}, {0, 1, 2, 3, 4}}}), (std::vector<double>{4, 2, 0}));
+  ModelMaker empty;
+  empty.Input("x", {5}).Ints("start", {3}).Ints("end", {3}).Output("y");
+  empty.Node("Slice", {"x", "start", "end"}, {"y"});
+  EXPECT_THAT(ImportError(empty), HasSubstr("without elements"));
+}
+
+TEST(Import, GatherChecksConstantIndices) {
+  ModelMaker m;
+  m.Input("x", {3}).Ints("i", {-1, 0}).Output("y");
+  m.Node("Gather", {"x", "i"}, {"y"});
+  EXPECT_EQ(Evaluated(m, {{{3}, {5, 6, 7}}}), (std::vector<double>{7, 5}));
+  ModelMaker bad;
+  bad.Input("x", {3}).Ints("i", {3}).Output("y");
+  bad.Node("Gather", {"x", "i"}, {"y"});
+  EXPECT_THAT(ImportError(bad), HasSubstr("index 3 is outside [3]"));
+}
+
+TEST(Import, NegativePadsCut) {
+  ModelMaker m;
+  m.Input("x", {4}).Ints("pads", {-1, 2}).Output("y");
+  m.Node("Pad", {"x", "pads"}, {"y"});
+  EXPECT_EQ(Evaluated(m, {{{4}, {1, 2, 3, 4}}}), (std::vector<double>{2, 3, 4, 0, 0}));
+}
+
+TEST(Import, FixedInputsAreConstants) {
+  ModelMaker m;
+  m.Input("x", {2, 3}).Input("shape", {1}, 7).Output("y");
+  m.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("computed at run time"));
+  ImportOptions options;
+  options.fixed["shape"] = TensorValue::Of<int64_t>({1}, {6});
+  Result<ImportedModel> imported = Import(m, options);
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  EXPECT_EQ(imported->graph.inputs.size(), 1u);
+  EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).shape, (Shape{6}));
+  options.fixed["shape"] = TensorValue::Of<int64_t>({2}, {2, 3});
+  EXPECT_THAT(ImportError(m, options), HasSubstr("cannot be fixed to i64[2]"));
 }
 
 TEST(Import, ShapeArithmeticIsConsumed) {

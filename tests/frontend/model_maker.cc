@@ -50,11 +50,11 @@ ModelMaker::ModelMaker(int opset) : proto_(std::make_shared<onnx::ModelProto>())
   proto_->mutable_graph()->set_name("test");
 }
 
-ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t>& shape, bool float64) {
+ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type) {
   auto* info = proto_->mutable_graph()->add_input();
   info->set_name(name);
   auto* tensor = info->mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(float64 ? onnx::TensorProto::DOUBLE : onnx::TensorProto::FLOAT);
+  tensor->set_elem_type(onnx_type);
   tensor->mutable_shape();
   for (size_t i = 0; i < shape.size(); ++i) {
     auto* dim = tensor->mutable_shape()->add_dim();

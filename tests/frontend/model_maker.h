@@ -28,7 +28,7 @@ class ModelMaker {
  public:
   explicit ModelMaker(int opset = 13);
   // Extents below zero become symbolic ("d<i>").
-  ModelMaker& Input(const std::string& name, const std::vector<int64_t>& shape, bool float64 = false);
+  ModelMaker& Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type = 1);
   ModelMaker& Output(const std::string& name);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
   ModelMaker& Ints(const std::string& name, const std::vector<int64_t>& data);

@@ -12,15 +12,20 @@ inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Rng rng(seed);
   std::vector<Tensor> in;
-  for (ValueId v : body.inputs) in.push_back(Random(body.Spec(v).shape, rng));
+  for (ValueId v : body.inputs) in.push_back(Random(body.Spec(v).shape, rng, body.Spec(v).dtype));
   for (const Constant& c : body.constants) {
-    if (!c.data) in.push_back(Random(body.Spec(c.value).shape, rng));
+    if (!c.data) in.push_back(Random(body.Spec(c.value).shape, rng, body.Spec(c.value).dtype));
   }
-  // Square roots and quotients want positive operands.
+  // Square roots, logarithms, powers and quotients want positive operands, and so do unsigned integers.
   for (const Node& node : body.nodes) {
-    if (node.op != Op::kSqrt && node.op != Op::kDiv) continue;
+    const auto* cast = std::get_if<CastAttrs>(&node.attrs);
+    bool to_unsigned = cast && cast->to.code == TypeCode::kUInt;
+    if (!to_unsigned && node.op != Op::kSqrt && node.op != Op::kDiv && node.op != Op::kLog && node.op != Op::kPow)
+      continue;
     for (Tensor& t : in) {
-      for (double& x : t.data) x = std::abs(x) + 0.5f;
+      for (double& x : t.data) {
+        if (t.dtype.IsFloat()) x = std::abs(x) + 0.5f;
+      }
     }
   }
   Tensor want = Evaluate(body, in)[0];
@@ -33,8 +38,8 @@ inline double LoweredExcess(const Graph& body, uint64_t seed, std::string* error
   double worst = -kInfinity;
   for (const graph::Alternative& alternative : *alternatives) {
     std::vector<InterpArray> args;
-    for (const Tensor& t : in) args.push_back({DType::Float(32), t.shape, t.data});
-    args.push_back({DType::Float(32), want.shape, std::vector<double>(Count(want.shape))});
+    for (const Tensor& t : in) args.push_back({t.dtype, t.shape, t.data});
+    args.push_back({want.dtype, want.shape, std::vector<double>(Count(want.shape))});
     Status status = Interpret(alternative.func, args);
     if (!status.ok()) {
       *error = alternative.name + ": " + status.error().Text();

@@ -338,6 +338,106 @@ TEST(Fuse, WideningConsumerStaysOutside) {
   EXPECT_EQ(g.nodes.size(), 2u);
 }
 
+// As exporters write it before operator set 17.
+ValueId LayerNorm(Maker& m, ValueId x) {
+  int64_t last = m.b.Spec(x).rank() - 1, n = m.b.Spec(x).shape.back();
+  auto number = [&](float value) { return m.b.AddConstant("", TensorValue::Scalar(value)); };
+  auto mean = [&](ValueId v) {
+    return m.b.Must(Op::kMul, {m.b.Must(Op::kReduceSum, {v}, AxesAttrs{{last}}), number(1 / static_cast<float>(n))});
+  };
+  ValueId centered = m.b.Must(Op::kSub, {x, mean(x)});
+  ValueId variance = mean(m.b.Must(Op::kMul, {centered, centered}));
+  ValueId deviation = m.b.Must(Op::kSqrt, {m.b.Must(Op::kAdd, {variance, number(1e-5f)})});
+  ValueId y = m.b.Must(Op::kMul, {m.b.Must(Op::kDiv, {centered, deviation}), m.Random({n})});
+  return m.b.Must(Op::kAdd, {y, m.Random({n})});
+}
+
+TEST(Fuse, LayerNormalizationIsOneKernel) {
+  Maker m(17);
+  m.b.Output(LayerNorm(m, m.b.Input("x", F32({16, 12}))), "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
+}
+
+TEST(Fuse, SumsOfColumnsStayApart) {
+  Maker m(18);
+  ValueId x = m.b.Input("x", F32({16, 12}));
+  ValueId sum = m.b.Must(Op::kReduceSum, {x}, AxesAttrs{{0}});
+  m.b.Output(m.b.Must(Op::kSub, {x, sum}), "y");
+  PassContext context;
+  EXPECT_EQ(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 2u);
+}
+
+TEST(Fuse, RowsOfTwoKindsStayApart) {
+  Maker m(19);
+  ValueId x = m.b.Input("x", F32({16, 12, 10}));
+  ValueId a = m.b.Must(Op::kSub, {x, m.b.Must(Op::kReduceMax, {x}, AxesAttrs{{2}})});
+  m.b.Output(m.b.Must(Op::kMul, {a, m.b.Must(Op::kReduceSum, {a}, AxesAttrs{{1, 2}})}), "y");
+  PassContext context;
+  EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 1u);
+}
+
+TEST(SinkReshapes, BiasAndNormMeetTheProduct) {
+  Maker m(20);
+  ValueId x = m.b.Input("x", F32({1, 16, 12}));
+  ValueId y = m.b.Must(Op::kMatmul, {m.b.Reshape(x, {16, 12}), m.Random({12, 12})});
+  y = m.b.Must(Op::kAdd, {m.Random({12}), m.b.Reshape(y, {1, 16, 12})});
+  y = LayerNorm(m, m.b.Must(Op::kAdd, {y, x}));
+  m.b.Output(y, "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}, {"fuse", Fuse}}, context);
+  EXPECT_EQ(CountOps(g, Op::kFused), 2) << GraphText(g);  // matmul + add + add; the normalization
+}
+
+TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
+  Maker m(21);
+  ValueId x = m.b.Input("x", F32({4, 6}));
+  ValueId y = m.b.Reshape(m.Relu(x), {4, 2, 3});
+  m.b.Output(m.b.Must(Op::kAdd, {y, m.Random({1, 2, 1})}), "split");
+  m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{2}}), "part");
+  m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{1, 2}}), "whole");
+  // Another computed operand would have to be reshaped, and could no longer take the sum along.
+  m.b.Output(m.b.Must(Op::kAdd, {y, m.Relu(m.b.Input("z", F32({4, 2, 3})))}), "sum");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, context);
+  for (const Node& node : g.nodes) {
+    bool whole = node.op == Op::kReduceSum && g.Spec(node.output).NumElements() == 4;
+    if (node.op == Op::kAdd || node.op == Op::kReduceSum) {
+      EXPECT_EQ(g.Spec(node.inputs[0]).rank(), whole ? 2 : 3) << GraphText(g);
+    }
+  }
+}
+
+TEST(Simplify, QuotientsByNumbersBecomeProducts) {
+  Maker m(22);
+  ValueId x = m.b.Input("x", F32({3, 4})), three = m.b.AddConstant("", TensorValue::Of<float>({1}, {3}));
+  m.b.Output(m.b.Must(Op::kDiv, {x, three}), "y");
+  m.b.Output(m.b.Must(Op::kDiv, {x, m.Positive({4})}), "many");
+  // 3 * (1 / 3) is not 1 in floats: where steps follow, the quotient stays.
+  m.b.Output(m.b.Must(Op::kFloor, {m.b.Must(Op::kDiv, {m.Relu(x), three})}), "floor");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"simplify", Simplify}}, context);
+  EXPECT_EQ(CountOps(g, Op::kDiv), 2) << GraphText(g);
+  EXPECT_EQ(CountOps(g, Op::kMul), 1);
+}
+
+TEST(ConvertLayout, FollowsSlicesPadsReductionsAndGathers) {
+  Maker m(23);
+  ValueId x = m.Conv(m.b.Input("x", F32({1, 4, 6, 5})), 8, 3);
+  ValueId y = m.b.Must(Op::kSlice, {x}, SliceAttrs{{0, 2, 0, 1}, {1, 4, 3, 4}, {1, 1, 2, 1}});
+  y = m.b.Must(Op::kPad, {y}, PadAttrs{{0, 0, 1, 2}, {0, 1, 0, 0}, {0, 0, 0, 0}, PadMode::kConstant, 0.5});
+  y = m.b.Must(Op::kSub, {y, m.b.Must(Op::kReduceMax, {y}, AxesAttrs{{1, 3}})});
+  ValueId places = m.b.AddConstant("", TensorValue::Of<int64_t>({3}, {2, 0, 1}));
+  y = m.b.Must(Op::kGather, {y, places}, AxisAttrs{2});
+  m.b.Output(m.Conv(y, 4, 1), "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, context);
+  int activations = 0;
+  for (const Node& node : g.nodes) activations += node.op == Op::kTranspose && !g.FindConstant(node.inputs[0]);
+  EXPECT_EQ(activations, 2) << GraphText(g);  // of the input and of the output
+}
+
 TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
   auto make = [](const std::string& name, float literal, uint64_t seed, bool swapped) {
     Maker m(seed);

@@ -10,6 +10,14 @@ namespace {
 TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
 Target Cpu() { return *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2"); }
 
+Graph Typed(Op op, const std::vector<TensorSpec>& inputs, Attrs attrs = {}) {
+  GraphBuilder b;
+  std::vector<ValueId> in;
+  for (const TensorSpec& spec : inputs) in.push_back(b.Input("", spec));
+  b.Output(b.Must(op, in, attrs), "");
+  return b.Finish();
+}
+
 // One operator on inputs of these shapes; operands from `constants` on are constant parameters.
 Graph Single(Op op, const std::vector<Shape>& shapes, Attrs attrs = {}, size_t constants = 99) {
   GraphBuilder b;
@@ -47,14 +55,54 @@ TEST(LowerSubgraph, Products) {
 }
 
 TEST(LowerSubgraph, Elementwise) {
-  for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt}) ExpectRight(Single(op, {{2, 3, 4}}));
-  for (Op op : {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv}) {
+  for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt, Op::kTanh, Op::kErf, Op::kExp, Op::kLog, Op::kAbs, Op::kNeg,
+                Op::kFloor, Op::kCeil, Op::kRound, Op::kIsNan}) {
+    ExpectRight(Single(op, {{2, 3, 4}}));
+  }
+  ExpectRight(Single(Op::kLeakyRelu, {{3, 5}}, AlphaAttrs{0.25f}));
+  for (Op op :
+       {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kPow, Op::kMax, Op::kMin, Op::kEqual, Op::kLess, Op::kLessEqual}) {
     ExpectRight(Single(op, {{2, 3, 4}, {3, 1}}));
     ExpectRight(Single(op, {{4}, {2, 3, 4}}));
     ExpectRight(Single(op, {{}, {2, 3}}));
   }
   ExpectRight(Single(Op::kClip, {{2, 9}}, ClipAttrs{-0.5f, 0.25f}));
   ExpectRight(Single(Op::kClip, {{2, 9}}, ClipAttrs{0, std::numeric_limits<float>::infinity()}));
+}
+
+TEST(LowerSubgraph, OtherElementTypes) {
+  for (DType type : {DType::Int(64), DType::Int(32), DType::UInt(8), DType::Float(64)}) {
+    TensorSpec wide{type, {2, 3, 4}}, narrow{type, {3, 1}};
+    for (Op op : {Op::kAdd, Op::kMul, Op::kMax, Op::kMin, Op::kEqual, Op::kLess})
+      ExpectRight(Typed(op, {wide, narrow}));
+    // Quotients by zero are defined for integers.
+    ExpectRight(Typed(Op::kDiv, {wide, narrow}));
+    if (type.IsInt()) ExpectRight(Typed(Op::kMod, {wide, narrow}));
+    for (DType to : {DType::Int(64), DType::Int(8), DType::Float(32), DType::Bool()}) {
+      if (type.code != TypeCode::kUInt) ExpectRight(Typed(Op::kCast, {wide}, CastAttrs{to}));
+    }
+  }
+  ExpectRight(Typed(Op::kAbs, {{DType::Int(32), {7}}}));
+  TensorSpec flags{DType::Bool(), {4, 5}};
+  for (Op op : {Op::kAnd, Op::kOr, Op::kXor}) ExpectRight(Typed(op, {flags, flags}));
+  ExpectRight(Typed(Op::kNot, {flags}));
+  ExpectRight(Typed(Op::kWhere, {flags, F32({5}), F32({4, 1})}));
+}
+
+TEST(LowerSubgraph, Reductions) {
+  for (Op op : {Op::kReduceSum, Op::kReduceProd, Op::kReduceMax, Op::kReduceMin}) {
+    for (const std::vector<int64_t>& axes : std::vector<std::vector<int64_t>>{{0}, {2}, {0, 2}, {1, 2}, {0, 1, 2}})
+      ExpectRight(Single(op, {{3, 2, 5}}, AxesAttrs{axes}));
+    ExpectRight(Single(op, {{1, 40}}, AxesAttrs{{1}}));
+    ExpectRight(Single(op, {{2, 64}}, AxesAttrs{{1}}));
+  }
+  for (bool largest : {false, true}) {
+    for (bool last : {false, true}) {
+      ExpectRight(Single(Op::kArgReduce, {{3, 2, 5}}, ArgAttrs{1, largest, last}));
+      ExpectRight(Typed(Op::kArgReduce, {{DType::Int(32), {2, 30}}}, ArgAttrs{1, largest, last}));
+    }
+  }
+  ExpectRight(Single(Op::kGlobalMaxPool, {{2, 5, 4, 3}}, ImageAttrs{Layout::kNHWC}));
 }
 
 TEST(LowerSubgraph, WindowsAndNorms) {
@@ -81,6 +129,17 @@ TEST(LowerSubgraph, Movement) {
   ExpectRight(Single(Op::kConcat, {{2, 3}, {2, 1}, {2, 4}}, AxisAttrs{1}));
   ExpectRight(Single(Op::kTranspose, {{2, 3, 4}}, TransposeAttrs{{2, 0, 1}}));
   ExpectRight(Single(Op::kReshape, {{2, 3, 4}}, ReshapeAttrs{{6, 4}}));
+  ExpectRight(Single(Op::kSlice, {{5, 7}}, SliceAttrs{{4, 1}, {3, 2}, {-2, 3}}));
+  ExpectRight(Single(Op::kBroadcastTo, {{3, 1}}, ReshapeAttrs{{2, 3, 4}}));
+  TensorSpec indices{DType::Int(64), {2, 3}};
+  ExpectRight(Typed(Op::kGather, {F32({5, 4}), indices}, AxisAttrs{0}));
+  ExpectRight(Typed(Op::kGather, {F32({2, 3, 4}), {DType::Int(32), {5}}}, AxisAttrs{1}));
+  ExpectRight(Typed(Op::kGather, {F32({3}), {DType::Int(64), {}}}, AxisAttrs{0}));
+  ExpectRight(Typed(Op::kGatherElements, {F32({2, 5}), indices}, AxisAttrs{1}));
+  ExpectRight(Single(Op::kPad, {{3, 4}}, PadAttrs{{1, 0}, {0, 2}, {0, 0}, PadMode::kConstant, 1.5}));
+  ExpectRight(Single(Op::kPad, {{3, 4}}, PadAttrs{{1, 0}, {0, 2}, {2, 1}, PadMode::kConstant, 0}));
+  ExpectRight(Single(Op::kPad, {{3, 4}}, PadAttrs{{2, 0}, {1, 3}, {0, 0}, PadMode::kReflect, 0}));
+  ExpectRight(Single(Op::kPad, {{3, 4}}, PadAttrs{{2, 5}, {1, 3}, {0, 0}, PadMode::kEdge, 0}));
 }
 
 TEST(LowerSubgraph, EpilogueAndParameters) {

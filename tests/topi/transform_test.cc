@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/topi/operator_check.h"
 #include "topi/conv2d.h"
 #include "topi/elementwise.h"
@@ -133,6 +135,87 @@ TEST(PadTest, AnyDimension) {
       EXPECT_EQ(Mismatch({x}, y, naive(6), rng) == "", y.shape() == x.shape());
     }
   }
+}
+
+TEST(PadTest, BetweenElementsAndFromInside) {
+  Rng rng(7);
+  Tensor x = te::Placeholder("x", {3, 4});
+  auto spread = [](double fill) {
+    return [fill](const std::vector<Array>& v) {
+      Array out({3 * 2 - 1 + 1, 4 * 3 - 2 + 2});
+      ForEach(out.shape, [&](const Shape& i) {
+        int64_t r = i[0] - 1, c = i[1];
+        bool inside = r >= 0 && r % 2 == 0 && c % 3 == 0 && c / 3 < 4;
+        out.at(i) = inside ? v[0].at({r / 2, c / 3}) : fill;
+      });
+      return out;
+    };
+  };
+  Tensor y = Pad("pad", x, {1, 0}, {0, 2}, 9, {1, 2});
+  EXPECT_EQ(Mismatch({x}, y, spread(9), rng), "");
+  EXPECT_NE(Mismatch({x}, y, spread(8), rng), "");
+  for (bool reflect : {false, true}) {
+    auto naive = [](bool mirrored) {
+      return [mirrored](const std::vector<Array>& v) {
+        Array out({3 + 2 + 1, 4 + 3});
+        ForEach(out.shape, [&](const Shape& i) {
+          int64_t r = i[0] - 2, c = i[1];
+          if (mirrored) {
+            r = r < 0 ? -r : r > 2 ? 4 - r : r;
+            c = c > 3 ? 6 - c : c;
+          }
+          out.at(i) = v[0].at({std::clamp<int64_t>(r, 0, 2), std::clamp<int64_t>(c, 0, 3)});
+        });
+        return out;
+      };
+    };
+    Tensor z = PadFromInside("pad", x, {2, 0}, {1, 3}, reflect);
+    EXPECT_EQ(Mismatch({x}, z, naive(reflect), rng), "");
+    EXPECT_NE(Mismatch({x}, z, naive(!reflect), rng), "");
+  }
+}
+
+TEST(GatherTest, AnyAxisAndAnyIndex) {
+  Rng rng(8);
+  auto place = [](double index, int64_t n) {
+    int64_t i = static_cast<int64_t>(index);
+    return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n - 1);
+  };
+  // Indices between -4 and 4 leave the first dimension on both sides.
+  Tensor x = te::Placeholder("x", {3, 5}), rows = te::Placeholder("rows", {2, 2}, DType::Int(64));
+  auto gather = [&](int64_t shift) {
+    return [&, shift](const std::vector<Array>& v) {
+      Array out({2, 2, 5});
+      ForEach(out.shape, [&](const Shape& i) { out.at(i) = v[0].at({place(v[1].at({i[0], i[1]}) + shift, 3), i[2]}); });
+      return out;
+    };
+  };
+  EXPECT_EQ(Mismatch({x, rows}, Gather("g", x, rows, 0), gather(0), rng), "");
+  EXPECT_NE(Mismatch({x, rows}, Gather("g", x, rows, 0), gather(1), rng), "");
+  Tensor columns = te::Placeholder("columns", {3, 2}, DType::Int(32));
+  auto elements = [&](int64_t shift) {
+    return [&, shift](const std::vector<Array>& v) {
+      Array out({3, 2});
+      ForEach(out.shape, [&](const Shape& i) { out.at(i) = v[0].at({i[0], place(v[1].at(i) + shift, 5)}); });
+      return out;
+    };
+  };
+  EXPECT_EQ(Mismatch({x, columns}, GatherElements("g", x, columns, 1), elements(0), rng), "");
+  EXPECT_NE(Mismatch({x, columns}, GatherElements("g", x, columns, 1), elements(1), rng), "");
+}
+
+TEST(BroadcastToTest, LeadingAndUnitDimensions) {
+  Rng rng(9);
+  Tensor x = te::Placeholder("x", {3, 1});
+  auto naive = [](int64_t shift) {
+    return [shift](const std::vector<Array>& v) {
+      Array out({2, 3, 4});
+      ForEach(out.shape, [&](const Shape& i) { out.at(i) = v[0].at({(i[1] + shift) % 3, 0}); });
+      return out;
+    };
+  };
+  EXPECT_EQ(Mismatch({x}, BroadcastTo("b", x, {2, 3, 4}), naive(0), rng), "");
+  EXPECT_NE(Mismatch({x}, BroadcastTo("b", x, {2, 3, 4}), naive(1), rng), "");
 }
 
 TEST(SliceTest, StepsBothWays) {

@@ -8,7 +8,10 @@
 #include "topi/conv2d.h"
 #include "topi/elementwise.h"
 #include "topi/matmul.h"
+#include "topi/norm.h"
 #include "topi/pool.h"
+#include "topi/reduce.h"
+#include "topi/transform.h"
 #include "tuner/task.h"
 
 namespace autotune::testing {
@@ -35,6 +38,35 @@ inline PrimFunc Dense(int64_t m, int64_t n, int64_t k) {
   te::Tensor out = topi::MatMul("dense", a, b);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
                             {.use_fma = true});
+}
+
+// Softmax over the last dimension; a layer normalization without its scale.
+inline PrimFunc Softmax(const te::Shape& shape) {
+  te::Tensor x = te::Placeholder("x", shape);
+  te::Tensor y = topi::Softmax("softmax", x, {static_cast<int>(shape.size()) - 1});
+  return te::CreatePrimFunc("softmax", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
+inline PrimFunc CenteredSquares(int64_t rows, int64_t columns) {
+  te::Tensor x = te::Placeholder("x", {rows, columns});
+  te::Tensor sum = topi::ReduceAxes("sum", x, {1}, te::Combiner::kSum);
+  te::Tensor centered = topi::Sub("centered", x, sum);
+  te::Tensor square = topi::Mul("square", centered, centered);
+  te::Tensor variance = topi::ReduceAxes("variance", square, {1}, te::Combiner::kSum);
+  te::Tensor y = topi::Add("y", centered, variance);
+  return te::CreatePrimFunc("centered_squares", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}}, {.use_fma = true});
+}
+
+inline PrimFunc RowSums(int64_t rows, int64_t columns) {
+  te::Tensor x = te::Placeholder("x", {rows, columns});
+  te::Tensor y = topi::ReduceAxes("sum", x, {1}, te::Combiner::kSum);
+  return te::CreatePrimFunc("row_sums", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
+inline PrimFunc Transposed(const te::Shape& shape, const std::vector<int>& perm) {
+  te::Tensor x = te::Placeholder("x", shape);
+  te::Tensor y = topi::Transpose("transpose", x, perm);
+  return te::CreatePrimFunc("transpose", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
 }
 
 inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1) {

@@ -89,10 +89,14 @@ Result<Tensor> ToTensor(const graph::TensorValue& value) {
   return Tensor::FromBytes(value.spec.shape, TRY(DataTypeFromText(value.spec.dtype.Text())), value.bytes.view());
 }
 
-// Runs one data set through a loaded model and compares every output.
-Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const VerifyOptions& options) {
+using FixedInputs = std::map<std::string, graph::TensorValue>;
+
+// Runs one data set through a loaded model and compares every output. `fixed`: no inputs of the model any more.
+Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const VerifyOptions& options,
+                             const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
+  std::erase_if(inputs, [&](const NamedTensor& t) { return fixed.count(t.name) > 0; });
   if (inputs.size() != model.info.inputs.size())
     return Err(folder.string(), " has ", inputs.size(), " inputs, the model ", model.info.inputs.size());
   if (outputs.size() != model.info.outputs.size())
@@ -129,20 +133,51 @@ std::vector<fs::path> DataSets(const fs::path& folder) {
   return sets;
 }
 
+// Inputs that all data sets agree on, of the kinds that shapes, axes and scales are: vectors and scalars, integers
+// first.
+Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats_too) {
+  FixedInputs fixed;
+  for (const fs::path& set : sets) {
+    for (const NamedTensor& t : TRY(ReadTensors(set, "input_"))) {
+      if (t.name.empty() || t.value.spec.rank() > 1 || (t.value.spec.dtype.IsFloat() && !floats_too)) continue;
+      auto [it, is_new] = fixed.try_emplace(t.name, t.value);
+      bool same = it->second.spec == t.value.spec && it->second.bytes.view() == t.value.bytes.view();
+      if (!is_new && !same) return FixedInputs{};
+    }
+  }
+  return fixed;
+}
+
+// What the importer says. A model that wants constants where it has inputs is tried again with those of the data sets
+// fixed: `fixed` receives them.
+Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
+                 FixedInputs& fixed) {
+  Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes});
+  for (bool floats_too : {false, true}) {
+    if (imported.ok()) break;
+    Result<FixedInputs> some = FixableInputs(sets, floats_too);
+    if (!some.ok() || some->empty() || !ImportOnnx(model, {.shapes = options.shapes, .fixed = *some}).ok()) continue;
+    fixed = std::move(*some);
+    return {};
+  }
+  if (!imported.ok()) return imported.error();
+  return {};
+}
+
 // Import decides what is supported. An error: the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
-                             const NetworkOptions& network_options, const Target& target, RecordStore* store,
+                             NetworkOptions network_options, const Target& target, RecordStore* store,
                              Builder& builder) {
-  Result<ImportedModel> imported = ImportOnnx(model_path, {.shapes = network_options.shapes});
-  if (!imported.ok()) return CaseResult{Verdict::kUnsupported, imported.error().Text()};
   std::vector<fs::path> sets = DataSets(data);
+  Status imported = TryImport(model_path, network_options, sets, network_options.fixed);
+  if (!imported.ok()) return CaseResult{Verdict::kUnsupported, imported.error().Text()};
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
   CompileResult compiled = TRY(Compile(network, target, store, builder));
   CaseResult all{Verdict::kPassed, "", NotesOf(compiled)};
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
   for (const fs::path& set : sets) {
-    CaseResult one = TRY(CheckData(model, set, options));
+    CaseResult one = TRY(CheckData(model, set, options, network_options.fixed));
     all.verdict = one.verdict;
     all.text = one.text;
     if (one.verdict == Verdict::kFailed) break;

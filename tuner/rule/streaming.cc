@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
+constexpr int64_t kTile = 16;             // of a transpose, both ways: a line of memory of 32-bit elements
 
 // Blocks without data reuse: outer loops fused and run in parallel; the last one in vectors. The
 // producer of a tiled reduction (a padded copy of its input) may also be computed inside the reduction's loops.
@@ -58,6 +59,12 @@ class Streaming : public SketchRule {
       }
     }
 
+    // A transpose goes tile by tile, so that of every line of memory that it touches all elements are used at once.
+    int across = movable ? -1 : CrossLoop(block);
+    if (across >= 0 && last >= kTile && block.spatial[across].extent >= kTile) {
+      return PlaceTiles(std::move(s), block, loops, across, std::move(model), target);
+    }
+
     Name vector_loop;
     if (!loops.empty() && last >= lanes) {
       std::vector<int64_t> unrolls = {1, 2, 4};
@@ -85,6 +92,62 @@ class Streaming : public SketchRule {
       TRY(s.Do(Parallel{.loop = fused}));
       model.outer = tasks;
       model.m = std::max<int64_t>(1, total / tasks);
+    }
+    s.done.insert(block.name);
+    s.stages.push_back(model);
+    return s;
+  }
+
+  // The loop along which an operand is contiguous, if that is not the last one, along which the result is; else -1.
+  static int CrossLoop(const BlockView& view) {
+    const Block& block = *view.node.As<Block>();
+    if (view.spatial.empty() || view.spatial.size() != block.iters.size()) return -1;
+    const Store* store = block.body.As<Store>();
+    const Var* inner = store && !store->indices.empty() ? store->indices.back().As<Var>() : nullptr;
+    if (!inner || inner->name != block.iters.back().var) return -1;
+    int across = -1;
+    Walk(store->value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      if (!load || load->indices.empty()) return true;
+      const Var* contiguous = load->indices.back().As<Var>();
+      bool reads_inner = false;
+      for (const Expr& index : load->indices) {
+        reads_inner |= UsesVar(index, [&](const Name& v) { return v == inner->name; });
+      }
+      if (!contiguous || contiguous->name == inner->name || !reads_inner) return true;
+      for (size_t i = 0; i + 1 < block.iters.size(); ++i) {
+        if (block.iters[i].var == contiguous->name) across = static_cast<int>(i);
+      }
+      return true;
+    });
+    return across;
+  }
+
+  static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, const std::vector<Name>& loops,
+                                        int across, StageModel model, const Target& target) {
+    std::vector<Name> order, a = TRY(s.Do(Split{.loop = loops[across], .factors = {Factors::kAuto, kTile}})),
+                             b = TRY(s.Do(Split{.loop = loops.back(), .factors = {Factors::kAuto, kTile}}));
+    int64_t tasks = 1;
+    for (size_t i = 0; i + 1 < loops.size(); ++i) {
+      if (static_cast<int>(i) == across) continue;
+      order.push_back(loops[i]);
+      tasks *= block.spatial[i].extent;
+    }
+    order.push_back(a[0]);
+    tasks *= (block.spatial[across].extent + kTile - 1) / kTile;
+    std::vector<Name> outer = order;
+    for (const Name& loop : {b[0], a[1], b[1]}) order.push_back(loop);
+    TRY(s.Do(Reorder{.loops = order}));
+    const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
+    std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));
+    TRY(s.Do(Vectorize{.loop = made[1]}));
+    TRY(s.Do(Unroll{.loop = made[0]}));
+    if (model.m >= kWorthForking) {
+      Name fused = outer[0];
+      if (outer.size() > 1) fused = TRY(s.Do(Fuse{.loops = outer}))[0];
+      TRY(s.Do(Parallel{.loop = fused}));
+      model.m = std::max<int64_t>(1, model.m / tasks);
+      model.outer = tasks;
     }
     s.done.insert(block.name);
     s.stages.push_back(model);

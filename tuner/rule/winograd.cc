@@ -29,8 +29,7 @@ class Winograd : public SketchRule {
     if (!product || state.done.count(product->name)) return std::vector<SketchState>{};
     Placer placer(state, blocks, *product, target);
     if (!placer.Fits()) return std::vector<SketchState>{};
-    SketchState next = TRY_NOTE(placer.Place(), "while placing block " + product->name.str());
-    return std::vector<SketchState>{std::move(next)};
+    return std::vector<SketchState>{TRY_NOTE(placer.Place(), "while placing block " + product->name.str())};
   }
 
  private:

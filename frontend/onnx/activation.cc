@@ -1,0 +1,128 @@
+// Activation functions, as formulas of the graph language's element-wise operators: fusion joins them to what feeds
+// them.
+#include <cmath>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+template <Op op>
+Status ImportUnary(ImportContext& c) {
+  return c.Bind(TRY(c.Apply(op, TRY(c.Tensor(0)))));
+}
+
+// The number comes first in maxima and minima: then NaN stays NaN.
+Result<ValueId> Positive(ImportContext& c, ValueId x) { return c.ApplyToNumber(Op::kMax, 0, x); }
+Result<ValueId> Negative(ImportContext& c, ValueId x) { return c.ApplyToNumber(Op::kMin, 0, x); }
+
+Result<ValueId> Affine(ImportContext& c, ValueId x, double scale, double shift) {
+  return c.ApplyNumber(Op::kAdd, TRY(c.ApplyNumber(Op::kMul, x, scale)), shift);
+}
+
+Result<ValueId> Clamped(ImportContext& c, ValueId x, float low, float high) {
+  return c.Emit(Op::kClip, {x}, ClipAttrs{low, high});
+}
+
+Status ImportLeakyRelu(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  float alpha = TRY(c.Float("alpha", 0.01f));
+  return c.Bind(TRY(c.Emit(Op::kLeakyRelu, {x}, AlphaAttrs{alpha})));
+}
+
+Status ImportPRelu(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), slope = TRY(c.Tensor(1));
+  ValueId y = TRY(c.Apply(Op::kMul, TRY(Negative(c, x)), slope));
+  if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("the slope does not broadcast to ", c.builder.Spec(x).Text());
+  return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), y)));
+}
+
+// max(x, 0) + alpha * (exp(min(x, 0) * inner) - 1)
+Result<ValueId> Exponential(ImportContext& c, ValueId x, double alpha, double inner) {
+  ValueId e = TRY(Negative(c, x));
+  if (inner != 1) e = TRY(c.ApplyNumber(Op::kMul, e, inner));
+  e = TRY(Affine(c, TRY(c.Apply(Op::kExp, e)), alpha, -alpha));
+  return c.Apply(Op::kAdd, TRY(Positive(c, x)), e);
+}
+
+Status ImportElu(ImportContext& c) {
+  return c.Bind(TRY(Exponential(c, TRY(c.Tensor(0)), TRY(c.Float("alpha", 1)), 1)));
+}
+
+Status ImportCelu(ImportContext& c) {
+  double alpha = TRY(c.Float("alpha", 1));
+  if (alpha == 0) return Err("alpha must not be 0");
+  return c.Bind(TRY(Exponential(c, TRY(c.Tensor(0)), alpha, 1 / alpha)));
+}
+
+Status ImportSelu(ImportContext& c) {
+  double alpha = TRY(c.Float("alpha", 1.67326319217681884765625f));
+  double gamma = TRY(c.Float("gamma", 1.05070102214813232421875f));
+  ValueId y = TRY(Exponential(c, TRY(c.Tensor(0)), alpha, 1));
+  return c.Bind(TRY(c.ApplyNumber(Op::kMul, y, gamma)));
+}
+
+Status ImportHardSigmoid(ImportContext& c) {
+  double alpha = TRY(c.Float("alpha", 0.2f)), beta = TRY(c.Float("beta", 0.5f));
+  ValueId y = TRY(Affine(c, TRY(c.Tensor(0)), alpha, beta));
+  return c.Bind(TRY(Clamped(c, y, 0, 1)));
+}
+
+Status ImportHardSwish(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  ValueId gate = TRY(Clamped(c, TRY(Affine(c, x, 1.0 / 6, 0.5)), 0, 1));
+  return c.Bind(TRY(c.Apply(Op::kMul, x, gate)));
+}
+
+// log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|))
+Status ImportSoftplus(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kNeg, TRY(c.Apply(Op::kAbs, x))))));
+  ValueId rest = TRY(c.Apply(Op::kLog, TRY(c.ApplyNumber(Op::kAdd, e, 1))));
+  return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), rest)));
+}
+
+Status ImportSoftsign(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  ValueId divisor = TRY(c.ApplyNumber(Op::kAdd, TRY(c.Apply(Op::kAbs, x)), 1));
+  return c.Bind(TRY(c.Apply(Op::kDiv, x, divisor)));
+}
+
+Status ImportThresholdedRelu(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  ValueId above = TRY(c.ApplyToNumber(Op::kLess, TRY(c.Float("alpha", 1)), x));
+  return c.Bind(TRY(c.Where(above, x, c.Number(0, x))));
+}
+
+Status ImportShrink(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  double bias = TRY(c.Float("bias", 0)), lambda = TRY(c.Float("lambd", 0.5f));
+  ValueId below = TRY(c.ApplyNumber(Op::kLess, x, -lambda)), above = TRY(c.ApplyToNumber(Op::kLess, lambda, x));
+  ValueId down = TRY(c.ApplyNumber(Op::kSub, x, bias)), up = TRY(c.ApplyNumber(Op::kAdd, x, bias));
+  ValueId rest = TRY(c.Where(above, down, c.Number(0, x)));
+  return c.Bind(TRY(c.Where(below, up, rest)));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& ActivationOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"Relu", 6, 17, ImportUnary<Op::kRelu>},
+      {"Sigmoid", 6, 17, ImportUnary<Op::kSigmoid>},
+      {"Tanh", 6, 17, ImportUnary<Op::kTanh>},
+      {"LeakyRelu", 6, 17, ImportLeakyRelu},
+      {"PRelu", 7, 17, ImportPRelu},
+      {"Elu", 6, 17, ImportElu},
+      {"Celu", 12, 17, ImportCelu},
+      {"Selu", 6, 17, ImportSelu},
+      {"HardSigmoid", 6, 17, ImportHardSigmoid},
+      {"HardSwish", 14, 17, ImportHardSwish},
+      {"Softplus", 1, 17, ImportSoftplus},
+      {"Softsign", 1, 17, ImportSoftsign},
+      {"ThresholdedRelu", 10, 17, ImportThresholdedRelu},
+      {"Shrink", 9, 17, ImportShrink},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

@@ -1,0 +1,302 @@
+// Operators that pick, repeat and rearrange elements.
+#include <algorithm>
+#include <numeric>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+int64_t Offset(const Shape& shape, const Shape& index) {
+  int64_t offset = 0;
+  for (size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + index[d];
+  return offset;
+}
+
+// The part of input 0; of a constant at once.
+Status BindSlice(ImportContext& c, const SliceAttrs& a, size_t output = 0) {
+  Shape in = TRY(c.ShapeOf(0));
+  bool empty = std::any_of(a.extent.begin(), a.extent.end(), [](int64_t n) { return n < 1; });
+  if (empty && !c.Constant(0))
+    return Err("yields a tensor without elements, ", ShapeText(a.extent), ", which is not supported");
+  if (a.extent == in && std::all_of(a.step.begin(), a.step.end(), [](int64_t s) { return s == 1; })) {
+    if (const TensorValue* value = c.Constant(0)) return c.BindConstant(*value, output);
+    return c.Bind(c.Reshape(TRY(c.Tensor(0)), in), output);
+  }
+  if (const TensorValue* value = c.Constant(0)) {
+    return c.BindConstant(Moved(*value, a.extent,
+                                [&](const Shape& index) {
+                                  Shape from = index;
+                                  for (size_t d = 0; d < from.size(); ++d) from[d] = a.begin[d] + index[d] * a.step[d];
+                                  return Offset(in, from);
+                                }),
+                          output);
+  }
+  ValueId x = TRY(c.Tensor(0));
+  return c.Bind(TRY(c.Emit(Op::kSlice, {x}, a)), output);
+}
+
+SliceAttrs Whole(const Shape& shape) { return {Shape(shape.size(), 0), shape, Shape(shape.size(), 1)}; }
+
+Status ImportSlice(ImportContext& c) {
+  Shape in = TRY(c.ShapeOf(0));
+  bool inputs = c.opset >= 10;
+  std::vector<int64_t> starts = inputs ? TRY(c.Ints(1, "starts")) : TRY(c.IntList("starts", {}));
+  std::vector<int64_t> ends = inputs ? TRY(c.Ints(2, "ends")) : TRY(c.IntList("ends", {}));
+  std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (inputs && c.Has(3)) axes = TRY(c.Ints(3, "axes"));
+  if (!inputs) axes = TRY(c.IntList("axes", axes));
+  if (inputs && c.Has(4)) steps = TRY(c.Ints(4, "steps"));
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    return Err("starts, ends, axes and steps differ in length");
+  SliceAttrs a = Whole(in);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t d = TRY(NormalizeAxis(axes[i], static_cast<int>(in.size()))), n = in[d], step = steps[i];
+    if (step == 0) return Err("has a step of 0");
+    step = std::clamp(step, -n - 1, n + 1);  // beyond the extent all steps mean one element
+    auto from_front = [&](int64_t i) { return i < 0 ? std::max<int64_t>(i, -n - 1) + n : i; };
+    int64_t start = from_front(starts[i]), end = from_front(ends[i]);
+    start = std::clamp<int64_t>(start, 0, step > 0 ? n : n - 1);
+    end = std::clamp<int64_t>(end, step > 0 ? 0 : -1, step > 0 ? n : n - 1);
+    int64_t span = step > 0 ? end - start : start - end, stride = std::abs(step);
+    a.begin[d] = start;
+    a.extent[d] = span > 0 ? (span + stride - 1) / stride : 0;
+    a.step[d] = step;
+  }
+  return BindSlice(c, a);
+}
+
+Status ImportSplit(ImportContext& c) {
+  Shape in = TRY(c.ShapeOf(0));
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), static_cast<int>(in.size())));
+  int64_t parts = static_cast<int64_t>(c.node().outputs.size());
+  std::vector<int64_t> sizes;
+  if (c.opset < 13) sizes = TRY(c.IntList("split", {}));
+  if (c.opset >= 13 && c.Has(1)) sizes = TRY(c.Ints(1, "the sizes of Split"));
+  if (sizes.empty()) {
+    if (in[axis] % parts != 0) return Err("cannot split ", in[axis], " elements into ", parts, " equal parts");
+    sizes.assign(parts, in[axis] / parts);
+  }
+  if (static_cast<int64_t>(sizes.size()) != parts ||
+      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != in[axis]) {
+    return Err("sizes ", ShapeText(sizes), " do not split dimension ", axis, " of ", ShapeText(in), " into ", parts,
+               " parts");
+  }
+  SliceAttrs a = Whole(in);
+  a.begin[axis] = 0;
+  for (int64_t i = 0; i < parts; ++i) {
+    a.extent[axis] = sizes[i];
+    TRY(BindSlice(c, a, i));
+    a.begin[axis] += sizes[i];
+  }
+  return {};
+}
+
+Status ImportPad(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  Shape in = c.ShapeOfValue(x);
+  size_t rank = in.size();
+  std::vector<int64_t> pads = c.opset < 11 ? TRY(c.IntList("pads", {})) : TRY(c.Ints(1, "pads"));
+  if (pads.size() != 2 * rank) return Err("has ", pads.size(), " pads for ", ShapeText(in));
+  PadAttrs a{Shape(rank, 0), Shape(rank, 0), Shape(rank, 0), PadMode::kConstant, 0};
+  std::string mode = TRY(c.String("mode", "constant"));
+  if (mode == "edge") {
+    a.mode = PadMode::kEdge;
+  } else if (mode == "reflect") {
+    a.mode = PadMode::kReflect;
+  } else if (mode != "constant") {
+    return Err("mode '", mode, "' is not one of constant, edge, reflect");
+  }
+  if (a.mode == PadMode::kConstant) {
+    if (c.opset < 11) a.value = TRY(c.Float("value", 0));
+    if (c.opset >= 11 && c.Has(2)) a.value = TRY(c.ConstantNumber(2, "the value of Pad"));
+  }
+  // Negative pads cut.
+  SliceAttrs cut = Whole(in);
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t before = pads[d], after = pads[d + rank];
+    cut.begin[d] = std::max<int64_t>(0, -before);
+    cut.extent[d] = in[d] - cut.begin[d] - std::max<int64_t>(0, -after);
+    a.before[d] = std::max<int64_t>(0, before);
+    a.after[d] = std::max<int64_t>(0, after);
+  }
+  if (cut.extent != in) x = TRY(c.Emit(Op::kSlice, {x}, cut));
+  return c.Bind(TRY(c.Emit(Op::kPad, {x}, a)));
+}
+
+Status ImportGather(ImportContext& c) {
+  Shape data = TRY(c.ShapeOf(0)), inner = TRY(c.ShapeOf(1));
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), static_cast<int>(data.size())));
+  if (c.Constant(1)) {  // then bounds can be checked here
+    std::vector<int64_t> indices = TRY(c.Ints(1, "the indices of Gather"));
+    for (int64_t& i : indices) {
+      if (i < -data[axis] || i >= data[axis]) return Err("index ", i, " is outside ", ShapeText(data));
+      if (i < 0) i += data[axis];
+    }
+    if (const TensorValue* value = c.Constant(0); value && value->spec.rank() == 1)
+      return c.BindConstant(Moved(*value, inner, [&](const Shape& index) { return indices[Offset(inner, index)]; }));
+    if (indices.size() == 1) {  // an ordinary slice
+      ValueId x = TRY(c.Tensor(0));
+      SliceAttrs a = Whole(data);
+      a.begin[axis] = indices[0];
+      a.extent[axis] = 1;
+      Shape out(data.begin(), data.begin() + axis);
+      out.insert(out.end(), inner.begin(), inner.end());
+      out.insert(out.end(), data.begin() + axis + 1, data.end());
+      return c.Bind(c.Reshape(TRY(c.Emit(Op::kSlice, {x}, a)), out));
+    }
+  }
+  ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
+  return c.Bind(TRY(c.Emit(Op::kGather, {x, indices}, AxisAttrs{axis})));
+}
+
+Status ImportGatherElements(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), c.Rank(x)));
+  return c.Bind(TRY(c.Emit(Op::kGatherElements, {x, indices}, AxisAttrs{axis})));
+}
+
+Status ImportExpand(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  Shape wanted = TRY(c.Ints(1, "the shape of Expand"));
+  Shape shape = TRY(BroadcastShapes(c.ShapeOfValue(x), wanted));
+  if (shape == c.ShapeOfValue(x)) return c.Bind(c.Reshape(x, shape));
+  return c.Bind(TRY(c.Emit(Op::kBroadcastTo, {x}, ReshapeAttrs{shape})));
+}
+
+Status ImportTile(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  Shape in = c.ShapeOfValue(x), repeats = TRY(c.Ints(1, "the repeats of Tile")), apart, wide, out;
+  if (repeats.size() != in.size()) return Err("has ", repeats.size(), " repeats for ", ShapeText(in));
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (repeats[d] < 1) return Err("repeats a dimension ", repeats[d], " times");
+    for (Shape* shape : {&apart, &wide}) {
+      shape->push_back(shape == &wide ? repeats[d] : 1);
+      shape->push_back(in[d]);
+    }
+    if (__builtin_mul_overflow(repeats[d], in[d], &out.emplace_back(0))) return Err("is too large");
+  }
+  x = TRY(c.Emit(Op::kBroadcastTo, {c.Reshape(x, apart)}, ReshapeAttrs{wide}));
+  return c.Bind(c.Reshape(x, out));
+}
+
+// The pixels of a block become channels, or the other way round: a transpose between two reshapes.
+struct Blocks {
+  Shape shape;
+  int64_t size = 1;
+};
+Result<Blocks> ReadBlocks(ImportContext& c) {
+  Blocks b;
+  b.shape = TRY(c.ShapeOf(0));
+  b.size = TRY(c.Int("blocksize", 0));
+  if (b.shape.size() != 4) return Err("the input must be an image of 4 dimensions, not ", ShapeText(b.shape));
+  if (b.size < 1 || b.size > 1 << 15) return Err("blocksize ", b.size, " is impossible");
+  return b;
+}
+
+Status ImportDepthToSpace(ImportContext& c) {
+  Blocks b = TRY(ReadBlocks(c));
+  int64_t n = b.shape[0], channels = b.shape[1], h = b.shape[2], w = b.shape[3], s = b.size, out = channels / (s * s);
+  if (channels % (s * s) != 0) return Err(channels, " channels do not divide into blocks of ", s, " x ", s);
+  std::string mode = TRY(c.String("mode", "DCR"));
+  if (mode != "DCR" && mode != "CRD") return Err("mode '", mode, "' is neither DCR nor CRD");
+  bool depth_first = mode == "DCR";
+  ValueId x = c.Reshape(TRY(c.Tensor(0)), depth_first ? Shape{n, s, s, out, h, w} : Shape{n, out, s, s, h, w});
+  std::vector<int64_t> perm = depth_first ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3};
+  return c.Bind(c.Reshape(c.builder.Transpose(x, perm, c.node().name), {n, out, h * s, w * s}));
+}
+
+Status ImportSpaceToDepth(ImportContext& c) {
+  Blocks b = TRY(ReadBlocks(c));
+  int64_t n = b.shape[0], channels = b.shape[1], h = b.shape[2], w = b.shape[3], s = b.size;
+  if (h % s != 0 || w % s != 0) return Err(ShapeText(b.shape), " does not divide into blocks of ", s, " x ", s);
+  ValueId x = c.Reshape(TRY(c.Tensor(0)), {n, channels, h / s, s, w / s, s});
+  x = c.builder.Transpose(x, {0, 3, 5, 1, 2, 4}, c.node().name);
+  return c.Bind(c.Reshape(x, {n, channels * s * s, h / s, w / s}));
+}
+
+// Ones on and below (above) a diagonal.
+std::vector<double> Triangle(int64_t rows, int64_t columns, int64_t diagonal, bool upper) {
+  std::vector<double> ones(rows * columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) ones[i * columns + j] = upper ? j >= i + diagonal : j <= i + diagonal;
+  }
+  return ones;
+}
+
+Status ImportTrilu(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  if (c.Rank(x) < 2) return Err("the input must be a matrix, not ", c.builder.Spec(x).Text());
+  double k = c.Has(1) ? TRY(c.ConstantNumber(1, "k")) : 0;
+  int64_t rows = c.ShapeOfValue(x)[c.Rank(x) - 2], columns = c.ShapeOfValue(x).back();
+  int64_t diagonal = static_cast<int64_t>(std::clamp<double>(k, -1.0 * rows - 1, 1.0 * columns + 1));
+  std::vector<double> ones = Triangle(rows, columns, diagonal, TRY(c.Int("upper", 1)) != 0);
+  ValueId mask = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {rows, columns}, ones));
+  return c.Bind(TRY(c.Where(mask, x, c.Number(0, x))));
+}
+
+// A product with a triangle of ones.
+Status ImportCumSum(ImportContext& c) {
+  constexpr int64_t kMost = 2048;
+  ValueId x = TRY(c.Tensor(0));
+  std::vector<int64_t> axes = TRY(c.Ints(1, "the axis of CumSum"));
+  if (axes.size() != 1) return Err("axis must be one number");
+  int64_t axis = TRY(NormalizeAxis(axes[0], c.Rank(x))), n = c.ShapeOfValue(x)[axis];
+  if (n > kMost) return Err("sums up ", n, " elements; at most ", kMost, " are supported");
+  bool reverse = TRY(c.Int("reverse", 0)) != 0, exclusive = TRY(c.Int("exclusive", 0)) != 0;
+  int64_t diagonal = !exclusive ? 0 : reverse ? -1 : 1;
+  // Element [i, j] says whether input i counts for output j.
+  ValueId ones =
+      c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(x), {n, n}, Triangle(n, n, diagonal, !reverse)));
+  std::vector<int64_t> swap(c.Rank(x));
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[axis], swap.back());
+  ValueId y = TRY(MatMulValues(c, c.builder.Transpose(x, swap, c.node().name), ones));
+  return c.Bind(c.builder.Transpose(y, swap, c.node().name));
+}
+
+Status ImportOneHot(ImportContext& c) {
+  ValueId indices = TRY(c.Tensor(0)), values = TRY(c.Tensor(2));
+  double depth = TRY(c.ConstantNumber(1, "the depth of OneHot"));
+  if (!(depth >= 1 && depth <= 1 << 24)) return Err("depth ", depth, " is impossible");
+  if (c.ShapeOfValue(values) != Shape{2}) return Err("values must be two, not ", c.builder.Spec(values).Text());
+  if (c.Type(indices).IsBool()) return Err("indices must be numbers");
+  int64_t n = static_cast<int64_t>(depth), rank = c.Rank(indices);
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), static_cast<int>(rank) + 1));
+  indices = TRY(c.Cast(indices, DType::Int(64)));
+  ValueId wrapped = TRY(c.ApplyNumber(Op::kAdd, indices, depth));
+  indices = TRY(c.Where(TRY(c.ApplyNumber(Op::kLess, indices, 0)), wrapped, indices));
+  Shape shape = c.ShapeOfValue(indices), along(rank + 1, 1);
+  shape.insert(shape.begin() + axis, 1);
+  along[axis] = n;
+  std::vector<int64_t> positions(n);
+  std::iota(positions.begin(), positions.end(), 0);
+  ValueId all = c.builder.AddConstant("", TensorValue::Of<int64_t>(along, positions));
+  ValueId hot = TRY(c.Apply(Op::kEqual, c.Reshape(indices, shape), all));
+  ValueId off = TRY(c.Emit(Op::kSlice, {values}, SliceAttrs{{0}, {1}, {1}}));
+  ValueId on = TRY(c.Emit(Op::kSlice, {values}, SliceAttrs{{1}, {1}, {1}}));
+  return c.Bind(TRY(c.Where(hot, on, off)));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& MoveOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"Slice", 1, 17, ImportSlice},
+      {"Split", 2, 17, ImportSplit},
+      {"Pad", 2, 17, ImportPad},
+      {"Gather", 1, 17, ImportGather},
+      {"GatherElements", 11, 17, ImportGatherElements},
+      {"Expand", 8, 17, ImportExpand},
+      {"Tile", 6, 17, ImportTile},
+      {"DepthToSpace", 1, 17, ImportDepthToSpace},
+      {"SpaceToDepth", 1, 17, ImportSpaceToDepth},
+      {"Trilu", 14, 17, ImportTrilu},
+      {"CumSum", 11, 17, ImportCumSum},
+      {"OneHot", 9, 17, ImportOneHot},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

@@ -1,0 +1,110 @@
+// Conversions between floats and small integers, and products of the latter.
+#include <numeric>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+// A scale or zero point: one number, or one for each index of the axis.
+Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
+  ValueId v = TRY(c.Tensor(input));
+  int64_t n = c.builder.Spec(v).NumElements();
+  if (n == 1) return c.Reshape(v, {});
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 1)), c.Rank(x)));
+  if (c.Rank(v) != 1 || n != c.ShapeOfValue(x)[axis])
+    return Err("scale and zero point do not fit axis ", axis, " of ", c.builder.Spec(x).Text());
+  Shape along(c.Rank(x), 1);
+  along[axis] = n;
+  return c.Reshape(v, along);
+}
+
+// round(x / scale) + zero, kept within the type.
+Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
+  if (type != DType::UInt(8) && type != DType::Int(8)) return Err("to ", type.Text(), " is not supported");
+  ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
+  y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
+  float low = type == DType::UInt(8) ? 0.f : -128.f;
+  return c.Cast(TRY(c.Emit(Op::kClip, {y}, ClipAttrs{low, low + 255})), type);
+}
+
+Status ImportQuantizeLinear(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
+  if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  ValueId zero = c.Has(2) ? TRY(AlongAxis(c, 2, x)) : c.Number(0, x);
+  return c.Bind(TRY(Quantized(c, x, scale, zero, c.Has(2) ? c.Type(zero) : DType::UInt(8))));
+}
+
+// Scale and zero point from the data's range, which is made to hold 0.
+Status ImportDynamicQuantizeLinear(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  std::vector<int64_t> axes(c.Rank(x));
+  std::iota(axes.begin(), axes.end(), 0);
+  ValueId top = c.Reshape(TRY(c.Reduce(Op::kReduceMax, x, axes)), {});
+  ValueId bottom = c.Reshape(TRY(c.Reduce(Op::kReduceMin, x, axes)), {});
+  top = TRY(c.ApplyNumber(Op::kMax, top, 0));
+  bottom = TRY(c.ApplyNumber(Op::kMin, bottom, 0));
+  ValueId scale = TRY(c.ApplyNumber(Op::kDiv, TRY(c.Apply(Op::kSub, top, bottom)), 255));
+  ValueId zero = TRY(c.ApplyToNumber(Op::kSub, 0, TRY(c.Apply(Op::kDiv, bottom, scale))));
+  zero = TRY(c.Apply(Op::kRound, TRY(c.Emit(Op::kClip, {zero}, ClipAttrs{0, 255}))));
+  TRY(c.Bind(scale, 1));
+  TRY(c.Bind(TRY(c.Cast(zero, DType::UInt(8))), 2));
+  return c.Bind(TRY(Quantized(c, x, scale, zero, DType::UInt(8))));
+}
+
+Status ImportDequantizeLinear(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
+  ValueId y = TRY(c.Cast(x, DType::Int(32)));
+  if (c.Has(2)) y = TRY(c.Apply(Op::kSub, y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))));
+  return c.Bind(TRY(c.Apply(Op::kMul, TRY(c.Cast(y, c.Type(scale))), scale)));
+}
+
+// An operand as i32, its zero point taken off: one number, or one for each row of the left (column of the right) one.
+Result<ValueId> Centered(ImportContext& c, size_t input, size_t zero_input) {
+  ValueId x = TRY(c.Cast(TRY(c.Tensor(input)), DType::Int(32)));
+  if (!c.Has(zero_input)) return x;
+  ValueId zero = TRY(c.Cast(TRY(c.Tensor(zero_input)), DType::Int(32)));
+  if (int64_t n = c.builder.Spec(zero).NumElements(); n == 1) {
+    zero = c.Reshape(zero, {});
+  } else if (c.Rank(zero) == 1) {
+    zero = c.Reshape(zero, input == 0 ? Shape{n, 1} : Shape{n});
+  }
+  ValueId y = TRY(c.Apply(Op::kSub, x, zero));
+  if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("a zero point does not fit ", c.builder.Spec(x).Text());
+  return y;
+}
+
+// The product of integers, scaled: its accumulators are exact, its scales floats.
+Status ImportQLinearMatMul(ImportContext& c) {
+  for (size_t scale : {1, 4, 6}) {
+    if (c.builder.Spec(TRY(c.Tensor(scale))).NumElements() != 1)
+      return Err("scales for each row or column are not supported");
+  }
+  ValueId a = TRY(Centered(c, 0, 2)), b = TRY(Centered(c, 3, 5));
+  ValueId y = TRY(c.Cast(TRY(MatMulValues(c, a, b)), DType::Float(32)));
+  ValueId a_scale = c.Reshape(TRY(c.Tensor(1)), {}), b_scale = c.Reshape(TRY(c.Tensor(4)), {});
+  y = TRY(c.Apply(Op::kMul, y, TRY(c.Apply(Op::kMul, a_scale, b_scale))));
+  ValueId zero = c.Reshape(TRY(c.Tensor(7)), {}), scale = c.Reshape(TRY(c.Tensor(6)), {});
+  return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
+}
+
+Status ImportMatMulInteger(ImportContext& c) {
+  ValueId a = TRY(Centered(c, 0, 2)), b = TRY(Centered(c, 1, 3));
+  return c.Bind(TRY(MatMulValues(c, a, b)));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& QuantizeOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"QuantizeLinear", 10, 17, ImportQuantizeLinear},
+      {"DequantizeLinear", 10, 17, ImportDequantizeLinear},
+      {"DynamicQuantizeLinear", 11, 17, ImportDynamicQuantizeLinear},
+      {"QLinearMatMul", 10, 17, ImportQLinearMatMul},
+      {"MatMulInteger", 10, 17, ImportMatMulInteger},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <optional>
+
+#include "graph/pass.h"
+#include "graph/pass/rewriter.h"
+
+namespace autotune::graph {
+namespace {
+
+// Dimensions [i, i_end) of one shape and [j, j_end) of another that hold the same elements.
+struct Group {
+  size_t i, i_end, j, j_end;
+};
+
+// The finest grouping of two shapes of equal size.
+std::vector<Group> Groups(const Shape& a, const Shape& b) {
+  std::vector<Group> groups;
+  size_t i = 0, j = 0;
+  while (i < a.size() || j < b.size()) {
+    Group g{i, i, j, j};
+    int64_t x = 1, y = 1;
+    if (i < a.size()) x = a[g.i_end++];
+    if (j < b.size()) y = b[g.j_end++];
+    while (x != y) {
+      if (x < y) {
+        x *= a[g.i_end++];
+      } else {
+        y *= b[g.j_end++];
+      }
+    }
+    groups.push_back(g);
+    i = g.i_end;
+    j = g.j_end;
+  }
+  return groups;
+}
+
+// The shape that broadcasts to `inner` as `operand` does to `outer`.
+std::optional<Shape> Regrouped(Shape operand, const Shape& outer, const Shape& inner) {
+  if (operand.size() > outer.size()) return std::nullopt;
+  operand.insert(operand.begin(), outer.size() - operand.size(), 1);
+  Shape result(inner.size(), 1);
+  for (const Group& g : Groups(outer, inner)) {
+    bool whole = std::equal(operand.begin() + g.i, operand.begin() + g.i_end, outer.begin() + g.i);
+    bool unit = std::all_of(operand.begin() + g.i, operand.begin() + g.i_end, [](int64_t d) { return d == 1; });
+    if (whole) {
+      std::copy(inner.begin() + g.j, inner.begin() + g.j_end, result.begin() + g.j);
+    } else if (!unit) {
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
+// The axes of `inner` that hold what `axes` hold of `outer`.
+std::optional<std::vector<int64_t>> RegroupedAxes(const std::vector<int64_t>& axes, const Shape& outer,
+                                                  const Shape& inner) {
+  std::vector<int64_t> result;
+  for (const Group& g : Groups(outer, inner)) {
+    bool any = false, all = true;
+    for (size_t d = g.i; d < g.i_end; ++d) {
+      if (outer[d] == 1) continue;
+      bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+      any |= named;
+      all &= named;
+    }
+    if (!any) continue;
+    if (!all) return std::nullopt;
+    for (size_t d = g.j; d < g.j_end; ++d) result.push_back(static_cast<int64_t>(d));
+  }
+  if (result.empty()) return std::nullopt;
+  return result;
+}
+
+class Sinker {
+ public:
+  explicit Sinker(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  Graph Run() {
+    for (const Node& node : graph_.nodes) {
+      std::optional<ValueId> now;
+      if (node.op == Op::kReshape) {
+        now = As(rewriter_.Map(node.inputs[0]), graph_.Spec(node.output).shape, node.name);
+      } else if (node.op != Op::kBatchNorm && KindOf(node.op) == OpKind::kElementwise) {
+        now = Elementwise(node);
+      } else if (std::holds_alternative<AxesAttrs>(node.attrs)) {
+        now = Reduction(node);
+      }
+      if (now) {
+        rewriter_.Set(node.output, *now);
+      } else {
+        rewriter_.Copy(node);
+      }
+    }
+    return rewriter_.Finish();
+  }
+
+ private:
+  GraphBuilder& builder() { return rewriter_.builder; }
+  const Shape& ShapeOf(ValueId v) { return builder().Spec(v).shape; }
+  const Node* ReshapeOf(ValueId v) {
+    const Node* node = builder().graph().Producer(v);
+    return node && node->op == Op::kReshape ? node : nullptr;
+  }
+
+  // The same elements under that shape, by one reshape at most.
+  ValueId As(ValueId v, const Shape& shape, const std::string& name) {
+    while (const Node* node = ReshapeOf(v)) v = node->inputs[0];
+    return builder().Reshape(v, shape, name);
+  }
+
+  // f(reshape(x), y) as reshape(f(x, y')), where every operand of the full shape is such a reshape, or not computed.
+  std::optional<ValueId> Elementwise(const Node& node) {
+    const Shape& outer = graph_.Spec(node.output).shape;
+    std::vector<ValueId> operands = rewriter_.MapAll(node.inputs);
+    const Node* source = nullptr;
+    for (ValueId v : operands) {
+      if (!source && ShapeOf(v) == outer) source = ReshapeOf(v);
+    }
+    if (!source) return std::nullopt;
+    const Shape inner = ShapeOf(source->inputs[0]);
+    std::vector<std::optional<Shape>> shapes;
+    for (ValueId v : operands) {
+      if (ShapeOf(v) == outer) {
+        const Node* reshape = ReshapeOf(v);
+        bool computed = builder().graph().Producer(v) != nullptr;
+        if (reshape ? ShapeOf(reshape->inputs[0]) != inner : computed) return std::nullopt;
+      }
+      shapes.push_back(Regrouped(ShapeOf(v), outer, inner));
+      if (!shapes.back()) return std::nullopt;
+    }
+    for (size_t i = 0; i < operands.size(); ++i) {
+      // A scalar or a row of constants broadcasts as it is.
+      const Shape& now = ShapeOf(operands[i]);
+      bool as_is = now.size() <= inner.size() && Stripped(now) == Stripped(*shapes[i]);
+      if (!as_is) operands[i] = As(operands[i], *shapes[i], node.name);
+    }
+    return builder().Reshape(builder().Must(node.op, operands, node.attrs, node.name), outer, node.name);
+  }
+
+  static Shape Stripped(Shape shape) {
+    while (!shape.empty() && shape.front() == 1) shape.erase(shape.begin());
+    return shape;
+  }
+
+  std::optional<ValueId> Reduction(const Node& node) {
+    ValueId x = rewriter_.Map(node.inputs[0]);
+    const Node* source = ReshapeOf(x);
+    if (!source) return std::nullopt;
+    ValueId inner = source->inputs[0];
+    auto axes = RegroupedAxes(std::get<AxesAttrs>(node.attrs).axes, ShapeOf(x), ShapeOf(inner));
+    if (!axes) return std::nullopt;
+    ValueId y = builder().Must(node.op, {inner}, AxesAttrs{*axes}, node.name);
+    return builder().Reshape(y, graph_.Spec(node.output).shape, node.name);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+};
+
+}  // namespace
+
+Result<Graph> SinkReshapes(const Graph& graph, PassContext& context) {
+  return DropDeadCode(Sinker(graph).Run(), context);
+}
+
+}  // namespace autotune::graph

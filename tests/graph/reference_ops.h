@@ -1,0 +1,292 @@
+// Tensors in doubles and one naive function per operator: the parts of the oracle in reference.h. Header only.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "graph/graph.h"
+#include "support/rng.h"
+
+namespace autotune::reference {
+
+using namespace graph;
+using graph::Op;  // not the kernel language's
+
+struct Tensor {
+  Shape shape;
+  std::vector<double> data;
+  DType dtype = DType::Float(32);  // what it is rounded to on the way out
+};
+
+inline int64_t Count(const Shape& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+inline Tensor FromValue(const TensorValue& value) {
+  Tensor t{value.spec.shape, std::vector<double>(value.spec.NumElements()), value.spec.dtype};
+  for (size_t i = 0; i < t.data.size(); ++i) t.data[i] = value.Number(static_cast<int64_t>(i));
+  return t;
+}
+
+inline TensorValue ToValue(const Tensor& t) { return TensorValue::FromNumbers(t.dtype, t.shape, t.data); }
+
+// Normal numbers, rounded to the type; integers between -4 and 4.
+inline Tensor Random(const Shape& shape, Rng& rng, DType dtype = DType::Float(32)) {
+  Tensor t{shape, std::vector<double>(Count(shape)), dtype};
+  for (double& x : t.data) {
+    x = dtype.IsBool() ? static_cast<double>(rng.Below(2))
+        : dtype.IsInt()
+            ? static_cast<double>(static_cast<int64_t>(rng.Below(9)) - (dtype.code == TypeCode::kUInt ? 0 : 4))
+            : static_cast<float>(rng.Normal());
+  }
+  return t;
+}
+
+// Calls f(index) for every index of a shape, last axis fastest.
+inline void ForEachIndex(const Shape& shape, const std::function<void(const Shape&)>& f) {
+  if (Count(shape) == 0) return;
+  Shape index(shape.size(), 0);
+  while (true) {
+    f(index);
+    int axis = static_cast<int>(shape.size()) - 1;
+    while (axis >= 0 && ++index[axis] == shape[axis]) index[axis--] = 0;
+    if (axis < 0) return;
+  }
+}
+
+// Element at an index of a shape that t broadcasts to.
+inline double AtBroadcast(const Tensor& t, const Shape& index) {
+  int64_t offset = 0;
+  size_t skip = index.size() - t.shape.size();
+  for (size_t i = 0; i < t.shape.size(); ++i) offset = offset * t.shape[i] + (t.shape[i] == 1 ? 0 : index[skip + i]);
+  return t.data[offset];
+}
+inline double At(const Tensor& t, const Shape& index) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < t.shape.size(); ++i) offset = offset * t.shape[i] + index[i];
+  return t.data[offset];
+}
+
+inline Tensor Transposed(const Tensor& t, const std::vector<int64_t>& perm) {
+  Tensor out;
+  for (int64_t axis : perm) out.shape.push_back(t.shape[axis]);
+  Shape from(perm.size());
+  ForEachIndex(out.shape, [&](const Shape& index) {
+    for (size_t i = 0; i < perm.size(); ++i) from[perm[i]] = index[i];
+    out.data.push_back(At(t, from));
+  });
+  return out;
+}
+
+inline Tensor Conv2dNchw(const Tensor& x, const Tensor& w, const Conv2dAttrs& a, const Shape& out_shape) {
+  Tensor y{out_shape, std::vector<double>(Count(out_shape), 0)};
+  int64_t C = x.shape[1], H = x.shape[2], W = x.shape[3], O = w.shape[0], I = w.shape[1], KH = w.shape[2],
+          KW = w.shape[3];
+  int64_t OH = out_shape[2], OW = out_shape[3], per_group = O / a.groups;
+  for (int64_t n = 0; n < out_shape[0]; ++n)
+    for (int64_t o = 0; o < O; ++o)
+      for (int64_t i = 0; i < I; ++i)
+        for (int64_t kh = 0; kh < KH; ++kh)
+          for (int64_t kw = 0; kw < KW; ++kw) {
+            double weight = w.data[((o * I + i) * KH + kh) * KW + kw];
+            int64_t c = o / per_group * I + i;
+            for (int64_t oh = 0; oh < OH; ++oh) {
+              int64_t h = oh * a.strides[0] + kh * a.dilations[0] - a.pads[0];
+              if (h < 0 || h >= H) continue;
+              for (int64_t ow = 0; ow < OW; ++ow) {
+                int64_t v = ow * a.strides[1] + kw * a.dilations[1] - a.pads[1];
+                if (v >= 0 && v < W)
+                  y.data[((n * O + o) * OH + oh) * OW + ow] += weight * x.data[((n * C + c) * H + h) * W + v];
+              }
+            }
+          }
+  return y;
+}
+
+inline Tensor Pool2dNchw(const Tensor& x, const Pool2dAttrs& a, bool average, const Shape& out_shape) {
+  Tensor y{out_shape, {}};
+  int64_t H = x.shape[2], W = x.shape[3];
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    double sum = 0, best = -std::numeric_limits<double>::infinity(), count = 0;
+    for (int64_t kh = 0; kh < a.kernel[0]; ++kh)
+      for (int64_t kw = 0; kw < a.kernel[1]; ++kw) {
+        int64_t h = o[2] * a.strides[0] + kh * a.dilations[0] - a.pads[0],
+                w = o[3] * a.strides[1] + kw * a.dilations[1] - a.pads[1];
+        bool inside = h >= 0 && h < H && w >= 0 && w < W;
+        bool padded = h < H + a.pads[2] && w < W + a.pads[3];
+        if (inside) {
+          double v = At(x, {o[0], o[1], h, w});
+          sum += v;
+          best = std::isnan(v) ? v : std::max(best, v);
+        }
+        count += inside || (a.count_include_pad && padded);
+      }
+    y.data.push_back(average ? sum / count : best);
+  });
+  return y;
+}
+
+inline Tensor Matmul(const Tensor& a, const Tensor& b, const Shape& out_shape) {
+  Tensor y{out_shape, {}};
+  int64_t K = a.shape.back();
+  size_t rank = out_shape.size();
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    Shape ia = o, ib = o;
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      if (a.shape[i] == 1) ia[i] = 0;
+      if (b.shape[i] == 1) ib[i] = 0;
+    }
+    double sum = 0;
+    for (int64_t k = 0; k < K; ++k) {
+      ia[rank - 1] = k;
+      ib[rank - 2] = k;
+      sum += At(a, ia) * At(b, ib);
+    }
+    y.data.push_back(sum);
+  });
+  return y;
+}
+
+inline Tensor Lrn(const Tensor& x, const LrnAttrs& a) {
+  Tensor y{x.shape, {}};
+  ForEachIndex(x.shape, [&](const Shape& o) {
+    double sum = 0;
+    for (int64_t k = o[a.axis] - (a.size - 1) / 2; k <= o[a.axis] + a.size / 2; ++k) {
+      if (k < 0 || k >= x.shape[a.axis]) continue;
+      Shape i = o;
+      i[a.axis] = k;
+      sum += At(x, i) * At(x, i);
+    }
+    y.data.push_back(At(x, o) /
+                     std::pow(a.bias + a.alpha / static_cast<double>(a.size) * sum, static_cast<double>(a.beta)));
+  });
+  return y;
+}
+
+inline Tensor Softmax(const Tensor& x, int64_t axis) {
+  Tensor y{x.shape, {}};
+  ForEachIndex(x.shape, [&](const Shape& o) {
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    Shape i = o;
+    for (i[axis] = 0; i[axis] < x.shape[axis]; ++i[axis]) top = std::max(top, At(x, i));
+    for (i[axis] = 0; i[axis] < x.shape[axis]; ++i[axis]) sum += std::exp(At(x, i) - top);
+    y.data.push_back(std::exp(At(x, o) - top) / sum);
+  });
+  return y;
+}
+
+inline Tensor Concat(const std::vector<const Tensor*>& in, int64_t axis, const Shape& out_shape) {
+  Tensor y{out_shape, {}};
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    Shape i = o;
+    size_t which = 0;
+    while (i[axis] >= in[which]->shape[axis]) i[axis] -= in[which++]->shape[axis];
+    y.data.push_back(At(*in[which], i));
+  });
+  return y;
+}
+
+inline Tensor BatchNorm(const std::vector<const Tensor*>& in, const BatchNormAttrs& a) {
+  Tensor y{in[0]->shape, {}};
+  ForEachIndex(y.shape, [&](const Shape& o) {
+    int64_t c = o[a.axis];
+    y.data.push_back((At(*in[0], o) - in[3]->data[c]) / std::sqrt(in[4]->data[c] + a.epsilon) * in[1]->data[c] +
+                     in[2]->data[c]);
+  });
+  return y;
+}
+
+inline Tensor Reduce(const Tensor& x, const std::vector<int64_t>& axes, Op op, const Shape& out_shape) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double start = op == Op::kReduceSum ? 0 : op == Op::kReduceProd ? 1 : op == Op::kReduceMax ? -kInfinity : kInfinity;
+  Tensor y{out_shape, std::vector<double>(Count(out_shape), start)};
+  int64_t offset = 0;
+  ForEachIndex(x.shape, [&](const Shape& i) {
+    int64_t to = 0;
+    for (size_t d = 0; d < i.size(); ++d) {
+      bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+      to = to * out_shape[d] + (reduced ? 0 : i[d]);
+    }
+    double v = x.data[offset++], &sum = y.data[to];
+    sum = op == Op::kReduceSum    ? sum + v
+          : op == Op::kReduceProd ? sum * v
+          : op == Op::kReduceMax  ? std::max(sum, v)
+                                  : std::min(sum, v);
+  });
+  return y;
+}
+
+inline Tensor ArgReduce(const Tensor& x, const ArgAttrs& a, const Shape& out_shape) {
+  Tensor y{out_shape, {}};
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    Shape i = o;
+    int64_t best = 0;
+    for (int64_t k = 1; k < x.shape[a.axis]; ++k) {
+      i[a.axis] = best;
+      double before = At(x, i);
+      i[a.axis] = k;
+      double now = At(x, i);
+      if (a.largest ? now > before : now < before) best = k;
+      if (a.last && now == before) best = k;
+    }
+    y.data.push_back(static_cast<double>(best));
+  });
+  return y;
+}
+
+// Subscript of an axis from a run-time index: negative ones count from the end, others are kept inside.
+inline int64_t Subscript(double index, int64_t extent) {
+  int64_t i = static_cast<int64_t>(index);
+  return std::clamp<int64_t>(i < 0 ? i + extent : i, 0, extent - 1);
+}
+
+inline Tensor Gather(const Tensor& x, const Tensor& indices, int64_t axis, const Shape& out_shape) {
+  Tensor y{out_shape, {}};
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    auto first = o.begin() + axis, rest = first + static_cast<int64_t>(indices.shape.size());
+    Shape from(o.begin(), first);
+    from.push_back(Subscript(At(indices, Shape(first, rest)), x.shape[axis]));
+    from.insert(from.end(), rest, o.end());
+    y.data.push_back(At(x, from));
+  });
+  return y;
+}
+
+inline Tensor Pad(const Tensor& x, const PadAttrs& a, const Shape& out_shape) {
+  Tensor y{out_shape, {}};
+  ForEachIndex(out_shape, [&](const Shape& o) {
+    Shape i = o;
+    bool inside = true;
+    for (size_t d = 0; d < o.size(); ++d) {
+      int64_t n = x.shape[d], at = o[d] - a.before[d], step = a.interior[d] + 1;
+      if (a.mode == PadMode::kConstant) {
+        inside = inside && at >= 0 && at <= (n - 1) * step && at % step == 0;
+        at /= step;
+      } else if (a.mode == PadMode::kEdge) {
+        at = std::clamp<int64_t>(at, 0, n - 1);
+      } else if (at < 0 || at >= n) {
+        at = at < 0 ? -at : 2 * (n - 1) - at;
+      }
+      i[d] = at;
+    }
+    y.data.push_back(inside ? At(x, i) : a.value);
+  });
+  return y;
+}
+
+// Rounded towards zero as conversion to an integer type does, wrapped to its width.
+inline double ToType(double v, DType to) {
+  if (to.IsBool()) return v != 0;
+  if (!to.IsInt()) return to.bits == 32 ? static_cast<float>(v) : v;
+  v = std::trunc(v);
+  if (to.bits == 64) return v;
+  double range = std::ldexp(1.0, to.bits), low = to.code == TypeCode::kUInt ? 0 : -range / 2;
+  return v - std::floor((v - low) / range) * range;
+}
+
+}  // namespace autotune::reference

@@ -1,0 +1,22 @@
+// Reductions over any axes, and the place of an extreme element. Thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+// The combination over the dimensions `axes` (each once, CHECK), which stay with extent 1. The nest's axes are the
+// other dimensions. Rows, where all trailing dimensions go, are combined lane by lane first, so that schedules find
+// vectors: blocks <name>_lanes, <name>_fold (unless there is but one vector), <name>; short ones at once: <name>.
+Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner);
+
+// The i64 index of the largest (smallest) element along an axis, which stays with extent 1; of equal ones the first or
+// the last. Blocks <name>_best, <name>. NaNs never win; where nothing wins, the index is the last (first) one.
+Tensor ArgReduce(const std::string& name, const Tensor& x, int axis, bool largest, bool last);
+
+}  // namespace autotune::topi

@@ -1,0 +1,158 @@
+#include <algorithm>
+
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
+constexpr int64_t kTasksPerCore = 8;
+constexpr int64_t kTaskElements = 8192;  // of a task, if there are enough: then handing it out costs next to nothing
+
+// Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over
+// the rows, in parallel, and in it all blocks one after the other, each in vectors: a row comes from memory once and
+// goes back once, what is between stays in the cache or in registers.
+class Rows : public SketchRule {
+ public:
+  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
+    if (!state.done.empty()) return std::vector<SketchState>{};
+    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
+    int depth = RowLoops(blocks);
+    if (depth < 1) return std::vector<SketchState>{};
+    SketchState next = state;
+    // Where a block cannot go into the loop over rows, the function is not of this kind.
+    if (!Place(next, blocks, depth, target).ok()) return std::vector<SketchState>{};
+    return std::vector<SketchState>{std::move(next)};
+  }
+
+ private:
+  // The number of outer loops that all blocks have in common and that their reductions leave alone, if there are
+  // blocks with more loops than that; else 0.
+  static int RowLoops(const std::vector<BlockView>& blocks) {
+    const BlockView* least = nullptr;
+    for (const BlockView& block : blocks) {
+      if (block.reduction && (!least || block.spatial.size() < least->spatial.size())) least = &block;
+    }
+    if (!least || !blocks.back().writes_output) return 0;
+    size_t depth = least->spatial.size();
+    bool longer = false;
+    for (const BlockView& block : blocks) {
+      if (block.spatial.size() < depth || (&block != &blocks.back() && block.writes_output)) return 0;
+      for (size_t i = 0; i < depth; ++i) {
+        if (block.spatial[i].extent != least->spatial[i].extent) return 0;
+      }
+      longer |= block.spatial.size() > depth;
+    }
+    return longer ? static_cast<int>(depth) : 0;
+  }
+
+  static Status Place(SketchState& s, const std::vector<BlockView>& blocks, int depth, const Target& target) {
+    const BlockView& last = blocks.back();
+    const int64_t lanes = target.VectorLanes(32);
+    int64_t rows = 1, widest = 1;
+    std::vector<Name> outer;
+    for (int i = 0; i < depth; ++i) {
+      outer.push_back(last.spatial[i].var);
+      rows *= last.spatial[i].extent;
+    }
+    StageModel model;
+    for (const BlockView& block : blocks) {
+      int64_t columns = 1;
+      for (size_t i = depth; i < block.spatial.size(); ++i) columns *= block.spatial[i].extent;
+      columns = static_cast<int64_t>(static_cast<double>(columns) * block.reduce_length);
+      widest = std::max(widest, columns);
+      model.flops += std::max(1.0, block.flops) * static_cast<double>(columns);
+    }
+
+    Name row = outer[0];
+    if (outer.size() > 1) row = TRY(s.Do(Fuse{.loops = outer}))[0];
+    int64_t each = RowsOfTask(rows, widest, target);
+    Name task = row;
+    if (each > 1) {
+      std::vector<Name> made = TRY(s.Do(Split{.loop = row, .factors = {Factors::kAuto, each}}));
+      task = made[0];
+      row = made[1];
+    }
+    for (size_t i = blocks.size() - 1; i-- > 0;) {
+      std::vector<Name> loops = TRY(s.Do(ComputeAt{.block = blocks[i].name, .loop = row}));
+      TRY(Vectors(s, blocks[i], loops, depth, lanes));
+      s.done.insert(blocks[i].name);
+    }
+    std::vector<Name> loops;
+    for (const auto* list : {&last.spatial, &last.reduce}) {
+      for (const BlockView::Loop& loop : *list) loops.push_back(loop.var);
+    }
+    TRY(Vectors(s, last, loops, depth, lanes));
+    s.done.insert(last.name);
+    if (rows * widest >= kWorthForking && rows > 1) TRY(s.Do(Parallel{.loop = task}));
+
+    model.outer = rows / each;
+    model.m = each;
+    model.read_bytes = model.write_bytes = 4.0 * static_cast<double>(rows * widest);
+    s.stages.push_back(model);
+    s.name = "rows";
+    return {};
+  }
+
+  // A divisor of `rows`: tasks of some thousand elements, but enough of them for all cores.
+  static int64_t RowsOfTask(int64_t rows, int64_t columns, const Target& target) {
+    int64_t most = std::min(kTaskElements / std::max<int64_t>(1, columns), rows / (kTasksPerCore * target.num_cores));
+    for (int64_t each = std::min<int64_t>(most, rows); each > 1; --each) {
+      if (rows % each == 0) return each;
+    }
+    return 1;
+  }
+
+  // The block's loops inside a row. `loops`: those of its iterators, in order, the first `depth` being the row's.
+  static Status Vectors(SketchState& s, const BlockView& block, const std::vector<Name>& loops, int depth,
+                        int64_t lanes) {
+    size_t spatial = block.spatial.size();
+    std::vector<Name> columns(loops.begin() + depth, loops.begin() + static_cast<int64_t>(spatial)),
+        reduce(loops.begin() + static_cast<int64_t>(spatial), loops.end());
+    if (!block.reduction) {
+      if (columns.empty()) return {};
+      return Vectorized(s, columns.back(), block.spatial.back().extent, lanes, false);
+    }
+    if (columns.empty()) {  // the last few lanes
+      TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
+      for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
+    } else {
+      std::vector<Name> order = reduce;
+      order.insert(order.end(), columns.begin(), columns.end());
+      TRY(s.Do(Reorder{.loops = order}));
+      std::vector<Name> made = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
+      s.done.insert(made[0]);
+      int64_t extent = block.spatial.back().extent;
+      TRY(Vectorized(s, made.back(), extent, lanes, true));
+      TRY(Vectorized(s, columns.back(), extent, lanes, true));
+      if (block.reduce_length <= 8) {
+        for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
+      }
+      // Lanes are accumulated in registers. The row's own number is read by loops with tails, which registers cannot
+      // be.
+      if (!block.writes_output) TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
+    }
+    return {};
+  }
+
+  static Status Vectorized(SketchState& s, const Name& loop, int64_t extent, int64_t lanes, bool unrolled) {
+    if (extent == 1) return {};
+    if (extent <= lanes) {
+      if ((extent & (extent - 1)) == 0) TRY(s.Do(Vectorize{.loop = loop}));
+      return {};
+    }
+    std::vector<Name> made = TRY(s.Do(Split{.loop = loop, .factors = {Factors::kAuto, lanes}}));
+    if (unrolled) TRY(s.Do(Unroll{.loop = made[0]}));
+    TRY(s.Do(Vectorize{.loop = made[1]}));
+    return {};
+  }
+};
+
+}  // namespace
+
+const SketchRule& RowsRule() {
+  static const Rows rule;
+  return rule;
+}
+
+}  // namespace autotune

@@ -1,11 +1,15 @@
 #include <algorithm>
 
+#include "ir/annotations.h"
 #include "lower/passes.h"
 
 namespace autotune {
 namespace {
 
 using Ranges = std::vector<std::pair<Name, int64_t>>;  // loops with constant extents
+
+constexpr int64_t kMaxPeeled = 2;  // iterations that a loop may lose; more would be code that hardly ever runs
+constexpr int64_t kMaxCopies = 3;  // a loop of so few iterations is peeled whole
 
 bool IsExpanded(const For& loop) { return loop.kind == LoopKind::kVectorized || loop.kind == LoopKind::kUnrolled; }
 
@@ -59,12 +63,51 @@ Expr HoldsForAll(const Expr& condition, const Ranges& inner) {
   return smallest ? smallest >= Expr(0) : Expr();
 }
 
+// The guards inside s and the loops around them.
+struct Guards {
+  Ranges inner;
+  std::vector<Expr> conditions;
+};
+
+bool Contains(const std::vector<Expr>& list, const Expr& e) {
+  return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
+}
+
+Guards GuardsIn(const Stmt& s) {
+  Guards found;
+  Walk(s, [&](const Stmt& x) {
+    if (const For* loop = x.As<For>(); loop && AsInt(loop->extent))
+      found.inner.emplace_back(loop->var, *AsInt(loop->extent));
+    const If* branch = x.As<If>();
+    if (branch && !branch->else_body && !HasLoad(branch->condition)) {
+      for (const Expr& c : Conjuncts(branch->condition)) {
+        if (!Contains(found.conditions, c)) found.conditions.push_back(c);
+      }
+    }
+    return true;
+  });
+  return found;
+}
+
+Stmt WithoutGuards(const Stmt& s, const std::vector<Expr>& dropped) {
+  return RewriteStmt(s, [&](const Stmt& x) {
+    const If* branch = x.As<If>();
+    if (!branch || branch->else_body) return x;
+    std::vector<Expr> kept;
+    for (const Expr& c : Conjuncts(branch->condition)) {
+      if (!Contains(dropped, c)) kept.push_back(c);
+    }
+    return kept.empty() ? branch->then_body : MakeStmt(If{Conjunction(kept), branch->then_body, Stmt()});
+  });
+}
+
 class Partitioner {
  public:
   Stmt Run(const Stmt& s, const Analyzer& outer) {
     const For* loop = s.As<For>();
     if (loop && AsInt(loop->extent)) {
       if (IsExpanded(*loop)) return Split(s, outer);
+      if (loop->kind == LoopKind::kSerial && loop->annotations.contains(kPeel)) return Peel(*loop, outer);
       Analyzer inside = outer;
       inside.Bind(loop->var, 0, *AsInt(loop->extent) - 1);
       return MapChildren(
@@ -75,44 +118,60 @@ class Partitioner {
   }
 
  private:
+  // for i in E: S(i)  ->  S(0); for i in E - 2: S(i + 1); S(E - 1), where some guard of S holds in the middle only.
+  Stmt Peel(const For& loop, const Analyzer& outer) {
+    int64_t extent = *AsInt(loop.extent);
+    Guards guards = GuardsIn(loop.body);
+    auto holds = [&](const Expr& all, int64_t i) {
+      return IsConst(outer.Simplify(Substitute(all, {{loop.var, Expr(i)}})), 1);
+    };
+    std::vector<Expr> dropped;
+    int64_t low = 0, high = extent;
+    for (const Expr& guard : guards.conditions) {
+      Expr all = HoldsForAll(guard, guards.inner);
+      if (!all || !Uses(all, loop.var)) continue;
+      // Linear in the loop's variable: what holds at both ends holds between them.
+      const Binary* compare = all.As<Binary>();
+      Expr rest = compare ? ToLinear(compare->a - compare->b).rest : all;
+      if (rest && Uses(rest, loop.var)) continue;
+      int64_t from = low, to = high;
+      while (from < to && from <= kMaxPeeled && !holds(all, from)) ++from;
+      while (to > from && extent - to <= kMaxPeeled && !holds(all, to - 1)) --to;
+      if (from < to && from + extent - to > kMaxPeeled) continue;
+      low = from, high = to;
+      dropped.push_back(guard);
+    }
+    if (low == high && extent > kMaxCopies) low = 0, high = extent, dropped.clear();
+    std::vector<Stmt> parts;
+    auto copy = [&](int64_t i) { parts.push_back(Run(Substitute(loop.body, {{loop.var, Expr(i)}}), outer)); };
+    for (int64_t i = 0; i < low; ++i) copy(i);
+    if (low < high) {
+      Analyzer inside = outer;
+      inside.Bind(loop.var, 0, high - low - 1);
+      Stmt body = WithoutGuards(loop.body, dropped);
+      if (low > 0) body = Substitute(body, {{loop.var, IndexVar(loop.var) + Expr(low)}});
+      parts.push_back(MakeStmt(For{loop.var, Expr(high - low), loop.kind, {}, Run(body, inside)}));
+    }
+    for (int64_t i = high; i < extent; ++i) copy(i);
+    return MakeSeq(std::move(parts));
+  }
+
   // if (every guard inside holds) s without them, else the guarded version
   Stmt Split(const Stmt& s, const Analyzer& outer) {
-    Ranges inner;
-    std::vector<Expr> guards, whole;
-    Walk(s, [&](const Stmt& x) {
-      if (const For* loop = x.As<For>(); loop && AsInt(loop->extent))
-        inner.emplace_back(loop->var, *AsInt(loop->extent));
-      const If* branch = x.As<If>();
-      if (branch && !branch->else_body && !HasLoad(branch->condition)) {
-        for (const Expr& c : Conjuncts(branch->condition)) {
-          if (std::none_of(guards.begin(), guards.end(), [&](const Expr& g) { return Equal(g, c); }))
-            guards.push_back(c);
-        }
-      }
-      return true;
-    });
-    std::vector<Expr> dropped;
-    for (const Expr& guard : guards) {
-      Expr all = HoldsForAll(guard, inner);
+    Guards guards = GuardsIn(s);
+    std::vector<Expr> dropped, whole;
+    for (const Expr& guard : guards.conditions) {
+      Expr all = HoldsForAll(guard, guards.inner);
       if (!all) continue;
       all = outer.Simplify(all);
       if (IsConst(all, 0)) continue;  // never all of it: this guard stays in the fast version too
       dropped.push_back(guard);
-      if (IsConst(all, 1)) continue;
-      if (std::none_of(whole.begin(), whole.end(), [&](const Expr& w) { return Equal(w, all); })) whole.push_back(all);
+      if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
     }
     if (dropped.empty()) return s;
-    Stmt fast = RewriteStmt(s, [&](const Stmt& x) {
-      const If* branch = x.As<If>();
-      if (!branch || branch->else_body) return x;
-      std::vector<Expr> kept;
-      for (const Expr& c : Conjuncts(branch->condition)) {
-        if (std::none_of(dropped.begin(), dropped.end(), [&](const Expr& d) { return Equal(d, c); })) kept.push_back(c);
-      }
-      return kept.empty() ? branch->then_body : MakeStmt(If{Conjunction(kept), branch->then_body, Stmt()});
-    });
+    Stmt fast = WithoutGuards(s, dropped);
     if (whole.empty()) return fast;
-    return MakeStmt(If{Conjunction(whole), fast, Slow(s, guards)});
+    return MakeStmt(If{Conjunction(whole), fast, Slow(s, guards.conditions)});
   }
 
   // The guarded version, small rather than fast. Rows whose guard is the same for all lanes stay vectors. Otherwise

@@ -47,7 +47,7 @@ Result<PrimFunc> CompactRegions(const PrimFunc& f, PassEnv& env);
 // (loops.cc).
 Result<PrimFunc> SettleLoopKinds(const PrimFunc& f, PassEnv& env);
 // Guards inside vectorized and unrolled loops: if (all hold) fast version without them, else the guarded one
-// (partition.cc).
+// (partition.cc). Before that, loops annotated kPeel lose the few iterations at their ends in which a guard may fail.
 Result<PrimFunc> PartitionLoops(const PrimFunc& f, PassEnv& env);
 // One index per access, in elements (flatten.cc).
 Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);

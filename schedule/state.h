@@ -41,6 +41,7 @@ Status ApplyStep(State& state, Reindex& step);
 Status ApplyStep(State& state, DecomposeReduction& step);
 Status ApplyStep(State& state, DecomposePadding& step);
 Status ApplyStep(State& state, PadBlock& step);
+Status ApplyStep(State& state, SkipPadding& step);
 Status ApplyStep(State& state, Annotate& step);
 Status ApplyStep(State& state, SampleTile& step);
 Status ApplyStep(State& state, SampleCategorical& step);

@@ -255,6 +255,14 @@ struct PadBlock {
   AUTOTUNE_FIELDS(block)
 };
 
+// C += (c(v) ? x : 0) * w  ->  if c(v): C += x * w; the same for a sum, maximum or minimum of (c(v) ? x : its
+// identity). What is padded takes no part: 0 times an infinite or NaN w does not arise.
+struct SkipPadding {
+  static constexpr std::string_view kName = "skip_padding";
+  Name block;
+  AUTOTUNE_FIELDS(block)
+};
+
 // A note on a block or a loop, for the passes that read it.
 struct Annotate {
   static constexpr std::string_view kName = "annotate";
@@ -304,10 +312,10 @@ struct SampleComputeLocation {
 };
 
 // Every step type, once. The order is of no consequence.
-using Step =
-    std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, ComputeAt, ReverseComputeAt, ComputeInline,
-                 ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout, Reindex, DecomposeReduction,
-                 DecomposePadding, PadBlock, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, ComputeAt, ReverseComputeAt, ComputeInline,
+                          ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout, Reindex,
+                          DecomposeReduction, DecomposePadding, PadBlock, SkipPadding, Annotate, SampleTile,
+                          SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

@@ -100,6 +100,43 @@ double Transform(const StageModel& s, const Target& target) {
   return Spread(static_cast<double>(s.m), cycles * outer / static_cast<double>(s.m), target);
 }
 
+double Window(const StageModel& s, const Decisions& d, const Target& target) {
+  auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
+  double lanes = target.VectorLanes(32);
+  double h0 = tile(s.h_knob, 0), hr = tile(s.h_knob, 1), wr = tile(s.m_knob, 1);
+  double c0 = tile(s.n_knob, 0), c1 = tile(s.n_knob, 1), nv = tile(s.n_knob, 2) / lanes;
+  double rows = static_cast<double>(s.window_rows), columns = tile(s.k_knob, 0);
+  bool whole = columns == static_cast<double>(s.k), tall = tile(s.row_knob, 0) == rows;
+  double c = static_cast<double>(s.n), stride = static_cast<double>(s.stride);
+  // Guarded lanes are scalar code.
+  if (c0 * c1 * nv * lanes > c) return std::numeric_limits<double>::infinity();
+  double tile_vectors = hr * wr * nv, taps = rows * static_cast<double>(s.k);
+  double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time
+  if (tile_vectors + nv + 1 > target.vector_registers) return std::numeric_limits<double>::infinity();
+  double excess = std::max(0.0, tile_vectors + (row + 1) * nv - target.vector_registers);
+
+  // Inputs are loaded once for each use that unrolling does not show to be the same; weights once a tile.
+  double input = nv * (tall ? (hr - 1) * stride + rows : hr * rows) * (whole ? row : wr * static_cast<double>(s.k));
+  double loads = input + (s.operands > 1 ? taps * nv : 0);
+  double issue = std::max(tile_vectors * taps, loads) / 2 + excess * rows;
+  double chain =
+      taps * kLatency / (tall && whole ? 2 : 1);  // tiles overlap as far as the window of instructions reaches
+  double epilogue = tile_vectors * (3 + s.epilogue_flops / 2);
+  double overhead = 12 + (tall ? 0 : 6 * rows) + (whole ? 0 : 3 * rows * static_cast<double>(s.k) / columns);
+  double cycles = std::max(issue, chain) + epilogue + overhead;
+  double tiles = std::ceil(static_cast<double>(s.m) / wr * 4) / 4 * c1;
+
+  // A task reads hr * stride new rows; the others were read by the task before.
+  double slice = static_cast<double>(s.m) * stride * c1 * nv * lanes * 4;
+  double all = slice * static_cast<double>(s.rows) * stride * c0 * static_cast<double>(s.outer);
+  double old = std::max(0.0, rows - stride);
+  double traffic = slice * (hr * stride + 1) / Bandwidth(2 * all, target) +
+                   slice * old / Bandwidth(slice * (rows + hr * stride), target);
+  double busy = tiles * cycles;
+  return Spread(static_cast<double>(s.outer) * c0 * h0, std::max(busy, traffic) + 0.3 * std::min(busy, traffic),
+                target);
+}
+
 double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
@@ -137,6 +174,9 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         break;
       case StageModel::kTransform:
         cycles += Transform(stage, target);
+        break;
+      case StageModel::kWindow:
+        cycles += Window(stage, decisions, target);
         break;
     }
   }

@@ -22,7 +22,7 @@ struct Knob {
 struct StageModel {
   // kBatched: `outer` matrix products m x n x k, tiles of (outer, register). kTransform: `outer` x m tiles of n
   // channels, k vector operations for a vector of each.
-  enum Kind { kTiled, kStreaming, kBatched, kTransform } kind = kStreaming;
+  enum Kind { kTiled, kStreaming, kBatched, kTransform, kWindow } kind = kStreaming;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's
@@ -33,6 +33,11 @@ struct StageModel {
   int location_knob = -1;                     // streaming: where it is computed; models `tiled` below as its consumer
   int consumer = -1;                          // index of the stage that reads it
   int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
+  // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).
+  int h_knob = -1, row_knob = -1;  // tile of the rows (outer, register); rows of a window unrolled
+  int64_t rows = 1, window_rows = 1, stride = 1;
+  int operands = 1;           // buffers read in an update: 2 with weights
+  double epilogue_flops = 0;  // per point
 };
 
 struct Sketch {

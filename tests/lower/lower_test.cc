@@ -186,6 +186,39 @@ TEST(Lower, IntermediatesShrinkToWhatAnIterationTouches) {
   EXPECT_THAT(RunText(CheckEveryPass(Parse(kCarried), 5)), HasSubstr("local b: f32[65]"));
 }
 
+constexpr std::string_view kWindow = R"(func window(a: f32[14, 8] input, w: f32[3, 8] input, c: f32[14, 8] output) {
+  alloc s: f32[14, 8] register
+  for i_0 in 5 @{peel=1} {
+    for i_1 in 3 unrolled { for j_1 in 8 vectorized {
+      block zero(u: S 14 = i_0 * 3 + i_1, v: S 8 = j_1) where i_0 * 3 + i_1 < 14 { s[u, v] = 0.0 }
+    } }
+    for k in 3 unrolled { for i_2 in 3 unrolled { for j_2 in 8 vectorized {
+      block sum(x: S 14 = i_0 * 3 + i_2, y: S 8 = j_2, r: R 3 = k) where i_0 * 3 + i_2 < 14 {
+        if x + r >= 1 && x + r < 15 { s[x, y] = fma(a[x + r - 1, y], w[r, y], s[x, y]) }
+      }
+    } } }
+    for i_3 in 3 unrolled { for j_3 in 8 vectorized {
+      block out(p: S 14 = i_0 * 3 + i_3, q: S 8 = j_3) where i_0 * 3 + i_3 < 14 { c[p, q] = max(s[p, q], 0.0) }
+    } }
+  }
+}
+)";
+
+TEST(Lower, PeeledLoopsHaveNoGuards) {
+  std::string text = RunText(CheckEveryPass(Parse(kWindow), 8));
+  EXPECT_THAT(text, HasSubstr("for i_0 in 3"));
+  EXPECT_THAT(text, Not(HasSubstr("if"))) << text;
+  // The twins: without the annotation the guards are tested in every tile; a loop whose iterations all need them stays
+  // whole.
+  std::string plain(kWindow);
+  plain.erase(plain.find("@{peel=1}"), 9);
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(plain), 8)), HasSubstr("else"));
+  std::string always(kWindow);
+  always.replace(always.find("x + r < 15"), 10, "x + r < 13 - x");
+  text = RunText(CheckEveryPass(Parse(always), 8));
+  EXPECT_THAT(text, HasSubstr("if"));
+}
+
 Error LowerError(const PrimFunc& f, const Target& target = Avx2()) {
   PassContext context;
   auto kernel = Lower(f, target, context);

@@ -69,7 +69,7 @@ class StepSource {
         return Below(4) ? Step(DecomposeReduction{block, LoopOf(block)}) : Step(DecomposePadding{block, LoopOf(block)});
       }
       case 20:
-        return PadBlock{BlockName()};
+        return Below(4) ? Step(PadBlock{BlockName()}) : Step(SkipPadding{BlockName()});
       default:
         if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
         if (Below(2) == 0) return SetScope{Written(BlockName()), Scope::kRegister};

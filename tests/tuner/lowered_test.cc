@@ -75,6 +75,13 @@ TEST(Lowered, ConvolutionsComputeTheSame) {
   CheckLowering(testing::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
 }
 
+TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
+  CheckLowering(testing::ConvBiasRelu(9, 13, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
+  CheckLowering(testing::ConvBiasRelu(7, 8, 24, 24, 5, {.stride = {2, 2}, .pad = {2, 2, 2, 2}, .groups = 24}), 4);
+  CheckLowering(testing::ConvBiasRelu(5, 20, 8, 16, 3, {.dilation = {1, 2}, .pad = {1, 2, 1, 2}, .groups = 8}), 4);
+  CheckLowering(testing::ConvBiasRelu(1, 1, 8, 8, 3, {.pad = {1, 1, 1, 1}, .groups = 8}), 2);
+}
+
 TEST(Lowered, StridedWithoutPadding) { CheckLowering(testing::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
 
 TEST(Lowered, RowsAndTransposesComputeTheSame) {

@@ -62,6 +62,47 @@ TEST(Sketch, ConvolutionsComputeTheSame) {
   CheckSpace(ConvBiasRelu(6, 7, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
 }
 
+// Every sketch of a depthwise convolution: no copy of padded data, register tiles, on shapes that nothing divides.
+TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
+  struct Case {
+    int64_t h, w, channels, kernel;
+    topi::Conv2dAttrs attrs;
+    int64_t multiplier = 1;
+  };
+  const Case cases[] = {
+      {9, 13, 16, 3, {.pad = {1, 1, 1, 1}}},
+      {1, 1, 8, 3, {.pad = {1, 1, 1, 1}}},
+      {11, 10, 8, 3, {.stride = {2, 2}, .pad = {0, 0, 1, 1}}},
+      {8, 7, 24, 5, {.stride = {2, 1}, .pad = {2, 2, 2, 2}}},
+      {12, 12, 8, 3, {.dilation = {2, 3}, .pad = {2, 3, 2, 3}}},
+      {7, 9, 12, 3, {.pad = {1, 1, 1, 1}}},  // no whole vectors
+      {7, 9, 8, 3, {.pad = {1, 1, 1, 1}}, 2},
+      {6, 5, 16, 1, {}},
+      {5, 17, 8, 2, {.pad = {0, 1, 1, 0}}},
+  };
+  for (const Case& c : cases) {
+    topi::Conv2dAttrs attrs = c.attrs;
+    attrs.groups = c.channels;
+    CheckSpace(ConvBiasRelu(c.h, c.w, c.channels, c.channels * c.multiplier, c.kernel, attrs), 6);
+    if (::testing::Test::HasFailure()) FAIL() << c.h << " x " << c.w << " x " << c.channels << ", " << c.kernel;
+  }
+}
+
+TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
+  topi::Conv2dAttrs attrs{.pad = {1, 1, 1, 1}, .groups = 32};
+  auto sketches = GenerateSketches(ConvBiasRelu(14, 14, 32, 32, 3, attrs), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  for (const Sketch& sketch : *sketches) {
+    ASSERT_EQ(sketch.stages.size(), 1u);
+    EXPECT_EQ(sketch.stages[0].kind, StageModel::kWindow);
+  }
+  // Groups of several channels are matrix products.
+  attrs.groups = 16;
+  sketches = GenerateSketches(ConvBiasRelu(14, 14, 32, 32, 3, attrs), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  for (const Sketch& sketch : *sketches) EXPECT_EQ(sketch.stages[0].kind, StageModel::kTiled);
+}
+
 TEST(Sketch, DenseLayersComputeTheSame) {
   CheckSpace(Dense(1, 33, 19), 8);
   CheckSpace(Dense(13, 24, 7), 8, 2);
@@ -72,6 +113,8 @@ TEST(Sketch, PoolsAndElementwiseComputeTheSame) {
   te::Tensor data = te::Placeholder("data", {1, 9, 7, 12});
   te::Tensor pool = topi::MaxPool("pool", data, {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}});
   CheckSpace(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {pool, ParamRole::kOutput}}), 6);
+  te::Tensor average = topi::AvgPool("average", data, {.kernel = {3, 2}, .stride = {1, 2}, .pad = {1, 0, 1, 1}});
+  CheckSpace(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {average, ParamRole::kOutput}}), 6);
   te::Tensor mean = topi::GlobalAvgPool("mean", data);
   CheckSpace(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {mean, ParamRole::kOutput}}), 6);
   te::Tensor big = te::Placeholder("big", {1, 40, 33, 16});

@@ -90,4 +90,23 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
   return nullptr;
 }
 
+const BlockView* FusedConsumer(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block) {
+  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  if (consumers.size() != 1 || consumers[0]->reduction || block.writes_output) return nullptr;
+  const BlockView& consumer = *consumers[0];
+  if (state.done.count(consumer.name) || block.spatial.size() != consumer.spatial.size()) return nullptr;
+  for (size_t i = 0; i < block.spatial.size(); ++i) {
+    if (block.spatial[i].extent != consumer.spatial[i].extent) return nullptr;
+  }
+  return &consumer;
+}
+
+Name IterOf(const BlockView& block, const Name& loop) {
+  for (const Iter& iter : block.node.As<Block>()->iters) {
+    const Var* var = iter.binding.As<Var>();
+    if (var && var->name == loop) return iter.var;
+  }
+  return Name();
+}
+
 }  // namespace autotune

@@ -47,6 +47,11 @@ struct BlockView {
 std::vector<BlockView> ViewBlocks(const PrimFunc& func);
 std::vector<const BlockView*> ConsumersOf(const std::vector<BlockView>& blocks, const BlockView& block);
 const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& name);
+// The one element-wise block, not placed yet, that reads all that a reduction writes, over loops of the same extents:
+// where its register tile can be written back through. Null if there is none.
+const BlockView* FusedConsumer(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block);
+// The iterator of the block that a loop alone feeds; empty if there is none.
+Name IterOf(const BlockView& block, const Name& loop);
 
 class SketchRule {
  public:
@@ -55,10 +60,11 @@ class SketchRule {
   virtual Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const = 0;
 };
 
-const SketchRule& InlineRule();     // element-wise blocks disappear into their consumers
-const SketchRule& WinogradRule();   // all stages of a Winograd convolution
-const SketchRule& RowsRule();       // several passes over independent rows: one parallel loop, all blocks inside
-const SketchRule& TilingRule();     // reductions: multi-level tiling with a register tile, packed constant operands
+const SketchRule& InlineRule();    // element-wise blocks disappear into their consumers
+const SketchRule& WinogradRule();  // all stages of a Winograd convolution
+const SketchRule& RowsRule();      // several passes over independent rows: one parallel loop, all blocks inside
+const SketchRule& WindowRule();    // sliding windows over each channel alone: depthwise convolution, pooling
+const SketchRule& TilingRule();  // other reductions: multi-level tiling with a register tile, packed constant operands
 const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer
 
 // Every sketch of a function. At least one for any function that te makes.

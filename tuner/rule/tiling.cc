@@ -83,15 +83,6 @@ class Tiling : public SketchRule {
     return found && !unfit;
   }
 
-  // The iterator that a loop alone feeds.
-  static Name IterOf(const BlockView& view, const Name& loop) {
-    for (const Iter& iter : view.node.As<Block>()->iters) {
-      const Var* var = iter.binding.As<Var>();
-      if (var && var->name == loop) return iter.var;
-    }
-    return Name();
-  }
-
   static Result<SketchState> Tile(const SketchState& from, const BlockView& block, const std::vector<BlockView>& blocks,
                                   const Target& target, bool n_inside) {
     SketchState s = from;
@@ -110,13 +101,11 @@ class Tiling : public SketchRule {
     bool vectorized = n_index >= 0 && model.n >= lanes / 2 && model.n > 1;
 
     // Where the tile is written back: through the one element-wise consumer, else by a copy.
-    std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+    const BlockView* consumer = FusedConsumer(from, blocks, block);
     Name out;
-    bool fused = consumers.size() == 1 && !consumers[0]->reduction && !block.writes_output &&
-                 SameShape(block, *consumers[0]) && !from.done.count(consumers[0]->name);
     Name registers = block.writes;
-    if (fused) {
-      out = consumers[0]->name;
+    if (consumer) {
+      out = consumer->name;
     } else {
       std::vector<Name> made = TRY(s.Do(CacheWrite{.block = block.name, .scope = Scope::kGlobal}));
       registers = made[0];
@@ -271,14 +260,6 @@ class Tiling : public SketchRule {
       return true;
     });
     return both;
-  }
-
-  static bool SameShape(const BlockView& block, const BlockView& consumer) {
-    if (block.spatial.size() != consumer.spatial.size()) return false;
-    for (size_t i = 0; i < block.spatial.size(); ++i) {
-      if (block.spatial[i].extent != consumer.spatial[i].extent) return false;
-    }
-    return true;
   }
 };
 

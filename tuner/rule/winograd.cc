@@ -29,7 +29,8 @@ class Winograd : public SketchRule {
     if (!product || state.done.count(product->name)) return std::vector<SketchState>{};
     Placer placer(state, blocks, *product, target);
     if (!placer.Fits()) return std::vector<SketchState>{};
-    return std::vector<SketchState>{TRY_NOTE(placer.Place(), "while placing block " + product->name.str())};
+    SketchState next = TRY_NOTE(placer.Place(), "while placing block " + product->name.str());
+    return std::vector<SketchState>{std::move(next)};
   }
 
  private:

@@ -1,0 +1,102 @@
+#include <limits>
+
+#include "schedule/state.h"
+
+namespace autotune::schedule {
+namespace {
+
+bool IsZero(const Expr& e) {
+  const FloatImm* f = e.As<FloatImm>();
+  return IsConst(e, 0) || (f && f->value == 0);
+}
+
+bool IsInfinite(const Expr& e, double sign) {
+  const FloatImm* f = e.As<FloatImm>();
+  return f && f->value == sign * std::numeric_limits<double>::infinity();
+}
+
+bool IsAccumulator(const Expr& e, const Store& store) {
+  const Load* load = e.As<Load>();
+  if (!load || load->buffer->name != store.buffer->name) return false;
+  for (size_t d = 0; d < store.indices.size(); ++d) {
+    if (!autotune::Equal(load->indices[d], store.indices[d])) return false;
+  }
+  return true;
+}
+
+struct Guarded {
+  Expr condition, value;  // the update where the condition holds; elsewhere it changes nothing
+};
+
+// If `term` is select(c, x, k) with a k that `neutral` accepts: c, and what `rebuild` makes of x.
+template <class Neutral, class Rebuild>
+bool Match(const Expr& term, const Neutral& neutral, const Rebuild& rebuild, Guarded& out) {
+  const Select* select = term.As<Select>();
+  if (!select || !neutral(select->b)) return false;
+  out = {select->condition, rebuild(select->a)};
+  return true;
+}
+
+bool Guard(const Store& store, Guarded& out) {
+  const Expr& value = store.value;
+  if (const Call* call = value.As<Call>(); call && call->op == Op::kFma && IsAccumulator(call->args[2], store)) {
+    const Expr &a = call->args[0], &b = call->args[1], &sum = call->args[2];
+    return Match(
+               a, IsZero,
+               [&](const Expr& x) {
+                 return MakeCall(Op::kFma, {x, b, sum});
+               },
+               out) ||
+           Match(
+               b, IsZero,
+               [&](const Expr& x) {
+                 return MakeCall(Op::kFma, {a, x, sum});
+               },
+               out);
+  }
+  const Binary* update = value.As<Binary>();
+  if (!update) return false;
+  bool left = IsAccumulator(update->a, store);
+  if (!left && !IsAccumulator(update->b, store)) return false;
+  const Expr &sum = left ? update->a : update->b, &term = left ? update->b : update->a;
+  auto again = [&](const Expr& x) { return MakeBinary(update->op, sum, x); };
+  switch (update->op) {
+    case BinaryOp::kMax:
+      return Match(
+          term, [](const Expr& k) { return IsInfinite(k, -1); }, again, out);
+    case BinaryOp::kMin:
+      return Match(
+          term, [](const Expr& k) { return IsInfinite(k, 1); }, again, out);
+    case BinaryOp::kAdd: {
+      if (Match(term, IsZero, again, out)) return true;
+      const Binary* product = term.As<Binary>();
+      if (!product || product->op != BinaryOp::kMul) return false;
+      return Match(
+                 product->a, IsZero, [&](const Expr& x) { return again(x * product->b); }, out) ||
+             Match(
+                 product->b, IsZero, [&](const Expr& x) { return again(product->a * x); }, out);
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// Legal for a sum of products one factor of which is a select with 0, and for a sum, maximum or minimum of a select
+// with the operation's identity.
+Status ApplyStep(State& state, SkipPadding& step) {
+  Path path = TRY(FindBlock(state.func.body, step.block));
+  Block block = path.block();
+  const Store* store = SingleStore(block);
+  if (!store || !IsReduction(block)) return Err("block '", block.name, "' is not a reduction by a single store");
+  Guarded guarded;
+  if (!Guard(*store, guarded)) {
+    return Err("block '", block.name, "' does not combine a condition's value, or else a neutral constant");
+  }
+  block.body = MakeStmt(If{guarded.condition, MakeStmt(Store{store->buffer, store->indices, guarded.value}), Stmt()});
+  state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
+  return {};
+}
+
+}  // namespace autotune::schedule

@@ -7,11 +7,13 @@
 //        dump DIR               {"outputs": [names]}              writes DIR/output_i.npy of the present inputs
 //        quit
 //   node ort_bench.js --dump DIR MODEL                            computes once, writes DIR/output_i.npy
+//   node ort_bench.js --profile [--threads N] [--seconds S] MODEL one JSON line: {"nodes": [{name, op, min_us}]}
 //
 // --inputs DIR takes the inputs from DIR: input_i.pb (ONNX tensor) or input_i.npy, in the order of the graph's inputs.
 // Without it they are seeded random numbers. A line {"error": ...} and exit code 1 tell what went wrong.
 'use strict';
 const fs = require('fs');
+const os = require('os');
 const path = require('path');
 const readline = require('readline');
 
@@ -127,7 +129,7 @@ function makeFeeds(ort, session, folder) {
 }
 
 class Peer {
-  static async open(model, options) {
+  static async open(model, options, extra) {
     const ort = require('onnxruntime-node');
     const peer = new Peer();
     peer.session = await ort.InferenceSession.create(model, {
@@ -135,6 +137,7 @@ class Peer {
       interOpNumThreads: 1,
       graphOptimizationLevel: 'all',
       logSeverityLevel: 3,
+      ...extra,
     });
     peer.feeds = makeFeeds(ort, peer.session, options.inputs);
     return peer;
@@ -168,6 +171,7 @@ function parse(argv) {
     else if (argv[i] === '--inputs') options.inputs = argv[++i];
     else if (argv[i] === '--dump') options.dump = argv[++i];
     else if (argv[i] === '--serve') options.serve = true;
+    else if (argv[i] === '--profile') options.profile = true;
     else if (argv[i].startsWith('--')) throw new Error(`unknown option ${argv[i]}`);
     else options.models.push(argv[i]);
   }
@@ -189,9 +193,28 @@ async function serve(options) {
   }
 }
 
+// ONNX Runtime's own profiler: the least time of each node over all runs.
+async function profile(options) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ort_profile_'));
+  const prefix = path.join(folder, 'profile');
+  const peer = await Peer.open(options.models[0], options, { enableProfiling: true, profileFilePrefix: prefix });
+  await peer.time((n, s) => n >= 5 && s >= options.seconds);
+  peer.session.endProfiling();
+  const nodes = new Map();
+  for (const event of JSON.parse(fs.readFileSync(path.join(folder, fs.readdirSync(folder)[0]), 'utf8'))) {
+    if (event.cat !== 'Node' || !event.name.endsWith('_kernel_time')) continue;
+    const name = event.name.slice(0, -'_kernel_time'.length);
+    const known = nodes.get(name);
+    if (!known || event.dur < known.min_us) nodes.set(name, { name, op: event.args.op_name, min_us: event.dur });
+  }
+  fs.rmSync(folder, { recursive: true });
+  say({ nodes: [...nodes.values()] });
+}
+
 async function main() {
   const options = parse(process.argv.slice(2));
   if (options.serve) return serve(options);
+  if (options.profile) return profile(options);
   for (const model of options.models) {
     const peer = await Peer.open(model, options);
     if (options.dump) {

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""Every distinct convolution and dense layer of networks, tuned, beside ONNX Runtime.
+
+    /usr/bin/python3 bench/conv_layers.py vgg19/model.onnx resnet18/model.onnx --only 3x3s1 --trials 100 --work FOLDER
+
+For each layer: a model of `--layers` equal ones with random weights and ReLUs. Where the output has the input's shape they
+form a chain, and whole runs are compared: ONNX Runtime's and ours in alternation, the least of each. Elsewhere they
+are branches that read one input, and the kernels alone are compared, by either side's own profile (marked `p`): what
+changes layouts at the ends of a branch is left out on both sides. Layers of large weights come fewer times.
+
+`ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak`: of the multiply-add peak of these threads (--peak),
+counted as a direct convolution, so that Winograd's may exceed 100. `bound`: the time that memory traffic and that peak
+allow for the direct sum at least. `error`: the largest difference from float64 arithmetic as part of its largest value,
+behind all layers of the model (--check).
+
+Models, packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second
+one only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper, shape_inference
+
+from compare_ort import PEER, OnnxRuntime, read_npy
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "examples"))
+MAX_WEIGHT_BYTES = 192 << 20  # of one model
+MEMORY = 20e9  # bytes a second
+
+
+class Layer:
+    """A convolution (NCHW data, OIHW weights) or a dense layer (data [rows, k], weights [k, n]) of a network."""
+
+    def __init__(self, kind, data, weight, attributes):
+        self.kind, self.data, self.weight, self.attributes = kind, tuple(data), tuple(weight), attributes
+        self.nets = {}
+
+    def key(self):
+        return json.dumps([self.kind, self.data, self.weight, self.attributes], sort_keys=True)
+
+    def output(self):
+        if self.kind == "dense":
+            return (self.data[0], self.weight[1])
+        a = self.attributes
+        size = []
+        for d in range(2):
+            reach = a["dilations"][d] * (self.weight[2 + d] - 1) + 1
+            size.append((self.data[2 + d] + a["pads"][d] + a["pads"][d + 2] - reach) // a["strides"][d] + 1)
+        return (self.data[0], self.weight[0], *size)
+
+    def flops(self):
+        each = self.weight[0] if self.kind == "dense" else math.prod(self.weight[1:])
+        return 2 * math.prod(self.output()) * each
+
+    def bytes(self):
+        return 4 * (math.prod(self.data) + math.prod(self.weight) + math.prod(self.output()))
+
+    def tags(self):
+        if self.kind == "dense":
+            return {"dense"}
+        a, kernel = self.attributes, f"{self.weight[2]}x{self.weight[3]}"
+        tags = {"conv", kernel, f"{kernel}s{a['strides'][0]}"}
+        if a["group"] > 1:
+            tags.add("depthwise" if self.weight[1] == 1 else "grouped")
+        return tags
+
+    def text(self):
+        if self.kind == "dense":
+            return f"dense {self.data[0]}x{self.weight[0]} -> {self.weight[1]}"
+        a = self.attributes
+        text = f"{self.weight[2]}x{self.weight[3]} s{a['strides'][0]} {self.data[2]}x{self.data[3]} {self.data[1]} -> {self.weight[0]}"
+        if a["dilations"] != [1, 1]:
+            text += f" dilation {a['dilations'][0]}"
+        return text + (f" groups {a['group']}" if a["group"] > 1 else "")
+
+
+def layers_of(path):
+    model = shape_inference.infer_shapes(onnx.load(path))
+    graph = model.graph
+    weights = {i.name: tuple(i.dims) for i in graph.initializer}
+    shapes = dict(weights)
+    for value in list(graph.input) + list(graph.value_info) + list(graph.output):
+        dims = [d.dim_value if d.dim_value > 0 else 1 for d in value.type.tensor_type.shape.dim]
+        shapes.setdefault(value.name, tuple(dims))
+    for node in graph.node:
+        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        data = shapes.get(node.input[0]) if node.input else None
+        weight = weights.get(node.input[1]) if len(node.input) > 1 else None
+        if not data or not weight:
+            continue
+        if node.op_type == "Conv" and len(weight) == 4:
+            if given.get("auto_pad", b"NOTSET") != b"NOTSET":
+                raise SystemExit(f"{path}: node {node.name} has auto_pad; state its pads")
+            attributes = {
+                "strides": list(given.get("strides", [1, 1])),
+                "pads": list(given.get("pads", [0] * 4)),
+                "dilations": list(given.get("dilations", [1, 1])),
+                "group": given.get("group", 1),
+            }
+            yield Layer("conv", data, weight, attributes)
+        elif node.op_type in ("Gemm", "MatMul") and len(weight) == 2:
+            if given.get("transB", 0):
+                weight = weight[::-1]
+            yield Layer("dense", (math.prod(data) // weight[0], weight[0]), weight, {})
+
+
+def make_model(layer, count, path):
+    """Returns the number of layers in it, and whether they are a chain."""
+    count = max(1, min(count, MAX_WEIGHT_BYTES // (4 * math.prod(layer.weight))))
+    chain = layer.output() == layer.data
+    rng = np.random.default_rng(int(hashlib.sha256(layer.key().encode()).hexdigest()[:8], 16))
+    nodes, constants, outputs = [], [], []
+    fan_in = layer.weight[0] if layer.kind == "dense" else math.prod(layer.weight[1:])
+    previous = "x"
+    for i in range(count):
+        weight = rng.standard_normal(layer.weight, np.float32) * np.float32(math.sqrt(2 / fan_in))
+        bias = rng.standard_normal(layer.output()[1], np.float32) * np.float32(0.1)
+        constants += [numpy_helper.from_array(weight, f"w{i}"), numpy_helper.from_array(bias, f"b{i}")]
+        names = [previous if chain else "x", f"w{i}", f"b{i}"]
+        if layer.kind == "dense":
+            nodes.append(helper.make_node("Gemm", names, [f"c{i}"], name=f"layer{i}"))
+        else:
+            attributes = dict(layer.attributes, kernel_shape=list(layer.weight[2:]))
+            nodes.append(helper.make_node("Conv", names, [f"c{i}"], name=f"layer{i}", **attributes))
+        nodes.append(helper.make_node("Relu", [f"c{i}"], [f"y{i}"]))
+        previous = f"y{i}"
+        if not chain or i + 1 == count:
+            outputs.append(helper.make_tensor_value_info(previous, onnx.TensorProto.FLOAT, layer.output()))
+    graph = helper.make_graph(
+        nodes, "layers", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, layer.data)], outputs, constants
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, path)
+    return count, chain
+
+
+def run(arguments, *words, quiet=True):
+    command = [str(arguments.autotune), *[str(w) for w in words]]
+    result = subprocess.run(command, stdout=subprocess.PIPE if quiet else None, text=True)
+    if result.returncode != 0:
+        raise SystemExit(f"exit code {result.returncode}: {' '.join(command)}")
+    return result.stdout
+
+
+def package_of(arguments, layer, model, folder):
+    """Tuned for the largest number of threads asked for; what is there is not tuned again."""
+    options = f"{arguments.trials}{'-no-winograd' if arguments.no_winograd else ''}"
+    package = folder / f"tuned-{options}.tar"
+    if package.exists() and not arguments.retune:
+        return package
+    words = ["tune", "--model", model, "--trials", arguments.trials, "--db", arguments.work / "records.db", "-o", package]
+    words += ["--target", f"llvm -mcpu=host -num-cores={max(arguments.threads)}"]
+    words += ["--no-winograd"] if arguments.no_winograd else []
+    print(f"tuning {layer.text()}", file=sys.stderr)
+    run(arguments, *words, "--json")
+    return package
+
+
+class Serving:
+    """`autotune bench --serve`."""
+
+    def __init__(self, arguments, package, threads):
+        command = [str(arguments.autotune), "bench", str(package), "--threads", str(threads), "--serve", "--json"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def best(self, runs):
+        self.process.stdin.write(f"run {runs}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("autotune bench --serve ended")
+        return json.loads(line)["min_ms"]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def compare_chains(arguments, model, package, threads):
+    peer, ours = OnnxRuntime(str(model), threads), Serving(arguments, package, threads)
+    best = [math.inf, math.inf]
+    runs = max(1, min(200, round(20 / max(0.02, min(peer.ask("run 3")["times_ms"])))))
+    for _ in range(arguments.rounds):
+        best[0] = min(best[0], ours.best(runs))
+        best[1] = min(best[1], *peer.ask(f"run {runs}")["times_ms"])
+    peer.close()
+    ours.close()
+    return best
+
+
+def our_kernels(arguments, package, threads):
+    """The time in kernels of layers, in ms: rows of the profile table whose names hold an anchor."""
+    text = run(arguments, "bench", package, "--threads", threads, "--seconds", 0.2, "--profile")
+    rows = [line.split() for line in text.splitlines()[2:]]
+    return sum(float(r[0]) for r in rows if len(r) > 3 and ("conv2d" in r[3] or "matmul" in r[3])) / 1e3
+
+
+def their_nodes(arguments, model, threads):
+    command = ["node", str(PEER), "--profile", "--threads", str(threads), "--seconds", "0.3", str(model)]
+    answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout)
+    if "error" in answer:
+        raise SystemExit(f"ONNX Runtime: {answer['error']}")
+    layers = [n for n in answer["nodes"] if "Conv" in n["op"] or "Gemm" in n["op"] or "MatMul" in n["op"]]
+    return sum(n["min_us"] for n in layers) / 1e3
+
+
+def compare_kernels(arguments, model, package, threads):
+    best = [math.inf, math.inf]
+    for _ in range(arguments.rounds):
+        best[0] = min(best[0], our_kernels(arguments, package, threads))
+        best[1] = min(best[1], their_nodes(arguments, model, threads))
+    return best
+
+
+def error_of(arguments, layer, model, package):
+    import reference
+
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-1, 1, layer.data).astype(np.float32)
+    values = reference.run(onnx.load(model), {"x": x})
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "x.npy", x)
+        run(arguments, "run", package, "--input", f"x={folder}/x.npy", "--output-dir", folder)
+        worst = 0
+        for output in Path(folder).glob("y*.npy"):
+            shape, ours = read_npy(output)
+            want = values[output.stem]
+            worst = max(worst, np.abs(np.array(ours).reshape(shape) - want).max() / np.abs(want).max())
+    return worst
+
+
+def measure(arguments, layer):
+    name = hashlib.sha256(layer.key().encode()).hexdigest()[:12]
+    folder = arguments.work / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model = folder / "model.onnx"
+    count, chain = make_model(layer, arguments.layers, model)
+    package = package_of(arguments, layer, model, folder)
+    error = error_of(arguments, layer, model, package) if arguments.check else None
+    rows = []
+    for threads in arguments.threads:
+        compare = compare_chains if chain else compare_kernels
+        ours, theirs = (ms / count for ms in compare(arguments, model, package, threads))
+        peak = arguments.peak * 1e9 * threads
+        rows.append(
+            {
+                "layer": layer.text(),
+                "nets": layer.nets,
+                "threads": threads,
+                "layers": count,
+                "chain": chain,
+                "ms": ours,
+                "ort_ms": theirs,
+                "ratio": theirs / ours,
+                "gflops": layer.flops() / ours / 1e6,
+                "peak": 100 * layer.flops() / peak / ours * 1e3,
+                "bound_ms": 1e3 * max(layer.flops() / peak, layer.bytes() / MEMORY),
+                "error": error,
+            }
+        )
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--only", default="", help="layers of this kind: conv, dense, depthwise, grouped, 1x1, 3x3s1, ...")
+    parser.add_argument("--trials", type=int, default=100, help="for each layer")
+    parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--work", type=Path, default=Path("conv_layers"))
+    parser.add_argument("--peak", type=float, default=103.5, help="GFLOPS of a core's multiply-adds")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--no-winograd", action="store_true")
+    parser.add_argument("--tune-only", action="store_true")
+    parser.add_argument("--retune", action="store_true", help="go on tuning with more trials, if asked for more")
+    parser.add_argument("--json", action="store_true", help="one JSON line for each row")
+    parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune")
+    arguments = parser.parse_args()
+
+    layers = {}
+    for path in arguments.models:
+        for layer in layers_of(path):
+            kept = layers.setdefault(layer.key(), layer)
+            net = Path(path).resolve().parent.name
+            kept.nets[net] = kept.nets.get(net, 0) + 1
+    chosen = [layer for layer in layers.values() if not arguments.only or arguments.only in layer.tags()]
+    if not chosen:
+        raise SystemExit(f"no layer is {arguments.only}")
+    if arguments.tune_only:
+        for layer in chosen:
+            folder = arguments.work / hashlib.sha256(layer.key().encode()).hexdigest()[:12]
+            folder.mkdir(parents=True, exist_ok=True)
+            make_model(layer, arguments.layers, folder / "model.onnx")
+            package_of(arguments, layer, folder / "model.onnx", folder)
+        return
+    width = max(len(layer.text()) for layer in chosen)
+    if not arguments.json:
+        print(f"{'layer':<{width}} thr      ms     ORT   ratio  GFLOPS  % peak   bound{'    error' if arguments.check else ''}  nets")
+    ratios = {}
+    for layer in chosen:
+        for row in measure(arguments, layer):
+            ratios.setdefault(row["threads"], []).append(row["ratio"])
+            if arguments.json:
+                print(json.dumps(row), flush=True)
+                continue
+            error = f" {row['error']:8.1e}" if arguments.check else ""
+            nets = " ".join(f"{net}:{n}" for net, n in row["nets"].items())
+            print(
+                f"{row['layer']:<{width}} {row['threads']}{' ' if row['chain'] else 'p'} {row['ms']:7.3f} {row['ort_ms']:7.3f} "
+                f"{row['ratio']:7.3f} {row['gflops']:7.1f} {row['peak']:7.1f} {row['bound_ms']:7.3f}{error}  {nets}",
+                flush=True,
+            )
+    for threads, values in ratios.items():
+        mean = math.exp(sum(math.log(v) for v in values) / len(values))
+        line = {"threads": threads, "layers": len(values), "geomean": mean, "least": min(values)}
+        print(json.dumps(line) if arguments.json else f"{threads} threads: geomean {mean:.3f}, least {min(values):.3f}, {len(values)} layers")
+
+
+if __name__ == "__main__":
+    main()

@@ -84,7 +84,9 @@ TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
 
 TEST(Lowered, StridedWithoutPadding) { CheckLowering(testing::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
 
-TEST(Lowered, RowsAndTransposesComputeTheSame) {
+TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
+  CheckLowering(testing::ColumnSums({130, 128}, {0}), 1);
+  CheckLowering(testing::ColumnSums({2, 7, 30, 43}, {1, 2}), 1);
   CheckLowering(testing::CenteredSquares(20, 96), 1);
   CheckLowering(testing::CenteredSquares(9, 37), 1);
   CheckLowering(testing::RowSums(40, 64), 1);

@@ -63,6 +63,12 @@ inline PrimFunc RowSums(int64_t rows, int64_t columns) {
   return te::CreatePrimFunc("row_sums", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
 }
 
+inline PrimFunc ColumnSums(const te::Shape& shape, const std::vector<int>& axes) {
+  te::Tensor x = te::Placeholder("x", shape);
+  te::Tensor y = topi::ReduceAxes("sum", x, axes, te::Combiner::kSum);
+  return te::CreatePrimFunc("column_sums", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
 inline PrimFunc Transposed(const te::Shape& shape, const std::vector<int>& perm) {
   te::Tensor x = te::Placeholder("x", shape);
   te::Tensor y = topi::Transpose("transpose", x, perm);

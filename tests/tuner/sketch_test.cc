@@ -147,6 +147,30 @@ TEST(Sketch, RowsAreOnePass) {
   EXPECT_FALSE(is_rows(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {pool, ParamRole::kOutput}})));
 }
 
+TEST(Sketch, ColumnsComputeTheSame) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 64}, {70, 300}, {5, 4099}}) {
+    CheckSpace(testing::ColumnSums({rows, columns}, {0}), 1);
+  }
+  CheckSpace(testing::ColumnSums({2, 9, 30, 40}, {1, 2}), 1);
+  CheckSpace(testing::ColumnSums({3, 50, 7, 24}, {1}), 1);
+}
+
+// Memory is read in its order, by as many tasks as there are cores; where elements are few, or used more than once, or
+// the columns are what is reduced, by register tiles or rows.
+TEST(Sketch, ColumnsAreReadInOrder) {
+  auto name_of = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    return sketches.ok() && !sketches->empty() ? (*sketches)[0].name : std::string();
+  };
+  EXPECT_EQ(name_of(testing::ColumnSums({300, 128}, {0})), "sum:columns");
+  EXPECT_EQ(name_of(testing::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");
+  EXPECT_EQ(name_of(testing::ColumnSums({100, 128}, {0})).find(":columns"), std::string::npos);
+  EXPECT_EQ(name_of(testing::ColumnSums({64, 20, 300}, {2})).find(":columns"), std::string::npos);
+  EXPECT_EQ(name_of(Dense(40, 40, 40)).find(":columns"), std::string::npos);
+  EXPECT_EQ(name_of(ConvBiasRelu(20, 20, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16})).find(":columns"),
+            std::string::npos);
+}
+
 TEST(Sketch, TransposesComputeTheSame) {
   CheckSpace(testing::Transposed({33, 40}, {1, 0}), 2);
   CheckSpace(testing::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 2);

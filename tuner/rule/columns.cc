@@ -1,0 +1,132 @@
+#include <algorithm>
+
+#include "ir/visit.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kWorthIt = 16384;   // elements below which a register tile does as well
+constexpr int64_t kNarrowest = 64;    // columns of a task: some lines of memory in a row
+constexpr int64_t kWidest = 4096;     // columns of a task: their accumulators stay in the first cache
+constexpr int64_t kTasksPerCore = 1;  // a column's neighbours are worth more than balance
+constexpr int64_t kUnroll = 4;        // vectors
+
+// Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
+// would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
+// added to accumulators in the cache, so that memory is read in the order in which it lies.
+//
+//   parallel over (outer loops, c_0)
+//     c_1 in vectors: sums = 0
+//     reduction loops: c_1 in vectors: sums += x
+class Columns : public SketchRule {
+ public:
+  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
+    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
+    for (const BlockView& block : blocks) {
+      if (!block.reduction || state.done.count(block.name) || !Fits(block, target)) continue;
+      SketchState next =
+          TRY_NOTE(Place(state, block, target), "while placing the columns of block " + block.name.str());
+      return std::vector<SketchState>{std::move(next)};
+    }
+    return std::vector<SketchState>{};
+  }
+
+ private:
+  static double Elements(const BlockView& view) {
+    double count = view.reduce_length;
+    for (const BlockView::Loop& loop : view.spatial) count *= static_cast<double>(loop.extent);
+    return count;
+  }
+
+  // One load of one operand, subscripts that are iterators each, the last spatial one contiguous in it and in the
+  // result.
+  static bool Fits(const BlockView& view, const Target& target) {
+    const Block& block = *view.node.As<Block>();
+    const Store* store = block.body.As<Store>();
+    if (view.spatial.empty() || view.reduce.empty() || view.reads.size() != 1 || view.guarded || !store) return false;
+    if (view.spatial.back().extent < target.VectorLanes(32) || Elements(view) < static_cast<double>(kWorthIt))
+      return false;
+    Name columns = IterOf(view, view.spatial.back().var);
+    if (columns.empty() || !IsVar(store->indices.back(), columns)) return false;
+    int loads = 0;
+    bool plain = true;
+    Walk(store->value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      if (!load || load->buffer->name == view.writes) return true;
+      ++loads;
+      std::set<Name> used;
+      for (const Expr& index : load->indices) {
+        const Var* var = index.As<Var>();
+        plain = plain && (IsConst(index, 0) || (var && used.insert(var->name).second));
+      }
+      plain = plain && used.size() == block.iters.size() && IsVar(load->indices.back(), columns);
+      return true;
+    });
+    return loads == 1 && plain;
+  }
+
+  static bool IsVar(const Expr& e, const Name& name) {
+    const Var* var = e.As<Var>();
+    return var && var->name == name;
+  }
+
+  // As few tasks as keep all cores busy.
+  static int64_t ColumnsOfTask(int64_t columns, int64_t outer, const Target& target) {
+    const int64_t lanes = target.VectorLanes(32);
+    int64_t wanted = (kTasksPerCore * target.num_cores + outer - 1) / outer;
+    int64_t each = std::clamp((columns + wanted - 1) / wanted, std::max(lanes, kNarrowest), kWidest);
+    return std::min((each + lanes - 1) / lanes * lanes, (columns + lanes - 1) / lanes * lanes);
+  }
+
+  static Result<SketchState> Place(const SketchState& from, const BlockView& block, const Target& target) {
+    SketchState s = from;
+    const int64_t lanes = target.VectorLanes(32), columns = block.spatial.back().extent;
+    std::vector<Name> parallel, reduce;
+    int64_t outer = 1;
+    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) {
+      parallel.push_back(block.spatial[i].var);
+      outer *= block.spatial[i].extent;
+    }
+    const int64_t each = ColumnsOfTask(columns, outer, target), vectors = each / lanes;
+    int64_t unroll = kUnroll;
+    while (vectors % unroll != 0) unroll /= 2;
+    std::vector<Name> c = TRY(
+        s.Do(Split{.loop = block.spatial.back().var, .factors = {Factors::kAuto, vectors / unroll, unroll, lanes}}));
+    parallel.push_back(c[0]);
+    for (const BlockView::Loop& loop : block.reduce) reduce.push_back(loop.var);
+    std::vector<Name> order = parallel;
+    order.insert(order.end(), reduce.begin(), reduce.end());
+    order.insert(order.end(), c.begin() + 1, c.end());
+    TRY(s.Do(Reorder{.loops = order}));
+    Name fused = parallel[0];
+    if (parallel.size() > 1) fused = TRY(s.Do(Fuse{.loops = parallel}))[0];
+    TRY(s.Do(Parallel{.loop = fused}));
+    std::vector<Name> init = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
+    TRY(s.Do(Unroll{.loop = init[init.size() - 2]}));
+    TRY(s.Do(Vectorize{.loop = init.back()}));
+    TRY(s.Do(Unroll{.loop = c[2]}));
+    TRY(s.Do(Vectorize{.loop = c[3]}));
+    s.done.insert(init[0]);
+    s.done.insert(block.name);
+
+    StageModel model;
+    model.flops = block.flops;
+    model.outer = outer * ((columns + each - 1) / each);
+    model.read_bytes = 4.0 * Elements(block);
+    model.write_bytes = 4.0 * static_cast<double>(outer * columns);
+    model.m = static_cast<int64_t>(Elements(block)) / model.outer;
+    s.stages.push_back(model);
+    s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + ":columns";
+    return s;
+  }
+};
+
+}  // namespace
+
+const SketchRule& ColumnsRule() {
+  static const Columns rule;
+  return rule;
+}
+
+}  // namespace autotune

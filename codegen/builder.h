@@ -1,6 +1,8 @@
 // Builder: turns texts (PrimFunc, trace, target) into artifacts. The one way to machine code: tuning, `compile` and
 // constant folding all go through it. The implementation keeps build workers, children of ours in which LLVM may crash,
-// hang or leak without harm: MakeBuildWorkers. One thread at a time; workers end with the thread that made them.
+// hang or leak without harm: MakeBuildWorkers. They build under the host's lock (support/host_lock.h), shared, so that
+// no build disturbs a measurement: never hold it exclusively while building. One thread at a time; workers end with the
+// thread that made them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -62,6 +64,9 @@ struct BuildWorkersOptions {
 
 // Starts the workers. An error: the executable is missing or does not start.
 Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options = {});
+
+// An error if LLVM does not know the target's triple, CPU or one of its features. Builds a tiny kernel for it.
+Status CheckTarget(const Target& target, Builder& builder);
 
 // What a worker runs: requests and answers over `fd` until the other side closes it. Returns the exit code.
 int BuildWorkerMain(int fd);

@@ -10,6 +10,7 @@
 #include "codegen/frame.h"
 #include "codegen/job.h"
 #include "support/check.h"
+#include "support/host_lock.h"
 #include "support/subprocess.h"
 
 namespace autotune {
@@ -56,6 +57,15 @@ class BuildWorkers : public Builder {
 
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
+    Result<HostLock> lock = HostLock::Acquire(HostLock::Mode::kShared);
+    if (!lock.ok()) {
+      std::vector<BuildResult> results;
+      for (const BuildRequest& request : requests) {
+        results.push_back({.id = request.id, .status = TrialStatus::kInfrastructure, .text = lock.error().Text()});
+        if (on_result) on_result(results.back());
+      }
+      return results;
+    }
     std::vector<Job> jobs;
     for (const BuildRequest& request : requests) jobs.push_back({JobKind::kBuild, request, {}, ""});
     std::vector<BuildResult> results(requests.size());
@@ -74,6 +84,7 @@ class BuildWorkers : public Builder {
 
   Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
     if (requests.empty()) return Err("a library of no kernels");
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
     std::vector<Job> jobs;
     for (const BuildRequest& request : requests) {
       if (request.target != requests[0].target) return Err("the kernels of a library have one target");
@@ -228,6 +239,15 @@ Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& opt
   auto workers = std::make_unique<BuildWorkers>(std::move(filled));
   TRY(workers->Start());
   return std::unique_ptr<Builder>(std::move(workers));
+}
+
+Status CheckTarget(const Target& target, Builder& builder) {
+  BuildRequest request;
+  request.func = "func probe(out: f32[1] output) { for i in 1 { block x(v: S 1 = i) { out[v] = 0.0 } } }";
+  request.target = target.Text();
+  BuildResult built = builder.Build({request})[0];
+  if (built.status != TrialStatus::kOk) return Err("nothing can be built for ", target.Text(), ": ", built.text);
+  return {};
 }
 
 }  // namespace autotune

@@ -16,6 +16,7 @@
 #include "graph/to_te.h"
 #include "runtime/graph_executor.h"
 #include "runtime/kernel_context.h"
+#include "support/host_lock.h"
 #include "te/reference.h"
 
 namespace autotune {
@@ -73,7 +74,10 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
   ExecutionPlan plan = TRY(MakePlan(fused, kernel_of_node));
   auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(libraries), std::move(plan.params),
                                             std::make_shared<KernelContext>(0)));
-  TRY(executor->Run());
+  {
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));  // as a build does
+    TRY(executor->Run());
+  }
   std::vector<graph::TensorValue> values;
   for (size_t i = 0; i < fused.outputs.size(); ++i) {
     values.push_back(

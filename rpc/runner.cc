@@ -265,6 +265,8 @@ class Runner {
       result.status = failure->status;
       return Err(failure->text);
     }
+    // What is right afterwards shall have been written by the calls that were timed.
+    for (const GuardedTensor& output : call.guarded) output.Refill();
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;
     options.time.max_repeats = candidate.max_repeats;

@@ -138,11 +138,13 @@ Result<GuardedTensor> GuardedTensor::Empty(std::vector<int64_t> shape, std::stri
   if (!guarded.memory_) return Err("out of memory: cannot allocate ", guarded.total_bytes_, " bytes");
   char* memory = static_cast<char*>(guarded.memory_.get());
   std::memset(memory, kBandByte, kBandBytes);
-  std::memset(memory + kBandBytes, 0xff, bytes);
   std::memset(memory + kBandBytes + bytes, kBandByte, kBandBytes);
   guarded.tensor_ = TRY(Tensor::View(memory + kBandBytes, std::move(shape), parsed, guarded.memory_));
+  guarded.Refill();
   return guarded;
 }
+
+void GuardedTensor::Refill() const { std::memset(tensor_.data(), 0xff, static_cast<size_t>(tensor_.num_bytes())); }
 
 Status GuardedTensor::Check() const {
   auto* bytes = static_cast<const uint8_t*>(memory_.get());

@@ -43,6 +43,8 @@ class GuardedTensor {
   // Filled with 0xff bytes (NaN in floats); 64-byte aligned; the upper band begins right after the last element.
   static Result<GuardedTensor> Empty(std::vector<int64_t> shape, std::string_view type);
   const Tensor& tensor() const { return tensor_; }
+  // Fills the elements as Empty did: what they hold afterwards was written afterwards.
+  void Refill() const;
   // An error that tells how far beyond which end the first overwritten byte lies.
   Status Check() const;
 

@@ -5,7 +5,6 @@
 
 #include "ir/text.h"
 #include "schedule/trace.h"
-#include "support/host_lock.h"
 
 namespace autotune {
 namespace {
@@ -21,22 +20,18 @@ class FarmMeasurer : public Measurer {
   Result<std::vector<Outcome>> Measure(const TaskSpace& space, const std::vector<Proposal>& proposals,
                                        const MeasureOptions& options) override {
     const TuneTask& task = *space.task;
-    std::vector<BuildResult> builds;
     rpc::MeasureJob job;
-    {
-      HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
-      job.reference = TRY(Reference(space));
-      std::vector<BuildRequest> requests;
-      for (const Proposal& proposal : proposals) {
-        BuildRequest request;
-        request.func = ToText(space.FuncOf(space.sketches[proposal.sketch]));
-        request.trace = ToText(proposal.trace);
-        request.kernel = "kernel";
-        request.target = space.target.Text();
-        requests.push_back(std::move(request));
-      }
-      builds = builder_.Build(requests);
+    job.reference = TRY(Reference(space));
+    std::vector<BuildRequest> requests;
+    for (const Proposal& proposal : proposals) {
+      BuildRequest request;
+      request.func = ToText(space.FuncOf(space.sketches[proposal.sketch]));
+      request.trace = ToText(proposal.trace);
+      request.kernel = "kernel";
+      request.target = space.target.Text();
+      requests.push_back(std::move(request));
     }
+    std::vector<BuildResult> builds = builder_.Build(requests);
     std::vector<Outcome> outcomes(proposals.size());
     std::vector<size_t> sent;
     for (size_t i = 0; i < builds.size(); ++i) {

@@ -244,6 +244,7 @@ class Loop {
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
     record.facts = outcome.facts;
+    record.facts["label"] = task.space().task->label;
     return record;
   }
 

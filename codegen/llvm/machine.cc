@@ -109,6 +109,11 @@ Result<Machine> Machine::For(const Target& target, Effort effort) {
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(found->createMCSubtargetInfo(target.triple, "", ""));
   if (!subtarget->isCPUStringValid(target.cpu))
     return Err("LLVM does not know -mcpu=", target.cpu, " of ", target.triple);
+  for (const std::string& feature : target.features) {
+    auto known = subtarget->getAllProcessorFeatures();
+    if (std::none_of(known.begin(), known.end(), [&](const auto& f) { return feature.substr(1) == f.Key; }))
+      return Err("LLVM does not know -mattr=", feature, " of ", target.triple);
+  }
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";

@@ -1,5 +1,7 @@
 #include <signal.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +9,7 @@
 
 #include "codegen/builder.h"
 #include "codegen/frame.h"
+#include "support/host_lock.h"
 #include "support/subprocess.h"
 #include "tests/codegen/kernel.h"
 
@@ -142,6 +145,38 @@ TEST(BuildWorkers, ALibraryWithABadKernelNamesIt) {
   auto twins = workers->BuildLibrary({Scale(1, "twin", 2), Scale(2, "twin", 2)});
   ASSERT_FALSE(twins.ok());
   EXPECT_NE(twins.error().Text().find("twin"), std::string::npos) << twins.error().Text();
+}
+
+// A measurement holds the host's lock exclusively: builds wait, and go on when it ends.
+TEST(BuildWorkers, BuildsWaitForMeasurements) {
+  std::string path = ::testing::TempDir() + "build-lock-" + std::to_string(getpid());
+  setenv("AUTOTUNE_HOST_LOCK", path.c_str(), 1);
+  auto workers = Workers("--build-worker", 1);
+  auto build = [&] { return workers->Build({Scale(1, "k", 2)})[0].status; };
+  auto library = [&] { return workers->BuildLibrary({Scale(1, "k", 2)}).ok(); };
+  std::optional<HostLock> measurement = HostLock::Acquire(HostLock::Mode::kExclusive).value();
+  std::atomic<int> finished = 0;
+  std::thread waiting([&] {
+    EXPECT_EQ(build(), TrialStatus::kOk);
+    ++finished;
+    EXPECT_TRUE(library());
+    ++finished;
+  });
+  usleep(200000);
+  EXPECT_EQ(finished, 0);
+  measurement.reset();
+  waiting.join();
+  EXPECT_EQ(finished, 2);
+  // It is given back, and builds do not wait for each other.
+  std::optional<HostLock> other = HostLock::Acquire(HostLock::Mode::kShared).value();
+  EXPECT_EQ(build(), TrialStatus::kOk);
+  other.reset();
+  EXPECT_TRUE(HostLock::TryAcquire(HostLock::Mode::kExclusive).value().has_value());
+  setenv("AUTOTUNE_HOST_LOCK", "/no/such/lock", 1);
+  EXPECT_EQ(build(), TrialStatus::kInfrastructure);
+  EXPECT_FALSE(library());
+  unsetenv("AUTOTUNE_HOST_LOCK");
+  unlink(path.c_str());
 }
 
 TEST(BuildWorkers, AMissingExecutableIsAnError) {

@@ -25,9 +25,10 @@ using testing::TrialsOf;
 using Cli = testing::CliTest;
 
 // One line on standard error, ours, with all of these words in it.
-void ExpectOneLine(const CliResult& result, const std::vector<std::string>& words) {
-  EXPECT_EQ(result.code, 1) << result.Text();
+void ExpectOneLine(const CliResult& result, const std::vector<std::string>& words, int code = 1) {
+  EXPECT_EQ(result.code, code) << result.Text();
   EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
+  EXPECT_THAT(result.out, Not(HasSubstr("tuning"))) << "it began before it looked";
   EXPECT_THAT(result.err, StartsWith("autotune: "));
   for (const std::string& word : words) EXPECT_THAT(result.err, HasSubstr(word));
 }
@@ -79,9 +80,14 @@ TEST_F(Cli, BadInputsAreOneClearLine) {
   ExpectOneLine(Run({"run", "/no/such.tar"}), {"/no/such.tar"});
   ExpectOneLine(Run({"run", folder_}), {folder_});
   ExpectOneLine(Run({"--model", kExample, "--target", "abacus"}), {"abacus", "llvm"});
-  ExpectOneLine(Run({"compile", "--model", kExample, "--target", "llvm -mcpu=abacus", "-o", out}), {"abacus"});
+  for (const char* attribute : {"-mcpu=abacus", "-mattr=+abacus", "-mtriple=abacus-linux-gnu"}) {
+    std::string target = std::string("llvm ") + attribute;
+    ExpectOneLine(Run({"compile", "--model", kExample, "--target", target, "-o", out}), {"abacus"});
+    ExpectOneLine(Run({"--model", kExample, "--target", target, "--trials", "5"}), {"abacus"});
+  }
   ExpectOneLine(Run({"--model", kExample, "--time-budget", "soon"}), {"soon", "10m"});
-  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1"}), {"--key"});
+  ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1"}), {"--tracker", "--key"}, 2);
+  ExpectOneLine(Run({"--model", kExample, "--key", "pi"}), {"--tracker", "--key", "pi"}, 2);
   ExpectOneLine(Run({"--model", kExample, "--tracker", "127.0.0.1:1", "--key", "pi"}), {"127.0.0.1:1", "rpc_tracker"});
   ExpectOneLine(Run({"--model", kExample, "--db", "/no/such/records.db"}), {"/no/such"});
   ExpectOneLine(Run({"--model", kExample, "--db", garbage}), {garbage, "--db"});

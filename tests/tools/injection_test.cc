@@ -83,9 +83,10 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
       {3, {std::string(kRight) + " y[95] *= 1.05f;", kWrongAnswer}},  // nearly right
       // Right only at first. In the first batch, since later ones are cut off after few calls if they are slow.
       {4, {std::string("static volatile int n; if (n++ > 2) y[0] = 9; else ") + kRight, kWrongAnswer}},
-      {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                      //
-      {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},  //
-      {7, {kRight, kOk}},                                                // an honest impostor
+      {0, {std::string("static volatile int n; if (n++ == 0) ") + kRight, kWrongAnswer}},  // works once
+      {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                                        //
+      {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},                    //
+      {7, {kRight, kOk}},                                                                  // an honest impostor
   };
   auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
   ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
@@ -98,7 +99,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   auto report = Tune(tasks, target, options, *store, **measurer);
   ASSERT_TRUE(report.ok()) << report.error().Text();
   EXPECT_EQ(report->trials, 16);
-  ASSERT_EQ(builder.swapped.size(), 7u);
+  ASSERT_EQ(builder.swapped.size(), 8u);
 
   RecordPage page = store->Scan({}, 0, 1000).value();
   size_t judged = 0, good = 0;
@@ -113,7 +114,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
     EXPECT_EQ(IsRanked(record), record.status == kOk);
     good += record.status == kOk && swapped == builder.swapped.end();
   }
-  EXPECT_EQ(judged, 7u);
+  EXPECT_EQ(judged, 8u);
   EXPECT_GE(good, 1u);
 
   std::string task = tasks[0].hash.Hex();
@@ -125,7 +126,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   auto best = store->Best(task, target.Text()).value();
   ASSERT_TRUE(best.has_value());
   EXPECT_EQ(best->trace, report->tasks[0].best_trace);
-  EXPECT_EQ(report->tasks[0].failures[kWrongAnswer], 4);
+  EXPECT_EQ(report->tasks[0].failures[kWrongAnswer], 5);
   EXPECT_EQ(report->tasks[0].failures[kRunCrashed], 1);
   EXPECT_EQ(report->tasks[0].failures[kRunTimedOut], 1);
 }

@@ -152,5 +152,34 @@ TEST_F(Kill, InterruptedOnceSavesAndSaysHowToGoOn) {
   ExpectFinished(Finish(again, "second"));
 }
 
+// --fresh begins another run beside the one there is, and from then on that one is gone on with.
+TEST_F(Kill, AFreshRunIsGoneOnWithToo) {
+  constexpr int kFew = 16;  // one in a batch
+  std::vector<std::string> command = {"--model", kExample, "--trials", std::to_string(kFew), "--json"};
+  auto interrupted = [&](std::vector<std::string> arguments, const std::string& name) {
+    Subprocess run = Start(std::move(arguments), name);
+    EXPECT_TRUE(Progresses(run, name));
+    kill(run.pid(), SIGINT);
+    CliResult result = Finish(run, name);
+    EXPECT_EQ(result.code, 130) << result.Text();
+    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("--fresh"))) << "its line would begin yet another run";
+    return TrialsSeen(name);
+  };
+  auto trials = [&] { return OpenStore(db_).value()->Count({.trials_only = true}).value(); };
+  int64_t first = interrupted(command, "first");
+  std::vector<std::string> fresh_command = command;
+  fresh_command.push_back("--fresh");
+  int64_t fresh = interrupted(fresh_command, "fresh");
+  ASSERT_LT(first, kFew);
+  ASSERT_LT(fresh, kFew);
+  EXPECT_EQ(trials(), first + fresh);
+
+  Subprocess again = Start(command, "again");
+  CliResult rest = Finish(again, "again");
+  ASSERT_EQ(rest.code, 0) << rest.Text();
+  EXPECT_EQ(TrialsOf(EventsOf(rest.out).back()), kFew);
+  EXPECT_EQ(trials(), first + kFew) << "it went on with another run than the fresh one";
+}
+
 }  // namespace
 }  // namespace autotune

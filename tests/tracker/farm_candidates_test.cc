@@ -48,6 +48,7 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
       std::make_shared<const std::string>("this is no shared object"),
       Compile(kDouble, "__attribute__((constructor)) void f(void) { volatile int* volatile p = 0; *p = 1; }"),
       Compile("static volatile int n; if (n++ > 3) y[0] = 9; else " + std::string(kDouble)),  // right only at first
+      Compile("static volatile int n; if (n++ == 0) " + std::string(kDouble)),  // works in its first call only
       Compile("for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }"),
       good,
   };
@@ -56,10 +57,10 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
   using enum TrialStatus;
   auto results = client->Measure(job);
   ASSERT_TRUE(results.ok()) << results.error().Text();
-  std::vector<TrialStatus> expected = {kOk,         kRunCrashed,         kOk,          kRunTimedOut,
-                                       kOk,         kWrongAnswer,        kWrongAnswer, kWrongAnswer,
-                                       kRunCrashed, kIllegalInstruction, kRunCrashed,  kLoadFailed,
-                                       kLoadFailed, kWrongAnswer,        kOutOfMemory, kOk};
+  std::vector<TrialStatus> expected = {kOk,          kRunCrashed,  kOk,          kRunTimedOut, kOk,
+                                       kWrongAnswer, kWrongAnswer, kWrongAnswer, kRunCrashed,  kIllegalInstruction,
+                                       kRunCrashed,  kLoadFailed,  kLoadFailed,  kWrongAnswer, kWrongAnswer,
+                                       kOutOfMemory, kOk};
   EXPECT_EQ(StatusesOf(*results), expected);
   for (size_t i = 0; i < results->size(); ++i) {
     const TrialResult& r = (*results)[i];
@@ -72,6 +73,7 @@ TEST_F(FarmCandidates, EveryKindOfFailureIsOneFailedTrial) {
   EXPECT_THAT((*results)[7].error, HasSubstr("past the buffer's last"));
   EXPECT_THAT((*results)[10].error, HasSubstr("tile 3 is empty"));
   EXPECT_THAT((*results)[13].error, HasSubstr("calls"));
+  EXPECT_THAT((*results)[14].error, HasSubstr("calls"));
 }
 
 TEST_F(FarmCandidates, ProcessesThatACandidateLeavesBehindAreKilled) {

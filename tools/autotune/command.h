@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/builder.h"
 #include "records/store.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -20,6 +21,8 @@ using Action = std::function<Result<int>()>;
 struct Command {
   CLI::App* app;
   Action action;
+  // Options that do not go together: an error is wrong usage. Null: all do.
+  std::function<Status()> check = nullptr;
 };
 
 Command TuneCommand(CLI::App& root);
@@ -27,6 +30,8 @@ Command CompileCommand(CLI::App& root);
 Command RunCommand(CLI::App& root);
 Command BenchCommand(CLI::App& root);
 Command VerifyCommand(CLI::App& root);
+Command RecordsCommand(CLI::App& root);
+Command ReplayCommand(CLI::App& root);
 
 // Options that several commands share.
 struct ModelOptions {
@@ -36,6 +41,8 @@ struct ModelOptions {
   std::string db;
   bool no_winograd = false;
   void Add(CLI::App& app, bool model_required = true);
+  // Of --target; an error also if LLVM does not know it.
+  Result<Target> ParseTarget(Builder& builder) const;
 };
 
 }  // namespace autotune::tools

@@ -14,6 +14,7 @@
 #include "records/open.h"
 #include "runtime/fill.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/peak.h"
 #include "tools/autotune/progress.h"
@@ -84,6 +85,21 @@ std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, 
   return RunKey(parts);
 }
 
+// The run to begin or to go on with. The first of a command has the command's own key; --fresh begins one with a new
+// key, and notes it under the command's, so that the command without --fresh goes on with the latest.
+Result<std::string> ChooseRun(const TuneCommandOptions& options, const std::string& command_key, RecordStore& store) {
+  if (options.fresh) {
+    std::string fresh = RunKey(std::vector<std::string>{command_key, NewRecordId()});
+    RunState state{.key = command_key, .updated_at = WallMillis()};
+    state.state["latest"] = fresh;
+    TRY(store.PutRun(state));
+    return fresh;
+  }
+  std::optional<RunState> known = TRY(store.GetRun(command_key));
+  const std::string* latest = known ? known->state["latest"].As<std::string>() : nullptr;
+  return latest ? *latest : command_key;
+}
+
 // The options that tell one network and database from others, as one would type them.
 std::string ModelLine(const ModelOptions& options) {
   std::string line = " --model " + options.model;
@@ -103,21 +119,28 @@ std::string ResumeLine(const TuneCommandOptions& options) {
   return line;
 }
 
+Status CheckUsage(const TuneCommandOptions& options) {
+  if (!options.tracker.empty() && options.key.empty()) {
+    return Err("--tracker (or AUTOTUNE_TRACKER) needs --key, the device key to tune on; `rpc_tracker status --tracker ",
+               options.tracker, "` lists them");
+  }
+  if (options.tracker.empty() && !options.key.empty())
+    return Err("--key ", options.key, " needs --tracker HOST:PORT: it is a key of that tracker's devices");
+  return {};
+}
+
 Result<int> TuneModel(const TuneCommandOptions& options) {
   double time_budget = TRY(ParseDuration(options.time_budget));
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
   CHECK(search);  // the option's own check has seen it
-  if (!options.tracker.empty() && options.key.empty())
-    return Err("--tracker needs --key, the device key to tune on; `rpc_tracker status --tracker ", options.tracker,
-               "` lists them");
-  Target target = TRY(Target::Parse(options.model.target));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(options.model.ParseTarget(*builder));
   NetworkOptions network_options{.winograd = !options.model.no_winograd};
   for (const std::string& shape : options.model.shapes) {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     network_options.shapes[name] = dims;
   }
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
 
   std::unique_ptr<LocalFarm> farm;
@@ -129,12 +152,9 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   }
   std::unique_ptr<Measurer> measurer = TRY(MakeFarmMeasurer(*builder, farm_options, {.seed = options.seed}));
 
-  TuneOptions tune{.trials = options.trials,
-                   .time_budget = time_budget,
-                   .seed = options.seed,
-                   .search = *search,
-                   .run = RunKeyOf(options, network, target)};
-  if (options.fresh) tune.run = RunKey(std::vector<std::string>{tune.run, NewRecordId()});
+  std::string run = TRY(ChooseRun(options, RunKeyOf(options, network, target), *store));
+  TuneOptions tune{
+      .trials = options.trials, .time_budget = time_budget, .seed = options.seed, .search = *search, .run = run};
   Progress progress(network, target, tune, options.json);
   progress.Begin(options.tracker.empty() ? "this machine" : options.key + " at " + options.tracker);
 
@@ -197,6 +217,12 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
                "no Winograd convolutions, whose rounding errors are a few times those of the direct sum");
 }
 
+Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
+  Target parsed = TRY(Target::Parse(target));
+  TRY(CheckTarget(parsed, builder));
+  return parsed;
+}
+
 Command TuneCommand(CLI::App& root) {
   auto options = std::make_shared<TuneCommandOptions>();
   CLI::App* app =
@@ -215,9 +241,10 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--search", options->search, "evolution, or random (a yardstick)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();
-  app->add_flag("--fresh", options->fresh, "do not resume a run of the same model, target, seed and trials");
+  app->add_flag("--fresh", options->fresh,
+                "begin a new run, even if one of the same model, target, seed and trials can be resumed");
   app->add_flag("--json", options->json, "progress as JSON lines on standard output");
-  return {app, [options] { return TuneModel(*options); }};
+  return {app, [options] { return TuneModel(*options); }, [options] { return CheckUsage(*options); }};
 }
 
 }  // namespace autotune::tools

@@ -42,10 +42,10 @@ std::vector<std::string> NotesOf(const CompileResult& result) {
 }
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
-  Target target = TRY(Target::Parse(options.model.target));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(options.model.ParseTarget(*builder));
   NetworkOptions network_options = TRY(ParseShapes(options.model));
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
   for (const std::string& note : network.notes) std::printf("note: %s\n", note.c_str());
   CompileResult result = TRY(Compile(network, target, store.get(), *builder, {.use_records = !options.no_records}));
@@ -187,10 +187,10 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
 
 Result<int> Verify(const VerifyOptions& options) {
   if (!fs::is_directory(options.data)) return Err("--data ", options.data, ": no such folder");
-  Target target = TRY(Target::Parse(options.model.target));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(options.model.ParseTarget(*builder));
   NetworkOptions network_options = TRY(ParseShapes(options.model));
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   if (!options.model.model.empty()) {
     CaseResult result =
         TRY(CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder));

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "records/distinct.h"
@@ -20,13 +21,14 @@ bool Matches(const RecordFilter& filter, const Record& record) {
 
 class MemoryStore : public RecordStore {
  public:
-  Status Append(std::span<const Record> batch, const RunState* run) override {
+  Status Append(std::span<const Record> batch, const RunState* run, int64_t* added) override {
+    if (added) *added = 0;
     for (const Record& record : batch) TRY(ValidateRecord(record));
     std::lock_guard lock(mutex_);
     for (const Record& record : batch) {
-      if (!ids_.insert(record.id).second) continue;
-      if (IsRanked(record)) ranked_[record.task][record.target].emplace(record.cost, records_.size());
-      records_.push_back(record);
+      if (!positions_.emplace(record.id, records_.size()).second) continue;
+      if (added) ++*added;
+      Add(record);
     }
     if (run) runs_[run->key] = *run;
     return {};
@@ -77,13 +79,71 @@ class MemoryStore : public RecordStore {
     return it == runs_.end() ? std::nullopt : std::optional<RunState>(it->second);
   }
 
+  Result<std::vector<RunState>> Runs() override {
+    std::lock_guard lock(mutex_);
+    std::vector<RunState> runs;
+    for (const auto& [key, run] : runs_) runs.push_back(run);
+    return runs;
+  }
+
+  Result<std::optional<Record>> Get(std::string_view id) override {
+    std::lock_guard lock(mutex_);
+    auto it = positions_.find(std::string(id));
+    return it == positions_.end() ? std::nullopt : std::optional<Record>(records_[it->second]);
+  }
+
+  Result<std::vector<TaskSummary>> Tasks() override {
+    std::lock_guard lock(mutex_);
+    std::map<std::pair<std::string, std::string>, TaskSummary> tasks;
+    for (const Record& record : records_) {
+      TaskSummary& task = tasks[{record.task, record.target}];
+      task.task = record.task;
+      task.target = record.target;
+      ++task.records;
+      task.trials += WasExecuted(record.status);
+      if (!IsRanked(record)) continue;
+      if (task.ranked++ == 0 || record.cost < task.best_seconds) task.best_seconds = record.cost;
+    }
+    std::vector<TaskSummary> sorted;
+    for (auto& [key, task] : tasks) sorted.push_back(std::move(task));
+    return sorted;
+  }
+
+  Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
+    std::vector<PruneCount> counts;
+    std::unordered_set<std::string> kept;
+    for (const TaskSummary& task : TRY(Tasks())) {
+      std::vector<Record> top = TRY(Top(task.task, task.target, keep));
+      for (const Record& record : top) kept.insert(record.id);
+      int64_t left = static_cast<int64_t>(top.size());
+      counts.push_back({.task = task.task, .target = task.target, .kept = left, .removed = task.records - left});
+    }
+    if (dry_run) return counts;
+    std::lock_guard lock(mutex_);
+    std::vector<Record> all = std::move(records_);
+    records_.clear();
+    positions_.clear();
+    ranked_.clear();
+    for (const Record& record : all) {
+      if (kept.count(record.id) == 0) continue;
+      positions_.emplace(record.id, records_.size());
+      Add(record);
+    }
+    return counts;
+  }
+
   Status Check() override { return {}; }
 
  private:
+  void Add(const Record& record) {
+    if (IsRanked(record)) ranked_[record.task][record.target].emplace(record.cost, records_.size());
+    records_.push_back(record);
+  }
+
   using Ranking = std::set<std::pair<double, size_t>>;  // cost, position
   std::mutex mutex_;
   std::vector<Record> records_;
-  std::unordered_set<std::string> ids_;
+  std::unordered_map<std::string, size_t> positions_;                                       // by id
   std::map<std::string, std::map<std::string, Ranking, std::less<>>, std::less<>> ranked_;  // task, target
   std::map<std::string, RunState, std::less<>> runs_;
 };

@@ -13,6 +13,7 @@ struct StoreOptions {
   int lock_timeout_ms = 20000;
   // Write-ahead log: readers never wait for writers. Off: rollback journal, as always on network file systems.
   bool wal = true;
+  bool create = true;  // false: an error if there is no such file
 };
 
 // AUTOTUNE_DB if set, else autotune/records.db in the user's data directory (XDG_DATA_HOME or ~/.local/share).

@@ -7,9 +7,8 @@
 #include "support/hash.h"
 
 namespace autotune {
-namespace {
 
-bool IsUuid(std::string_view text) {
+bool IsRecordId(std::string_view text) {
   if (text.size() != 36) return false;
   for (size_t i = 0; i < text.size(); ++i) {
     bool dash = i == 8 || i == 13 || i == 18 || i == 23;
@@ -18,8 +17,6 @@ bool IsUuid(std::string_view text) {
   }
   return true;
 }
-
-}  // namespace
 
 bool operator==(const Record& a, const Record& b) { return ToJson(a) == ToJson(b); }
 
@@ -47,7 +44,7 @@ bool WasExecuted(TrialStatus status) {
 }
 
 Status ValidateRecord(const Record& record) {
-  if (!IsUuid(record.id)) return Err("a record's id must be a UUID in lower case, not '", record.id, "'");
+  if (!IsRecordId(record.id)) return Err("a record's id must be a UUID in lower case, not '", record.id, "'");
   if (record.task.empty()) return Err("record ", record.id, " names no task");
   if (record.target.empty()) return Err("record ", record.id, " names no target");
   if (!std::isfinite(record.cost) || record.cost < 0) {

@@ -56,6 +56,9 @@ bool WasExecuted(TrialStatus status);
 // May this record rank? Only what ran and was compared with the reference.
 inline bool IsRanked(const Record& record) { return record.status == TrialStatus::kOk && record.verified; }
 
+// A UUID in lower case?
+bool IsRecordId(std::string_view text);
+
 // Refuses a record that no store takes: an id that is no UUID, no task or target, an ok record without a positive cost.
 Status ValidateRecord(const Record& record);
 

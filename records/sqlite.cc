@@ -59,6 +59,8 @@ void Connection::RollBack() {
   if (!sqlite3_get_autocommit(db_)) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
+int64_t Connection::changed_rows() const { return sqlite3_changes64(db_); }
+
 int64_t Connection::last_row_id() const { return sqlite3_last_insert_rowid(db_); }
 
 void Connection::MoveLog(Checkpoint mode) {

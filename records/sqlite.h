@@ -36,6 +36,7 @@ class Connection {
   // Ends a transaction that failed, if one is open.
   void RollBack();
   int64_t last_row_id() const;
+  int64_t changed_rows() const;  // by the last insertion, update or deletion
 
   enum class Checkpoint { kPassive, kRestart, kTruncate };
   // Moves the log into the database as far as other connections let it; what is left waits for the next one.

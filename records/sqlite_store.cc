@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <bit>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
@@ -12,157 +11,16 @@
 
 #include "records/distinct.h"
 #include "records/file_lock.h"
-#include "records/sqlite.h"
+#include "records/sqlite_prune.h"
+#include "records/sqlite_schema.h"
 #include "support/hash.h"
 #include "support/log.h"
 
 namespace autotune {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "times are stored as little-endian doubles");
-
-constexpr int kApplicationId = 0x4154554e;  // "ATUN"
 constexpr int64_t kCheckpointPages = 1000;  // 4 MiB of log
 constexpr int64_t kRestartPages = 16000;    // a log this long waits for its readers, then starts anew
-
-// One entry per version: what turns a database of version i into one of version i + 1. Never edited, only appended to.
-constexpr const char* kMigrations[] = {R"(
-  CREATE TABLE text(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, body TEXT NOT NULL);
-  CREATE TABLE record(
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    id BLOB NOT NULL UNIQUE,
-    task INTEGER NOT NULL REFERENCES text(id),
-    target INTEGER NOT NULL REFERENCES text(id),
-    run INTEGER NOT NULL REFERENCES text(id),
-    alternative INTEGER NOT NULL REFERENCES text(id),
-    func INTEGER NOT NULL REFERENCES text(id),
-    device INTEGER NOT NULL REFERENCES text(id),
-    tenant INTEGER NOT NULL REFERENCES text(id),
-    status TEXT NOT NULL,
-    executed INTEGER NOT NULL,
-    verified INTEGER NOT NULL,
-    cost REAL NOT NULL,
-    seed INTEGER NOT NULL,
-    ir INTEGER NOT NULL,
-    step_language INTEGER NOT NULL,
-    feature_schema INTEGER NOT NULL,
-    code_generator INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    times BLOB NOT NULL,
-    error TEXT NOT NULL,
-    trace TEXT NOT NULL,
-    facts TEXT NOT NULL);
-  CREATE INDEX record_ranked ON record(task, target, cost) WHERE status = 'ok' AND verified = 1;
-  CREATE INDEX record_task ON record(task, target);
-  CREATE INDEX record_run ON record(run, task);
-  CREATE TABLE run(key TEXT PRIMARY KEY, state TEXT NOT NULL, updated_at INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE VIEW records AS
-    SELECT r.seq, r.id AS id, task.body AS task, target.body AS target, run.body AS run,
-           alternative.body AS alternative, func.body AS func, device.body AS device, tenant.body AS tenant, r.status,
-           r.verified, r.cost, r.seed, r.ir, r.step_language, r.feature_schema, r.code_generator, r.created_at, r.times,
-           r.error, r.trace, r.facts, r.executed, r.task AS task_id, r.target AS target_id, r.run AS run_id
-    FROM record r CROSS JOIN text task ON task.id = r.task CROSS JOIN text target ON target.id = r.target
-      CROSS JOIN text run ON run.id = r.run CROSS JOIN text alternative ON alternative.id = r.alternative
-      CROSS JOIN text func ON func.id = r.func CROSS JOIN text device ON device.id = r.device
-      CROSS JOIN text tenant ON tenant.id = r.tenant;
-)"};
-constexpr int kVersion = std::size(kMigrations);
-
-// The order in which ReadRecord takes them.
-constexpr char kColumns[] =
-    "seq, id, task, target, run, alternative, func, device, tenant, status, verified, cost, seed, ir, step_language, "
-    "feature_schema, code_generator, created_at, times, error, trace, facts";
-
-std::string TextHash(std::string_view text) {
-  std::string bytes;
-  Hash128 hash = HashBytes128(text);
-  for (uint64_t half : {hash.high, hash.low}) {
-    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(half >> shift);
-  }
-  return bytes;
-}
-
-std::string UuidToBytes(std::string_view text) {
-  std::string bytes;
-  auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (size_t i = 0; i + 1 < text.size(); i += 2) {
-    if (text[i] == '-') ++i;
-    bytes += static_cast<char>(digit(text[i]) << 4 | digit(text[i + 1]));
-  }
-  return bytes;
-}
-
-std::string UuidFromBytes(std::string_view bytes) {
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += "0123456789abcdef"[static_cast<unsigned char>(bytes[i]) >> 4];
-    text += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return text;
-}
-
-Result<Record> ReadRecord(const Query& row, const std::string& path) {
-  Record r;
-  r.id = UuidFromBytes(row.TextAt(1));
-  r.task = row.TextAt(2);
-  r.target = row.TextAt(3);
-  r.run = row.TextAt(4);
-  r.alternative = row.TextAt(5);
-  r.func = row.TextAt(6);
-  r.device = row.TextAt(7);
-  r.tenant = row.TextAt(8);
-  std::optional<TrialStatus> status = EnumFromText<TrialStatus>(row.TextAt(9));
-  if (!status) return Err(path, " is damaged: record ", r.id, " has the unknown status '", row.TextAt(9), "'");
-  r.status = *status;
-  r.verified = row.IntAt(10) != 0;
-  r.cost = row.RealAt(11);
-  r.seed = static_cast<uint64_t>(row.IntAt(12));
-  r.versions = {static_cast<int>(row.IntAt(13)), static_cast<int>(row.IntAt(14)), static_cast<int>(row.IntAt(15)),
-                static_cast<int>(row.IntAt(16))};
-  r.created_at = row.IntAt(17);
-  std::string times = row.TextAt(18);
-  r.times.resize(times.size() / sizeof(double));
-  if (!r.times.empty()) std::memcpy(r.times.data(), times.data(), r.times.size() * sizeof(double));
-  r.error = row.TextAt(19);
-  r.trace = row.TextAt(20);
-  r.facts = TRY_NOTE(Json::Parse(row.TextAt(21)), "while reading the facts of record " + r.id + " in " + path);
-  return r;
-}
-
-Result<int64_t> Ask(Connection& connection, const char* sql) {
-  Query query = TRY(Query::Make(connection, sql));
-  TRY(query.Step());
-  return query.IntAt(0);
-}
-
-// Refuses what is there but is no record database of ours, before anything is written to it, and gives its version. A
-// database without a table becomes one: its maker may have died before it got further.
-Result<int> CheckHeader(Connection& connection) {
-  const std::string& path = connection.path();
-  int64_t version = TRY(Ask(connection, "PRAGMA user_version"));
-  int64_t application = TRY(Ask(connection, "PRAGMA application_id"));
-  int64_t tables = TRY(Ask(connection, "SELECT count(*) FROM sqlite_master"));
-  bool fresh = version == 0 && application == 0 && tables == 0;
-  if (!fresh && application != kApplicationId) {
-    return Err(path, " is an SQLite database, but not a record database: name another file with --db");
-  }
-  if (version > kVersion) {
-    return Err(path, " was written by a newer autotune (format ", version, "; this one knows ", kVersion,
-               "): update autotune, or name another database with --db");
-  }
-  return static_cast<int>(version);
-}
-
-// In one transaction: a process that dies here leaves the version as it was.
-Status Migrate(Connection& connection, int version) {
-  if (version == kVersion) return {};
-  TRY(connection.Run("BEGIN IMMEDIATE"));
-  for (; version < kVersion; ++version) TRY(connection.Run(kMigrations[version]));
-  std::string mark = "PRAGMA user_version = " + std::to_string(kVersion) +
-                     "; PRAGMA application_id = " + std::to_string(kApplicationId) + "; COMMIT";
-  return connection.Run(mark.c_str());
-}
 
 class SqliteStore : public RecordStore {
  public:
@@ -185,15 +43,20 @@ class SqliteStore : public RecordStore {
     return status;
   }
 
-  Status Append(std::span<const Record> batch, const RunState* run) override {
+  Status Append(std::span<const Record> batch, const RunState* run, int64_t* added) override {
+    if (added) *added = 0;
     for (const Record& record : batch) TRY(ValidateRecord(record));
     if (batch.empty() && !run) return {};
     // The first thread to come commits for all that came while the commit before was under way.
-    Pending mine{batch, run, {}, false};
+    Pending mine{batch, run, {}, false, 0};
     std::unique_lock lock(queue_mutex_);
     queue_.push_back(&mine);
     queue_changed_.wait(lock, [&] { return mine.done || !committing_; });
-    if (mine.done) return mine.status;
+    auto finish = [&] {
+      if (added && mine.status.ok()) *added = mine.added;
+      return mine.status;
+    };
+    if (mine.done) return finish();
     std::vector<Pending*> group = std::move(queue_);
     queue_.clear();
     committing_ = true;
@@ -206,7 +69,7 @@ class SqliteStore : public RecordStore {
       pending->done = true;
     }
     queue_changed_.notify_all();
-    return status;
+    return finish();
   }
 
   Result<std::vector<Record>> Top(std::string_view task, std::string_view target, int n) override {
@@ -283,6 +146,62 @@ class SqliteStore : public RecordStore {
     return std::optional<RunState>(std::move(run));
   }
 
+  Result<std::vector<RunState>> Runs() override {
+    std::lock_guard lock(read_mutex_);
+    Query query = TRY(Query::Make(reader_, "SELECT key, state, updated_at FROM run ORDER BY key"));
+    std::vector<RunState> runs;
+    while (TRY(query.Step())) {
+      RunState run;
+      run.key = query.TextAt(0);
+      run.state = TRY_NOTE(Json::Parse(query.TextAt(1)), "while reading the state of run " + run.key);
+      run.updated_at = query.IntAt(2);
+      runs.push_back(std::move(run));
+    }
+    return runs;
+  }
+
+  Result<std::optional<Record>> Get(std::string_view id) override {
+    if (!IsRecordId(id)) return std::optional<Record>();
+    std::lock_guard lock(read_mutex_);
+    Query query = TRY(Query::Make(reader_, std::string("SELECT ") + kColumns + " FROM records WHERE id = ?"));
+    std::string bytes = UuidToBytes(id);
+    if (!TRY(query.Blob(bytes).Step())) return std::optional<Record>();
+    return std::optional<Record>(TRY(ReadRecord(query, reader_.path())));
+  }
+
+  Result<std::vector<TaskSummary>> Tasks() override {
+    std::lock_guard lock(read_mutex_);
+    Query query = TRY(Query::Make(reader_, R"(
+      SELECT task.body, target.body, n, executed, ranked, best
+        FROM (SELECT r.task, r.target, count(*) AS n, sum(executed) AS executed,
+                     sum(status = 'ok' AND verified = 1) AS ranked,
+                     min(CASE WHEN status = 'ok' AND verified = 1 THEN cost END) AS best
+                FROM record r GROUP BY r.task, r.target) g
+        JOIN text task ON task.id = g.task JOIN text target ON target.id = g.target ORDER BY 1, 2)"));
+    std::vector<TaskSummary> tasks;
+    while (TRY(query.Step())) {
+      tasks.push_back({.task = query.TextAt(0),
+                       .target = query.TextAt(1),
+                       .records = query.IntAt(2),
+                       .trials = query.IntAt(3),
+                       .ranked = query.IntAt(4),
+                       .best_seconds = query.RealAt(5)});
+    }
+    return tasks;
+  }
+
+  Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
+    std::unique_lock lock(queue_mutex_);  // in turn with the commits of this process
+    queue_changed_.wait(lock, [&] { return !committing_; });
+    committing_ = true;
+    lock.unlock();
+    Result<std::vector<PruneCount>> counts = PruneAlone(keep, dry_run);
+    lock.lock();
+    committing_ = false;
+    queue_changed_.notify_all();
+    return counts;
+  }
+
   Status Check() override {
     std::lock_guard lock(read_mutex_);
     Query query = TRY(Query::Make(reader_, "PRAGMA integrity_check(1)"));
@@ -301,6 +220,7 @@ class SqliteStore : public RecordStore {
     const RunState* run;
     Status status;
     bool done;
+    int64_t added;
   };
 
   Status OpenLocked() {
@@ -348,9 +268,11 @@ class SqliteStore : public RecordStore {
   Status CommitLocked(const std::vector<Pending*>& group) {
     Status status = writer_.Run("BEGIN IMMEDIATE");
     std::map<std::string_view, int64_t> text_ids;
-    for (const Pending* pending : group) {
+    for (Pending* pending : group) {
       for (const Record& record : pending->batch) {
-        if (status.ok()) status = Insert(record, text_ids);
+        if (!status.ok()) break;
+        status = Insert(record, text_ids);
+        pending->added += writer_.changed_rows();
       }
       if (status.ok() && pending->run) status = Insert(*pending->run);
     }
@@ -365,6 +287,19 @@ class SqliteStore : public RecordStore {
       writer_.MoveLog(long_log ? Connection::Checkpoint::kRestart : Connection::Checkpoint::kPassive);
     }
     return {};
+  }
+
+  Result<std::vector<PruneCount>> PruneAlone(int keep, bool dry_run) {
+    TRY(lock_.Acquire(options_.lock_timeout_ms));
+    Result<std::vector<PruneCount>> counts = PruneTables(writer_, keep, dry_run);
+    if (!counts.ok()) writer_.RollBack();
+    // The file shrinks; where that fails (a full disk), what comes uses its free pages again.
+    if (counts.ok() && !dry_run) {
+      (void)writer_.Run("VACUUM");
+      writer_.MoveLog(Connection::Checkpoint::kTruncate);
+    }
+    lock_.Release();
+    return counts;
   }
 
   Result<int64_t> TextId(std::string_view text, std::map<std::string_view, int64_t>& known) {
@@ -447,6 +382,9 @@ Result<std::unique_ptr<RecordStore>> OpenSqliteStore(const std::string& path, co
     return Err("cannot open ", path, ": there is no directory ", directory.string());
   }
   if (std::filesystem::is_directory(path, error)) return Err("cannot open ", path, ": it is a directory");
+  if (!options.create && !std::filesystem::exists(path, error)) {
+    return Err("there is no record database ", path, "; --db or AUTOTUNE_DB names one");
+  }
   // Whatever name a process uses for the file, the lock is the same.
   std::string real = std::filesystem::weakly_canonical(path, error).string();
   if (error) return Err("cannot open ", path, ": ", error.message());

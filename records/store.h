@@ -22,6 +22,19 @@ struct RecordFilter {
   bool trials_only = false;  // only those executed at least once
 };
 
+// What the store holds of one task on one target.
+struct TaskSummary {
+  std::string task, target;
+  int64_t records = 0, trials = 0, ranked = 0;  // all; executed at least once; ok and verified
+  double best_seconds = 0;                      // 0: none is ranked
+};
+
+// What Prune leaves of them.
+struct PruneCount {
+  std::string task, target;
+  int64_t kept = 0, removed = 0;
+};
+
 struct RecordPage {
   std::vector<Record> records;
   int64_t cursor = 0;  // where the next Scan goes on
@@ -32,8 +45,9 @@ class RecordStore {
   virtual ~RecordStore() = default;
 
   // Stores the batch, and the run's state if given, all or nothing. Returns only after they are safe on disk: what was
-  // acknowledged survives kill -9 and power loss. Records whose id is known already are left as they are.
-  virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr) = 0;
+  // acknowledged survives kill -9 and power loss. Records whose id is known already are left as they are; `added`, if
+  // given, becomes the number of the others.
+  virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr, int64_t* added = nullptr) = 0;
 
   // The n best distinct schedules (alternative, func, trace), cheapest first, among records that are ok and verified;
   // equal costs in the order they were stored.
@@ -44,6 +58,12 @@ class RecordStore {
   // The targets for which Best has an answer, sorted.
   virtual Result<std::vector<std::string>> Targets(std::string_view task) = 0;
 
+  // The record with this id, if any.
+  virtual Result<std::optional<Record>> Get(std::string_view id) = 0;
+
+  // All tasks, sorted by task and target. Reads every record.
+  virtual Result<std::vector<TaskSummary>> Tasks() = 0;
+
   // Up to `limit` records stored after `cursor`, in the order stored; 0 is the beginning. An empty page means the end
   // for now: the same cursor finds what is stored later.
   virtual Result<RecordPage> Scan(const RecordFilter& filter, int64_t cursor, int limit) = 0;
@@ -52,6 +72,11 @@ class RecordStore {
   // Stores or replaces the state of a run.
   Status PutRun(const RunState& run) { return Append({}, &run); }
   virtual Result<std::optional<RunState>> GetRun(std::string_view key) = 0;
+  virtual Result<std::vector<RunState>> Runs() = 0;  // sorted by key
+
+  // Deletes, all or nothing, every record but the `keep` best distinct schedules of each task and target (those that
+  // Top gives), failures included; states of runs stay. Sorted as Tasks. `dry_run`: deletes nothing.
+  virtual Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) = 0;
 
   // Reads the whole database and reports the first damage. Seconds for a million records.
   virtual Status Check() = 0;

@@ -61,6 +61,13 @@ TEST_F(File, OpensAgain) {
   EXPECT_EQ(OpenError(), "opened");
 }
 
+TEST_F(File, CreatesNothingUnlessItMay) {
+  EXPECT_THAT(OpenError({.create = false}), HasSubstr("there is no record database " + path_));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  Fill(3);
+  EXPECT_EQ(OpenError({.create = false}), "opened");
+}
+
 TEST_F(File, OpensAnEmptyFile) {
   std::ofstream(path_).close();
   Fill(3);

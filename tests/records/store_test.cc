@@ -103,6 +103,76 @@ TEST_P(Store, TopIsSortedAndHasEachScheduleOnce) {
   EXPECT_EQ(store_->Top("t0", target_, 0)->size(), 0u);
 }
 
+TEST_P(Store, GetFindsARecordByItsId) {
+  Record record = SampleRecord(3);
+  Append({SampleRecord(1), record, SampleRecord(2)});
+  auto found = store_->Get(record.id);
+  ASSERT_TRUE(found.ok() && found->has_value());
+  EXPECT_EQ(**found, record);
+  EXPECT_FALSE(store_->Get(NewRecordId())->has_value());
+  for (const char* no_id : {"", "t0", "'; --"}) EXPECT_FALSE(store_->Get(no_id)->has_value()) << no_id;
+}
+
+TEST_P(Store, TasksAreCounted) {
+  EXPECT_TRUE(store_->Tasks()->empty());
+  Record rejected = SampleRecord(0), crashed = SampleRecord(1), elsewhere = SampleRecord(2, "t0", 1e-6);
+  rejected.status = TrialStatus::kRejected;
+  crashed.status = TrialStatus::kRunCrashed;
+  elsewhere.target = "a";
+  Append({SampleRecord(3, "t1", 2e-3), rejected, crashed, elsewhere, SampleRecord(4, "t0", 4e-4), SampleRecord(5)});
+  auto tasks = store_->Tasks();
+  ASSERT_TRUE(tasks.ok()) << tasks.error().Text();
+  ASSERT_EQ(tasks->size(), 3u);
+  auto text = [](const TaskSummary& t) {
+    return t.task + " " + std::to_string(t.records) + " " + std::to_string(t.trials) + " " + std::to_string(t.ranked);
+  };
+  EXPECT_EQ((*tasks)[0].target, "a");
+  EXPECT_EQ(text((*tasks)[0]), "t0 1 1 1");
+  EXPECT_EQ(text((*tasks)[1]), "t0 4 3 2");
+  EXPECT_EQ((*tasks)[1].best_seconds, 4e-4);
+  EXPECT_EQ(text((*tasks)[2]), "t1 1 1 1");
+}
+
+TEST_P(Store, PruneKeepsTheBestOfEachTask) {
+  std::vector<Record> best, batch;
+  for (const char* task : {"t0", "t1"}) {
+    for (int i = 0; i < 6; ++i) batch.push_back(SampleRecord(i, task, 1e-3 - 1e-4 * i));
+    Record twin = SampleRecord(5, task, 9e-4), tie = SampleRecord(9, task, 6e-4), failed = SampleRecord(10, task);
+    failed.status = TrialStatus::kRunCrashed;
+    batch.insert(batch.end(), {twin, tie, failed});
+  }
+  Append(batch);
+  ASSERT_TRUE(store_->PutRun({"key", Json(1), 2}).ok());
+  auto top = [&](const std::string& task) { return store_->Top(task, target_, 3).value(); };
+  std::vector<Record> t0 = top("t0"), t1 = top("t1");
+
+  auto planned = store_->Prune(3, true);
+  ASSERT_TRUE(planned.ok()) << planned.error().Text();
+  EXPECT_EQ(Count(), 18) << "a dry run deletes nothing";
+  auto done = store_->Prune(3, false);
+  ASSERT_TRUE(done.ok()) << done.error().Text();
+  for (const auto& counts : {*planned, *done}) {
+    ASSERT_EQ(counts.size(), 2u);
+    EXPECT_EQ(counts[0].task, "t0");
+    EXPECT_EQ(counts[1].target, target_);
+    EXPECT_EQ(counts[1].kept, 3);
+    EXPECT_EQ(counts[1].removed, 6);
+  }
+  EXPECT_EQ(Count(), 6);
+  EXPECT_EQ(top("t0"), t0);
+  EXPECT_EQ(top("t1"), t1);
+  EXPECT_TRUE(store_->Check().ok());
+  EXPECT_TRUE(store_->GetRun("key")->has_value());
+  // What was deleted may come again, and texts that only it used with it.
+  int64_t added = 0;
+  ASSERT_TRUE(store_->Append(batch, nullptr, &added).ok());
+  EXPECT_EQ(added, 12);
+  EXPECT_EQ(Count(), 18);
+  EXPECT_TRUE(store_->Prune(0, false).ok());
+  EXPECT_EQ(Count(), 0);
+  EXPECT_TRUE(store_->Check().ok());
+}
+
 TEST_P(Store, TargetsAreThoseWithABest) {
   Record a = SampleRecord(0), b = SampleRecord(1), c = SampleRecord(2), failed = SampleRecord(3);
   a.target = "z";
@@ -180,6 +250,8 @@ TEST_P(Store, RunStateIsReplacedAsAWhole) {
   ASSERT_TRUE(read.ok() && read->has_value());
   EXPECT_EQ((*read)->state, run.state);
   EXPECT_EQ((*read)->updated_at, 6);
+  EXPECT_EQ(store_->Runs()->size(), 1u);
+  EXPECT_EQ(ToJson(store_->Runs()->front()), ToJson(run));
   EXPECT_EQ(Count(), 1);
   batch[0].id = "no id";
   run.updated_at = 7;

@@ -18,6 +18,7 @@ constexpr const char* kFooter =
     "  autotune run m.tar --input data=x.npy              run once, print or save the outputs\n"
     "  autotune bench m.tar --threads 2                   measure its latency\n"
     "  autotune verify --model m.onnx --data test_data_set_0\n"
+    "  autotune records show                              the best schedule of every task\n"
     "\n"
     "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_TRACKER (host:port), AUTOTUNE_LOG (debug, info, warning, "
     "error)\n"
@@ -31,8 +32,8 @@ int Main(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
-  const std::vector<Command> commands = {TuneCommand(app), CompileCommand(app), RunCommand(app), BenchCommand(app),
-                                         VerifyCommand(app)};
+  const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),   BenchCommand(app),
+                                         VerifyCommand(app), RecordsCommand(app), ReplayCommand(app)};
 
   // `autotune --model ...` is `autotune tune --model ...`.
   std::vector<std::string> args(argv + 1, argv + argc);
@@ -46,6 +47,10 @@ int Main(int argc, char** argv) {
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
+    if (Status usage = command.check ? command.check() : Status(); !usage.ok()) {
+      std::fprintf(stderr, "autotune: %s\n", usage.error().Text().c_str());
+      return kExitUsage;
+    }
     Result<int> code = command.action();
     if (code.ok()) return *code;
     std::fprintf(stderr, "autotune: %s\n", code.error().Text().c_str());

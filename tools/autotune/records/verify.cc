@@ -1,0 +1,183 @@
+// `autotune records verify`: what the database says is best must still replay, compile, and be right.
+#include <cstdio>
+#include <map>
+
+#include "codegen/builder.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "rpc/client.h"
+#include "schedule/trace.h"
+#include "support/hash.h"
+#include "te/reference.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/records/records.h"
+#include "tracker/local_farm.h"
+
+namespace autotune::tools {
+namespace {
+
+enum class Verdict { kRight, kWrong, kBroken, kNotRun };
+
+struct Item {
+  Record record;
+  std::string reference;  // PrimFunc text, fp64
+  BuildResult candidate, built_reference;
+  Verdict verdict = Verdict::kNotRun;
+  std::string text;
+
+  void Is(Verdict v, std::string why) {
+    verdict = v;
+    text = std::move(why);
+  }
+};
+
+// The alternative `direct` defines what a task computes; where the database has no record of it, the record's own
+// program must do.
+Result<std::string> DefinitionOf(RecordStore& store, const Record& record) {
+  for (int64_t cursor = 0; record.alternative != "direct";) {
+    RecordPage page = TRY(store.Scan({.task = record.task}, cursor, 500));
+    if (page.records.empty()) break;
+    cursor = page.cursor;
+    for (const Record& other : page.records) {
+      if (other.alternative == "direct" && other.versions.ir == record.versions.ir) return other.func;
+    }
+  }
+  return record.func;
+}
+
+Result<std::string> ReferenceOf(const std::string& definition) {
+  PrimFunc func = TRY(ParsePrimFunc(definition));
+  TRY(autotune::Verify(func, Dialect::kSchedulable));
+  return ToText(te::ToReference(func));
+}
+
+class Verifier {
+ public:
+  Verifier(Builder& builder, Target host, bool measure)
+      : builder_(builder), host_(std::move(host)), measure_(measure) {}
+
+  Status Run(std::vector<Item>& items) {
+    std::vector<BuildRequest> requests;
+    std::vector<Item*> built;
+    for (Item& item : items) {
+      if (item.verdict == Verdict::kBroken) continue;
+      if (item.record.versions.step_language != kStepLanguageVersion) {
+        item.Is(Verdict::kNotRun, "made with another version of the step language: compile passes it over");
+        continue;
+      }
+      BuildRequest request;
+      request.func = item.record.func;
+      request.trace = item.record.trace;
+      request.kernel = "kernel";
+      request.target = item.record.target;
+      requests.push_back(request);
+      request.func = item.reference;
+      request.trace = "";
+      request.kernel = "reference";
+      requests.push_back(request);
+      built.push_back(&item);
+    }
+    std::vector<BuildResult> results = builder_.Build(requests);
+    for (size_t i = 0; i < built.size(); ++i) {
+      built[i]->candidate = std::move(results[2 * i]);
+      built[i]->built_reference = std::move(results[2 * i + 1]);
+      TRY(Judge(*built[i]));
+    }
+    return {};
+  }
+
+ private:
+  Status Judge(Item& item) {
+    for (const BuildResult* result : {&item.candidate, &item.built_reference}) {
+      if (result->status == TrialStatus::kOk) continue;
+      item.Is(Verdict::kBroken, (result == &item.candidate ? "" : "its reference: ") +
+                                    std::string(ToText(result->status)) + ": " + result->text);
+      return {};
+    }
+    Target target = TRY(Target::Parse(item.record.target)), here = host_;
+    here.num_cores = target.num_cores;
+    if (!(here == target)) {
+      item.Is(Verdict::kNotRun, "builds; not run, since it is for " + item.record.target);
+      return {};
+    }
+    if (!client_) TRY(StartFarm());
+    rpc::MeasureJob job;
+    job.task.id = item.record.task;
+    job.reference = std::make_shared<const std::string>(item.built_reference.artifact.data);
+    job.artifacts = {std::make_shared<const std::string>(item.candidate.artifact.data)};
+    job.task.reference_hash = HashBytes128(*job.reference).Hex();
+    job.task.reference_kernel = "reference";
+    job.task.reference_seconds = 600;
+    rpc::Candidate candidate;
+    candidate.id = item.record.id;
+    candidate.kernel = "kernel";
+    candidate.threads = std::min(target.num_cores, host_.num_cores);
+    candidate.repeats = measure_ ? 3 : 1;
+    candidate.max_repeats = measure_ ? 9 : 1;
+    candidate.min_repeat_ms = measure_ ? 15 : 0;
+    candidate.cold_weights = measure_;
+    candidate.run_seconds = 120;
+    job.candidates.push_back(std::move(candidate));
+    rpc::TrialResult result = TRY(client_->Measure(std::move(job)))[0];
+    if (result.status == TrialStatus::kInfrastructure) return Err("cannot run a candidate: ", result.error);
+    if (result.status != TrialStatus::kOk || !result.checked) {
+      bool wrong = result.status == TrialStatus::kWrongAnswer;
+      item.Is(wrong ? Verdict::kWrong : Verdict::kBroken, std::string(ToText(result.status)) + ": " + result.error);
+      return {};
+    }
+    char text[96];
+    int n = std::snprintf(text, sizeof text, "recorded %.4f ms", item.record.cost * 1e3);
+    double now = *std::min_element(result.times.begin(), result.times.end());
+    if (measure_) std::snprintf(text + n, sizeof text - n, ", now %.4f ms", now * 1e3);
+    item.Is(Verdict::kRight, text);
+    return {};
+  }
+
+  Status StartFarm() {
+    farm_ = TRY_NOTE(LocalFarm::Start(), "while starting the local device server");
+    client_ =
+        TRY(rpc::FarmClient::Connect({.tracker = farm_->tracker(), .key = farm_->key(), .job = "records verify"}));
+    return {};
+  }
+
+  Builder& builder_;
+  const Target host_;
+  const bool measure_;
+  std::unique_ptr<LocalFarm> farm_;
+  std::unique_ptr<rpc::FarmClient> client_;  // ends before the farm
+};
+
+}  // namespace
+
+Result<int> VerifyRecords(const RecordsOptions& options) {
+  std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(options.db));
+  TRY(store->Check());
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  std::vector<Item> items;
+  for (const TaskSummary& task : TRY(store->Tasks())) {
+    if (!task.task.starts_with(options.task) || task.ranked == 0) continue;
+    Item& item = items.emplace_back();
+    item.record = *TRY(store->Best(task.task, task.target));
+    Result<std::string> reference = ReferenceOf(TRY(DefinitionOf(*store, item.record)));
+    if (reference.ok()) {
+      item.reference = std::move(*reference);
+    } else {
+      item.Is(Verdict::kBroken, "its program: " + reference.error().Text());
+    }
+  }
+  if (items.empty())
+    return Err("there is no record that ran and is right", options.task.empty() ? "" : " of this task");
+  TRY(Verifier(*builder, TRY(Target::Parse("cpu")), options.measure).Run(items));
+  std::map<Verdict, int> counts;
+  constexpr const char* kWords[] = {"right", "WRONG", "BROKEN", "not run"};
+  for (const Item& item : items) {
+    ++counts[item.verdict];
+    std::printf("%-8s %s %s %s: %s\n", kWords[static_cast<int>(item.verdict)], item.record.task.c_str(),
+                item.record.id.c_str(), LabelOf(item.record).c_str(), item.text.c_str());
+  }
+  std::printf("the file is undamaged; best records: %d right, %d wrong, %d broken, %d not run\n",
+              counts[Verdict::kRight], counts[Verdict::kWrong], counts[Verdict::kBroken], counts[Verdict::kNotRun]);
+  return counts[Verdict::kWrong] + counts[Verdict::kBroken] > 0 ? kExitWrong : kExitOk;
+}
+
+}  // namespace autotune::tools

@@ -1,0 +1,82 @@
+// `autotune replay`: what a record is, stage by stage, from its trace to its machine code.
+#include <cstdio>
+
+#include "codegen/codegen.h"
+#include "costmodel/features.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "lower/lower.h"
+#include "schedule/replay.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/records/records.h"
+
+namespace autotune::tools {
+namespace {
+
+struct ReplayCommandOptions {
+  std::string record, db;
+  std::string print = "ir";
+};
+
+void PrintFeatures(const Features& features) {
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (features[i] != 0) std::printf("%zu: %g\n", i, static_cast<double>(features[i]));
+  }
+  std::printf("%zu features of schema %d (costmodel/features.h); those that are not shown are 0\n", features.size(),
+              kFeatureVersion);
+}
+
+Result<int> ReplayRecord(const ReplayCommandOptions& options) {
+  Record record = TRY(FindRecord(*TRY(OpenExistingStore(options.db)), options.record));
+  if (options.print == "trace") {
+    std::fputs(record.trace.c_str(), stdout);
+    return kExitOk;
+  }
+  std::string where = "while replaying record " + record.id;
+  if (record.versions.step_language != kStepLanguageVersion) {
+    return Err("record ", record.id, " was made with version ", record.versions.step_language,
+               " of the step language, this autotune knows ", kStepLanguageVersion, "; only --print trace shows it");
+  }
+  Target target = TRY_NOTE(Target::Parse(record.target), where);
+  PrimFunc program = TRY_NOTE(ParsePrimFunc(record.func), where);
+  TRY_NOTE(Verify(program, Dialect::kSchedulable), where);
+  Trace trace = TRY_NOTE(ParseTrace(record.trace), where);
+  PrimFunc func = TRY_NOTE(Replay(program, trace), where).func();
+  if (options.print == "ir") {
+    std::printf("%s\n", ToText(func).c_str());
+    return kExitOk;
+  }
+  if (options.print == "features") {
+    PrintFeatures(ExtractFeatures(func, target));
+    return kExitOk;
+  }
+  PassContext context;
+  LoweredKernel lowered = TRY_NOTE(Lower(func, target, context), where);
+  if (options.print == "lowered") {
+    if (lowered.prepare) std::printf("%s\n", ToText(*lowered.prepare).c_str());
+    std::printf("%s\n", ToText(lowered.run).c_str());
+    return kExitOk;
+  }
+  KernelObject object = TRY_NOTE(CompileKernel(lowered, target, {.keep_spills = true, .keep_assembly = true}), where);
+  if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
+  std::fputs((options.print == "llvm" ? object.llvm_ir : object.assembly).c_str(), stdout);
+  return kExitOk;
+}
+
+}  // namespace
+
+Command ReplayCommand(CLI::App& root) {
+  auto options = std::make_shared<ReplayCommandOptions>();
+  CLI::App* app = root.add_subcommand("replay", "Replays a record on its program and prints what comes of it.");
+  app->add_option("record", options->record,
+                  "a record's id, or the first digits of a task's hash: its best record (`autotune records show`)")
+      ->required();
+  app->add_option("--print", options->print, "trace, ir, lowered, llvm, asm or features")
+      ->check(CLI::IsMember({"trace", "ir", "lowered", "llvm", "asm", "features"}))
+      ->capture_default_str();
+  app->add_option("--db", options->db,
+                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+  return {app, [options] { return ReplayRecord(*options); }};
+}
+
+}  // namespace autotune::tools

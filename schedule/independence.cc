@@ -5,9 +5,19 @@
 namespace autotune::schedule {
 namespace {
 
-// Whether different values of `var` always give different values of some spatial iterator, so that the instances are
-// independent. Sufficient, not necessary. Each iterator determines a range of digits of var: all of it if var stands
-// there plainly, [a, a*b) for var // a % b; its coefficient must exceed what the inner loops can add up to.
+bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) {
+  auto count = [&](const Stmt& s) {
+    size_t n = 0;
+    ForEachBlock(s, [&](const Block& b, const auto&) { n += Reads(b, buffer) || Writes(b, buffer); });
+    return n;
+  };
+  return IsAlloc(state.func, buffer) && count(inside) == count(state.func.body);
+}
+
+}  // namespace
+
+// Each iterator determines a range of digits of var: all of it if var stands there plainly, [a, a*b) for var // a % b;
+// its coefficient must exceed what the inner loops can add up to.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<std::pair<int64_t, int64_t>> digits;  // from, to
   for (const Iter& iter : block.iters) {
@@ -49,17 +59,6 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   }
   return covered >= var.extent;
 }
-
-bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) {
-  auto count = [&](const Stmt& s) {
-    size_t n = 0;
-    ForEachBlock(s, [&](const Block& b, const auto&) { n += Reads(b, buffer) || Writes(b, buffer); });
-    return n;
-  };
-  return IsAlloc(state.func, buffer) && count(inside) == count(state.func.body);
-}
-
-}  // namespace
 
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {
   const int64_t* extent = AsInt(loop.extent);

@@ -52,6 +52,9 @@ bool ContainsBlock(const Stmt& s, const Name& block);
 Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
                           const std::vector<Name>& but_for);
 
+// Whether different values of `var` always give different values of some spatial iterator, whatever the loops `inner`
+// between it and the block do, so that the instances are independent. Sufficient, not necessary.
+bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
 // For each parallel or vectorized loop in `loops` around the block: that its iterations stay independent.
 Status CheckStillIndependent(const State& state, const Name& block);
 // The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.

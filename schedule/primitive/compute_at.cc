@@ -42,7 +42,8 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
 }  // namespace
 
 // Legal for the only writer of an intermediate buffer, stored at its spatial iterators, all of whose consumers are
-// inside the loop. Elements that several iterations need are computed by each of them.
+// inside the loop, and whose own sources are not: it will stand before everything else there. Elements that several
+// iterations need are computed by each of them.
 Status ApplyStep(State& state, ComputeAt& step) {
   Name target = step.loop;
   bool at_root = false;
@@ -97,6 +98,12 @@ Status ApplyStep(State& state, ComputeAt& step) {
   for (const Name& reader : readers) {
     if (!ContainsBlock(path.target(), reader)) {
       return Err("consumer '", reader, "' of block '", block.name, "' is not inside loop '", target, "'");
+    }
+  }
+  for (const Name& source : BuffersRead(block)) {
+    for (const Name& writer : WritersOf(path.target(), source)) {
+      return Err("block '", block.name, "' also needs block '", writer, "', which is inside loop '", target,
+                 "' too; move '", block.name, "' before it");
     }
   }
   if (path.loop().kind == LoopKind::kVectorized) return Err("loop '", target, "' is vectorized");

@@ -1,11 +1,12 @@
 #include <algorithm>
 
-#include "schedule/state.h"
+#include "schedule/region.h"
 
 namespace autotune::schedule {
 
-// Legal where all the reduction loops of the block are `loop` or inside it: the initialisation then runs once for each
-// element, before any update of it.
+// Legal where all the reduction loops of the block are `loop` or inside it, and its spatial loops from there inward
+// visit every element once: the initialisation then runs once for each element, before any update of it. (A block that
+// was moved to where several iterations need the same element computes it, beginning with its initialisation, in each.)
 Status ApplyStep(State& state, DecomposeReduction& step) {
   Path block_path = TRY(FindBlock(state.func.body, step.block));
   const Block& block = block_path.block();
@@ -20,7 +21,8 @@ Status ApplyStep(State& state, DecomposeReduction& step) {
   std::vector<const For*> all = block_path.Loops(), copied;
   bool inside = false;
   std::vector<Name> defaults{Suffixed(block.name, "_init")};
-  for (const For* loop : all) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const For* loop = all[i];
     inside |= loop->var == step.loop;
     if (!inside) continue;
     Feeds feeds = FeedsOf(block, loop->var);
@@ -28,6 +30,11 @@ Status ApplyStep(State& state, DecomposeReduction& step) {
       return Err("loop '", loop->var, "' feeds both spatial and reduction iterators");
     }
     if (feeds.reduce) continue;
+    const int64_t* extent = AsInt(loop->extent);
+    Ranges inner = RangesOf({all.begin() + i + 1, all.end()});
+    if (!extent || (*extent > 1 && !SeparatesInstances(block, {loop->var, *extent}, inner))) {
+      return Err("several iterations of loop '", loop->var, "' may compute the same elements");
+    }
     copied.push_back(loop);
     defaults.push_back(Suffixed(loop->var, "_init"));
   }

@@ -1,3 +1,4 @@
 # Kernels come from the operators that real tasks are made of, scheduled by the sketches that schedule/ is tested with.
 set(EXTRA topi te)
-list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc)
+list(APPEND sources ${CMAKE_SOURCE_DIR}/tests/schedule/zoo.cc ${CMAKE_SOURCE_DIR}/tests/schedule/workload.cc
+     ${CMAKE_SOURCE_DIR}/tests/schedule/case.cc)

@@ -2,6 +2,7 @@
 // padding, windows, strides, transpositions, reshapes, several outputs. All values are small integers, so that every
 // legal reassociation is exact and results compare with ==. Deterministic in the seed. Header-only, for tests.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@ namespace autotune::testing {
 
 struct RandomProgramOptions {
   int max_stages = 5;
+  int stages = 0;           // not 0: exactly so many
   bool float_only = false;  // else sometimes f64, i32 or i8 instead of f32
   bool odd_shapes = true;   // extents like 5, 7, 13; else powers of two
+  int64_t max_extent = 16;
 };
 
 // Arrays for the parameters of f: integers in [-2, 2] in what is read, nothing in the outputs.
@@ -45,6 +48,7 @@ class RandomProgram {
     f_.name = "random";
     AddInput();
     int64_t stages = 1 + rng_.Below(options_.max_stages);
+    if (options_.stages) stages = options_.stages;
     for (int64_t i = 0; i < stages; ++i) AddStage();
     // What no stage reads is an output, and sometimes one more.
     std::vector<Stmt> stmts = std::move(stmts_);
@@ -70,7 +74,7 @@ class RandomProgram {
 
   int64_t Extent() {
     static constexpr int64_t kOdd[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 13}, kEven[] = {1, 2, 4, 8, 16};
-    return options_.odd_shapes ? kOdd[rng_.Below(10)] : kEven[rng_.Below(5)];
+    return std::min(options_.max_extent, options_.odd_shapes ? kOdd[rng_.Below(10)] : kEven[rng_.Below(5)]);
   }
   Name Fresh(const std::string& base) { return base + std::to_string(count_++); }
   Expr Const(int64_t v) { return ConstOf(static_cast<double>(v), dtype_); }

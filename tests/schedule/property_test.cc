@@ -1,91 +1,332 @@
 // Random traces over random programs: what is legal keeps the meaning, what is not changes nothing, and both print,
-// parse and replay to the same. AUTOTUNE_SCHEDULE_SEEDS: how many programs (default 150).
+// parse and replay to the same. A case that fails is shrunk and printed as text.
+//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_schedule --gtest_filter='RandomSchedules.*'   so many, on all cores
+//   AUTOTUNE_SCHEDULE_SEED=7 ...                                                              others of them
+//   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                           a printed case again
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <fstream>
 #include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <thread>
 
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "ir/visit.h"
 #include "schedule/query.h"
-#include "schedule/replay.h"
 #include "tests/ir/random_program.h"
+#include "tests/schedule/case.h"
 #include "tests/schedule/step_source.h"
 #include "tests/schedule/zoo.h"
 
 namespace autotune {
 namespace {
 
+using ::testing::HasSubstr;
+using zoo::Case;
+using zoo::Checker;
+using zoo::Workload;
+
+constexpr int kSteps = 16;       // attempted in each schedule
+constexpr int kPerWorkload = 4;  // schedules of one workload
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = getenv(name);
+  return text ? strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::string NameOf(const Step& step) {
+  std::string text = ToText(step);
+  return text.substr(0, text.find('('));
+}
+
 struct Counts {
-  std::map<std::string, int> legal, refused;
+  int64_t schedules = 0;
+  std::map<std::string, int64_t> legal, refused, workloads;
 };
 
-void Check(const PrimFunc& f, uint64_t seed, int steps, Counts& counts) {
-  StepSource source(seed);
-  Schedule schedule(f);
+// Steps drawn one after the other; "" or what a refused one changed.
+std::string DrawSteps(StepSource& source, int steps, Schedule& schedule, Counts& counts) {
   for (int i = 0; i < steps; ++i) {
     Step step = source.Next(schedule);
     PrimFunc before = schedule.func();
     size_t length = schedule.trace().size();
-    std::string name = ToText(step).substr(0, ToText(step).find('('));
     auto results = schedule.Apply(step, &source.rng());
-    if (!results.ok()) {
-      ++counts.refused[name];
-      ASSERT_TRUE(Equal(before, schedule.func())) << ToText(step);
-      ASSERT_EQ(schedule.trace().size(), length);
-      continue;
-    }
-    ++counts.legal[name];
+    ++(results.ok() ? counts.legal : counts.refused)[NameOf(step)];
+    if (results.ok()) continue;
+    if (!Equal(before, schedule.func()) || schedule.trace().size() != length)
+      return "changed by a refused " + ToText(step);
   }
-  std::string text = ToText(schedule.trace());
-  SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + ToText(f) + text);
-  zoo::ExpectSame(f, schedule.func(), seed + 1);
-  auto parsed = ParseTrace(text);
-  ASSERT_TRUE(parsed.ok()) << parsed.error().Text();
-  ASSERT_TRUE(Equal(*parsed, schedule.trace())) << ToText(*parsed);
-  auto replayed = Replay(f, *parsed);
-  ASSERT_TRUE(replayed.ok()) << replayed.error().Text();
-  ASSERT_EQ(FirstMismatch(replayed->func(), schedule.func()), "");
-  ASSERT_EQ(ToText(replayed->trace()), text);
+  return "";
 }
 
-TEST(RandomTraces, KeepTheMeaning) {
-  const char* seeds = getenv("AUTOTUNE_SCHEDULE_SEEDS");
-  uint64_t n = seeds ? strtoull(seeds, nullptr, 10) : 150;
-  Counts counts;
-  for (uint64_t seed = 0; seed < n; ++seed) {
-    Check(testing::MakeRandomProgram(seed), seed, 25, counts);
-    if (HasFatalFailure()) return;
-    using zoo::ConvShape;
-    ConvShape shape{.h = 3 + static_cast<int64_t>(seed % 3), .w = 4, .ic = 1 + static_cast<int64_t>(seed % 2), .oc = 3};
-    switch (seed % 10) {
-      case 0:
-        Check(zoo::ConvBiasRelu(shape, true), seed, 25, counts);
-        break;
-      case 2:
-        Check(zoo::Conv({.h = 6, .w = 5, .ic = 2, .oc = 4, .kernel = 3, .stride = 2, .groups = 2}), seed, 25, counts);
-        break;
-      case 4:
-        Check(zoo::MaxPool({.h = 6, .w = 5, .oc = 3, .kernel = 3, .stride = 2}), seed, 20, counts);
-        break;
-      case 6:
-        Check(zoo::Conv({.h = 5, .w = 5, .ic = 1, .oc = 5, .kernel = 3, .groups = 5}), seed, 20, counts);
-        break;
-      case 8:
-        Check(zoo::Elementwise(7, 9), seed, 20, counts);
-        break;
-      default:
-        break;
+zoo::Judge JudgeOf(uint64_t seed) {
+  return [seed](const Workload& workload, const Schedule& schedule) {
+    Checker checker(workload, seed);
+    std::string wrong = checker.CheckIntegers(schedule.func());
+    if (wrong.empty()) wrong = checker.CheckFloats(schedule.func());
+    return wrong.empty() ? checker.CheckText(schedule) : wrong;
+  };
+}
+
+// Some schedules of one random workload. A report of the first that is wrong, or "".
+std::string CheckOneWorkload(uint64_t seed, Counts& counts) {
+  Rng rng(seed);
+  Workload workload = zoo::DrawWorkload(rng);
+  Checker checker(workload, seed);
+  ++counts.workloads[workload.kind];
+  for (int i = 0; i < kPerWorkload; ++i) {
+    StepSource source(rng.Next());
+    Schedule schedule(checker.func());
+    std::string wrong = DrawSteps(source, kSteps, schedule, counts);
+    if (wrong.empty()) wrong = checker.CheckIntegers(schedule.func());
+    if (wrong.empty() && i == 0) wrong = checker.CheckFloats(schedule.func());
+    if (wrong.empty() && i == 1) wrong = checker.CheckText(schedule);
+    counts.schedules += !schedule.trace().empty();
+    if (wrong.empty()) continue;
+    Case found{workload, schedule.trace()};
+    if (JudgeOf(seed)(workload, schedule).empty()) return wrong + "\n" + ToText(found);
+    Case least = Shrink(found, JudgeOf(seed));
+    Schedule shrunk = zoo::ApplyLegal(MakeProgram(least.workload), least.trace);
+    return "wrong: " + JudgeOf(seed)(least.workload, shrunk) + "\n" + ToText(least) + "\n" + ToText(shrunk.func()) +
+           "\nshrunk from (" + wrong + ")\n" + ToText(found);
+  }
+  return "";
+}
+
+TEST(RandomSchedules, KeepTheMeaning) {
+  bool many = getenv("AUTOTUNE_SCHEDULES") != nullptr;
+  int64_t wanted = static_cast<int64_t>(FromEnvironment("AUTOTUNE_SCHEDULES", 10000));
+  uint64_t first = FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) << 32;
+  std::atomic<uint64_t> next = 0;
+  std::atomic<int64_t> done = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  Counts all;
+  std::string report;
+  auto work = [&] {
+    Counts counts;
+    while (done < wanted && !failed) {
+      int64_t before = counts.schedules;
+      uint64_t seed = first + next++;
+      std::string wrong;
+      try {
+        wrong = CheckOneWorkload(seed, counts);
+      } catch (const std::exception& e) {
+        wrong = "seed " + std::to_string(seed) + ": " + e.what();
+      }
+      done += counts.schedules - before;
+      if (wrong.empty() || failed.exchange(true)) continue;
+      std::lock_guard lock(mutex);
+      report = wrong;
     }
-    if (HasFatalFailure()) return;
+    std::lock_guard lock(mutex);
+    all.schedules += counts.schedules;
+    for (auto [mine, total] : {std::pair{&counts.legal, &all.legal}, std::pair{&counts.refused, &all.refused},
+                               std::pair{&counts.workloads, &all.workloads}}) {
+      for (auto& [name, count] : *mine) (*total)[name] += count;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; many && i < std::thread::hardware_concurrency(); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(report, "");
+  printf("%lld schedules\n", static_cast<long long>(all.schedules));
+  for (auto& [name, count] : all.legal) {
+    printf("  %-24s %7lld legal %7lld refused\n", name.c_str(), static_cast<long long>(count),
+           static_cast<long long>(all.refused[name]));
   }
-  if (seeds) {
-    for (auto& [name, count] : counts.legal)
-      printf("%-24s %6d legal %6d refused\n", name.c_str(), count, counts.refused[name]);
+  if (failed || wanted < 10000) return;
+  EXPECT_GE(all.schedules, 10000);
+  for (const std::string& kind : zoo::WorkloadKinds()) EXPECT_GT(all.workloads[kind], 10) << kind;
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    for (std::string_view step : {std::variant_alternative_t<I, Step>::kName...}) {
+      EXPECT_GT(all.legal[std::string(step)], 20) << step;
+    }
   }
-  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "compute_at", "reverse_compute_at",
-                           "compute_inline", "cache_read", "cache_write", "transform_layout", "decompose_reduction"}) {
-    EXPECT_GT(counts.legal[name], 5) << name;
-    EXPECT_GT(counts.refused[name], 0) << name;
+  (std::make_index_sequence<std::variant_size_v<Step>>());
+}
+
+TEST(RandomSchedules, ACaseAgain) {
+  const char* path = getenv("AUTOTUNE_SCHEDULE_CASE");
+  if (!path) GTEST_SKIP() << "no case: set AUTOTUNE_SCHEDULE_CASE to a file that holds one";
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  auto c = zoo::ParseCase(text.str());
+  ASSERT_TRUE(c.ok()) << c.error().Text();
+  Schedule schedule = zoo::Scheduled(MakeProgram(c->workload), ToText(c->trace));
+  std::cout << ToText(MakeProgram(c->workload)) << ToText(schedule.func());
+  for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(JudgeOf(seed)(c->workload, schedule), "");
+}
+
+// ---- The check is checked: steps made wrong behind its back ---------------------------------------------------------
+
+// What a wrong step would have made of the function.
+struct Fault {
+  const char* name;
+  const char* step;  // that is wrong; every shrunk case needs it
+  PrimFunc (*apply)(const Trace& trace, PrimFunc func);
+};
+
+template <class F>
+PrimFunc MapBlocks(PrimFunc func, F change) {
+  func.body = RewriteStmt(
+      func.body,
+      [&](const Stmt& s) {
+        if (!s.As<Block>()) return s;
+        Block block = *s.As<Block>();
+        return change(block) ? MakeStmt(block) : s;
+      },
+      nullptr);
+  return func;
+}
+
+// The results of all steps of a type, by place (0: all of them).
+template <class T>
+std::set<std::string> ResultsOf(const Trace& trace, size_t first, size_t last) {
+  std::set<std::string> names;
+  for (const Step& step : trace) {
+    const T* s = std::get_if<T>(&step);
+    for (size_t i = first; s && i < std::min(last, s->results.names.size()); ++i)
+      names.insert(s->results.names[i].str());
+  }
+  return names;
+}
+
+const Fault kFaults[] = {
+    {"split without its guard", "split",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> loops = ResultsOf<Split>(trace, 0, 9);
+       return MapBlocks(f, [&](Block& block) {
+         if (!block.predicate) return false;
+         bool guarded = false;
+         Walk(block.predicate, [&](const Expr& e) {
+           guarded |= e.As<Var>() && loops.contains(e.As<Var>()->name.str());
+           return true;
+         });
+         if (guarded) block.predicate = Expr();
+         return guarded;
+       });
+     }},
+    {"fuse by a wrong digit", "fuse",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> loops = ResultsOf<Fuse>(trace, 0, 1);
+       f.body = RewriteStmt(f.body, nullptr, [&](const Expr& e) {
+         const Binary* b = e.As<Binary>();
+         const Var* var = b && b->op == BinaryOp::kFloorDiv ? b->a.As<Var>() : nullptr;
+         return var && loops.contains(var->name.str()) && *AsInt(b->b) > 1 ? FloorDiv(b->a, b->b + Expr(1)) : e;
+       });
+       return f;
+     }},
+    {"parallel whatever the loop feeds", "parallel",
+     [](const Trace& trace, PrimFunc f) {
+       if (ToText(trace).find("parallel(") == std::string::npos) return f;
+       f.body = RewriteStmt(
+           f.body,
+           [](const Stmt& s) {
+             const For* loop = s.As<For>();
+             if (!loop || loop->kind != LoopKind::kSerial) return s;
+             return MakeStmt(For{loop->var, loop->extent, LoopKind::kParallel, loop->annotations, loop->body});
+           },
+           nullptr);
+       return f;
+     }},
+    {"decompose_reduction that forgets the last element", "decompose_reduction",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> loops = ResultsOf<DecomposeReduction>(trace, 1, 99);
+       f.body = RewriteStmt(
+           f.body,
+           [&](const Stmt& s) {
+             const For* loop = s.As<For>();
+             if (!loop || !loops.contains(loop->var.str()) || !AsInt(loop->extent)) return s;
+             return MakeStmt(For{loop->var, loop->extent - Expr(1), loop->kind, loop->annotations, loop->body});
+           },
+           nullptr);
+       return f;
+     }},
+    {"cache_read that is off by one", "cache_read",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> copies = ResultsOf<CacheRead>(trace, 0, 1);
+       return MapBlocks(f, [&](Block& block) {
+         const Store* store = block.body.As<Store>();
+         if (!store || !copies.contains(block.name.str()) || store->indices.empty()) return false;
+         std::vector<Expr> indices = store->indices;
+         if (!AsInt(store->buffer->shape[0]) || *AsInt(store->buffer->shape[0]) < 2) return false;
+         indices[0] = FloorMod(indices[0] + Expr(1), store->buffer->shape[0]);
+         block.body = MakeStmt(Store{store->buffer, indices, store->value});
+         return true;
+       });
+     }},
+    {"cache_write that loses precision", "cache_write",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> copies = ResultsOf<CacheWrite>(trace, 1, 2);
+       return MapBlocks(f, [&](Block& block) {
+         const Store* store = block.body.As<Store>();
+         if (!store || !copies.contains(block.name.str()) || !store->value.dtype().IsFloat()) return false;
+         Expr coarse = MakeCall(Op::kFloor, {store->value / ConstOf(2, store->value.dtype())});
+         block.body = MakeStmt(Store{store->buffer, store->indices, coarse * ConstOf(2, store->value.dtype())});
+         return true;
+       });
+     }},
+};
+
+TEST(RandomSchedules, WrongStepsAreCaughtAndShrunk) {
+  for (const Fault& fault : kFaults) {
+    SCOPED_TRACE(fault.name);
+    zoo::Judge judge = [&](const Workload& workload, const Schedule& schedule) {
+      return Checker(workload, 5).CheckIntegers(fault.apply(schedule.trace(), schedule.func()));
+    };
+    bool caught = false;
+    for (uint64_t seed = 0; seed < 2000 && !caught; ++seed) {
+      Rng rng(seed);
+      Case c{zoo::DrawWorkload(rng), {}};
+      StepSource source(seed);
+      Schedule schedule(MakeProgram(c.workload));
+      Counts counts;
+      ASSERT_EQ(DrawSteps(source, kSteps, schedule, counts), "");
+      if (judge(c.workload, schedule).empty()) continue;
+      caught = true;
+      c.trace = schedule.trace();
+      Case least = Shrink(c, judge);
+      SCOPED_TRACE(ToText(least));
+      // What is printed is as wrong when it is read, and right without the fault; and the fault's step is what is left.
+      auto again = zoo::ParseCase(ToText(least));
+      ASSERT_TRUE(again.ok()) << again.error().Text();
+      Schedule replayed = zoo::Scheduled(MakeProgram(again->workload), ToText(again->trace));
+      EXPECT_NE(judge(again->workload, replayed), "");
+      EXPECT_EQ(JudgeOf(5)(again->workload, replayed), "");
+      EXPECT_LE(least.trace.size(), 2u);
+      EXPECT_THAT(ToText(least.trace), HasSubstr(fault.step));
+    }
+    EXPECT_TRUE(caught);
+  }
+}
+
+TEST(Workloads, AreMadeAgainFromTheirText) {
+  for (const std::string& kind : zoo::WorkloadKinds()) {
+    Rng rng(3);
+    for (int i = 0; i < 60; ++i) {
+      Workload workload = zoo::DrawWorkload(kind, rng);
+      SCOPED_TRACE(ToText(workload));
+      auto parsed = zoo::ParseWorkload(ToText(workload));
+      ASSERT_TRUE(parsed.ok()) << parsed.error().Text();
+      EXPECT_EQ(*parsed, workload);
+      PrimFunc f = MakeProgram(workload);
+      EXPECT_TRUE(Verify(f, Dialect::kSchedulable).ok());
+      EXPECT_TRUE(Equal(f, MakeProgram(*parsed)));
+      EXPECT_EQ(Checker(workload, 1).CheckIntegers(f), "");
+      for (const Workload& smaller : SmallerThan(workload)) EXPECT_TRUE(zoo::ParseWorkload(ToText(smaller)).ok());
+    }
+  }
+  for (const char* wrong : {"", "dense", "dense(", "dense(m=1)", "dense(m=0, n=1, k=1, bias=0, fma=0)", "net(m=1)",
+                            "dense(m=1, k=1, n=1, bias=0, fma=0)", "dense(m=x, n=1, k=1, bias=0, fma=0)"}) {
+    EXPECT_FALSE(zoo::ParseWorkload(wrong).ok()) << wrong;
   }
 }
 

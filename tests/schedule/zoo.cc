@@ -99,7 +99,7 @@ Schedule Scheduled(const PrimFunc& func, const std::string& text) {
 
 std::string ErrorOf(const PrimFunc& func, const std::string& text) {
   Result<Trace> trace = ParseTrace(text);
-  if (!trace.ok()) return trace.error().Text();
+  if (!trace.ok()) return trace.error().message;
   Step last = trace->back();
   trace->pop_back();
   Schedule schedule = Scheduled(func, ToText(*trace));

@@ -1,0 +1,224 @@
+#include "tests/schedule/case.h"
+
+#include <cmath>
+
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "schedule/replay.h"
+#include "te/reference.h"
+#include "tests/ir/random_program.h"
+
+namespace autotune::zoo {
+namespace {
+
+constexpr char kHeader[] = "# workload: ";
+constexpr double kRounding = 1e-4;  // of the greatest element of an array
+
+}  // namespace
+
+std::string ToText(const Case& c) { return kHeader + ToText(c.workload) + "\n" + ToText(c.trace); }
+
+Result<Case> ParseCase(const std::string& text) {
+  if (!text.starts_with(kHeader)) return Err("a case begins with '", kHeader, "'");
+  size_t end = std::min(text.find('\n'), text.size()), begin = sizeof(kHeader) - 1;
+  Case c;
+  c.workload = TRY(ParseWorkload(text.substr(begin, end - begin)));
+  c.trace = TRY(ParseTrace(text.substr(end)));
+  return c;
+}
+
+Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed) {
+  Schedule schedule(func);
+  Rng rng(seed);
+  for (const Step& step : trace) (void)schedule.Apply(step, &rng);
+  return schedule;
+}
+
+std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
+                       double relative) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    double greatest = 0;
+    for (double x : want[i].data) greatest = std::isfinite(x) ? std::max(greatest, std::fabs(x)) : greatest;
+    for (size_t k = 0; k < want[i].data.size(); ++k) {
+      double a = got[i].data[k], b = want[i].data[k];
+      if (a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= relative * greatest) continue;
+      return f.params[i].buffer->name.str() + "[" + std::to_string(k) + "] is " + std::to_string(a) + ", not " +
+             std::to_string(b);
+    }
+  }
+  return "";
+}
+
+Checker::Checker(const Workload& workload, uint64_t seed)
+    : workload_(workload), seed_(seed), func_(MakeProgram(workload)), integers_(testing::RandomArgs(func_, seed)) {}
+
+std::string Checker::CheckText(const Schedule& schedule) const {
+  const PrimFunc& after = schedule.func();
+  auto parsed = ParsePrimFunc(ToText(after));
+  if (!parsed.ok()) return "the function does not parse: " + parsed.error().Text();
+  if (std::string where = FirstMismatch(after, *parsed); !where.empty()) return "the function's text differs: " + where;
+  std::string text = ToText(schedule.trace());
+  auto trace = ParseTrace(text);
+  if (!trace.ok()) return "the trace does not parse: " + trace.error().Text();
+  if (!Equal(*trace, schedule.trace())) return "the trace's text differs";
+  auto replayed = Replay(func_, *trace);
+  if (!replayed.ok()) return "the trace does not replay: " + replayed.error().Text();
+  if (std::string where = FirstMismatch(replayed->func(), after); !where.empty()) return "replayed otherwise: " + where;
+  return ToText(replayed->trace()) == text ? "" : "the replayed trace's text differs";
+}
+
+std::string Checker::CompareIntegers(const std::vector<InterpArray>& got, double relative) {
+  if (!from_integers_) {
+    from_integers_ = integers_;
+    Status ran = Interpret(func_, *from_integers_);
+    if (!ran.ok()) return "unscheduled: " + ran.error().Text();
+  }
+  return Difference(func_, got, *from_integers_, relative);
+}
+
+std::string Checker::CheckIntegers(const PrimFunc& after) {
+  Status verified = Verify(after, Dialect::kSchedulable);
+  if (!verified.ok()) return "malformed: " + verified.error().Text();
+  std::vector<InterpArray> args = integers_;
+  Status ran = Interpret(after, args, {.order_seed = seed_ + 1});
+  if (!ran.ok()) return ran.error().Text();
+  return CompareIntegers(args, IsExact(workload_) ? 0 : kRounding);
+}
+
+const std::vector<InterpArray>& Checker::floats() {
+  if (floats_.empty()) floats_ = NormalArgs(func_, seed_);
+  return floats_;
+}
+
+std::string Checker::CompareFloats(const std::vector<InterpArray>& got) {
+  if (!from_floats_) {
+    from_floats_ = {floats(), floats()};
+    Status same = Interpret(func_, from_floats_->same), wide = Interpret(te::ToReference(func_), from_floats_->wide);
+    if (!same.ok()) return "unscheduled: " + same.error().Text();
+    if (!wide.ok()) return "with fp64 intermediates: " + wide.error().Text();
+  }
+  std::string difference = Difference(func_, got, from_floats_->wide, kRounding);
+  // A comparison that rounding decides, decides so in the unscheduled program too.
+  if (!difference.empty() && Difference(func_, got, from_floats_->same, kRounding).empty()) return "";
+  return difference;
+}
+
+std::string Checker::CheckFloats(const PrimFunc& after) {
+  std::vector<InterpArray> args = floats();
+  Status ran = Interpret(after, args, {.order_seed = seed_ + 2});
+  return ran.ok() ? CompareFloats(args) : ran.error().Text();
+}
+
+// ---- Shrinking ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class Shrinker {
+ public:
+  Shrinker(const Case& c, const Judge& judge) : best_(c), judge_(judge) { Try(c); }
+
+  Case Run() {
+    for (bool progress = true; progress && left_ > 0;) {
+      progress = DropSteps();
+      progress |= SimplifySteps();
+      progress |= ShrinkProgram();
+    }
+    return best_;
+  }
+
+ private:
+  // Keeps the candidate if it is still wrong. Steps that are no longer legal are left out.
+  bool Try(const Case& candidate) {
+    if (left_ == 0) return false;
+    --left_;
+    Schedule schedule = ApplyLegal(MakeProgram(candidate.workload), candidate.trace);
+    if (judge_(candidate.workload, schedule).empty()) return false;
+    best_ = {candidate.workload, schedule.trace()};
+    return true;
+  }
+
+  bool DropSteps() {
+    bool progress = false;
+    for (size_t size = std::max<size_t>(best_.trace.size() / 2, 1);; size /= 2) {
+      for (size_t at = best_.trace.size(); at > 0;) {  // from the end: later steps depend on earlier ones
+        size_t begin = at > size ? at - size : 0;
+        Case candidate = best_;
+        candidate.trace.erase(candidate.trace.begin() + begin,
+                              candidate.trace.begin() + std::min(at, best_.trace.size()));
+        progress |= Try(candidate);
+        at = std::min(begin, best_.trace.size());
+      }
+      if (size <= 1) return progress;
+    }
+  }
+
+  bool TryStep(size_t i, const Step& step) {
+    Case candidate = best_;
+    candidate.trace[i] = step;
+    size_t length = best_.trace.size();
+    return Try(candidate) && best_.trace.size() == length;
+  }
+
+  // Sampled factors become numbers, and numbers smaller ones.
+  bool SimplifySteps() {
+    bool progress = false;
+    for (size_t i = 0; i < best_.trace.size(); ++i) {
+      const Split* split = std::get_if<Split>(&best_.trace[i]);
+      if (!split) continue;
+      Split changed = *split;
+      if (!changed.factors.sampled.empty()) {
+        for (const Step& step : best_.trace) {
+          const SampleTile* tile = std::get_if<SampleTile>(&step);
+          if (!tile || tile->results.names[0] != changed.factors.sampled) continue;
+          changed.factors = Factors{Factors::kAuto};
+          for (size_t k = 1; k < tile->decision.values.size(); ++k)
+            changed.factors.list.push_back(tile->decision.values[k]);
+        }
+        progress |= TryStep(i, changed);
+      }
+      for (size_t k = 0; i < best_.trace.size() && k < changed.factors.list.size(); ++k) {
+        for (int64_t value : {1, 2, 3}) {
+          const IntArg& old = changed.factors.list[k];
+          if (!old.sampled.empty() || old.value <= value) continue;
+          Split smaller = changed;
+          smaller.factors.list[k] = value;
+          if (TryStep(i, smaller)) {
+            changed = smaller;
+            progress = true;
+            break;
+          }
+        }
+      }
+    }
+    return progress;
+  }
+
+  bool ShrinkProgram() {
+    bool any = false;
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (const Workload& smaller : SmallerThan(best_.workload)) {
+        Case candidate{smaller, best_.trace};
+        for (Step& step : candidate.trace) {
+          if (std::holds_alternative<SampleTile>(step)) *DecisionOf(step) = {};  // tiles of another extent
+        }
+        if (Try(candidate)) {
+          any = progress = true;
+          break;
+        }
+      }
+    }
+    return any;
+  }
+
+  Case best_;
+  const Judge& judge_;
+  int left_ = 3000;  // candidates
+};
+
+}  // namespace
+
+Case Shrink(const Case& c, const Judge& judge) { return Shrinker(c, judge).Run(); }
+
+}  // namespace autotune::zoo

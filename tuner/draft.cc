@@ -33,6 +33,14 @@ double Bandwidth(double bytes, const Target& target) {
   return kBytesPerCycle;
 }
 
+// Whether a register tile of these accumulators, `loaded` vectors and a broadcast fits the register file. With all
+// registers taken, many steps of k in a row leave the scheduler none for what comes next: it spills.
+bool FitsRegisters(double accumulators, double loaded, double unroll, const Target& target) {
+  double registers = accumulators + loaded + 1;
+  bool crowded = target.vector_registers > 16 && unroll > 4 && registers > target.vector_registers - 2;
+  return registers <= target.vector_registers && !crowded;
+}
+
 double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
   double lanes = target.VectorLanes(32);
@@ -43,8 +51,7 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   double nv = Ceil(nr, lanes);
   double k = static_cast<double>(s.k);
 
-  double registers = mr * nv + (s.broadcast ? nv + 1 : 1);
-  if (registers > target.vector_registers) return std::numeric_limits<double>::infinity();
+  if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
   // One step of k: multiply-adds on two ports, loads on two ports, and the chain through each accumulator.
   double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
@@ -79,7 +86,7 @@ double Batched(const StageModel& s, const Decisions& d, const Target& target) {
   double nv = Ceil(nr, lanes), k = static_cast<double>(s.k), m = static_cast<double>(s.m), n = static_cast<double>(s.n);
   // Of a column of rows, several steps of k in a row have no registers left for what comes next.
   bool column = nv == 1 && mr > 7 && unroll > 1 && target.vector_registers <= 16;
-  if (mr * nv + nv + 1 > target.vector_registers || column) return std::numeric_limits<double>::infinity();
+  if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
   double step = std::max({mr * nv / 2, (mr + nv) / 2, kLatency}) + 0.5 / unroll;
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);

@@ -19,7 +19,13 @@ class LayoutConverter {
   }
 
   Graph Run() {
-    for (const Node& node : graph_.nodes) Convert(node);
+    std::vector<bool> is_output(graph_.values.size(), false);
+    for (ValueId v : graph_.outputs) is_output[v] = true;
+    for (const Node& node : graph_.nodes) {
+      Convert(node);
+      // An output is converted as soon as it is there: it may still be in the cache, and its memory is free afterwards.
+      if (is_output[node.output]) Native(node.output);
+    }
     for (size_t i = 0; i < graph_.outputs.size(); ++i)
       builder_.Output(Native(graph_.outputs[i]), graph_.output_names[i]);
     return builder_.Finish();

@@ -221,6 +221,22 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   }
 }
 
+// Where a network has several outputs, each is converted before the next is computed, so that they share memory.
+TEST(ConvertLayout, OutputsAreConvertedAtOnce) {
+  Maker m(22);
+  ValueId x = m.b.Input("x", F32({1, 4, 6, 6}));
+  m.b.Output(m.Relu(m.Conv(x, 5, 3)), "y");
+  m.b.Output(m.Relu(m.Conv(x, 7, 3)), "z");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  std::vector<Op> order;
+  for (const Node& node : g.nodes) order.push_back(node.op);
+  EXPECT_EQ(order, (std::vector<Op>{Op::kTranspose, Op::kConv2d, Op::kRelu, Op::kTranspose, Op::kConv2d, Op::kRelu,
+                                    Op::kTranspose}))
+      << GraphText(g);
+}
+
 TEST(ConvertLayout, FlattenKeepsOnnxOrder) {
   for (int64_t extent : {1, 3}) {
     Maker m(10);

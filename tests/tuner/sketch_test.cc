@@ -216,5 +216,25 @@ TEST(Sketch, DraftRefusesTilesBeyondTheRegisterFile) {
   EXPECT_GT(infinite, 20);
 }
 
+// With 31 of 32 registers taken, unrolling far spills; with fewer, or less of it, not.
+TEST(Sketch, DraftLeavesRegistersForUnrolledSteps) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2").value();
+  auto sketches = GenerateSketches(Dense(252, 256, 256), target);
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  const Sketch& sketch = (*sketches)[0];
+  const StageModel& s = sketch.stages[0];
+  auto fits = [&](int64_t rows, int64_t vectors, int64_t unroll) {
+    Decisions d(sketch.knobs.size());
+    d[s.m_knob] = {{252 / rows, 1, rows}};
+    d[s.n_knob] = {{16 / vectors, 1, 16 * vectors}};
+    d[s.k_knob] = {{unroll}};
+    return std::isfinite(DraftSeconds(sketch, d, target));
+  };
+  EXPECT_TRUE(fits(14, 2, 4));
+  EXPECT_FALSE(fits(14, 2, 8));
+  EXPECT_TRUE(fits(12, 2, 8));
+  EXPECT_FALSE(fits(14, 4, 1));
+}
+
 }  // namespace
 }  // namespace autotune

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
@@ -50,6 +53,14 @@ Result<std::optional<HostLock>> HostLock::TryAcquire(Mode mode) {
   }
   if (errno == EWOULDBLOCK || errno == EINTR) return std::optional<HostLock>();
   return Err("cannot lock ", Path(), ": ", strerror(errno));
+}
+
+Result<std::optional<HostLock>> HostLock::AcquireWithin(Mode mode, int64_t milliseconds) {
+  for (int64_t end = BootMillis() + milliseconds;;) {
+    std::optional<HostLock> lock = TRY(TryAcquire(mode));
+    if (lock || BootMillis() >= end) return lock;
+    usleep(5000);
+  }
 }
 
 }  // namespace autotune

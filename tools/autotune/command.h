@@ -32,6 +32,8 @@ Command BenchCommand(CLI::App& root);
 Command VerifyCommand(CLI::App& root);
 Command RecordsCommand(CLI::App& root);
 Command ReplayCommand(CLI::App& root);
+Command DevicesCommand(CLI::App& root);
+Command DoctorCommand(CLI::App& root);
 
 // Options that several commands share.
 struct ModelOptions {

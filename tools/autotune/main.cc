@@ -32,8 +32,9 @@ int Main(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
-  const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),   BenchCommand(app),
-                                         VerifyCommand(app), RecordsCommand(app), ReplayCommand(app)};
+  const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),
+                                         BenchCommand(app),  VerifyCommand(app),  RecordsCommand(app),
+                                         ReplayCommand(app), DevicesCommand(app), DoctorCommand(app)};
 
   // `autotune --model ...` is `autotune tune --model ...`.
   std::vector<std::string> args(argv + 1, argv + argc);

@@ -6,10 +6,11 @@
 #include "runtime/artifact.h"
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
+#include "support/host_lock.h"
 
 namespace autotune::tools {
 
-Result<double> MeasurePeakFlops(const Target& target, Builder& builder) {
+Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
   constexpr int64_t kSteps = 1000000, kAccumulators = 12;  // enough of them to hide the latency of a multiply-add
   std::string lanes = std::to_string(target.VectorLanes(32));
   std::string steps = std::to_string(kSteps), rows = std::to_string(kAccumulators);
@@ -31,6 +32,7 @@ Result<double> MeasurePeakFlops(const Target& target, Builder& builder) {
   const Kernel* kernel = TRY(artifact->Find("peak"));
   std::vector<Tensor> args = TRY(AllocateArgs(kernel->metadata));
   KernelContext context(1);
+  std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   double best = 1e30;
   for (int i = 0; i < 5; ++i) {
     auto begin = std::chrono::steady_clock::now();

@@ -15,6 +15,7 @@
 #include "runtime/fill.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/host_lock.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/peak.h"
 #include "tools/autotune/progress.h"
@@ -61,6 +62,7 @@ struct Latencies {
 // Of two packages in alternation: a machine's speed drifts with its neighbours.
 Result<Latencies> CompareLatency(const Package& before, const Package& after, int threads) {
   LoadedModel first = TRY(LoadModel(before, threads)), second = TRY(LoadModel(after, threads));
+  std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
   LoadedModel* models[] = {&first, &second};
   double best[] = {1e30, 1e30};
   for (LoadedModel* model : models) {

@@ -1,0 +1,60 @@
+// `autotune devices`: what can be tuned on.
+#include <cstdio>
+
+#include "rpc/client.h"
+#include "rpc/transport.h"
+#include "support/json.h"
+#include "target/target.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
+#include "tools/farm_status.h"
+
+namespace autotune::tools {
+namespace {
+
+struct DevicesOptions {
+  std::string tracker, key;
+  bool json = false;
+};
+
+Result<int> ShowDevices(const DevicesOptions& options) {
+  if (!options.tracker.empty()) {
+    std::string endpoint = TRY_NOTE(rpc::NormalizeEndpoint(options.tracker), "--tracker");
+    rpc::StatusReply status = TRY(rpc::QueryStatus(endpoint, options.key));
+    if (options.json) {
+      std::printf("%s\n", ToJson(status).Dump().c_str());
+    } else {
+      PrintStatus(status);
+    }
+    return kExitOk;
+  }
+  Target target = TRY(Target::Parse("cpu"));
+  HostFacts host = FactsOfHost();
+  if (options.json) {
+    Json line;
+    line["key"] = "local";
+    line["model"] = host.model;
+    line["cores"] = host.usable_cores;
+    line["memory_bytes"] = host.memory_bytes;
+    line["target"] = target.Text();
+    std::printf("%s\n", line.Dump().c_str());
+    return kExitOk;
+  }
+  std::printf("this machine: %s, %d cores, %.1f GB\n  --target '%s'\n", host.model.c_str(), host.usable_cores,
+              static_cast<double>(host.memory_bytes) / 1e9, target.Text().c_str());
+  return kExitOk;
+}
+
+}  // namespace
+
+Command DevicesCommand(CLI::App& root) {
+  auto options = std::make_shared<DevicesOptions>();
+  CLI::App* app = root.add_subcommand("devices", "Lists the devices that can be tuned on: this machine, or a farm's.");
+  app->add_option("--tracker", options->tracker, "HOST:PORT of an rpc_tracker: its devices; default AUTOTUNE_TRACKER")
+      ->envname("AUTOTUNE_TRACKER");
+  app->add_option("--key", options->key, "only devices of this key, with --tracker");
+  app->add_flag("--json", options->json, "as one line of JSON");
+  return {app, [options] { return ShowDevices(*options); }};
+}
+
+}  // namespace autotune::tools

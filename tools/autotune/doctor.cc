@@ -1,0 +1,193 @@
+// `autotune doctor`: whether this machine is fit for tuning, and what there is to know about it. Each finding is one
+// line; the exit code is 1 if something would keep tuning from working.
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "records/open.h"
+#include "support/host_lock.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
+#include "tracker/local_farm.h"
+
+namespace autotune::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DoctorOptions {
+  std::string db;
+};
+
+class Doctor {
+ public:
+  int problems() const { return problems_; }
+  void Say(const char* about, const std::string& text) { std::printf("%-10s %s\n", about, text.c_str()); }
+  void Bad(const char* about, const std::string& text) {
+    ++problems_;
+    Say(about, "PROBLEM: " + text);
+  }
+  // `text`: printf's
+  template <class... Args>
+  void Say(const char* about, const char* text, Args... args) {
+    char line[512];
+    std::snprintf(line, sizeof line, text, args...);
+    Say(about, std::string(line));
+  }
+
+ private:
+  int problems_ = 0;
+};
+
+void LookAtHost(Doctor& doctor, const Target& target) {
+  HostFacts host = FactsOfHost();
+  doctor.Say("cpu", "%s, %d of %d cores, %.1f GB of memory", host.model.c_str(), host.usable_cores, host.online_cores,
+             static_cast<double>(host.memory_bytes) / 1e9);
+  doctor.Say("target", target.Text());
+  doctor.Say("caches", "L1 %ld KiB, L2 %ld KiB a core, L3 %ld KiB, lines of %d bytes",
+             static_cast<long>(target.l1_bytes >> 10), static_cast<long>(target.l2_bytes >> 10),
+             static_cast<long>(target.l3_bytes >> 10), target.cache_line);
+  if (host.usable_cores < target.num_cores)
+    doctor.Bad("cpu", "the target has more cores than this process may use: name a --target with fewer");
+}
+
+void Measure(Doctor& doctor, const Target& target) {
+  auto measure = [&]() -> Result<HostSpeed> {
+    std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+    return MeasureHostSpeed(target, *builder);
+  };
+  Result<HostSpeed> speed = measure();
+  if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
+  doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who disturb what follows"));
+  doctor.Say("speed", "%.1f GFLOPS (fp32 multiply-adds, %d cores), %.1f GB/s (copying, read and written)",
+             speed->flops / 1e9, target.num_cores, speed->copy_bytes / 1e9);
+  doctor.Say("noise", "half of the repeats of one loop are up to %.1f %% slower than the fastest, the worst %.0f %%%s",
+             100 * speed->noise.median, 100 * speed->noise.worst,
+             speed->noise.median > 0.05 ? ": the machine is busy, tuning would choose by chance" : "");
+}
+
+// A field of /proc/PID/status, or of limits by its first words.
+std::string FieldOf(pid_t pid, const char* file, const std::string& name) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(name)) continue;
+    size_t at = line.find_first_not_of(": \t", name.size());
+    return at == std::string::npos ? "" : line.substr(at, line.find_first_of(" \t", at) - at);
+  }
+  return "";
+}
+
+std::vector<pid_t> RunnersOf(pid_t server) {
+  std::vector<pid_t> runners;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
+    pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && FieldOf(pid, "status", "PPid") == std::to_string(server)) runners.push_back(pid);
+  }
+  return runners;
+}
+
+// What holds a candidate, as the kernel says of a real runner.
+void LookAtRunner(Doctor& doctor) {
+  Result<std::unique_ptr<LocalFarm>> farm = LocalFarm::Start();
+  if (!farm.ok()) return doctor.Bad("runner", farm.error().Text());
+  std::vector<pid_t> runners = RunnersOf((*farm)->server_pid());
+  if (runners.empty()) return doctor.Bad("runner", "the device server has no runner");
+  pid_t pid = runners[0];
+  doctor.Say("runner",
+             "a process of its own (" + std::to_string(pid) + "), killed and replaced when it crashes or hangs");
+  auto limit = [&](const char* name, int64_t scale, const char* unit) {
+    std::string value = FieldOf(pid, "limits", name);
+    if (value.empty() || value == "unlimited") return std::string("unlimited");
+    return std::to_string(std::atoll(value.c_str()) / scale) + unit;
+  };
+  doctor.Say("limits", "memory " + limit("Max data size", 1 << 20, " MiB") + ", files " +
+                           limit("Max file size", 1 << 20, " MiB each") + ", " + limit("Max open files", 1, " open") +
+                           ", core dumps " + limit("Max core file size", 1, " bytes") + ", processes " +
+                           limit("Max processes", 1, ""));
+  std::string shared, separate;
+  for (const char* name : {"user", "mnt", "pid", "net", "ipc"}) {
+    std::error_code error;
+    std::string link = std::string("ns/") + name;
+    bool same = fs::read_symlink("/proc/self/" + link, error) ==
+                fs::read_symlink("/proc/" + std::to_string(pid) + "/" + link, error);
+    (same ? shared : separate) += std::string(" ") + name;
+  }
+  doctor.Say("namespaces", (separate.empty() ? "none of its own" : "its own:" + separate) +
+                               (shared.empty() ? "" : "; this machine's:" + shared));
+  std::string seccomp = FieldOf(pid, "status", "Seccomp"), privileges = FieldOf(pid, "status", "NoNewPrivs");
+  doctor.Say("seccomp", (seccomp == "2"   ? "a filter"
+                         : seccomp == "1" ? "strict"
+                                          : "none") +
+                            std::string(", new privileges ") + (privileges == "1" ? "barred" : "not barred"));
+}
+
+// The nearest folder of `path` that exists.
+fs::path Existing(fs::path path) {
+  std::error_code error;
+  while (!path.empty() && path != path.root_path() && !fs::is_directory(path, error)) path = path.parent_path();
+  return path.empty() ? fs::path(".") : path;
+}
+
+void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
+  Result<std::string> path = options.db.empty() ? DefaultStorePath() : Result<std::string>(options.db);
+  if (!path.ok()) return doctor.Bad("database", path.error().Text());
+  std::error_code error;
+  fs::path folder = Existing(fs::absolute(*path).parent_path());
+  if (fs::exists(*path, error)) {
+    Result<std::unique_ptr<RecordStore>> store = OpenStore(*path, {.lock_timeout_ms = 2000});
+    Result<int64_t> count = store.ok() ? (*store)->Count({}) : Result<int64_t>(store.error());
+    if (!count.ok()) return doctor.Bad("database", count.error().Text());
+    doctor.Say("database", *path + ": " + std::to_string(*count) + " records");
+  } else {
+    doctor.Say("database", *path + ": not there yet");
+  }
+  // By trying: a new database of ours there has a write-ahead log, or not.
+  std::string trial = (folder / (".autotune-doctor-" + std::to_string(getpid()) + ".db")).string();
+  {
+    Result<std::unique_ptr<RecordStore>> store = OpenStore(trial);
+    if (!store.ok()) {
+      doctor.Bad("folder", folder.string() + ": " + store.error().Text());
+    } else {
+      bool log = fs::exists(trial + "-wal", error);
+      doctor.Say("folder", folder.string() + (log ? ": with a write-ahead log: readers never wait"
+                                                  : ": no write-ahead log here (a network file system?): slower"));
+    }
+  }
+  for (const char* suffix : {"", "-wal", "-shm", "-journal", ".lock"}) fs::remove(trial + suffix, error);
+  struct statvfs disk {};
+  if (statvfs(folder.c_str(), &disk)) return doctor.Bad("disk", folder.string() + ": " + strerror(errno));
+  double free_bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f GB free", free_bytes / 1e9);
+  if (free_bytes < 64e6) return doctor.Bad("disk", std::string(text) + ": too little for a database to grow");
+  doctor.Say("disk", std::string(text));
+}
+
+Result<int> Examine(const DoctorOptions& options) {
+  Doctor doctor;
+  Target target = TRY(Target::Parse("cpu"));
+  LookAtHost(doctor, target);
+  Measure(doctor, target);
+  LookAtRunner(doctor);
+  LookAtDatabase(doctor, options);
+  if (doctor.problems() == 0) return kExitOk;
+  return Err(doctor.problems(), doctor.problems() == 1 ? " problem was found" : " problems were found");
+}
+
+}  // namespace
+
+Command DoctorCommand(CLI::App& root) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App* app = root.add_subcommand("doctor", "Looks whether this machine is fit for tuning, in a few seconds.");
+  app->add_option("--db", options->db,
+                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+  return {app, [options] { return Examine(*options); }};
+}
+
+}  // namespace autotune::tools

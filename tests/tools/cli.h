@@ -168,4 +168,13 @@ inline int64_t TrialsOf(const Json& event) {
   return trials ? *trials : -1;
 }
 
+// The trials that a --json run has reported so far, by its standard output.
+inline int64_t TrialsReported(const std::string& out) {
+  int64_t trials = 0;
+  for (const Json& event : EventsOf(out)) {
+    if (NameOf(event) == "round") trials = TrialsOf(event);
+  }
+  return trials;
+}
+
 }  // namespace autotune::testing

@@ -28,13 +28,7 @@ class Kill : public testing::CliTest {
     return {"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--db", db_, "--json"};
   }
 
-  int64_t TrialsSeen(const std::string& name) {
-    int64_t trials = 0;
-    for (const Json& event : EventsOf(ReadAll(File(name + ".out")))) {
-      if (NameOf(event) == "round") trials = TrialsOf(event);
-    }
-    return trials;
-  }
+  int64_t TrialsSeen(const std::string& name) { return testing::TrialsReported(ReadAll(File(name + ".out"))); }
   // Waits until `more` further trials are reported.
   bool Progresses(Subprocess& run, const std::string& name, int more = 1) {
     int64_t target = TrialsSeen(name) + more;

@@ -1,0 +1,107 @@
+// Databases that cannot be used, through the commands that use one: one clear line, a failure's exit code, and the file
+// as it was. What the store itself refuses, in which words, is tests/records/file_test.cc's.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/file.h>
+
+#include "records/open.h"
+#include "tests/records/sample.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using testing::CliResult;
+using ::testing::HasSubstr;
+using testing::kExample;
+using testing::Lines;
+using testing::ReadAll;
+using ::testing::SizeIs;
+
+class Database : public testing::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    std::vector<Record> batch;
+    for (int i = 0; i < 300; ++i) batch.push_back(SampleRecord(i));
+    ASSERT_TRUE(OpenStore(db_).value()->Append(batch).ok());
+    whole_ = ReadAll(db_);
+  }
+  std::string Patched(int64_t offset, const std::string& bytes) const {
+    std::string patched = whole_;
+    return patched.replace(static_cast<size_t>(offset), bytes.size(), bytes);
+  }
+  std::vector<std::vector<std::string>> Commands(const std::string& db) const {
+    return {{"--model", kExample, "--trials", "5", "--db", db}, {"records", "stats", "--db", db}};
+  }
+  // A command that writes and one that reads refuse `db` with these words.
+  void ExpectRefused(const std::string& db, const std::string& words) {
+    std::string before = ReadAll(db);
+    for (const std::vector<std::string>& command : Commands(db)) {
+      CliResult result = Run(command);
+      EXPECT_EQ(result.code, 1) << command[0] << " " << result.Text();
+      EXPECT_THAT(Lines(result.err), SizeIs(1)) << result.Text();
+      EXPECT_THAT(result.err, HasSubstr(words));
+    }
+    EXPECT_EQ(ReadAll(db), before) << "it was changed";
+  }
+
+  std::string whole_;
+};
+
+TEST_F(Database, CutOffOfAnotherVersionOrNone) {
+  ExpectRefused(Write("cut.db", whole_.substr(0, whole_.size() / 2)), "is damaged: it was cut off");
+  ExpectRefused(Write("newer.db", Patched(60, std::string("\0\0\0\x63", 4))), "written by a newer autotune");
+  ExpectRefused(Write("other.db", Patched(68, std::string(4, '\0'))), "not a record database");
+  ExpectRefused(Write("text.db", "once upon a time"), "is not a record database");
+  ExpectRefused(folder_, "it is a directory");
+}
+
+TEST_F(Database, ReadOnly) {
+  if (geteuid() == 0) {  // root may write anything, but not to this
+    ExpectRefused("/proc/version", "");
+    return;
+  }
+  std::filesystem::permissions(db_, std::filesystem::perms::owner_read);
+  ExpectRefused(db_, "is read-only");
+}
+
+// A disk that is full: files may not grow beyond what the shell allows. What fits is kept, what does not is named.
+TEST_F(Database, OnAFullDisk) {
+  std::string lines = File("all.jsonl");
+  ASSERT_EQ(Run({"records", "export", "-o", lines}).code, 0);
+  std::string target = File("small.db");
+  ASSERT_TRUE(OpenStore(target).ok());
+  auto limited = [&](const std::string& kilobytes) {
+    UniqueFd err(open(File("limited.err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+    auto child =
+        Subprocess::Spawn({.argv = {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f " + kilobytes + "; exec \"$@\"", "sh",
+                                    testing::kTools + "/autotune", "records", "import", lines, "--db", target},
+                           .fds = {{2, err.get()}}});
+    EXPECT_TRUE(child.ok());
+    return child->Wait(60000)->code;
+  };
+  EXPECT_EQ(limited("100"), 1);  // blocks of 512 bytes
+  std::string error = ReadAll(File("limited.err"));
+  EXPECT_THAT(Lines(error), SizeIs(1)) << error;
+  EXPECT_THAT(error, HasSubstr("cannot read or write " + target));
+  EXPECT_EQ(OpenStore(target).value()->Count({}).value(), 0) << "half a batch was stored";
+  EXPECT_EQ(limited("unlimited"), 0) << ReadAll(File("limited.err"));
+  EXPECT_EQ(OpenStore(target).value()->Count({}).value(), 300);
+  EXPECT_TRUE(OpenStore(target).value()->Check().ok());
+}
+
+// A lock that another process holds is waited for.
+TEST_F(Database, LockedByAnother) {
+  UniqueFd lock(open((db_ + ".lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  Subprocess waiting = Start({"records", "stats"}, "waiting");
+  EXPECT_FALSE(waiting.Wait(300)) << ReadAll(File("waiting.err"));
+  lock.Reset();
+  CliResult result = Finish(waiting, "waiting");
+  EXPECT_EQ(result.code, 0) << result.Text();
+  EXPECT_THAT(result.out, HasSubstr("300 records"));
+}
+
+}  // namespace
+}  // namespace autotune

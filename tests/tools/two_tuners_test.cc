@@ -1,0 +1,154 @@
+// Two tuners on one database. One is killed again and again, at random, and so are build workers and runners of the
+// other: nothing that was reported is lost, nothing of the two is mixed, and the file stays whole.
+// AUTOTUNE_KILL_SECONDS: how long (scripts/kill_tuners.sh asks for ten minutes).
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "records/open.h"
+#include "support/rng.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using testing::CliResult;
+using testing::DescendantsOf;
+using testing::kExample;
+using testing::Process;
+using testing::ReadAll;
+
+constexpr int kTrials = 60;
+
+// A tuner that is started anew when it has finished, each time with the next seed.
+struct Tuner {
+  std::string name;
+  int seed = 0;
+  std::optional<Subprocess> process = {};
+  int starts = 0;
+};
+
+class TwoTuners : public testing::CliTest {
+ protected:
+  void Begin(Tuner& tuner) {
+    ++tuner.starts;
+    tuner.process = Start({"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--seed",
+                           std::to_string(tuner.seed), "--db", db_, "--json"},
+                          tuner.name);
+  }
+  // What it has reported is in the database.
+  void Note(const Tuner& tuner) {
+    int64_t& most = reported_[tuner.seed];
+    most = std::max(most, testing::TrialsReported(ReadAll(File(tuner.name + ".out"))));
+    EXPECT_GE(TrialsOfSeed(tuner.seed), most) << "trials of " << tuner.name << " are lost";
+  }
+  // The next seed, if it has finished; a failure if it ended otherwise.
+  void GoOn(Tuner& tuner) {
+    if (!tuner.process->Poll()) return;
+    CliResult result = Finish(*tuner.process, tuner.name);
+    EXPECT_EQ(result.code, 0) << tuner.name << ": " << result.Text();
+    Note(tuner);
+    EXPECT_EQ(TrialsOfSeed(tuner.seed), kTrials);
+    tuner.seed += 2;
+    Begin(tuner);
+  }
+  int64_t TrialsOfSeed(uint64_t seed) {
+    int64_t n = 0;
+    ForEach([&](const Record& record) { n += record.seed == seed && WasExecuted(record.status); });
+    return n;
+  }
+  template <class F>
+  void ForEach(F use) {
+    auto store = OpenStore(db_);
+    ASSERT_TRUE(store.ok()) << store.error().Text();
+    for (int64_t cursor = 0;;) {
+      auto page = (*store)->Scan({}, cursor, 500);
+      ASSERT_TRUE(page.ok()) << page.error().Text();
+      if (page->records.empty()) return;
+      cursor = page->cursor;
+      for (const Record& record : page->records) use(record);
+    }
+  }
+
+  std::map<uint64_t, int64_t> reported_;
+};
+
+TEST_F(TwoTuners, OneIsKilledAgainAndAgain) {
+  const char* asked = std::getenv("AUTOTUNE_KILL_SECONDS");
+  double seconds = asked ? std::atof(asked) : 8;
+  using Clock = std::chrono::steady_clock;
+  auto after = [](double s) { return Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(s * 1000)); };
+  Rng rng(static_cast<uint64_t>(getpid()));
+  Tuner survivor{"survivor", 2}, victim{"victim", 3};
+  Begin(survivor);
+  Begin(victim);
+  auto end = after(seconds), next_kill = after(2.5), next_part = after(3);
+  int kills = 0, parts = 0;
+  while (Clock::now() < end) {
+    usleep(20000);
+    GoOn(survivor);
+    GoOn(victim);
+    if (Clock::now() >= next_kill) {
+      victim.process->Kill();
+      ASSERT_TRUE(victim.process->Wait(30000));
+      ++kills;
+      Note(victim);
+      Begin(victim);
+      next_kill = after(0.5 + 3 * rng.Uniform());
+    }
+    if (Clock::now() >= next_part) {
+      std::vector<Process> killable;
+      for (const Process& process : DescendantsOf(survivor.process->pid())) {
+        if (process.Is("--build-worker") || process.Is("--runner")) killable.push_back(process);
+      }
+      if (!killable.empty()) {
+        kill(killable[static_cast<size_t>(rng.Below(static_cast<int64_t>(killable.size())))].pid, SIGKILL);
+        ++parts;
+      }
+      next_part = after(1 + 2 * rng.Uniform());
+    }
+  }
+  for (Tuner* tuner : {&survivor, &victim}) {
+    kill(tuner->process->pid(), SIGINT);
+    std::optional<ExitStatus> status = tuner->process->Wait(60000);
+    ASSERT_TRUE(status) << tuner->name << " did not end";
+    // 0: it had just finished; by the signal: it had just begun, and nothing to save.
+    EXPECT_TRUE(status->code == 130 || status->code == 0 || status->signal == SIGINT)
+        << tuner->name << " " << status->Text() << ReadAll(File(tuner->name + ".err"));
+    Note(*tuner);
+  }
+  std::printf("%d kills of the victim, %d of the survivor's workers and runners; %d and %d starts\n", kills, parts,
+              victim.starts, survivor.starts);
+  EXPECT_GE(kills, 1);
+  EXPECT_GE(parts, 1);
+
+  std::map<uint64_t, std::set<std::string>> runs_of_seed;
+  std::map<uint64_t, int64_t> trials;
+  std::set<std::string> ids;
+  ForEach([&](const Record& record) {
+    EXPECT_TRUE(ids.insert(record.id).second);
+    runs_of_seed[record.seed].insert(record.run);
+    trials[record.seed] += WasExecuted(record.status);
+    EXPECT_TRUE(ValidateRecord(record).ok());
+    EXPECT_EQ(record.error.empty(), record.status == TrialStatus::kOk) << record.error;
+  });
+  std::set<std::string> runs;
+  for (const auto& [seed, names] : runs_of_seed) {
+    EXPECT_TRUE(reported_.count(seed)) << "records of seed " << seed << ", which nobody ran with";
+    EXPECT_EQ(names.size(), 1u) << "seed " << seed;
+    for (const std::string& name : names) EXPECT_TRUE(runs.insert(name).second) << "two seeds share run " << name;
+    EXPECT_LE(trials[seed], kTrials);
+    EXPECT_GE(trials[seed], reported_[seed]);
+  }
+  auto store = OpenStore(db_);
+  ASSERT_TRUE(store.ok()) << store.error().Text();
+  Status whole = (*store)->Check();
+  EXPECT_TRUE(whole.ok()) << whole.error().Text();
+}
+
+}  // namespace
+}  // namespace autotune

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "rpc/channel.h"
+#include "rpc/sandbox.h"
 #include "runtime/artifact.h"
 #include "runtime/compare.h"
 #include "runtime/fill.h"
@@ -297,6 +298,7 @@ class Runner {
 
 int RunRunner(const RunnerOptions& options) {
   ApplyLimits(options);
+  RestrictSystemCalls();  // where the kernel can
   // A candidate that loops never reads the socket: someone must see that the parent is gone.
   std::thread([] {
     pollfd p{kRunnerDescriptor, 0, 0};

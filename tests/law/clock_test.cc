@@ -1,0 +1,52 @@
+// Deadlines, leases and measurements go by clocks that only run forward. The wall clock, which users and time servers
+// set, serves for what people read (dates of records, packages and log lines), in the files of this list and nowhere
+// else: so that a clock that jumps can neither end nor prolong anything.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <regex>
+
+#include "tests/law/tree.h"
+
+namespace autotune::law {
+namespace {
+
+const std::map<std::string, std::string> kReaders = {
+    {"support/clock.h", "defines WallMillis"},
+    {"records/record.cc", "the time in a record's id"},
+    {"tuner/tune.cc", "Record::created_at"},
+    {"tools/autotune/tune.cc", "RunState::updated_at"},
+    {"tools/autotune/records/show.cc", "prints created_at"},
+    {"rpc/server_session.cc", "TrialResult::started"},
+    {"compiler/package_io.cc", "the date in a package"},
+    {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},
+};
+
+bool ReadsTheWallClock(const std::string& text) {
+  static const std::regex kPattern(
+      R"(system_clock|CLOCK_REALTIME|WallMillis|gettimeofday|(^|[^\w])(std::)?time\((nullptr|NULL|0|&)|timespec_get)");
+  return std::regex_search(text, kPattern);
+}
+
+TEST(Clocks, OnlyListedFilesReadTheWallClock) {
+  int found = 0;
+  for (const std::string& path : ProjectFiles()) {
+    if (!(path.ends_with(".cc") || path.ends_with(".h")) || path.starts_with("tests/") || path.starts_with("bench/"))
+      continue;
+    if (!ReadsTheWallClock(ReadProjectFile(path))) continue;
+    ++found;
+    EXPECT_TRUE(kReaders.count(path)) << path << " reads the wall clock: take BootMillis or steady_clock";
+  }
+  EXPECT_GE(found, 5);
+}
+
+TEST(Clocks, TheyAreToldApart) {
+  for (const char* text : {"std::chrono::system_clock::now()", "x = WallMillis();", "std::time(nullptr)", "time(NULL)",
+                           "clock_gettime(CLOCK_REALTIME, &t)"})
+    EXPECT_TRUE(ReadsTheWallClock(text)) << text;
+  for (const char* text : {"steady_clock::now()", "BootMillis()", "run_time(0)", "CLOCK_BOOTTIME", "time.options"})
+    EXPECT_FALSE(ReadsTheWallClock(text)) << text;
+}
+
+}  // namespace
+}  // namespace autotune::law

@@ -2,12 +2,14 @@
 #include <archive_entry.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <memory>
 
 #include "compiler/package.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -82,10 +84,25 @@ Status WriteTo(const Package& package, const std::string& path) {
   return {};
 }
 
+// Nothing is written where members say; a name that leads out of the package is a sign of malice all the same.
+Status CheckPlace(const std::string& name) {
+  for (size_t begin = 0; begin <= name.size();) {
+    size_t end = std::min(name.find('/', begin), name.size());
+    if (name.substr(begin, end - begin) == ".." || (begin == 0 && end == 0))
+      return Err("member ", name, " lies outside the package");
+    begin = end + 1;
+  }
+  return {};
+}
+
 Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
   std::unique_ptr<archive, FreeReader> in(archive_read_new());
   archive_read_support_format_tar(in.get());
-  archive_read_support_filter_all(in.get());
+  // By name: "all" would start other programs for rare compressions.
+  archive_read_support_filter_gzip(in.get());
+  archive_read_support_filter_bzip2(in.get());
+  archive_read_support_filter_xz(in.get());
+  archive_read_support_filter_zstd(in.get());
   if (archive_read_open_filename(in.get(), path.c_str(), 1 << 20) != ARCHIVE_OK)
     return Err(archive_error_string(in.get()));
   std::map<std::string, std::string> members;
@@ -94,8 +111,14 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
     int code = archive_read_next_header(in.get(), &entry);
     if (code == ARCHIVE_EOF) return members;
     if (code != ARCHIVE_OK) return Err(archive_error_string(in.get()));
-    const char* name = archive_entry_pathname(entry);
-    if (!name || archive_entry_filetype(entry) != AE_IFREG) continue;
+    const char* path = archive_entry_pathname(entry);
+    if (!path) return Err("a member has no name");
+    std::string name = OneLine(path);
+    TRY(CheckPlace(name));
+    if (archive_entry_filetype(entry) == AE_IFDIR) continue;
+    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
+      return Err("member ", name, " is a link or a device; a package holds files only");
+    if (members.count(name)) return Err("member ", name, " occurs twice");
     int64_t size = archive_entry_size(entry);
     if (size < 0 || size > kMaxMember) return Err("member ", name, " claims ", size, " bytes");
     // Grows with what is really there, not with what the header claims.
@@ -129,9 +152,13 @@ Result<Package> ReadPackage(const std::string& path) {
   if (!read.ok()) return Err(path, " is not a package made by `autotune compile`: ", read.error().Text());
   std::map<std::string, std::string>& members = *read;
   auto take = [&](const std::string& prefix, const std::string& suffix) -> Result<std::string> {
+    std::string* found = nullptr;
     for (auto& [name, bytes] : members) {
-      if (name.starts_with(prefix) && name.ends_with(suffix)) return std::move(bytes);
+      if (suffix.empty() ? name != prefix : !name.starts_with(prefix) || !name.ends_with(suffix)) continue;
+      if (found) return Err(path, " is not a package made by `autotune compile`: it has several ", prefix, "*", suffix);
+      found = &bytes;
     }
+    if (found) return std::move(*found);
     return Err(path, " is not a package made by `autotune compile`: it has no ", prefix,
                suffix.empty() ? "" : "*" + suffix);
   };

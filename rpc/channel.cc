@@ -44,10 +44,7 @@ Result<std::optional<Frames>> Unpacker::Next() {
   size_t total = head;
   for (size_t i = 0; i < count; ++i) total += GetNumber(buffer_, 4 + 4 * i);
   if (total > kMaxChannelBytes) return Err("a message of ", total, " bytes");
-  if (buffer_.size() < total) {
-    buffer_.reserve(total);
-    return std::optional<Frames>();
-  }
+  if (buffer_.size() < total) return std::optional<Frames>();  // it grows with what comes, not with what is announced
   Frames frames;
   size_t at = head;
   for (size_t i = 0; i < count; ++i) {

@@ -1,5 +1,7 @@
 #include "runtime/graph_executor.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -141,6 +143,12 @@ Status GraphExecutor::AllocateMemory() {
     constexpr int64_t kMaxBytes = int64_t{1} << 39;
     if (size > kMaxBytes || memory_bytes_ > kMaxBytes) return Err("the graph needs too much memory: storage ", id);
     memory_bytes_ += Align(std::exchange(size, memory_bytes_));
+  }
+  // Asked for, it would be granted, and the process killed once the pages are touched.
+  int64_t machine_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (memory_bytes_ > machine_bytes) {
+    return Err("out of memory: intermediate values take ", memory_bytes_, " bytes, and this machine has ",
+               machine_bytes);
   }
   std::shared_ptr<void> memory = AllocateAligned(memory_bytes_);
   if (!memory) return Err("out of memory: cannot allocate ", memory_bytes_, " bytes for intermediate values");

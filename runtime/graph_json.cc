@@ -65,8 +65,9 @@ Result<GraphRef> ToRef(const std::vector<int64_t>& triple) {
 }
 
 Result<int64_t> CountAttribute(const Json& attrs, std::string_view name) {
+  constexpr int64_t kMaxCount = 999'999'999;  // sums of such do not overflow
   const Json& value = attrs[name];
-  if (const int64_t* number = value.As<int64_t>()) return *number;
+  if (const int64_t* number = value.As<int64_t>(); number && *number >= 0 && *number <= kMaxCount) return *number;
   const std::string* text = value.As<std::string>();
   if (!text || text->empty() || text->size() > 9 || text->find_first_not_of("0123456789") != std::string::npos) {
     return Err("attrs.", name, ": expected a count");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "frontend/onnx/importer.h"
@@ -346,13 +347,16 @@ class Importer {
 }  // namespace onnx_import
 
 Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {
-  onnx_import::OnnxModel model = TRY(onnx_import::ReadOnnxModel(bytes, source));
+  onnx_import::OnnxModel model = TRY(onnx_import::ReadOnnxModel(bytes, source, options.folder));
   return onnx_import::Importer(model, options, source).Run();
 }
 
 Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& options) {
   std::string bytes = TRY(onnx_import::ReadProtoFile(path));
-  return ImportOnnxBytes(bytes, path, options);
+  ImportOptions here = options;
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  here.folder = folder.empty() ? "." : folder.string();
+  return ImportOnnxBytes(bytes, path, here);
 }
 
 Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text) {

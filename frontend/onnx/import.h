@@ -17,6 +17,8 @@ struct ImportOptions {
   std::map<std::string, graph::Shape> shapes;
   // Names of further tensors to expose, after the model's own outputs.
   std::vector<std::string> extra_outputs;
+  // Where tensors lie that the model keeps in other files; ImportOnnx takes the model's own folder.
+  std::string folder;
   // Inputs that are no inputs but these values: a model whose shapes or axes are inputs becomes a static one.
   std::map<std::string, graph::TensorValue> fixed;
 };

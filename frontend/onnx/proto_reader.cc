@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 
 #include "frontend/onnx/tensor_proto.h"
+#include "support/utf8.h"
 
 #define ONNX_ML 1
 #define ONNX_NAMESPACE onnx
@@ -16,7 +18,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto) {
+Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::string& folder) {
   OnnxAttr attr;
   switch (proto.type()) {
     case onnx::AttributeProto::INT:
@@ -35,7 +37,7 @@ Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto) {
       attr.floats.emplace(proto.floats().begin(), proto.floats().end());
       break;
     case onnx::AttributeProto::TENSOR:
-      attr.tensor = TRY(ToTensorValue(proto.t()));
+      attr.tensor = TRY(ToTensorValue(proto.t(), folder));
       break;
     default:
       break;  // graphs, sparse tensors, ...: of operators that are not supported; their presence is kept
@@ -43,12 +45,12 @@ Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto) {
   return attr;
 }
 
-OnnxNode ConvertNode(const onnx::NodeProto& proto, int index) {
+OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const std::string& folder) {
   OnnxNode node{index, proto.op_type(), proto.domain(), proto.name(), {}, {}, {}, {}};
   node.inputs.assign(proto.input().begin(), proto.input().end());
   node.outputs.assign(proto.output().begin(), proto.output().end());
   for (const onnx::AttributeProto& a : proto.attribute()) {
-    Result<OnnxAttr> attr = ConvertAttr(a);
+    Result<OnnxAttr> attr = ConvertAttr(a, folder);
     if (attr.ok()) {
       node.attrs[a.name()] = std::move(*attr);
     } else if (!node.error) {
@@ -77,6 +79,40 @@ OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
   return info;
 }
 
+// Names go into packages and messages: all are text. Every tensor has one origin: an input, an initializer or a node.
+// (An initializer may also be listed as an input: then it is that input's default.)
+Status CheckNames(const onnx::GraphProto& graph) {
+  auto check = [](const std::string& name, const char* what) -> Status {
+    if (IsUtf8(name)) return {};
+    return Err("the name of ", what, " '", OneLine(name), "' is not UTF-8 text");
+  };
+  std::set<std::string_view> inputs, initializers, outputs, computed;
+  for (const auto& info : graph.input()) {
+    TRY(check(info.name(), "input"));
+    if (!inputs.insert(info.name()).second) return Err("there are two inputs '", info.name(), "'");
+  }
+  for (const auto& tensor : graph.initializer()) {
+    TRY(check(tensor.name(), "initializer"));
+    if (!initializers.insert(tensor.name()).second) return Err("there are two initializers '", tensor.name(), "'");
+  }
+  for (const auto& info : graph.output()) {
+    TRY(check(info.name(), "output"));
+    if (!outputs.insert(info.name()).second) return Err("there are two outputs '", info.name(), "'");
+  }
+  TRY(check(graph.name(), "graph"));
+  for (const auto& node : graph.node()) {
+    TRY(check(node.name(), "node"));
+    for (const std::string& name : node.input()) TRY(check(name, "tensor"));
+    for (const std::string& name : node.output()) {
+      TRY(check(name, "tensor"));
+      if (name.empty()) continue;  // an optional output that is left out
+      if (inputs.count(name) || initializers.count(name) || !computed.insert(name).second)
+        return Err("tensor '", name, "' is computed by a node, and is something else too");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> ReadProtoFile(const std::string& path) {
@@ -87,16 +123,18 @@ Result<std::string> ReadProtoFile(const std::string& path) {
   uintmax_t size = std::filesystem::file_size(path, error);
   if (error) return Err("cannot read ", path, ": ", error.message());
   if (size > std::numeric_limits<int32_t>::max())
-    return Err(path, " is larger than 2 GiB, which ONNX files of one piece cannot be");
+    return Err(path,
+               " is larger than 2 GiB, which a file of this format cannot be; save large tensors as external data");
   std::string bytes(size, '\0');
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size))) return Err("cannot read ", path, " to its end");
   return bytes;
 }
 
-Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source) {
+Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder) {
   if (bytes.empty()) return Err(source, " is empty");
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-    return Err(source, " is larger than 2 GiB, which ONNX files of one piece cannot be");
+    return Err(source,
+               " is larger than 2 GiB, which a file of this format cannot be; save large tensors as external data");
   onnx::ModelProto proto;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
@@ -110,16 +148,17 @@ Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& sourc
   }
   if (model.opset == 0) return Err(source, " does not say which ONNX operator set it uses (damaged or cut short?)");
   const onnx::GraphProto& graph = proto.graph();
+  TRY_NOTE(CheckNames(graph), "in " + source);
   model.graph_name = graph.name();
   for (const onnx::TensorProto& tensor : graph.initializer()) {
-    model.initializers[tensor.name()] = TRY_NOTE(ToTensorValue(tensor), "in " + source);
+    model.initializers[tensor.name()] = TRY_NOTE(ToTensorValue(tensor, folder), "in " + source);
   }
   if (graph.sparse_initializer_size() > 0) return Err(source, " has sparse initializers, which are not supported");
   for (const auto& info : graph.input()) {
     if (!model.initializers.count(info.name())) model.inputs.push_back(ConvertValueInfo(info));
   }
   for (const auto& info : graph.output()) model.outputs.push_back(ConvertValueInfo(info));
-  for (int i = 0; i < graph.node_size(); ++i) model.nodes.push_back(ConvertNode(graph.node(i), i));
+  for (int i = 0; i < graph.node_size(); ++i) model.nodes.push_back(ConvertNode(graph.node(i), i, folder));
   return model;
 }
 

@@ -53,8 +53,9 @@ struct OnnxModel {
   std::vector<OnnxValueInfo> outputs;
 };
 
-// `source` stands for the file in messages.
-Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source);
+// `source` stands for the file in messages; `folder` is where its external data lies, empty if there is none.
+// A name that occurs twice, or is no UTF-8, is damage too.
+Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
 
 // The whole file; refuses what is larger than protobuf's 2 GiB.
 Result<std::string> ReadProtoFile(const std::string& path);

@@ -3,8 +3,10 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <optional>
 
+#include "frontend/onnx/external_data.h"
 #include "frontend/onnx/proto_reader.h"
 #include "frontend/onnx/tensor_proto.h"
 
@@ -89,10 +91,7 @@ std::optional<DType> OnnxDType(int data_type) {
   return std::nullopt;
 }
 
-Result<TensorValue> ToTensorValue(const Proto& proto) {
-  if (proto.data_location() == Proto::EXTERNAL) {
-    return Err("tensor '", proto.name(), "' keeps its data in another file; save the model as one file (below 2 GiB)");
-  }
+Result<TensorValue> ToTensorValue(const Proto& proto, const std::string& folder) {
   if (proto.has_segment()) return Err("tensor '", proto.name(), "' is stored in segments, which ONNX has withdrawn");
   const TypeRow* row = nullptr;
   for (const TypeRow& r : kTypes) {
@@ -107,6 +106,13 @@ Result<TensorValue> ToTensorValue(const Proto& proto) {
     if (d < 0 || (n != 0 && d > limit / n))
       return Err("tensor '", proto.name(), "' has an impossible shape ", ShapeText(spec.shape));
     n *= d;
+  }
+  if (proto.data_location() == Proto::EXTERNAL) {
+    std::map<std::string, std::string> entries;
+    for (const auto& entry : proto.external_data()) entries[entry.key()] = entry.value();
+    SharedBytes bytes =
+        TRY_NOTE(ReadExternalData(folder, entries, spec), "external data of tensor '" + proto.name() + "'");
+    return TensorValue{std::move(spec), std::move(bytes)};
   }
   if (proto.has_raw_data()) {
     if (static_cast<int64_t>(proto.raw_data().size()) != spec.Bytes()) {

@@ -14,7 +14,8 @@ namespace autotune::onnx_import {
 // "float32", "int64", ... for messages; "type 23" for what this version does not know.
 std::string OnnxTypeName(int data_type);
 std::optional<DType> OnnxDType(int data_type);
-Result<graph::TensorValue> ToTensorValue(const onnx::TensorProto& proto);
+// `folder`: the model's, for tensors whose data lies in another file; empty: refused.
+Result<graph::TensorValue> ToTensorValue(const onnx::TensorProto& proto, const std::string& folder = "");
 Status ToTensorProto(const graph::TensorValue& value, const std::string& name, onnx::TensorProto* proto);
 
 }  // namespace autotune::onnx_import

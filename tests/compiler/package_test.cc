@@ -188,5 +188,71 @@ TEST_F(PackageTest, TruncatedAnywhere) {
   EXPECT_GT(refused, 50);
 }
 
+// A tar file's member of any kind.
+void AppendMember(archive* out, const std::string& name, int type, const std::string& link, const std::string& bytes) {
+  archive_entry* entry = archive_entry_new();
+  archive_entry_set_pathname(entry, name.c_str());
+  archive_entry_set_filetype(entry, type);
+  archive_entry_set_perm(entry, 0644);
+  archive_entry_set_size(entry, static_cast<int64_t>(bytes.size()));
+  if (!link.empty() && type == AE_IFLNK) archive_entry_set_symlink(entry, link.c_str());
+  if (!link.empty() && type == AE_IFREG) archive_entry_set_hardlink(entry, link.c_str());
+  EXPECT_EQ(archive_write_header(out, entry), ARCHIVE_OK);
+  archive_write_data(out, bytes.data(), bytes.size());
+  archive_entry_free(entry);
+}
+
+TEST_F(PackageTest, HostileMembersAreRefused) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  struct Case {
+    std::string name;
+    int type;
+    std::string link, bytes, error;  // no error: the member is passed over
+  };
+  for (const Case& c : {
+           Case{"../metadata.json", AE_IFREG, "", "{}", "member ../metadata.json lies outside the package"},
+           Case{"/etc/passwd", AE_IFREG, "", "x", "member /etc/passwd lies outside the package"},
+           Case{"a/../../b", AE_IFREG, "", "x", "member a/../../b lies outside the package"},
+           Case{"a/..", AE_IFDIR, "", "", "member a/../ lies outside the package"},
+           Case{"l.params", AE_IFLNK, "/etc/passwd", "",
+                "member l.params is a link or a device; a package holds files only"},
+           Case{"h.params", AE_IFREG, "metadata.json", "",
+                "member h.params is a link or a device; a package holds files only"},
+           Case{"fifo", AE_IFIFO, "", "", "member fifo is a link or a device; a package holds files only"},
+           Case{"metadata.json", AE_IFREG, "", "{}", "member metadata.json occurs twice"},
+           Case{"parameters/second.params", AE_IFREG, "", "x", "it has several parameters/*.params"},
+           Case{"new\nline", AE_IFREG, "", "x", ""},
+           Case{"..notes", AE_IFREG, "", "x", ""},
+           Case{"folder", AE_IFDIR, "", "", ""},
+       }) {
+    archive* out = archive_write_new();
+    archive_write_set_format_gnutar(out);
+    ASSERT_EQ(archive_write_open_filename(out, File("odd.tar").c_str()), ARCHIVE_OK);
+    for (const auto& [name, bytes] : ReadTar(File("p.tar"))) AppendMember(out, name, AE_IFREG, "", bytes);
+    AppendMember(out, c.name, c.type, c.link, c.bytes);
+    archive_write_free(out);
+    auto read = ReadPackage(File("odd.tar"));
+    if (c.error.empty()) {
+      EXPECT_TRUE(read.ok()) << c.name << ": " << read.error().Text();
+      continue;
+    }
+    ASSERT_FALSE(read.ok()) << c.name;
+    EXPECT_EQ(read.error().Text(), File("odd.tar") + " is not a package made by `autotune compile`: " + c.error);
+  }
+}
+
+TEST_F(PackageTest, CompressedTarFilesAreRead) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  archive* out = archive_write_new();
+  archive_write_set_format_gnutar(out);
+  archive_write_add_filter_gzip(out);
+  ASSERT_EQ(archive_write_open_filename(out, File("p.tar.gz").c_str()), ARCHIVE_OK);
+  for (const auto& [name, bytes] : ReadTar(File("p.tar"))) AppendMember(out, name, AE_IFREG, "", bytes);
+  archive_write_free(out);
+  auto read = ReadPackage(File("p.tar.gz"));
+  ASSERT_TRUE(read.ok()) << read.error().Text();
+  EXPECT_EQ(read->library, Sample().library);
+}
+
 }  // namespace
 }  // namespace autotune

@@ -85,9 +85,16 @@ ModelMaker& ModelMaker::Ints(const std::string& name, const std::vector<int64_t>
   return *this;
 }
 
-ModelMaker& ModelMaker::MarkExternal(const std::string& name) {
+ModelMaker& ModelMaker::MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries) {
   for (auto& t : *proto_->mutable_graph()->mutable_initializer()) {
-    if (t.name() == name) t.set_data_location(onnx::TensorProto::EXTERNAL);
+    if (t.name() != name) continue;
+    t.set_data_location(onnx::TensorProto::EXTERNAL);
+    t.clear_float_data();
+    for (const auto& [key, value] : entries) {
+      auto* entry = t.add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
   }
   return *this;
 }

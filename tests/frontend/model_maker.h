@@ -1,6 +1,7 @@
 // Small ONNX models for tests of the importer, built through the protobuf API.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ class ModelMaker {
   ModelMaker& Output(const std::string& name);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
   ModelMaker& Ints(const std::string& name, const std::vector<int64_t>& data);
-  ModelMaker& MarkExternal(const std::string& name);  // an initializer's data lies elsewhere
+  // An initializer's data lies elsewhere: at `entries` (location, offset, length).
+  ModelMaker& MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries = {});
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                  const std::string& name = "");
   std::string Bytes() const;

@@ -172,6 +172,18 @@ TEST(GraphExecutor, WhatDoesNotFitIsRefused) {
   }
 }
 
+TEST(GraphExecutor, MoreMemoryThanThereIsIsRefusedBeforeItIsTouched) {
+  auto create = [](int64_t extent) {
+    Graph graph;
+    graph.nodes.push_back({.name = "x", .outputs = {{"f32", {extent}, 0}}});
+    graph.heads = {{0, 0}};
+    auto executor = GraphExecutor::Create(std::move(graph), {}, {}, std::make_shared<KernelContext>(1));
+    return executor.ok() ? "" : executor.error().Text();
+  };
+  EXPECT_THAT(create(int64_t{1} << 36), HasSubstr("out of memory: intermediate values take 274877906944 bytes"));
+  EXPECT_EQ(create(1 << 10), "");
+}
+
 TEST(GraphExecutor, FlattenDataComparesSizesOnly) {
   Graph graph = SampleGraph();
   graph.nodes[6].outputs[0].shape = {8};
@@ -266,6 +278,8 @@ TEST(GraphJson, HostileTextIsOneClearLine) {
            Case{with({"nodes", "2", "attrs"}, nullptr), "'func_name' is missing"},
            Case{with({"nodes", "2", "attrs", "num_inputs"}, "3"), "num_inputs is 3, but it lists 2"},
            Case{with({"nodes", "2", "attrs", "num_outputs"}, "-1"), "expected a count"},
+           Case{with({"nodes", "2", "attrs", "num_outputs"}, -1), "expected a count"},
+           Case{with({"nodes", "2", "attrs", "num_outputs"}, INT64_MAX), "expected a count"},
            Case{with({"nodes", "2", "attrs", "num_outputs"}, "999999999"), "node_row_ptr does not match"},
            Case{with({"nodes", "2", "attrs", "num_outputs"}, "0"), "node_row_ptr does not match"},
            Case{with({"nodes", "2", "inputs", "0"}, Json::Array{99, 0, 0}), "there is no node 99"},

@@ -6,6 +6,7 @@
 #include "codegen/builder.h"
 #include "support/check.h"
 #include "support/subprocess.h"
+#include "support/utf8.h"
 #include "tools/autotune/command.h"
 
 namespace autotune::tools {
@@ -54,7 +55,7 @@ int Main(int argc, char** argv) {
     }
     Result<int> code = command.action();
     if (code.ok()) return *code;
-    std::fprintf(stderr, "autotune: %s\n", code.error().Text().c_str());
+    std::fprintf(stderr, "autotune: %s\n", OneLine(code.error().Text()).c_str());
     return kExitFailed;
   }
   std::fputs(app.help().c_str(), stdout);

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "compiler/load.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "support/json.h"
+#include "support/utf8.h"
 #include "tools/autotune/command.h"
 
 namespace autotune::tools {
@@ -39,6 +41,9 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
   std::vector<bool> given(model.info.inputs.size(), false);
   for (const std::string& item : options.inputs) {
     size_t equals = item.find('=');
+    for (const TensorSpec& input : model.info.inputs) {  // a name may hold '=' itself
+      if (item.starts_with(input.name + "=")) equals = input.name.size();
+    }
     std::string name = equals == std::string::npos ? "" : item.substr(0, equals);
     std::string file = equals == std::string::npos ? item : item.substr(equals + 1);
     int64_t index = 0;
@@ -53,21 +58,26 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i]) continue;
     std::printf("input %s %s%s: random (seed 0); give --input %s=FILE.npy for your own\n",
-                model.info.inputs[i].name.c_str(), model.info.inputs[i].dtype.c_str(),
-                ShapeText(model.info.inputs[i].shape).c_str(), model.info.inputs[i].name.c_str());
+                OneLine(model.info.inputs[i].name).c_str(), model.info.inputs[i].dtype.c_str(),
+                ShapeText(model.info.inputs[i].shape).c_str(), OneLine(model.info.inputs[i].name).c_str());
     FillRandom(model.executor->Input(static_cast<int64_t>(i)), 0);
   }
   return {};
 }
 
-std::string FileName(const std::string& name) {
+// Of the output's file, whatever the output is called: none of the names `taken`.
+std::string FileName(const std::string& name, std::set<std::string>& taken) {
+  constexpr size_t kMaxLength = 200;  // file systems take 255 bytes, extension included
   std::string safe;
   for (char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
-  return safe;
+  safe = safe.substr(0, kMaxLength);
+  std::string unique = safe;
+  for (int i = 2; !taken.insert(unique).second; ++i) unique = safe + "_" + std::to_string(i);
+  return unique;
 }
 
 void PrintSummary(const TensorSpec& spec, const Tensor& tensor) {
-  std::printf("output %s %s%s", spec.name.c_str(), spec.dtype.c_str(), ShapeText(spec.shape).c_str());
+  std::printf("output %s %s%s", OneLine(spec.name).c_str(), spec.dtype.c_str(), ShapeText(spec.shape).c_str());
   if (spec.dtype == "f32" && tensor.num_elements() > 0) {
     const float* data = tensor.Data<float>();
     int64_t n = tensor.num_elements(), best = 0;
@@ -97,12 +107,13 @@ Result<int> Run(const RunOptions& options) {
     std::filesystem::create_directories(options.output_dir, error);
     if (error) return Err("cannot create ", options.output_dir, ": ", error.message());
   }
+  std::set<std::string> taken;
   for (int64_t i = 0; i < model.executor->num_outputs(); ++i) {
     const TensorSpec& spec = model.info.outputs[i];
     Tensor output = model.executor->Output(i);
     PrintSummary(spec, output);
     if (options.output_dir.empty()) continue;
-    std::string path = options.output_dir + "/" + FileName(spec.name) + ".npy";
+    std::string path = options.output_dir + "/" + FileName(spec.name, taken) + ".npy";
     TRY(WriteNpy(path, output));
     std::printf("wrote %s\n", path.c_str());
   }

@@ -1,0 +1,70 @@
+#include "frontend/onnx/external_data.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+namespace autotune::onnx_import {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::optional<int64_t>> Number(const std::map<std::string, std::string>& entries, const std::string& key) {
+  auto it = entries.find(key);
+  if (it == entries.end()) return std::optional<int64_t>();
+  const std::string& text = it->second;
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    return Err("its ", key, " '", text, "' is no number of bytes");
+  return std::optional<int64_t>(value);
+}
+
+// The file below the folder; an error if the path leads anywhere else.
+Result<fs::path> FileBelow(const std::string& folder, const std::string& location) {
+  fs::path relative(location);
+  if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end())
+    return Err("'", location, "' lies outside the model's folder");
+  std::error_code error;
+  fs::path root = fs::canonical(folder, error);
+  if (error) return Err("cannot open folder ", folder, ": ", error.message());
+  fs::path file = fs::canonical(root / relative, error);  // links resolved
+  if (error) return Err("cannot open '", location, "': ", error.message());
+  if (std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first != root.end())
+    return Err("'", location, "' is a link to outside the model's folder");
+  if (!fs::is_regular_file(file, error)) return Err("'", location, "' is no file");
+  return file;
+}
+
+}  // namespace
+
+Result<graph::SharedBytes> ReadExternalData(const std::string& folder,
+                                            const std::map<std::string, std::string>& entries,
+                                            const graph::TensorSpec& spec) {
+  if (folder.empty()) return Err("its data lies in another file, and this model comes without a folder");
+  auto location = entries.find("location");
+  if (location == entries.end() || location->second.empty()) return Err("it does not say in which file its data lies");
+  int64_t offset = TRY(Number(entries, "offset")).value_or(0);
+  std::optional<int64_t> length = TRY(Number(entries, "length"));
+  if (length && *length != spec.Bytes())
+    return Err("its length is ", *length, " bytes where ", spec.Text(), " wants ", spec.Bytes());
+  fs::path path = TRY(FileBelow(folder, location->second));
+  std::error_code error;
+  uintmax_t size = fs::file_size(path, error);
+  if (error) return Err("cannot read '", location->second, "': ", error.message());
+  if (static_cast<uintmax_t>(offset) > size || static_cast<uintmax_t>(spec.Bytes()) > size - offset) {
+    return Err("'", location->second, "' has ", size, " bytes, too few for ", spec.Bytes(), " at offset ", offset);
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Err("cannot open '", location->second, "': ", std::strerror(errno));
+  char* out = nullptr;
+  graph::SharedBytes bytes = graph::SharedBytes::Allocate(static_cast<size_t>(spec.Bytes()), &out);
+  if (!in.seekg(offset) || !in.read(out, spec.Bytes())) return Err("cannot read '", location->second, "' to its end");
+  return bytes;
+}
+
+}  // namespace autotune::onnx_import

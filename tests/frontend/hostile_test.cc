@@ -1,0 +1,195 @@
+// Models made to break an importer: external data that leads elsewhere, sizes that overflow, graphs that are none. Each
+// is refused in one line that names what is wrong, and a twin beside it is taken.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "tests/frontend/model_maker.h"
+
+namespace autotune {
+namespace {
+
+std::string ErrorOf(const Result<ImportedModel>& imported) {
+  return imported.ok() ? "no error" : imported.error().Text();
+}
+std::string ErrorOf(const ModelMaker& model) { return ErrorOf(ImportOnnxBytes(model.Bytes(), "m.onnx")); }
+
+class ExternalData : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = ::testing::TempDir() + "external-XXXXXX";
+    ASSERT_TRUE(mkdtemp(root_.data()));
+    std::filesystem::create_directories(root_ + "/model/parts");
+    std::string bytes(8, 'x');
+    const float data[] = {1, 2, 3, 4};
+    bytes.append(reinterpret_cast<const char*>(data), sizeof data);
+    for (const char* name : {"secret.bin", "model/w.bin", "model/parts/w.bin"}) {
+      std::ofstream(root_ + "/" + name, std::ios::binary) << bytes;
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  Result<ImportedModel> Import(const std::map<std::string, std::string>& entries) {
+    ModelMaker m;
+    m.Input("x", {4}).Floats("w", {4}, {0, 0, 0, 0}).Output("y").MarkExternal("w", entries);
+    m.Node("Add", {"x", "w"}, {"y"});
+    std::ofstream(Path(), std::ios::binary) << m.Bytes();
+    return ImportOnnx(Path());
+  }
+  std::string Path() const { return root_ + "/model/m.onnx"; }
+  // The message about tensor w.
+  std::string Refusal(const std::map<std::string, std::string>& entries) {
+    std::string text = ErrorOf(Import(entries));
+    std::string tail = " (external data of tensor 'w'; in " + Path() + ")";
+    return text.ends_with(tail) ? text.substr(0, text.size() - tail.size()) : "other: " + text;
+  }
+
+  std::string root_;
+};
+
+TEST_F(ExternalData, IsReadFromTheModelsFolder) {
+  for (const char* file : {"w.bin", "parts/w.bin", "./parts/./w.bin"}) {
+    auto imported = Import({{"location", file}, {"offset", "8"}, {"length", "16"}, {"checksum", "ignored"}});
+    ASSERT_TRUE(imported.ok()) << imported.error().Text();
+    ASSERT_EQ(imported->graph.constants.size(), 1u);
+    const float expected[] = {1, 2, 3, 4};
+    EXPECT_EQ(imported->graph.constants[0].data.view(),
+              std::string_view(reinterpret_cast<const char*>(expected), sizeof expected));
+  }
+  EXPECT_TRUE(Import({{"location", "w.bin"}}).ok()) << "offset and length may be left out";
+  std::filesystem::create_symlink("parts/w.bin", root_ + "/model/link");
+  EXPECT_TRUE(Import({{"location", "link"}}).ok()) << "a link within the folder";
+}
+
+TEST_F(ExternalData, FilesElsewhereAreRefused) {
+  EXPECT_EQ(Refusal({{"location", "../secret.bin"}}), "'../secret.bin' lies outside the model's folder");
+  EXPECT_EQ(Refusal({{"location", "parts/../w.bin"}}), "'parts/../w.bin' lies outside the model's folder");
+  EXPECT_EQ(Refusal({{"location", root_ + "/model/w.bin"}}),
+            "'" + root_ + "/model/w.bin' lies outside the model's folder");
+  std::filesystem::create_symlink(root_ + "/secret.bin", root_ + "/model/link");
+  EXPECT_EQ(Refusal({{"location", "link"}}), "'link' is a link to outside the model's folder");
+  std::filesystem::create_symlink(root_, root_ + "/model/up");
+  EXPECT_EQ(Refusal({{"location", "up/secret.bin"}}), "'up/secret.bin' is a link to outside the model's folder");
+  ASSERT_EQ(mkfifo((root_ + "/model/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(Refusal({{"location", "pipe"}}), "'pipe' is no file") << "or reading it would never end";
+  EXPECT_EQ(Refusal({{"location", "parts"}}), "'parts' is no file");
+  EXPECT_EQ(Refusal({{"location", "absent.bin"}}), "cannot open 'absent.bin': No such file or directory");
+  EXPECT_EQ(Refusal({{"location", ""}}), "it does not say in which file its data lies");
+  EXPECT_EQ(Refusal({}), "it does not say in which file its data lies");
+}
+
+TEST_F(ExternalData, BytesThatAreNotThereAreRefused) {
+  auto at = [&](const char* offset) { return Refusal({{"location", "w.bin"}, {"offset", offset}}); };
+  EXPECT_EQ(at("9"), "'w.bin' has 24 bytes, too few for 16 at offset 9");
+  EXPECT_EQ(at("25"), "'w.bin' has 24 bytes, too few for 16 at offset 25");
+  EXPECT_EQ(at("9223372036854775807"), "'w.bin' has 24 bytes, too few for 16 at offset 9223372036854775807");
+  EXPECT_EQ(at("9223372036854775808"), "its offset '9223372036854775808' is no number of bytes");
+  EXPECT_EQ(at("-8"), "its offset '-8' is no number of bytes");
+  EXPECT_EQ(at("8x"), "its offset '8x' is no number of bytes");
+  EXPECT_EQ(Refusal({{"location", "w.bin"}, {"length", "12"}}), "its length is 12 bytes where f32[4] wants 16");
+  EXPECT_EQ(Refusal({{"location", "w.bin"}, {"length", "sixteen"}}), "its length 'sixteen' is no number of bytes");
+}
+
+TEST_F(ExternalData, NeedsAFolder) {
+  ModelMaker m;
+  m.Input("x", {4}).Floats("w", {4}, {}).Output("y").MarkExternal("w", {{"location", "w.bin"}});
+  m.Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(ErrorOf(m),
+            "its data lies in another file, and this model comes without a folder (external data of tensor 'w'; in "
+            "m.onnx)");
+}
+
+TEST_F(ExternalData, FilesAboveTwoGiBAreRefusedBeforeTheyAreRead) {
+  std::string path = root_ + "/large.onnx";
+  std::ofstream(path).flush();
+  std::filesystem::resize_file(path, uintmax_t{1} << 31);  // a hole: no bytes on disk, and none in memory
+  EXPECT_EQ(ErrorOf(ImportOnnx(path)),
+            path + " is larger than 2 GiB, which a file of this format cannot be; save large tensors as external data");
+  EXPECT_FALSE(ReadTensorPb(path).ok());
+}
+
+TEST(HostileModel, OneNameOneTensor) {
+  ModelMaker inputs;
+  inputs.Input("x", {4}).Input("x", {4}).Output("y").Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(ErrorOf(inputs), "there are two inputs 'x' (in m.onnx)");
+  ModelMaker constants;
+  constants.Input("x", {1}).Floats("w", {1}, {1}).Floats("w", {1}, {2}).Output("y").Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(ErrorOf(constants), "there are two initializers 'w' (in m.onnx)");
+  ModelMaker outputs;
+  outputs.Input("x", {1}).Output("y").Output("y").Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(ErrorOf(outputs), "there are two outputs 'y' (in m.onnx)");
+  ModelMaker nodes;
+  nodes.Input("x", {1}).Output("y").Node("Relu", {"x"}, {"y"});
+  nodes.Node("Abs", {"x"}, {"y"});
+  EXPECT_EQ(ErrorOf(nodes), "tensor 'y' is computed by a node, and is something else too (in m.onnx)");
+  ModelMaker overwritten;
+  overwritten.Input("x", {1}).Output("x").Node("Relu", {"x"}, {"x"});
+  EXPECT_EQ(ErrorOf(overwritten), "tensor 'x' is computed by a node, and is something else too (in m.onnx)");
+  ModelMaker listed;  // older exporters list initializers as inputs
+  listed.Input("x", {1}).Input("w", {1}).Floats("w", {1}, {1}).Output("y").Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(ErrorOf(listed), "no error");
+}
+
+TEST(HostileModel, CyclesAndMissingTensors) {
+  ModelMaker cycle;
+  cycle.Input("x", {4}).Output("b");
+  cycle.Node("Add", {"x", "b"}, {"a"}, "first");
+  cycle.Node("Relu", {"a"}, {"b"}, "second");
+  EXPECT_EQ(ErrorOf(cycle),
+            "m.onnx needs what is not supported: Add (node 'first'): input 'b' is computed by no earlier node");
+  ModelMaker self;
+  self.Input("x", {4}).Output("y").Node("Add", {"x", "y"}, {"y"}, "n");
+  EXPECT_EQ(ErrorOf(self),
+            "m.onnx needs what is not supported: Add (node 'n'): input 'y' is computed by no earlier node");
+  ModelMaker missing;
+  missing.Input("x", {4}).Output("y").Node("Add", {"x"}, {"y"}, "n");
+  EXPECT_EQ(ErrorOf(missing), "m.onnx needs what is not supported: Add (node 'n'): input 1 is missing");
+  ModelMaker nowhere;
+  nowhere.Input("x", {4}).Output("z").Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(ErrorOf(nowhere), "input 'z' is computed by no earlier node (as an output of m.onnx)");
+}
+
+TEST(HostileModel, SizesThatOverflow) {
+  auto input = [](const std::vector<int64_t>& shape) {
+    ModelMaker m;
+    m.Input("x", shape).Output("y").Node("Relu", {"x"}, {"y"});
+    return ErrorOf(m);
+  };
+  EXPECT_EQ(input({1, int64_t{1} << 36}), "no error");
+  EXPECT_EQ(input({2, int64_t{1} << 36}), "m.onnx: input 'x': a tensor of shape [2,68719476736] is too large");
+  EXPECT_EQ(input({int64_t{1} << 32, int64_t{1} << 32}),
+            "m.onnx: input 'x': a tensor of shape [4294967296,4294967296] is too large");
+  EXPECT_EQ(input({INT64_MAX, INT64_MAX, 2}),
+            "m.onnx: input 'x': a tensor of shape [9223372036854775807,9223372036854775807,2] is too large");
+  EXPECT_EQ(input({0, INT64_MAX}),
+            "m.onnx: input 'x': a tensor of shape [0,9223372036854775807] has no elements, which is not supported");
+  ModelMaker constant;
+  constant.Input("x", {1}).Floats("w", {-1, 4}, {}).Output("y").Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(ErrorOf(constant), "tensor 'w' has an impossible shape [-1,4] (in m.onnx)");
+  ModelMaker wide;
+  wide.Input("x", {1}).Floats("w", {int64_t{1} << 32, int64_t{1} << 32, 0}, {}).Output("y");
+  EXPECT_EQ(ErrorOf(wide), "tensor 'w' has an impossible shape [4294967296,4294967296,0] (in m.onnx)");
+}
+
+TEST(HostileModel, NamesAreText) {
+  ModelMaker m;
+  m.Input("x", {4}).Output("y").Node("Relu", {"x"}, {"y"}, "bad\xff\nname");
+  EXPECT_EQ(ErrorOf(m), "the name of node 'bad\\xff\\x0aname' is not UTF-8 text (in m.onnx)");
+  ModelMaker input;
+  input.Input("\xc3", {4}).Output("y").Node("Relu", {"\xc3"}, {"y"});
+  EXPECT_EQ(ErrorOf(input), "the name of input '\\xc3' is not UTF-8 text (in m.onnx)");
+  ModelMaker odd;
+  std::string name = "\n\"'\\ \xe2\x82\xac" + std::string(10000, 'n');
+  odd.Input(name, {4}).Output(name + "!").Node("Relu", {name}, {name + "!"}, name);
+  auto imported = ImportOnnxBytes(odd.Bytes(), "m.onnx");
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  EXPECT_EQ(imported->graph.output_names[0], name + "!");
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Fuzzes one target with libFuzzer, AddressSanitizer and UBSan: scripts/fuzz.sh TARGET SECONDS [options of libFuzzer]
+# Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET; one that crashes, hangs or takes 2 GiB
+# to build-fuzz/findings/: mend it, then keep it in tests/fuzz/corpus/TARGET. Needs clang-19 and libclang-rt-19-dev,
+# which scripts/install.sh does not install.
+set -eu
+cd "$(dirname "$0")/.."
+if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then
+  sed -n '2,5s/^# //p' "$0" >&2
+  echo "targets: $(ls tests/fuzz/*_fuzz.cc | sed 's,.*/\(.*\)_fuzz.cc,\1,' | tr '\n' ' ')" >&2
+  exit 2
+fi
+command -v clang++-19 >/dev/null || { echo "install clang-19 and libclang-rt-19-dev" >&2; exit 1; }
+target=$1 seconds=$2
+shift 2
+cmake --preset fuzz >/dev/null
+cmake --build build-fuzz -j "${JOBS:-$(nproc)}" --target "fuzz_$target"
+mkdir -p "build-fuzz/corpus/$target" build-fuzz/findings
+exec "build-fuzz/tests/fuzz_$target" "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
+  -artifact_prefix="build-fuzz/findings/$target-" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+  -malloc_limit_mb=2048 -max_len=20000 -print_final_stats=1 "$@"

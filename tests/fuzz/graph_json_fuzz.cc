@@ -1,0 +1,30 @@
+// Graph JSON of packages: what parses prints, and parses again to an equal graph, and an executor takes it or says why
+// not (there is no kernel for it: only graphs of reshapes are run).
+#include "runtime/graph_executor.h"
+#include "runtime/graph_json.h"
+#include "runtime/kernel_context.h"
+#include "runtime/tensor.h"
+#include "support/check.h"
+#include "tests/fuzz/target.h"
+
+namespace autotune {
+
+FUZZ_TARGET(graph_json) {
+  auto graph = Graph::Parse(input);
+  if (!graph.ok()) return;
+  auto again = Graph::Parse(graph->ToText());
+  CHECK(again.ok()) << again.error().Text();
+  CHECK(*graph == *again);
+  double bytes = 0;
+  for (const GraphNode& node : graph->nodes) {
+    for (const GraphEntry& entry : node.outputs) {
+      bytes += static_cast<double>(ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value());
+    }
+  }
+  if (bytes > (1 << 20)) return;  // legal, and the memory would be used
+  static const auto context = std::make_shared<KernelContext>(1);
+  auto executor = GraphExecutor::Create(std::move(*graph), {}, {}, context);
+  if (executor.ok()) CHECK((*executor)->Run().ok());
+}
+
+}  // namespace autotune

@@ -1,0 +1,31 @@
+// ONNX models: imported or refused; what is imported goes through the graph passes to programs, or is refused there.
+#include "frontend/onnx/import.h"
+#include "graph/extract.h"
+#include "graph/pipeline.h"
+#include "graph/to_te.h"
+#include "support/check.h"
+#include "tests/fuzz/target.h"
+
+namespace autotune {
+namespace {
+
+// Programs are written for small graphs only: the time goes into the importer.
+bool IsSmall(const graph::Graph& graph) {
+  double elements = 0;
+  for (const auto& value : graph.values) elements += static_cast<double>(value.spec.NumElements());
+  return graph.nodes.size() <= 10 && elements < 1e5;
+}
+
+}  // namespace
+
+FUZZ_TARGET(onnx) {
+  auto imported = ImportOnnxBytes(input, "fuzz");
+  if (!imported.ok() || !IsSmall(imported->graph)) return;
+  graph::PassContext context;
+  auto optimized = graph::Optimize(imported->graph, context);
+  if (!optimized.ok()) return;
+  static const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
+  for (const graph::Task& task : graph::ExtractTasks(*optimized)) (void)graph::LowerSubgraph(*task.subgraph, target);
+}
+
+}  // namespace autotune

@@ -1,0 +1,122 @@
+#!/bin/sh
+# Code for other machines, proven without them: compiles networks for AArch64, RISC-V and older and newer x86-64, runs
+# the packages under qemu-user by a loader cross-built from runtime/, and compares outputs with this machine's; then
+# inspects the x86-64 code for instructions beyond the target. scripts/cross.sh [MODEL.onnx ...]
+# Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
+# scripts/install.sh does not install; a machine without its tools is skipped with a line that says so.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+build=${BUILD:-$root/build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+export AUTOTUNE_DB=$work/records.db
+
+# build_loader NAME COMPILER: what the loader takes of this project, and no library of the target beside its C++'s.
+build_loader() {
+  mkdir -p "$work/$1"
+  for source in scripts/cross/loader.cc support/json.cc runtime/*.cc; do
+    # -idirafter: header-only packages of this machine, behind the target's own headers
+    echo "$source" | tr / _ | sed 's/cc$/o/' | xargs -I OBJECT echo "$source -o $work/$1/OBJECT"
+  done | xargs -P "$(nproc)" -L 1 ${CCACHE-$(command -v ccache || true)} "$2" -std=gnu++20 -O1 -fvisibility=hidden \
+    -ffp-contract=off -I"$root" -idirafter /usr/include -c
+  "$2" -o "$work/$1/loader" "$work/$1"/*.o -ldl -lpthread
+}
+
+# unpack MODEL TARGET FOLDER
+unpack() {
+  mkdir -p "$3"
+  "$build/tools/autotune" compile --model "$1" --target "$2" -o "$3/package.tar" >"$3/log" 2>&1 || {
+    cat "$3/log" >&2
+    return 1
+  }
+  tar -xf "$3/package.tar" -C "$3"
+}
+
+# on NAME TARGET EMULATOR...: every model, on the emulator or (none given) on this machine
+on() {
+  name=$1 target=$2
+  shift 2
+  loader=$work/$arch/loader
+  for model in $models; do
+    label=$(basename "$model" .onnx)
+    [ "$label" != model ] || label=$(basename "$(dirname "$model")")
+    folder=$work/$name-$label
+    unpack "$model" "$target" "$folder" && "$@" "$loader" run "$folder" "$folder/out" || {
+      echo "$name $label: FAILED"
+      failed=1
+      continue
+    }
+    for expected in "$work/host-$label"/out*.npy; do
+      [ "$name" != host ] || break
+      result=$("$work/host/loader" compare "$folder/$(basename "$expected")" "$expected" 2>&1) || failed=1
+      echo "$name $label: $result"
+    done
+  done
+}
+
+# only NAME PATTERN...: no instruction of the libraries made for NAME matches; `some`: one does
+disassemble() { objdump -d --no-show-raw-insn "$work/$1"-*/codegen/host/lib/*.so | cut -f 2-; }
+none() {
+  found=$(disassemble "$1" | grep -E -m 1 "$2" || true)
+  if [ -n "$found" ]; then
+    echo "$1: FAILED, contains $found"
+    failed=1
+  else
+    echo "$1: nothing like $3"
+  fi
+}
+some() {
+  if disassemble "$1" | grep -q -E "$2"; then
+    echo "$1: uses $3"
+  else
+    echo "$1: FAILED, makes no use of $3"
+    failed=1
+  fi
+}
+
+have() {
+  for tool in "$@"; do
+    command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed"; return 1; }
+  done
+}
+
+if [ $# -gt 0 ]; then
+  models=$*
+else
+  data=/usr/share/libonnx-testdata/data/node
+  models="examples/resnet20.onnx $data/test_relu/model.onnx $data/test_maxpool_2d_pads/model.onnx $data/test_softmax_axis_1/model.onnx"
+fi
+host='llvm -mtriple=x86_64-linux-gnu'
+arch=host
+build_loader host g++
+on host cpu
+if have qemu-aarch64 aarch64-linux-gnu-g++; then
+  arch=aarch64
+  build_loader aarch64 aarch64-linux-gnu-g++
+  on cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' qemu-aarch64 -L /usr/aarch64-linux-gnu
+fi
+if have qemu-riscv64 riscv64-linux-gnu-g++; then
+  arch=riscv64
+  build_loader riscv64 riscv64-linux-gnu-g++
+  on sifive-u74 'llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
+fi
+arch=host
+# Older processors are emulated where qemu is there, so that an instruction too many is a crash; else they run here.
+run_as() { command -v qemu-x86_64 >/dev/null && echo "qemu-x86_64 -cpu $1" || true; }
+on nehalem "$host -mcpu=nehalem -num-cores=2" $(run_as Nehalem)
+none nehalem '%[yz]mm|^v[a-z0-9]+ ' AVX
+some nehalem '%xmm' SSE
+on haswell "$host -mcpu=haswell -num-cores=2" $(run_as Haswell)
+none haswell '%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])' AVX-512
+some haswell 'vfmadd.*%ymm' 'AVX2 and FMA'
+if grep -q avx512vl /proc/cpuinfo; then
+  on skylake-avx512 "$host -mcpu=skylake-avx512 -num-cores=2"
+else
+  echo "skylake-avx512: this machine has no AVX-512, so its code is inspected, not run"
+  for model in $models; do unpack "$model" "$host -mcpu=skylake-avx512 -num-cores=2" "$work/skylake-avx512-$(basename "$(dirname "$model")")" || failed=1; done
+fi
+some skylake-avx512 '%zmm' AVX-512
+none skylake-avx512 'vdpbf16|vp2intersect|tdpb' 'later extensions'
+exit $failed

@@ -1,0 +1,70 @@
+// No instruction beyond the target: machine code for three generations of x86-64, disassembled by binutils. What this
+// machine can run is run and compared elsewhere (target_test.cc, scripts/cross.sh).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <regex>
+
+#include "support/unique_fd.h"
+#include "tests/codegen/kernel.h"
+
+namespace autotune {
+namespace {
+
+// A product with everything that vectorizes: loads, broadcasts, fma, selects, conversions.
+constexpr std::string_view kProgram =
+    R"(func k(a: f32[64, 32] input, b: f32[32, 64] input, c: f32[64, 64] output, d: i32[64] output) {
+  for i in 64 {
+    for j in 64 vectorized { block zero(z0: S 64 = i, z1: S 64 = j) { c[z0, z1] = 0.0 } }
+    for r in 32 {
+      for j in 64 vectorized {
+        block sum(v0: S 64 = i, v1: S 64 = j, v2: R 32 = r) { c[v0, v1] = c[v0, v1] + a[v0, v2] * b[v2, v1] }
+      }
+    }
+  }
+  for q in 64 vectorized { block whole(w: S 64 = q) { d[w] = select(c[w, w] > 0.5, i32(floor(c[w, w])), -1i32) } }
+}
+)";
+
+std::string Disassembly(const std::string& cpu) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=" + cpu + " -num-cores=1").value();
+  auto object = Compile(Parse(kProgram), target);
+  EXPECT_TRUE(object.ok()) << object.error().Text();
+  auto elf = LinkKernels({&*object}, target);
+  EXPECT_TRUE(elf.ok()) << elf.error().Text();
+  std::string path = ::testing::TempDir() + "instructions-XXXXXX";
+  UniqueFd file(mkstemp(path.data()));
+  std::ofstream(path, std::ios::binary) << elf->data;
+  std::string text;
+  FILE* pipe = popen(("objdump -d --no-show-raw-insn " + path + " | cut -f 2-").c_str(), "r");
+  for (char line[512]; pipe && fgets(line, sizeof line, pipe);) text += line;
+  EXPECT_TRUE(pipe && pclose(pipe) == 0) << "objdump";
+  unlink(path.c_str());
+  return text;
+}
+
+// The first line that matches; empty if none does.
+std::string Find(const std::string& text, const std::string& pattern) {
+  std::smatch match;
+  return std::regex_search(text, match, std::regex(pattern)) ? match.str() : "";
+}
+
+constexpr char kAvx[] = "%[yz]mm|\nv[a-z]", kAvx512[] = "%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])",
+               kFma[] = "vfmadd[0-9a-z]* .*%ymm";
+
+TEST(Instructions, NoneBeyondTheTarget) {
+  std::string sse = Disassembly("nehalem"), avx2 = Disassembly("haswell"), avx512 = Disassembly("skylake-avx512");
+  EXPECT_EQ(Find(sse, kAvx), "");
+  EXPECT_NE(Find(sse, "mulps"), "");
+  EXPECT_EQ(Find(avx2, kAvx512), "");
+  EXPECT_NE(Find(avx2, kFma), "") << "a sum of products contracts where the target has fma\n";
+  EXPECT_NE(Find(avx512, "%zmm"), "");
+  // The patterns find what they look for.
+  EXPECT_NE(Find(avx2, kAvx), "");
+  EXPECT_NE(Find(avx512, kAvx512), "");
+}
+
+}  // namespace
+}  // namespace autotune

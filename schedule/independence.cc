@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -16,10 +17,18 @@ bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) 
 
 }  // namespace
 
+// Whether e is var plus what does not change inside the loop over var: its values are consecutive, as var's are.
+static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
+  LinearForm form = ToLinear(e);
+  return form.Coefficient(var) == 1 && !(form.rest && Uses(form.rest, var)) && !UsesAny(e, inner);
+}
+
 // Each iterator determines a range of digits of var: all of it if var stands there plainly, [a, a*b) for var // a % b;
-// its coefficient must exceed what the inner loops can add up to.
+// its coefficient must exceed what the inner loops can add up to. The digits may be those of a shifted var, if all are
+// of the same one: consecutive values differ in their last digits. These may start anywhere, so they must be whole.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<std::pair<int64_t, int64_t>> digits;  // from, to
+  Expr base;                                        // whose digits these are
   for (const Iter& iter : block.iters) {
     if (iter.kind != IterKind::kSpatial || !Uses(iter.binding, var.var)) continue;
     Sum sum = Normalize(iter.binding, {});
@@ -48,13 +57,15 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       to = own->atom.As<Binary>()->op == BinaryOp::kFloorMod ? to * from : var.extent;
       atom = b->a;
     }
-    if (!atom.As<Var>()) continue;
+    if (!atom.As<Var>() && !IsShifted(atom, var.var, inner)) continue;
+    if (base && !Equal(base, atom)) continue;
+    base = atom;
     digits.push_back({from, to});
   }
   std::sort(digits.begin(), digits.end());
   int64_t covered = 1;
   for (auto [from, to] : digits) {
-    if (from > covered) return false;
+    if (from > covered || (from < covered && !base.As<Var>())) return false;
     covered = std::max(covered, to);
   }
   return covered >= var.extent;

@@ -103,6 +103,21 @@ TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
   for (const Sketch& sketch : *sketches) EXPECT_EQ(sketch.stages[0].kind, StageModel::kTiled);
 }
 
+// The padded copy of an image of three channels goes along the row; of whole vectors of channels, pixel by pixel.
+TEST(Sketch, NarrowPixelsAreCopiedInVectors) {
+  auto fuses_pad = [](int64_t channels) {
+    auto sketches =
+        GenerateSketches(ConvBiasRelu(14, 14, channels, 16, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), TestTarget());
+    EXPECT_TRUE(sketches.ok()) << (sketches.ok() ? "" : sketches.error().Text());
+    bool all = sketches.ok();
+    for (const Sketch& sketch : *sketches)
+      all &= ToText(sketch.trace).find("fuse([conv_pad_i2, conv_pad_i3])") != std::string::npos;
+    return all;
+  };
+  EXPECT_TRUE(fuses_pad(3));
+  EXPECT_FALSE(fuses_pad(8));
+}
+
 TEST(Sketch, DenseLayersComputeTheSame) {
   CheckSpace(Dense(1, 33, 19), 8);
   CheckSpace(Dense(13, 24, 7), 8, 2);

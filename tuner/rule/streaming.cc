@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "tuner/rule/rule.h"
 
@@ -65,6 +66,14 @@ class Streaming : public SketchRule {
       return PlaceTiles(std::move(s), block, loops, across, std::move(model), target);
     }
 
+    // Pixels of less than a vector: with the next loop, along which they lie side by side.
+    if (last < lanes && loops.size() > 1 && CopiesRows(block)) {
+      last *= block.spatial[block.spatial.size() - 2].extent;
+      Name fused = TRY(s.Do(Fuse{.loops = {loops[loops.size() - 2], loops.back()}}))[0];
+      loops.pop_back();
+      loops.back() = fused;
+    }
+
     Name vector_loop;
     if (!loops.empty() && last >= lanes) {
       std::vector<int64_t> unrolls = {1, 2, 4};
@@ -96,6 +105,37 @@ class Streaming : public SketchRule {
     s.done.insert(block.name);
     s.stages.push_back(model);
     return s;
+  }
+
+  // Whether the block copies elements (or a value where there is none), its two last iterators being subscripts of
+  // neighbours in what it reads as in what it writes.
+  static bool CopiesRows(const BlockView& view) {
+    const Block& block = *view.node.As<Block>();
+    const Store* store = block.body.As<Store>();
+    size_t rank = block.iters.size();
+    if (!store || rank < 2 || view.spatial.size() != rank || store->indices.size() != rank || view.flops > 0)
+      return false;
+    auto is = [](const Expr& e, const Name& name) {
+      const Var* var = e.As<Var>();
+      return var && var->name == name;
+    };
+    const Iter &row = block.iters[rank - 2], &last = block.iters[rank - 1];
+    const int64_t* width = AsInt(last.extent);
+    auto fits = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+      size_t n = indices.size();
+      return n >= 2 && is(indices[n - 1], last.var) && width && ConstShape(buffer)[n - 1] == *width &&
+             ToLinear(indices[n - 2]).Coefficient(row.var) == 1;
+    };
+    int loads = 0;
+    bool all = fits(store->buffer, store->indices);
+    Walk(store->value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      if (!load) return true;
+      ++loads;
+      all = all && fits(load->buffer, load->indices);
+      return true;
+    });
+    return all && loads == 1;
   }
 
   // The loop along which an operand is contiguous, if that is not the last one, along which the result is; else -1.

@@ -1,6 +1,7 @@
 #include "schedule/trace.h"
 
 #include <charconv>
+#include <cmath>
 
 namespace autotune {
 namespace {
@@ -139,7 +140,13 @@ struct Parser {
     return {};
   }
   Status Value(int64_t& v) { return ParseNumber(v, "an integer"); }
-  Status Value(double& v) { return ParseNumber(v, "a number"); }
+  Status Value(double& v) {
+    size_t begin = at;
+    TRY(ParseNumber(v, "a number"));
+    if (!std::isnan(v)) return {};  // which no step takes, and which equals nothing, not even itself
+    at = begin;
+    return Expected("a number");
+  }
   Status Value(Scope& v) {
     size_t begin = at;
     std::optional<Scope> scope = EnumFromText<Scope>(TRY(Word()));

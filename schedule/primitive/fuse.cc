@@ -1,6 +1,11 @@
 #include "schedule/state.h"
 
 namespace autotune::schedule {
+namespace {
+
+constexpr int64_t kMaxExtent = int64_t{1} << 40;
+
+}  // namespace
 
 // Legal for loops each of which is the whole body of the one before. For a reduction block, spatial and reduction loops
 // are not fused with each other: later reordering could not keep "first reduction iterations first".
@@ -23,6 +28,11 @@ Status ApplyStep(State& state, Fuse& step) {
     annotations.insert(loop->annotations.begin(), loop->annotations.end());
     name += var.str() + "_";
     inside = loop->body;
+  }
+  int64_t total = 1;
+  for (const LoopRange& loop : loops) {
+    if (loop.extent > 0 && total > kMaxExtent / loop.extent) return Err("the fused loop's extent is out of range");
+    total *= loop.extent;
   }
   Status kinds;
   ForEachBlock(inside, [&](const Block& block, const std::vector<const For*>&) {

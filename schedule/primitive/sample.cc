@@ -19,6 +19,9 @@ Status ApplyStep(State& state, SampleTile& step) {
   if (step.multiple_of < 1 || step.max_inner < step.multiple_of) {
     return Err("max_inner=", step.max_inner, " leaves no multiple of ", step.multiple_of);
   }
+  // All multiples up to it are looked at.
+  constexpr int64_t kMaxInner = 1 << 16;
+  if (step.max_inner > kMaxInner) return Err("max_inner=", step.max_inner, " is more than ", kMaxInner);
   step.results = TRY(ResultNames(step.results.names, {Suffixed(step.loop, "_t")}));
   TRY(state.CheckNewSample(step.results.names[0]));
   if (!step.decision.decided()) {

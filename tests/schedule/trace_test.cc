@@ -84,6 +84,8 @@ TEST(TraceText, RefusesByLine) {
   EXPECT_THAT(error("set_scope(a, shared)"), HasSubstr("expected a scope"));
   EXPECT_THAT(error("sample_tile(a, 3, max_inner=4, multiple_of=1)"), HasSubstr("expected 'n'"));
   EXPECT_THAT(error("transform_layout(a, [q], pad_value=0)"), HasSubstr("expected 'd'"));
+  EXPECT_THAT(error("transform_layout(a, [d0], pad_value=nan)"), HasSubstr("expected a number"));
+  EXPECT_THAT(error("transform_layout(a, [d0], pad_value=-nan)"), HasSubstr("expected a number"));
 }
 
 TEST(TraceText, HostileTextIsAnError) {

@@ -32,6 +32,12 @@ Status ImportLeakyRelu(ImportContext& c) {
 
 Status ImportPRelu(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), slope = TRY(c.Tensor(1));
+  const Shape& own = c.ShapeOfValue(slope);
+  if (c.opset < 7 && own.size() == 1 && c.Rank(x) > 2) {  // one for each channel
+    Shape channels(static_cast<size_t>(c.Rank(x)) - 1, 1);
+    channels[0] = own[0];
+    slope = c.Reshape(slope, channels);
+  }
   ValueId y = TRY(c.Apply(Op::kMul, TRY(Negative(c, x)), slope));
   if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("the slope does not broadcast to ", c.builder.Spec(x).Text());
   return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), y)));
@@ -111,7 +117,7 @@ const std::vector<OperatorRow>& ActivationOperators() {
       {"Sigmoid", 6, 17, ImportUnary<Op::kSigmoid>},
       {"Tanh", 6, 17, ImportUnary<Op::kTanh>},
       {"LeakyRelu", 6, 17, ImportLeakyRelu},
-      {"PRelu", 7, 17, ImportPRelu},
+      {"PRelu", 6, 17, ImportPRelu},
       {"Elu", 6, 17, ImportElu},
       {"Celu", 12, 17, ImportCelu},
       {"Selu", 6, 17, ImportSelu},

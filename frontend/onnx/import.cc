@@ -218,12 +218,14 @@ class Importer {
         }
       }
     }
-    for (const auto& [name, shape] : options_.shapes) {
-      if (names.count(name)) continue;
+    auto check_name = [&](const char* flag, const std::string& name) {
+      if (names.count(name)) return;
       std::string known;
       for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
-      problems.push_back("--shape names input '" + name + "', which the model does not have (it has: " + known + ")");
-    }
+      problems.push_back(flag + (" names input '" + name) + "', which the model does not have (it has: " + known + ")");
+    };
+    for (const auto& [name, shape] : options_.shapes) check_name("--shape", name);
+    for (const auto& [name, value] : options_.fixed) check_name("--bind", name);
     if (problems.empty()) return {};
     std::string text = source_ + ": ";
     for (size_t i = 0; i < problems.size(); ++i) text += (i ? "; " : "") + problems[i];

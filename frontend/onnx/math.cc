@@ -16,6 +16,27 @@ Result<DType> SupportedType(int64_t onnx_type) {
 
 namespace {
 
+// The second operand, as a value that broadcasts by trailing dimensions. Before operator set 7 it did so only where the
+// attribute `broadcast` said it, its dimensions standing at `axis` of the first one's, and never the other way round.
+Result<ValueId> SecondOperand(ImportContext& c, ValueId a) {
+  ValueId b = TRY(c.Tensor(1));
+  if (c.opset >= 7) return b;
+  const Shape &first = c.ShapeOfValue(a), second = c.ShapeOfValue(b);
+  if (TRY(c.Int("broadcast", 0)) == 0) {
+    if (first != second) return Err("its inputs' shapes differ, and broadcast is not set");
+    return b;
+  }
+  int64_t rank = static_cast<int64_t>(first.size()), own = static_cast<int64_t>(second.size());
+  int64_t axis = TRY(c.Int("axis", rank - own));
+  if (axis < 0 && own > 0) axis += rank;
+  Shape aligned = second;
+  for (int64_t i = axis + own; i < rank; ++i) aligned.push_back(1);
+  bool fits = axis >= 0 && axis + own <= rank;
+  for (int64_t i = 0; fits && i < own; ++i) fits = second[i] == 1 || second[i] == first[axis + i];
+  if (!fits) return Err("its second input does not broadcast to the first at axis ", axis);
+  return aligned == second ? b : c.Reshape(b, aligned);
+}
+
 template <Op op>
 Status ImportUnary(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
@@ -24,15 +45,17 @@ Status ImportUnary(ImportContext& c) {
 
 template <Op op>
 Status ImportBinary(ImportContext& c) {
-  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
-  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // which knows trailing dimensions only
+  if (folded) return c.BindConstant(TRY(std::move(*folded)));
+  ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, a, b)));
 }
 
 template <Op op>
 Status ImportSwapped(ImportContext& c) {
-  if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
-  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // which knows trailing dimensions only
+  if (folded) return c.BindConstant(TRY(std::move(*folded)));
+  ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, b, a)));
 }
 
@@ -97,7 +120,7 @@ Result<ValueId> ConstantPower(ImportContext& c, ValueId x, double power) {
 }
 
 Status ImportPow(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
+  ValueId base = TRY(c.Tensor(0)), x = base;
   DType type = c.Type(x);
   if (const TensorValue* power = c.Constant(1); power && type.IsFloat() && IsSupported(power->spec.dtype) &&
                                                 power->spec.NumElements() == 1 && power->spec.rank() <= c.Rank(x)) {
@@ -107,7 +130,7 @@ Status ImportPow(ImportContext& c) {
   // Integers have no power of their own: 64-bit floats hold those that are not astronomic.
   DType compute = type.IsFloat() ? type : DType::Float(64);
   x = TRY(c.Cast(x, compute));
-  ValueId y = TRY(c.Cast(TRY(c.Tensor(1)), compute));
+  ValueId y = TRY(c.Cast(TRY(SecondOperand(c, base)), compute));
   ValueId power = TRY(c.Apply(Op::kPow, x, y));
   if (!type.IsFloat()) {  // which truncates: what is whole but for rounding must not lose one
     ValueId whole = TRY(c.Apply(Op::kRound, power));
@@ -200,24 +223,24 @@ const std::vector<OperatorRow>& MathOperators() {
       {"Cosh", 9, 17, ImportHyperbolic<Op::kAdd>},
       {"Sinh", 9, 17, ImportHyperbolic<Op::kSub>},
       {"Clip", 6, 17, ImportClip},
-      {"Add", 7, 17, ImportBinary<Op::kAdd>},
-      {"Sub", 7, 17, ImportBinary<Op::kSub>},
-      {"Mul", 7, 17, ImportBinary<Op::kMul>},
-      {"Div", 7, 17, ImportBinary<Op::kDiv>},
+      {"Add", 6, 17, ImportBinary<Op::kAdd>},
+      {"Sub", 6, 17, ImportBinary<Op::kSub>},
+      {"Mul", 6, 17, ImportBinary<Op::kMul>},
+      {"Div", 6, 17, ImportBinary<Op::kDiv>},
       {"Mod", 10, 17, ImportMod},
-      {"Pow", 7, 17, ImportPow},
+      {"Pow", 6, 17, ImportPow},
       {"Sum", 6, 17, ImportVariadic<Op::kAdd>},
       {"Max", 6, 17, ImportVariadic<Op::kMax>},
       {"Min", 6, 17, ImportVariadic<Op::kMin>},
       {"Mean", 6, 17, ImportMean},
-      {"Equal", 7, 17, ImportBinary<Op::kEqual>},
-      {"Less", 7, 17, ImportBinary<Op::kLess>},
+      {"Equal", 6, 17, ImportBinary<Op::kEqual>},
+      {"Less", 6, 17, ImportBinary<Op::kLess>},
       {"LessOrEqual", 12, 17, ImportBinary<Op::kLessEqual>},
-      {"Greater", 7, 17, ImportSwapped<Op::kLess>},
+      {"Greater", 6, 17, ImportSwapped<Op::kLess>},
       {"GreaterOrEqual", 12, 17, ImportSwapped<Op::kLessEqual>},
-      {"And", 7, 17, ImportBinary<Op::kAnd>},
-      {"Or", 7, 17, ImportBinary<Op::kOr>},
-      {"Xor", 7, 17, ImportBinary<Op::kXor>},
+      {"And", 6, 17, ImportBinary<Op::kAnd>},
+      {"Or", 6, 17, ImportBinary<Op::kOr>},
+      {"Xor", 6, 17, ImportBinary<Op::kXor>},
       {"Not", 1, 17, ImportUnary<Op::kNot>},
       {"Where", 9, 17, ImportWhere},
       {"IsNaN", 9, 17, ImportUnary<Op::kIsNan>},

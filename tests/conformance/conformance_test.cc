@@ -69,7 +69,9 @@ void ExpectConformance(const std::string& folder, int at_least) {
 }
 
 TEST(Conformance, NodeCases) { ExpectConformance("node", 712); }
-TEST(Conformance, ConvertedFromPyTorch) { ExpectConformance("pytorch-converted", 49); }
+TEST(Conformance, SimpleModels) { ExpectConformance("simple", 7); }
+TEST(Conformance, OperatorsOfPyTorch) { ExpectConformance("pytorch-operator", 35); }
+TEST(Conformance, ConvertedFromPyTorch) { ExpectConformance("pytorch-converted", 69); }
 
 TEST(Conformance, AWrongOutputIsNoticed) {
   fs::path relu = fs::path(kCases) / "node" / "test_relu";

@@ -114,10 +114,36 @@ TEST(Import, OperatorSets) {
   newer.Input("x", {2}).Output("y");
   newer.Node("Relu", {"x"}, {"y"});
   EXPECT_THAT(ImportError(newer), HasSubstr("operator set 18"));
-  ModelMaker older(6);  // when Add broadcast by attributes
+  ModelMaker older(6);  // which did not have it
   older.Input("x", {2}).Output("y");
-  older.Node("Add", {"x", "x"}, {"y"}, "sum");
-  EXPECT_THAT(ImportError(older), HasSubstr("Add (node 'sum')"));
+  older.Node("Sign", {"x"}, {"y"}, "sign");
+  EXPECT_THAT(ImportError(older), HasSubstr("Sign (node 'sign')"));
+}
+
+// Before operator set 7, what broadcast stood in attributes.
+TEST(Import, BroadcastByAttributes) {
+  auto evaluate = [](const std::vector<int64_t>& other, int64_t axis, bool broadcast) -> std::vector<double> {
+    ModelMaker m(6);
+    m.Input("x", {2, 3, 2}).Input("b", other).Output("y");
+    NodeMaker node = m.Node("Add", {"x", "b"}, {"y"}, "sum");
+    if (broadcast) node.Int("broadcast", 1);
+    if (axis >= 0) node.Int("axis", axis);
+    Result<ImportedModel> imported = Import(m);
+    if (!imported.ok()) return {};
+    int64_t count = 1;
+    for (int64_t extent : other) count *= extent;
+    std::vector<double> b;
+    for (int64_t i = 0; i < count; ++i) b.push_back(static_cast<double>(10 * (i + 1)));
+    return reference::Evaluate(imported->graph, {{{2, 3, 2}, std::vector<double>(12, 1)}, {other, b}})[0].data;
+  };
+  EXPECT_EQ(evaluate({2}, -1, true), (std::vector<double>{11, 21, 11, 21, 11, 21, 11, 21, 11, 21, 11, 21}));
+  EXPECT_EQ(evaluate({3}, 1, true), (std::vector<double>{11, 11, 21, 21, 31, 31, 11, 11, 21, 21, 31, 31}));
+  EXPECT_EQ(evaluate({2, 1}, 0, true), (std::vector<double>{11, 11, 11, 11, 11, 11, 21, 21, 21, 21, 21, 21}));
+  EXPECT_EQ(evaluate({}, -1, true), std::vector<double>(12, 11));
+  EXPECT_EQ(evaluate({2, 3, 2}, -1, false).size(), 12u);
+  EXPECT_TRUE(evaluate({2}, -1, false).empty());  // says nothing of broadcasting
+  EXPECT_TRUE(evaluate({3}, 0, true).empty());
+  EXPECT_TRUE(evaluate({3}, 3, true).empty());
 }
 
 TEST(Import, ElementTypes) {

@@ -189,6 +189,21 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   Write("wrong/output_0.pb", "\xff\xff\xff");
   ExpectOneLine(Run({"verify", "--model", kExample, "--data", File("wrong")}), {"output_0.pb"});
 
+  // Fixing an input: what is no input, no file, no pair, no such type is one clear line; a right one is as good as
+  // given.
+  std::string input = kExampleData + "/input_0.pb";
+  auto bound = [&](const std::string& bind) {
+    return Run({"verify", "--model", kExample, "--data", kExampleData, "--bind", bind});
+  };
+  std::string name = ReadTensorPb(input).value().name;
+  ASSERT_NE(name, "");
+  EXPECT_EQ(bound(name + "=" + input).code, 0) << bound(name + "=" + input).Text();
+  ExpectOneLine(bound("nothing=" + input), {"--bind names input 'nothing'", name});
+  ExpectOneLine(bound(name + "=/no/such.pb"), {"/no/such.pb"});
+  ExpectOneLine(bound(name), {"NAME=FILE.pb"});
+  ExpectOneLine(bound(name + "=" + kExampleData + "/output_0.pb"), {"cannot be fixed to"});
+  EXPECT_EQ(Run({"verify", "--data", kExampleData, "--bind", name + "=" + input}).code, 2);
+
   // A folder of cases: one right, one whose model is garbage, one without outputs.
   fs::create_directories(File("cases/a"));
   fs::copy(kExample, File("cases/a/model.onnx"));
@@ -198,6 +213,7 @@ TEST_F(Cli, VerifyTellsWrongFromRight) {
   CliResult cases = Run({"verify", "--data", File("cases")});
   EXPECT_EQ(cases.code, 0) << cases.Text();
   EXPECT_EQ(Lines(cases.out).back(), "1 passed, 0 failed, 1 unsupported") << cases.Text();
+  EXPECT_THAT(cases.out, HasSubstr("     1 unsupported: is not an ONNX model")) << cases.Text();
   fs::create_directories(File("cases/c"));
   fs::copy(kExample, File("cases/c/model.onnx"));
   cases = Run({"verify", "--data", File("cases")});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/builder.h"
+#include "compiler/network.h"
 #include "records/store.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -38,13 +39,15 @@ Command DoctorCommand(CLI::App& root);
 // Options that several commands share.
 struct ModelOptions {
   std::string model;
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, bind;
   std::string target = "cpu";
   std::string db;
   bool no_winograd = false;
   void Add(CLI::App& app, bool model_required = true);
   // Of --target; an error also if LLVM does not know it.
   Result<Target> ParseTarget(Builder& builder) const;
+  // Of --shape, --bind and --no-winograd.
+  Result<NetworkOptions> ParseNetwork() const;
 };
 
 }  // namespace autotune::tools

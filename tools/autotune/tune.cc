@@ -11,6 +11,7 @@
 #include "compiler/compile.h"
 #include "compiler/load.h"
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/tensor_pb.h"
 #include "records/open.h"
 #include "runtime/fill.h"
 #include "support/check.h"
@@ -137,11 +138,7 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   CHECK(search);  // the option's own check has seen it
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options{.winograd = !options.model.no_winograd};
-  for (const std::string& shape : options.model.shapes) {
-    auto [name, dims] = TRY(ParseShapeOption(shape));
-    network_options.shapes[name] = dims;
-  }
+  NetworkOptions network_options = TRY(options.model.ParseNetwork());
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
   Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
 
@@ -211,6 +208,9 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   auto* option = app.add_option("--model", model, "the ONNX model");
   if (model_required) option->required();
   app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
+  app.add_option(
+      "--bind", bind,
+      "NAME=FILE.pb, an input that is this tensor always: shapes, axes, pads that the model takes as inputs");
   app.add_option("--target", target, "cpu (this machine), or 'llvm -mtriple=... -mcpu=... -num-cores=...'")
       ->capture_default_str();
   app.add_option("--db", db,
@@ -223,6 +223,23 @@ Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
   Target parsed = TRY(Target::Parse(target));
   TRY(CheckTarget(parsed, builder));
   return parsed;
+}
+
+Result<NetworkOptions> ModelOptions::ParseNetwork() const {
+  NetworkOptions options{.winograd = !no_winograd};
+  for (const std::string& shape : shapes) {
+    auto [name, dims] = TRY(ParseShapeOption(shape));
+    options.shapes[name] = dims;
+  }
+  for (const std::string& text : bind) {
+    size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      return Err("--bind ", text, ": write it as NAME=FILE.pb");
+    }
+    NamedTensor tensor = TRY(ReadTensorPb(text.substr(equals + 1)));
+    options.fixed.insert_or_assign(text.substr(0, equals), std::move(tensor.value));
+  }
+  return options;
 }
 
 Command TuneCommand(CLI::App& root) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "compiler/compile.h"
@@ -23,15 +24,6 @@ struct CompileCommandOptions {
   bool no_records = false;
 };
 
-Result<NetworkOptions> ParseShapes(const ModelOptions& options) {
-  NetworkOptions parsed{.winograd = !options.no_winograd};
-  for (const std::string& shape : options.shapes) {
-    auto [name, dims] = TRY(ParseShapeOption(shape));
-    parsed.shapes[name] = dims;
-  }
-  return parsed;
-}
-
 // What is to be said of the kernels' schedules, one line each.
 std::vector<std::string> NotesOf(const CompileResult& result) {
   std::vector<std::string> notes;
@@ -44,7 +36,7 @@ std::vector<std::string> NotesOf(const CompileResult& result) {
 Result<int> CompileModel(const CompileCommandOptions& options) {
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options = TRY(ParseShapes(options.model));
+  NetworkOptions network_options = TRY(options.model.ParseNetwork());
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
   Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
   for (const std::string& note : network.notes) std::printf("note: %s\n", note.c_str());
@@ -164,6 +156,26 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
   return {};
 }
 
+// Why the importer refused a case, without the names that are its own: what a summary counts.
+std::string ReasonOf(const std::string& text) {
+  static constexpr std::string_view kNeeds = "needs what is not supported: ";
+  std::string reason = text;
+  if (size_t at = text.find(kNeeds); at != std::string::npos) {
+    reason = text.substr(at + kNeeds.size());
+    size_t node = reason.find(" (node "), end = reason.find(')', node);
+    if (node != std::string::npos && end != std::string::npos) reason.erase(node, end + 1 - node);
+  } else if (size_t at = text.find("model.onnx"); at != std::string::npos) {
+    reason = text.substr(at + 10);
+    reason.erase(0, reason.find_first_not_of(": "));
+  }
+  reason = reason.substr(0, reason.find(';'));  // the first of several
+  for (size_t open; (open = reason.find(" '")) != std::string::npos;) {
+    size_t close = reason.find('\'', open + 2);
+    reason.erase(open, close == std::string::npos ? close : close + 1 - open);
+  }
+  return reason;
+}
+
 // Import decides what is supported. An error: the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
                              NetworkOptions network_options, const Target& target, RecordStore* store,
@@ -189,7 +201,7 @@ Result<int> Verify(const VerifyOptions& options) {
   if (!fs::is_directory(options.data)) return Err("--data ", options.data, ": no such folder");
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options = TRY(ParseShapes(options.model));
+  NetworkOptions network_options = TRY(options.model.ParseNetwork());
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
   if (!options.model.model.empty()) {
     CaseResult result =
@@ -208,6 +220,7 @@ Result<int> Verify(const VerifyOptions& options) {
   if (cases.empty())
     return Err("--data ", options.data, " holds no case with a model.onnx; for one model give --model as well");
   int passed = 0, failed = 0, unsupported = 0;
+  std::map<std::string, int> reasons;
   for (const fs::path& folder : cases) {
     auto checked =
         CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
@@ -216,11 +229,16 @@ Result<int> Verify(const VerifyOptions& options) {
                        : result.verdict == Verdict::kFailed ? "FAILED"
                                                             : "unsupported";
     (result.verdict == Verdict::kPassed ? passed : result.verdict == Verdict::kFailed ? failed : unsupported)++;
+    if (result.verdict == Verdict::kUnsupported) ++reasons[ReasonOf(result.text)];
     std::string name = fs::relative(folder, options.data).string();
     for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
     std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());
     std::fflush(stdout);
   }
+  std::vector<std::pair<int, std::string>> sorted;
+  for (const auto& [reason, count] : reasons) sorted.push_back({-count, reason});
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [count, reason] : sorted) std::printf("%6d unsupported: %s\n", -count, reason.c_str());
   std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
   return failed ? kExitWrong : kExitOk;
 }
@@ -251,7 +269,13 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  return {app, [options] { return Verify(*options); }};
+  return {app, [options] { return Verify(*options); },
+          [options]() -> Status {
+            if (options->model.model.empty() && !options->model.bind.empty()) {
+              return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
+            }
+            return {};
+          }};
 }
 
 }  // namespace autotune::tools

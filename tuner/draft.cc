@@ -33,6 +33,12 @@ double Bandwidth(double bytes, const Target& target) {
   return kBytesPerCycle;
 }
 
+// Bytes a cycle at which constants of this size come in once a run. Between two runs the rest of a network passes: what
+// a core's own cache cannot hold comes from memory.
+double FirstBandwidth(double bytes, const Target& target) {
+  return bytes <= 0.75 * static_cast<double>(target.l2_bytes) ? kL2BytesPerCycle : kBytesPerCycle;
+}
+
 // Whether a register tile of these accumulators, `loaded` vectors and a broadcast fits the register file. With all
 // registers taken, many steps of k in a row leave the scheduler none for what comes next: it spills.
 bool FitsRegisters(double accumulators, double loaded, double unroll, const Target& target) {
@@ -70,7 +76,11 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   if (!s.packed && s.broadcast) overlap *= 1.1;  // strides of the unpacked operand cost translations and conflicts
   double micro = k * overlap + mr * nv * 3 + 30;
   double tasks = static_cast<double>(s.outer) * m0 * n0;
-  return Spread(tasks, m1 * n1 * micro, target);
+  double busy = Spread(tasks, m1 * n1 * micro, target);
+  if (!s.packed) return busy;
+  double weights = k * static_cast<double>(s.n) * 4;
+  double first = weights / FirstBandwidth(weights, target) / std::min(tasks, static_cast<double>(target.num_cores));
+  return std::max(busy, first) + 0.3 * std::min(busy, first);
 }
 
 // Work inside a parallel loop of `tasks` equal iterations, which another stage pays for.
@@ -90,7 +100,8 @@ double Batched(const StageModel& s, const Decisions& d, const Target& target) {
   double step = std::max({mr * nv / 2, (mr + nv) / 2, kLatency}) + 0.5 / unroll;
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
-  double panel = k * nr * 4, far = Bandwidth(points * k * n * 4, target), near = Bandwidth(panel + mr * k * 4, target);
+  double panel = k * nr * 4, far = FirstBandwidth(points * k * n * 4, target),
+         near = Bandwidth(panel + mr * k * 4, target);
   double traffic = nr * 4 * (1 / far + (mo - 1) / near) / mo + mr * 4 / Bandwidth(m * k * 4, target);
   double overlap = std::max(step, traffic) + 0.3 * std::min(step, traffic);
   double micro = k * overlap + mr * nv * 3 + 30, panels = static_cast<double>(s.outer) * no;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <unordered_set>
 
 #include "schedule/replay.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
 constexpr double kHopeless = 6;  // times slower than the best draft: not worth a replay
+constexpr double kUnlikely = 3;  // times slower: an algorithm not worth a trial
 
 struct Point {
   int sketch;
@@ -71,6 +73,7 @@ class Evolutionary : public SearchStrategy {
     bool learned = model_ && model_->ready();
     std::vector<Point> points = Drafts();
     SortByDraft(points);
+    std::vector<uint64_t> first = BestOfNewAlternatives(points);
     // Without a model the draft decides alone; some luck keeps its blind spots visible.
     int replays = learned ? options_.replays : std::max(2 * n, 16);
     std::vector<Scored> pool;
@@ -86,12 +89,17 @@ class Evolutionary : public SearchStrategy {
       SortByDraft(children);
       Evaluate(children, options_.replays / 2, learned, pool, in_pool);
     }
+    for (Scored& scored : pool) {
+      if (std::find(first.begin(), first.end(), scored.hash) != first.end())
+        scored.score = std::numeric_limits<double>::infinity();
+    }
     SortByScore(pool);
     return Choose(std::move(pool), n);
   }
 
   void Observe(const Proposal& proposal, double seconds) override {
     seen_.insert(PointHash(space_, proposal.sketch, proposal.decisions));
+    tried_.insert(space_.sketches[proposal.sketch].alternative);
     if (!std::isfinite(seconds)) return;
     measured_.push_back({proposal.sketch, proposal.decisions, seconds});
     std::stable_sort(measured_.begin(), measured_.end(),
@@ -140,6 +148,19 @@ class Evolutionary : public SearchStrategy {
       add(std::move(point));
     }
     return points;
+  }
+
+  // Moves them to the front: the draft score compares schedules of one algorithm better than algorithms, so each that
+  // is not hopeless is tried once.
+  std::vector<uint64_t> BestOfNewAlternatives(std::vector<Point>& points) const {
+    std::set<int> known = tried_;
+    const double limit = points.empty() ? 0 : kUnlikely * points.front().draft;
+    auto others = std::stable_partition(points.begin(), points.end(), [&](const Point& point) {
+      return point.draft <= limit && known.insert(space_.sketches[point.sketch].alternative).second;
+    });
+    std::vector<uint64_t> hashes;
+    for (auto it = points.begin(); it != others; ++it) hashes.push_back(it->hash);
+    return hashes;
   }
 
   void AddMutant(int sketch, const Decisions& parent, std::vector<Point>& out) {
@@ -196,6 +217,7 @@ class Evolutionary : public SearchStrategy {
   const CostModel* model_;
   Rng rng_;
   EvolutionOptions options_;
+  std::set<int> tried_;                // alternatives observed
   std::unordered_set<uint64_t> seen_;  // proposed, observed or illegal
   std::vector<Best> measured_;         // best first
 };

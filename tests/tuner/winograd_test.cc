@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ir/text.h"
 #include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
 #include "tests/tuner/programs.h"
 #include "tuner/rule/rule.h"
+#include "tuner/search.h"
 
 namespace autotune {
 namespace {
@@ -141,6 +144,28 @@ TEST(Winograd, DraftPrefersItWhereItPaysAndKnowsTheRegisterFile) {
   double fast = best(Make({{1, 56, 56, 64}, 64, {1, 1, 1, 1}, {4, 2, 7}}), infinite);
   EXPECT_LT(fast, direct);
   EXPECT_GT(infinite, 0);
+  // Few tiles: four times the weights have to come from memory.
+  direct = best(testing::ConvBiasRelu(4, 4, 512, 512, 3, {.pad = {1, 1, 1, 1}}), infinite);
+  fast = best(Make({{1, 4, 4, 512}, 512, {1, 1, 1, 1}, {4, 0, 0}}), infinite);
+  EXPECT_GT(fast, direct);
+}
+
+// What was not tried yet comes first, one schedule of each algorithm that the draft score does not find much worse.
+TEST(Winograd, EachAlgorithmIsTriedOnce) {
+  auto tried = [](int64_t size, int64_t channels) {
+    TuneTask task =
+        testing::MakeTask("conv", testing::ConvBiasRelu(size, size, channels, channels, 3, {.pad = {1, 1, 1, 1}}));
+    for (int64_t tile : {2, 4})
+      task.alternatives.push_back(
+          {"winograd", Make({{1, size, size, channels}, channels, {1, 1, 1, 1}, {tile, 0, 0}})});
+    TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+    std::set<int> alternatives;
+    for (const Proposal& proposal : MakeEvolutionarySearch(space, nullptr, 1)->Propose(4))
+      alternatives.insert(space.sketches[proposal.sketch].alternative);
+    return alternatives;
+  };
+  EXPECT_EQ(tried(28, 64), (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(tried(2, 512).count(2), 0u);
 }
 
 }  // namespace

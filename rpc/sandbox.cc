@@ -27,7 +27,13 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_RISCV64;
 constexpr uint32_t kArchitecture = 0;  // unknown: no filter
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#define AUTOTUNE_HAS_FEATURE(name) __has_feature(name)
+#else
+#define AUTOTUNE_HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || AUTOTUNE_HAS_FEATURE(address_sanitizer) || \
+    AUTOTUNE_HAS_FEATURE(thread_sanitizer) || AUTOTUNE_HAS_FEATURE(memory_sanitizer)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
@@ -85,8 +91,10 @@ class Program {
 
 }  // namespace
 
+bool CanRestrictSystemCalls() { return kArchitecture != 0 && !kSanitized; }
+
 bool RestrictSystemCalls() {
-  if (kArchitecture == 0 || kSanitized) return false;
+  if (!CanRestrictSystemCalls()) return false;
   constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM, kUnknown = SECCOMP_RET_ERRNO | ENOSYS;
   Program program;
   program.Load(offsetof(seccomp_data, arch));

@@ -9,5 +9,7 @@ namespace autotune::rpc {
 // files, memory, threads and what is open already stay. False where the kernel has no filters (or an emulator runs us),
 // and in sanitizer builds, whose leak checker makes processes: then nothing has changed.
 bool RestrictSystemCalls();
+// False in sanitizer builds and on machines that it was not written for.
+bool CanRestrictSystemCalls();
 
 }  // namespace autotune::rpc

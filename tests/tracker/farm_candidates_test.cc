@@ -1,4 +1,5 @@
 // What candidates do to a device, and what becomes of them: the right status each, and no harm to the next.
+#include "rpc/sandbox.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -84,9 +85,15 @@ constexpr char kCall[] =
 
 // Each tries, and then computes what it should: that it was refused is seen by what it returns (an error) or leaves.
 TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
+  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "not in this build";
   auto farm = StartLocal({.server_arguments = {"--memory-limit", "0.25"}});
   ASSERT_TRUE(farm);
   auto client = ClientOf(*farm);
+  for (pid_t runner : ChildrenOf(farm->server_pid())) {
+    std::ifstream status("/proc/" + std::to_string(runner) + "/status");
+    std::string text(std::istreambuf_iterator<char>(status), {});
+    ASSERT_THAT(text, HasSubstr("Seccomp:\t2")) << "without its filter the attempts below would do harm";
+  }
   std::string filler = folder_ + "/filler";
   auto refused = [&](const std::string& attempt) {
     return Compile("if (" + attempt + " != -1) { c->set_error(c, \"not refused\"); return 1; } " + std::string(kDouble),

@@ -24,6 +24,13 @@
 namespace autotune::rpc {
 namespace {
 
+// A sanitizer's shadow memory counts as data: under the limit it could not allocate a byte, and would end the runner.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 void SetLimit(__rlimit_resource resource, rlim_t value) {
   rlimit limit{};
   getrlimit(resource, &limit);
@@ -35,7 +42,7 @@ void ApplyLimits(const RunnerOptions& options) {
   SetLimit(RLIMIT_CORE, 0);
   SetLimit(RLIMIT_FSIZE, 64 << 20);  // artifacts live in memory files
   SetLimit(RLIMIT_NOFILE, 256);
-  if (options.memory_bytes > 0) SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
+  if (options.memory_bytes > 0 && !kSanitized) SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
   if (!options.cores.empty()) {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -44,14 +44,14 @@ address() {
   # shellcheck disable=SC2046 # one word per target
   cmake --build build-asan -j "$jobs" --target $(targets all)
   UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt" \
-    run asan ASAN_OPTIONS detect_stack_use_after_return=1 "$@"
+    run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1 "$@"
 }
 
 thread() {
   cmake --preset tsan >/dev/null
   # shellcheck disable=SC2046
   cmake --build build-tsan -j "$jobs" --target $(targets test_support test_records test_runtime test_rpc test_tracker test_tuner)
-  run tsan TSAN_OPTIONS "suppressions=$root/scripts/sanitizers/thread.txt:second_deadlock_stack=1" "$@"
+  run tsan TSAN_OPTIONS "suppressions=$root/scripts/sanitizers/thread.txt:second_deadlock_stack=1:allocator_may_return_null=1" "$@"
 }
 
 [ $# -ge 1 ] || usage

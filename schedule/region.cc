@@ -89,6 +89,35 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   return *region;
 }
 
+Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
+  bool moved = false, whole = false;  // blocks that can be moved are single stores at plain iterators over all of it
+  ForEachBlock(func.body, [&](const Block& block, const std::vector<const For*>& loops) {
+    const Store* store = SingleStore(block);
+    if (!store || store->buffer->name != buffer->name) return;
+    std::optional<std::vector<size_t>> places = AsIterators(store->indices, block);
+    if (!places) return;
+    Ranges running = RangesOf(loops);
+    bool all = running.size() == loops.size();
+    for (size_t d = 0; d < places->size(); ++d) {
+      const Iter& iter = block.iters[(*places)[d]];
+      const int64_t *extent = AsInt(iter.extent), *size = AsInt(buffer->shape[d]);
+      if (!extent || !size || *extent < *size) return;
+      Sum sum = Normalize(iter.binding, running);
+      Result<Region> region = RegionVisited(block, (*places)[d], running, {});
+      std::optional<Bounds> bounds = BoundsOf(sum, running);
+      // A digit of a fused loop, f // c or f % c, takes all values within its bounds.
+      bool digit = sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
+      bool covers = bounds && bounds->low <= 0 && bounds->high >= *size - 1;
+      all = all && covers && (region.ok() || digit);
+      all = all && (!region.ok() || (region->min.IsConstant() && region->min.constant + region->span >= *size - 1));
+    }
+    (all ? whole : moved) = true;
+  });
+  if (moved && !whole)
+    return Err("not all of buffer '", buffer->name, "' is written; copy it before moving its producer");
+  return {};
+}
+
 Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering) {
   if (covering && region.span + 1 >= extent) return {Sum(), extent};
   std::optional<Bounds> min = BoundsOf(region.min, fixed);

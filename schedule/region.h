@@ -19,6 +19,10 @@ std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& 
 // interval.
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
 
+// That every element of a buffer is written: not where its producer was moved to consumers that need a part of it, such
+// as every second row.
+Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer);
+
 // Where an iterator shall run: [min, min + extent).
 struct Window {
   Sum min;

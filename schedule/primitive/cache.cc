@@ -32,8 +32,8 @@ Stmt CopyNest(const PrimFunc& func, const Name& name, const Buffer& from, const 
 
 }  // namespace
 
-// Legal for a buffer that the block reads and does not write, if it is complete before the outermost loop around the
-// block.
+// Legal for a buffer that the block reads and does not write, if all of it is complete before the outermost loop around
+// the block.
 Status ApplyStep(State& state, CacheRead& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   const Buffer* found = FindBuffer(state.func, step.buffer);
@@ -60,6 +60,7 @@ Status ApplyStep(State& state, CacheRead& step) {
       return Err("buffer '", step.buffer, "' is written inside the loops around block '", step.block, "'");
     }
   }
+  TRY(CheckWrittenWhole(state.func, buffer));
   Buffer cache = Buffer::Make(names[0], buffer->dtype, buffer->shape, step.scope);
   Stmt nest = CopyNest(state.func, names[0], buffer, cache, loops);
   roots[place] = RewriteBlocks(roots[place], [&](const Block& block, const Ranges&) {
@@ -73,7 +74,8 @@ Status ApplyStep(State& state, CacheRead& step) {
   return {};
 }
 
-// Legal for the only writer of a buffer whose readers all stand behind the outermost loop around it.
+// Legal for the only writer of a buffer, which writes all of it, and whose readers all stand behind the outermost loop
+// around it.
 Status ApplyStep(State& state, CacheWrite& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Buffer written = TRY(WrittenBuffer(path.block()));
@@ -101,6 +103,7 @@ Status ApplyStep(State& state, CacheWrite& step) {
                  "'");
     }
   }
+  TRY(CheckWrittenWhole(state.func, buffer));
   Buffer cache = Buffer::Make(names[0], buffer->dtype, buffer->shape, step.scope);
   Stmt nest = CopyNest(state.func, names[1], cache, buffer, loops);
   roots[place] = RewriteBlocks(roots[place], [&](const Block& block, const Ranges&) {

@@ -100,11 +100,10 @@ class ReadClamper {
 
 // That what padded instances read was computed: no producer runs, tile by tile, in a loop that overshoots. (One that is
 // moved there afterwards computes what they read.)
-Status CheckProducersOutside(const State& state, const Block& block, const Iter& grown, const Path& path) {
+Status CheckProducersOutside(const Block& block, const Iter& grown, const Path& path) {
   for (const For* loop : path.Loops()) {
     if (!Uses(grown.binding, loop->var)) continue;
     for (const Name& buffer : BuffersRead(block)) {
-      if (!IsAlloc(state.func, buffer)) continue;
       for (const Name& writer : WritersOf(loop->body, buffer)) {
         return Err("producer '", writer, "' is inside loop '", loop->var, "', which the padding of block '", block.name,
                    "' overshoots; pad_block before moving it there");
@@ -150,7 +149,7 @@ Status ApplyStep(State& state, PadBlock& step) {
     after.push_back({iter.var, std::max(extents[i], bounds->high + 1)});
     if (bounds->high < extents[i]) continue;
     iter.extent = Expr(bounds->high + 1);
-    TRY(CheckProducersOutside(state, block, iter, path));
+    TRY(CheckProducersOutside(block, iter, path));
     bool reduce = iter.kind == IterKind::kReduce;
     grown.push_back({iter.var, extents[i], reduce});
     if (reduce) {

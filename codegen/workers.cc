@@ -37,6 +37,10 @@ int64_t RssBytes(pid_t pid) {
   return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
+// Workers that a job may lose before it is given up. A candidate that kills two is one failure; for a library, whose
+// workers may have been killed by others (a machine short of memory), nothing would take the kernel's place.
+constexpr int kCandidateLives = 2, kLibraryLives = 5;
+
 // What became of a job: an answer, or why there is none.
 struct Outcome {
   std::optional<JobAnswer> answer;
@@ -69,7 +73,7 @@ class BuildWorkers : public Builder {
     std::vector<Job> jobs;
     for (const BuildRequest& request : requests) jobs.push_back({JobKind::kBuild, request, {}, ""});
     std::vector<BuildResult> results(requests.size());
-    RunAll(jobs, options_.timeout_seconds, [&](int i, Outcome outcome) {
+    RunAll(jobs, options_.timeout_seconds, kCandidateLives, [&](int i, Outcome outcome) {
       if (outcome.answer) {
         results[i] = std::move(outcome.answer->result);
       } else {
@@ -91,7 +95,7 @@ class BuildWorkers : public Builder {
       jobs.push_back({JobKind::kCompile, request, {}, ""});
     }
     std::vector<Outcome> outcomes(requests.size());
-    RunAll(jobs, kLibrarySeconds, [&](int i, Outcome outcome) { outcomes[i] = std::move(outcome); });
+    RunAll(jobs, kLibrarySeconds, kLibraryLives, [&](int i, Outcome outcome) { outcomes[i] = std::move(outcome); });
     BuiltLibrary library;
     Job link{JobKind::kLink, {}, {}, requests[0].target};
     for (size_t i = 0; i < outcomes.size(); ++i) {
@@ -109,7 +113,7 @@ class BuildWorkers : public Builder {
       link.objects.push_back(std::move(object));
     }
     Outcome linked;
-    RunAll({link}, kLibrarySeconds, [&](int, Outcome outcome) { linked = std::move(outcome); });
+    RunAll({link}, kLibrarySeconds, kLibraryLives, [&](int, Outcome outcome) { linked = std::move(outcome); });
     if (!linked.answer) return Err("linking: ", linked.text);
     if (!linked.answer->error.empty()) return Err(linked.answer->error);
     for (const auto& [stage, ms] : linked.answer->facts.times_ms) library.facts.times_ms[stage] += ms;
@@ -129,9 +133,9 @@ class BuildWorkers : public Builder {
     return {};
   }
 
-  // Runs every job, each for at most `seconds`; a job whose worker died gets a second worker. `done` is called once per
-  // job.
-  void RunAll(const std::vector<Job>& jobs, double seconds, const std::function<void(int, Outcome)>& done) {
+  // Runs every job, each for at most `seconds`; a job whose worker died gets another one, `lives` workers in all.
+  // `done` is called once per job.
+  void RunAll(const std::vector<Job>& jobs, double seconds, int lives, const std::function<void(int, Outcome)>& done) {
     std::deque<int> waiting;
     std::vector<int> deaths(jobs.size(), 0);
     for (size_t i = 0; i < jobs.size(); ++i) waiting.push_back(static_cast<int>(i));
@@ -146,10 +150,11 @@ class BuildWorkers : public Builder {
       worker.process.reset();
       worker.fd.Reset();
       if (job < 0) return;
-      if (++deaths[job] < 2) {
+      if (++deaths[job] < lives) {
         waiting.push_front(job);
       } else {
-        finish(job, {std::nullopt, TrialStatus::kBuildFailed, "the build worker " + how + ", twice"});
+        finish(job, {std::nullopt, TrialStatus::kBuildFailed,
+                     "the build worker " + how + ", " + std::to_string(lives) + " times"});
       }
     };
     while (left > 0) {

@@ -90,7 +90,10 @@ TEST(BuildWorkers, AJobThatKillsTwoWorkersFails) {
   auto workers = Workers("--dying-worker", 1);
   auto results = workers->Build({Scale(7, "k", 2)});
   EXPECT_EQ(results[0].status, TrialStatus::kBuildFailed);
-  EXPECT_NE(results[0].text.find("signal 9"), std::string::npos) << results[0].text;
+  EXPECT_NE(results[0].text.find("signal 9 (Killed), 2 times"), std::string::npos) << results[0].text;
+  auto library = workers->BuildLibrary({Scale(7, "k", 2)});
+  ASSERT_FALSE(library.ok());
+  EXPECT_NE(library.error().Text().find("signal 9 (Killed), 5 times"), std::string::npos) << library.error().Text();
 }
 
 std::vector<pid_t> Children() {

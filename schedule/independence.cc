@@ -27,8 +27,11 @@ static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
 // its coefficient must exceed what the inner loops can add up to. The digits may be those of a shifted var, if all are
 // of the same one: consecutive values differ in their last digits. These may start anywhere, so they must be whole.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
-  std::vector<std::pair<int64_t, int64_t>> digits;  // from, to
-  Expr base;                                        // whose digits these are
+  struct Digits {
+    Expr base;  // whose they are
+    int64_t from, to;
+  };
+  std::vector<Digits> digits;
   for (const Iter& iter : block.iters) {
     if (iter.kind != IterKind::kSpatial || !Uses(iter.binding, var.var)) continue;
     Sum sum = Normalize(iter.binding, {});
@@ -58,17 +61,20 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       atom = b->a;
     }
     if (!atom.As<Var>() && !IsShifted(atom, var.var, inner)) continue;
-    if (base && !Equal(base, atom)) continue;
-    base = atom;
-    digits.push_back({from, to});
+    digits.push_back({atom, from, to});
   }
-  std::sort(digits.begin(), digits.end());
-  int64_t covered = 1;
-  for (auto [from, to] : digits) {
-    if (from > covered || (from < covered && !base.As<Var>())) return false;
-    covered = std::max(covered, to);
-  }
-  return covered >= var.extent;
+  std::sort(digits.begin(), digits.end(),
+            [](const Digits& a, const Digits& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
+  auto tell_apart = [&](const Expr& base) {
+    int64_t covered = 1;
+    for (const Digits& d : digits) {
+      if (!Equal(d.base, base)) continue;
+      if (d.from > covered || (d.from < covered && !base.As<Var>())) return false;
+      covered = std::max(covered, d.to);
+    }
+    return covered >= var.extent;
+  };
+  return std::any_of(digits.begin(), digits.end(), [&](const Digits& d) { return tell_apart(d.base); });
 }
 
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {

@@ -38,6 +38,7 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(4)), FloorMod(y, Expr(3))}));                      // a digit is missing
   EXPECT_FALSE(Separates({FloorMod(y, Expr(13)), FloorMod(FloorDiv(y, Expr(3)), Expr(6))}));  // 4 and 17 agree
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));    // x is inside
+  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone does
   Expr twice = x * Expr(16) + v * Expr(2);
   EXPECT_FALSE(Separates({FloorDiv(twice, Expr(3)), FloorMod(twice, Expr(3))}));  // true, but not known
 }

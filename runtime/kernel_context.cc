@@ -1,10 +1,17 @@
 #include "runtime/kernel_context.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 namespace autotune {
+namespace {
+
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
+}  // namespace
 
 ScratchStack::~ScratchStack() {
   for (int i = 0; i < num_blocks_; ++i) std::free(blocks_[i].memory);
@@ -42,8 +49,12 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
   int next = current_ + 1;
   if (next == num_blocks_) {
     if (next == kMaxBlocks) return nullptr;
+    // Huge pages, where the kernel grants them: packed operands are walked through again and again.
+    const bool large = size >= kHugePage / 4;
+    if (large) size = (size + kHugePage - 1) / kHugePage * kHugePage;
     void* memory = nullptr;
-    if (posix_memalign(&memory, 4096, size) != 0) return nullptr;
+    if (posix_memalign(&memory, large ? kHugePage : 4096, size) != 0) return nullptr;
+    if (large) madvise(memory, size, MADV_HUGEPAGE);
     blocks_[next] = {static_cast<char*>(memory), size};
     ++num_blocks_;
   }

@@ -16,6 +16,8 @@ constexpr double kBytesPerCycle = 6;  // memory, one core
 constexpr double kL2BytesPerCycle = 24;
 constexpr double kL3BytesPerCycle = 10;
 constexpr double kLatency = 4;  // of an FMA
+constexpr int64_t kPage = 4096;
+constexpr double kWays = 8;  // of an L1 cache
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 
@@ -64,20 +66,41 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   double step = std::max({fma, load, kLatency}) + 0.5 / unroll;
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   double panel = k * nr * 4, rows = mr * k * 4;
-  double panel_from = s.n_inside ? panel * n1 : panel;  // what is touched before the panel comes again
+  // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
+  double spread = s.packed || !s.broadcast ? 1 : static_cast<double>(std::min<int64_t>(s.n * 4, kPage)) / (nr * 4);
+  double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // touched before the panel comes again
   double rows_from = s.n_inside ? rows : rows * m1;
   double traffic = 0;
   if (s.broadcast) {
-    traffic = nr * 4 / Bandwidth(panel_from + rows, target) + mr * 4 / Bandwidth(rows_from + panel, target);
+    double a = mr * 4 / Bandwidth(rows_from + panel, target);
+    // Rows that far apart share one set of the L1 cache, and evict each other.
+    if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % kPage == 0 && mr + nv > kWays) a *= 6;
+    traffic = nr * 4 * (spread > 4 ? 2 : 1) / Bandwidth(panel_from + rows, target) + a;
   } else {
     traffic = mr * nr * 4 / Bandwidth(mr * nr * k * 4, target);
   }
   double overlap = std::max(step, traffic) + 0.3 * std::min(step, traffic);
-  if (!s.packed && s.broadcast) overlap *= 1.1;  // strides of the unpacked operand cost translations and conflicts
+  if (!s.packed && s.broadcast) overlap *= 1.1;  // translations
   double micro = k * overlap + mr * nv * 3 + 30;
-  double tasks = static_cast<double>(s.outer) * m0 * n0;
-  double busy = Spread(tasks, m1 * n1 * micro, target);
-  if (!s.packed) return busy;
+  double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
+
+  // Packing at run time: everything beforehand, or what a task needs in it, once or again in each turn of a middle
+  // loop.
+  auto pack = [&](int knob, double all, double part, double parts, bool outermost, double turns) {
+    if (knob < 0) return;
+    int64_t depth = d[knob].values[0];
+    double read = 1 / Bandwidth(2 * all, target);
+    if (depth < 0) {
+      before += Spread(all / part, 2 * part * read, target);
+      return;
+    }
+    double held = depth > 0 && outermost ? part : part * parts;
+    task += (depth > 0 && !outermost ? turns : 1) * parts * part * (read + 1 / Bandwidth(held, target));
+  };
+  pack(s.location_knob, k * static_cast<double>(s.n) * 4, panel, n1, !s.n_inside, m1);
+  pack(s.rows_knob, k * static_cast<double>(s.m) * 4 * outer, rows, m1, s.n_inside, n1);
+  double tasks = outer * m0 * n0, busy = before + Spread(tasks, task, target);
+  if (!s.packed || s.location_knob >= 0) return busy;
   double weights = k * static_cast<double>(s.n) * 4;
   double first = weights / FirstBandwidth(weights, target) / std::min(tasks, static_cast<double>(target.num_cores));
   return std::max(busy, first) + 0.3 * std::min(busy, first);

@@ -30,9 +30,12 @@ struct StageModel {
   bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
   double flops = 2;                           // per point
   double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
-  int location_knob = -1;                     // streaming: where it is computed; models `tiled` below as its consumer
-  int consumer = -1;                          // index of the stage that reads it
-  int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
+  // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
+  int location_knob = -1;
+  int rows_knob = -1;     // tiled: where the broadcast operand is packed
+  int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown
+  int consumer = -1;      // index of the stage that reads it
+  int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).
   int h_knob = -1, row_knob = -1;  // tile of the rows (outer, register); rows of a window unrolled
   int64_t rows = 1, window_rows = 1, stride = 1;

@@ -1,14 +1,20 @@
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "ir/visit.h"
-#include "tuner/rule/rule.h"
+#include "tuner/rule/packing.h"
 
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRows = 14;    // rows of a register tile: AVX2 has room for 14 one-vector accumulators
-constexpr int64_t kMaxUnroll = 8;   // steps of the reduction unrolled
-constexpr int64_t kMaxVectors = 4;  // vectors a row
+constexpr int64_t kMaxRows = 14;           // rows of a register tile: AVX2 has room for 14 one-vector accumulators
+constexpr int64_t kMaxUnroll = 8;          // steps of the reduction unrolled
+constexpr int64_t kMaxVectors = 4;         // vectors a row
+constexpr int64_t kWorthPacking = 12;      // rows that read a column packed at run time, at least
+constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
+constexpr int64_t kPiece = 4;              // elements in a row that are copied at once, at least
+constexpr int64_t kMaxPiece = 16;          // a line of memory of 32-bit elements
 
 // Multi-level tiling of a reduction, after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
 // (2008), as a space instead of one choice:
@@ -19,8 +25,8 @@ constexpr int64_t kMaxVectors = 4;  // vectors a row
 //       reduction loops; k_1 unrolled: m_2 unrolled: n_2 in vectors: registers += a * b
 //       write the registers' tile back through the element-wise epilogue
 //
-// n is the contiguous dimension of the output, m the longest other one. A constant operand that moves with n but not
-// with m is repacked, once, into panels as wide as the register tile.
+// n is the contiguous dimension of the output, m the longest other one. Operands may be repacked for the register tile
+// (packing.h): a constant one that moves with n always, in prepare; others in some sketches.
 class Tiling : public SketchRule {
  public:
   Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
@@ -29,10 +35,10 @@ class Tiling : public SketchRule {
       if (!block.reduction || state.done.count(block.name)) continue;
       std::vector<SketchState> states;
       bool both = ExtentOf(block, MLoop(block)) > 1 && ExtentOf(block, NLoop(block)) > target.VectorLanes(32);
-      for (bool n_inside : {false, true}) {
-        if (n_inside && !both) continue;
+      for (const Variant& variant : VariantsOf(state.schedule.func(), block, target)) {
+        if (variant.n_inside && !both) continue;
         states.push_back(
-            TRY_NOTE(Tile(state, block, blocks, target, n_inside), "while tiling block " + block.name.str()));
+            TRY_NOTE(Tile(state, block, blocks, target, variant), "while tiling block " + block.name.str()));
       }
       return states;
     }
@@ -50,47 +56,57 @@ class Tiling : public SketchRule {
     return best;
   }
 
-  // The constant operand that moves with n but not with m, if any: its buffer and the dimension that n indexes.
-  static bool PackedOperand(const PrimFunc& func, const BlockView& view, const Name& m_iter, const Name& n_iter,
-                            Buffer& buffer, int& dim) {
-    const Block& block = *view.node.As<Block>();
-    bool found = false, unfit = false;
-    Walk(block.body, nullptr, [&](const Expr& e) {
-      const Load* load = e.As<Load>();
-      if (!load) return true;
-      auto param = std::find_if(func.params.begin(), func.params.end(),
-                                [&](const Param& p) { return p.buffer->name == load->buffer->name; });
-      if (param == func.params.end() || param->role != ParamRole::kConstant) return true;
-      int n_dim = -1;
-      bool moves_with_m = false;
-      for (size_t i = 0; i < load->indices.size(); ++i) {
-        const Var* var = load->indices[i].As<Var>();
-        if (var && var->name == n_iter) {
-          if (n_dim >= 0) unfit = true;
-          n_dim = static_cast<int>(i);
-        } else if (UsesVar(load->indices[i], [&](const Name& v) { return v == n_iter; })) {
-          unfit = true;
-        }
-        moves_with_m |= !m_iter.empty() && UsesVar(load->indices[i], [&](const Name& v) { return v == m_iter; });
+  // One sketch.
+  struct Variant {
+    bool n_inside = false;  // the middle loop of n inside m's
+    std::optional<ColumnOperand> columns;
+    std::optional<RowOperand> rows;
+    int64_t row_bytes = 0;  // of the rows' operand, packed or not
+  };
+
+  static std::vector<Variant> VariantsOf(const PrimFunc& func, const BlockView& view, const Target& target) {
+    const int n_index = NLoop(view), m_index = MLoop(view);
+    std::vector<Variant> packings;
+    int64_t row_bytes = 0;
+    if (!IsVectorized(ExtentOf(view, n_index), target)) {
+      packings.emplace_back();
+    } else {
+      const Name n_iter = IterOf(view, view.spatial[n_index].var);
+      const Name m_iter = m_index < 0 ? Name() : IterOf(view, view.spatial[m_index].var);
+      const Name k_iter = view.reduce.empty() ? Name() : IterOf(view, view.reduce.back().var);
+      std::optional<ColumnOperand> columns = FindColumnOperand(func, view, m_iter, n_iter);
+      std::optional<RowOperand> rows = FindRowOperand(view, m_iter, n_iter, k_iter);
+      if (rows) row_bytes = rows->row_bytes;
+      if (!columns || !columns->constant) packings.emplace_back();
+      // What is packed at run time must be read several times to pay.
+      const int64_t m = ExtentOf(view, m_index), n = ExtentOf(view, n_index);
+      if (columns && (columns->constant || m >= kWorthPacking)) packings.push_back({.columns = columns});
+      bool long_enough = !view.reduce.empty() && view.reduce.back().extent % kPiece == 0;
+      if (columns && rows && long_enough && m >= kWorthPacking && n >= kWorthPackingRows) {
+        packings.push_back({.columns = columns, .rows = rows});
       }
-      if (n_dim < 0 || moves_with_m) return true;
-      if (found && buffer->name != load->buffer->name) unfit = true;
-      found = true;
-      buffer = load->buffer;
-      dim = n_dim;
-      return true;
-    });
-    return found && !unfit;
+    }
+    std::vector<Variant> variants;
+    for (bool n_inside : {false, true}) {
+      for (Variant variant : packings) {
+        variant.n_inside = n_inside;
+        variant.row_bytes = row_bytes;
+        variants.push_back(variant);
+      }
+    }
+    return variants;
   }
 
+  static bool IsVectorized(int64_t n, const Target& target) { return n >= target.VectorLanes(32) / 2 && n > 1; }
+
   static Result<SketchState> Tile(const SketchState& from, const BlockView& block, const std::vector<BlockView>& blocks,
-                                  const Target& target, bool n_inside) {
+                                  const Target& target, const Variant& variant) {
     SketchState s = from;
     const int64_t lanes = target.VectorLanes(32);
     const int n_index = NLoop(block), m_index = MLoop(block);
     StageModel model;
     model.kind = StageModel::kTiled;
-    model.n_inside = n_inside;
+    model.n_inside = variant.n_inside;
     model.flops = block.flops;
     for (const BlockView::Loop& loop : block.reduce) model.k *= loop.extent;
     for (int i = 0; i < n_index; ++i) {
@@ -98,7 +114,7 @@ class Tiling : public SketchRule {
     }
     model.m = ExtentOf(block, m_index);
     model.n = ExtentOf(block, n_index);
-    bool vectorized = n_index >= 0 && model.n >= lanes / 2 && model.n > 1;
+    const bool vectorized = IsVectorized(model.n, target);
 
     // Where the tile is written back: through the one element-wise consumer, else by a copy.
     const BlockView* consumer = FusedConsumer(from, blocks, block);
@@ -112,14 +128,11 @@ class Tiling : public SketchRule {
       out = made[1];
     }
 
-    // A constant operand becomes panels of the register tile's width.
     Name m_iter = m_index < 0 ? Name() : IterOf(block, block.spatial[m_index].var);
     Name n_iter = n_index < 0 ? Name() : IterOf(block, block.spatial[n_index].var);
-    Buffer operand;
-    int n_dim = 0;
-    bool packed = vectorized && PackedOperand(s.schedule.func(), block, m_iter, n_iter, operand, n_dim);
-    model.packed = packed;
-    model.broadcast = packed || !ReadsAlongBoth(block, m_iter, n_iter);
+    model.row_bytes = variant.row_bytes;
+    model.packed = variant.columns.has_value();
+    model.broadcast = variant.columns || !ReadsAlongBoth(block, m_iter, n_iter);
 
     Name m_tile, n_tile;
     std::vector<Name> m_loops, n_loops;
@@ -143,18 +156,8 @@ class Tiling : public SketchRule {
         n_loops = {n.var};
       }
     }
-    if (packed) {
-      std::vector<Name> made =
-          TRY(s.Do(CacheRead{.block = block.name, .buffer = operand->name, .scope = Scope::kGlobal}));
-      IndexMap map;
-      map.dims.push_back({n_dim, IntArg(Name(n_tile.str() + ".2")), 0});
-      for (int64_t d = 0; d < static_cast<int64_t>(operand->shape.size()); ++d) {
-        if (d != n_dim) map.dims.push_back({d, 1, 0});
-      }
-      map.dims.push_back({n_dim, 1, IntArg(Name(n_tile.str() + ".2"))});
-      TRY(s.Do(TransformLayout{.buffer = made[0], .map = map}));
-      s.done.insert(made[0]);  // runs in prepare
-    }
+    Name columns, rows;  // packing blocks
+    if (variant.columns) columns = TRY(PackColumns(s, block.name, *variant.columns, n_tile));
 
     // Unroll the last reduction loop by a divisor.
     std::vector<Name> k_loops;
@@ -163,11 +166,14 @@ class Tiling : public SketchRule {
     if (!block.reduce.empty()) {
       const BlockView::Loop& last = block.reduce.back();
       std::vector<int64_t> divisors;
-      for (int64_t d = 1; d <= std::min(kMaxUnroll, last.extent); ++d) {
-        if (last.extent % d == 0) divisors.push_back(d);
+      for (int64_t d = 1; d <= std::min(kMaxPiece, last.extent); ++d) {
+        // Pieces of rows are whole vectors; otherwise all divisors will do.
+        bool fits = variant.rows ? d >= kPiece && std::has_single_bit(static_cast<uint64_t>(d)) : d <= kMaxUnroll;
+        if (fits && last.extent % d == 0) divisors.push_back(d);
       }
       Name u = TRY(s.Sample(SampleCategorical{.candidates = divisors, .results = {Name(last.var.str() + "_u")}},
                             last.extent, divisors, model.k_knob));
+      if (variant.rows) rows = TRY(PackRows(s, block.name, *variant.rows, m_tile, u));
       std::vector<Name> made = TRY(s.Do(Split{.loop = last.var, .factors = {Factors::kAuto, u}}));
       k_loops.back() = made[0];
       k_unrolled = made[1];
@@ -185,7 +191,7 @@ class Tiling : public SketchRule {
     std::vector<Name> middle;
     if (m_index >= 0) middle.push_back(m_loops[1]);
     if (n_outer) middle.push_back(n_loops[1]);
-    if (n_inside) std::reverse(middle.begin(), middle.end());
+    if (!variant.n_inside) std::reverse(middle.begin(), middle.end());
     if (!n_outer && n_index >= 0) middle.push_back(n_loops[0]);
     order.insert(order.end(), middle.begin(), middle.end());
     order.insert(order.end(), k_loops.begin(), k_loops.end());
@@ -206,6 +212,11 @@ class Tiling : public SketchRule {
       TRY(s.Do(Parallel{.loop = fused_loop}));
       if (middle.empty()) inner = fused_loop;
     }
+    const int64_t deepest = static_cast<int64_t>(middle.size()) - 1;  // 0: the parallel loop
+    if (variant.columns && !variant.columns->constant) {
+      TRY(PlacePacked(s, columns, deepest, Packing::kColumns, lanes, model.location_knob));
+    }
+    if (variant.rows) TRY(PlacePacked(s, rows, deepest, Packing::kRows, lanes, model.rows_knob));
     TRY(s.Do(PadBlock{.block = block.name}));
 
     if (!inner.empty()) {
@@ -241,7 +252,8 @@ class Tiling : public SketchRule {
     }
     s.done.insert(block.name);
     s.stages.push_back(model);
-    s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + (n_inside ? ":mn" : ":nm");
+    s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + (variant.n_inside ? ":mn" : ":nm") +
+              (variant.columns && !variant.columns->constant ? ":columns" : "") + (variant.rows ? ":rows" : "");
     return s;
   }
 

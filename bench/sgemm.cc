@@ -1,0 +1,205 @@
+// Matrix products of compiled packages beside OpenBLAS and the peak of multiply-adds, in alternation: each round runs
+// every product of ours, OpenBLAS's, and a loop of independent multiply-adds; the least time of each counts.
+// bench/sgemm.py makes, tunes and hands over the packages. OpenBLAS is a peer, not a dependency: it is loaded when
+// asked.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/load.h"
+#include "runtime/fill.h"
+#include "runtime/npy.h"
+#include "runtime/thread_pool.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kBurstSeconds = 0.02;  // of one side's calls in one round
+constexpr double kTolerance = 1e-4;     // of the largest value: both sides round, in different orders
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Blas {
+  using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
+                         const float* b, int ldb, float beta, float* c, int ldc);
+  Sgemm sgemm = nullptr;
+  std::string core;
+};
+
+Result<Blas> LoadBlas(const std::string& path, int threads) {
+  setenv("OPENBLAS_NUM_THREADS", std::to_string(threads).c_str(), 1);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return Err("cannot load OpenBLAS: ", dlerror(), "; apt-get install libopenblas0-pthread, or --blas PATH");
+  Blas blas;
+  blas.sgemm = reinterpret_cast<Blas::Sgemm>(dlsym(library, "cblas_sgemm"));
+  if (!blas.sgemm) return Err(path, " has no cblas_sgemm");
+  if (auto core = reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"))) blas.core = core();
+  return blas;
+}
+
+// Multiply-adds of 12 independent accumulators, as wide as this machine's vectors.
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
+constexpr int kAccumulators = 12;
+
+double PeakGflops(ThreadPool& pool, float* sink) {
+  constexpr int kSteps = 4000000;  // as long as a large product: short bursts may run at a clock that does not last
+  double begin = Now();
+  pool.For(pool.num_threads(), [&](int thread) {
+    // Scalars, not an array, which the compiler would keep in memory; unequal ones, or they would become one.
+    Vector a = {}, b = {};
+    a += 0.5F;
+    b += 1.0F;
+    Vector x0 = a, x1 = x0 + b, x2 = x1 + b, x3 = x2 + b, x4 = x3 + b, x5 = x4 + b;
+    Vector x6 = x5 + b, x7 = x6 + b, x8 = x7 + b, x9 = x8 + b, x10 = x9 + b, x11 = x10 + b;
+    asm("" : "+x"(a), "+x"(b));
+    for (int i = 0; i < kSteps; ++i) {
+      x0 = x0 * a + b, x1 = x1 * a + b, x2 = x2 * a + b, x3 = x3 * a + b, x4 = x4 * a + b, x5 = x5 * a + b;
+      x6 = x6 * a + b, x7 = x7 * a + b, x8 = x8 * a + b, x9 = x9 * a + b, x10 = x10 * a + b, x11 = x11 * a + b;
+    }
+    Vector sum = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11;
+    sink[thread * 64] = sum[0];
+  });
+  return 2.0 * kSteps * kAccumulators * kLanes * pool.num_threads() / (Now() - begin) / 1e9;
+}
+
+struct Product {
+  int m = 0, n = 0, k = 0;
+  LoadedModel model;
+  Tensor a, b, c;  // OpenBLAS's
+  int runs = 1;
+  double ours = 1e30, theirs = 1e30, error = 0;
+};
+
+Result<double> LeastOf(int runs, const std::function<Status()>& call) {
+  double best = 1e30;
+  for (int i = 0; i < runs; ++i) {
+    double begin = Now();
+    TRY(call());
+    best = std::min(best, Now() - begin);
+  }
+  return best;
+}
+
+Result<Tensor> Matrix(int64_t rows, int64_t columns) { return Tensor::Empty({rows, columns}, "f32"); }
+
+Result<Product> Load(const std::string& folder, int threads) {
+  Product p;
+  p.model = TRY(LoadModel(folder + "/tuned.tar", threads));
+  GraphExecutor& executor = *p.model.executor;
+  Tensor a = executor.Input(0), y = executor.Output(0);
+  p.m = static_cast<int>(a.shape()[0]);
+  p.k = static_cast<int>(a.shape()[1]);
+  p.n = static_cast<int>(y.shape()[1]);
+  p.a = TRY(Matrix(p.m, p.k));
+  p.c = TRY(Matrix(p.m, p.n));
+  FillRandom(p.a, 1);
+  TRY(executor.SetInput(0, p.a));
+  if (executor.num_inputs() > 1) {
+    p.b = TRY(Matrix(p.k, p.n));
+    FillRandom(p.b, 2);
+    TRY(executor.SetInput(1, p.b));
+  } else {
+    p.b = TRY(ReadNpy(folder + "/b.npy"));
+  }
+  return p;
+}
+
+Result<int> Main(int argc, char** argv) {
+  int threads = 1, rounds = 20;
+  std::string path = "libopenblas.so.0";
+  std::vector<std::string> folders;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--threads" && i + 1 < argc) {
+      threads = std::atoi(argv[++i]);
+    } else if (word == "--rounds" && i + 1 < argc) {
+      rounds = std::atoi(argv[++i]);
+    } else if (word == "--blas" && i + 1 < argc) {
+      path = argv[++i];
+    } else {
+      folders.push_back(word);
+    }
+  }
+  if (folders.empty() || threads < 1 || rounds < 1) {
+    std::fprintf(stderr,
+                 "usage: bench_sgemm [--threads N] [--rounds N] [--blas PATH] FOLDER...   (see bench/sgemm.py)\n");
+    return 2;
+  }
+  Blas blas = TRY(LoadBlas(path, threads));
+  std::vector<Product> products;
+  for (const std::string& folder : folders) products.push_back(TRY_NOTE(Load(folder, threads), folder));
+
+  auto ours = [&](Product& p) { return [&p] { return p.model.executor->Run(); }; };
+  auto theirs = [&](Product& p) {
+    return [&p, &blas]() -> Status {
+      constexpr int kRowMajor = 101, kNoTrans = 111;
+      blas.sgemm(kRowMajor, kNoTrans, kNoTrans, p.m, p.n, p.k, 1, p.a.Data<float>(), p.k, p.b.Data<float>(), p.n, 0,
+                 p.c.Data<float>(), p.n);
+      return {};
+    };
+  };
+  for (Product& p : products) {
+    p.ours = TRY(LeastOf(2, ours(p)));
+    TRY(theirs(p)());
+    p.runs = std::clamp(static_cast<int>(kBurstSeconds / p.ours), 3, 1000);  // the first finds cold caches
+    const float *y = p.model.executor->Output(0).Data<float>(), *c = p.c.Data<float>();
+    double largest = 0;
+    for (int64_t i = 0; i < static_cast<int64_t>(p.m) * p.n; ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(c[i])));
+      p.error = std::max(p.error, std::abs(static_cast<double>(c[i]) - y[i]));
+    }
+    p.error /= largest;
+    if (!(p.error < kTolerance)) return Err(p.m, "x", p.n, "x", p.k, " differs from OpenBLAS by ", p.error);
+  }
+  ThreadPool pool({.num_threads = threads});
+  std::vector<float> sink(static_cast<size_t>(threads) * 64);
+  double peak = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (Product& p : products) {
+      p.ours = std::min(p.ours, TRY(LeastOf(p.runs, ours(p))));
+      p.theirs = std::min(p.theirs, TRY(LeastOf(p.runs, theirs(p))));
+      peak = std::max(peak, PeakGflops(pool, sink.data()));
+    }
+  }
+  std::printf("%d thread%s, peak %.1f GFLOPS, OpenBLAS for %s, GFLOPS\n", threads, threads == 1 ? "" : "s", peak,
+              blas.core.c_str());
+  std::printf("    M     N     K     ours   OpenBLAS   ratio   %% peak    error\n");
+  double product_of_ratios = 1, least = 1e30;
+  for (const Product& p : products) {
+    double flops = 2e-9 * p.m * p.n * p.k, ratio = p.theirs / p.ours;
+    std::printf("%5d %5d %5d %8.1f %10.1f %7.3f %8.1f %8.1e\n", p.m, p.n, p.k, flops / p.ours, flops / p.theirs, ratio,
+                100 * flops / p.ours / peak, p.error);
+    product_of_ratios *= ratio;
+    least = std::min(least, ratio);
+  }
+  std::printf("geomean %.3f, least %.3f\n", std::pow(product_of_ratios, 1.0 / static_cast<double>(products.size())),
+              least);
+  return 0;
+}
+
+}  // namespace
+}  // namespace autotune
+
+int main(int argc, char** argv) {
+  autotune::Result<int> done = autotune::Main(argc, argv);
+  if (done.ok()) return *done;
+  std::fprintf(stderr, "bench_sgemm: %s\n", done.error().Text().c_str());
+  return 1;
+}

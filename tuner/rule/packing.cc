@@ -1,0 +1,135 @@
+#include "tuner/rule/packing.h"
+
+#include <algorithm>
+
+#include "arith/sum.h"
+#include "ir/visit.h"
+
+namespace autotune {
+namespace {
+
+bool Uses(const Expr& e, const Name& var) {
+  return !var.empty() && UsesVar(e, [&](const Name& v) { return v == var; });
+}
+
+bool IsVar(const Expr& e, const Name& var) {
+  const Var* v = e.As<Var>();
+  return v && v->name == var;
+}
+
+IntArg Level2(const Name& tile) { return Name(tile.str() + ".2"); }
+
+}  // namespace
+
+std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,
+                                               const Name& n_iter) {
+  std::optional<ColumnOperand> operand;
+  bool unfit = false;
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (!load) return true;
+    auto param = std::find_if(func.params.begin(), func.params.end(),
+                              [&](const Param& p) { return p.buffer->name == load->buffer->name; });
+    if (param == func.params.end()) return true;
+    int dim = -1;
+    bool moves_with_m = false;
+    for (size_t i = 0; i < load->indices.size(); ++i) {
+      moves_with_m |= Uses(load->indices[i], m_iter);
+      if (!Uses(load->indices[i], n_iter)) continue;
+      unfit |= dim >= 0 || !IsVar(load->indices[i], n_iter);
+      dim = static_cast<int>(i);
+    }
+    if (dim < 0 || moves_with_m) return true;
+    unfit |= operand && operand->buffer->name != load->buffer->name;
+    operand = ColumnOperand{load->buffer, dim, param->role == ParamRole::kConstant};
+    return true;
+  });
+  return unfit ? std::nullopt : operand;
+}
+
+std::optional<RowOperand> FindRowOperand(const BlockView& view, const Name& m_iter, const Name& n_iter,
+                                         const Name& k_iter) {
+  const Block& block = *view.node.As<Block>();
+  if (m_iter.empty() || k_iter.empty()) return std::nullopt;
+  std::optional<RowOperand> operand;
+  bool unfit = false;
+  Walk(block.body, nullptr, [&](const Expr& e) {
+    unfit |= e.As<Select>() != nullptr;  // a condition may be what keeps the load in bounds
+    const Load* load = e.As<Load>();
+    if (!load || load->buffer->name == view.writes || load->indices.empty()) return true;
+    auto uses = [&](const Name& var) {
+      return std::any_of(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return Uses(i, var); });
+    };
+    if (!uses(m_iter)) return true;
+    unfit |= operand || uses(n_iter) || !IsVar(load->indices.back(), k_iter);
+    operand = RowOperand{.buffer = load->buffer};
+    for (const Iter& iter : block.iters) {
+      if (!uses(iter.var)) continue;
+      if (iter.var == m_iter) operand->m_dim = operand->rank;
+      unfit |= iter.var != k_iter && &iter == &block.iters.back();  // k must be the copy's last dimension, too
+      ++operand->rank;
+    }
+    int64_t stride = 4;
+    for (size_t d = load->indices.size(); d-- > 0;) {
+      if (IsVar(load->indices[d], m_iter)) operand->row_bytes = stride;
+      const int64_t* extent = AsInt(load->buffer->shape[d]);
+      unfit |= !extent;
+      stride *= extent ? *extent : 1;
+    }
+    return true;
+  });
+  return unfit ? std::nullopt : operand;
+}
+
+Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const Name& n_tile) {
+  Name packing = TRY(state.Do(CacheRead{.block = block, .buffer = operand.buffer->name, .scope = Scope::kGlobal}))[0];
+  IndexMap map;
+  map.dims.push_back({operand.dim, Level2(n_tile), 0});
+  for (int64_t d = 0; d < static_cast<int64_t>(operand.buffer->shape.size()); ++d) {
+    if (d != operand.dim) map.dims.push_back({d, 1, 0});
+  }
+  map.dims.push_back({operand.dim, 1, Level2(n_tile)});
+  TRY(state.Do(TransformLayout{.buffer = packing, .map = map}));
+  state.done.insert(packing);
+  return packing;
+}
+
+Result<Name> PackRows(SketchState& state, const Name& block, const RowOperand& operand, const Name& m_tile,
+                      const Name& k_unroll) {
+  Name packing = TRY(state.Do(Reindex{.block = block, .buffer = operand.buffer->name}))[0];
+  IndexMap map;
+  map.dims.push_back({operand.m_dim, Level2(m_tile), 0});
+  for (int64_t d = 0; d + 1 < operand.rank; ++d) {
+    if (d != operand.m_dim) map.dims.push_back({d, 1, 0});
+  }
+  map.dims.push_back({operand.rank - 1, k_unroll, 0});
+  map.dims.push_back({operand.m_dim, 1, Level2(m_tile)});
+  map.dims.push_back({operand.rank - 1, 1, k_unroll});
+  TRY(state.Do(TransformLayout{.buffer = packing, .map = map}));
+  state.done.insert(packing);
+  return packing;
+}
+
+Status PlacePacked(SketchState& state, const Name& packing, int64_t deepest, Packing kind, int64_t lanes, int& knob) {
+  std::vector<int64_t> depths;
+  for (int64_t depth = -1; depth <= deepest; ++depth) depths.push_back(depth);
+  Name at = TRY(state.Sample(SampleComputeLocation{.block = packing}, 0, depths, knob));
+  std::vector<Name> loops = TRY(state.Do(ComputeAt{.block = packing, .loop = at}));
+  // What the last tile lacks is packed, too: padding, which its users need not guard against.
+  TRY(state.Do(PadBlock{.block = packing}));
+  if (kind == Packing::kColumns) {
+    // Panel by panel in each row: whole rows are read, not pieces that lie pages apart.
+    std::rotate(loops.begin(), loops.begin() + 1, loops.end() - 1);
+    TRY(state.Do(Reorder{.loops = loops}));
+    std::vector<Name> made = TRY(state.Do(Split{.loop = loops.back(), .factors = {Factors::kAuto, lanes}}));
+    TRY(state.Do(Vectorize{.loop = made[1]}));
+    TRY(state.Do(Unroll{.loop = made[0]}));
+  } else {
+    TRY(state.Do(Vectorize{.loop = loops.back()}));
+    TRY(state.Do(Unroll{.loop = loops[loops.size() - 2]}));
+  }
+  TRY(state.Do(Parallel{.loop = loops[0]}));  // serial inside the parallel loop
+  return {};
+}
+
+}  // namespace autotune

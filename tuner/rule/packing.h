@@ -1,0 +1,45 @@
+// Repacking the operands of a tiled reduction C[m, n] += A[m, k] * B[k, n], so that a register tile reads both from
+// contiguous memory, and nothing that was padded needs a guard where it is used. After Goto and van de Geijn, "Anatomy
+// of high-performance matrix multiplication" (2008), but rows are not transposed: a tile's rows are interleaved in
+// pieces as long as the reduction is unrolled, which copies whole vectors. Thread-safe.
+#pragma once
+#include <optional>
+
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+
+// An operand that moves with n but not with m: B.
+struct ColumnOperand {
+  Buffer buffer;
+  int dim = 0;            // that n indexes
+  bool constant = false;  // packed in prepare, untimed
+};
+
+// An operand that moves with m and the last reduction iterator, which is its contiguous dimension, but not with n: A.
+struct RowOperand {
+  Buffer buffer;
+  int rank = 0, m_dim = 0;  // of its copy, one dimension for each iterator of the block that indexes it; k is the last
+  int64_t row_bytes = 0;    // from one m to the next; 0: not constant
+};
+
+std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,
+                                               const Name& n_iter);
+std::optional<RowOperand> FindRowOperand(const BlockView& block, const Name& m_iter, const Name& n_iter,
+                                         const Name& k_iter);
+
+// Copies the operand for this block; n_tile and m_tile are sampled tiles whose third level is the register tile,
+// k_unroll divides the reduction. Columns: [n // n_r, others, n % n_r]; rows: [m // m_r, others, k // u, m % m_r, k %
+// u]. Returns the packing block, which stands in loops of its own and counts as placed.
+Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const Name& n_tile);
+Result<Name> PackRows(SketchState& state, const Name& block, const RowOperand& operand, const Name& m_tile,
+                      const Name& k_unroll);
+
+enum class Packing { kColumns, kRows };
+
+// Samples where a packing block is computed: -1, before the parallel loop, by all cores; else inside the loop of that
+// depth, at most `deepest`, so that what is packed is in a cache when it is used. It copies vectors: of `lanes`
+// columns, or the pieces of rows. `knob` receives the sample's.
+Status PlacePacked(SketchState& state, const Name& packing, int64_t deepest, Packing kind, int64_t lanes, int& knob);
+
+}  // namespace autotune

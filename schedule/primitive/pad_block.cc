@@ -98,16 +98,50 @@ class ReadClamper {
   VarMap all_;
 };
 
-// That what padded instances read was computed: no producer runs, tile by tile, in a loop that overshoots. (One that is
-// moved there afterwards computes what they read.)
-Status CheckProducersOutside(const Block& block, const Iter& grown, const Path& path) {
+// Whether `writer`, which stands inside a loop around `block`, computes there all that the block reads of the buffer in
+// an iteration, padding included.
+bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
+                     const Path& path, const Buffer& buffer) {
+  const Store* store = SingleStore(writer);
+  std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
+  if (!places || writer.predicate || IsReduction(writer)) return false;
+  std::vector<const For*> loops = path.Loops();
+  size_t common = 0;  // loops around both
+  while (common < std::min(loops.size(), around_writer.size()) && loops[common]->var == around_writer[common]->var) {
+    ++common;
+  }
+  Ranges fixed = RangesOf({loops.begin(), loops.begin() + common});
+  Ranges running = RangesOf({loops.begin() + common, loops.end()});
+  Ranges writing = RangesOf({around_writer.begin() + common, around_writer.end()});
+  std::optional<std::vector<Region>> read = RegionRead(block, buffer, running, fixed);
+  for (size_t d = 0; read && d < read->size(); ++d) {
+    Result<Region> written = RegionVisited(writer, (*places)[d], writing, fixed);
+    if (!written.ok()) return false;
+    Sum ahead = (*read)[d].min;
+    ahead.Add(written->min, -1);
+    if (!ahead.IsConstant() || ahead.constant < 0) return false;
+    if (ahead.constant + (*read)[d].span > written->span) return false;
+  }
+  return read.has_value();
+}
+
+// That what padded instances read was computed: no producer runs, tile by tile, in a loop that overshoots, unless it
+// overshoots, too. (One that is moved there afterwards computes what they read.)
+Status CheckProducersOutside(const State& state, const Block& block, const Name& grown, const Path& path) {
+  auto iter = std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == grown; });
   for (const For* loop : path.Loops()) {
-    if (!Uses(grown.binding, loop->var)) continue;
+    if (!Uses(iter->binding, loop->var)) continue;
     for (const Name& buffer : BuffersRead(block)) {
-      for (const Name& writer : WritersOf(loop->body, buffer)) {
-        return Err("producer '", writer, "' is inside loop '", loop->var, "', which the padding of block '", block.name,
-                   "' overshoots; pad_block before moving it there");
-      }
+      const bool alloc = IsAlloc(state.func, buffer);
+      Status status;
+      const std::vector<Name> writers = WritersOf(loop->body, buffer);
+      ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& around) {
+        if (!status.ok() || std::find(writers.begin(), writers.end(), writer.name) == writers.end()) return;
+        if (alloc && ComputesAllRead(writer, around, block, path, *FindBuffer(state.func, buffer))) return;
+        status = Err("producer '", writer.name, "' is inside loop '", loop->var, "', which the padding of block '",
+                     block.name, "' overshoots; pad_block before moving it there");
+      });
+      TRY(status);
     }
   }
   return {};
@@ -149,7 +183,6 @@ Status ApplyStep(State& state, PadBlock& step) {
     after.push_back({iter.var, std::max(extents[i], bounds->high + 1)});
     if (bounds->high < extents[i]) continue;
     iter.extent = Expr(bounds->high + 1);
-    TRY(CheckProducersOutside(block, iter, path));
     bool reduce = iter.kind == IterKind::kReduce;
     grown.push_back({iter.var, extents[i], reduce});
     if (reduce) {
@@ -163,6 +196,7 @@ Status ApplyStep(State& state, PadBlock& step) {
     if (!AsInt(extent) || *AsInt(extent) < bounds->high + 1) extent = Expr(bounds->high + 1);
   }
   block.predicate = Expr();
+  for (const Grown& g : grown) TRY(CheckProducersOutside(state, block, g.var, path));
   Expr value = ReadClamper(grown, before, after, own).Clamp(store->value);
   if (within) {
     if (!Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");

@@ -93,6 +93,13 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(testing::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
 }
 
+TEST(Lowered, PackedOperandsComputeTheSame) {
+  CheckLowering(testing::Product(25, 72, 12), 1);  // tiles overshoot, and so does what is packed
+  CheckLowering(testing::Product(13, 70, 5), 1);   // no whole pieces of rows
+  CheckLowering(testing::Dense(14, 65, 8), 1);
+  CheckLowering(testing::ConvBiasRelu(3, 5, 4, 64, 2), 1);  // packed rows: im2col
+}
+
 TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(testing::Dense(13, 24, 7), 8); }
 
 }  // namespace

@@ -33,12 +33,13 @@ inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64
                             {.use_fma = true});
 }
 
-inline PrimFunc Dense(int64_t m, int64_t n, int64_t k) {
+inline PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRole::kConstant) {
   te::Tensor a = te::Placeholder("a", {m, k}), b = te::Placeholder("b", {k, n});
   te::Tensor out = topi::MatMul("dense", a, b);
-  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}},
-                            {.use_fma = true});
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, role}, {out, ParamRole::kOutput}}, {.use_fma = true});
 }
+// Of two run-time operands.
+inline PrimFunc Product(int64_t m, int64_t n, int64_t k) { return Dense(m, n, k, ParamRole::kInput); }
 
 // Softmax over the last dimension; a layer normalization without its scale.
 inline PrimFunc Softmax(const te::Shape& shape) {

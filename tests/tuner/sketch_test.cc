@@ -212,6 +212,31 @@ TEST(Sketch, DecisionsAreSeededAndDistinct) {
   EXPECT_GT(hashes.size(), 40u);
 }
 
+// How many sketches of a program pack columns or rows at run time.
+int CountNamed(const PrimFunc& func, const std::string& part) {
+  auto sketches = GenerateSketches(func, TestTarget());
+  EXPECT_TRUE(sketches.ok());
+  int count = 0;
+  for (const Sketch& sketch : *sketches) count += sketch.name.find(part) != std::string::npos;
+  return count;
+}
+
+TEST(Sketch, OperandsArePackedAtRunTimeWhereThatCanPay) {
+  EXPECT_GT(CountNamed(testing::Product(32, 128, 64), ":columns"), 0);
+  EXPECT_GT(CountNamed(testing::Product(32, 128, 64), ":rows"), 0);
+  EXPECT_EQ(CountNamed(Dense(32, 128, 64), ":columns"), 0);  // a constant is packed once, beforehand
+  EXPECT_GT(CountNamed(Dense(32, 128, 64), ":rows"), 0);
+  EXPECT_EQ(CountNamed(testing::Product(2, 128, 64), ":columns"), 0);  // two rows read a panel
+  EXPECT_EQ(CountNamed(testing::Product(32, 128, 63), ":rows"), 0);    // no whole vectors to copy
+  EXPECT_EQ(CountNamed(testing::Product(32, 16, 64), ":rows"), 0);     // one panel reads a row
+}
+
+TEST(Sketch, ProductsThatPackComputeTheSame) {
+  CheckSpace(testing::Product(27, 72, 12), 12, 6);
+  CheckSpace(testing::Product(16, 64, 8), 6, 6);
+  CheckSpace(testing::Product(13, 70, 5), 6, 4);
+}
+
 TEST(Sketch, DraftRefusesTilesBeyondTheRegisterFile) {
   PrimFunc func = Dense(256, 256, 256);
   auto sketches = GenerateSketches(func, TestTarget());

@@ -242,6 +242,28 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
       return true;
     }
   }
+  // k * (a % c) + k * c * ((a' // c + r) % m) = k * ((a' + c * r) % (c * m)), where a' differs from a by a multiple of
+  // c
+  for (size_t j = 0; possible && j < sum.terms.size(); ++j) {
+    DivMod other = AsDivMod(sum.terms[j].atom);
+    if (j == i || !other || other.is_div || sum.terms[j].coefficient != multiple) continue;
+    Sum whole = Sum::Of(other.node->a);
+    if (whole.Huge() || IsHuge(other.divisor) || IsHuge(n.divisor * other.divisor)) continue;
+    for (const Term& term : whole.terms) {
+      DivMod quotient = AsDivMod(term.atom);
+      if (!quotient || !quotient.is_div || quotient.divisor != n.divisor || term.coefficient != 1) continue;
+      Sum dividend = Sum::Of(quotient.node->a), difference = dividend;
+      difference.Add(a, -1);
+      if (difference.Huge() || !DivideExactly(difference, n.divisor)) continue;
+      Expr digit = term.atom;
+      whole.Add(digit, -1);
+      dividend.Add(whole, n.divisor);
+      sum.terms.erase(std::max(i, j));
+      sum.terms.erase(std::min(i, j));
+      sum.Add(Mod(std::move(dividend), n.divisor * other.divisor), k);
+      return true;
+    }
+  }
   // k * a - k * (a % c) = k * c * (a // c)
   if (reverse && sum.Contains(a, -k)) {
     sum.terms.erase(i);

@@ -61,6 +61,11 @@ TEST_F(Simplify, QuotientAndRemainderMeetAgain) {
   Same(FloorDiv(x * 66 + y * 6 + 31, 28) * 28 + FloorMod(x * 66 + y * 6 + 31, 28), x * 66 + y * 6 + 31);
   Same(FloorDiv(x * 34 + y * 3, 14) * 14 + FloorMod(x * 33 + y * 3, 14),
        FloorDiv(x * 34 + y * 3, 14) * 14 + FloorMod(x * 5 + y * 3, 14));
+  // Digits of a number, the higher one reduced.
+  Same(FloorMod(x * 20 + FloorDiv(y, 4), 3) * 4 + FloorMod(y, 4), FloorMod(x * 8 + y, 12));
+  Same(FloorDiv(x * 80 + y, 12) * 12 + FloorMod(x * 20 + FloorDiv(y, 4), 3) * 4 + FloorMod(y, 4), x * 80 + y);
+  Same(FloorMod(x + FloorDiv(y, 4), 3) * 4 + FloorMod(y + 1, 4),
+       FloorMod(x + FloorDiv(y, 4), 3) * 4 + FloorMod(y + 1, 4));  // not the next digit
 }
 
 TEST_F(Simplify, NestedDivisions) {

@@ -8,8 +8,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRows = 14;           // rows of a register tile: AVX2 has room for 14 one-vector accumulators
-constexpr int64_t kMaxUnroll = 8;          // steps of the reduction unrolled
+constexpr int64_t kMaxRows = 14;   // rows of a register tile: AVX2 has room for 14 one-vector accumulators
+constexpr int64_t kMaxUnroll = 8;  // steps of the reduction unrolled
+constexpr int64_t kShortestVector = 4;
 constexpr int64_t kMaxVectors = 4;         // vectors a row
 constexpr int64_t kWorthPacking = 12;      // rows that read a column packed at run time, at least
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
@@ -68,7 +69,7 @@ class Tiling : public SketchRule {
     const int n_index = NLoop(view), m_index = MLoop(view);
     std::vector<Variant> packings;
     int64_t row_bytes = 0;
-    if (!IsVectorized(ExtentOf(view, n_index), target)) {
+    if (LanesFor(ExtentOf(view, n_index), target) == 0) {
       packings.emplace_back();
     } else {
       const Name n_iter = IterOf(view, view.spatial[n_index].var);
@@ -97,12 +98,18 @@ class Tiling : public SketchRule {
     return variants;
   }
 
-  static bool IsVectorized(int64_t n, const Target& target) { return n >= target.VectorLanes(32) / 2 && n > 1; }
+  // Elements of a vector along n; 0: none. Shorter ones where they fit exactly: what overshoots is clamped, which tears
+  // an address that is linear otherwise into quotients and remainders.
+  static int64_t LanesFor(int64_t n, const Target& target) {
+    const int64_t full = target.VectorLanes(32);
+    if (n >= full) return full;
+    if (n >= kShortestVector && std::has_single_bit(static_cast<uint64_t>(n))) return n;
+    return n >= full / 2 && n > 1 ? full : 0;
+  }
 
   static Result<SketchState> Tile(const SketchState& from, const BlockView& block, const std::vector<BlockView>& blocks,
                                   const Target& target, const Variant& variant) {
     SketchState s = from;
-    const int64_t lanes = target.VectorLanes(32);
     const int n_index = NLoop(block), m_index = MLoop(block);
     StageModel model;
     model.kind = StageModel::kTiled;
@@ -114,7 +121,8 @@ class Tiling : public SketchRule {
     }
     model.m = ExtentOf(block, m_index);
     model.n = ExtentOf(block, n_index);
-    const bool vectorized = IsVectorized(model.n, target);
+    const int64_t lanes = LanesFor(model.n, target);
+    const bool vectorized = lanes > 0;
 
     // Where the tile is written back: through the one element-wise consumer, else by a copy.
     const BlockView* consumer = FusedConsumer(from, blocks, block);

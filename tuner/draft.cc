@@ -17,7 +17,8 @@ constexpr double kL2BytesPerCycle = 24;
 constexpr double kL3BytesPerCycle = 10;
 constexpr double kLatency = 4;  // of an FMA
 constexpr int64_t kPage = 4096;
-constexpr double kWays = 8;  // of an L1 cache
+constexpr double kWays = 8;         // of an L1 cache
+constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 
@@ -173,6 +174,9 @@ double Window(const StageModel& s, const Decisions& d, const Target& target) {
   double old = std::max(0.0, rows - stride);
   double traffic = slice * (hr * stride + 1) / Bandwidth(2 * all, target) +
                    slice * old / Bandwidth(slice * (rows + hr * stride), target);
+  // Channels in pieces: what lies between them is skipped, and prefetchers follow less well.
+  double piece = (s.n_inside ? c1 : 1) * nv * lanes * 4;
+  if (piece < kLongPiece && c0 * c1 > 1) traffic *= 1 + 0.5 * std::log2(kLongPiece / piece);
   double busy = tiles * cycles;
   return Spread(static_cast<double>(s.outer) * c0 * h0, std::max(busy, traffic) + 0.3 * std::min(busy, traffic),
                 target);

@@ -4,54 +4,64 @@
 #   thread:  ThreadSanitizer, the tests of what has threads: thread pool, wire, farm, database, tuner
 # A finding fails the run even in a process that a test merely starts: reports are collected in files. What other
 # people's libraries do is suppressed by the library's name alone, in scripts/sanitizers/. Environment: JOBS, of the build;
-# TESTS, components to restrict both to, such as "runtime rpc".
+# TESTS, components to restrict both to, such as "runtime rpc"; AUTOTUNE_SCHEDULES and AUTOTUNE_FUZZ_RUNS, of the tests that
+# draw many cases: 500 unless set, since each costs twenty times as much here.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 jobs=${JOBS:-$(nproc)}
 
 usage() {
-  sed -n '2,7s/^# //p' "$0" >&2
+  sed -n '2,8s/^# //p' "$0" >&2
   exit 2
 }
 
-# targets DEFAULT...: what to build
-targets() {
-  [ -z "${TESTS-}" ] && echo "$@" && return
-  for test in $TESTS; do echo "test_$test"; done
+# build PRESET [COMPONENT...]: the tests of these, or everything
+build() {
+  preset=$1
+  shift
+  cmake --preset "$preset" >/dev/null
+  for test; do
+    shift
+    set -- "$@" "test_$test"
+  done
+  cmake --build "build-$preset" -j "$jobs" --target "${@:-all}"
 }
 
-# run PRESET ENVIRONMENT-VARIABLE OPTIONS [ctest arguments]
+# run PRESET ENVIRONMENT-VARIABLE OPTIONS COMPONENTS [ctest arguments]: the tests of these, or all
 run() {
   preset=$1 variable=$2 options=$3
-  shift 3
+  labels=$(echo "$4" | tr ' ' '|')
+  shift 4
   reports=$root/build-$preset/reports
   rm -rf "$reports"
   mkdir -p "$reports"
   failed=0
   env "$variable=$options:log_path=$reports/report" ctest --test-dir "build-$preset" --output-on-failure \
-    --no-tests=error -E _NOT_BUILT -j "$(nproc)" "$@" || failed=1
+    --no-tests=error ${labels:+-L "^($labels)\$"} -j "$(nproc)" "$@" || failed=1
   if [ -n "$(ls "$reports")" ]; then
     cat "$reports"/* >&2
-    echo "$preset: $(ls "$reports" | wc -l) processes reported findings, in $reports" >&2
+    echo "$preset: $(find "$reports" -type f | wc -l) processes reported findings, in $reports" >&2
     failed=1
   fi
   return $failed
 }
 
 address() {
-  cmake --preset asan >/dev/null
-  # shellcheck disable=SC2046 # one word per target
-  cmake --build build-asan -j "$jobs" --target $(targets all)
+  tests=${TESTS-}
+  # shellcheck disable=SC2086 # one word per component
+  build asan $tests
+  export AUTOTUNE_SCHEDULES="${AUTOTUNE_SCHEDULES:-500}" AUTOTUNE_FUZZ_RUNS="${AUTOTUNE_FUZZ_RUNS:-500}"
   UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt" \
-    run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1 "$@"
+    run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1 "$tests" "$@"
 }
 
 thread() {
-  cmake --preset tsan >/dev/null
-  # shellcheck disable=SC2046
-  cmake --build build-tsan -j "$jobs" --target $(targets test_support test_records test_runtime test_rpc test_tracker test_tuner)
-  run tsan TSAN_OPTIONS "suppressions=$root/scripts/sanitizers/thread.txt:second_deadlock_stack=1:allocator_may_return_null=1" "$@"
+  tests=${TESTS:-support records runtime rpc tracker tuner}
+  # shellcheck disable=SC2086
+  build tsan $tests
+  run tsan TSAN_OPTIONS "suppressions=$root/scripts/sanitizers/thread.txt:second_deadlock_stack=1:allocator_may_return_null=1" \
+    "$tests" "$@"
 }
 
 [ $# -ge 1 ] || usage
@@ -60,6 +70,12 @@ shift
 case $what in
   address) address "$@" ;;
   thread) thread "$@" ;;
-  all) address "$@" && thread "$@" ;;
+  all)
+    # Each in its own shell: in a condition `set -e` would let a failed build pass.
+    failed=0
+    scripts/sanitize.sh address "$@" || failed=1
+    scripts/sanitize.sh thread "$@" || failed=1
+    exit $failed
+    ;;
   *) usage ;;
 esac

@@ -52,8 +52,9 @@ address() {
   # shellcheck disable=SC2086 # one word per component
   build asan $tests
   export AUTOTUNE_SCHEDULES="${AUTOTUNE_SCHEDULES:-500}" AUTOTUNE_FUZZ_RUNS="${AUTOTUNE_FUZZ_RUNS:-500}"
-  UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt" \
-    run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1 "$tests" "$@"
+  # handle_sigill: what UndefinedBehaviorSanitizer finds is a trap, reported as ILL
+  LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt" \
+    run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1:handle_sigill=1 "$tests" "$@"
 }
 
 thread() {

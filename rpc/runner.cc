@@ -20,16 +20,10 @@
 #include "runtime/fill.h"
 #include "runtime/kernel_context.h"
 #include "runtime/time_evaluator.h"
+#include "support/sanitized.h"
 
 namespace autotune::rpc {
 namespace {
-
-// A sanitizer's shadow memory counts as data: under the limit it could not allocate a byte, and would end the runner.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 void SetLimit(__rlimit_resource resource, rlim_t value) {
   rlimit limit{};
@@ -42,6 +36,7 @@ void ApplyLimits(const RunnerOptions& options) {
   SetLimit(RLIMIT_CORE, 0);
   SetLimit(RLIMIT_FSIZE, 64 << 20);  // artifacts live in memory files
   SetLimit(RLIMIT_NOFILE, 256);
+  // A sanitizer's shadow memory counts as data: under the limit it could not allocate a byte, and would end the runner.
   if (options.memory_bytes > 0 && !kSanitized) SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
   if (!options.cores.empty()) {
     cpu_set_t set;

@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/sanitized.h"
+
 namespace autotune::rpc {
 namespace {
 
@@ -25,18 +27,6 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = AUDIT_ARCH_RISCV64;
 #else
 constexpr uint32_t kArchitecture = 0;  // unknown: no filter
-#endif
-
-#if defined(__has_feature)
-#define AUTOTUNE_HAS_FEATURE(name) __has_feature(name)
-#else
-#define AUTOTUNE_HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || AUTOTUNE_HAS_FEATURE(address_sanitizer) || \
-    AUTOTUNE_HAS_FEATURE(thread_sanitizer) || AUTOTUNE_HAS_FEATURE(memory_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
 #endif
 
 constexpr int kDenied[] = {

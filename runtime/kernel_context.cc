@@ -1,25 +1,14 @@
 #include "runtime/kernel_context.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "runtime/tensor.h"
+
 namespace autotune {
-namespace {
-
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
-
-}  // namespace
-
-ScratchStack::~ScratchStack() {
-  for (int i = 0; i < num_blocks_; ++i) std::free(blocks_[i].memory);
-}
-
 void ScratchStack::Enter(int block, char* top) {
   current_ = block;
-  base_ = blocks_[block].memory;
+  base_ = static_cast<char*>(blocks_[block].memory.get());
   end_ = base_ + blocks_[block].bytes;
   top_ = top;
 }
@@ -31,7 +20,7 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
     uint64_t total = 0;
     for (int i = 0; i < num_blocks_; ++i) {
       total += blocks_[i].bytes;
-      std::free(blocks_[i].memory);
+      blocks_[i] = {};
     }
     size = std::max(size, total);
     num_blocks_ = 0;
@@ -42,23 +31,22 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
     size = std::max(size, blocks_[current_].bytes * 2);
     if (current_ + 1 < num_blocks_ && blocks_[current_ + 1].bytes < bytes) {
       // All above is free but too small for this request.
-      for (int i = current_ + 1; i < num_blocks_; ++i) std::free(blocks_[i].memory);
+      for (int i = current_ + 1; i < num_blocks_; ++i) blocks_[i] = {};
       num_blocks_ = current_ + 1;
     }
   }
   int next = current_ + 1;
   if (next == num_blocks_) {
     if (next == kMaxBlocks) return nullptr;
-    // Huge pages, where the kernel grants them: packed operands are walked through again and again.
-    const bool large = size >= kHugePage / 4;
-    if (large) size = (size + kHugePage - 1) / kHugePage * kHugePage;
-    void* memory = nullptr;
-    if (posix_memalign(&memory, large ? kHugePage : 4096, size) != 0) return nullptr;
-    if (large) madvise(memory, size, MADV_HUGEPAGE);
-    blocks_[next] = {static_cast<char*>(memory), size};
+    // Up to whole huge pages, where the kernel grants them: packed operands are walked through again and again.
+    constexpr uint64_t kHugePage = uint64_t{2} << 20;
+    if (size >= kHugePage / 4) size = (size + kHugePage - 1) / kHugePage * kHugePage;
+    std::shared_ptr<void> memory = AllocateAligned(static_cast<int64_t>(size));
+    if (!memory) return nullptr;
+    blocks_[next] = {std::move(memory), size};
     ++num_blocks_;
   }
-  Enter(next, blocks_[next].memory);
+  Enter(next, static_cast<char*>(blocks_[next].memory.get()));
   return Allocate(bytes);
 }
 

@@ -15,7 +15,6 @@ namespace autotune {
 class ScratchStack {
  public:
   ScratchStack() = default;
-  ~ScratchStack();
   ScratchStack(const ScratchStack&) = delete;
 
   void* Allocate(uint64_t bytes) {  // 64-byte aligned; null when out of memory
@@ -36,7 +35,7 @@ class ScratchStack {
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 39;
   static constexpr int kMaxBlocks = 40;  // each at least twice the one before it
   struct Block {
-    char* memory = nullptr;
+    std::shared_ptr<void> memory;
     uint64_t bytes = 0;
   };
   void* AllocateSlow(uint64_t bytes);

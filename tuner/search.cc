@@ -154,12 +154,14 @@ class Evolutionary : public SearchStrategy {
   // is not hopeless is tried once.
   std::vector<uint64_t> BestOfNewAlternatives(std::vector<Point>& points) const {
     std::set<int> known = tried_;
-    const double limit = points.empty() ? 0 : kUnlikely * points.front().draft;
-    auto others = std::stable_partition(points.begin(), points.end(), [&](const Point& point) {
-      return point.draft <= limit && known.insert(space_.sketches[point.sketch].alternative).second;
-    });
     std::vector<uint64_t> hashes;
-    for (auto it = points.begin(); it != others; ++it) hashes.push_back(it->hash);
+    for (const Point& point : points) {
+      if (point.draft > kUnlikely * points.front().draft) break;
+      if (known.insert(space_.sketches[point.sketch].alternative).second) hashes.push_back(point.hash);
+    }
+    std::stable_partition(points.begin(), points.end(), [&](const Point& point) {
+      return std::find(hashes.begin(), hashes.end(), point.hash) != hashes.end();
+    });
     return hashes;
   }
 

@@ -105,6 +105,7 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
   const Store* store = SingleStore(writer);
   std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
   if (!places || writer.predicate || IsReduction(writer)) return false;
+  if (HasSelect(SingleStore(block)->value)) return false;  // its reads will be clamped to the last element: ClampVars
   std::vector<const For*> loops = path.Loops();
   size_t common = 0;  // loops around both
   while (common < std::min(loops.size(), around_writer.size()) && loops[common]->var == around_writer[common]->var) {

@@ -109,4 +109,9 @@ Name IterOf(const BlockView& block, const Name& loop) {
   return Name();
 }
 
+bool IsVar(const Expr& e, const Name& name) {
+  const Var* var = e.As<Var>();
+  return var && var->name == name;
+}
+
 }  // namespace autotune

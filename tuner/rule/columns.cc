@@ -66,11 +66,6 @@ class Columns : public SketchRule {
     return loads == 1 && plain;
   }
 
-  static bool IsVar(const Expr& e, const Name& name) {
-    const Var* var = e.As<Var>();
-    return var && var->name == name;
-  }
-
   // As few tasks as keep all cores busy.
   static int64_t ColumnsOfTask(int64_t columns, int64_t outer, const Target& target) {
     const int64_t lanes = target.VectorLanes(32);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "arith/sum.h"
 #include "ir/visit.h"
 
 namespace autotune {
@@ -10,11 +9,6 @@ namespace {
 
 bool Uses(const Expr& e, const Name& var) {
   return !var.empty() && UsesVar(e, [&](const Name& v) { return v == var; });
-}
-
-bool IsVar(const Expr& e, const Name& var) {
-  const Var* v = e.As<Var>();
-  return v && v->name == var;
 }
 
 IntArg Level2(const Name& tile) { return Name(tile.str() + ".2"); }

@@ -52,6 +52,8 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
 const BlockView* FusedConsumer(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block);
 // The iterator of the block that a loop alone feeds; empty if there is none.
 Name IterOf(const BlockView& block, const Name& loop);
+// Whether the expression is this variable, nothing else.
+bool IsVar(const Expr& e, const Name& var);
 
 class SketchRule {
  public:

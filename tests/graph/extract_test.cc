@@ -1,0 +1,61 @@
+#include "graph/extract.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/maker.h"
+
+namespace autotune::graph {
+namespace {
+
+TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
+  auto make = [](const std::string& name, float literal, uint64_t seed, bool swapped) {
+    Maker m(seed);
+    ValueId x = m.b.Input(name, F32({2, 3}));
+    ValueId y = m.b.Must(Op::kMatmul, {x, m.Random({3, 4})}, {}, name);
+    ValueId c = m.b.AddConstant(name, TensorValue::Of<float>({1}, {literal}));
+    y = swapped ? m.b.Must(Op::kMul, {c, y}) : m.b.Must(Op::kMul, {y, c});
+    m.b.Output(y, name);
+    PassContext context;
+    return ExtractTasks(*Fuse(m.b.Finish(), context))[0];
+  };
+  Task t = make("a", 2, 1, false);
+  EXPECT_EQ(t.text,
+            "subgraph v1\n"
+            "%0 = input f32[2,3]\n"
+            "%1 = constant f32[3,4]\n"
+            "%2 = constant f32[1] 0x40000000\n"
+            "%3 = matmul(%0, %1) : f32[2,4]\n"
+            "%4 = mul(%3, %2) : f32[2,4]\n"
+            "output %4\n");
+  EXPECT_EQ(t.hash, make("b", 2, 99, true).hash);
+  EXPECT_NE(t.hash, make("a", 3, 1, false).hash);
+  EXPECT_EQ(t.flops, 2 * 2 * 3 * 4 + 8);
+}
+
+// Stored in databases: a change here is a new version of the text, and orphans every record.
+TEST(Extract, HashGolden) {
+  Maker m(1);
+  ValueId x = m.b.Input("x", F32({1, 8, 8, 4}));
+  Conv2dAttrs a;
+  a.layout = Layout::kNHWC;
+  a.pads = {1, 1, 1, 1};
+  ValueId y = m.b.Must(Op::kConv2d, {x, m.Random({3, 3, 4, 8})}, a);
+  y = m.b.Must(Op::kClip, {m.b.Must(Op::kAdd, {y, m.Random({1, 1, 1, 8})})}, ClipAttrs{0, 6});
+  m.b.Output(y, "y");
+  PassContext context;
+  Task t = ExtractTasks(*Fuse(m.b.Finish(), context))[0];
+  EXPECT_EQ(
+      t.text,
+      "subgraph v1\n"
+      "%0 = input f32[1,8,8,4]\n"
+      "%1 = constant f32[3,3,4,8]\n"
+      "%2 = constant f32[1,1,1,8]\n"
+      "%3 = conv2d(%0, %1) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1, layout=NHWC} : f32[1,8,8,8]\n"
+      "%4 = add(%3, %2) : f32[1,8,8,8]\n"
+      "%5 = clip(%4) {min=0, max=6} : f32[1,8,8,8]\n"
+      "output %5\n");
+  EXPECT_EQ(t.hash.Hex(), "0a9cd250338907379b7e64218af154f8");
+}
+
+}  // namespace
+}  // namespace autotune::graph

@@ -1,0 +1,93 @@
+#include "graph/pass.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/maker.h"
+
+namespace autotune::graph {
+namespace {
+
+TEST(FoldBatchNorm, IntoConvolution) {
+  Maker m(1);
+  ValueId x = m.b.Input("x", F32({1, 4, 6, 6}));
+  ValueId y = m.b.Must(Op::kAdd, {m.Conv(x, 6, 3, 2), m.Random({1, 6, 1, 1})});
+  y = m.Norm(y);
+  // What Caffe exports: a further scale and shift.
+  y = m.b.Must(Op::kAdd, {m.b.Must(Op::kMul, {m.Random({6, 1, 1}), y}), m.Random({6, 1, 1})});
+  m.b.Output(m.Relu(y), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(counting.calls, 1);
+  EXPECT_EQ(g.nodes.size(), 3u) << GraphText(g);  // conv2d, add, relu
+}
+
+TEST(FoldBatchNorm, IntoProduct) {
+  Maker m(2);
+  ValueId x = m.b.Input("x", F32({3, 4}));
+  m.b.Output(m.Norm(m.b.Must(Op::kMatmul, {x, m.Random({4, 5})})), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);
+}
+
+TEST(FoldBatchNorm, NotWhereTheProductIsReadElsewhere) {
+  Maker m(3);
+  ValueId x = m.b.Input("x", F32({1, 3, 4, 4}));
+  ValueId conv = m.Conv(x, 3, 1);
+  m.b.Output(m.b.Must(Op::kAdd, {m.Norm(conv), conv}), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(CountOps(g, Op::kMul), 1);
+  EXPECT_EQ(CountOps(g, Op::kConv2d), 1);
+  EXPECT_EQ(CountOps(g, Op::kBatchNorm), 0);
+}
+
+TEST(FoldBatchNorm, NotWherePerChannelMeansAnotherAxis) {
+  Maker m(4);
+  ValueId x = m.b.Input("x", F32({1, 3, 4, 4}));
+  m.b.Output(m.b.Must(Op::kMul, {m.Conv(x, 4, 1), m.Random({4})}), "per_column");
+  m.b.Output(m.b.Must(Op::kMul, {m.Conv(x, 4, 1), m.Random({1})}), "scalar");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(CountOps(g, Op::kMul), 1);
+}
+
+TEST(FoldBatchNorm, StatisticsThatAreInputs) {
+  Maker m(5);
+  ValueId x = m.b.Input("x", F32({2, 3, 2, 2})), mean = m.b.Input("mean", F32({3}));
+  m.b.Output(m.b.Must(Op::kBatchNorm, {x, m.Random({3}), m.Random({3}), mean, m.Positive({3})}, BatchNormAttrs{}), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(CountOps(g, Op::kBatchNorm), 0);
+}
+
+TEST(FoldConstants, WithoutEvaluatorNothingHappens) {
+  Maker m(6);
+  ValueId x = m.b.Input("x", F32({3}));
+  m.b.Output(m.b.Must(Op::kAdd, {x, m.b.Must(Op::kAdd, {m.Random({3}), m.Random({3})})}), "y");
+  Graph g = m.b.Finish();
+  PassContext context;
+  EXPECT_EQ(FoldConstants(g, context)->nodes.size(), 2u);
+  Counting counting;
+  EXPECT_EQ(FoldConstants(g, counting.context)->nodes.size(), 1u);
+  counting.context.evaluate = [](const Graph&) -> Result<std::vector<TensorValue>> { return Err("no compiler"); };
+  EXPECT_EQ(FoldConstants(g, counting.context).error().Text(), "no compiler (while folding constants)");
+}
+
+TEST(FoldConstants, WholeGraph) {
+  Maker m(7);
+  m.b.Input("unused", F32({3}));
+  m.b.Output(m.b.Must(Op::kRelu, {m.Random({3})}), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_constants", FoldConstants}}, counting.context);
+  EXPECT_TRUE(g.nodes.empty());
+  EXPECT_EQ(g.inputs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace autotune::graph

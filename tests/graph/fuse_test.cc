@@ -1,0 +1,77 @@
+#include "graph/pass.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/maker.h"
+
+namespace autotune::graph {
+namespace {
+
+TEST(Fuse, SwishIsOneKernel) {
+  Maker m(14);
+  ValueId x = m.b.Input("x", F32({1, 4, 4, 4}));
+  ValueId y = m.Conv(x, 4, 1);
+  y = m.b.Must(Op::kMul, {y, m.b.Must(Op::kSigmoid, {y})});
+  m.b.Output(y, "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  EXPECT_EQ(g.nodes.size(), 1u);
+}
+
+TEST(Fuse, NeverTwoOutputsNorTwoAnchors) {
+  Maker m(15);
+  ValueId x = m.b.Input("x", F32({1, 4, 4, 4}));
+  ValueId a = m.Conv(x, 4, 1), b = m.Conv(x, 4, 3);
+  ValueId sum = m.b.Must(Op::kAdd, {a, b});
+  ValueId r = m.Relu(sum);
+  m.b.Output(sum, "sum");
+  m.b.Output(m.b.Must(Op::kMul, {r, m.Conv(r, 4, 1)}), "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  for (const Node& node : g.nodes) {
+    int anchors = 0;
+    for (const Node& inner : node.body->nodes) anchors += KindOf(inner.op) == OpKind::kAnchor;
+    EXPECT_LE(anchors, 1);
+    EXPECT_EQ(node.body->outputs.size(), 1u);
+  }
+  // conv; conv + add; relu; conv + mul
+  EXPECT_EQ(g.nodes.size(), 4u) << GraphText(g);
+}
+
+TEST(Fuse, WideningConsumerStaysOutside) {
+  Maker m(16);
+  ValueId x = m.b.Input("x", F32({1, 4})), wide = m.b.Input("wide", F32({8, 4}));
+  m.b.Output(m.b.Must(Op::kAdd, {m.b.Must(Op::kMatmul, {x, m.Random({4, 4})}), wide}), "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  EXPECT_EQ(g.nodes.size(), 2u);
+}
+
+TEST(Fuse, LayerNormalizationIsOneKernel) {
+  Maker m(17);
+  m.b.Output(LayerNorm(m, m.b.Input("x", F32({16, 12}))), "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
+}
+
+TEST(Fuse, SumsOfColumnsStayApart) {
+  Maker m(18);
+  ValueId x = m.b.Input("x", F32({16, 12}));
+  ValueId sum = m.b.Must(Op::kReduceSum, {x}, AxesAttrs{{0}});
+  m.b.Output(m.b.Must(Op::kSub, {x, sum}), "y");
+  PassContext context;
+  EXPECT_EQ(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 2u);
+}
+
+TEST(Fuse, RowsOfTwoKindsStayApart) {
+  Maker m(19);
+  ValueId x = m.b.Input("x", F32({16, 12, 10}));
+  ValueId a = m.b.Must(Op::kSub, {x, m.b.Must(Op::kReduceMax, {x}, AxesAttrs{{2}})});
+  m.b.Output(m.b.Must(Op::kMul, {a, m.b.Must(Op::kReduceSum, {a}, AxesAttrs{{1, 2}})}), "y");
+  PassContext context;
+  EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 1u);
+}
+
+}  // namespace
+}  // namespace autotune::graph

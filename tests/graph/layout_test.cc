@@ -1,0 +1,91 @@
+#include "graph/pass.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/maker.h"
+
+namespace autotune::graph {
+namespace {
+
+TEST(ConvertLayout, OnlyTheEdgesTranspose) {
+  Maker m(9);
+  ValueId x = m.b.Input("x", F32({1, 4, 8, 8}));
+  ValueId a = m.Relu(m.b.Must(Op::kAdd, {m.Conv(x, 8, 3), m.Random({1, 8, 1, 1})}));
+  ValueId b = m.Pool(Op::kMaxPool2d, m.Conv(a, 8, 1), 3, 1);
+  ValueId c = m.b.Must(Op::kConcat, {m.b.Must(Op::kAdd, {a, b}), a}, AxisAttrs{1});
+  ValueId d = m.b.Must(Op::kLrn, {m.Pool(Op::kAvgPool2d, c, 3, 2)}, LrnAttrs{5, 0.1f, 0.75f, 1, 1});
+  m.b.Output(m.b.Must(Op::kMul, {d, m.Random({5, 1})}), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
+  for (const Node& node : g.nodes) {
+    if (node.op == Op::kConv2d) {
+      EXPECT_EQ(std::get<Conv2dAttrs>(node.attrs).layout, Layout::kNHWC);
+    }
+    if (node.op == Op::kConcat) {
+      EXPECT_EQ(std::get<AxisAttrs>(node.attrs).axis, 3);
+    }
+  }
+}
+
+// Where a network has several outputs, each is converted before the next is computed, so that they share memory.
+TEST(ConvertLayout, OutputsAreConvertedAtOnce) {
+  Maker m(22);
+  ValueId x = m.b.Input("x", F32({1, 4, 6, 6}));
+  m.b.Output(m.Relu(m.Conv(x, 5, 3)), "y");
+  m.b.Output(m.Relu(m.Conv(x, 7, 3)), "z");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  std::vector<Op> order;
+  for (const Node& node : g.nodes) order.push_back(node.op);
+  EXPECT_EQ(order, (std::vector<Op>{Op::kTranspose, Op::kConv2d, Op::kRelu, Op::kTranspose, Op::kConv2d, Op::kRelu,
+                                    Op::kTranspose}))
+      << GraphText(g);
+}
+
+TEST(ConvertLayout, FlattenKeepsOnnxOrder) {
+  for (int64_t extent : {1, 3}) {
+    Maker m(10);
+    ValueId x = m.b.Input("x", F32({2, 4, extent, extent}));
+    ValueId y = m.Conv(x, 8, 1);
+    int64_t columns = 8 * extent * extent;
+    m.b.Output(m.b.Must(Op::kMatmul, {m.b.Reshape(y, {2, columns}), m.Random({columns, 3})}), "y");
+    Counting counting;
+    Graph g = ExpectKept(m.b.Finish(),
+                         {{"convert_layout", ConvertLayout}, {"simplify", Simplify}, {"fold_constants", FoldConstants}},
+                         counting.context);
+    EXPECT_EQ(CountOps(g, Op::kTranspose), extent == 1 ? 0 : 2);
+  }
+}
+
+TEST(ConvertLayout, TheModelsOwnTransposesCancel) {
+  Maker m(11);
+  ValueId x = m.b.Input("x", F32({1, 8, 8, 3}));
+  ValueId y = m.Conv(m.b.Transpose(x, {0, 3, 1, 2}), 4, 3);
+  m.b.Output(m.b.Transpose(m.Relu(y), {0, 2, 3, 1}), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(CountOps(g, Op::kTranspose), 0) << GraphText(g);
+}
+
+TEST(ConvertLayout, FollowsSlicesPadsReductionsAndGathers) {
+  Maker m(23);
+  ValueId x = m.Conv(m.b.Input("x", F32({1, 4, 6, 5})), 8, 3);
+  ValueId y = m.b.Must(Op::kSlice, {x}, SliceAttrs{{0, 2, 0, 1}, {1, 4, 3, 4}, {1, 1, 2, 1}});
+  y = m.b.Must(Op::kPad, {y}, PadAttrs{{0, 0, 1, 2}, {0, 1, 0, 0}, {0, 0, 0, 0}, PadMode::kConstant, 0.5});
+  y = m.b.Must(Op::kSub, {y, m.b.Must(Op::kReduceMax, {y}, AxesAttrs{{1, 3}})});
+  ValueId places = m.b.AddConstant("", TensorValue::Of<int64_t>({3}, {2, 0, 1}));
+  y = m.b.Must(Op::kGather, {y, places}, AxisAttrs{2});
+  m.b.Output(m.Conv(y, 4, 1), "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, context);
+  int activations = 0;
+  for (const Node& node : g.nodes) activations += node.op == Op::kTranspose && !g.FindConstant(node.inputs[0]);
+  EXPECT_EQ(activations, 2) << GraphText(g);  // of the input and of the output
+}
+
+}  // namespace
+}  // namespace autotune::graph

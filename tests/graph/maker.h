@@ -1,0 +1,121 @@
+// Graphs for tests of passes: random constants, an evaluator of constants that counts, and the check that a list of
+// passes keeps a graph's meaning by the reference operators.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "graph/pass.h"
+#include "tests/graph/reference.h"
+
+namespace autotune::graph {
+
+inline TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
+
+// Evaluates constants by the reference, and counts its calls.
+struct Counting {
+  int calls = 0;
+  PassContext context;
+  Counting() {
+    context.evaluate = [this](const Graph& g) -> Result<std::vector<TensorValue>> {
+      ++calls;
+      std::vector<TensorValue> out;
+      for (const auto& t : reference::Evaluate(g, {})) out.push_back(reference::ToValue(t));
+      return out;
+    };
+  }
+};
+
+class Maker {
+ public:
+  explicit Maker(uint64_t seed) : rng(seed) {}
+  ValueId Random(Shape shape) { return b.AddConstant("", reference::ToValue(reference::Random(shape, rng))); }
+  ValueId Positive(Shape shape) {
+    reference::Tensor t = reference::Random(shape, rng);
+    for (double& x : t.data) x = static_cast<float>(std::abs(x) + 0.5);
+    return b.AddConstant("", reference::ToValue(t));
+  }
+  ValueId Conv(ValueId x, int64_t channels, int64_t kernel, int64_t groups = 1, int64_t stride = 1) {
+    Conv2dAttrs a;
+    a.pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+    a.strides = {stride, stride};
+    a.groups = groups;
+    return b.Must(Op::kConv2d, {x, Random({channels, b.Spec(x).shape[1] / groups, kernel, kernel})}, a, "conv");
+  }
+  ValueId Norm(ValueId x) {
+    int64_t c = b.Spec(x).shape[1];
+    return b.Must(Op::kBatchNorm, {x, Random({c}), Random({c}), Random({c}), Positive({c})}, BatchNormAttrs{}, "bn");
+  }
+  ValueId Relu(ValueId x) { return b.Must(Op::kRelu, {x}, {}, "relu"); }
+  ValueId Pool(Op op, ValueId x, int64_t kernel, int64_t stride) {
+    Pool2dAttrs a;
+    a.kernel = {kernel, kernel};
+    a.strides = {stride, stride};
+    a.pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+    a.ceil_mode = true;
+    return b.Must(op, {x}, a);
+  }
+  GraphBuilder b;
+  Rng rng;
+};
+
+inline std::vector<reference::Tensor> RandomInputs(const Graph& g, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<reference::Tensor> in;
+  for (ValueId v : g.inputs) in.push_back(reference::Random(g.Spec(v).shape, rng));
+  return in;
+}
+
+// Same meaning after each pass; returns the last graph.
+inline Graph ExpectKept(const Graph& g, const std::vector<Pass>& passes, PassContext& context) {
+  auto in = RandomInputs(g, 7);
+  auto want = reference::Evaluate(g, in);
+  context.after = [&](std::string_view pass, const Graph& now) {
+    auto got = reference::Evaluate(now, in);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_LE(reference::Excess(got[i], want[i]), 0) << pass << "\n" << GraphText(now);
+    EXPECT_EQ(now.output_names, g.output_names);
+    ASSERT_EQ(now.inputs.size(), g.inputs.size());
+  };
+  Result<Graph> out = RunPasses(g, passes, context);
+  EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().Text());
+  return out.ok() ? *out : g;
+}
+
+inline int CountOps(const Graph& g, Op op) {
+  int n = 0;
+  for (const Node& node : g.nodes) n += node.op == op;
+  return n;
+}
+
+// A residual network in small.
+inline Graph Residual(uint64_t seed) {
+  Maker m(seed);
+  ValueId x = m.b.Input("x", F32({1, 4, 8, 8}));
+  x = m.Pool(Op::kMaxPool2d, m.Relu(m.Norm(m.Conv(x, 8, 3))), 3, 2);
+  for (int i = 0; i < 2; ++i) {
+    ValueId main = m.Norm(m.Conv(m.Relu(m.Norm(m.Conv(x, 8, 1))), 16, 3));
+    ValueId side = i == 0 ? m.Norm(m.Conv(x, 16, 1)) : x;
+    x = m.Relu(m.b.Must(Op::kAdd, {main, side}));
+  }
+  ValueId y = m.b.Must(Op::kGlobalAvgPool, {x}, ImageAttrs{});
+  y = m.b.Must(Op::kMatmul, {m.b.Reshape(y, {1, 16}), m.Random({16, 10})});
+  y = m.b.Must(Op::kAdd, {y, m.Random({10})});
+  m.b.Output(m.b.Must(Op::kSoftmax, {y}, AxisAttrs{1}), "y");
+  return m.b.Finish();
+}
+
+// As exporters write it before operator set 17.
+inline ValueId LayerNorm(Maker& m, ValueId x) {
+  int64_t last = m.b.Spec(x).rank() - 1, n = m.b.Spec(x).shape.back();
+  auto number = [&](float value) { return m.b.AddConstant("", TensorValue::Scalar(value)); };
+  auto mean = [&](ValueId v) {
+    return m.b.Must(Op::kMul, {m.b.Must(Op::kReduceSum, {v}, AxesAttrs{{last}}), number(1 / static_cast<float>(n))});
+  };
+  ValueId centered = m.b.Must(Op::kSub, {x, mean(x)});
+  ValueId variance = mean(m.b.Must(Op::kMul, {centered, centered}));
+  ValueId deviation = m.b.Must(Op::kSqrt, {m.b.Must(Op::kAdd, {variance, number(1e-5f)})});
+  ValueId y = m.b.Must(Op::kMul, {m.b.Must(Op::kDiv, {centered, deviation}), m.Random({n})});
+  return m.b.Must(Op::kAdd, {y, m.Random({n})});
+}
+
+}  // namespace autotune::graph

@@ -1,0 +1,83 @@
+#include "graph/pass.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/maker.h"
+
+namespace autotune::graph {
+namespace {
+
+TEST(Simplify, MovementJoins) {
+  GraphBuilder b;
+  ValueId x = b.Input("x", F32({2, 3, 4}));
+  ValueId t = b.Must(Op::kTranspose, {x}, TransposeAttrs{{2, 0, 1}});
+  b.Output(b.Must(Op::kTranspose, {t}, TransposeAttrs{{1, 2, 0}}), "same");
+  b.Output(b.Must(Op::kReshape, {b.Must(Op::kReshape, {x}, ReshapeAttrs{{24}})}, ReshapeAttrs{{4, 6}}), "flat");
+  b.Output(t, "t");
+  PassContext context;
+  Graph g = ExpectKept(b.Finish(), {{"simplify", Simplify}}, context);
+  EXPECT_EQ(g.outputs[0], g.inputs[0]);
+  EXPECT_EQ(g.nodes.size(), 2u);
+}
+
+TEST(Simplify, QuotientsByNumbersBecomeProducts) {
+  Maker m(22);
+  ValueId x = m.b.Input("x", F32({3, 4})), three = m.b.AddConstant("", TensorValue::Of<float>({1}, {3}));
+  m.b.Output(m.b.Must(Op::kDiv, {x, three}), "y");
+  m.b.Output(m.b.Must(Op::kDiv, {x, m.Positive({4})}), "many");
+  // 3 * (1 / 3) is not 1 in floats: where steps follow, the quotient stays.
+  m.b.Output(m.b.Must(Op::kFloor, {m.b.Must(Op::kDiv, {m.Relu(x), three})}), "floor");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"simplify", Simplify}}, context);
+  EXPECT_EQ(CountOps(g, Op::kDiv), 2) << GraphText(g);
+  EXPECT_EQ(CountOps(g, Op::kMul), 1);
+}
+
+TEST(ShareCommonSubexpressions, EqualNodesAndSmallConstants) {
+  Maker m(8);
+  ValueId x = m.b.Input("x", F32({3}));
+  ValueId one = m.b.AddConstant("", TensorValue::Scalar(1)), uno = m.b.AddConstant("", TensorValue::Scalar(1));
+  ValueId two = m.b.AddConstant("", TensorValue::Scalar(2));
+  ValueId a = m.b.Must(Op::kAdd, {x, one}), b = m.b.Must(Op::kAdd, {uno, x}), c = m.b.Must(Op::kAdd, {x, two});
+  ValueId d = m.b.Must(Op::kSub, {x, one}), e = m.b.Must(Op::kSub, {one, x});
+  for (ValueId v : {a, b, c, d, e}) m.b.Output(v, "v");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"cse", ShareCommonSubexpressions}}, context);
+  EXPECT_EQ(g.outputs[0], g.outputs[1]);
+  EXPECT_EQ(g.nodes.size(), 4u);
+  EXPECT_EQ(g.constants.size(), 2u);
+}
+
+TEST(SinkReshapes, BiasAndNormMeetTheProduct) {
+  Maker m(20);
+  ValueId x = m.b.Input("x", F32({1, 16, 12}));
+  ValueId y = m.b.Must(Op::kMatmul, {m.b.Reshape(x, {16, 12}), m.Random({12, 12})});
+  y = m.b.Must(Op::kAdd, {m.Random({12}), m.b.Reshape(y, {1, 16, 12})});
+  y = LayerNorm(m, m.b.Must(Op::kAdd, {y, x}));
+  m.b.Output(y, "y");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}, {"fuse", Fuse}}, context);
+  EXPECT_EQ(CountOps(g, Op::kFused), 2) << GraphText(g);  // matmul + add + add; the normalization
+}
+
+TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
+  Maker m(21);
+  ValueId x = m.b.Input("x", F32({4, 6}));
+  ValueId y = m.b.Reshape(m.Relu(x), {4, 2, 3});
+  m.b.Output(m.b.Must(Op::kAdd, {y, m.Random({1, 2, 1})}), "split");
+  m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{2}}), "part");
+  m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{1, 2}}), "whole");
+  // Another computed operand would have to be reshaped, and could no longer take the sum along.
+  m.b.Output(m.b.Must(Op::kAdd, {y, m.Relu(m.b.Input("z", F32({4, 2, 3})))}), "sum");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, context);
+  for (const Node& node : g.nodes) {
+    bool whole = node.op == Op::kReduceSum && g.Spec(node.output).NumElements() == 4;
+    if (node.op == Op::kAdd || node.op == Op::kReduceSum) {
+      EXPECT_EQ(g.Spec(node.inputs[0]).rank(), whole ? 2 : 3) << GraphText(g);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace autotune::graph

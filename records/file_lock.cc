@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -41,6 +42,15 @@ Status FileLock::Acquire(int timeout_ms) {
 }
 
 void FileLock::Release() { ::flock(fd_, LOCK_UN); }
+
+bool FileLock::CanShareMemory() const {
+  // Mapped, not touched: the file is empty.
+  size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (memory == MAP_FAILED) return false;
+  ::munmap(memory, size);
+  return true;
+}
 
 bool IsNetworkFileSystemType(unsigned long magic) {
   switch (magic & 0xffffffffUL) {

@@ -19,6 +19,10 @@ class FileLock {
   Status Acquire(int timeout_ms);
   void Release();
 
+  // Whether processes can share memory through files of this file system: some, as many a host's folder in a virtual
+  // machine, lock files but do not map them.
+  bool CanShareMemory() const;
+
  private:
   FileLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   std::string path_;

@@ -34,7 +34,7 @@ Connection::~Connection() {
   sqlite3_close(db_);
 }
 
-Status Connection::Open(int busy_timeout_ms) {
+Status Connection::Open(int busy_timeout_ms, Users users) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return Fail();
   sqlite3_busy_timeout(db_, busy_timeout_ms);
@@ -45,8 +45,12 @@ Status Connection::Open(int busy_timeout_ms) {
     return SQLITE_OK;
   };
   sqlite3_wal_hook(db_, note_length, this);
+  if (users == Users::kAlone) TRY(Run("PRAGMA locking_mode = EXCLUSIVE"));  // before the first access
   return Run("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000");
 }
+
+// The access after the change of mode gives the file free.
+Status Connection::Share() { return Run("PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema"); }
 
 bool Connection::read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
 

@@ -28,8 +28,11 @@ class Connection {
   Connection(const Connection&) = delete;
 
   // Opens or creates the file, for commits that reach the disk (synchronous = FULL). No automatic checkpoints, neither
-  // after commits nor at the end: they are up to the caller, who holds the lock between processes.
-  Status Open(int busy_timeout_ms);
+  // after commits nor at the end: they are up to the caller, who holds the lock between processes. Alone: other
+  // connections are kept out, and a log needs no shared memory, until Share is called.
+  enum class Users { kMany, kAlone };
+  Status Open(int busy_timeout_ms, Users users = Users::kMany);
+  Status Share();
   bool read_only() const;
   // Statements without results, separated by semicolons.
   Status Run(const char* sql);

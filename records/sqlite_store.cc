@@ -228,16 +228,13 @@ class SqliteStore : public RecordStore {
     struct stat file, log;
     bool has_log = ::stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0;
     if (::stat(path.c_str(), &file) == 0 && file.st_size > 0) TRY(CheckSqliteFile(path, file.st_size, has_log));
-    TRY(writer_.Open(options_.lock_timeout_ms));
+    bool wal = options_.wal && CanHaveLog();
+    // A log that is there already needs no shared memory while only this connection uses it, which then ends it.
+    TRY(writer_.Open(options_.lock_timeout_ms, wal ? Connection::Users::kMany : Connection::Users::kAlone));
     if (writer_.read_only()) {
       return Err(path, " is read-only: make it and its directory writable, or name another database with --db");
     }
     int version = TRY(CheckHeader(writer_));
-    bool wal = options_.wal;
-    if (wal && IsOnNetworkFileSystem(path)) {
-      wal = false;
-      SayOnceThatThereIsNoWal();
-    }
     std::string mode = wal ? "wal" : "delete";
     Query query = TRY(Query::Make(writer_, "PRAGMA journal_mode = " + mode));
     TRY(query.Step());
@@ -245,17 +242,23 @@ class SqliteStore : public RecordStore {
       return Err(path, ": cannot switch to journal mode ", mode, "; end other programs that use it");
     query.Reset();
     TRY(Migrate(writer_, version));
+    if (!wal) TRY(writer_.Share());
     return reader_.Open(options_.lock_timeout_ms);
   }
 
-  void SayOnceThatThereIsNoWal() const {
+  // Whether the processes of this file system can share a log's index; says once if not.
+  bool CanHaveLog() const {
+    bool network = IsOnNetworkFileSystem(writer_.path());
+    if (!network && lock_.CanShareMemory()) return true;
     static std::mutex mutex;
     static std::set<std::string> said;
     std::lock_guard lock(mutex);
     if (said.insert(writer_.path()).second) {
-      Log(LogLevel::kWarning, writer_.path(),
-          " is on a network file system: it works without a write-ahead log there, slower; a local file is better");
+      Log(LogLevel::kWarning, writer_.path(), " is on a ",
+          network ? "network file system" : "file system without shared memory",
+          ": it works without a write-ahead log there, slower; a local file is better");
     }
+    return false;
   }
 
   Status Commit(const std::vector<Pending*>& group) {

@@ -16,6 +16,7 @@
 
 #include "records/file_lock.h"
 #include "records/open.h"
+#include "tests/records/no_shared_memory.h"
 #include "tests/records/sample.h"
 
 namespace autotune {
@@ -239,6 +240,66 @@ TEST_F(File, AFullFileSystemIsCalledFull) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// In a child that has no shared memory: `n` records are there, one more is stored, and there is no log afterwards. Exit
+// code 0 if so, 77 if the kernel cannot do it.
+int UseWithoutSharedMemory(const std::string& path, int n) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (!RefuseSharedMemory()) _exit(77);
+    auto store = OpenStore(path);
+    if (!store.ok()) fputs((store.error().Text() + "\n").c_str(), stderr), _exit(10);
+    if (*(*store)->Count({}) != n) _exit(11);
+    std::vector<Record> batch = {SampleRecord(1000 + n)};
+    if (!(*store)->Append(batch).ok() || *(*store)->Count({}) != n + 1) _exit(12);
+    if (std::filesystem::exists(path + "-wal")) _exit(13);
+    auto second = OpenStore(path, {.lock_timeout_ms = 30});
+    if (!second.ok()) fputs((second.error().Text() + "\n").c_str(), stderr), _exit(14);
+    if (*(*second)->Count({}) != n + 1) _exit(15);
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Where a write-ahead log cannot be: a rollback journal takes its place, for a new database and for one that comes from
+// elsewhere with a log; and there it gets a log again.
+TEST_F(File, WithoutSharedMemoryThereIsNoLog) {
+  testing::internal::CaptureStderr();
+  int code = UseWithoutSharedMemory(path_, 0);
+  std::string said = testing::internal::GetCapturedStderr();
+  if (code == 77) GTEST_SKIP() << "the kernel has no system call filters";
+  EXPECT_EQ(code, 0) << said;
+  EXPECT_THAT(said, HasSubstr(path_ + " is on a file system without shared memory"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  auto store = OpenStore(path_);
+  ASSERT_TRUE(store.ok()) << store.error().Text();
+  EXPECT_EQ(*(*store)->Count({}), 1);
+  EXPECT_TRUE(std::filesystem::exists(path_ + "-wal"));
+  std::vector<Record> batch = {SampleRecord(1)};
+  ASSERT_TRUE((*store)->Append(batch).ok());
+
+  // The second is in the log alone.
+  std::string copy = directory_ + "/copy.db";
+  for (const char* suffix : {"", "-wal"}) std::filesystem::copy_file(path_ + suffix, copy + suffix);
+  ASSERT_GT(std::filesystem::file_size(copy + "-wal"), 0u);
+  EXPECT_EQ(UseWithoutSharedMemory(copy, 2), 0);
+  EXPECT_TRUE(OpenStore(copy).value()->Check().ok());
+}
+
+// One that is in use with a log is not taken from its users.
+TEST_F(File, ALogInUseIsLeftAlone) {
+  Fill(3);
+  auto store = OpenStore(path_);
+  ASSERT_TRUE(store.ok());
+  ASSERT_EQ(*(*store)->Count({}), 3);
+  EXPECT_THAT(OpenError({.lock_timeout_ms = 30, .wal = false}), HasSubstr("is locked by another program"));
+  std::vector<Record> batch = {SampleRecord(9)};
+  EXPECT_TRUE((*store)->Append(batch).ok());
+  store->reset();
+  EXPECT_EQ(OpenError({.lock_timeout_ms = 30, .wal = false}), "opened");
 }
 
 TEST(NetworkFileSystem, IsKnownByItsNumber) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 
 #include "records/open.h"
+#include "tests/records/no_shared_memory.h"
 #include "tests/records/sample.h"
 #include "tests/tools/cli.h"
 
@@ -89,6 +91,27 @@ TEST_F(Database, OnAFullDisk) {
   EXPECT_EQ(limited("unlimited"), 0) << ReadAll(File("limited.err"));
   EXPECT_EQ(OpenStore(target).value()->Count({}).value(), 300);
   EXPECT_TRUE(OpenStore(target).value()->Check().ok());
+}
+
+// On a file system that cannot have a write-ahead log everything works, and one line says that it is slower.
+TEST_F(Database, OnAFileSystemWithoutSharedMemory) {
+  std::string err = File("apart.err"), program = testing::kTools + "/autotune";
+  pid_t child = fork();
+  if (child == 0) {
+    if (!RefuseSharedMemory()) _exit(77);
+    dup2(open(err.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), 2);
+    execl(program.c_str(), "autotune", "records", "merge", db_.c_str(), "--db", File("apart.db").c_str(), nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "the kernel has no system call filters";
+  std::string said = ReadAll(err);
+  EXPECT_EQ(status, 0) << said;
+  for (const std::string& name : {db_, File("apart.db")})
+    EXPECT_THAT(said, HasSubstr(name + " is on a file system without shared memory: it works"));
+  EXPECT_THAT(Lines(said), SizeIs(2)) << said;
+  EXPECT_EQ(OpenStore(File("apart.db")).value()->Count({}).value(), 300);
 }
 
 // A lock that another process holds is waited for.

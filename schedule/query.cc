@@ -32,7 +32,14 @@ Result<std::vector<LoopInfo>> GetLoops(const PrimFunc& func, const Name& block) 
   return loops;
 }
 
-Result<std::vector<Name>> Producers(const PrimFunc& func, const Name& block) {
+Result<std::vector<Name>> GetChildBlocks(const PrimFunc& func, const Name& loop) {
+  Path path = TRY(schedule::FindLoop(func.body, loop));
+  std::vector<Name> names;
+  ForEachBlock(path.loop().body, [&](const Block& block, const auto&) { names.push_back(block.name); });
+  return names;
+}
+
+Result<std::vector<Name>> GetProducers(const PrimFunc& func, const Name& block) {
   Path path = TRY(FindBlock(func.body, block));
   std::vector<Name> buffers = schedule::BuffersRead(path.block()), names;
   ForEachBlock(func.body, [&](const Block& b, const auto&) {
@@ -43,7 +50,7 @@ Result<std::vector<Name>> Producers(const PrimFunc& func, const Name& block) {
   return names;
 }
 
-Result<std::vector<Name>> Consumers(const PrimFunc& func, const Name& block) {
+Result<std::vector<Name>> GetConsumers(const PrimFunc& func, const Name& block) {
   Path path = TRY(FindBlock(func.body, block));
   Buffer written = TRY(schedule::WrittenBuffer(path.block()));
   return schedule::ReadersOf(func.body, written->name);

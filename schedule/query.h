@@ -21,10 +21,12 @@ std::vector<Name> GetBlocks(const PrimFunc& func);
 Result<Block> GetBlock(const PrimFunc& func, const Name& name);
 // The loops around a block, outermost first.
 Result<std::vector<LoopInfo>> GetLoops(const PrimFunc& func, const Name& block);
+// The blocks below a loop, in program order.
+Result<std::vector<Name>> GetChildBlocks(const PrimFunc& func, const Name& loop);
 
 // Blocks that write what `block` reads, or read what it writes; in program order, itself not included.
-Result<std::vector<Name>> Producers(const PrimFunc& func, const Name& block);
-Result<std::vector<Name>> Consumers(const PrimFunc& func, const Name& block);
+Result<std::vector<Name>> GetProducers(const PrimFunc& func, const Name& block);
+Result<std::vector<Name>> GetConsumers(const PrimFunc& func, const Name& block);
 Result<std::vector<Buffer>> BuffersReadBy(const PrimFunc& func, const Name& block);  // without its own accumulator
 Result<Buffer> BufferWrittenBy(const PrimFunc& func, const Name& block);
 

@@ -234,6 +234,20 @@ struct DecomposeReduction {
   AUTOTUNE_FIELDS(block, loop, results)
 };
 
+// for l: { P: B[v] += e(v, l) }  ->  { for l: { N: N[v, l] += e(v, l) }; for l': { P: B[v] += N[v, l'] } }
+// Partial results, one for each iteration of a reduction loop `loop`, in a new buffer that has them as its dimension
+// `axis`; then what combines them, behind the outermost reduction loop. Sums, products, maxima and minima.
+// Results: the buffer, which also names the block of the partial results (default <block>_rf), and the combining loops
+// (default <loop>_combine), one for each loop from the outermost reduction loop inward that is `loop` or feeds spatial
+// iterators.
+struct Rfactor {
+  static constexpr std::string_view kName = "rfactor";
+  Name loop;
+  int64_t axis = 0;
+  Results results;
+  AUTOTUNE_FIELDS(loop, axis, results)
+};
+
 // for l: B[v] = c(v) ? e : const  ->  for ..: B[v] = const; for l: if c(v): B[v] = e
 // Loops over iterators that c bounds shrink to those bounds.
 // Results: the filling block (default <block>_fill) and its loops (default <loop>_fill), one for each loop from l
@@ -314,7 +328,7 @@ struct SampleComputeLocation {
 // Every step type, once. The order is of no consequence.
 using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, ComputeAt, ReverseComputeAt, ComputeInline,
                           ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout, Reindex,
-                          DecomposeReduction, DecomposePadding, PadBlock, SkipPadding, Annotate, SampleTile,
+                          DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Annotate, SampleTile,
                           SampleCategorical, SampleComputeLocation>;
 
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/combiner.h"
 #include "support/check.h"
 
 namespace autotune::schedule {
@@ -374,6 +375,34 @@ std::optional<std::vector<size_t>> AsIterators(const std::vector<Expr>& indices,
 }
 
 const Store* SingleStore(const Block& block) { return block.body.As<Store>(); }
+
+bool IsLoadOf(const Expr& e, const Store& store) {
+  const Load* load = e.As<Load>();
+  return load && load->buffer->name == store.buffer->name && load->indices.size() == store.indices.size() &&
+         std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(),
+                    [](const Expr& a, const Expr& b) { return autotune::Equal(a, b); });
+}
+
+std::optional<Update> AsUpdate(const Store& store) {
+  Update update;
+  const Call* call = store.value.As<Call>();
+  if (const Binary* binary = store.value.As<Binary>(); binary && IsCombiner(binary->op)) {
+    bool left = IsLoadOf(binary->a, store);
+    if (!left && !IsLoadOf(binary->b, store)) return std::nullopt;
+    update = {binary->op, left ? binary->b : binary->a};
+  } else if (call && call->op == Op::kFma && IsLoadOf(call->args[2], store)) {
+    update = {BinaryOp::kAdd, call->args[0] * call->args[1]};
+  } else {
+    return std::nullopt;
+  }
+  bool again = false;
+  Walk(update.term, [&](const Expr& e) {
+    again |= e.As<Load>() && e.As<Load>()->buffer->name == store.buffer->name;
+    return !again;
+  });
+  if (again) return std::nullopt;
+  return update;
+}
 
 bool IsPlainSpatial(const Block& block) {
   const Store* store = SingleStore(block);

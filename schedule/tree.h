@@ -102,6 +102,14 @@ std::vector<Name> ReadersOf(const Stmt& root, const Name& buffer);
 std::optional<std::vector<size_t>> AsIterators(const std::vector<Expr>& indices, const Block& block);
 // The single Store that is the block's body (its init aside), else null.
 const Store* SingleStore(const Block& block);
+// A store that combines what is in an element with one more term: B[i] = B[i] op term, fma(a, b, B[i]) included (a
+// sum).
+struct Update {
+  BinaryOp op = BinaryOp::kAdd;  // a combiner (ir/combiner.h)
+  Expr term;                     // does not read B
+};
+std::optional<Update> AsUpdate(const Store& store);
+bool IsLoadOf(const Expr& e, const Store& store);  // a load of the element that is stored to
 // Whether the block only copies or computes element-wise: spatial, no init, one store at distinct plain iterators.
 bool IsPlainSpatial(const Block& block);
 

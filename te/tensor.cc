@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "ir/combiner.h"
 #include "ir/visit.h"
 #include "support/check.h"
 
@@ -77,22 +77,8 @@ Tensor MakeComputed(const std::string& name, const std::vector<Axis>& axes, cons
 }  // namespace
 
 Expr IdentityOf(Combiner combiner, DType dtype) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  switch (combiner) {
-    case Combiner::kSum:
-      return ConstOf(0, dtype);
-    case Combiner::kProd:
-      return ConstOf(1, dtype);
-    case Combiner::kMax:
-      if (dtype.IsFloat()) return FloatConst(-kInf, dtype);
-      return IntConst(dtype.code == TypeCode::kUInt ? 0 : -(int64_t{1} << (dtype.bits - 2)) * 2, dtype);
-    case Combiner::kMin:
-      if (dtype.IsFloat()) return FloatConst(kInf, dtype);
-      if (dtype.code == TypeCode::kUInt) return IntConst(dtype.bits == 64 ? -1 : (int64_t{1} << dtype.bits) - 1, dtype);
-      return IntConst(((int64_t{1} << (dtype.bits - 2)) - 1) * 2 + 1, dtype);
-  }
-  UNREACHABLE();
-  return Expr();
+  constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMax, BinaryOp::kMin};
+  return autotune::IdentityOf(kOps[static_cast<int>(combiner)], dtype);
 }
 
 const Shape& Tensor::shape() const { return get()->shape; }

@@ -15,15 +15,6 @@ bool IsInfinite(const Expr& e, double sign) {
   return f && f->value == sign * std::numeric_limits<double>::infinity();
 }
 
-bool IsAccumulator(const Expr& e, const Store& store) {
-  const Load* load = e.As<Load>();
-  if (!load || load->buffer->name != store.buffer->name) return false;
-  for (size_t d = 0; d < store.indices.size(); ++d) {
-    if (!autotune::Equal(load->indices[d], store.indices[d])) return false;
-  }
-  return true;
-}
-
 struct Guarded {
   Expr condition, value;  // the update where the condition holds; elsewhere it changes nothing
 };
@@ -39,7 +30,7 @@ bool Match(const Expr& term, const Neutral& neutral, const Rebuild& rebuild, Gua
 
 bool Guard(const Store& store, Guarded& out) {
   const Expr& value = store.value;
-  if (const Call* call = value.As<Call>(); call && call->op == Op::kFma && IsAccumulator(call->args[2], store)) {
+  if (const Call* call = value.As<Call>(); call && call->op == Op::kFma && IsLoadOf(call->args[2], store)) {
     const Expr &a = call->args[0], &b = call->args[1], &sum = call->args[2];
     return Match(
                a, IsZero,
@@ -56,8 +47,8 @@ bool Guard(const Store& store, Guarded& out) {
   }
   const Binary* update = value.As<Binary>();
   if (!update) return false;
-  bool left = IsAccumulator(update->a, store);
-  if (!left && !IsAccumulator(update->b, store)) return false;
+  bool left = IsLoadOf(update->a, store);
+  if (!left && !IsLoadOf(update->b, store)) return false;
   const Expr &sum = left ? update->a : update->b, &term = left ? update->b : update->a;
   auto again = [&](const Expr& x) { return MakeBinary(update->op, sum, x); };
   switch (update->op) {

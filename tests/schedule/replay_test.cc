@@ -106,10 +106,12 @@ TEST(Sample, TilesNeedNotDivideButWasteLittle) {
 TEST(Query, AnswersWhatRulesAsk) {
   PrimFunc f = zoo::ConvBiasRelu({.h = 5, .w = 5, .ic = 2, .oc = 8});
   EXPECT_THAT(GetBlocks(f), ElementsAre("conv_pad", "conv", "add", "out"));
-  EXPECT_THAT(*Producers(f, "conv"), ElementsAre("conv_pad"));
-  EXPECT_THAT(*Consumers(f, "conv"), ElementsAre("add"));
-  EXPECT_THAT(*Consumers(f, "out"), ElementsAre());
-  EXPECT_FALSE(Producers(f, "nothing").ok());
+  EXPECT_THAT(*GetProducers(f, "conv"), ElementsAre("conv_pad"));
+  EXPECT_THAT(*GetConsumers(f, "conv"), ElementsAre("add"));
+  EXPECT_THAT(*GetConsumers(f, "out"), ElementsAre());
+  EXPECT_FALSE(GetProducers(f, "nothing").ok());
+  EXPECT_THAT(*GetChildBlocks(f, "conv_m"), ElementsAre("conv"));
+  EXPECT_FALSE(GetChildBlocks(f, "conv").ok());
   EXPECT_TRUE(HasReduction(*GetBlock(f, "conv")));
   EXPECT_FALSE(HasReduction(*GetBlock(f, "add")));
   EXPECT_TRUE(IsPadding(*GetBlock(f, "conv_pad")));

@@ -22,7 +22,7 @@ class StepSource {
       return true;
     });
     blocks_ = GetBlocks(*func_);
-    switch (Below(22)) {
+    switch (Below(23)) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -70,6 +70,8 @@ class StepSource {
       }
       case 20:
         return Below(4) ? Step(PadBlock{BlockName()}) : Step(SkipPadding{BlockName()});
+      case 21:
+        return Rfactor{ReductionLoop(), Below(3), {Fresh("rf")}};
       default:
         if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
         if (Below(2) == 0) return SetScope{Written(BlockName()), Scope::kRegister};
@@ -87,6 +89,16 @@ class StepSource {
   Name LoopOf(const Name& block) {
     auto loops = GetLoops(*func_, block);
     return loops.ok() && !loops->empty() ? (*loops)[Below(loops->size())].var : Name("none");
+  }
+  Name ReductionLoop() {
+    std::vector<Name> names;
+    for (const Name& block : blocks_) {
+      std::vector<LoopInfo> loops = *GetLoops(*func_, block);
+      for (const LoopInfo& loop : loops) {
+        if (loop.reduce) names.push_back(loop.var);
+      }
+    }
+    return names.empty() || Below(8) == 0 ? Loop() : names[Below(names.size())];
   }
   Name Read(const Name& block) {
     auto buffers = BuffersReadBy(*func_, block);

@@ -182,6 +182,21 @@ double Window(const StageModel& s, const Decisions& d, const Target& target) {
                 target);
 }
 
+double Streams(const StageModel& s, const Decisions& d, const Target& target) {
+  double lanes = target.VectorLanes(32), panels = static_cast<double>(d[s.m_knob].values[0]);
+  double width = static_cast<double>(d[s.n_knob].values[0]), unroll = static_cast<double>(d[s.k_knob].values[0]);
+  double k = static_cast<double>(s.k), n = static_cast<double>(s.n), rows = static_cast<double>(s.m);
+  double vectors = panels * width / lanes;
+  if (!FitsRegisters(rows * vectors, rows > 1 ? vectors : 0, unroll, target)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  double step = std::max({rows * vectors / 2, (rows + vectors) / 2, kLatency}) + 0.5 / unroll;
+  double share = std::min(1.0, 0.65 + 0.117 * std::log2(panels));  // of the bandwidth that many streams reach
+  double traffic = panels * width * 4 / (share * FirstBandwidth(k * n * 4, target));
+  double task = k * (std::max(step, traffic) + 0.1 * std::min(step, traffic)) + rows * vectors * 3 + 30;
+  return Spread(Ceil(n, panels * width), task, target);
+}
+
 double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
@@ -219,6 +234,9 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         break;
       case StageModel::kTransform:
         cycles += Transform(stage, target);
+        break;
+      case StageModel::kStreams:
+        cycles += Streams(stage, decisions, target);
         break;
       case StageModel::kWindow:
         cycles += Window(stage, decisions, target);

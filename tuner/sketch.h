@@ -22,7 +22,8 @@ struct Knob {
 struct StageModel {
   // kBatched: `outer` matrix products m x n x k, tiles of (outer, register). kTransform: `outer` x m tiles of n
   // channels, k vector operations for a vector of each.
-  enum Kind { kTiled, kStreaming, kBatched, kTransform, kWindow } kind = kStreaming;
+  // kStreams: m rows; n_knob: columns of a panel; m_knob: panels read side by side.
+  enum Kind { kTiled, kStreaming, kBatched, kTransform, kWindow, kStreams } kind = kStreaming;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's

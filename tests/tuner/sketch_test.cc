@@ -237,6 +237,24 @@ TEST(Sketch, ProductsThatPackComputeTheSame) {
   CheckSpace(testing::Product(13, 70, 5), 6, 4);
 }
 
+// Few rows times many constants: panels side by side. Not where rows share them, where they are few, or where they are
+// not known beforehand.
+TEST(Sketch, ConstantsUsedOnceAreStreamed) {
+  EXPECT_EQ(CountNamed(Dense(1, 128, 256), ":streams"), 1);
+  EXPECT_EQ(CountNamed(Dense(4, 128, 256), ":streams"), 1);
+  EXPECT_EQ(CountNamed(ConvBiasRelu(1, 1, 128, 256, 1), ":streams"), 1);
+  EXPECT_EQ(CountNamed(Dense(5, 128, 256), ":streams"), 0);
+  EXPECT_EQ(CountNamed(Dense(1, 128, 32), ":streams"), 0);
+  EXPECT_EQ(CountNamed(testing::Product(1, 128, 256), ":streams"), 0);
+  EXPECT_EQ(CountNamed(ConvBiasRelu(3, 2, 128, 256, 1), ":streams"), 0);
+}
+
+TEST(Sketch, StreamsComputeTheSame) {
+  CheckSpace(Dense(1, 70, 256), 4);
+  CheckSpace(Dense(3, 257, 65), 2);
+  CheckSpace(ConvBiasRelu(3, 3, 24, 80, 3), 3);  // a window that fills the image: one row
+}
+
 TEST(Sketch, DraftRefusesTilesBeyondTheRegisterFile) {
   PrimFunc func = Dense(256, 256, 256);
   auto sketches = GenerateSketches(func, TestTarget());

@@ -11,8 +11,6 @@ bool Uses(const Expr& e, const Name& var) {
   return !var.empty() && UsesVar(e, [&](const Name& v) { return v == var; });
 }
 
-IntArg Level2(const Name& tile) { return Name(tile.str() + ".2"); }
-
 }  // namespace
 
 std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,
@@ -21,7 +19,7 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
   bool unfit = false;
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
     const Load* load = e.As<Load>();
-    if (!load) return true;
+    if (!load || load->buffer->name == block.writes) return true;
     auto param = std::find_if(func.params.begin(), func.params.end(),
                               [&](const Param& p) { return p.buffer->name == load->buffer->name; });
     if (param == func.params.end()) return true;
@@ -75,14 +73,14 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Name& m_it
   return unfit ? std::nullopt : operand;
 }
 
-Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const Name& n_tile) {
+Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const IntArg& width) {
   Name packing = TRY(state.Do(CacheRead{.block = block, .buffer = operand.buffer->name, .scope = Scope::kGlobal}))[0];
   IndexMap map;
-  map.dims.push_back({operand.dim, Level2(n_tile), 0});
+  map.dims.push_back({operand.dim, width, 0});
   for (int64_t d = 0; d < static_cast<int64_t>(operand.buffer->shape.size()); ++d) {
     if (d != operand.dim) map.dims.push_back({d, 1, 0});
   }
-  map.dims.push_back({operand.dim, 1, Level2(n_tile)});
+  map.dims.push_back({operand.dim, 1, width});
   TRY(state.Do(TransformLayout{.buffer = packing, .map = map}));
   state.done.insert(packing);
   return packing;
@@ -92,12 +90,12 @@ Result<Name> PackRows(SketchState& state, const Name& block, const RowOperand& o
                       const Name& k_unroll) {
   Name packing = TRY(state.Do(Reindex{.block = block, .buffer = operand.buffer->name}))[0];
   IndexMap map;
-  map.dims.push_back({operand.m_dim, Level2(m_tile), 0});
+  map.dims.push_back({operand.m_dim, RegisterTile(m_tile), 0});
   for (int64_t d = 0; d + 1 < operand.rank; ++d) {
     if (d != operand.m_dim) map.dims.push_back({d, 1, 0});
   }
   map.dims.push_back({operand.rank - 1, k_unroll, 0});
-  map.dims.push_back({operand.m_dim, 1, Level2(m_tile)});
+  map.dims.push_back({operand.m_dim, 1, RegisterTile(m_tile)});
   map.dims.push_back({operand.rank - 1, 1, k_unroll});
   TRY(state.Do(TransformLayout{.buffer = packing, .map = map}));
   state.done.insert(packing);

@@ -28,14 +28,17 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
 std::optional<RowOperand> FindRowOperand(const BlockView& block, const Name& m_iter, const Name& n_iter,
                                          const Name& k_iter);
 
-// Copies the operand for this block; n_tile and m_tile are sampled tiles whose third level is the register tile,
-// k_unroll divides the reduction. Columns: [n // n_r, others, n % n_r]; rows: [m // m_r, others, k // u, m % m_r, k %
-// u]. Returns the packing block, which stands in loops of its own and counts as placed.
-Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const Name& n_tile);
+// Copies the operand for this block; `width` is how many columns a panel has, m_tile a sampled tile whose third level
+// is the register tile, k_unroll divides the reduction. Columns: [n // width, others, n % width]; rows: [m // m_r,
+// others, k // u, m % m_r, k % u]. Returns the packing block, which stands in loops of its own and counts as placed.
+Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const IntArg& width);
 Result<Name> PackRows(SketchState& state, const Name& block, const RowOperand& operand, const Name& m_tile,
                       const Name& k_unroll);
 
 enum class Packing { kColumns, kRows };
+
+// The register tile of a sampled tile of three levels.
+inline IntArg RegisterTile(const Name& tile) { return Name(tile.str() + ".2"); }
 
 // Samples where a packing block is computed: -1, before the parallel loop, by all cores; else inside the loop of that
 // depth, at most `deepest`, so that what is packed is in a cache when it is used. It copies vectors: of `lanes`

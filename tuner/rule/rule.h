@@ -67,6 +67,7 @@ const SketchRule& WinogradRule();  // all stages of a Winograd convolution
 const SketchRule& RowsRule();      // several passes over independent rows: one parallel loop, all blocks inside
 const SketchRule& WindowRule();    // sliding windows over each channel alone: depthwise convolution, pooling
 const SketchRule& ColumnsRule();   // reductions over outer dimensions, of elements used once
+const SketchRule& StreamsRule();   // few rows times a matrix of constants: what memory yields
 const SketchRule& TilingRule();  // other reductions: multi-level tiling with a register tile, packed constant operands
 const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer
 

@@ -15,8 +15,8 @@ Result<Name> SketchState::Sample(Step step, int64_t extent, std::vector<int64_t>
 
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const SketchRule* const rules[] = {&InlineRule(),  &WinogradRule(), &RowsRule(),     &WindowRule(),
-                                     &ColumnsRule(), &TilingRule(),   &StreamingRule()};
+  const SketchRule* const rules[] = {&InlineRule(),  &WinogradRule(), &RowsRule(),   &WindowRule(),
+                                     &ColumnsRule(), &StreamsRule(),  &TilingRule(), &StreamingRule()};
   std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
   for (const SketchRule* rule : rules) {
     std::vector<SketchState> finished;

@@ -165,7 +165,7 @@ class Tiling : public SketchRule {
       }
     }
     Name columns, rows;  // packing blocks
-    if (variant.columns) columns = TRY(PackColumns(s, block.name, *variant.columns, n_tile));
+    if (variant.columns) columns = TRY(PackColumns(s, block.name, *variant.columns, RegisterTile(n_tile)));
 
     // Unroll the last reduction loop by a divisor.
     std::vector<Name> k_loops;

@@ -135,6 +135,7 @@ Expr MakeCall(Op op, std::vector<Expr> args) {
   const OpRow& row = Row(op);
   CHECK(static_cast<int>(args.size()) == row.arity) << row.name;
   CHECK(row.type != OpType::kGiven) << row.name << ": use MakeExpr with the dtype";
+  if (row.type == OpType::kNone) return MakeExpr(DType::Bool(), Call{op, std::move(args)});
   DType dtype = row.type == OpType::kBool ? DType::Bool().WithLanes(args[0].dtype().lanes) : args[0].dtype();
   return MakeExpr(dtype, Call{op, std::move(args)});
 }

@@ -42,12 +42,13 @@ class Expr : public Ref<ExprCell> {
   decltype(auto) Visit(V&& visitor) const;
 };
 
-enum class Scope : uint8_t { kGlobal, kRegister };
-AUTOTUNE_ENUM(Scope, "global", "register")
+enum class Scope : uint8_t { kGlobal, kRegister, kShared, kLocal };
+AUTOTUNE_ENUM(Scope, "global", "register", "shared", "local")
 
 // Buffer: a typed, shaped piece of memory. Identified by name within a function. `strides` in elements, empty means
 // compact row-major. Scope kRegister is a contract: after unrolling, all its indices are constants and it lives in
-// registers, or the build fails.
+// registers, or the build fails. In a kernel of threads (ir/threads.h), kShared is memory of one block of threads,
+// kLocal and kRegister of one thread: nobody else may touch an element of it.
 class Buffer : public Ref<BufferCell> {
  public:
   using Ref::Ref;

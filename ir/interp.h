@@ -1,5 +1,6 @@
 // The interpreter: the slow, obvious definition of what programs of both dialects mean. Checks every access against its
-// buffer's bounds and reports data races between iterations of a parallel loop. Not for speed. Reentrant.
+// buffer's bounds and reports data races between iterations of parallel loops, threads and blocks. Not for speed.
+// Reentrant.
 #pragma once
 #include <map>
 #include <string>
@@ -20,15 +21,16 @@ struct InterpArray {
 };
 
 struct InterpOptions {
-  uint64_t order_seed = 0;  // order of parallel iterations: 0 in sequence, else a seeded shuffle
+  uint64_t order_seed = 0;  // order of parallel iterations and threads: 0 in sequence, else a seeded shuffle
   bool detect_races = true;
 };
 
 // `args` in the order of the parameters; symbolic extents of parameters take their values from the arrays' shapes.
 // Outputs are overwritten; elements that the program never writes come back as NaN (integers: the least value). An
 // error names the buffer, the index and the block where a bound is broken, memory is read that was never written,
-// iterations of a parallel loop conflict, an iterator leaves its extent, or an operation is undefined (division by 0, a
-// cast of a float beyond the integer's range).
+// iterations of a parallel loop, threads or blocks conflict (with their indices), what belongs to one thread or block
+// is touched by another, some threads reach a barrier and some do not, an iterator leaves its extent, or an operation
+// is undefined (division by 0, a cast of a float beyond the integer's range).
 Status Interpret(const PrimFunc& f, std::vector<InterpArray>& args, const InterpOptions& options = {});
 
 }  // namespace autotune

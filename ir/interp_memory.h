@@ -1,10 +1,11 @@
 // Memory of the interpreter: elements, whether each was written, and who touched it last, for race detection. Internal
 // to ir/.
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
-#include "ir/expr.h"
+#include "ir/stmt.h"
 
 namespace autotune::interp {
 
@@ -13,16 +14,35 @@ struct Scalar {  // f for floats, i for everything else
   double f = 0;
 };
 
+// The place in a grid of threads: an index along blockIdx.x, .y, .z, threadIdx.x, .y, .z; -1 outside of the axis'
+// loops.
+struct ThreadId {
+  std::array<int64_t, 6> at{-1, -1, -1, -1, -1, -1};
+  int64_t& operator[](LoopKind axis) { return at[static_cast<int>(axis) - static_cast<int>(LoopKind::kBlockX)]; }
+  bool operator==(const ThreadId&) const = default;
+  std::string Text() const;  // "(blockIdx.x = 1, threadIdx.x = 3)"
+};
+// Whether one block or thread runs what both stand for; what stands outside of an axis' loops is run by its index 0.
+bool SameBlock(const ThreadId& a, const ThreadId& b);
+bool SameThread(const ThreadId& a, const ThreadId& b);
+
 // Where an access happened: the iterations of the parallel loops around it, outermost first. Every execution of a
-// parallel loop is an instance of its own; two accesses can happen at the same time exactly if, at the first loop where
-// their paths part, they are different iterations of one instance.
+// parallel loop, and every stretch between barriers, is an instance of its own; two accesses can happen at the same
+// time exactly if, at the first loop where their paths part, they are different iterations of one instance.
 class Paths {
  public:
   static constexpr int kRoot = 0;
   int Enter(int parent, int64_t instance, int64_t iteration) {
-    nodes_.push_back({parent, nodes_[parent].depth + 1, instance, iteration});
+    nodes_.push_back({parent, nodes_[parent].depth + 1, nodes_[parent].thread, instance, iteration});
     return static_cast<int>(nodes_.size()) - 1;
   }
+  int Enter(int parent, int64_t instance, int64_t iteration, const ThreadId& id) {
+    int path = Enter(parent, instance, iteration);
+    nodes_[path].thread = static_cast<int>(ids_.size());
+    ids_.push_back(id);
+    return path;
+  }
+  const ThreadId& IdOf(int path) const { return ids_[nodes_[path].thread]; }
   // The depth at which two paths part as iterations of one loop; 0 if they are ordered.
   int ConcurrentAt(int a, int b) const {
     if (a == b) return 0;
@@ -38,10 +58,11 @@ class Paths {
 
  private:
   struct Node {
-    int parent, depth;
+    int parent, depth, thread;
     int64_t instance, iteration;
   };
-  std::vector<Node> nodes_{{kRoot, 0, 0, 0}};
+  std::vector<Node> nodes_{{kRoot, 0, 0, 0, 0}};
+  std::vector<ThreadId> ids_{ThreadId()};
 };
 
 struct Memory {
@@ -53,6 +74,9 @@ struct Memory {
     int writer = -1, reader = -1, other_reader = -1;  // paths
   };
   std::vector<Access> accesses;  // empty without race detection
+  std::vector<int> owners;       // paths of the first access to each element, or -1; of what one block or thread owns
+
+  std::string ElementText(int64_t at) const;  // "b[1, 2]"
 
   // Each returns the path of an earlier access that conflicts with this one, or -1.
   int Read(int64_t at, int path, const Paths& paths) {

@@ -153,6 +153,7 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
       return Int(std::isnan(x));
     case Op::kReinterpret:
     case Op::kPrefetch:
+    case Op::kBarrier:
       break;
   }
   error = std::string(Row(op).name) + " has no value";

@@ -24,9 +24,11 @@ enum class Op : uint8_t {
   kReinterpret,
   kIsNan,
   kPrefetch,
+  kBarrier,
 };
 
-enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven };  // kGiven: the maker states the dtype (reinterpret)
+// kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
+enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven, kNone };
 
 struct OpRow {
   std::string_view name;
@@ -51,6 +53,7 @@ inline constexpr OpRow kOps[] = {
     {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
     {"isnan", 1, OpType::kBool, false},
     {"prefetch", 1, OpType::kSameAsFirst, false},  // of a Load: a hint; only as Evaluate
+    {"barrier", 0, OpType::kNone, false},          // no thread of the block goes on before all have come here
 };
 
 constexpr const OpRow& Row(Op op) { return kOps[static_cast<int>(op)]; }

@@ -34,6 +34,21 @@ class Parser : text::ExprParser {
     return annotations;
   }
 
+  // A scope; not the beginning of the next statement: a store to a buffer called `shared`, a local buffer.
+  bool AtScope() {
+    if (tok_.kind != Kind::kWord || !EnumFromText<Scope>(tok_.text)) return false;
+    if (tok_.text != "shared" && tok_.text != "local") return true;
+    Mark scope = Here();
+    Advance();
+    bool store = Is("["), name = tok_.kind == Kind::kWord || tok_.kind == Kind::kQuoted;
+    if (name) Advance();
+    bool declares = name && Is(":");
+    bool statement = scope.token.text == "shared" ? store : declares;
+    if (!ok()) return false;
+    GoBack(scope);
+    return !statement;
+  }
+
   Buffer ParseBuffer() {
     size_t pos = tok_.pos;
     auto* cell = new BufferCell;
@@ -49,7 +64,7 @@ class Parser : text::ExprParser {
         if (ok()) cell->strides = ParseIndices();
       } else if (AcceptWord("align")) {
         cell->alignment = ParseInt("an alignment", 1, int64_t{1} << 30);
-      } else if (tok_.kind == Kind::kWord && EnumFromText<Scope>(tok_.text)) {
+      } else if (AtScope()) {
         cell->scope = *EnumFromText<Scope>(tok_.text);
         Advance();
       } else {
@@ -173,17 +188,29 @@ class Parser : text::ExprParser {
     return ok() ? extent : Expr(0);
   }
 
+  LoopKind ParseLoopKind() {
+    size_t pos = tok_.pos;
+    std::string word(tok_.text);
+    if (IsWord("blockIdx") || IsWord("threadIdx")) {
+      Advance();
+      Expect(".");
+      word += "." + std::string(tok_.text);
+    }
+    auto kind = EnumFromText<LoopKind>(word);
+    if (!kind) {
+      Fail(pos, "expected the kind of a loop, found '" + word.substr(0, 40) + "'");
+      return LoopKind::kSerial;
+    }
+    Advance();
+    return *kind;
+  }
+
   Stmt ParseFor() {
     For loop;
     loop.var = ParseName("a variable");
     ExpectWord("in");
     loop.extent = ParseExtent();
-    if (tok_.kind == Kind::kWord) {
-      if (auto kind = EnumFromText<LoopKind>(tok_.text)) {
-        loop.kind = *kind;
-        Advance();
-      }
-    }
+    if (tok_.kind == Kind::kWord) loop.kind = ParseLoopKind();
     loop.annotations = ParseAnnotations();
     loop.body = WithVar(loop.var, loop.extent.dtype(), [&] { return ParseBraces(); });
     return MakeStmt(std::move(loop));

@@ -9,12 +9,17 @@
 // Semantics
 //  - A For runs its body for var = 0 .. extent-1. kParallel: iterations may run in any order and at the same time, and
 //    must not conflict. kVectorized and kUnrolled mean the same as kSerial, and promise to be rewritten away.
+//  - A loop bound to an axis of a grid of threads (kBlockX .. kThreadZ) runs iteration i on the blocks or threads whose
+//    index along that axis is i; iterations are parallel. ir/threads.h has the rules. What stands in a kernel outside
+//    of an axis' loops is run by index 0 of that axis. A thread loop ends for all when every thread has ended its
+//    iteration, so that what stands behind it sees what it wrote; within it, `barrier` (ir/op.h) does the same.
 //  - A Block instance runs where its predicate holds, at the iterator values its bindings give. A block that has `init`
 //    runs it before the body in those instances where all reduction iterators are 0: the loops around a reduction block
 //    visit, for every value of the spatial iterators, the reduction iterators' first values (all 0) first.
 //    Instances that differ in a spatial iterator are independent.
 //  - `allocs` of a PrimFunc are uninitialised memory that lives for one call; one that is used inside a parallel loop
-//    only is each iteration's own, and lives for that iteration.
+//    only is each iteration's own, and lives for that iteration. In loops over blocks that is so of what has scope
+//    shared, local or register, in loops over threads of what has scope local or register.
 //  - A block reads and writes what its Loads and Stores say: regions are computed (arith/region.h), never stored.
 #pragma once
 #include <map>
@@ -37,8 +42,23 @@ class Stmt : public Ref<StmtCell> {
   decltype(auto) Visit(V&& visitor) const;
 };
 
-enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
-AUTOTUNE_ENUM(LoopKind, "serial", "parallel", "vectorized", "unrolled")
+enum class LoopKind : uint8_t {
+  kSerial,
+  kParallel,
+  kVectorized,
+  kUnrolled,
+  kBlockX,
+  kBlockY,
+  kBlockZ,
+  kThreadX,
+  kThreadY,
+  kThreadZ,
+};
+AUTOTUNE_ENUM(LoopKind, "serial", "parallel", "vectorized", "unrolled", "blockIdx.x", "blockIdx.y", "blockIdx.z",
+              "threadIdx.x", "threadIdx.y", "threadIdx.z")
+constexpr bool IsBlockAxis(LoopKind k) { return k >= LoopKind::kBlockX && k <= LoopKind::kBlockZ; }
+constexpr bool IsThreadAxis(LoopKind k) { return k >= LoopKind::kThreadX && k <= LoopKind::kThreadZ; }
+constexpr bool IsBound(LoopKind k) { return k >= LoopKind::kBlockX; }
 
 enum class IterKind : uint8_t { kSpatial, kReduce };
 AUTOTUNE_ENUM(IterKind, "S", "R")
@@ -59,7 +79,7 @@ struct Store {
   Expr value;
   AUTOTUNE_FIELDS(buffer, indices, value)
 };
-struct Evaluate {  // of a Call with an effect: prefetch
+struct Evaluate {  // of a Call with an effect: prefetch, barrier
   Expr value;
   AUTOTUNE_FIELDS(value)
 };

@@ -41,6 +41,14 @@ class Lexer {
   void Expect(std::string_view punct);
   void ExpectWord(std::string_view word);
 
+  // To look further ahead: what is behind the current token is read, then the lexer goes back.
+  struct Mark {
+    Token token;
+    size_t next;
+  };
+  Mark Here() const { return {tok_, next_}; }
+  void GoBack(const Mark& mark) { tok_ = mark.token, next_ = mark.next; }
+
   // These fail where the text has something else; `what` is for the message.
   std::string ParseNameText(std::string_view what);
   Name ParseName(std::string_view what);

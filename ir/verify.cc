@@ -8,6 +8,7 @@
 #include "ir/float_math.h"
 #include "ir/int_math.h"
 #include "ir/text.h"
+#include "ir/threads.h"
 #include "ir/visit.h"
 
 namespace autotune {
@@ -47,6 +48,8 @@ class Verifier {
       });
     }
     Check(f_.body);
+    if (!ok()) return Error(error_);
+    if (Status threads = threads_ ? CheckThreads(f_) : Status(); !threads.ok()) Fail(threads.error().message);
     return ok() ? Status() : Status(Error(error_));
   }
 
@@ -75,6 +78,7 @@ class Verifier {
       Fail("the alignment of " + name + " is a power of two");
     }
     if (buffer->dtype.lanes != 1) Fail("buffer " + name + " holds scalars");
+    threads_ |= buffer->scope == autotune::Scope::kShared || buffer->scope == autotune::Scope::kLocal;
     buffers_[buffer->name] = buffer;
   }
 
@@ -183,6 +187,12 @@ class Verifier {
     const OpRow& row = Row(n.op);
     if (static_cast<int>(n.args.size()) != row.arity) return FailAt(e, "a wrong number of arguments");
     if (n.op == Op::kPrefetch && !in_evaluate_) return FailAt(e, "a prefetch has no value");
+    if (n.op == Op::kBarrier) {
+      if (!in_evaluate_) return FailAt(e, "a barrier has no value");
+      if (Schedulable()) return FailAt(e, "a barrier before lowering");
+      threads_ = true;
+      return;
+    }
     for (const Expr& arg : n.args) Check(arg);
     if (!ok()) return;
     DType a = n.args[0].dtype(), dtype = e.dtype();
@@ -248,9 +258,8 @@ class Verifier {
         },
         [&](const Evaluate& n) {
           const Call* call = n.value ? n.value.As<Call>() : nullptr;
-          if (!call || call->op != Op::kPrefetch || call->args.empty() || !call->args[0].As<Load>()) {
-            return Fail("only a prefetch of a load can be evaluated");
-          }
+          bool prefetch = call && call->op == Op::kPrefetch && !call->args.empty() && call->args[0].As<Load>();
+          if (!prefetch && !IsBarrier(s)) return Fail("only a prefetch of a load and a barrier can be evaluated");
           in_evaluate_ = true;
           Check(n.value);
           in_evaluate_ = false;
@@ -271,6 +280,7 @@ class Verifier {
           CheckExtent(n.extent, "the extent of loop " + n.var.str());
           if (!ok()) return;
           Bind(n.var, n.extent.dtype());
+          threads_ |= IsBound(n.kind);
           Check(n.body);
           scope_.erase(n.var);
         },
@@ -332,6 +342,7 @@ class Verifier {
   std::string error_;
   Name block_;
   bool in_evaluate_ = false;
+  bool threads_ = false;  // there is something that ir/threads.h has rules for
   Scope scope_, symbols_;
   std::unordered_set<Name> bound_, buffers_bound_, blocks_, read_only_;
   std::unordered_map<Name, Buffer> buffers_;

@@ -19,6 +19,7 @@ enum class Dialect : uint8_t { kEither, kSchedulable, kLowered };  // kEither: s
 //    use the loops around the block, its predicate these and its own iterators, everything else in it only its own
 //    iterators and the loops within it.
 //  - Lowered: no Blocks.
+//  - Loops bound to axes of threads, barriers and what is shared or local keep the rules of ir/threads.h.
 //  - Seqs do not nest and do not hold exactly one statement (MakeSeq sees to it).
 // An error names the rule, the name at fault and the statement or block around it.
 Status Verify(const PrimFunc& f, Dialect dialect = Dialect::kEither);

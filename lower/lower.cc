@@ -98,7 +98,23 @@ Status CheckSupported(const PrimFunc& f) {
   };
   for (const Param& p : f.params) TRY(check(p.buffer));
   for (const Buffer& b : f.allocs) TRY(check(b));
-  return {};
+  // Code for grids of threads needs a target that has them.
+  for (const Buffer& b : f.allocs) {
+    if (b->scope == Scope::kShared || b->scope == Scope::kLocal) {
+      return Err("buffer ", b->name, " has scope ", ToText(b->scope),
+                 ", but a CPU runs no grids of threads: use global or register");
+    }
+  }
+  Status bound;
+  Walk(f.body, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (loop && IsBound(loop->kind) && bound.ok()) {
+      bound = Err("loop ", loop->var, " is bound to ", ToText(loop->kind),
+                  ", but a CPU runs no grids of threads: use parallel");
+    }
+    return bound.ok();
+  });
+  return bound;
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+// The machine that runs a function: what ir/interp.cc (statements and expressions), ir/interp_arrays.cc (buffers) and
+// ir/interp_threads.cc (threads with barriers) share. Internal to ir/.
+#pragma once
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "ir/interp.h"
+#include "ir/interp_memory.h"
+#include "ir/interp_scalar.h"
+#include "support/rng.h"
+
+namespace autotune::interp {
+
+using Environment = std::vector<std::pair<Name, std::vector<Scalar>>>;  // variables and their lanes, outermost first
+using Memories = std::unordered_map<Name, std::shared_ptr<Memory>>;
+
+struct VirtualThread {
+  Environment env;
+  ThreadId id;
+  int path = Paths::kRoot;
+  size_t parent = 0;  // in the group that forked it
+  int64_t index = 0;  // its iteration
+  Memories own;
+};
+
+// The threads that run nested loops over threads, one group for each loop around, outermost first; group 0 is whoever
+// came to the first of them. A barrier begins a new stretch of all their paths.
+class ThreadGroups {
+ public:
+  ThreadGroups(VirtualThread first, Paths& paths, int64_t& instances, bool track)
+      : paths_(paths), instances_(instances), track_(track) {
+    levels_.emplace_back();
+    levels_[0].push_back(std::move(first));
+  }
+  std::vector<VirtualThread>& threads() { return levels_.back(); }
+  void Fork(const Name& var, LoopKind axis, int64_t extent);
+  void Join() { levels_.pop_back(); }
+  void Barrier();
+
+ private:
+  Paths& paths_;
+  int64_t& instances_;
+  bool track_;
+  std::vector<std::vector<VirtualThread>> levels_;
+};
+
+class Machine {
+ public:
+  Machine(const PrimFunc& f, const InterpOptions& options);
+  Status Run(std::vector<InterpArray>& args);
+
+ private:
+  bool ok() const { return error_.empty(); }
+  void Fail(const std::string& message);
+
+  // Variables.
+  void Push(Name var, Scalar value) { env_.emplace_back(var, std::vector<Scalar>{value}); }
+  const std::vector<Scalar>* Find(const Name& var) const;
+
+  // Buffers. Locate: the element that indices name in one lane: one index per dimension, or one in elements of the
+  // whole memory; -1 after an error.
+  void BindShape(const Buffer& buffer, const InterpArray& array);
+  Memory* Declare(const Buffer& buffer);
+  void Import(const Param& param, const InterpArray& array);
+  void Export(const Param& param, InterpArray& array);
+  Memory* Resolve(const Buffer& buffer);
+  int64_t Locate(const Memory& memory, const std::vector<Expr>& indices, int lane, const char* what);
+  void CheckRace(int earlier, const Memory& memory, int64_t at, const char* what);
+  void CheckOwner(Memory& memory, int64_t at);
+
+  // Expressions, one lane at a time.
+  int64_t EvalInt(const Expr& e) { return EvalLane(e, 0).i; }
+  Scalar EvalLane(const Expr& e, int lane);
+  Scalar EvalLoad(const Load& n, int lane);
+
+  // Statements.
+  void Exec(const Stmt& s);
+  void ExecStore(const Store& n);
+  void ExecFor(const For& n);
+  void ExecBlock(const Block& n);
+  std::vector<int64_t> Order(int64_t extent);
+  std::vector<Buffer> OwnAllocs(const For& n);
+
+  // Threads with barriers. In: runs f in the place of a thread; InEach: of each, in any order. Uniform: a value that
+  // decides whether threads reach a barrier.
+  void ExecTogether(const For& n);
+  void Together(const For& n, ThreadGroups& groups);
+  void Together(const Stmt& s, ThreadGroups& groups);
+  void In(VirtualThread& thread, const std::function<void()>& f);
+  void InEach(ThreadGroups& groups, const std::function<void()>& f);
+  void DeclareInEach(ThreadGroups& groups, const Buffer& buffer);
+  int64_t Uniform(ThreadGroups& groups, const Expr& e, const std::string& what);
+
+  const PrimFunc& f_;
+  const InterpOptions& options_;
+  Rng rng_;
+  const bool has_threads_;
+  std::string error_;
+  Name block_;
+  Environment env_;
+  Memories memories_;
+  Paths paths_;
+  int path_ = Paths::kRoot;
+  ThreadId id_;
+  int64_t instances_ = 0;
+};
+
+}  // namespace autotune::interp

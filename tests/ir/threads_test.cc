@@ -1,0 +1,302 @@
+// Programs of threads: their text, their rules, and what the interpreter finds: races between threads and blocks,
+// memory that is not one's own, barriers that not all threads reach.
+#include "ir/threads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+PrimFunc Parse(const std::string& text) {
+  auto f = ParsePrimFunc(text);
+  EXPECT_TRUE(f.ok()) << f.error().Text() << "\n" << text;
+  return f.ok() ? *f : PrimFunc{};
+}
+
+// The lowered function with these allocs and this body; x: f32[8], out: f32[8].
+std::string Func(const std::string& allocs, const std::string& body) {
+  return "func f(x: f32[8] input, out: f32[8] output) {\n" + allocs + body + "}";
+}
+
+// What is wrong with a function, or "" and what it makes of x[i] = i in `out`, whatever the order of threads.
+std::string Outcome(const std::string& text, std::vector<double>* out = nullptr) {
+  PrimFunc f = Parse(text);
+  auto again = ParsePrimFunc(ToText(f));
+  EXPECT_TRUE(again.ok()) << again.error().Text();
+  if (again.ok()) {
+    EXPECT_EQ(FirstMismatch(f, *again), "");
+  }
+  Status verified = Verify(f);
+  if (!verified.ok()) return verified.error().Text();
+  std::vector<double> first;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    std::vector<InterpArray> args{{DType::Float(32), {8}, {0, 1, 2, 3, 4, 5, 6, 7}}, {DType::Float(32), {8}, {}}};
+    Status ran = Interpret(f, args, {.order_seed = seed});
+    if (!ran.ok()) return ran.error().Text();
+    if (seed == 0) first = args[1].data;
+    EXPECT_EQ(args[1].data, first) << "the order of threads matters: " << text;
+  }
+  if (out) *out = first;
+  return "";
+}
+
+// Two blocks of four threads, each of which turns its four elements around.
+std::string Turn(const std::string& between, const std::string& scope = "shared") {
+  return Func("", "for b in 2 blockIdx.x {\n local s: f32[4] " + scope +
+                      "\n for t in 4 threadIdx.x {\n s[t] = 0.0\n evaluate barrier()\n s[t] = x[b * 4 + t]\n" +
+                      between + "out[b * 4 + t] = s[3 - t]\n }\n }\n");
+}
+
+TEST(Threads, MeetAtBarriers) {
+  std::vector<double> out;
+  EXPECT_EQ(Outcome(Turn("evaluate barrier()\n"), &out), "");
+  EXPECT_EQ(out, (std::vector<double>{3, 2, 1, 0, 7, 6, 5, 4}));
+  std::string race = Outcome(Turn(""));
+  EXPECT_THAT(race, HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = 3) and (blockIdx.x = 0, threadIdx.x = 0) "
+                              "touch s[3], the later one to read it"));
+}
+
+// The end of a loop over threads is one for all of them.
+TEST(Threads, MeetAtTheEndOfTheirLoop) {
+  std::vector<double> out;
+  EXPECT_EQ(Outcome(Func("", R"(for b in 2 blockIdx.x {
+    local s: f32[4] shared
+    for t in 4 threadIdx.x { s[t] = x[b * 4 + t] }
+    for u in 4 threadIdx.x { out[b * 4 + u] = s[3 - u] }
+  })"),
+                    &out),
+            "");
+  EXPECT_EQ(out, (std::vector<double>{3, 2, 1, 0, 7, 6, 5, 4}));
+}
+
+// A barrier is one for the threads of a block; blocks never wait for each other.
+TEST(Threads, BarriersDoNotHoldBlocks) {
+  auto through_global = [](const std::string& index) {
+    return Func("alloc g: f32[8]\n",
+                "for b in 2 blockIdx.x { for t in 4 threadIdx.x {\n g[b * 4 + t] = x[b * 4 + t]\n"
+                "evaluate barrier()\n out[b * 4 + t] = g[" +
+                    index + "]\n } }\n");
+  };
+  EXPECT_EQ(Outcome(through_global("b * 4 + 3 - t")), "");
+  std::string race = Outcome(through_global("7 - (b * 4 + t)"));
+  // Whoever comes first finds nothing there, or what another block has just written.
+  bool named = race.find("race: threads") != std::string::npos || race.find("never written") != std::string::npos;
+  EXPECT_TRUE(named) << race;
+  EXPECT_THAT(Outcome(Func("", "for b in 2 blockIdx.x { out[0] = 1.0 }\n")),
+              HasSubstr("race: threads (blockIdx.x = 0) and (blockIdx.x = 1) touch out[0], the later one to write it"));
+}
+
+// All the pairs that can conflict, and what tells them apart: a step of a loop in which all threads wait.
+TEST(Threads, RacesAreFoundInLoopsToo) {
+  auto shift = [](const std::string& first, const std::string& second) {
+    return Func("",
+                "for b in 1 blockIdx.x {\n local s: f32[8] shared\n for t in 8 threadIdx.x {\n s[t] = x[t]\n evaluate "
+                "barrier()\n for i in "
+                "3 {\n" +
+                    first + "let v = s[(t + 1) % 8]\n" + second + "s[t] = v\n }\n out[t] = s[t]\n }\n }\n");
+  };
+  std::vector<double> out;
+  EXPECT_EQ(Outcome(shift("evaluate barrier()\n", "evaluate barrier()\n"), &out), "");
+  EXPECT_EQ(out, (std::vector<double>{3, 4, 5, 6, 7, 0, 1, 2}));
+  for (const auto& [first, second] : {std::pair{"", "evaluate barrier()\n"}, {"evaluate barrier()\n", ""}, {"", ""}}) {
+    EXPECT_THAT(Outcome(shift(first, second)), HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = "));
+  }
+}
+
+TEST(Threads, TwoAxesMeetTogether) {
+  auto transpose = [](const std::string& between) {
+    return Func("",
+                "for b in 1 blockIdx.x {\n local s: f32[2, 4] shared\n for ty in 2 threadIdx.y {\n for tx in 4 "
+                "threadIdx.x {\n s[ty, tx] = 0.0\n evaluate barrier()\n s[ty, tx] = x[ty * 4 + tx]\n" +
+                    between + "out[ty * 4 + tx] = s[1 - ty, 3 - tx]\n } }\n }\n");
+  };
+  std::vector<double> out;
+  EXPECT_EQ(Outcome(transpose("evaluate barrier()\n"), &out), "");
+  EXPECT_EQ(out, (std::vector<double>{7, 6, 5, 4, 3, 2, 1, 0}));
+  std::string race = Outcome(transpose(""));
+  EXPECT_THAT(race, HasSubstr("race: threads (blockIdx.x = 0, threadIdx.x = "));
+  EXPECT_THAT(race, HasSubstr("touch s[1, 3]"));
+}
+
+TEST(Threads, ThatDoNotAllReachABarrierAreAnError) {
+  EXPECT_EQ(Outcome(Turn("if b < 1 { evaluate barrier() } else { evaluate barrier() }\n")), "");
+  EXPECT_THAT(Outcome(Turn("if t < 3 { evaluate barrier() }\n")),
+              HasSubstr("barrier divergence: the condition t < 3 is 1 in thread (blockIdx.x = "));
+  EXPECT_THAT(Outcome(Turn("if t < 3 { evaluate barrier() }\n")), HasSubstr("threadIdx.x = 3)"));
+  EXPECT_EQ(Outcome(Turn("for i in b + 1 { evaluate barrier() }\n")), "");
+  EXPECT_THAT(Outcome(Turn("for i in t + 1 { evaluate barrier() }\n")),
+              HasSubstr("barrier divergence: the extent of loop i is 1 in thread"));
+  // What is in memory decides about branches, too.
+  EXPECT_EQ(Outcome(Turn("if x[0] < 1.0 { evaluate barrier() }\n")), "");
+  EXPECT_THAT(Outcome(Turn("if x[t] < 2.0 { evaluate barrier() }\nevaluate barrier()\n")),
+              HasSubstr("barrier divergence"));
+}
+
+TEST(Threads, OwnWhatIsLocal) {
+  // Each has a copy, across barriers.
+  auto local = [](const std::string& scope) {
+    return Func("",
+                "for b in 2 blockIdx.x { for t in 4 threadIdx.x {\n local v: f32[2] " + scope +
+                    "\n v[0] = x[b * 4 + t]\n v[1] = 2.0\n evaluate barrier()\n for i in 2 {\n evaluate barrier()\n "
+                    "v[0] = v[0] * v[1]\n }\n out[b * 4 + t] = v[0]\n } }\n");
+  };
+  std::vector<double> out;
+  for (const char* scope : {"local", "register", ""}) {
+    EXPECT_EQ(Outcome(local(scope), &out), "");
+    EXPECT_EQ(out, (std::vector<double>{0, 4, 8, 12, 16, 20, 24, 28}));
+  }
+  // So it is where it is declared for all of them, in loops of each thread.
+  auto two_loops = [](const std::string& index) {
+    return Func("alloc v: f32[8] local\n",
+                "for b in 2 blockIdx.x {\n for t in 4 threadIdx.x { v[b * 4 + t] = x[b * 4 + t] "
+                "}\n for u in 4 threadIdx.x { out[b * 4 + u] = v[" +
+                    index + "] }\n }\n");
+  };
+  EXPECT_EQ(Outcome(two_loops("b * 4 + u")), "");
+  EXPECT_THAT(Outcome(two_loops("b * 4 + 3 - u")), HasSubstr("touch v[3], which is one thread's own"));
+  auto in_all = [](const std::string& index) {
+    return Func("alloc v: f32[8] local\n",
+                "for t in 8 threadIdx.x {\n v[0] = x[t]\n evaluate barrier()\n out[t] = v[" + index + "]\n }\n");
+  };
+  EXPECT_EQ(Outcome(in_all("0"), &out), "");
+  EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_THAT(Outcome(in_all("1")), HasSubstr("never written"));
+}
+
+TEST(Threads, OfOneBlockShare) {
+  auto shared = [](const std::string& index) {
+    return Func("alloc s: f32[8] shared\n",
+                "for b in 2 blockIdx.x {\n for t in 4 threadIdx.x { s[b * 4 + t] = x[b * 4 + "
+                "t] }\n for u in 4 threadIdx.x { out[b * 4 + u] = s[" +
+                    index + "] }\n }\n");
+  };
+  EXPECT_EQ(Outcome(shared("b * 4 + 3 - u")), "");
+  EXPECT_THAT(Outcome(shared("4 - b * 4 + u")), HasSubstr("never written"));  // each block has its own
+}
+
+struct Rule {
+  const char* broken;
+  const char* kept;
+  const char* message;
+};
+
+TEST(Threads, KeepTheRules) {
+  const Rule kRules[] = {
+      {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { for i in 1 parallel { out[b * 4 + t] = 1.0 } } }",
+       "for b in 2 blockIdx.x { for t in 4 threadIdx.x { for i in 1 { out[b * 4 + t] = 1.0 } } }",
+       "loop 'i' is parallel inside loop 'b', which is blockIdx.x"},
+      {"for b in 2 parallel { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+       "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+       "loop 't' is threadIdx.x inside loop 'b', which is parallel"},
+      {"for b in 2 vectorized { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+       "for b in 2 unrolled { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+       "loop 't' is threadIdx.x inside loop 'b', which is vectorized"},
+      {"for b in 2 { for t in b threadIdx.x { out[t] = 1.0 } }",
+       "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+       "loop 't' is threadIdx.x and has no constant extent"},
+      {"for b in 2 { for t in 0 threadIdx.x { out[t] = 1.0 } }",
+       "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+       "loop 't' is threadIdx.x and has no constant extent"},
+      {"for t in 2 threadIdx.x { for u in 4 threadIdx.x { out[t * 4 + u] = 1.0 } }",
+       "for t in 2 threadIdx.x { for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
+       "loop 'u' is threadIdx.x inside loop 't', which is threadIdx.x too"},
+      {"for t in 2 threadIdx.x { for b in 4 blockIdx.x { out[t * 4 + b] = 1.0 } }",
+       "for b in 4 blockIdx.x { for t in 2 threadIdx.x { out[t * 4 + b] = 1.0 } }",
+       "loop 'b' is blockIdx.x and not directly inside loops over blocks, as 't' around it needs"},
+      {"for b in 2 blockIdx.y { for i in 1 { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
+       "for i in 1 { for b in 2 blockIdx.y { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
+       "loop 'c' is blockIdx.x and not directly inside loops over blocks, as 'b' around it needs"},
+      {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } for u in 2 threadIdx.x { out[b] = 1.0 "
+       "} }",
+       "for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } } for u in 2 threadIdx.x { out[u] = "
+       "1.0 }",
+       "loop 'u' is threadIdx.x of extent 2, but loop 't' of its kernel has 4"},
+      {"for i in 8 { evaluate barrier() out[i] = 1.0 }", "for i in 8 threadIdx.x { evaluate barrier() out[i] = 1.0 }",
+       "a barrier outside of loops over threads"},
+      {"for i in 8 blockIdx.x { evaluate barrier() out[i] = 1.0 }",
+       "for i in 8 threadIdx.z { evaluate barrier() out[i] = 1.0 }", "a barrier outside of loops over threads"},
+      {"for t in 2 threadIdx.x { evaluate barrier() for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
+       "for t in 2 threadIdx.x { for u in 4 threadIdx.y { evaluate barrier() out[t * 4 + u] = 1.0 } }",
+       "a barrier outside of the loops over threadIdx.y, which only some threads reach"},
+      {"for t in 8 threadIdx.x { for i in 2 vectorized { evaluate barrier() } out[t] = 1.0 }",
+       "for t in 8 threadIdx.x { for i in 2 unrolled { evaluate barrier() } out[t] = 1.0 }",
+       "a barrier in a vectorized loop"},
+      {"for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] shared s[0] = 1.0 out[b] = s[0] } }",
+       "for b in 8 blockIdx.x { local s: f32[1] shared for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
+       "the shared buffer 's' is not declared between loops over blocks and loops over threads"},
+      {"for b in 8 blockIdx.x { local s: f32[1] local for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
+       "for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] local s[0] = 1.0 out[b] = s[0] } }",
+       "the local buffer 's' is declared outside of loops over threads"},
+  };
+  for (const Rule& rule : kRules) {
+    SCOPED_TRACE(rule.broken);
+    EXPECT_EQ(Outcome(Func("", rule.kept)), "");
+    EXPECT_EQ(Outcome(Func("", rule.broken)), std::string("malformed IR in f: ") + rule.message);
+  }
+  const Rule kBuffers[] = {
+      {"for i in 8 { s[i] = x[i] } for b in 8 blockIdx.x { out[b] = s[b] }",
+       "for b in 8 blockIdx.x { s[b] = x[b] out[b] = s[b] }", "buffer 's' is shared and used outside of kernels"},
+      {"for t in 8 threadIdx.x { s[t] = x[t] out[t] = s[t] }",
+       "for b in 8 blockIdx.x { for t in 1 threadIdx.x { s[t] = x[b] out[b] = s[t] } }",
+       "buffer 's' is shared in a kernel without a loop over blocks around 't'"},
+      {"for b in 8 blockIdx.x { s[b] = x[b] } for c in 8 blockIdx.x { out[c] = s[c] }",
+       "for b in 8 { s[b] = x[b] } for c in 8 { out[c] = s[c] }", "buffer 's' is shared and used in two kernels"},
+  };
+  const Rule kRegisters[] = {
+      {"for b in 8 blockIdx.x { s[b] = x[b] } for c in 8 { out[c] = s[c] }",
+       "for b in 8 blockIdx.x { s[b] = x[b] out[b] = s[b] }",
+       "buffer 's' is register and used in a kernel and outside"},
+      {"for b in 8 threadIdx.x { s[b] = x[b] } for c in 8 threadIdx.x { out[c] = s[c] }",
+       "for b in 8 { s[b] = x[b] } for c in 8 { out[c] = s[c] } for d in 8 blockIdx.x { out[d] = x[d] }",
+       "buffer 's' is register and used in two kernels"},
+  };
+  for (const Rule& rule : kRegisters) {
+    SCOPED_TRACE(rule.broken);
+    EXPECT_EQ(Outcome(Func("alloc s: f32[8] register\n", rule.kept)), "");
+    EXPECT_EQ(Outcome(Func("alloc s: f32[8] register\n", rule.broken)),
+              std::string("malformed IR in f: ") + rule.message);
+  }
+  for (const Rule& rule : kBuffers) {
+    SCOPED_TRACE(rule.broken);
+    EXPECT_EQ(Outcome(Func("alloc s: f32[8] shared\n", rule.kept)), "");
+    EXPECT_EQ(Outcome(Func("alloc s: f32[8] shared\n", rule.broken)),
+              std::string("malformed IR in f: ") + rule.message);
+  }
+  EXPECT_EQ(Verify(Parse("func f(x: f32[8] shared input, out: f32[8] output) { out[0] = x[0] }")).error().Text(),
+            "malformed IR in f: parameter 'x' has scope shared");
+  // Blocks of the schedulable dialect hold no barriers: synchronisation is made from them.
+  EXPECT_THAT(Verify(Parse("func f(out: f32[8] output) { for i in 8 threadIdx.x { block b(v: S 8 = i) { out[v] = 1.0 } "
+                           "evaluate barrier() } }"))
+                  .error()
+                  .Text(),
+              HasSubstr("a barrier before lowering: barrier()"));
+  EXPECT_THAT(Verify(Parse(Func("", "for i in 8 threadIdx.x { if barrier() { out[i] = 1.0 } }"))).error().Text(),
+              HasSubstr("a barrier has no value"));
+}
+
+TEST(Threads, WordsOfScopesMayBeNames) {
+  EXPECT_EQ(Outcome(Func("alloc shared: f32[8]\n alloc t: f32[8]\n",
+                         "shared[0] = 1.0 t[0] = shared[0] for i in 8 { out[i] = t[0] }")),
+            "");
+  EXPECT_EQ(Outcome(Func("",
+                         "for i in 8 { local t: f32[8] local \"local\": f32[2] t[0] = 1.0 \"local\"[1] = t[0] "
+                         "out[i] = \"local\"[1] }")),
+            "");
+  auto error = [](const std::string& text) { return ParsePrimFunc(text).error().Text(); };
+  EXPECT_THAT(error(Func("", "for i in 8 blockIdx { }")), HasSubstr("expected '.'"));
+  EXPECT_THAT(error(Func("", "for i in 8 blockIdx.w { }")),
+              HasSubstr("expected the kind of a loop, found 'blockIdx.w'"));
+  EXPECT_THAT(error(Func("", "for i in 8 sideways { }")), HasSubstr("expected the kind of a loop, found 'sideways'"));
+  EXPECT_THAT(error("func f(out: f32[8] local \"x"), HasSubstr("does not end"));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -16,7 +17,7 @@ bool Matches(const RecordFilter& filter, const Record& record) {
   return (filter.task.empty() || filter.task == record.task) &&
          (filter.target.empty() || filter.target == record.target) &&
          (filter.run.empty() || filter.run == record.run) && (!filter.status || *filter.status == record.status) &&
-         (!filter.trials_only || WasExecuted(record.status));
+         (!filter.trials_only || IsTrial(record));
 }
 
 class MemoryStore : public RecordStore {
@@ -42,7 +43,7 @@ class MemoryStore : public RecordStore {
     auto ranking = by_task->second.find(target);
     if (ranking == by_task->second.end()) return top.Take();
     for (auto it = ranking->second.begin(); it != ranking->second.end() && !top.full(); ++it) {
-      top.Add(records_[it->second]);
+      top.Add(records_[std::get<2>(*it)]);
     }
     return top.Take();
   }
@@ -100,7 +101,7 @@ class MemoryStore : public RecordStore {
       task.task = record.task;
       task.target = record.target;
       ++task.records;
-      task.trials += WasExecuted(record.status);
+      task.trials += IsTrial(record);
       if (!IsRanked(record)) continue;
       if (task.ranked++ == 0 || record.cost < task.best_seconds) task.best_seconds = record.cost;
     }
@@ -136,11 +137,12 @@ class MemoryStore : public RecordStore {
 
  private:
   void Add(const Record& record) {
-    if (IsRanked(record)) ranked_[record.task][record.target].emplace(record.cost, records_.size());
+    if (IsRanked(record))
+      ranked_[record.task][record.target].emplace(-record.confirmed_at, record.cost, records_.size());
     records_.push_back(record);
   }
 
-  using Ranking = std::set<std::pair<double, size_t>>;  // cost, position
+  using Ranking = std::set<std::tuple<int64_t, double, size_t>>;  // -confirmed_at, cost, position
   std::mutex mutex_;
   std::vector<Record> records_;
   std::unordered_map<std::string, size_t> positions_;                                       // by id

@@ -12,7 +12,8 @@ namespace autotune {
 // Of the view `records`, in the order in which ReadRecord takes them.
 inline constexpr char kColumns[] =
     "seq, id, task, target, run, alternative, func, device, tenant, status, verified, cost, seed, ir, step_language, "
-    "feature_schema, code_generator, created_at, times, error, trace, facts";
+    "feature_schema, code_generator, created_at, times, error, trace, facts, "
+    "confirmed_at";
 
 Result<Record> ReadRecord(const Query& row, const std::string& path);  // `path`: for the error
 std::string TextHash(std::string_view text);                           // text.hash

@@ -19,14 +19,14 @@ struct RecordFilter {
   std::string target;
   std::string run;
   std::optional<TrialStatus> status;
-  bool trials_only = false;  // only those executed at least once
+  bool trials_only = false;  // IsTrial
 };
 
 // What the store holds of one task on one target.
 struct TaskSummary {
   std::string task, target;
-  int64_t records = 0, trials = 0, ranked = 0;  // all; executed at least once; ok and verified
-  double best_seconds = 0;                      // 0: none is ranked
+  int64_t records = 0, trials = 0, ranked = 0;  // all; IsTrial; IsRanked
+  double best_seconds = 0;                      // least cost; 0: none is ranked
 };
 
 // What Prune leaves of them.
@@ -49,8 +49,8 @@ class RecordStore {
   // given, becomes the number of the others.
   virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr, int64_t* added = nullptr) = 0;
 
-  // The n best distinct schedules (alternative, func, trace), cheapest first, among records that are ok and verified;
-  // equal costs in the order they were stored.
+  // The n best distinct schedules (alternative, func, trace) among records that are ok and verified: those confirmed
+  // last, then those confirmed before, then the others; each group cheapest first, equal costs in the order stored.
   virtual Result<std::vector<Record>> Top(std::string_view task, std::string_view target, int n) = 0;
   // The first of these.
   Result<std::optional<Record>> Best(std::string_view task, std::string_view target);

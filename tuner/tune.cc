@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "schedule/trace.h"
 #include "support/host_lock.h"
+#include "tuner/confirm.h"
 
 namespace autotune {
 namespace {
@@ -18,8 +19,18 @@ constexpr int kCodeGeneratorVersion = 1;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kCutoff = 3;  // times the best: slower candidates are not repeated
 constexpr int kMaxRecordsPerTrial =
-    4;                      // a task whose candidates mostly fail to build stops at this multiple of its share
-constexpr int kKnown = 12;  // stored schedules a task starts from
+    4;                         // a task whose candidates mostly fail to build stops at this multiple of its share
+constexpr int kKnown = 12;     // stored schedules a task starts from
+constexpr int kFinalists = 5;  // of a confirmation, at most
+constexpr int kTrialsPerFinalist = 8;   // small budgets have fewer
+constexpr int kTurns = 4;               // of a confirmation
+constexpr double kConfirmShare = 0.15;  // of a budget of time
+constexpr double kNegligible = 0.002;   // a task with less of the network's time is not worth a confirmation
+
+int64_t NowMs() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -79,20 +90,70 @@ class TaskState {
     ++report_.records;
     if (WasExecuted(status)) ++report_.trials;
     if (status != TrialStatus::kOk) ++report_.failures[status];
-    if (default_pending_ && good) {
-      report_.default_seconds = cost;
+    if (!good) return;
+    Rank(proposal, cost);
+    if (default_pending_) {
+      DefaultIs(proposal, cost);
       default_pending_ = false;
     }
   }
-  void DefaultIs(double seconds) { report_.default_seconds = seconds; }
+  void DefaultIs(const Proposal& proposal, double seconds) {
+    report_.default_seconds = seconds;
+    default_ = proposal;
+  }
+
+  // Who takes part in a confirmation: the best of this run, the schedule that is best so far (if it is another one),
+  // and the default one, which a tuned one must not lose to. Nobody if no good trial came after the last confirmation.
+  std::vector<Proposal> Finalists(const std::optional<Proposal>& champion) const {
+    size_t most = static_cast<size_t>(std::min(kFinalists, 1 + report_.trials / kTrialsPerFinalist));
+    std::vector<Proposal> finalists;
+    std::unordered_set<std::string> known;
+    auto add = [&](const Proposal& proposal) {
+      if (finalists.size() < most && known.insert(ToText(proposal.trace)).second) finalists.push_back(proposal);
+    };
+    if (!unconfirmed_ || most < 2) return finalists;
+    if (champion) add(*champion);
+    if (!ranking_.empty()) add(ranking_.front().second);
+    if (default_) add(*default_);
+    for (const auto& [cost, proposal] : ranking_) add(proposal);
+    return finalists;
+  }
+  void Confirm(const Proposal& winner, double cost) {
+    unconfirmed_ = false;
+    report_.best_seconds = cost;
+    report_.best_trace = ToText(winner.trace);
+  }
+  // One outcome of a confirmation in an earlier sitting; those of the last one count.
+  void Recall(const Record& confirmation) {
+    if (confirmation.confirmed_at != confirmed_at_) {
+      confirmed_at_ = confirmation.confirmed_at;
+      unconfirmed_ = false;
+      report_.best_seconds = 0;
+    }
+    if (!IsRanked(confirmation) || (report_.best_seconds > 0 && confirmation.cost >= report_.best_seconds)) return;
+    report_.best_seconds = confirmation.cost;
+    report_.best_trace = confirmation.trace;
+  }
 
  private:
+  void Rank(const Proposal& proposal, double cost) {
+    unconfirmed_ = true;
+    auto place = std::upper_bound(ranking_.begin(), ranking_.end(), cost,
+                                  [](double c, const auto& ranked) { return c < ranked.first; });
+    ranking_.insert(place, {cost, proposal});
+    if (ranking_.size() > kFinalists) ranking_.pop_back();
+  }
+
   TaskSpace space_;
   std::unique_ptr<SearchStrategy> search_;
   TaskReport report_;
   std::vector<Sample> samples_;
   std::unordered_set<std::string> seen_;  // trace texts
   bool defaults_tried_ = false, default_pending_ = false;
+  std::optional<Proposal> default_;
+  std::vector<std::pair<double, Proposal>> ranking_;  // this run's best, cheapest first
+  int64_t confirmed_at_ = 0;
+  bool unconfirmed_ = false;  // a good trial came after the last confirmation
 };
 
 class Loop {
@@ -122,12 +183,65 @@ class Loop {
       TRY(Round(*task));
       if (observer) observer(Report(), task->report());
     }
+    if (options_.confirm && !report_.interrupted) TRY(ConfirmAll(observer, stop));
     return Report();
   }
 
  private:
   bool Finished() const {
-    return report_.trials >= options_.trials || (options_.time_budget > 0 && Now() - started_ >= options_.time_budget);
+    return report_.trials >= options_.trials || IsSpent(options_.confirm ? 1 - kConfirmShare : 1);
+  }
+
+  // Is this part of the budget of time used up?
+  bool IsSpent(double part) const {
+    return options_.time_budget > 0 && Now() - started_ >= part * options_.time_budget;
+  }
+
+  // Tasks in which the network spends most come first.
+  Status ConfirmAll(const TuneObserver& observer, const std::atomic<bool>* stop) {
+    auto share = [](const TaskState* state) { return state->space().task->weight * state->report().best_seconds; };
+    double total = 0;
+    std::vector<TaskState*> order;
+    for (const auto& state : states_) total += share(state.get());
+    for (const auto& state : states_) {
+      if (share(state.get()) > kNegligible * total) order.push_back(state.get());
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const TaskState* a, const TaskState* b) { return share(a) > share(b); });
+    report_.to_confirm = static_cast<int>(order.size());
+    for (TaskState* state : order) {
+      if (IsSpent(1)) break;
+      report_.interrupted = stop && *stop;
+      if (report_.interrupted) break;
+      TRY(Confirm(*state));
+      ++report_.confirmed;
+      if (observer) observer(Report(), state->report());
+    }
+    return {};
+  }
+
+  Status Confirm(TaskState& task) {
+    std::optional<Record> best = TRY(store_.Best(task.space().task->hash.Hex(), target_.Text()));
+    std::optional<Proposal> champion;
+    if (best && options_.use_known) champion = Find(task, *best);
+    std::vector<Proposal> finalists = task.Finalists(champion);
+    if (finalists.size() < 2) return {};
+    double begin = Now();
+    std::vector<Outcome> outcomes =
+        TRY_NOTE(MeasureInTurns(measurer_, task.space(), finalists, kTurns, options_.measure),
+                 "while confirming the best schedules of " + task.report().task->label);
+    report_.measure_seconds += Now() - begin;
+    std::vector<Record> records;
+    const int64_t now = NowMs();
+    std::optional<size_t> winner;
+    for (size_t i = 0; i < finalists.size(); ++i) {
+      records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
+      records.back().confirmed_at = now;
+      if (IsRanked(records[i]) && (!winner || records[i].cost < records[*winner].cost)) winner = i;
+    }
+    TRY(store_.Append(records));
+    if (winner) task.Confirm(finalists[*winner], records[*winner].cost);
+    return {};
   }
 
   const TuneReport& Report() {
@@ -240,9 +354,7 @@ class Loop {
     record.run = options_.run;
     record.seed = options_.seed;
     record.versions = {kIrTextVersion, kStepLanguageVersion, kFeatureVersion, kCodeGeneratorVersion};
-    record.created_at =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count();
+    record.created_at = NowMs();
     record.facts = outcome.facts;
     record.facts["label"] = task.space().task->label;
     return record;
@@ -259,12 +371,16 @@ class Loop {
         if (page.records.empty()) break;
         cursor = page.cursor;
         for (const Record& record : page.records) {
+          if (record.confirmed_at) {
+            state->Recall(record);
+            continue;
+          }
           ++report_.records;
           if (WasExecuted(record.status)) ++report_.trials;
           any_success_ |= record.status == TrialStatus::kOk;
           if (std::optional<Proposal> proposal = Find(*state, record)) {
             state->Observe(*proposal, record.status, record.cost, record.verified, true);
-            if (first && IsRanked(record)) state->DefaultIs(record.cost), first = false;
+            if (first && IsRanked(record)) state->DefaultIs(*proposal, record.cost), first = false;
           } else {
             ++state->report().records;
             if (WasExecuted(record.status)) ++state->report().trials;

@@ -16,6 +16,7 @@
 
 #include "records/file_lock.h"
 #include "records/open.h"
+#include "records/sqlite.h"
 #include "tests/records/no_shared_memory.h"
 #include "tests/records/sample.h"
 
@@ -108,10 +109,39 @@ TEST_F(File, FinishesADatabaseWithoutTables) {
   EXPECT_EQ(OpenError(), "opened");
 }
 
+// A database of format 1, as far as a program of today can make one: what format 2 added is taken away.
+TEST_F(File, BringsFormatOneUpToDate) {
+  Fill(3);
+  {
+    Connection connection(path_);
+    ASSERT_TRUE(connection.Open(1000).ok());
+    Status back = connection.Run(R"(
+      DROP VIEW records;
+      DROP INDEX record_ranked;
+      ALTER TABLE record DROP COLUMN confirmed_at;
+      CREATE INDEX record_ranked ON record(task, target, cost) WHERE status = 'ok' AND verified = 1;
+      CREATE VIEW records AS SELECT seq FROM record;
+      PRAGMA user_version = 1)");
+    ASSERT_TRUE(back.ok()) << back.error().Text();
+  }
+  auto store = OpenStore(path_);
+  ASSERT_TRUE(store.ok()) << store.error().Text();
+  auto page = (*store)->Scan({}, 0, 10);
+  ASSERT_TRUE(page.ok()) << page.error().Text();
+  ASSERT_EQ(page->records.size(), 3u);
+  for (const Record& record : page->records) EXPECT_EQ(record.confirmed_at, 0);
+  Record confirmed = SampleRecord(9, page->records[0].task, 1);
+  confirmed.confirmed_at = 1;
+  ASSERT_TRUE((*store)->Append(std::vector{confirmed}).ok());
+  auto best = (*store)->Best(confirmed.task, confirmed.target);
+  ASSERT_TRUE(best.ok() && *best);
+  EXPECT_EQ((*best)->id, confirmed.id);
+}
+
 TEST_F(File, RefusesANewerFormat) {
   Fill(3);
   Patch(60, std::string("\0\0\0\x63", 4));  // user version
-  EXPECT_THAT(OpenError(), HasSubstr("was written by a newer autotune (format 99; this one knows 1)"));
+  EXPECT_THAT(OpenError(), HasSubstr("was written by a newer autotune (format 99; this one knows 2)"));
 }
 
 TEST_F(File, RefusesATruncatedFile) {

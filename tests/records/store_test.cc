@@ -66,6 +66,31 @@ TEST_P(Store, ReturnsWhatWasStored) {
   EXPECT_EQ(page->records, stored);
 }
 
+TEST_P(Store, ConfirmedSchedulesComeFirstTheLatestBeforeAll) {
+  auto confirmed = [](int i, double cost, int64_t at) {
+    Record record = SampleRecord(i, "t0", cost);
+    record.confirmed_at = at;
+    return record;
+  };
+  Record wrong = confirmed(5, 1e-9, 20);
+  wrong.verified = false;
+  std::vector<Record> stored = {
+      SampleRecord(0, "t0", 1e-3), SampleRecord(1, "t0", 2e-3), confirmed(0, 5e-3, 10),      confirmed(1, 4e-3, 10),
+      confirmed(2, 9e-3, 20),      confirmed(1, 8e-3, 20),      SampleRecord(3, "t0", 3e-3), wrong};
+  Append(stored);
+  auto top = store_->Top("t0", target_, 10);
+  ASSERT_TRUE(top.ok()) << top.error().Text();
+  std::vector<Record> expected = {stored[5], stored[4], stored[2], stored[6]};
+  EXPECT_EQ(*top, expected);
+  EXPECT_EQ(Count({.trials_only = true}), 3) << "a confirmation is no trial";
+  EXPECT_EQ(Count(), 8);
+  auto counts = store_->Prune(2, false);
+  ASSERT_TRUE(counts.ok()) << counts.error().Text();
+  top = store_->Top("t0", target_, 10);
+  ASSERT_TRUE(top.ok()) << top.error().Text();
+  EXPECT_EQ(*top, std::vector<Record>(expected.begin(), expected.begin() + 2));
+}
+
 TEST_P(Store, EmptyStoreHasNoBest) {
   auto best = store_->Best("t0", target_);
   ASSERT_TRUE(best.ok());

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "records/memory_store.h"
 #include "schedule/trace.h"
 #include "tests/tuner/programs.h"
+#include "tuner/confirm.h"
 
 namespace autotune {
 namespace {
@@ -23,6 +27,7 @@ class Simulated : public Measurer {
   Result<std::vector<Outcome>> Measure(const TaskSpace& space, const std::vector<Proposal>& proposals,
                                        const MeasureOptions&) override {
     std::vector<Outcome> outcomes;
+    ++batch;
     for (const Proposal& proposal : proposals) {
       uint64_t hash = Hash64(ToText(proposal.trace));
       order.push_back(hash);
@@ -38,6 +43,8 @@ class Simulated : public Measurer {
         outcome.verified = true;
         double noise = 1 + 0.2 * static_cast<double>(hash % 1000) / 1000;
         outcome.cost = DraftSeconds(space.sketches[proposal.sketch], proposal.decisions, space.target) * noise;
+        truth[ToText(proposal.trace)] = outcome.cost;
+        if (lucky && (hash + static_cast<uint64_t>(batch)) % 4 == 0) outcome.cost /= 2;
         outcome.times = {outcome.cost};
       }
       outcomes.push_back(outcome);
@@ -45,7 +52,10 @@ class Simulated : public Measurer {
     return outcomes;
   }
   bool all_fail = false;
+  bool lucky = false;  // every fourth measurement seems twice as fast
+  int batch = 0;
   std::vector<uint64_t> order;
+  std::map<std::string, double> truth;  // by trace
 };
 
 std::vector<TuneTask> Tasks() {
@@ -61,7 +71,7 @@ TEST(Tune, SpendsTheBudgetAndImproves) {
   ASSERT_TRUE(report.ok()) << report.error().Text();
   EXPECT_GE(report->trials, 64);
   EXPECT_LE(report->trials, 64 + 16);
-  EXPECT_EQ(*store->Count({.run = "r"}), report->records);
+  EXPECT_EQ(*store->Count({.run = "r", .trials_only = true}), report->trials);
   for (const TaskReport& task : report->tasks) {
     EXPECT_GT(task.trials, 8);
     EXPECT_GT(task.default_seconds, 0);
@@ -94,7 +104,7 @@ TEST(Tune, ResumesWithoutRepeating) {
   Simulated device;
   std::atomic<bool> stop = false;
   int rounds = 0;
-  TuneOptions options{.trials = 64, .seed = 1, .run = "r", .lock_host = false};
+  TuneOptions options{.trials = 64, .seed = 1, .run = "r", .confirm = false, .lock_host = false};
   auto first = Tune(
       tasks, TestTarget(), options, *store, device, [&](const TuneReport&, const TaskReport&) { stop = ++rounds == 3; },
       &stop);
@@ -112,6 +122,121 @@ TEST(Tune, ResumesWithoutRepeating) {
   size_t after = device.order.size();
   ASSERT_TRUE(Tune(tasks, TestTarget(), options, *store, device).ok());
   EXPECT_EQ(device.order.size(), after);
+}
+
+// How much slower than the truly fastest of all that were measured the chosen schedules are, over a few seeds.
+double RegretOnALuckyMachine(bool confirm) {
+  double regret = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    std::vector<TuneTask> tasks = {Tasks()[1]};
+    auto store = NewMemoryStore();
+    Simulated device;
+    device.lucky = true;
+    TuneOptions options{.trials = 40, .seed = seed, .run = "r", .confirm = confirm, .lock_host = false};
+    auto report = Tune(tasks, TestTarget(), options, *store, device);
+    EXPECT_TRUE(report.ok());
+    auto best = store->Best(tasks[0].hash.Hex(), TestTarget().Text());
+    EXPECT_TRUE(best.ok() && *best);
+    EXPECT_EQ((*best)->trace, report->tasks[0].best_trace);
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const auto& [trace, cost] : device.truth) fastest = std::min(fastest, cost);
+    regret += device.truth.at((*best)->trace) / fastest - 1;
+  }
+  return regret;
+}
+
+TEST(Tune, ConfirmationTakesTheWinFromTheLucky) {
+  EXPECT_LT(RegretOnALuckyMachine(true), 0.5 * RegretOnALuckyMachine(false));
+}
+
+TEST(Tune, ConfirmsOnceAndGoesOnWithWhatIsMissing) {
+  std::vector<TuneTask> tasks = Tasks();
+  auto store = NewMemoryStore();
+  Simulated device;
+  TuneOptions options{.trials = 64, .seed = 1, .run = "r", .lock_host = false};
+  std::atomic<bool> stop = false;
+  auto first = Tune(
+      tasks, TestTarget(), options, *store, device,
+      [&](const TuneReport& so_far, const TaskReport&) { stop = so_far.confirmed == 1; }, &stop);
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(first->interrupted);
+  EXPECT_EQ(first->confirmed, 1);
+  auto confirmations = [&] {
+    return *store->Count({.run = "r"}) - *store->Count({.run = "r", .status = TrialStatus::kRejected}) -
+           *store->Count({.run = "r", .trials_only = true});
+  };
+  int64_t of_one = confirmations();
+  EXPECT_GE(of_one, 2);
+  auto second = Tune(tasks, TestTarget(), options, *store, device);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->trials, first->trials);
+  EXPECT_GT(confirmations(), of_one);
+  size_t measured = device.order.size();
+  auto third = Tune(tasks, TestTarget(), options, *store, device);
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(device.order.size(), measured) << "a finished run has nothing left to do";
+  for (const TaskReport& task : third->tasks) {
+    auto best = store->Best(task.task->hash.Hex(), TestTarget().Text());
+    ASSERT_TRUE(best.ok() && *best);
+    EXPECT_EQ((*best)->trace, task.best_trace);
+  }
+}
+
+// A device on which the call decides what comes of each proposal.
+class Scripted : public Measurer {
+ public:
+  explicit Scripted(std::function<Outcome(int batch, size_t place)> outcome) : outcome_(std::move(outcome)) {}
+  Result<std::vector<Outcome>> Measure(const TaskSpace&, const std::vector<Proposal>& proposals,
+                                       const MeasureOptions&) override {
+    std::vector<Outcome> outcomes;
+    for (size_t i = 0; i < proposals.size(); ++i) {
+      outcomes.push_back(outcome_(batch_, static_cast<size_t>(proposals[i].draft_seconds)));
+      order.push_back(static_cast<int>(proposals[i].draft_seconds));
+    }
+    ++batch_;
+    return outcomes;
+  }
+  std::vector<int> order;
+
+ private:
+  std::function<Outcome(int, size_t)> outcome_;
+  int batch_ = 0;
+};
+
+TEST(Confirm, TakesTurnsAndTheMedianDecides) {
+  std::vector<TuneTask> tasks = Tasks();
+  auto space = TaskSpace::Make(tasks[0], TestTarget());
+  ASSERT_TRUE(space.ok());
+  std::vector<Proposal> finalists(2);
+  finalists[1].draft_seconds = 1;
+  // The first is faster in every turn but one; the machine as a whole is at two speeds.
+  Scripted device([](int batch, size_t which) {
+    double cost = (which == 0 ? 1.0 : 1.1) * (batch == 2 ? 0.5 : 1) * (which == 0 && batch == 0 ? 9 : 1);
+    return Outcome{.status = TrialStatus::kOk, .times = {cost, cost + 1}, .cost = cost, .verified = true};
+  });
+  auto outcomes = MeasureInTurns(device, *space, finalists, 4, {});
+  ASSERT_TRUE(outcomes.ok());
+  EXPECT_EQ(device.order, (std::vector<int>{0, 1, 1, 0, 0, 1, 1, 0}));
+  EXPECT_DOUBLE_EQ((*outcomes)[0].cost, 1.0);
+  EXPECT_DOUBLE_EQ((*outcomes)[1].cost, 1.1);
+  EXPECT_EQ((*outcomes)[0].times.size(), 8u);
+}
+
+TEST(Confirm, OneThatFailsOnceHasFailed) {
+  std::vector<TuneTask> tasks = Tasks();
+  auto space = TaskSpace::Make(tasks[0], TestTarget());
+  ASSERT_TRUE(space.ok());
+  std::vector<Proposal> finalists(2);
+  finalists[1].draft_seconds = 1;
+  Scripted device([](int batch, size_t which) {
+    bool bad = which == 1 && batch == 1;
+    return Outcome{.status = bad ? TrialStatus::kWrongAnswer : TrialStatus::kOk, .cost = bad ? 0.0 : 1.0, .verified = !bad};
+  });
+  auto outcomes = MeasureInTurns(device, *space, finalists, 3, {});
+  ASSERT_TRUE(outcomes.ok());
+  EXPECT_TRUE((*outcomes)[0].verified);
+  EXPECT_EQ((*outcomes)[1].status, TrialStatus::kWrongAnswer);
+  EXPECT_FALSE((*outcomes)[1].verified);
 }
 
 TEST(Tune, GivesUpWithTheCauseWhenNothingWorks) {

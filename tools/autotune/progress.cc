@@ -78,6 +78,10 @@ std::string Progress::Line(const TuneReport& report) const {
   char text[256];
   std::snprintf(text, sizeof text, "%d/%d trials  best %.3f ms  %.1f trials/s  ETA %s", report.trials, options_.trials,
                 BestMs(report), rate, Duration(eta).c_str());
+  if (report.to_confirm > 0) {
+    std::snprintf(text, sizeof text, "%d/%d trials  best %.3f ms  tasks confirmed %d/%d", report.trials,
+                  options_.trials, BestMs(report), report.confirmed, report.to_confirm);
+  }
   std::string failures = Failures(report);
   return failures.empty() ? text : text + ("  (" + failures + ")");
 }
@@ -85,7 +89,7 @@ std::string Progress::Line(const TuneReport& report) const {
 void Progress::Update(const TuneReport& so_far, const TaskReport& current) {
   if (json_) {
     Json line;
-    line["event"] = "round";
+    line["event"] = so_far.to_confirm > 0 ? "confirmed" : "round";
     line["trials"] = so_far.trials;
     line["seconds"] = so_far.seconds;
     line["task"] = current.task->label;

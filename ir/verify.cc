@@ -216,7 +216,9 @@ class Verifier {
     if (!it->second.Same(buffer) && !Equal(it->second, buffer)) {
       return Fail("buffer " + name + " differs from its declaration"), 1;
     }
-    if (Schedulable() && block_.empty()) return Fail("an access to " + name + " outside of a block"), 1;
+    // A prefetch is a hint, no access: it may stand between loops.
+    if (Schedulable() && block_.empty() && !in_evaluate_)
+      return Fail("an access to " + name + " outside of a block"), 1;
     bool flat = !Schedulable() && indices.size() == 1;
     if (indices.size() != buffer->shape.size() && !flat) {
       return Fail(std::to_string(indices.size()) + " indices for buffer " + name + " of " +

@@ -21,10 +21,24 @@ Schedule::~Schedule() = default;
 
 const PrimFunc& Schedule::func() const { return state_->func; }
 
+namespace {
+
+// Prefetches name loops and buffers, which no step behind them may rewrite.
+Status CheckMayFollow(const State& state, const Step& step) {
+  bool harmless = DecisionOf(step) || std::holds_alternative<Prefetch>(step) ||
+                  std::holds_alternative<Annotate>(step) || std::holds_alternative<Parallel>(step) ||
+                  std::holds_alternative<Unroll>(step);
+  if (state.prefetches && !harmless) return Err("a prefetch comes last: no such step can follow one");
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<Name>> Schedule::Apply(Step step, Rng* rng) {
   auto next = std::make_unique<State>(*state_);
   next->rng = rng;
-  Status status = std::visit([&](auto& s) { return schedule::ApplyStep(*next, s); }, step);
+  Status status = CheckMayFollow(*next, step);
+  if (status.ok()) status = std::visit([&](auto& s) { return schedule::ApplyStep(*next, s); }, step);
   if (!status.ok()) return std::move(status).error().Note("in the step " + ToText(step));
   next->rng = nullptr;
 #ifdef AUTOTUNE_VERIFY

@@ -14,6 +14,7 @@ struct State {
   PrimFunc func;
   std::vector<std::pair<Name, std::vector<int64_t>>> samples;  // results of sample_tile and sample_categorical
   std::vector<std::pair<Name, Name>> locations;                // of sample_compute_location: a loop, or none: the root
+  bool prefetches = false;                                     // a prefetch step was applied
   Rng* rng = nullptr;                                          // for undecided sampling steps, while one is applied
 
   Result<int64_t> Value(const IntArg& arg) const;
@@ -43,6 +44,7 @@ Status ApplyStep(State& state, Rfactor& step);
 Status ApplyStep(State& state, DecomposePadding& step);
 Status ApplyStep(State& state, PadBlock& step);
 Status ApplyStep(State& state, SkipPadding& step);
+Status ApplyStep(State& state, Prefetch& step);
 Status ApplyStep(State& state, Annotate& step);
 Status ApplyStep(State& state, SampleTile& step);
 Status ApplyStep(State& state, SampleCategorical& step);

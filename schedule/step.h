@@ -277,6 +277,19 @@ struct SkipPadding {
   AUTOTUNE_FIELDS(block)
 };
 
+// for l: .. for k: C reads B  ->  for l: .. for k: { prefetch B; C reads B }    (at: k)
+// What the iteration l + ahead reads of B is asked for, line by line, spread evenly over the iterations of k and of the
+// loops between. 0 ahead: nothing. After it only steps that leave loops and buffers as they are may follow.
+struct Prefetch {
+  static constexpr std::string_view kName = "prefetch";
+  Name block;
+  Name buffer;
+  Name loop;
+  Name at;
+  IntArg ahead;
+  AUTOTUNE_FIELDS(block, buffer, loop, at, ahead)
+};
+
 // A note on a block or a loop, for the passes that read it.
 struct Annotate {
   static constexpr std::string_view kName = "annotate";
@@ -328,8 +341,8 @@ struct SampleComputeLocation {
 // Every step type, once. The order is of no consequence.
 using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, ComputeAt, ReverseComputeAt, ComputeInline,
                           ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout, Reindex,
-                          DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Annotate, SampleTile,
-                          SampleCategorical, SampleComputeLocation>;
+                          DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Prefetch, Annotate,
+                          SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

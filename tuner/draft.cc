@@ -13,9 +13,10 @@ constexpr double kHz = 3e9;
 constexpr double kTaskCycles = 120;   // handing one parallel task out
 constexpr double kForkCycles = 9000;  // fork and join of one parallel loop
 constexpr double kBytesPerCycle = 6;  // memory, one core
-constexpr double kL2BytesPerCycle = 24;
+constexpr double kL2BytesPerCycle = 32;
 constexpr double kL3BytesPerCycle = 10;
 constexpr double kLatency = 4;  // of an FMA
+constexpr double kIssue = 0.4;  // part of a step's loads that its multiply-adds do not hide
 constexpr int64_t kPage = 4096;
 constexpr double kWays = 8;         // of an L1 cache
 constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
@@ -50,6 +51,13 @@ bool FitsRegisters(double accumulators, double loaded, double unroll, const Targ
   return registers <= target.vector_registers && !crowded;
 }
 
+// Cycles of one step of k: multiply-adds on two ports, loads on two ports, and the chain through each accumulator.
+// Loads cost even where they do not bind: they share the issue width, and a neighbour on the same core takes half of
+// their ports. So 6 x 4 accumulators (10 loads) beat 12 x 2 (14) by a tenth where both have 24 multiply-adds.
+double Step(double fma, double load, double unroll) {
+  return std::max({fma, load, kLatency}) + kIssue * std::min(fma, load) + 0.5 / unroll;
+}
+
 double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
   double lanes = target.VectorLanes(32);
@@ -62,9 +70,8 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
 
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
-  // One step of k: multiply-adds on two ports, loads on two ports, and the chain through each accumulator.
   double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
-  double step = std::max({fma, load, kLatency}) + 0.5 / unroll;
+  double step = Step(fma, load, unroll);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   double panel = k * nr * 4, rows = mr * k * 4;
   // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
@@ -80,7 +87,7 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   } else {
     traffic = mr * nr * 4 / Bandwidth(mr * nr * k * 4, target);
   }
-  double overlap = std::max(step, traffic) + 0.3 * std::min(step, traffic);
+  double overlap = std::max(step, traffic) + 0.15 * std::min(step, traffic);
   if (!s.packed && s.broadcast) overlap *= 1.1;  // translations
   double micro = k * overlap + mr * nv * 3 + 30;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
@@ -101,10 +108,22 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   pack(s.location_knob, k * static_cast<double>(s.n) * 4, panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, k * static_cast<double>(s.m) * 4 * outer, rows, m1, s.n_inside, n1);
   double tasks = outer * m0 * n0, busy = before + Spread(tasks, task, target);
-  if (!s.packed || s.location_knob >= 0) return busy;
-  double weights = k * static_cast<double>(s.n) * 4;
-  double first = weights / FirstBandwidth(weights, target) / std::min(tasks, static_cast<double>(target.num_cores));
-  return std::max(busy, first) + 0.3 * std::min(busy, first);
+  // What each operand costs when it comes for the first time, from further away than its copy in the inner caches,
+  // hides behind the multiply-adds as far as it was asked for early; asking costs a little itself.
+  double workers = std::min(tasks, static_cast<double>(target.num_cores));
+  auto first = [&](double bytes, double bandwidth, int knob) {
+    bool ahead = knob >= 0 && d[knob].values[0] > 0;
+    double cycles = bytes / bandwidth / workers;
+    busy = (ahead ? 1.01 : 1) * std::max(busy, cycles) + (ahead ? 0.1 : 0.3) * std::min(busy, cycles);
+  };
+  double weights = k * static_cast<double>(s.n) * 4, all_rows = k * static_cast<double>(s.m) * 4 * outer;
+  if (s.packed && s.location_knob < 0) {
+    first(weights, FirstBandwidth(weights, target), s.panel_ahead_knob);
+  } else if (s.panel_ahead_knob >= 0) {
+    first(weights, Bandwidth(weights, target), s.panel_ahead_knob);
+  }
+  if (s.rows_ahead_knob >= 0) first(all_rows, Bandwidth(2 * all_rows, target), s.rows_ahead_knob);
+  return busy;
 }
 
 // Work inside a parallel loop of `tasks` equal iterations, which another stage pays for.
@@ -121,7 +140,7 @@ double Batched(const StageModel& s, const Decisions& d, const Target& target) {
   // Of a column of rows, several steps of k in a row have no registers left for what comes next.
   bool column = nv == 1 && mr > 7 && unroll > 1 && target.vector_registers <= 16;
   if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
-  double step = std::max({mr * nv / 2, (mr + nv) / 2, kLatency}) + 0.5 / unroll;
+  double step = Step(mr * nv / 2, (mr + nv) / 2, unroll);
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
   double panel = k * nr * 4, far = FirstBandwidth(points * k * n * 4, target),

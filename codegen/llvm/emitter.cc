@@ -342,7 +342,7 @@ void FunctionEmitter::EmitPrefetch(const Expr& value) {
   const Ramp* ramp = load->indices[0].As<Ramp>();
   Address address = AddressOf(load->buffer, ramp ? ramp->base : load->indices[0]);
   builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                           {address.pointer, builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
+                           {address.pointer, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
 }
 
 // The loop's body as a function of an interval of iterations, called by a thunk that the pool calls for every task.

@@ -22,7 +22,7 @@ class StepSource {
       return true;
     });
     blocks_ = GetBlocks(*func_);
-    switch (Below(23)) {
+    switch (Below(24)) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -72,6 +72,11 @@ class StepSource {
         return Below(4) ? Step(PadBlock{BlockName()}) : Step(SkipPadding{BlockName()});
       case 21:
         return Rfactor{ReductionLoop(), Below(3), {Fresh("rf")}};
+      case 22: {
+        if (Below(8)) return Unroll{Loop()};  // nothing else follows a prefetch
+        Name block = BlockName();
+        return Prefetch{block, Read(block), LoopOf(block), LoopOf(block), Below(3)};
+      }
       default:
         if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
         if (Below(2) == 0) return SetScope{Written(BlockName()), Scope::kRegister};

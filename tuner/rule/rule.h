@@ -19,7 +19,8 @@ struct SketchState {
   std::string name;
   std::vector<Knob> knobs;
   std::vector<StageModel> stages;
-  std::set<Name> done;  // blocks that a rule has placed
+  std::set<Name> done;               // blocks that a rule has placed
+  std::vector<Prefetch> prefetches;  // to be applied when all are: nothing else may follow them
 
   // Applies a step; the names it made. A failing step is an error of the rule's making.
   Result<std::vector<Name>> Do(Step step);

@@ -34,6 +34,7 @@ Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target&
   }
   std::vector<Sketch> sketches;
   for (SketchState& state : states) {
+    for (const Prefetch& prefetch : state.prefetches) TRY(state.Do(prefetch));
     Sketch sketch{.name = state.name,
                   .trace = state.schedule.trace(),
                   .knobs = std::move(state.knobs),

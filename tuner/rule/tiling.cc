@@ -14,6 +14,7 @@ constexpr int64_t kShortestVector = 4;
 constexpr int64_t kMaxVectors = 4;         // vectors a row
 constexpr int64_t kWorthPacking = 12;      // rows that read a column packed at run time, at least
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
+constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are worth asking for early
 constexpr int64_t kPiece = 4;              // elements in a row that are copied at once, at least
 constexpr int64_t kMaxPiece = 16;          // a line of memory of 32-bit elements
 
@@ -63,12 +64,14 @@ class Tiling : public SketchRule {
     std::optional<ColumnOperand> columns;
     std::optional<RowOperand> rows;
     int64_t row_bytes = 0;  // of the rows' operand, packed or not
+    Buffer unpacked_rows;   // what the rows are read from where they are not packed; null: unknown
   };
 
   static std::vector<Variant> VariantsOf(const PrimFunc& func, const BlockView& view, const Target& target) {
     const int n_index = NLoop(view), m_index = MLoop(view);
     std::vector<Variant> packings;
     int64_t row_bytes = 0;
+    Buffer row_buffer;
     if (LanesFor(ExtentOf(view, n_index), target) == 0) {
       packings.emplace_back();
     } else {
@@ -78,6 +81,10 @@ class Tiling : public SketchRule {
       std::optional<ColumnOperand> columns = FindColumnOperand(func, view, m_iter, n_iter);
       std::optional<RowOperand> rows = FindRowOperand(view, m_iter, n_iter, k_iter);
       if (rows) row_bytes = rows->row_bytes;
+      // A window's rows come again in the next tile: only what a plain product reads is asked for.
+      bool one_sum =
+          std::count_if(view.reduce.begin(), view.reduce.end(), [](const auto& l) { return l.extent > 1; }) == 1;
+      if (rows && one_sum) row_buffer = rows->buffer;
       if (!columns || !columns->constant) packings.emplace_back();
       // What is packed at run time must be read several times to pay.
       const int64_t m = ExtentOf(view, m_index), n = ExtentOf(view, n_index);
@@ -92,6 +99,7 @@ class Tiling : public SketchRule {
       for (Variant variant : packings) {
         variant.n_inside = n_inside;
         variant.row_bytes = row_bytes;
+        variant.unpacked_rows = row_buffer;
         variants.push_back(variant);
       }
     }
@@ -257,6 +265,24 @@ class Tiling : public SketchRule {
     if (vectorized) {
       TRY(s.Do(Unroll{.loop = order[order.size() - 2]}));
       TRY(s.Do(Vectorize{.loop = vector_loop}));
+    }
+    if (!k_loops.empty() && !middle.empty()) {
+      // What the next turn of a middle loop reads, asked for in the innermost loop that is not unrolled.
+      auto prefetch = [&](const Name& buffer, const Name& loop, const char* suffix, int& knob) -> Status {
+        std::vector<int64_t> ahead = {0, 1};
+        Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + suffix)}}, 2,
+                              ahead, knob));
+        s.prefetches.push_back({.block = block.name, .buffer = buffer, .loop = loop, .at = k_loops.back(), .ahead = n});
+        return {};
+      };
+      bool long_sum = block.reduce.back().extent >= kWorthAsking;
+      // With n inside m, panels stay in the cache, or are read too often to be asked for each time.
+      if (variant.columns && vectorized && !variant.n_inside && long_sum) {
+        TRY(prefetch(columns, n_loops[1], "_panel_ahead", model.panel_ahead_knob));
+      }
+      if (variant.unpacked_rows && !variant.rows && m_index >= 0 && long_sum) {
+        TRY(prefetch(variant.unpacked_rows->name, m_loops[1], "_rows_ahead", model.rows_ahead_knob));
+      }
     }
     s.done.insert(block.name);
     s.stages.push_back(model);

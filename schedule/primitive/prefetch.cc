@@ -99,6 +99,9 @@ Status ApplyStep(State& state, Prefetch& step) {
   const int64_t bytes = load.buffer->dtype.Bytes();
   std::vector<Digit> digits = TRY(DigitsOf(block, load, IterRegions(block, running, fixed), bytes));
 
+  state.prefetches = true;
+  if (ahead == 0) return {};
+
   int64_t lines = 1, iterations = 1;
   for (const Digit& digit : digits) lines *= digit.count;
   Expr iteration(0);
@@ -112,9 +115,6 @@ Status ApplyStep(State& state, Prefetch& step) {
   if (each > kMostAtOnce) {
     return Err("loop '", step.at, "' runs ", iterations, " times, too few for ", lines, " lines");
   }
-  state.prefetches = true;
-  if (ahead == 0) return {};
-
   const VarMap later{{step.loop, IndexVar(step.loop) + Expr(ahead)}};
   const Ranges ranges = RangesOf(loops);
   // Fewer lines than iterations: some in a row ask for the same one.

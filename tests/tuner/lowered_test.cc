@@ -102,9 +102,7 @@ TEST(Lowered, PackedOperandsComputeTheSame) {
 
 TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(testing::Dense(13, 24, 7), 8); }
 
-TEST(Lowered, StreamsComputeTheSame) {
-  CheckLowering(testing::Dense(2, 131, 128), 1);
-}
+TEST(Lowered, StreamsComputeTheSame) { CheckLowering(testing::Dense(2, 131, 128), 1); }
 
 }  // namespace
 }  // namespace autotune

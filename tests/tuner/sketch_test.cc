@@ -231,6 +231,30 @@ TEST(Sketch, OperandsArePackedAtRunTimeWhereThatCanPay) {
   EXPECT_EQ(CountNamed(testing::Product(32, 16, 64), ":rows"), 0);     // one panel reads a row
 }
 
+// The next panel where panels are in the outer loop, the next rows where they are not packed; nothing for short sums,
+// and for windows, whose rows come again.
+TEST(Sketch, ProductsAskForWhatComesNext) {
+  auto prefetched = [](const PrimFunc& func) {
+    std::set<std::string> buffers;
+    auto sketches = GenerateSketches(func, TestTarget());
+    EXPECT_TRUE(sketches.ok());
+    for (const Sketch& sketch : *sketches) {
+      bool behind = false;
+      for (const Step& step : sketch.trace) {
+        const Prefetch* prefetch = std::get_if<Prefetch>(&step);
+        if (prefetch) buffers.insert(prefetch->buffer.str());
+        EXPECT_TRUE(prefetch || !behind) << ToText(sketch.trace);
+        behind |= prefetch != nullptr;
+      }
+    }
+    return buffers;
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(prefetched(ConvBiasRelu(7, 7, 256, 96, 1)), (Names{"data", "weight_conv"}));
+  EXPECT_EQ(prefetched(ConvBiasRelu(7, 7, 16, 96, 1)), Names{});
+  EXPECT_EQ(prefetched(ConvBiasRelu(7, 7, 64, 96, 3, {.pad = {1, 1, 1, 1}})), Names{"weight_conv"});
+}
+
 TEST(Sketch, ProductsThatPackComputeTheSame) {
   CheckSpace(testing::Product(27, 72, 12), 12, 6);
   CheckSpace(testing::Product(16, 64, 8), 6, 6);

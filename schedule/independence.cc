@@ -46,7 +46,7 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
         rest.terms.push_back(t);
       }
     }
-    if (several) continue;
+    if (!own || several) continue;  // none where its terms cancel
     std::optional<Bounds> spread = BoundsOf(rest, inner);
     if (!spread || std::abs(own->coefficient) <= spread->high - spread->low) continue;
     int64_t from = 1, to = var.extent;

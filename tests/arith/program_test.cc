@@ -5,9 +5,9 @@
 #include <map>
 
 #include "arith/analyzer.h"
-#include "ir/int_math.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "tests/arith/random_index.h"
 #include "tests/ir/random_program.h"
 
 namespace autotune {
@@ -85,14 +85,7 @@ TEST(Programs, SimplifyStmtKeepsWhatIsComputed) {
 using Env = std::map<Name, int64_t>;
 
 int64_t Eval(const Expr& e, const Env& env) {
-  return e.Visit(Overloaded{
-      [&](const IntImm& n) { return n.value; },
-      [&](const Var& n) { return env.at(n.name); },
-      [&](const Unary& n) { return n.op == UnaryOp::kNeg ? -Eval(n.a, env) : int64_t{!Eval(n.a, env)}; },
-      [&](const Binary& n) { return FoldInt(n.op, Eval(n.a, env), Eval(n.b, env), n.a.dtype()).value(); },
-      [&](const Select& n) { return Eval(n.condition, env) ? Eval(n.a, env) : Eval(n.b, env); },
-      [&](const auto&) { return int64_t{0}; },
-  });
+  return testing::EvalIndex(e, [&](const Name& var) { return env.at(var); });
 }
 
 // Calls f(buffer, write, subscripts) for every access of a statement.

@@ -12,32 +12,27 @@
 namespace autotune {
 namespace {
 
-struct PassRow {
-  const char* name;
-  Result<PrimFunc> (*run)(const PrimFunc&, PassEnv&);
-};
-
-constexpr PassRow kPasses[] = {
-    {"decompose_init", DecomposeInit},
-    {"lower_blocks", LowerBlocks},
-    {"simplify_loops", Simplify},
-    {"hoist_guards", HoistGuards},
-    {"compact_regions", CompactRegions},
-    {"settle_loop_kinds", SettleLoopKinds},
-    {"partition_loops", PartitionLoops},
-    {"hoist_partitions", HoistGuards},
-    {"flatten_buffers", FlattenBuffers},
-    {"vectorize", VectorizeLoops},
-    {"unroll", UnrollLoops},
-    {"simplify", Simplify},
-    {"merge_guards", HoistGuards},
-    {"verify_registers", VerifyRegisters},
-    {"expand_math", ExpandMath},
+constexpr LoweringPass kPasses[] = {
+    {"decompose_init", DecomposeInit, true},
+    {"lower_blocks", LowerBlocks, true},
+    {"simplify_loops", Simplify, true},
+    {"hoist_guards", HoistGuards, true},
+    {"compact_regions", CompactRegions, true},
+    {"settle_loop_kinds", SettleLoopKinds, true},
+    {"partition_loops", PartitionLoops, false},  // the guarded version has guards still
+    {"hoist_partitions", HoistGuards, true},
+    {"flatten_buffers", FlattenBuffers, true},
+    {"vectorize", VectorizeLoops, true},
+    {"unroll", UnrollLoops, true},
+    {"simplify", Simplify, true},
+    {"merge_guards", HoistGuards, true},
+    {"verify_registers", VerifyRegisters, true},
+    {"expand_math", ExpandMath, true},
 };
 
 Result<PrimFunc> RunPasses(PrimFunc f, const Target& target, PassContext& context) {
   PassEnv env{target, context, {}};
-  for (const PassRow& pass : kPasses) {
+  for (const LoweringPass& pass : kPasses) {
     if (context.disabled.contains(pass.name)) continue;
     auto start = std::chrono::steady_clock::now();
     f = TRY_NOTE(pass.run(f, env), std::string("in pass ") + pass.name);
@@ -134,9 +129,11 @@ Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext
   return kernel;
 }
 
+std::span<const LoweringPass> LoweringPipeline() { return kPasses; }
+
 std::vector<std::string> LoweringPasses() {
   std::vector<std::string> names;
-  for (const PassRow& pass : kPasses) names.push_back(pass.name);
+  for (const LoweringPass& pass : kPasses) names.push_back(pass.name);
   return names;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "arith/analyzer.h"
@@ -22,6 +23,14 @@ struct PassEnv {
   const PassContext& context;
   CarriedLoops carried;  // made by LowerBlocks, used by CompactRegions
 };
+
+// A row of the pipeline.
+struct LoweringPass {
+  const char* name;
+  Result<PrimFunc> (*run)(const PrimFunc&, PassEnv&);
+  bool idempotent;  // claims that run on what it has made it changes nothing; tests/lower/idempotent_test.cc checks it
+};
+std::span<const LoweringPass> LoweringPipeline();  // in order (lower.cc)
 
 // Splits off the statements that depend on constants only and write intermediates (prepare.cc). `prepared` are the
 // buffers that `prepare` writes and `run` reads.

@@ -6,9 +6,7 @@
 
 #include "ir/text.h"
 #include "ir/text_common.h"
-#include "ir/verify.h"
 #include "ir/visit.h"
-#include "support/check.h"
 
 namespace autotune {
 namespace {
@@ -368,13 +366,6 @@ std::string ToText(const Stmt& s, int indent) {
 std::string ToText(const PrimFunc& f) {
   Printer printer;
   printer.PrintFunc(f);
-#ifdef AUTOTUNE_VERIFY
-  if (Verify(f).ok()) {
-    auto parsed = ParsePrimFunc(printer.out);
-    CHECK(parsed.ok()) << parsed.error().Text() << "\n" << printer.out;
-    CHECK(Equal(*parsed, f)) << FirstMismatch(*parsed, f) << "\n" << printer.out;
-  }
-#endif
   return std::move(printer.out);
 }
 

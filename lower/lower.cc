@@ -2,10 +2,7 @@
 
 #include <chrono>
 
-#ifdef AUTOTUNE_VERIFY
-#include "ir/text.h"
-#include "ir/verify.h"
-#endif
+#include "ir/watch.h"
 #include "lower/passes.h"
 #include "support/check.h"
 
@@ -38,10 +35,7 @@ Result<PrimFunc> RunPasses(PrimFunc f, const Target& target, PassContext& contex
     f = TRY_NOTE(pass.run(f, env), std::string("in pass ") + pass.name);
     std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
     context.times_ms[pass.name] += spent.count();
-#ifdef AUTOTUNE_VERIFY
-    Status verified = Verify(f);
-    CHECK(verified.ok()) << "after pass " << pass.name << ": " << verified.error().Text() << "\n" << ToText(f);
-#endif
+    ShowProgram(f, [&] { return std::string("after pass ") + pass.name; });
     if (context.after) context.after(pass.name, f);
   }
   return f;
@@ -116,6 +110,7 @@ Status CheckSupported(const PrimFunc& f) {
 
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext& context) {
   TRY(CheckSupported(f));
+  ShowProgram(f, [] { return std::string("before lowering"); });
   LoweredKernel kernel;
   kernel.name = f.name;
   kernel.params = f.params;

@@ -1,5 +1,6 @@
 #include "schedule/replay.h"
 
+#include "ir/watch.h"
 #include "schedule/state.h"
 
 namespace autotune {
@@ -34,6 +35,7 @@ class Replayer {
       if (!status.ok()) {
         return std::move(status).error().Note("while replaying step " + std::to_string(i + 1) + ": " + ToText(step));
       }
+      ShowProgram(state.func, [&] { return "after the step " + ToText(step); });
       history.push_back(std::move(step));
     }
     state.rng = nullptr;

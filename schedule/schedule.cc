@@ -1,6 +1,6 @@
 #include "schedule/schedule.h"
 
-#include "ir/verify.h"
+#include "ir/watch.h"
 #include "schedule/state.h"
 #include "support/check.h"
 
@@ -41,10 +41,7 @@ Result<std::vector<Name>> Schedule::Apply(Step step, Rng* rng) {
   if (status.ok()) status = std::visit([&](auto& s) { return schedule::ApplyStep(*next, s); }, step);
   if (!status.ok()) return std::move(status).error().Note("in the step " + ToText(step));
   next->rng = nullptr;
-#ifdef AUTOTUNE_VERIFY
-  Status verified = Verify(next->func, Dialect::kSchedulable);
-  CHECK(verified.ok()) << verified.error().Text() << " after " << ToText(step);
-#endif
+  ShowProgram(next->func, [&] { return "after the step " + ToText(step); });
   state_ = std::move(next);
   trace_.push_back(std::move(step));
   return std::visit(

@@ -5,6 +5,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/visit.h"
+#include "ir/watch.h"
 #include "support/check.h"
 
 namespace autotune::te {
@@ -165,7 +166,9 @@ class Creator {
 }  // namespace
 
 PrimFunc CreatePrimFunc(const std::string& name, const std::vector<TensorParam>& params, const CreateOptions& options) {
-  return Creator(options).Create(name, params);
+  PrimFunc f = Creator(options).Create(name, params);
+  ShowProgram(f, [] { return std::string("made from tensor expressions"); });
+  return f;
 }
 
 }  // namespace autotune::te

@@ -1,0 +1,48 @@
+#include "ir/watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "support/check.h"
+#include "tests/ir/random_program.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Watch, RandomProgramsPass) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) EXPECT_NO_THROW(CheckProgram("here", testing::MakeRandomProgram(seed)));
+}
+
+PrimFunc Storing(const Expr& value) {
+  PrimFunc f = ParsePrimFunc("func f(x: index[4] output) { x[0] = 1 }").value();
+  Store store = *f.body.As<Store>();
+  store.value = value;
+  f.body = MakeStmt(store);
+  return f;
+}
+
+TEST(Watch, WhatIsMalformedOrDoesNotParseAgainIsFound) {
+  EXPECT_NO_THROW(CheckProgram("here", Storing(Expr(2))));
+  EXPECT_THAT([] { CheckProgram("here", Storing(IndexVar("nowhere"))); },
+              ThrowsMessage<InternalError>(HasSubstr("here: malformed IR in f: variable nowhere is not in scope")));
+  // A tree that the parser refuses: the printer has no such limit.
+  Expr deep = Expr(1);
+  for (int i = 0; i < 1100; ++i) deep = MakeExpr(DType::Index(), Binary{BinaryOp::kAdd, deep, Expr(i)});
+  EXPECT_THAT([&] { CheckProgram("here", Storing(deep)); },
+              ThrowsMessage<InternalError>(HasSubstr("here: what prints does not parse: IR text: line 4")));
+}
+
+// This test binary has the watcher of tests/watch.cc.
+TEST(Watch, WatchesInTests) {
+  EXPECT_THROW(ShowProgram(Storing(IndexVar("nowhere")), [] { return "here"; }), InternalError);
+  ProgramWatcher watcher = program_watcher.exchange(nullptr);
+  EXPECT_NO_THROW(ShowProgram(Storing(IndexVar("nowhere")), [] { return "here"; }));
+  program_watcher = watcher;
+}
+
+}  // namespace
+}  // namespace autotune

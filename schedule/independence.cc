@@ -15,6 +15,13 @@ bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) 
   return IsAlloc(state.func, buffer) && count(inside) == count(state.func.body);
 }
 
+// Whether each iteration of a loop of that kind has its own copy of what is used inside it only.
+bool IsPrivate(Scope scope, LoopKind kind) {
+  if (IsBlockAxis(kind)) return scope != Scope::kGlobal;
+  if (IsThreadAxis(kind)) return scope == Scope::kLocal || scope == Scope::kRegister;
+  return true;
+}
+
 }  // namespace
 
 // Whether e is var plus what does not change inside the loop over var: its values are consecutive, as var's are.
@@ -85,8 +92,10 @@ Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {
     if (!status.ok()) return;
     bool separate = extent && SeparatesInstances(block, {loop.var, *extent}, RangesOf(loops));
     if (separate && !FeedsOf(block, loop.var).reduce) return;
-    bool own = kind == LoopKind::kParallel;
-    ForEachStore(block, [&](const Store& s) { own = own && UsedInsideOnly(state, loop.body, s.buffer->name); });
+    bool own = kind == LoopKind::kParallel || IsBound(kind);
+    ForEachStore(block, [&](const Store& s) {
+      own = own && IsPrivate(s.buffer->scope, kind) && UsedInsideOnly(state, loop.body, s.buffer->name);
+    });
     if (own && !FeedsOf(block, loop.var).reduce) return;
     if (FeedsOf(block, loop.var).reduce) {
       status = Err("loop '", loop.var, "' feeds a reduction iterator of block '", block.name, "'");

@@ -59,12 +59,14 @@ Status CheckReadsComplete(const Block& block, const std::vector<const For*>& aro
 // Whether different values of `var` always give different values of some spatial iterator, whatever the loops `inner`
 // between it and the block do, so that the instances are independent. Sufficient, not necessary.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
-// For each parallel or vectorized loop in `loops` around the block: that its iterations stay independent.
+// For each parallel or vectorized loop around the block: that its iterations stay independent. (For bound loops, every
+// step is followed by that check, in schedule/threads.cc.)
 Status CheckStillIndependent(const State& state, const Name& block);
 // The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.
 Status CheckSourcesIndependent(const State& state, const Block& block);
-// Instances of each block inside `loop` for different values of it are independent, as `kind` (parallel, vectorized)
-// needs; or, for a parallel loop, write a buffer that is used inside it only (then every iteration has its own).
+// Instances of each block inside `loop` for different values of it are independent, as `kind` (parallel, vectorized,
+// bound) needs; or write a buffer that is used inside it only and of which every iteration then has its own: any in a
+// parallel loop, in one over blocks what has scope shared, local or register, in one over threads local or register.
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind);
 
 }  // namespace autotune::schedule

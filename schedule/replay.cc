@@ -31,7 +31,7 @@ class Replayer {
           *decision = {};
         }
       }
-      Status status = std::visit([&](auto& s) { return schedule::ApplyStep(state, s); }, step);
+      Status status = schedule::Apply(state, step);
       if (!status.ok()) {
         return std::move(status).error().Note("while replaying step " + std::to_string(i + 1) + ": " + ToText(step));
       }
@@ -58,9 +58,7 @@ class Replayer {
 };
 
 Result<Schedule> Replay(const PrimFunc& func, const Trace& trace, const ReplayOptions& options) {
-  State state;
-  state.func = func;
-  return Replayer::Run(std::move(state), trace, 0, options);
+  return Replayer::Run(State(func), trace, 0, options);
 }
 
 Result<Schedule> ReplayFrom(const Snapshot& snapshot, const Trace& trace, const ReplayOptions& options) {

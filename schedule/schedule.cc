@@ -8,7 +8,7 @@ namespace autotune {
 
 using schedule::State;
 
-Schedule::Schedule(PrimFunc func) : state_(std::make_unique<State>()) { state_->func = std::move(func); }
+Schedule::Schedule(PrimFunc func) : state_(std::make_unique<State>(std::move(func))) {}
 Schedule::Schedule(std::unique_ptr<State> state, Trace trace) : state_(std::move(state)), trace_(std::move(trace)) {}
 Schedule::Schedule(const Schedule& other) : state_(std::make_unique<State>(*other.state_)), trace_(other.trace_) {}
 Schedule::Schedule(Schedule&&) noexcept = default;
@@ -38,7 +38,7 @@ Result<std::vector<Name>> Schedule::Apply(Step step, Rng* rng) {
   auto next = std::make_unique<State>(*state_);
   next->rng = rng;
   Status status = CheckMayFollow(*next, step);
-  if (status.ok()) status = std::visit([&](auto& s) { return schedule::ApplyStep(*next, s); }, step);
+  if (status.ok()) status = schedule::Apply(*next, step);
   if (!status.ok()) return std::move(status).error().Note("in the step " + ToText(step));
   next->rng = nullptr;
   ShowProgram(next->func, [&] { return "after the step " + ToText(step); });

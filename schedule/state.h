@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/threads.h"
 #include "schedule/step.h"
 #include "schedule/tree.h"
 #include "support/result.h"
@@ -16,11 +17,19 @@ struct State {
   std::vector<std::pair<Name, Name>> locations;                // of sample_compute_location: a loop, or none: the root
   bool prefetches = false;                                     // a prefetch step was applied
   Rng* rng = nullptr;                                          // for undecided sampling steps, while one is applied
+  bool has_threads = false;                                    // some loop of the function is bound to an axis
+
+  State() = default;
+  explicit State(PrimFunc func) : func(std::move(func)), has_threads(HasThreads(this->func.body)) {}
 
   Result<int64_t> Value(const IntArg& arg) const;
   const std::vector<int64_t>* Sample(const Name& name) const;
   Status CheckNewSample(const Name& name) const;
 };
+
+// Applies any step: its ApplyStep, and what every step keeps in a program of threads (schedule/threads.cc). On error
+// the state is undefined: the caller throws it away.
+Status Apply(State& state, Step& step);
 
 // Each rewrites state.func (or adds a sample), and fills in results and decision. On error the state is undefined: the
 // caller throws it away.
@@ -30,6 +39,7 @@ Status ApplyStep(State& state, Reorder& step);
 Status ApplyStep(State& state, Parallel& step);
 Status ApplyStep(State& state, Vectorize& step);
 Status ApplyStep(State& state, Unroll& step);
+Status ApplyStep(State& state, Bind& step);
 Status ApplyStep(State& state, ComputeAt& step);
 Status ApplyStep(State& state, ReverseComputeAt& step);
 Status ApplyStep(State& state, ComputeInline& step);

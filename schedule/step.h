@@ -129,6 +129,16 @@ struct Unroll {
   AUTOTUNE_FIELDS(loop)
 };
 
+// for l in E: S  ->  for l in E axis: S     (iteration i runs on the blocks or threads whose index along `axis` is i)
+// The axis is one of LoopKind's bound kinds, blockIdx.x ... threadIdx.z; ir/threads.h has the rules of such programs,
+// which every later step keeps.
+struct Bind {
+  static constexpr std::string_view kName = "bind";
+  Name loop;
+  LoopKind axis = LoopKind::kThreadX;
+  AUTOTUNE_FIELDS(loop, axis)
+};
+
 // ---- Where blocks are computed --------------------------------------------------------------------------------------
 
 // P; for l: ... C reads P  ->  for l: { for i0.. over what this iteration reads of P: P; ... C }
@@ -339,10 +349,10 @@ struct SampleComputeLocation {
 };
 
 // Every step type, once. The order is of no consequence.
-using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, ComputeAt, ReverseComputeAt, ComputeInline,
-                          ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout, Reindex,
-                          DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Prefetch, Annotate,
-                          SampleTile, SampleCategorical, SampleComputeLocation>;
+using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt,
+                          ComputeInline, ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout,
+                          Reindex, DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Prefetch,
+                          Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

@@ -18,6 +18,7 @@ struct Printer {
     out.append(digits, std::to_chars(digits, digits + sizeof(digits), v).ptr);
   }
   void Value(Scope v) { out += ToText(v); }
+  void Value(LoopKind v) { out += ToText(v); }
   void Value(const IntArg& v) {
     if (v.sampled.empty()) {
       Value(v.value);
@@ -155,6 +156,16 @@ struct Parser {
       return Expected("a scope");
     }
     v = *scope;
+    return {};
+  }
+  Status Value(LoopKind& v) {
+    size_t begin = at;
+    std::optional<LoopKind> kind = EnumFromText<LoopKind>(TRY(Word()));
+    if (!kind || !IsBound(*kind)) {
+      at = begin;
+      return Expected("an axis, blockIdx.x to threadIdx.z,");
+    }
+    v = *kind;
     return {};
   }
   Status Value(IntArg& v) {

@@ -1,4 +1,4 @@
-// parallel, vectorize, unroll: the kind of a loop.
+// parallel, vectorize, unroll, bind: the kind of a loop.
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -47,6 +47,15 @@ Status ApplyStep(State& state, Unroll& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   TRY(ConstExtent(path.loop()));
   return SetKind(state, path, LoopKind::kUnrolled);
+}
+
+// What a program of threads may be, schedule/threads.cc says.
+Status ApplyStep(State& state, Bind& step) {
+  Path path = TRY(FindLoop(state.func.body, step.loop));
+  TRY(ConstExtent(path.loop()));
+  TRY(SetKind(state, path, step.axis));
+  state.has_threads = true;
+  return {};
 }
 
 }  // namespace autotune::schedule

@@ -64,7 +64,7 @@ TEST(CompiledRandomTraces, AgreeWithTheInterpreter) {
   for (uint64_t seed = 0; seed < n && !HasFailure(); ++seed) {
     Rng rng(seed);
     Case c{zoo::DrawWorkload(rng), {}};
-    StepSource source(seed);
+    StepSource source(seed, /*threads=*/false);
     Schedule schedule(MakeProgram(c.workload));
     for (int i = 0; i < 24; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
     std::string wrong = WrongCompiled(c.workload, schedule, tally);

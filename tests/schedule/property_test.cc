@@ -286,7 +286,7 @@ TEST(RandomSchedules, WrongStepsAreCaughtAndShrunk) {
     for (uint64_t seed = 0; seed < 2000 && !caught; ++seed) {
       Rng rng(seed);
       Case c{zoo::DrawWorkload(rng), {}};
-      StepSource source(seed);
+      StepSource source(seed, /*threads=*/false);
       Schedule schedule(MakeProgram(c.workload));
       Counts counts;
       ASSERT_EQ(DrawSteps(source, kSteps, schedule, counts), "");

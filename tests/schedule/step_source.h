@@ -9,10 +9,11 @@
 
 namespace autotune {
 
-// Draws steps with names of the function, most of them nearly legal.
+// Draws steps with names of the function, most of them nearly legal. Without `threads`, none that binds loops to axes
+// of threads, nor scopes that only these have.
 class StepSource {
  public:
-  explicit StepSource(uint64_t seed) : rng_(seed) {}
+  explicit StepSource(uint64_t seed, bool threads = true) : rng_(seed), threads_(threads) {}
 
   Step Next(const Schedule& schedule) {
     func_ = &schedule.func();
@@ -22,7 +23,7 @@ class StepSource {
       return true;
     });
     blocks_ = GetBlocks(*func_);
-    switch (Below(24)) {
+    switch (Below(threads_ ? 26 : 24)) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -54,10 +55,10 @@ class StepSource {
         return ReverseComputeInline{BlockName()};
       case 15: {
         Name block = BlockName();
-        return CacheRead{block, Read(block), Scope::kGlobal, {Fresh("copy")}};
+        return CacheRead{block, Read(block), SomeScope(Scope::kGlobal), {Fresh("copy")}};
       }
       case 16:
-        return CacheWrite{BlockName(), Scope::kGlobal, {Fresh("local"), Fresh("copied")}};
+        return CacheWrite{BlockName(), SomeScope(Scope::kGlobal), {Fresh("local"), Fresh("copied")}};
       case 17:
         return Layout();
       case 18: {
@@ -77,10 +78,12 @@ class StepSource {
         Name block = BlockName();
         return Prefetch{block, Read(block), LoopOf(block), LoopOf(block), Below(3)};
       }
-      default:
+      case 23:
         if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
-        if (Below(2) == 0) return SetScope{Written(BlockName()), Scope::kRegister};
+        if (Below(2) == 0) return SetScope{Written(BlockName()), SomeScope(Scope::kRegister)};
         return SampleComputeLocation{BlockName(), {Fresh("at")}};
+      default:
+        return SomeBind();
     }
   }
 
@@ -112,6 +115,21 @@ class StepSource {
   Name Written(const Name& block) {
     auto buffer = BufferWrittenBy(*func_, block);
     return buffer.ok() ? (*buffer)->name : Name("none");
+  }
+  Scope SomeScope(Scope otherwise) {
+    if (!threads_ || Below(2)) return otherwise;
+    return Below(2) ? Scope::kShared : Scope::kLocal;
+  }
+  // Mostly loops over blocks outermost, and loops over threads of them inside those.
+  Step SomeBind() {
+    auto loops = GetLoops(*func_, BlockName());
+    if (!loops.ok() || loops->empty()) return Bind{"none"};
+    size_t bound = 0;
+    while (bound < loops->size() && IsBlockAxis((*loops)[bound].kind)) ++bound;
+    auto axis = [](LoopKind first, size_t i) { return static_cast<LoopKind>(static_cast<size_t>(first) + i % 3); };
+    if (bound < loops->size() && Below(2)) return Bind{(*loops)[bound].var, axis(LoopKind::kBlockX, bound)};
+    const LoopInfo& loop = (*loops)[Below(loops->size())];
+    return Bind{loop.var, axis(LoopKind::kThreadX, Below(4) ? 0 : 1)};
   }
   Factors SomeFactors() {
     Factors factors{Factors::kAuto, 1 + Below(7)};
@@ -153,6 +171,7 @@ class StepSource {
   }
 
   Rng rng_;
+  bool threads_;
   const PrimFunc* func_ = nullptr;
   std::vector<Name> loops_, blocks_;
   int count_ = 0;

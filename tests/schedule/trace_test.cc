@@ -17,7 +17,8 @@ struct Filler {
   void Fill(Name& v) { v = RandomName(); }
   void Fill(int64_t& v) { v = rng.Below(1000) - 500; }
   void Fill(double& v) { v = rng.Below(2) ? rng.Normal() : static_cast<double>(rng.Below(100)); }
-  void Fill(Scope& v) { v = rng.Below(2) ? Scope::kRegister : Scope::kGlobal; }
+  void Fill(Scope& v) { v = static_cast<Scope>(rng.Below(4)); }
+  void Fill(LoopKind& v) { v = static_cast<LoopKind>(static_cast<int>(LoopKind::kBlockX) + rng.Below(6)); }
   void Fill(IntArg& v) { v = rng.Below(2) ? IntArg(rng.Below(100) + 1) : IntArg(Name(RandomName().str() + ".2")); }
   void Fill(Factors& v) {
     if (rng.Below(3) == 0) return Fill(v.sampled);
@@ -81,7 +82,8 @@ TEST(TraceText, RefusesByLine) {
   EXPECT_THAT(error("split(a, [2, -3])"), HasSubstr("positive factor"));
   EXPECT_THAT(error("split(a, [2, 99999999999999999999])"), HasSubstr("expected an integer"));
   EXPECT_THAT(error("split(a, [?, 2]) ->"), HasSubstr("expected a name"));
-  EXPECT_THAT(error("set_scope(a, shared)"), HasSubstr("expected a scope"));
+  EXPECT_THAT(error("set_scope(a, shred)"), HasSubstr("expected a scope"));
+  EXPECT_THAT(error("bind(a, vectorized)"), HasSubstr("expected an axis, blockIdx.x to threadIdx.z, at column 9"));
   EXPECT_THAT(error("sample_tile(a, 3, max_inner=4, multiple_of=1)"), HasSubstr("expected 'n'"));
   EXPECT_THAT(error("transform_layout(a, [q], pad_value=0)"), HasSubstr("expected 'd'"));
   EXPECT_THAT(error("transform_layout(a, [d0], pad_value=nan)"), HasSubstr("expected a number"));

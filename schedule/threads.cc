@@ -1,0 +1,151 @@
+// What every step keeps in a program of threads: the rules of ir/threads.h, that the iterations of bound loops are
+// independent, and that what one thread owns is touched by no other.
+#include <map>
+
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+struct Access {
+  Name block;
+  std::vector<const For*> loops;  // around the block, outermost first
+  std::vector<Sum> indices;       // of the loops' variables
+};
+
+std::vector<Access> AccessesOf(const PrimFunc& func, const Buffer& buffer) {
+  std::vector<Access> accesses;
+  ForEachBlock(func.body, [&](const Block& block, const std::vector<const For*>& loops) {
+    VarMap bindings;
+    for (const Iter& iter : block.iters) bindings[iter.var] = iter.binding;
+    auto add = [&](const std::vector<Expr>& indices) {
+      Access access{block.name, loops, {}};
+      for (const Expr& index : indices)
+        access.indices.push_back(Normalize(Substitute(index, bindings), RangesOf(loops)));
+      accesses.push_back(std::move(access));
+    };
+    ForEachStore(block, [&](const Store& s) {
+      if (s.buffer->name == buffer->name) add(s.indices);
+    });
+    ForEachLoad(block, [&](const Load& l) {
+      if (l.buffer->name == buffer->name) add(l.indices);
+    });
+  });
+  return accesses;
+}
+
+// An index as  fixed + step * thread + [low, high],  fixed being of the loops around all accesses.
+struct Digit {
+  Sum fixed;
+  int64_t step = 0, low = 0, high = 0;
+};
+
+std::optional<Digit> DigitOf(const Sum& index, const Name& thread, const Ranges& common, const Ranges& inner) {
+  Digit digit;
+  digit.fixed.constant = index.constant;
+  Sum rest;
+  for (const Sum::Term& t : index.terms) {
+    const Var* var = t.atom.As<Var>();
+    if (var && var->name == thread) {
+      digit.step = t.coefficient;
+    } else if (Uses(t.atom, thread)) {
+      return std::nullopt;
+    } else if (UsesAny(t.atom, inner)) {
+      rest.terms.push_back(t);
+    } else {
+      digit.fixed.terms.push_back(t);
+    }
+  }
+  std::optional<Bounds> spread = BoundsOf(rest, Concat(common, inner));
+  if (digit.step == 0 || !spread) return std::nullopt;
+  digit.low = spread->low, digit.high = spread->high;
+  return digit;
+}
+
+const For* LoopOver(const std::vector<const For*>& loops, size_t from, LoopKind axis) {
+  for (size_t i = from; i < loops.size(); ++i) {
+    if (loops[i]->kind == axis) return loops[i];
+  }
+  return nullptr;
+}
+
+// Whether the elements' place in some dimension tells which thread along the axis touches them, for all accesses alike.
+// `shared`: how many of the outermost loops are around all of them.
+bool TellsThreads(const std::vector<Access>& accesses, size_t shared, LoopKind axis) {
+  const std::vector<const For*>& loops = accesses[0].loops;
+  Ranges common = RangesOf({loops.begin(), loops.begin() + static_cast<int64_t>(shared)});
+  for (size_t d = 0; d < accesses[0].indices.size(); ++d) {
+    std::optional<Digit> all;
+    bool same = true;
+    for (const Access& access : accesses) {
+      const For* loop = LoopOver(access.loops, shared, axis);
+      if (!loop) return false;
+      Ranges inner = RangesOf({access.loops.begin() + static_cast<int64_t>(shared), access.loops.end()});
+      if (inner.size() != access.loops.size() - shared) return false;  // a symbolic extent
+      std::optional<Digit> digit = DigitOf(access.indices[d], loop->var, common, inner);
+      if (!digit) {
+        same = false;
+        break;
+      }
+      if (!all) {
+        all = digit;
+        continue;
+      }
+      Sum distance = digit->fixed;
+      distance.Add(all->fixed, -1);
+      same = same && distance.IsConstant() && digit->step == all->step;
+      all->low = std::min(all->low, digit->low + distance.constant);
+      all->high = std::max(all->high, digit->high + distance.constant);
+    }
+    if (same && all && all->high - all->low < std::abs(all->step)) return true;
+  }
+  return false;
+}
+
+// That each element of what belongs to one thread is touched by one thread only.
+Status CheckOneThread(const PrimFunc& func, const Buffer& buffer) {
+  std::vector<Access> accesses = AccessesOf(func, buffer);
+  if (accesses.empty()) return {};
+  size_t shared = accesses[0].loops.size();
+  std::map<LoopKind, const For*> axes;  // those whose loops are not around all accesses
+  for (const Access& access : accesses) {
+    size_t n = 0;
+    while (n < shared && n < access.loops.size() && access.loops[n] == accesses[0].loops[n]) ++n;
+    shared = n;
+  }
+  for (const Access& access : accesses) {
+    for (size_t i = shared; i < access.loops.size(); ++i) {
+      if (IsThreadAxis(access.loops[i]->kind)) axes.emplace(access.loops[i]->kind, access.loops[i]);
+    }
+  }
+  for (const auto& [axis, loop] : axes) {
+    if (IsConst(loop->extent, 1) || TellsThreads(accesses, shared, axis)) continue;
+    return Err("buffer '", buffer->name, "' is ", ToText(buffer->scope), ", but threads of different ", ToText(axis),
+               " may touch the same element of it");
+  }
+  return {};
+}
+
+Status CheckProgramOfThreads(const State& state) {
+  TRY(CheckThreads(state.func));
+  Status independent;
+  Walk(state.func.body, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (loop && IsBound(loop->kind) && independent.ok()) independent = CheckIndependent(state, *loop, loop->kind);
+    return independent.ok() && !s.As<Block>();
+  });
+  TRY(std::move(independent));
+  for (const Buffer& buffer : state.func.allocs) {
+    if (buffer->scope == Scope::kLocal || buffer->scope == Scope::kRegister) TRY(CheckOneThread(state.func, buffer));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Apply(State& state, Step& step) {
+  TRY(std::visit([&](auto& s) { return ApplyStep(state, s); }, step));
+  return state.has_threads ? CheckProgramOfThreads(state) : Status();
+}
+
+}  // namespace autotune::schedule

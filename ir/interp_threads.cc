@@ -109,6 +109,7 @@ void Machine::InEach(ThreadGroups& groups, const std::function<void()>& f) {
 
 void Machine::DeclareInEach(ThreadGroups& groups, const Buffer& buffer) {
   for (VirtualThread& thread : groups.threads()) {
+    thread.own.erase(buffer->name);  // what its group had for it
     In(thread, [&] { Declare(buffer); });
     thread.own[buffer->name] = std::move(memories_[buffer->name]);
   }

@@ -169,6 +169,13 @@ TEST(Threads, OwnWhatIsLocal) {
   EXPECT_EQ(Outcome(in_all("0"), &out), "");
   EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_THAT(Outcome(in_all("1")), HasSubstr("never written"));
+  // Each of both axes, too.
+  EXPECT_EQ(Outcome(Func("alloc v: f32[1] local\n",
+                         "for ty in 2 threadIdx.y { for tx in 4 threadIdx.x {\n v[0] = x[ty * 4 + tx]\n evaluate "
+                         "barrier()\n out[ty * 4 + tx] = v[0]\n } }\n"),
+                    &out),
+            "");
+  EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST(Threads, OfOneBlockShare) {

@@ -84,7 +84,7 @@ class FarmMeasurer : public Measurer {
   }
 
  private:
-  // Built once per task.
+  // Built once per task; as a library, since no other candidate could take its place if workers are killed.
   Result<rpc::Blob> Reference(const TaskSpace& space) {
     rpc::Blob& blob = references_[space.task->hash.Hex()];
     if (blob) return blob;
@@ -92,9 +92,8 @@ class FarmMeasurer : public Measurer {
     request.func = ToText(space.task->reference);
     request.kernel = "reference";
     request.target = space.target.Text();
-    BuildResult built = builder_.Build({request})[0];
-    if (built.status != TrialStatus::kOk)
-      return Err("the reference of ", space.task->label, " cannot be built: ", built.text);
+    BuiltLibrary built =
+        TRY_NOTE(builder_.BuildLibrary({request}), "while building what the candidates are compared with");
     blob = std::make_shared<const std::string>(std::move(built.artifact.data));
     return blob;
   }

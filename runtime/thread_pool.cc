@@ -63,6 +63,14 @@ std::vector<int> AllowedCpus() {
   return cpus;
 }
 
+// The parts of a ticket. Of so many tasks that they cannot be counted in it, several are a unit.
+constexpr int kUnitBits = 16;
+constexpr uint32_t kMaxUnits = (1u << kUnitBits) - 1;
+uint32_t FrontOf(uint64_t ticket) { return static_cast<uint32_t>(ticket >> kUnitBits) & kMaxUnits; }
+uint32_t BackOf(uint64_t ticket) { return static_cast<uint32_t>(ticket) & kMaxUnits; }
+uint32_t UnitsLeft(uint64_t ticket) { return BackOf(ticket) - FrontOf(ticket); }
+int64_t TasksOfUnit(int32_t num_tasks) { return (int64_t{num_tasks} + kMaxUnits - 1) / kMaxUnits; }
+
 }  // namespace
 
 int AvailableCpus() { return static_cast<int>(AllowedCpus().size()); }
@@ -95,18 +103,19 @@ ThreadPool::~ThreadPool() {
 bool ThreadPool::RunSomeTasks(int thread) {
   bool any = false;
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  while (auto left = static_cast<uint32_t>(ticket)) {
+  while (uint32_t left = UnitsLeft(ticket)) {
     Body body = body_.load(std::memory_order_relaxed);
     void* closure = closure_.load(std::memory_order_relaxed);
     int32_t num_tasks = num_tasks_.load(std::memory_order_relaxed);
     // Shrinking chunks: few visits to the shared line when tasks are many, even shares at the end.
     uint32_t take = std::max<uint32_t>(1, left / (2 * static_cast<uint32_t>(num_threads())));
-    if (!ticket_.compare_exchange_weak(ticket, ticket - take, std::memory_order_acq_rel, std::memory_order_acquire)) {
-      continue;
-    }
+    uint64_t rest = thread == 0 ? ticket + (uint64_t{take} << kUnitBits) : ticket - take;
+    if (!ticket_.compare_exchange_weak(ticket, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
     any = true;
-    auto begin = static_cast<int32_t>(num_tasks - left);
-    if (int32_t code = body(closure, thread, begin, begin + static_cast<int32_t>(take))) {
+    const int64_t first = thread == 0 ? FrontOf(ticket) : BackOf(rest), unit = TasksOfUnit(num_tasks);
+    auto begin = static_cast<int32_t>(first * unit);
+    auto end = static_cast<int32_t>(std::min<int64_t>((first + take) * unit, num_tasks));
+    if (int32_t code = body(closure, thread, begin, end)) {
       int32_t none = 0;
       code_.compare_exchange_strong(none, code, std::memory_order_relaxed);
     }
@@ -128,9 +137,11 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   closure_.store(closure, std::memory_order_relaxed);
   num_tasks_.store(num_tasks, std::memory_order_relaxed);
   code_.store(0, std::memory_order_relaxed);
-  pending_.store(num_tasks, std::memory_order_relaxed);
+  const int64_t unit = TasksOfUnit(num_tasks);
+  auto units = static_cast<uint32_t>((num_tasks + unit - 1) / unit);
+  pending_.store(static_cast<int32_t>(units), std::memory_order_relaxed);
   uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
-  ticket_.store(region << 32 | static_cast<uint32_t>(num_tasks));  // publishes the fields above
+  ticket_.store(region << 32 | units);  // publishes the fields above
   // Sequentially consistent with the worker's check before it sleeps: it sees the ticket, or we see the sleeper.
   if (sleepers_.load() > 0) {
     wakeups_.fetch_add(1);
@@ -150,14 +161,14 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
 
 void ThreadPool::Work(int thread) {
   auto work_or_stop = [this] {
-    return static_cast<uint32_t>(ticket_.load(std::memory_order_acquire)) != 0 || stop_.load(std::memory_order_relaxed);
+    return UnitsLeft(ticket_.load(std::memory_order_acquire)) != 0 || stop_.load(std::memory_order_relaxed);
   };
   auto work_or_no_use = [&] { return work_or_stop() || last_forked.load(std::memory_order_relaxed) != this; };
   for (;;) {
     if (!SpinUntil(spin_nanoseconds_, work_or_no_use) || !work_or_stop()) {
       int32_t seen = wakeups_.load();
       sleepers_.fetch_add(1);
-      if (static_cast<uint32_t>(ticket_.load()) == 0 && !stop_.load()) FutexWait(wakeups_, seen);
+      if (UnitsLeft(ticket_.load()) == 0 && !stop_.load()) FutexWait(wakeups_, seen);
       sleepers_.fetch_sub(1);
     }
     if (stop_.load()) return;

@@ -32,8 +32,10 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Runs tasks 0..num_tasks-1, handed out in shrinking chunks to whoever is free; returns when all are done, with the
-  // code of the first that failed. Must not be called from inside a body.
+  // Runs tasks 0..num_tasks-1, handed out in shrinking chunks to whoever is free: the first ones to the caller, the
+  // last ones to the workers. So on two cores each stays, region after region, with its part of the data, which its
+  // cache has. Returns when all are done, with the code of the first that failed. Must not be called from inside a
+  // body.
   int32_t Run(int32_t num_tasks, Body body, void* closure);
 
   // The same for a callable f(task); serial inside a body is the caller's affair.
@@ -52,14 +54,15 @@ class ThreadPool {
   void Work(int thread);
   bool RunSomeTasks(int thread);
 
-  // `ticket_` = region number << 32 | tasks not yet handed out. A compare-exchange on it takes a chunk; as the number
+  // `ticket_` = region number << 32 | front << 16 | back: the units of tasks [front, back) are not yet handed out. A
+  // compare-exchange on it takes a chunk; as the number
   // never repeats, success proves that the fields below, read before it, belong to that region. They are written only
   // while no task is left to take.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> closure_{nullptr};
   std::atomic<int32_t> num_tasks_{0};
-  alignas(64) std::atomic<int32_t> pending_{0};  // tasks not yet finished; the caller sleeps on it
+  alignas(64) std::atomic<int32_t> pending_{0};  // units not yet finished; the caller sleeps on it
   std::atomic<int32_t> code_{0};
   std::atomic<bool> caller_sleeps_{false};
   alignas(64) std::atomic<int32_t> sleepers_{0};

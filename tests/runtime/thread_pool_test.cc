@@ -17,11 +17,27 @@ TEST(ThreadPool, EveryTaskRunsExactlyOnce) {
   for (int threads : {1, 2, 4}) {
     ThreadPool pool({.num_threads = threads});
     EXPECT_EQ(pool.num_threads(), threads);
-    for (int tasks : {0, 1, 2, 3, 7, 64, 1000}) {
+    for (int tasks : {0, 1, 2, 3, 7, 64, 1000, 65535, 65536, 200001}) {  // beyond 65535 several are a unit
       std::vector<int> seen(tasks, 0);
       pool.For(tasks, [&](int i) { ++seen[i]; });
       EXPECT_EQ(seen, std::vector<int>(tasks, 1)) << threads << " threads";
     }
+  }
+}
+
+// Two tasks that wait for each other: the caller has the first, region after region, the worker the last.
+TEST(ThreadPool, ThreadsStayWithTheirPartOfTheTasks) {
+  ThreadPool pool({.num_threads = 2});
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> here = 0;
+    std::thread::id ran[2];
+    pool.For(2, [&](int i) {
+      ran[i] = std::this_thread::get_id();
+      ++here;
+      while (here < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(ran[0], std::this_thread::get_id());
+    EXPECT_NE(ran[1], std::this_thread::get_id());
   }
 }
 

@@ -146,7 +146,8 @@ double Batched(const StageModel& s, const Decisions& d, const Target& target) {
   double panel = k * nr * 4, far = FirstBandwidth(points * k * n * 4, target),
          near = Bandwidth(panel + mr * k * 4, target);
   double traffic = nr * 4 * (1 / far + (mo - 1) / near) / mo + mr * 4 / Bandwidth(m * k * 4, target);
-  double overlap = std::max(step, traffic) + 0.3 * std::min(step, traffic);
+  bool ahead = s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0;
+  double overlap = (ahead ? 1.01 : 1) * std::max(step, traffic) + (ahead ? 0.1 : 0.3) * std::min(step, traffic);
   double micro = k * overlap + mr * nv * 3 + 30, panels = static_cast<double>(s.outer) * no;
   if (s.tasks) return Shared(static_cast<double>(s.tasks), panels * mo * micro, target);
   return Spread(panels, mo * micro, target);

@@ -160,7 +160,8 @@ class Winograd : public SketchRule {
       std::vector<Name> t = TRY(s_.Do(Split{.loop = loop[5], .factors = Factors(t_tile)}));
       std::vector<Name> oc = TRY(s_.Do(Split{.loop = loop[6], .factors = Factors(oc_tile_)}));
       TRY(s_.Do(Reorder{.loops = {loop[3], loop[4], oc[0], t[0], t[1], oc[1]}}));
-      if (!InGroups()) TRY(FusedParallel({loop[3], loop[4], oc[0]}));
+      Name panels = oc[0];
+      if (!InGroups()) panels = TRY(FusedParallel({loop[3], loop[4], oc[0]}));
       std::vector<Name> p = TRY(s_.Do(ComputeAt{.block = product_.name, .loop = t[0]}));
       std::vector<Name> v = TRY(s_.Do(Split{.loop = oc[1], .factors = {Factors::kAuto, lanes_}}));
       TRY(Straighten({t[1], v[0], v[1]}));
@@ -174,6 +175,13 @@ class Winograd : public SketchRule {
       s_.done.insert(init[0]);
       TRY(Straighten({init.begin() + 1, init.end()}));
       TRY(Straighten({c[1], p[5], v[0], v[1]}));
+      // Transformed weights are several times the original ones, and come from far: the next panel is asked for early.
+      std::vector<int64_t> ahead = {0, 1};
+      Name n =
+          TRY(s_.Sample(SampleCategorical{.candidates = ahead, .results = {Name(product_.name.str() + "_panel_ahead")}},
+                        2, ahead, model.panel_ahead_knob));
+      s_.prefetches.push_back(
+          {.block = product_.name, .buffer = weight_.writes, .loop = panels, .at = c[0], .ahead = n});
       s_.stages.push_back(model);
       return {};
     }

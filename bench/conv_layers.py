@@ -205,7 +205,7 @@ def our_kernels(arguments, package, threads):
     """The time in kernels of layers, in ms: rows of the profile table that are named after a node."""
     text = run(arguments, "bench", package, "--threads", threads, "--seconds", 0.2, "--profile")
     rows = [line.split() for line in text.splitlines()[2:]]
-    return sum(float(r[0]) for r in rows if len(r) > 3 and r[3].startswith("layer")) / 1e3
+    return sum(float(r[0]) for r in rows if len(r) > 4 and r[4].startswith("layer")) / 1e3
 
 
 def their_nodes(arguments, model, threads):

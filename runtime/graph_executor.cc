@@ -334,8 +334,14 @@ Result<std::vector<NodeTime>> GraphExecutor::Profile(int runs) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     std::nth_element(times[i].begin(), times[i].begin() + runs / 2, times[i].end());
     const GraphNode& node = graph_.nodes[steps_[i].node];
-    result.push_back(
-        {node.name, node.func_name, times[i][runs / 2], steps_[i].kernel ? steps_[i].kernel->metadata.flops : 0});
+    NodeTime time{.name = node.name, .func_name = node.func_name, .seconds = times[i][runs / 2]};
+    if (const Kernel* kernel = steps_[i].kernel) {
+      time.flops = kernel->metadata.flops;
+      for (const TensorSpec& spec : kernel->metadata.params) {
+        time.bytes += static_cast<double>(TRY(ShapeBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)))));
+      }
+    }
+    result.push_back(std::move(time));
   }
   return result;
 }

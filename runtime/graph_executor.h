@@ -21,6 +21,7 @@ struct NodeTime {
   std::string name, func_name;
   double seconds = 0;  // median
   double flops = 0;    // of one run; 0 when unknown
+  double bytes = 0;    // of its inputs, constants and outputs, each once
 };
 
 class GraphExecutor {

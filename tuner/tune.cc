@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "schedule/trace.h"
+#include "support/clock.h"
 #include "support/host_lock.h"
 #include "tuner/confirm.h"
 
@@ -26,11 +27,6 @@ constexpr int kTrialsPerFinalist = 8;   // small budgets have fewer
 constexpr int kTurns = 4;               // of a confirmation
 constexpr double kConfirmShare = 0.15;  // of a budget of time
 constexpr double kNegligible = 0.002;   // a task with less of the network's time is not worth a confirmation
-
-int64_t NowMs() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -232,7 +228,7 @@ class Loop {
                  "while confirming the best schedules of " + task.report().task->label);
     report_.measure_seconds += Now() - begin;
     std::vector<Record> records;
-    const int64_t now = NowMs();
+    const int64_t now = WallMillis();
     std::optional<size_t> winner;
     for (size_t i = 0; i < finalists.size(); ++i) {
       records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
@@ -354,7 +350,7 @@ class Loop {
     record.run = options_.run;
     record.seed = options_.seed;
     record.versions = {kIrTextVersion, kStepLanguageVersion, kFeatureVersion, kCodeGeneratorVersion};
-    record.created_at = NowMs();
+    record.created_at = WallMillis();
     record.facts = outcome.facts;
     record.facts["label"] = task.space().task->label;
     return record;

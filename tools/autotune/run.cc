@@ -181,10 +181,11 @@ Result<int> Bench(const BenchOptions& options) {
     std::vector<NodeTime> times = TRY(model.executor->Profile(20));
     double total = 0;
     for (const NodeTime& t : times) total += t.seconds;
-    std::printf("%8s %6s %8s  %s\n", "us", "%", "GFLOPS", "kernel");
+    std::printf("%8s %6s %8s %7s  %s\n", "us", "%", "GFLOPS", "GB/s", "kernel");
     for (const NodeTime& t : times) {
-      std::printf("%8.1f %6.1f %8.1f  %s\n", t.seconds * 1e6, 100 * t.seconds / total,
-                  t.seconds > 0 ? t.flops / t.seconds / 1e9 : 0, t.name.c_str());
+      double rate = t.seconds > 0 ? 1e-9 / t.seconds : 0;
+      std::printf("%8.1f %6.1f %8.1f %7.1f  %s\n", t.seconds * 1e6, 100 * t.seconds / total, t.flops * rate,
+                  t.bytes * rate, t.name.c_str());
     }
   }
   return kExitOk;

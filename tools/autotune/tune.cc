@@ -1,6 +1,7 @@
 // `autotune tune`: the whole service in one command: load, tune, show, compile.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -37,6 +38,7 @@ void OnInterrupt(int) {
 struct TuneCommandOptions {
   ModelOptions model;
   int trials = 400;
+  int trials_per_task = 0;  // 0: `trials` in all
   std::string time_budget;
   std::string tracker, key;
   uint64_t seed = 0;
@@ -132,7 +134,7 @@ Status CheckUsage(const TuneCommandOptions& options) {
   return {};
 }
 
-Result<int> TuneModel(const TuneCommandOptions& options) {
+Result<int> TuneModel(TuneCommandOptions options) {
   double time_budget = TRY(ParseDuration(options.time_budget));
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
   CHECK(search);  // the option's own check has seen it
@@ -141,6 +143,9 @@ Result<int> TuneModel(const TuneCommandOptions& options) {
   NetworkOptions network_options = TRY(options.model.ParseNetwork());
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
   Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
+  if (options.trials_per_task > 0) {
+    options.trials = options.trials_per_task * std::max(1, static_cast<int>(network.tasks.size()));
+  }
 
   std::unique_ptr<LocalFarm> farm;
   rpc::FarmOptions farm_options{.tracker = options.tracker, .key = options.key, .job = network.name};
@@ -247,9 +252,12 @@ Command TuneCommand(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("tune", "Searches fast schedules for every operator of a model by measuring candidates.");
   options->model.Add(*app);
-  app->add_option("--trials", options->trials, "candidates measured, over all tasks")
+  auto* trials = app->add_option("--trials", options->trials, "candidates measured, over all tasks")
+                     ->check(CLI::PositiveNumber)
+                     ->capture_default_str();
+  app->add_option("--trials-per-task", options->trials_per_task, "so many for each task of the model, instead")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      ->excludes(trials);
   app->add_option("--time-budget", options->time_budget, "stop after this long: 90s, 10m, 2h");
   app->add_option("--tracker", options->tracker,
                   "HOST:PORT of an rpc_tracker; default AUTOTUNE_TRACKER, else this machine")

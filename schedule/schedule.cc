@@ -21,24 +21,10 @@ Schedule::~Schedule() = default;
 
 const PrimFunc& Schedule::func() const { return state_->func; }
 
-namespace {
-
-// Prefetches name loops and buffers, which no step behind them may rewrite.
-Status CheckMayFollow(const State& state, const Step& step) {
-  bool harmless = DecisionOf(step) || std::holds_alternative<Prefetch>(step) ||
-                  std::holds_alternative<Annotate>(step) || std::holds_alternative<Parallel>(step) ||
-                  std::holds_alternative<Unroll>(step);
-  if (state.prefetches && !harmless) return Err("a prefetch comes last: no such step can follow one");
-  return {};
-}
-
-}  // namespace
-
 Result<std::vector<Name>> Schedule::Apply(Step step, Rng* rng) {
   auto next = std::make_unique<State>(*state_);
   next->rng = rng;
-  Status status = CheckMayFollow(*next, step);
-  if (status.ok()) status = schedule::Apply(*next, step);
+  Status status = schedule::Apply(*next, step);
   if (!status.ok()) return std::move(status).error().Note("in the step " + ToText(step));
   next->rng = nullptr;
   ShowProgram(next->func, [&] { return "after the step " + ToText(step); });
@@ -58,6 +44,24 @@ Result<std::vector<Name>> Schedule::Apply(Step step, Rng* rng) {
 Result<int64_t> Schedule::Value(const IntArg& arg) const { return state_->Value(arg); }
 
 namespace schedule {
+namespace {
+
+// Prefetches name loops and buffers, which no step behind them may rewrite.
+Status CheckMayFollow(const State& state, const Step& step) {
+  bool harmless = DecisionOf(step) || std::holds_alternative<Prefetch>(step) ||
+                  std::holds_alternative<Annotate>(step) || std::holds_alternative<Parallel>(step) ||
+                  std::holds_alternative<Unroll>(step);
+  if (state.prefetches && !harmless) return Err("a prefetch comes last: no such step can follow one");
+  return {};
+}
+
+}  // namespace
+
+Status Apply(State& state, Step& step) {
+  TRY(CheckMayFollow(state, step));
+  TRY(std::visit([&](auto& s) { return ApplyStep(state, s); }, step));
+  return state.has_threads ? CheckProgramOfThreads(state) : Status();
+}
 
 const std::vector<int64_t>* State::Sample(const Name& name) const {
   for (const auto& [key, values] : samples) {

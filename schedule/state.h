@@ -27,9 +27,11 @@ struct State {
   Status CheckNewSample(const Name& name) const;
 };
 
-// Applies any step: its ApplyStep, and what every step keeps in a program of threads (schedule/threads.cc). On error
+// Applies any step: whether it may come now, its ApplyStep, and what every step keeps in a program of threads. On error
 // the state is undefined: the caller throws it away.
 Status Apply(State& state, Step& step);
+// In schedule/threads.cc: that the program of threads that a step left is one.
+Status CheckProgramOfThreads(const State& state);
 
 // Each rewrites state.func (or adds a sample), and fills in results and decision. On error the state is undefined: the
 // caller throws it away.

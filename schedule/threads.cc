@@ -126,6 +126,8 @@ Status CheckOneThread(const PrimFunc& func, const Buffer& buffer) {
   return {};
 }
 
+}  // namespace
+
 Status CheckProgramOfThreads(const State& state) {
   TRY(CheckThreads(state.func));
   Status independent;
@@ -139,13 +141,6 @@ Status CheckProgramOfThreads(const State& state) {
     if (buffer->scope == Scope::kLocal || buffer->scope == Scope::kRegister) TRY(CheckOneThread(state.func, buffer));
   }
   return {};
-}
-
-}  // namespace
-
-Status Apply(State& state, Step& step) {
-  TRY(std::visit([&](auto& s) { return ApplyStep(state, s); }, step));
-  return state.has_threads ? CheckProgramOfThreads(state) : Status();
 }
 
 }  // namespace autotune::schedule

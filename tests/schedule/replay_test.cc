@@ -85,6 +85,16 @@ TEST(Replay, FromASnapshotGivesTheSameAsFromTheStart) {
   EXPECT_FALSE(ReplayFrom(snapshots.back(), Trace()).ok());
 }
 
+// Refused on this path as in Schedule::Apply: records are replayed, not applied.
+TEST(Replay, NothingRewritesLoopsBehindAPrefetch) {
+  PrimFunc f = zoo::Dense(8, 64, 64);
+  const std::string prefetch = "split(dense_k, [?, 4]) -> k_0, k_1\nprefetch(dense, b, dense_n, k_0, 1)\n";
+  EXPECT_TRUE(Replay(f, *ParseTrace(prefetch + "unroll(k_1)")).ok());
+  auto refused = Replay(f, *ParseTrace(prefetch + "split(dense_n, [?, 2]) -> n_0, n_1"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().Text(), HasSubstr("a prefetch comes last"));
+}
+
 TEST(Sample, TilesNeedNotDivideButWasteLittle) {
   EXPECT_THAT(InnerTiles(3136, 14, 1, CoverLimit(3136, false)),
               ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));

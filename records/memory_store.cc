@@ -138,11 +138,11 @@ class MemoryStore : public RecordStore {
  private:
   void Add(const Record& record) {
     if (IsRanked(record))
-      ranked_[record.task][record.target].emplace(-record.confirmed_at, record.cost, records_.size());
+      ranked_[record.task][record.target].emplace(-record.confirmation, record.cost, records_.size());
     records_.push_back(record);
   }
 
-  using Ranking = std::set<std::tuple<int64_t, double, size_t>>;  // -confirmed_at, cost, position
+  using Ranking = std::set<std::tuple<int64_t, double, size_t>>;  // -confirmation, cost, position
   std::mutex mutex_;
   std::vector<Record> records_;
   std::unordered_map<std::string, size_t> positions_;                                       // by id

@@ -45,10 +45,10 @@ struct Record {
   int64_t created_at = 0;  // Unix time in milliseconds
   // 0: a trial. Otherwise a confirmation: the schedule was one of a task's best, measured again in turns with them
   // (tuner/confirm.h) at this Unix time in milliseconds, the same for all of them. Ranks before everything older.
-  int64_t confirmed_at = 0;
+  int64_t confirmation = 0;
   Json facts;  // of build and run: spills, code size, load, stage times
   AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,
-                  seed, versions, created_at, confirmed_at, facts)
+                  seed, versions, created_at, confirmation, facts)
 };
 
 bool operator==(const Record& a, const Record& b);
@@ -57,7 +57,7 @@ bool operator==(const Record& a, const Record& b);
 bool WasExecuted(TrialStatus status);
 
 // Does it count as a trial? A confirmation does not: its schedule had its trial before.
-inline bool IsTrial(const Record& record) { return record.confirmed_at == 0 && WasExecuted(record.status); }
+inline bool IsTrial(const Record& record) { return record.confirmation == 0 && WasExecuted(record.status); }
 
 // May this record rank? Only what ran and was compared with the reference.
 inline bool IsRanked(const Record& record) { return record.status == TrialStatus::kOk && record.verified; }

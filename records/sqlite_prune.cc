@@ -6,9 +6,9 @@ namespace {
 // As Top ranks.
 constexpr char kKept[] = R"(
   INSERT INTO temp.kept SELECT seq FROM (
-    SELECT seq, row_number() OVER (PARTITION BY task, target ORDER BY confirmed_at DESC, cost, seq) AS place FROM (
-      SELECT seq, task, target, cost, confirmed_at, row_number() OVER (
-          PARTITION BY task, target, alternative, func, trace ORDER BY confirmed_at DESC, cost, seq) AS twin
+    SELECT seq, row_number() OVER (PARTITION BY task, target ORDER BY confirmation DESC, cost, seq) AS place FROM (
+      SELECT seq, task, target, cost, confirmation, row_number() OVER (
+          PARTITION BY task, target, alternative, func, trace ORDER BY confirmation DESC, cost, seq) AS twin
         FROM record WHERE status = 'ok' AND verified = 1)
       WHERE twin = 1)
     WHERE place <= ?)";

@@ -54,15 +54,15 @@ constexpr const char* kMigrations[] = {R"(
       CROSS JOIN text tenant ON tenant.id = r.tenant;
 )",
                                        R"(
-  ALTER TABLE record ADD COLUMN confirmed_at INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE record ADD COLUMN confirmation INTEGER NOT NULL DEFAULT 0;
   DROP INDEX record_ranked;
-  CREATE INDEX record_ranked ON record(task, target, confirmed_at DESC, cost) WHERE status = 'ok' AND verified = 1;
+  CREATE INDEX record_ranked ON record(task, target, confirmation DESC, cost) WHERE status = 'ok' AND verified = 1;
   DROP VIEW records;
   CREATE VIEW records AS
     SELECT r.seq, r.id AS id, task.body AS task, target.body AS target, run.body AS run,
            alternative.body AS alternative, func.body AS func, device.body AS device, tenant.body AS tenant, r.status,
            r.verified, r.cost, r.seed, r.ir, r.step_language, r.feature_schema, r.code_generator, r.created_at, r.times,
-           r.confirmed_at,
+           r.confirmation,
            r.error, r.trace, r.facts, r.executed, r.task AS task_id, r.target AS target_id, r.run AS run_id
     FROM record r CROSS JOIN text task ON task.id = r.task CROSS JOIN text target ON target.id = r.target
       CROSS JOIN text run ON run.id = r.run CROSS JOIN text alternative ON alternative.id = r.alternative
@@ -132,7 +132,7 @@ Result<Record> ReadRecord(const Query& row, const std::string& path) {
   if (!r.times.empty()) std::memcpy(r.times.data(), times.data(), r.times.size() * sizeof(double));
   r.error = row.TextAt(19);
   r.trace = row.TextAt(20);
-  r.confirmed_at = row.IntAt(22);
+  r.confirmation = row.IntAt(22);
   r.facts = TRY_NOTE(Json::Parse(row.TextAt(21)), "while reading the facts of record " + r.id + " in " + path);
   return r;
 }

@@ -77,7 +77,7 @@ class SqliteStore : public RecordStore {
     static const std::string sql =
         std::string("SELECT ") + kColumns +
         " FROM records WHERE task_id = (SELECT id FROM text WHERE hash = ?) AND target_id = (SELECT id FROM text WHERE "
-        "hash = ?) AND status = 'ok' AND verified = 1 ORDER BY confirmed_at DESC, cost, seq";
+        "hash = ?) AND status = 'ok' AND verified = 1 ORDER BY confirmation DESC, cost, seq";
     std::string task_hash = TextHash(task), target_hash = TextHash(target);
     Query query = TRY(Query::Make(reader_, sql));
     query.Blob(task_hash).Blob(target_hash);
@@ -327,14 +327,14 @@ class SqliteStore : public RecordStore {
         "INSERT INTO record(id, task, target, run, alternative, func, device, tenant, status, executed, verified, "
         "cost, "
         "seed, ir, step_language, feature_schema, code_generator, created_at, times, error, trace, facts, "
-        "confirmed_at) "
+        "confirmation) "
         "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING"));
     insert.Blob(id);
     for (int64_t text : ids) insert.Int(text);
     insert.Text(ToText(r.status)).Int(IsTrial(r)).Int(r.verified).Real(r.cost);
     insert.Int(static_cast<int64_t>(r.seed)).Int(r.versions.ir).Int(r.versions.step_language);
     insert.Int(r.versions.feature_schema).Int(r.versions.code_generator).Int(r.created_at);
-    return insert.Blob(times).Text(r.error).Text(r.trace).Text(facts).Int(r.confirmed_at).Do();
+    return insert.Blob(times).Text(r.error).Text(r.trace).Text(facts).Int(r.confirmation).Do();
   }
 
   Status Insert(const RunState& run) {

@@ -15,8 +15,9 @@ constexpr double kForkCycles = 9000;  // fork and join of one parallel loop
 constexpr double kBytesPerCycle = 6;  // memory, one core
 constexpr double kL2BytesPerCycle = 32;
 constexpr double kL3BytesPerCycle = 10;
-constexpr double kLatency = 4;  // of an FMA
-constexpr double kIssue = 0.4;  // part of a step's loads that its multiply-adds do not hide
+constexpr double kLatency = 4;    // of an FMA
+constexpr double kIssue = 0.4;    // part of a step's loads that its multiply-adds do not hide
+constexpr double kAddresses = 8;  // that stay in registers
 constexpr int64_t kPage = 4096;
 constexpr double kWays = 8;         // of an L1 cache
 constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
@@ -58,6 +59,16 @@ double Step(double fma, double load, double unroll) {
   return std::max({fma, load, kLatency}) + kIssue * std::min(fma, load) + 0.5 / unroll;
 }
 
+// Cycles that addresses cost in an iteration of the inner loop: those of a tile within one row of an image are one
+// address and offsets; of a tile that may begin a new row, or overshoots, so that its rows are clamped, each is its
+// own.
+double Torn(const StageModel& s, double covered, double mr) {
+  if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return 0;
+  bool within_row = s.image_row == 0 || s.image_row % static_cast<int64_t>(mr) == 0;
+  if (within_row && covered == static_cast<double>(s.m)) return 0;
+  return 0.8 * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
+}
+
 double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
   double lanes = target.VectorLanes(32);
@@ -89,7 +100,7 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   }
   double overlap = std::max(step, traffic) + 0.15 * std::min(step, traffic);
   if (!s.packed && s.broadcast) overlap *= 1.1;  // translations
-  double micro = k * overlap + mr * nv * 3 + 30;
+  double micro = k * overlap + mr * nv * 3 + 30 + Torn(s, m0 * m1 * mr, mr) * k / unroll;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
   // Packing at run time: everything beforehand, or what a task needs in it, once or again in each turn of a middle
@@ -187,6 +198,9 @@ double Window(const StageModel& s, const Decisions& d, const Target& target) {
   double overhead = 12 + (tall ? 0 : 6 * rows) + (whole ? 0 : 3 * rows * static_cast<double>(s.k) / columns);
   double cycles = std::max(issue, chain) + epilogue + overhead;
   double tiles = std::ceil(static_cast<double>(s.m) / wr * 4) / 4 * c1;
+  // What overshoots is guarded: a branch for each of its rows or pixels, and nothing of it is shared.
+  if (h0 * hr > static_cast<double>(s.rows)) cycles *= 1.1;
+  if (tile(s.m_knob, 0) * wr > static_cast<double>(s.m)) cycles *= 1.1;
 
   // A task reads hr * stride new rows; the others were read by the task before.
   double slice = static_cast<double>(s.m) * stride * c1 * nv * lanes * 4;

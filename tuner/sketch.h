@@ -37,6 +37,7 @@ struct StageModel {
   // Tiled and batched: how many panels, or tiles of rows, ahead of the present one memory is asked.
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown
+  int64_t image_row = 0;  // tiled: where operands split m into quotient and remainder, by this; 0: they do not
   int consumer = -1;      // index of the stage that reads it
   int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).

@@ -121,8 +121,8 @@ class TaskState {
   }
   // One outcome of a confirmation in an earlier sitting; those of the last one count.
   void Recall(const Record& confirmation) {
-    if (confirmation.confirmed_at != confirmed_at_) {
-      confirmed_at_ = confirmation.confirmed_at;
+    if (confirmation.confirmation != confirmation_) {
+      confirmation_ = confirmation.confirmation;
       unconfirmed_ = false;
       report_.best_seconds = 0;
     }
@@ -148,7 +148,7 @@ class TaskState {
   bool defaults_tried_ = false, default_pending_ = false;
   std::optional<Proposal> default_;
   std::vector<std::pair<double, Proposal>> ranking_;  // this run's best, cheapest first
-  int64_t confirmed_at_ = 0;
+  int64_t confirmation_ = 0;
   bool unconfirmed_ = false;  // a good trial came after the last confirmation
 };
 
@@ -232,7 +232,7 @@ class Loop {
     std::optional<size_t> winner;
     for (size_t i = 0; i < finalists.size(); ++i) {
       records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
-      records.back().confirmed_at = now;
+      records.back().confirmation = now;
       if (IsRanked(records[i]) && (!winner || records[i].cost < records[*winner].cost)) winner = i;
     }
     TRY(store_.Append(records));
@@ -367,7 +367,7 @@ class Loop {
         if (page.records.empty()) break;
         cursor = page.cursor;
         for (const Record& record : page.records) {
-          if (record.confirmed_at) {
+          if (record.confirmation) {
             state->Recall(record);
             continue;
           }

@@ -118,7 +118,7 @@ TEST_F(File, BringsFormatOneUpToDate) {
     Status back = connection.Run(R"(
       DROP VIEW records;
       DROP INDEX record_ranked;
-      ALTER TABLE record DROP COLUMN confirmed_at;
+      ALTER TABLE record DROP COLUMN confirmation;
       CREATE INDEX record_ranked ON record(task, target, cost) WHERE status = 'ok' AND verified = 1;
       CREATE VIEW records AS SELECT seq FROM record;
       PRAGMA user_version = 1)");
@@ -129,9 +129,9 @@ TEST_F(File, BringsFormatOneUpToDate) {
   auto page = (*store)->Scan({}, 0, 10);
   ASSERT_TRUE(page.ok()) << page.error().Text();
   ASSERT_EQ(page->records.size(), 3u);
-  for (const Record& record : page->records) EXPECT_EQ(record.confirmed_at, 0);
+  for (const Record& record : page->records) EXPECT_EQ(record.confirmation, 0);
   Record confirmed = SampleRecord(9, page->records[0].task, 1);
-  confirmed.confirmed_at = 1;
+  confirmed.confirmation = 1;
   ASSERT_TRUE((*store)->Append(std::vector{confirmed}).ok());
   auto best = (*store)->Best(confirmed.task, confirmed.target);
   ASSERT_TRUE(best.ok() && *best);

@@ -69,7 +69,7 @@ TEST_P(Store, ReturnsWhatWasStored) {
 TEST_P(Store, ConfirmedSchedulesComeFirstTheLatestBeforeAll) {
   auto confirmed = [](int i, double cost, int64_t at) {
     Record record = SampleRecord(i, "t0", cost);
-    record.confirmed_at = at;
+    record.confirmation = at;
     return record;
   };
   Record wrong = confirmed(5, 1e-9, 20);

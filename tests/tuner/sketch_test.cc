@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -296,6 +297,37 @@ TEST(Sketch, DraftRefusesTilesBeyondTheRegisterFile) {
   }
   EXPECT_GT(finite, 20);
   EXPECT_GT(infinite, 20);
+}
+
+// A register tile that may begin a new row of the image, or overshoots, has an address for each of its pixels.
+TEST(Sketch, DraftKnowsTilesWithinARowOfTheImage) {
+  auto sketches = GenerateSketches(ConvBiasRelu(28, 28, 16, 16, 3, {.pad = {1, 1, 1, 1}}), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  auto plain = std::find_if(sketches->begin(), sketches->end(),
+                            [](const Sketch& s) { return s.stages[0].m_knob >= 0 && s.stages[0].rows_knob < 0; });
+  ASSERT_NE(plain, sketches->end());
+  EXPECT_EQ(plain->stages[0].image_row, 28);
+  Sketch without = *plain;
+  without.stages[0].image_row = 0;
+  Rng rng(1);
+  Decisions d = DrawDecisions(*plain, rng);
+  d[plain->stages[0].n_knob] = {{2, 1, 8}};
+  auto same = [&](const Decision& tile) {
+    d[plain->stages[0].m_knob] = tile;
+    return DraftSeconds(*plain, d, TestTarget()) == DraftSeconds(without, d, TestTarget());
+  };
+  EXPECT_TRUE(same({{28, 4, 7}}));
+  EXPECT_TRUE(same({{196, 1, 4}}));
+  EXPECT_FALSE(same({{131, 1, 6}}));  // crosses rows
+  EXPECT_FALSE(same({{23, 5, 7}}));   // overshoots
+  for (const PrimFunc& linear : {Dense(28, 64, 16), ConvBiasRelu(28, 28, 16, 16, 1)}) {
+    auto products = GenerateSketches(linear, TestTarget());
+    ASSERT_TRUE(products.ok());
+    EXPECT_EQ((*products)[0].stages[0].image_row, 0);
+  }
+  auto strided = GenerateSketches(ConvBiasRelu(28, 28, 16, 16, 1, {.stride = {2, 2}}), TestTarget());
+  ASSERT_TRUE(strided.ok());
+  EXPECT_EQ((*strided)[0].stages[0].image_row, 14);
 }
 
 // With 31 of 32 registers taken, unrolling far spills; with fewer, or less of it, not.

@@ -147,6 +147,7 @@ class Tiling : public SketchRule {
     Name m_iter = m_index < 0 ? Name() : IterOf(block, block.spatial[m_index].var);
     Name n_iter = n_index < 0 ? Name() : IterOf(block, block.spatial[n_index].var);
     model.row_bytes = variant.row_bytes;
+    model.image_row = ImageRow(block, m_iter);
     model.packed = variant.columns.has_value();
     model.broadcast = variant.columns || !ReadsAlongBoth(block, m_iter, n_iter);
 
@@ -289,6 +290,31 @@ class Tiling : public SketchRule {
     s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + (variant.n_inside ? ":mn" : ":nm") +
               (variant.columns && !variant.columns->constant ? ":columns" : "") + (variant.rows ? ":rows" : "");
     return s;
+  }
+
+  // The length of the rows into which operands split m, the fused index of an image, in such a way that the address is
+  // not linear in it; 0: it is. (m // W, m % W) of a buffer whose rows are W long is linear: a plain product's.
+  static int64_t ImageRow(const BlockView& view, const Name& m_iter) {
+    auto is = [&](const Expr& e, BinaryOp op) {
+      const Binary* b = e.As<Binary>();
+      return b && b->op == op && IsVar(b->a, m_iter) ? AsInt(b->b) : nullptr;
+    };
+    int64_t length = 0;
+    Walk(view.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      if (!load) return true;
+      for (size_t d = 0; d < load->indices.size(); ++d) {
+        const int64_t* whole = is(load->indices[d], BinaryOp::kFloorMod);
+        const int64_t* above = d > 0 ? is(load->indices[d - 1], BinaryOp::kFloorDiv) : nullptr;
+        if (whole && above && *whole == *above && IsConst(load->buffer->shape[d], *whole)) continue;
+        Walk(load->indices[d], [&](const Expr& part) {
+          if (const int64_t* width = is(part, BinaryOp::kFloorMod)) length = *width;
+          return true;
+        });
+      }
+      return true;
+    });
+    return length;
   }
 
   // Does one operand move with both m and n (as in pooling), so that nothing is broadcast along n?

@@ -53,7 +53,7 @@ Status ValidateRecord(const Record& record) {
   if (record.status == TrialStatus::kOk && record.cost == 0) {
     return Err("record ", record.id, " is ok but has no cost: a measured time is greater than zero");
   }
-  if (record.confirmation < 0) return Err("record ", record.id, ": confirmed at ", record.confirmation, " is no time");
+  if (record.confirmation < 0) return Err("record ", record.id, ": a confirmation has no number ", record.confirmation);
   for (double time : record.times) {
     if (!std::isfinite(time)) return Err("record ", record.id, ": one of its times is not a number");
   }

@@ -120,15 +120,15 @@ class TaskState {
     report_.best_trace = ToText(winner.trace);
   }
   // One outcome of a confirmation in an earlier sitting; those of the last one count.
-  void Recall(const Record& confirmation) {
-    if (confirmation.confirmation != confirmation_) {
-      confirmation_ = confirmation.confirmation;
+  void Recall(const Record& record) {
+    if (record.confirmation != confirmation_) {
+      confirmation_ = record.confirmation;
       unconfirmed_ = false;
       report_.best_seconds = 0;
     }
-    if (!IsRanked(confirmation) || (report_.best_seconds > 0 && confirmation.cost >= report_.best_seconds)) return;
-    report_.best_seconds = confirmation.cost;
-    report_.best_trace = confirmation.trace;
+    if (!IsRanked(record) || (report_.best_seconds > 0 && record.cost >= report_.best_seconds)) return;
+    report_.best_seconds = record.cost;
+    report_.best_trace = record.trace;
   }
 
  private:
@@ -228,11 +228,11 @@ class Loop {
                  "while confirming the best schedules of " + task.report().task->label);
     report_.measure_seconds += Now() - begin;
     std::vector<Record> records;
-    const int64_t now = WallMillis();
+    const int64_t number = best ? best->confirmation + 1 : 1;
     std::optional<size_t> winner;
     for (size_t i = 0; i < finalists.size(); ++i) {
       records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
-      records.back().confirmation = now;
+      records.back().confirmation = number;
       if (IsRanked(records[i]) && (!winner || records[i].cost < records[*winner].cost)) winner = i;
     }
     TRY(store_.Append(records));

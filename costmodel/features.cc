@@ -174,6 +174,42 @@ void AddAccesses(const Stmt& body, BlockInfo& info) {
       });
 }
 
+// A block's body: loops inside it count as loops around what they hold.
+void CollectBody(const Block& block, const Stmt& s, std::vector<Loop>& loops, std::vector<BlockInfo>& out,
+                 int& num_loops) {
+  if (const For* loop = s.As<For>()) {
+    const int64_t* extent = AsInt(loop->extent);
+    loops.push_back({loop->var, extent ? static_cast<double>(*extent) : 1.0, loop->kind});
+    ++num_loops;
+    CollectBody(block, loop->body, loops, out, num_loops);
+    loops.pop_back();
+    return;
+  }
+  bool nested = false;
+  if (!s.As<Store>()) {
+    Walk(s, [&](const Stmt& inner) {
+      nested |= inner.As<For>() != nullptr;
+      return !nested;
+    });
+  }
+  if (nested) {
+    auto collect = [&](const Stmt& child) {
+      CollectBody(block, child, loops, out, num_loops);
+      return child;
+    };
+    MapChildren(s, collect, nullptr);
+    return;
+  }
+  BlockInfo info;
+  info.block = &block;
+  info.loops = loops;
+  for (const Loop& loop : loops) info.iterations *= loop.extent;
+  for (const Iter& iter : block.iters) info.bindings.emplace(iter.var, iter.binding);
+  AddAccesses(s, info);
+  info.flops = info.iterations * info.arithmetic.Flops();
+  out.push_back(std::move(info));
+}
+
 void Collect(const Stmt& s, std::vector<Loop>& loops, std::vector<BlockInfo>& out, int& num_loops) {
   s.Visit(Overloaded{
       [&](const For& f) {
@@ -190,16 +226,7 @@ void Collect(const Stmt& s, std::vector<Loop>& loops, std::vector<BlockInfo>& ou
         Collect(n.then_body, loops, out, num_loops);
         if (n.else_body) Collect(n.else_body, loops, out, num_loops);
       },
-      [&](const Block& b) {
-        BlockInfo info;
-        info.block = &b;
-        info.loops = loops;
-        for (const Loop& loop : loops) info.iterations *= loop.extent;
-        for (const Iter& iter : b.iters) info.bindings.emplace(iter.var, iter.binding);
-        AddAccesses(b.body, info);
-        info.flops = info.iterations * info.arithmetic.Flops();
-        out.push_back(std::move(info));
-      },
+      [&](const Block& b) { CollectBody(b, b.body, loops, out, num_loops); },
       [&](const auto&) {},
   });
 }

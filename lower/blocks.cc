@@ -61,6 +61,16 @@ Stmt LowerBlock(const Block& block, PassEnv& env) {
       return true;
     });
   }
+  // Loops inside a block (schedule/nested.h) may reduce, too.
+  if (!body.As<Store>()) {
+    std::set<Name> inner, stored;
+    Walk(body, [&](const Stmt& s) {
+      if (const For* loop = s.As<For>()) inner.insert(loop->var);
+      if (const Store* store = s.As<Store>()) stored.insert(store->buffer->name);
+      return true;
+    });
+    for (const Name& buffer : stored) env.carried[buffer].insert(inner.begin(), inner.end());
+  }
   if (block.init) {
     Stmt init = is_first ? MakeStmt(If{is_first, block.init, Stmt()}) : block.init;
     body = MakeSeq({init, body});

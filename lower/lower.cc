@@ -54,20 +54,29 @@ double FlopsOf(const Expr& e) {
   return count;
 }
 
+// Of a block's body, loops inside it included.
+double FlopsOfBody(const Stmt& s) {
+  if (const Store* store = s.As<Store>()) return FlopsOf(store->value);
+  if (const For* loop = s.As<For>()) {
+    const int64_t* extent = AsInt(loop->extent);
+    return (extent ? static_cast<double>(*extent) : 1) * FlopsOfBody(loop->body);
+  }
+  double total = 0;
+  MapChildren(
+      s, [&](const Stmt& child) { return total += FlopsOfBody(child), child; }, nullptr);
+  return total;
+}
+
 double CountFlops(const Stmt& s) {
   double total = 0;
   Walk(s, [&](const Stmt& x) {
     const Block* block = x.As<Block>();
     if (!block) return true;
-    double instances = 1, each = 0;
+    double instances = 1;
     for (const Iter& iter : block->iters) {
       if (const int64_t* extent = AsInt(iter.extent)) instances *= static_cast<double>(*extent);
     }
-    Walk(block->body, [&](const Stmt& y) {
-      if (const Store* store = y.As<Store>()) each += FlopsOf(store->value);
-      return true;
-    });
-    total += instances * each;
+    total += instances * FlopsOfBody(block->body);
     return false;
   });
   return total;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/nested.h"
 #include "support/check.h"
 
 namespace autotune::schedule {
@@ -25,6 +26,7 @@ RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& f
     if (extent && (!region || region->span + 1 >= *extent)) region = Whole(*extent);
     if (region) iters.push_back({iter.var, *region});
   }
+  for (const LoopRange& loop : LoopsWithin(block.body)) iters.push_back({loop.var, Whole(loop.extent)});
   return iters;
 }
 

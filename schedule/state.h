@@ -57,6 +57,8 @@ Status ApplyStep(State& state, DecomposePadding& step);
 Status ApplyStep(State& state, PadBlock& step);
 Status ApplyStep(State& state, SkipPadding& step);
 Status ApplyStep(State& state, Prefetch& step);
+Status ApplyStep(State& state, Blockize& step);
+Status ApplyStep(State& state, Tensorize& step);
 Status ApplyStep(State& state, Annotate& step);
 Status ApplyStep(State& state, SampleTile& step);
 Status ApplyStep(State& state, SampleCategorical& step);

@@ -300,6 +300,28 @@ struct Prefetch {
   AUTOTUNE_FIELDS(block, buffer, loop, at, ahead)
 };
 
+// for l: { P; Q }  ->  block N, over the loops around that P and Q depend on: { for l: { P; Q } }
+// What lies below a loop becomes one block, opaque to later steps: its loops have no names any more, its accesses stay
+// known. An initialisation becomes a condition inside.
+// Result: the block; default <loop>_block.
+struct Blockize {
+  static constexpr std::string_view kName = "blockize";
+  Name loop;
+  Results results;
+  AUTOTUNE_FIELDS(loop, results)
+};
+
+// block N: { loops that compute what an intrinsic's description says }  ->  block N: { its implementation }
+// `target` is such a block, or a loop that blockize takes first. `intrinsic` is a name in schedule/intrinsic.h.
+// Result: of a loop, the block (default <loop>_block); of a block, none.
+struct Tensorize {
+  static constexpr std::string_view kName = "tensorize";
+  Name target;
+  Name intrinsic;
+  Results results;
+  AUTOTUNE_FIELDS(target, intrinsic, results)
+};
+
 // A note on a block or a loop, for the passes that read it.
 struct Annotate {
   static constexpr std::string_view kName = "annotate";
@@ -351,8 +373,8 @@ struct SampleComputeLocation {
 // Every step type, once. The order is of no consequence.
 using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt,
                           ComputeInline, ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout,
-                          Reindex, DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Prefetch,
-                          Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+                          Reindex, DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Blockize,
+                          Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

@@ -77,6 +77,11 @@ void CollectVars(const PrimFunc& func, std::vector<Name>& used) {
       func.body, [&](const For& loop) { used.push_back(loop.var); },
       [&](const Block& block) {
         for (const Iter& iter : block.iters) used.push_back(iter.var);
+        if (block.body.As<Store>()) return;
+        Walk(block.body, [&](const Stmt& s) {  // loops inside a block: schedule/nested.h
+          if (const For* loop = s.As<For>()) used.push_back(loop->var);
+          return true;
+        });
       });
 }
 

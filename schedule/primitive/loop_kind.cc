@@ -36,7 +36,7 @@ Status ApplyStep(State& state, Vectorize& step) {
   bool innermost = true;
   Walk(path.loop().body, [&](const Stmt& s) {
     innermost &= !s.As<For>();
-    return !s.As<Block>();
+    return innermost;
   });
   if (!innermost) return Err("loop '", step.loop, "' is not innermost; reorder it inwards to vectorize it");
   TRY(CheckIndependent(state, path.loop(), LoopKind::kVectorized));

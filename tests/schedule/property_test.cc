@@ -250,6 +250,24 @@ const Fault kFaults[] = {
            nullptr);
        return f;
      }},
+    {"rfactor that forgets the last partial result", "rfactor",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> parts = ResultsOf<Rfactor>(trace, 0, 1);
+       return MapBlocks(f, [&](Block& block) {
+         const Store* store = block.body.As<Store>();
+         const Iter* last = block.iters.empty() ? nullptr : &block.iters.back();
+         if (!store || !last || last->kind != IterKind::kReduce || *AsInt(last->extent) < 2) return false;
+         bool combines = false;
+         Walk(store->value, [&](const Expr& e) {
+           combines |= e.As<Load>() && parts.contains(e.As<Load>()->buffer->name.str());
+           return true;
+         });
+         if (!combines || parts.contains(store->buffer->name.str())) return false;
+         Expr all = IndexVar(last->var) < last->extent - Expr(1);
+         block.body = MakeStmt(If{all, block.body, Stmt()});
+         return true;
+       });
+     }},
     {"cache_read that is off by one", "cache_read",
      [](const Trace& trace, PrimFunc f) {
        std::set<std::string> copies = ResultsOf<CacheRead>(trace, 0, 1);

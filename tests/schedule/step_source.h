@@ -23,7 +23,12 @@ class StepSource {
       return true;
     });
     blocks_ = GetBlocks(*func_);
-    switch (Below(threads_ ? 26 : 24)) {
+    if (!pending_.empty()) {
+      Step step = pending_.front();
+      pending_.erase(pending_.begin());
+      return step;
+    }
+    switch (Below(threads_ ? 28 : 26)) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -79,6 +84,10 @@ class StepSource {
         return Prefetch{block, Read(block), LoopOf(block), LoopOf(block), Below(3)};
       }
       case 23:
+        return Blockize{Loop(), {Fresh("nest")}};
+      case 24:
+        return TowardsIntrinsic();
+      case 25:
         if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
         if (Below(2) == 0) return SetScope{Written(BlockName()), SomeScope(Scope::kRegister)};
         return SampleComputeLocation{BlockName(), {Fresh("at")}};
@@ -107,6 +116,34 @@ class StepSource {
       }
     }
     return names.empty() || Below(8) == 0 ? Loop() : names[Below(names.size())];
+  }
+  // A row of a matrix product to the inside, its initialisation apart, then tensorize; in as many steps.
+  Step TowardsIntrinsic() {
+    Name block = BlockName(), row;
+    std::vector<LoopInfo> loops = *GetLoops(*func_, block);
+    std::vector<Name> order;
+    int64_t extent = 0;
+    for (const LoopInfo& loop : loops) {
+      if (loop.reduce) order.push_back(loop.var);
+      if (loop.spatial) row = loop.var, extent = loop.extent;
+    }
+    Block found = *GetBlock(*func_, block);
+    const Store* store = found.body.As<Store>();
+    bool fma = store && store->value.As<Call>();
+    if (order.empty() || row.empty() || extent % 4 != 0)
+      return Tensorize{Loop(), fma ? "axpy_fma_f32x8" : "axpy_f32x8"};
+    Name inner = row;
+    if (extent > 4) {
+      inner = Fresh("row");
+      pending_.push_back(Split{row, {Factors::kAuto, 4}, {Fresh("rows"), inner}});
+    }
+    order.push_back(inner);
+    pending_.push_back(Reorder{order});
+    if (found.init) pending_.push_back(DecomposeReduction{block, order[0]});
+    pending_.push_back(Tensorize{inner, fma ? "axpy_fma_f32x4" : "axpy_f32x4", {Fresh("tensor")}});
+    Step first = pending_.front();
+    pending_.erase(pending_.begin());
+    return first;
   }
   Name Read(const Name& block) {
     auto buffers = BuffersReadBy(*func_, block);
@@ -174,6 +211,7 @@ class StepSource {
   bool threads_;
   const PrimFunc* func_ = nullptr;
   std::vector<Name> loops_, blocks_;
+  std::vector<Step> pending_;  // the rest of what some case began
   int count_ = 0;
 };
 

@@ -1,0 +1,83 @@
+#include "schedule/intrinsic.h"
+
+#include "ir/text.h"
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+Intrinsic Make(const std::string& name, const std::string& params, const std::string& description,
+               const std::string& implementation) {
+  auto parse = [&](const std::string& body) {
+    auto func = ParsePrimFunc("func " + name + "(" + params + ") {" + body + "}");
+    CHECK(func.ok()) << "intrinsic " << name << ": " << func.error().Text();
+    return *func;
+  };
+  return {name, parse(description), parse(implementation)};
+}
+
+// c[i] += a * b[i] for n elements: a row of a matrix product. `update`: fma(x, y, z), or z + x * y.
+Intrinsic Axpy(const std::string& name, int n, const std::string& update) {
+  auto sized = [&](const std::string& text) { return Replaced(text, "N", std::to_string(n)); };
+  std::string block = "{ block update(v: S N = i) { c[v] = " + update + " } }";
+  return Make(name, sized("a: f32[1] input, b: f32[N] input, c: f32[N] output"), sized("for i in N " + block),
+              sized("for i in N vectorized " + block));
+}
+
+// c[i, j] += a[i, k] * b[k, j] for m rows, n columns and 4 products each: a register tile's update. The order of the
+// sums is kept.
+Intrinsic Gemm(const std::string& name, int m, int n) {
+  auto sized = [&](const std::string& text) {
+    return Replaced(Replaced(text, "M", std::to_string(m)), "N", std::to_string(n));
+  };
+  std::string block =
+      "block update(vi: S M = i, vj: S N = j, vk: R 4 = k) { c[vi, vj] = fma(a[vi, vk], b[vk, vj], c[vi, vj]) }";
+  return Make(name, sized("a: f32[M, 4] input, b: f32[4, N] input, c: f32[M, N] output"),
+              sized("for i in M { for j in N { for k in 4 { " + block + " } } }"),
+              sized("for k in 4 unrolled { for i in M unrolled { for j in N vectorized { " + block + " } } }"));
+}
+
+// c[i] += a[k] * b[i, k] for n sums of 4 products of bytes in 32 bits: what dot-product instructions do.
+Intrinsic Dot(const std::string& name, int n, const std::string& type) {
+  auto sized = [&](const std::string& text) { return Replaced(Replaced(text, "N", std::to_string(n)), "TYPE", type); };
+  std::string terms;
+  for (int k = 0; k < 4; ++k) {
+    std::string at = std::to_string(k);
+    terms += (k ? " + (" : "(") + std::string("i32(a[") + at + "]) * i32(b[v, " + at + "]))";
+  }
+  return Make(name, sized("a: TYPE[4] input, b: TYPE[N, 4] strides [4, 1] input, c: i32[N] output"),
+              sized("for i in N { for k in 4 { block update(v: S N = i, vk: R 4 = k) {"
+                    " c[v] = c[v] + i32(a[vk]) * i32(b[v, vk]) } } }"),
+              sized("for i in N vectorized { block update(v: S N = i) { c[v] = c[v] + (" + terms + ") } }"));
+}
+
+}  // namespace
+
+const std::vector<Intrinsic>& Intrinsics() {
+  static const std::vector<Intrinsic> all = {
+      Axpy("axpy_f32x4", 4, "c[v] + a[0] * b[v]"),
+      Axpy("axpy_f32x8", 8, "c[v] + a[0] * b[v]"),
+      Axpy("axpy_fma_f32x4", 4, "fma(a[0], b[v], c[v])"),
+      Axpy("axpy_fma_f32x8", 8, "fma(a[0], b[v], c[v])"),
+      Gemm("gemm_f32_4x8x4", 4, 8),
+      Gemm("gemm_f32_4x16x4", 4, 16),
+      Dot("dot_i8_i32x4", 4, "i8"),
+      Dot("dot_i8_i32x8", 8, "i8"),
+  };
+  return all;
+}
+
+const Intrinsic* FindIntrinsic(const Name& name) {
+  for (const Intrinsic& intrinsic : Intrinsics()) {
+    if (intrinsic.name == name) return &intrinsic;
+  }
+  return nullptr;
+}
+
+}  // namespace autotune

@@ -1,0 +1,29 @@
+// Intrinsics: operations on small pieces of buffers that a target does well, each declared as a pair of programs with
+// the same parameters. The description says what it computes, in plain loops; `tensorize` looks for these loops. The
+// implementation is what takes their place: loops already vectorized and unrolled. A trace refers to an intrinsic by
+// its name.
+//
+// A parameter stands for a part of a buffer of its type, of at least its rank: its dimensions are that buffer's last
+// ones, from any offset; the other dimensions stand still. `strides` of a parameter, where given, must be that
+// buffer's. An output may be read before it is written: the operation then updates it.
+//
+// For every intrinsic, both programs touch all of each parameter and nothing beyond, and leave the same bits in the
+// outputs, whatever the inputs hold (tests/schedule/intrinsic_test.cc, tests/codegen/intrinsic_test.cc).
+// Thread-safe.
+#pragma once
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace autotune {
+
+struct Intrinsic {
+  Name name;
+  PrimFunc description, implementation;  // schedulable
+};
+
+// All of them, in the order of schedule/intrinsic.cc.
+const std::vector<Intrinsic>& Intrinsics();
+const Intrinsic* FindIntrinsic(const Name& name);  // null if there is none
+
+}  // namespace autotune

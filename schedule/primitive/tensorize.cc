@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <map>
+
+#include "schedule/intrinsic.h"
+#include "schedule/nested.h"
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+// Where a description's parameter lies: its dimensions are the last ones of `buffer`.
+struct Place {
+  Buffer buffer;
+  std::vector<Expr> base;  // one for each dimension of `buffer`
+};
+
+// Strides in elements; nothing where an extent is symbolic.
+std::optional<std::vector<int64_t>> StridesOf(const Buffer& buffer) {
+  std::vector<int64_t> strides(buffer->shape.size());
+  int64_t next = 1;
+  for (size_t d = strides.size(); d-- > 0;) {
+    const int64_t* given = buffer->strides.empty() ? &next : AsInt(buffer->strides[d]);
+    if (!given || !AsInt(buffer->shape[d])) return std::nullopt;
+    strides[d] = *given;
+    next *= *AsInt(buffer->shape[d]);
+  }
+  return strides;
+}
+
+bool HasLoad(const Expr& e) {
+  bool found = false;
+  Walk(e, [&](const Expr& x) {
+    found |= x.As<Load>() != nullptr;
+    return !found;
+  });
+  return found;
+}
+
+// Walks a description and a block's body side by side. They match if they are the same statements but for the names
+// and kinds of loops, and each parameter of the description lies at one place, whatever the loops do.
+class Matcher {
+ public:
+  explicit Matcher(const Name& intrinsic) : what_("intrinsic '" + intrinsic.str() + "'") {}
+  const std::map<Name, Place>& places() const { return places_; }
+
+  Status Match(const Stmt& want, const Stmt& got) {
+    if (const For* loop = want.As<For>(); loop && got.As<For>()) return MatchLoop(*loop, *got.As<For>());
+    if (const Store* store = want.As<Store>(); store && got.As<Store>()) {
+      TRY(MatchAccess(store->buffer, store->indices, got.As<Store>()->buffer, got.As<Store>()->indices));
+      return MatchValue(store->value, got.As<Store>()->value);
+    }
+    const Seq *a = want.As<Seq>(), *b = got.As<Seq>();
+    if (!a || !b || a->stmts.size() != b->stmts.size()) return Err("the statements are not those of ", what_);
+    for (size_t i = 0; i < a->stmts.size(); ++i) TRY(Match(a->stmts[i], b->stmts[i]));
+    return {};
+  }
+
+ private:
+  Status MatchLoop(const For& want, const For& got) {
+    if (!autotune::Equal(want.extent, got.extent)) {
+      return Err("loop '", got.var, "' has not the ", *AsInt(want.extent), " iterations that it has in ", what_);
+    }
+    loops_[want.var] = IndexVar(got.var);
+    ranges_.push_back({got.var, *AsInt(want.extent)});
+    return Match(want.body, got.body);
+  }
+
+  Status MatchValue(const Expr& want, const Expr& got) {
+    const Load *a = want.As<Load>(), *b = got.As<Load>();
+    if (a && b) return MatchAccess(a->buffer, a->indices, b->buffer, b->indices);
+    // The operands aside, the same operation: seen with the operands of one put into the other.
+    std::vector<Expr> wanted, given;
+    MapChildren(want, [&](const Expr& e) { return wanted.push_back(e), e; });
+    MapChildren(got, [&](const Expr& e) { return given.push_back(e), e; });
+    bool same = wanted.size() == given.size() && want.dtype() == got.dtype();
+    for (size_t i = 0; same && i < wanted.size(); ++i) same = wanted[i].dtype() == given[i].dtype();
+    size_t next = 0;
+    if (!same || !autotune::Equal(MapChildren(want, [&](const Expr&) { return given[next++]; }), got)) {
+      return Err("a value is not computed as in ", what_);
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) TRY(MatchValue(wanted[i], given[i]));
+    return {};
+  }
+
+  Status MatchAccess(const Buffer& want, const std::vector<Expr>& at, const Buffer& got,
+                     const std::vector<Expr>& indices) {
+    if (want->dtype != got->dtype) {
+      return Err("buffer '", got->name, "' holds ", got->dtype.Text(), " instead of ", want->dtype.Text(), " as in ",
+                 what_);
+    }
+    if (indices.size() < at.size()) {
+      return Err("buffer '", got->name, "' has ", indices.size(), " dimensions, fewer than in ", what_);
+    }
+    size_t still = indices.size() - at.size();
+    if (!want->strides.empty()) {
+      std::optional<std::vector<int64_t>> strides = StridesOf(got);
+      for (size_t d = 0; d < at.size(); ++d) {
+        if (strides && IsConst(want->strides[d], (*strides)[still + d])) continue;
+        return Err("buffer '", got->name, "' has other strides than in ", what_);
+      }
+    }
+    Place place{got, {}};
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Sum base = Normalize(indices[d], ranges_);
+      if (d >= still) base.Add(Normalize(Substitute(at[d - still], loops_), ranges_), -1);
+      place.base.push_back(ToExpr(base));
+      if (UsesAny(place.base.back(), ranges_) || HasLoad(place.base.back())) {
+        return Err("buffer '", got->name, "' is accessed otherwise than in ", what_, " in dimension ", d);
+      }
+    }
+    auto [known, first] = places_.emplace(want->name, place);
+    bool same = known->second.buffer->name == got->name;
+    for (size_t d = 0; same && d < indices.size(); ++d) same = autotune::Equal(known->second.base[d], place.base[d]);
+    if (!first && !same) return Err("'", want->name, "' of ", what_, " would be at two places");
+    return {};
+  }
+
+  const std::string what_;
+  VarMap loops_;
+  Ranges ranges_;
+  std::map<Name, Place> places_;
+};
+
+// Whatever the implementation's order of reads and writes: what it writes is nothing else that it reads.
+Status CheckApart(const Intrinsic& intrinsic, const std::map<Name, Place>& places) {
+  for (const Param& written : intrinsic.description.params) {
+    if (written.role != ParamRole::kOutput) continue;
+    for (const auto& [name, place] : places) {
+      const Buffer& buffer = places.at(written.buffer->name).buffer;
+      if (name != written.buffer->name && place.buffer->name == buffer->name) {
+        return Err("buffer '", buffer->name, "' would be both '", written.buffer->name, "' and '", name,
+                   "' of intrinsic '", intrinsic.name, "'");
+      }
+    }
+  }
+  return {};
+}
+
+Stmt Placed(const Stmt& s, const std::map<Name, Place>& places) {
+  auto moved = [&](const Place& place, const std::vector<Expr>& indices) {
+    std::vector<Expr> at = place.base;
+    size_t still = at.size() - indices.size();
+    for (size_t d = 0; d < indices.size(); ++d) at[still + d] = at[still + d] + indices[d];
+    return at;
+  };
+  return RewriteStmt(
+      s,
+      [&](const Stmt& x) {
+        const Store* store = x.As<Store>();
+        if (!store) return x;
+        const Place& place = places.at(store->buffer->name);
+        return MakeStmt(Store{place.buffer, moved(place, store->indices), store->value});
+      },
+      [&](const Expr& x) {
+        const Load* load = x.As<Load>();
+        if (!load) return x;
+        const Place& place = places.at(load->buffer->name);
+        return MakeLoad(place.buffer, moved(place, load->indices));
+      });
+}
+
+}  // namespace
+
+// Legal for a block that blockize made, or a loop that it takes, whose loops and stores are those of the intrinsic's
+// description.
+Status ApplyStep(State& state, Tensorize& step) {
+  const Intrinsic* intrinsic = FindIntrinsic(step.intrinsic);
+  if (!intrinsic) return Err("there is no intrinsic '", step.intrinsic, "'");
+  Name name = step.target;
+  if (FindLoop(state.func.body, step.target).ok()) {
+    Blockize blockize{step.target, step.results};
+    TRY(ApplyStep(state, blockize));
+    step.results = blockize.results;
+    name = step.results.names[0];
+  } else {
+    if (!FindBlock(state.func.body, step.target).ok()) return Err("there is no block or loop '", step.target, "'");
+    step.results = TRY(ResultNames(step.results.names, {}));
+  }
+  Path path = TRY(FindBlock(state.func.body, name));
+  Block block = path.block();
+  Matcher matcher(step.intrinsic);
+  TRY(matcher.Match(WithoutBlocks(intrinsic->description.body), block.body));
+  TRY(CheckApart(*intrinsic, matcher.places()));
+  FreshVars fresh(state.func);
+  block.body = Placed(RenameLoops(WithoutBlocks(intrinsic->implementation.body), fresh), matcher.places());
+  state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
+  return {};
+}
+
+}  // namespace autotune::schedule

@@ -1,0 +1,108 @@
+// Every intrinsic: its two programs are well-formed, touch all of their parameters, and compute the same bits; and what
+// tensorize puts in place of loops computes what they did. Compiled: tests/codegen/intrinsic_test.cc.
+#include "schedule/intrinsic.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "arith/analyzer.h"
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "tests/ir/random_program.h"
+#include "tests/schedule/case.h"
+#include "tests/schedule/intrinsic.h"
+#include "tests/schedule/zoo.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The first element that the two programs leave different, from integers and from floats; or "".
+std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation, uint64_t seed) {
+  PrimFunc want = zoo::Standalone(description), got = zoo::Standalone(implementation);
+  for (bool floats : {false, true}) {
+    std::vector<InterpArray> a = floats ? zoo::NormalArgs(want, seed) : testing::RandomArgs(want, seed), b = a;
+    for (auto [program, args] : {std::pair{&want, &a}, std::pair{&got, &b}}) {
+      Status ran = Interpret(*program, *args);
+      if (!ran.ok()) return ran.error().Text();
+    }
+    if (std::string difference = zoo::Difference(want, b, a, 0); !difference.empty()) return difference;
+  }
+  return "";
+}
+
+// What one of the programs leaves untouched of its parameters, or "".
+std::string Untouched(const PrimFunc& program) {
+  std::set<std::string> touched;
+  for (const BufferRegion& region : AccessedRegions(program.body, {})) {
+    bool all = true;
+    for (size_t d = 0; d < region.extent.size(); ++d) all = all && Equal(region.extent[d], region.buffer->shape[d]);
+    if (all) touched.insert(region.buffer->name.str());
+  }
+  for (const Param& param : program.params) {
+    if (!touched.contains(param.buffer->name.str())) return param.buffer->name.str();
+  }
+  return "";
+}
+
+TEST(Intrinsics, ImplementationsDoWhatDescriptionsSay) {
+  std::set<std::string> names;
+  for (const Intrinsic& intrinsic : Intrinsics()) {
+    SCOPED_TRACE(intrinsic.name.str());
+    EXPECT_TRUE(names.insert(intrinsic.name.str()).second) << "two of this name";
+    EXPECT_EQ(FindIntrinsic(intrinsic.name), &intrinsic);
+    const auto &want = intrinsic.description.params, &got = intrinsic.implementation.params;
+    ASSERT_EQ(want.size(), got.size());
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_TRUE(Equal(want[i].buffer, got[i].buffer));
+      EXPECT_EQ(want[i].role, got[i].role);
+    }
+    for (const PrimFunc& program : {intrinsic.description, intrinsic.implementation}) {
+      Status verified = Verify(program, Dialect::kSchedulable);
+      ASSERT_TRUE(verified.ok()) << verified.error().Text();
+      EXPECT_TRUE(program.allocs.empty());
+      EXPECT_EQ(Untouched(program), "");
+    }
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      EXPECT_EQ(Mismatch(intrinsic.description, intrinsic.implementation, seed), "");
+    }
+  }
+  EXPECT_EQ(FindIntrinsic("nothing"), nullptr);
+}
+
+// The check is checked: with a + for its *, each implementation is found to be another program.
+TEST(Intrinsics, WrongImplementationsAreFound) {
+  for (const Intrinsic& intrinsic : Intrinsics()) {
+    SCOPED_TRACE(intrinsic.name.str());
+    PrimFunc wrong = intrinsic.implementation;
+    wrong.body = RewriteStmt(wrong.body, nullptr, [](const Expr& e) {
+      const Binary* product = e.As<Binary>();
+      const Call* call = e.As<Call>();
+      if (call && call->op == Op::kFma) return call->args[0] + call->args[2];
+      return product && product->op == BinaryOp::kMul ? product->a + product->b : e;
+    });
+    EXPECT_THAT(Mismatch(intrinsic.description, wrong, 1), HasSubstr("c["));
+  }
+}
+
+TEST(Intrinsics, ReplaceLoopsOfRealPrograms) {
+  PrimFunc f = zoo::Dense(5, 16, 8);
+  Schedule axpy = zoo::Scheduled(f, R"(
+split(dense_n, [?, 8])
+reorder([dense_k, dense_n_0, dense_n_1])
+decompose_reduction(dense, dense_k)
+tensorize(dense_n_1, axpy_f32x8)
+parallel(dense_m)
+)");
+  EXPECT_THAT(ToText(axpy.func()), HasSubstr("in 8 vectorized"));
+  zoo::ExpectSame(f, axpy.func());
+  zoo::ExpectSame(f, zoo::Scheduled(f, ToText(axpy.trace())).func());
+}
+
+}  // namespace
+}  // namespace autotune

@@ -193,8 +193,14 @@ class Loop {
     return options_.time_budget > 0 && Now() - started_ >= part * options_.time_budget;
   }
 
-  // Tasks in which the network spends most come first.
-  Status ConfirmAll(const TuneObserver& observer, const std::atomic<bool>* stop) {
+  struct Final {
+    TaskState* task;
+    std::vector<Proposal> finalists;
+    int64_t number;  // of the confirmation
+  };
+
+  // Who there is to confirm; tasks in which the network spends most come first.
+  Result<std::vector<Final>> Finals() {
     auto share = [](const TaskState* state) { return state->space().task->weight * state->report().best_seconds; };
     double total = 0;
     std::vector<TaskState*> order;
@@ -204,35 +210,44 @@ class Loop {
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](const TaskState* a, const TaskState* b) { return share(a) > share(b); });
-    report_.to_confirm = static_cast<int>(order.size());
-    for (TaskState* state : order) {
+    std::vector<Final> finals;
+    for (TaskState* task : order) {
+      std::optional<Record> best = TRY(store_.Best(task->space().task->hash.Hex(), target_.Text()));
+      std::optional<Proposal> champion;
+      if (best && options_.use_known) champion = Find(*task, *best);
+      std::vector<Proposal> finalists = task->Finalists(champion);
+      if (finalists.size() > 1) finals.push_back({task, std::move(finalists), best ? best->confirmation + 1 : 1});
+    }
+    return finals;
+  }
+
+  Status ConfirmAll(const TuneObserver& observer, const std::atomic<bool>* stop) {
+    std::vector<Final> finals = TRY(Finals());
+    report_.to_confirm = static_cast<int>(finals.size());
+    for (const Final& final : finals) {
       if (IsSpent(1)) break;
       report_.interrupted = stop && *stop;
       if (report_.interrupted) break;
-      TRY(Confirm(*state));
+      TRY(Confirm(final));
       ++report_.confirmed;
-      if (observer) observer(Report(), state->report());
+      if (observer) observer(Report(), final.task->report());
     }
     return {};
   }
 
-  Status Confirm(TaskState& task) {
-    std::optional<Record> best = TRY(store_.Best(task.space().task->hash.Hex(), target_.Text()));
-    std::optional<Proposal> champion;
-    if (best && options_.use_known) champion = Find(task, *best);
-    std::vector<Proposal> finalists = task.Finalists(champion);
-    if (finalists.size() < 2) return {};
+  Status Confirm(const Final& final) {
+    TaskState& task = *final.task;
+    const std::vector<Proposal>& finalists = final.finalists;
     double begin = Now();
     std::vector<Outcome> outcomes =
         TRY_NOTE(MeasureInTurns(measurer_, task.space(), finalists, kTurns, options_.measure),
                  "while confirming the best schedules of " + task.report().task->label);
     report_.measure_seconds += Now() - begin;
     std::vector<Record> records;
-    const int64_t number = best ? best->confirmation + 1 : 1;
     std::optional<size_t> winner;
     for (size_t i = 0; i < finalists.size(); ++i) {
       records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
-      records.back().confirmation = number;
+      records.back().confirmation = final.number;
       if (IsRanked(records[i]) && (!winner || records[i].cost < records[*winner].cost)) winner = i;
     }
     TRY(store_.Append(records));

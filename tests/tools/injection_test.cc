@@ -94,7 +94,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   std::vector<TuneTask> tasks = {MakeTask("dense", Dense(16, 96, 64))};
   Target target = Target::Parse("cpu").value();
   auto store = NewMemoryStore();
-  TuneOptions options{.trials = 16, .batch = 8, .seed = 3, .search = SearchKind::kRandom, .run = "r"};
+  TuneOptions options{.trials = 16, .batch = 8, .seed = 3, .search = SearchKind::kRandom, .run = "r", .confirm = false};
   options.measure = {.repeats = 2, .min_repeat_ms = 1};
   auto report = Tune(tasks, target, options, *store, **measurer);
   ASSERT_TRUE(report.ok()) << report.error().Text();

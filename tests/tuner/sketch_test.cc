@@ -342,6 +342,9 @@ TEST(Sketch, DraftLeavesRegistersForUnrolledSteps) {
     d[s.m_knob] = {{252 / rows, 1, rows}};
     d[s.n_knob] = {{16 / vectors, 1, 16 * vectors}};
     d[s.k_knob] = {{unroll}};
+    for (int knob : {s.panel_ahead_knob, s.rows_ahead_knob}) {
+      if (knob >= 0) d[knob] = {{0}};
+    }
     return std::isfinite(DraftSeconds(sketch, d, target));
   };
   EXPECT_TRUE(fits(14, 2, 4));

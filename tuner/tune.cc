@@ -83,15 +83,19 @@ class TaskState {
       report_.best_trace = ToText(proposal.trace);
     }
     if (!counts) return;
-    ++report_.records;
-    if (WasExecuted(status)) ++report_.trials;
-    if (status != TrialStatus::kOk) ++report_.failures[status];
+    Count(status);
     if (!good) return;
     Rank(proposal, cost);
     if (default_pending_) {
       DefaultIs(proposal, cost);
       default_pending_ = false;
     }
+  }
+  // A record of this run, whether or not this search can place its candidate.
+  void Count(TrialStatus status) {
+    ++report_.records;
+    if (WasExecuted(status)) ++report_.trials;
+    if (status != TrialStatus::kOk) ++report_.failures[status];
   }
   void DefaultIs(const Proposal& proposal, double seconds) {
     report_.default_seconds = seconds;
@@ -393,8 +397,7 @@ class Loop {
             state->Observe(*proposal, record.status, record.cost, record.verified, true);
             if (first && IsRanked(record)) state->DefaultIs(*proposal, record.cost), first = false;
           } else {
-            ++state->report().records;
-            if (WasExecuted(record.status)) ++state->report().trials;
+            state->Count(record.status);
           }
         }
       }

@@ -36,8 +36,8 @@ struct TaskReport {
   double default_seconds = 0;   // of the untuned schedule, measured; 0: not measured (yet)
   double best_seconds = 0;      // 0: nothing ran; before the confirmation the least cost, afterwards the winner's
   std::string best_trace;
-  std::map<TrialStatus, int> failures;
-  bool exhausted = false;  // the space has no more points
+  std::map<TrialStatus, int> failures;  // of these records; the others are ok
+  bool exhausted = false;               // the space has no more points
 };
 
 struct TuneReport {

@@ -251,6 +251,81 @@ TEST(Tune, GivesUpWithTheCauseWhenNothingWorks) {
   EXPECT_LE(device.order.size(), 32u);
 }
 
+// Whatever becomes of the candidates, and also when the run is gone on with and holds records that this search cannot
+// place: what is reported is what was asked for, by status, and all of it is in the store.
+TEST(Tune, TheAccountsAreExact) {
+  class Mixed : public Simulated {
+   public:
+    Result<std::vector<Outcome>> Measure(const TaskSpace& space, const std::vector<Proposal>& proposals,
+                                         const MeasureOptions& options) override {
+      std::vector<Outcome> outcomes = TRY(Simulated::Measure(space, proposals, options));
+      for (Outcome& outcome : outcomes) {
+        if (!std::isfinite(outcome.cost)) outcome.times = {outcome.cost = 1};  // what the draft score would never try
+        constexpr int kStatuses = static_cast<int>(TrialStatus::kInfrastructure) + 1;
+        int n = asked++ % (2 * kStatuses);  // every second one is as it was
+        if (n % 2 == 1 && n / 2 > 0) outcome = {.status = static_cast<TrialStatus>(n / 2), .error = "injected"};
+        ++statuses[outcome.status];
+      }
+      return outcomes;
+    }
+    int asked = 0;
+    std::map<TrialStatus, int> statuses;
+  };
+  std::vector<TuneTask> tasks = Tasks();
+  auto store = NewMemoryStore();
+  Mixed device;
+  TuneOptions options{
+      .trials = 64, .seed = 1, .search = SearchKind::kRandom, .run = "r", .confirm = false, .lock_host = false};
+  auto expect_exact = [&](const TuneReport& report) {
+    EXPECT_EQ(report.records, device.asked);
+    std::map<TrialStatus, int> reported, stored;
+    int trials = 0, records = 0;
+    for (const TaskReport& task : report.tasks) {
+      int failures = 0;
+      for (const auto& [status, count] : task.failures) reported[status] += count, failures += count;
+      reported[TrialStatus::kOk] += task.records - failures;
+      records += task.records;
+      trials += task.trials;
+    }
+    EXPECT_EQ(records, report.records);
+    EXPECT_EQ(trials, report.trials);
+    int executed = 0;
+    RecordPage page = store->Scan({.run = "r"}, 0, 1000).value();
+    for (const Record& record : page.records) {
+      ++stored[record.status];
+      executed += WasExecuted(record.status);
+    }
+    EXPECT_EQ(executed, report.trials);
+    EXPECT_EQ(reported, device.statuses);
+    EXPECT_EQ(stored, device.statuses);
+  };
+  std::atomic<bool> stop = false;
+  auto first = Tune(
+      tasks, TestTarget(), options, *store, device,
+      [&](const TuneReport& report, const TaskReport&) { stop = report.records >= 40; }, &stop);
+  ASSERT_TRUE(first.ok()) << first.error().Text();
+  ASSERT_TRUE(first->interrupted);
+  expect_exact(*first);
+
+  // Two of a step language that is not known any more.
+  Record old = store->Scan({.run = "r"}, 0, 1).value().records[0];
+  old.versions.step_language = 0;
+  for (TrialStatus status : {TrialStatus::kOk, TrialStatus::kRunCrashed}) {
+    old.id = NewRecordId();
+    old.status = status;
+    old.cost = old.verified = status == TrialStatus::kOk;
+    old.error = status == TrialStatus::kOk ? "" : "injected";
+    ASSERT_TRUE(store->Append(std::vector<Record>{old}).ok());
+    ++device.asked;
+    ++device.statuses[status];
+  }
+  auto second = Tune(tasks, TestTarget(), options, *store, device);
+  ASSERT_TRUE(second.ok()) << second.error().Text();
+  EXPECT_EQ(second->trials, 64);
+  expect_exact(*second);
+  EXPECT_EQ(device.statuses.size(), static_cast<size_t>(TrialStatus::kInfrastructure) + 1) << "not all were met";
+}
+
 TEST(Tune, ATinyBudgetStillReachesEveryTask) {
   std::vector<TuneTask> tasks = Tasks();
   auto store = NewMemoryStore();

@@ -33,13 +33,30 @@ double BestMs(const TuneReport& report) {
   return ms;
 }
 
-std::string Failures(const TuneReport& report) {
+std::map<TrialStatus, int> FailuresByStatus(const TuneReport& report) {
   std::map<TrialStatus, int> total;
   for (const TaskReport& task : report.tasks) {
     for (const auto& [status, count] : task.failures) total[status] += count;
   }
+  return total;
+}
+
+// What became of every candidate of the run: `records` is the sum of `outcomes`.
+void AddOutcomes(const TuneReport& report, Json& line) {
+  int ok = report.records;
+  Json outcomes;
+  for (const auto& [status, count] : FailuresByStatus(report)) {
+    outcomes[std::string(ToText(status))] = count;
+    ok -= count;
+  }
+  outcomes["ok"] = ok;
+  line["records"] = report.records;
+  line["outcomes"] = std::move(outcomes);
+}
+
+std::string Failures(const TuneReport& report) {
   std::string text;
-  for (const auto& [status, count] : total)
+  for (const auto& [status, count] : FailuresByStatus(report))
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(ToText(status));
   return text;
 }
@@ -91,6 +108,7 @@ void Progress::Update(const TuneReport& so_far, const TaskReport& current) {
     Json line;
     line["event"] = so_far.to_confirm > 0 ? "confirmed" : "round";
     line["trials"] = so_far.trials;
+    AddOutcomes(so_far, line);
     line["seconds"] = so_far.seconds;
     line["task"] = current.task->label;
     line["task_best_ms"] = current.best_seconds * 1e3;
@@ -121,6 +139,7 @@ void Progress::Summary(const TuneReport& report, std::optional<double> before_ms
     Json line;
     line["event"] = "end";
     line["trials"] = report.trials;
+    AddOutcomes(report, line);
     line["seconds"] = report.seconds;
     line["before_ms"] = before_ms ? Json(*before_ms) : Json();
     line["after_ms"] = after_ms ? Json(*after_ms) : Json();

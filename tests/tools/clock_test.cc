@@ -1,0 +1,79 @@
+// Clocks that jump under a whole run, in all its processes: nothing ends early, hangs or is lost by that. The clocks
+// are those of a library that stands before the C library (jumping_clock.c).
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "records/open.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using testing::CliResult;
+using testing::EventsOf;
+using testing::kExample;
+using testing::TrialsOf;
+
+constexpr int64_t kMonthMs = int64_t{30} * 24 * 3600 * 1000;
+
+class Clocks : public testing::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    setenv("LD_PRELOAD", (std::string(AUTOTUNE_BINARY_DIR) + "/tests/libjumping_clock.so").c_str(), 1);
+    // Only this library stands before AddressSanitizer's, which finds that suspicious.
+    const char* options = getenv("ASAN_OPTIONS");
+    asan_options_ = options ? options : "";
+    setenv("ASAN_OPTIONS", (asan_options_ + ":verify_asan_link_order=0").c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("LD_PRELOAD");
+    setenv("ASAN_OPTIONS", asan_options_.c_str(), 1);
+    CliTest::TearDown();
+  }
+  std::vector<std::string> Command(int trials) const {
+    return {"--model", kExample, "--trials", std::to_string(trials), "--search", "random", "--db", db_, "--json"};
+  }
+  // The run has ended with so many trials, and what it reports is what the database holds, by status.
+  void ExpectExact(const CliResult& result, int trials) {
+    ASSERT_EQ(result.code, 0) << result.Text();
+    Json end = EventsOf(result.out).back();
+    EXPECT_EQ(testing::NameOf(end), "end");
+    EXPECT_EQ(TrialsOf(end), trials);
+    auto store = OpenStore(db_);
+    ASSERT_TRUE(store.ok()) << store.error().Text();
+    EXPECT_TRUE((*store)->Check().ok());
+    EXPECT_EQ((*store)->Count({.trials_only = true}).value(), trials);
+    EXPECT_EQ(Json((*store)->Count({}).value()), end["records"]);
+    const Json::Object* outcomes = end["outcomes"].As<Json::Object>();
+    ASSERT_TRUE(outcomes) << end.Dump();
+    int64_t sum = 0;
+    for (const auto& [name, count] : *outcomes) {
+      std::optional<TrialStatus> status = EnumFromText<TrialStatus>(name);
+      ASSERT_TRUE(status) << name;
+      EXPECT_EQ(Json((*store)->Count({.status = status}).value()), count) << name;
+      sum += *count.As<int64_t>();
+    }
+    EXPECT_EQ(Json(sum), end["records"]);
+  }
+
+  std::string asan_options_;
+};
+
+TEST_F(Clocks, TheWallClockJumpsByYears) {
+  constexpr int kTrials = 30;
+  ExpectExact(Run(Command(kTrials)), kTrials);
+  // It did jump: the dates of the records say so.
+  int64_t first = std::numeric_limits<int64_t>::max(), last = std::numeric_limits<int64_t>::min();
+  RecordPage page = OpenStore(db_).value()->Scan({}, 0, 1000).value();
+  for (const Record& record : page.records) {
+    first = std::min(first, record.created_at);
+    last = std::max(last, record.created_at);
+    EXPECT_TRUE(IsRecordId(record.id));
+  }
+  EXPECT_GT(last - first, 12 * kMonthMs);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -113,7 +113,7 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
   // Everybody's first choice; then the second of those whose first did not build; ...
   std::vector<size_t> chosen(tasks.size(), 0), open(tasks.size());
   for (size_t i = 0; i < tasks.size(); ++i) open[i] = i;
-  std::vector<std::string> cause(tasks.size());
+  std::vector<std::string> cause(tasks.size()), first_cause(tasks.size());  // why the last, the first did not build
   while (!open.empty()) {
     std::vector<BuildRequest> requests;
     for (size_t i : open) {
@@ -127,6 +127,7 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
     for (size_t k = 0; k < open.size(); ++k) {
       if (results[k].status == TrialStatus::kOk) continue;
       cause[open[k]] = std::string(ToText(results[k].status)) + ": " + results[k].text;
+      if (chosen[open[k]] == 0) first_cause[open[k]] = cause[open[k]];
       ++chosen[open[k]];
       failed.push_back(open[k]);
     }
@@ -136,7 +137,12 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
   for (size_t i = 0; i < tasks.size(); ++i) {
     requests.push_back(RequestOf(options[i][chosen[i]], set.names[i], target));
     set.choices.push_back(options[i][chosen[i]].choice);
-    if (options[i][chosen[i]].unscheduled && !cause[i].empty()) set.choices.back().note += " (" + cause[i] + ")";
+    std::string& note = set.choices.back().note;
+    if (options[i][chosen[i]].unscheduled && !cause[i].empty()) note += " (" + cause[i] + ")";
+    if (options[i][0].choice.tuned && chosen[i] > 0) {
+      note += std::string(note.empty() ? "" : "; ") + "its best record does not build any more (" + first_cause[i] +
+              "): " + (set.choices.back().tuned ? "the next one is used" : "its default schedule is used");
+    }
   }
   set.library = TRY_NOTE(builder.BuildLibrary(requests), "while linking the kernels").artifact.data;
   return set;

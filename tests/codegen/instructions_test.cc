@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <regex>
 
 #include "support/unique_fd.h"
@@ -28,9 +29,9 @@ constexpr std::string_view kProgram =
 }
 )";
 
-std::string Disassembly(const std::string& cpu) {
+std::string Disassembly(const std::string& cpu, std::string_view program = kProgram) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=" + cpu + " -num-cores=1").value();
-  auto object = Compile(Parse(kProgram), target);
+  auto object = Compile(Parse(program), target);
   EXPECT_TRUE(object.ok()) << object.error().Text();
   auto elf = LinkKernels({&*object}, target);
   EXPECT_TRUE(elf.ok()) << elf.error().Text();
@@ -64,6 +65,24 @@ TEST(Instructions, NoneBeyondTheTarget) {
   // The patterns find what they look for.
   EXPECT_NE(Find(avx2, kAvx), "");
   EXPECT_NE(Find(avx512, kAvx512), "");
+}
+
+// A sigmoid's exponential stands in the branch of a choice and behind it, and what it is of is loaded: by the condition
+// already, so that the branch needs neither a load of its own nor an exponential of its own.
+TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {
+  auto multiply_adds = [](const std::string& value) {
+    std::string program =
+        "func k(a: f32[64] input, b: f32[64] input, c: f32[64] output) { for i in 8 { for j in 8 vectorized {"
+        " block y(v: S 64 = i * 8 + j) { c[v] = " +
+        value + " } } } }";
+    std::string text = Disassembly("haswell", program);
+    const std::regex pattern("vfn?m(add|sub)");
+    return std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator());
+  };
+  std::ptrdiff_t exponential = multiply_adds("exp(a[v] + b[v])");
+  EXPECT_GT(exponential, 5);
+  EXPECT_EQ(multiply_adds("sigmoid(a[v] + b[v])"), exponential);
+  EXPECT_EQ(multiply_adds("exp(a[v]) + exp(b[v])"), 2 * exponential) << "counts what there is";
 }
 
 }  // namespace

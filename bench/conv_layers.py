@@ -274,6 +274,15 @@ def measure(arguments, layer):
     return rows
 
 
+def print_means(ratios, what, as_json):
+    """`ratios`: by number of threads."""
+    for threads, values in ratios.items():
+        mean = math.exp(sum(math.log(v) for v in values) / len(values))
+        line = {"threads": threads, what: len(values), "geomean": mean, "least": min(values)}
+        text = f"{threads} threads: geomean {mean:.3f}, least {min(values):.3f}, {len(values)} {what}"
+        print(json.dumps(line) if as_json else text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
@@ -325,10 +334,7 @@ def main():
                 f"{row['ratio']:7.3f} {row['gflops']:7.1f} {row['peak']:7.1f} {row['bound_ms']:7.3f}{error}  {nets}",
                 flush=True,
             )
-    for threads, values in ratios.items():
-        mean = math.exp(sum(math.log(v) for v in values) / len(values))
-        line = {"threads": threads, "layers": len(values), "geomean": mean, "least": min(values)}
-        print(json.dumps(line) if arguments.json else f"{threads} threads: geomean {mean:.3f}, least {min(values):.3f}, {len(values)} layers")
+    print_means(ratios, "layers", arguments.json)
 
 
 if __name__ == "__main__":

@@ -9,28 +9,18 @@ default schedules. --layers prints, for each kernel of a network, the time in it
 peak, and of what memory traffic and that peak allow (the roofline).
 
 Packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second one
-only measures. Needs (cd bench/peer && npm install --ignore-scripts).
+only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
 """
 
 import argparse
 import json
-import math
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from compare_ort import OnnxRuntime
-from conv_layers import REST, ROOT, Serving
-
-
-def run(arguments, *words):
-    command = [str(arguments.autotune), *[str(w) for w in words]]
-    result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if result.returncode != 0:
-        raise SystemExit(f"exit code {result.returncode}: {' '.join(command)}")
-    return result.stdout
+from conv_layers import REST, ROOT, Serving, print_means, run
 
 
 def packages_of(arguments, model):
@@ -120,10 +110,7 @@ def main():
             tuned, _ = packages_of(arguments, model)
             for threads in arguments.threads:
                 print_layers(arguments, tuned, threads)
-    for threads, values in ratios.items():
-        mean = math.exp(sum(math.log(v) for v in values) / len(values))
-        line = {"threads": threads, "nets": len(values), "geomean": mean, "least": min(values)}
-        print(json.dumps(line) if arguments.json else f"{threads} threads: geomean {mean:.3f}, least {min(values):.3f}")
+    print_means(ratios, "nets", arguments.json)
 
 
 if __name__ == "__main__":

@@ -256,8 +256,9 @@ class Loop {
     for (size_t i = 0; i < finalists.size(); ++i) {
       records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
       records.back().confirmation = final.number;
-      if (IsRanked(records[i])) task.Remeasured(finalists[i], records[i].cost);
-      if (IsRanked(records[i]) && (!winner || records[i].cost < records[*winner].cost)) winner = i;
+      if (!IsRanked(records[i])) continue;
+      task.Remeasured(finalists[i], records[i].cost);
+      if (!winner || records[i].cost < records[*winner].cost) winner = i;
     }
     TRY(store_.Append(records));
     if (winner) task.Confirm(finalists[*winner], records[*winner].cost);

@@ -62,7 +62,9 @@ llvm::Value* FunctionEmitter::Value(const Expr& e) {
   if (auto it = memo_.find(key); it != memo_.end()) return it->second.value;
   // What is computed whatever holds is at hand under every condition: x is loaded once in x < 0 ? f(x) : g(x), and what
   // f and g have in common stays in common.
-  if (auto it = memo_.find({e.get(), nullptr}); it != memo_.end()) return it->second.value;
+  if (guard_.condition) {
+    if (auto it = memo_.find({e.get(), nullptr}); it != memo_.end()) return it->second.value;
+  }
   llvm::Value* value = ValueOf(e);
   memo_.emplace(key, Memo{e, value});
   return value;

@@ -77,31 +77,31 @@ Expr MakeUnary(UnaryOp op, Expr a) {
   return MakeExpr(dtype, Unary{op, std::move(a)});
 }
 
-Expr MakeBinary(BinaryOp op, Expr a, Expr b) {
-  DType dtype = a.dtype();
-  CHECK(dtype == b.dtype()) << ToText(op) << " of " << dtype.Text() << " and " << b.dtype().Text();
+bool HasOperator(DType dtype, BinaryOp op) {
   switch (op) {
     case BinaryOp::kAnd:
     case BinaryOp::kOr:
-      CHECK(dtype.IsBool());
-      break;
+      return dtype.IsBool();
     case BinaryOp::kDiv:
-      CHECK(dtype.IsFloat());
-      break;
+      return dtype.IsFloat();
     case BinaryOp::kFloorDiv:
     case BinaryOp::kFloorMod:
     case BinaryOp::kShl:
     case BinaryOp::kShr:
-      CHECK(dtype.IsInt());
-      break;
+      return dtype.IsInt();
     case BinaryOp::kBitAnd:
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
-      CHECK(dtype.IsInt() || dtype.IsBool());
-      break;
+      return dtype.IsInt() || dtype.IsBool();
     default:
-      break;
+      return true;
   }
+}
+
+Expr MakeBinary(BinaryOp op, Expr a, Expr b) {
+  DType dtype = a.dtype();
+  CHECK(dtype == b.dtype()) << ToText(op) << " of " << dtype.Text() << " and " << b.dtype().Text();
+  CHECK(HasOperator(dtype, op)) << ToText(op) << " of " << dtype.Text();
   if (dtype == DType::Index()) {
     if (Expr folded = FoldIndex(op, a, b)) return folded;
   }

@@ -85,6 +85,7 @@ enum class BinaryOp : uint8_t {
 AUTOTUNE_ENUM(BinaryOp, "+", "-", "*", "/", "//", "%", "min", "max", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "<<",
               ">>", "&", "|", "^")
 inline bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
+bool HasOperator(DType dtype, BinaryOp op);  // whether two operands of this dtype have it
 
 struct IntImm {  // int, uint, index and bool (0 or 1)
   int64_t value = 0;

@@ -60,30 +60,7 @@ ExprParser::Tree ExprParser::MakeTree(size_t pos, BinaryOp op, const Tree& a, co
     Fail(pos, "operands of '" + std::string(ToText(op)) + "' are " + dtype.Text() + " and " + b.e.dtype().Text());
     return {};
   }
-  bool fits = true;
-  switch (op) {
-    case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-      fits = dtype.IsBool();
-      break;
-    case BinaryOp::kDiv:
-      fits = dtype.IsFloat();
-      break;
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-    case BinaryOp::kShl:
-    case BinaryOp::kShr:
-      fits = dtype.IsInt();
-      break;
-    case BinaryOp::kBitAnd:
-    case BinaryOp::kBitOr:
-    case BinaryOp::kBitXor:
-      fits = dtype.IsInt() || dtype.IsBool();
-      break;
-    default:
-      break;
-  }
-  if (!fits) return Fail(pos, "'" + std::string(ToText(op)) + "' is not for " + dtype.Text()), Tree{};
+  if (!HasOperator(dtype, op)) return Fail(pos, "'" + std::string(ToText(op)) + "' is not for " + dtype.Text()), Tree{};
   if (IsComparison(op)) dtype = DType::Bool().WithLanes(dtype.lanes);
   return {MakeExpr(dtype, Binary{op, a.e, b.e}), height};
 }

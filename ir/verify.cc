@@ -157,30 +157,7 @@ class Verifier {
     DType dtype = n.a.dtype();
     DType result = IsComparison(n.op) ? DType::Bool().WithLanes(dtype.lanes) : dtype;
     if (n.b.dtype() != dtype || e.dtype() != result) return FailAt(e, "dtypes differ");
-    bool fits = true;
-    switch (n.op) {
-      case BinaryOp::kAnd:
-      case BinaryOp::kOr:
-        fits = dtype.IsBool();
-        break;
-      case BinaryOp::kDiv:
-        fits = dtype.IsFloat();
-        break;
-      case BinaryOp::kFloorDiv:
-      case BinaryOp::kFloorMod:
-      case BinaryOp::kShl:
-      case BinaryOp::kShr:
-        fits = dtype.IsInt();
-        break;
-      case BinaryOp::kBitAnd:
-      case BinaryOp::kBitOr:
-      case BinaryOp::kBitXor:
-        fits = dtype.IsInt() || dtype.IsBool();
-        break;
-      default:
-        break;
-    }
-    if (!fits) FailAt(e, "an operator that " + dtype.Text() + " does not have");
+    if (!HasOperator(dtype, n.op)) FailAt(e, "an operator that " + dtype.Text() + " does not have");
   }
 
   void CheckCall(const Expr& e, const Call& n) {

@@ -36,6 +36,16 @@ Expr ReplaceBuffers(const Expr& e, const BufferMap& map);
 Stmt ReplaceBuffers(const Stmt& s, const BufferMap& map);
 
 bool UsesVar(const Expr& e, const std::function<bool(const Name&)>& is_var);
+// Whether the expression is or holds a node of this kind: HasNode<Load>(e).
+template <class Node>
+bool HasNode(const Expr& e) {
+  bool found = false;
+  Walk(e, [&](const Expr& x) {
+    found |= x.As<Node>() != nullptr;
+    return !found;
+  });
+  return found;
+}
 
 // Structural equality: same nodes, names and dtypes. Buffers compare by name, dtype, shape, strides, scope, alignment.
 bool Equal(const Expr& a, const Expr& b);

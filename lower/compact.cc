@@ -92,7 +92,7 @@ class Region {
     Expr inside = Expr(0);
     for (const auto& [term, coefficient] : terms) {
       bool uses_inner = UsesVar(term, [&](const Name& n) { return inner.contains(n); });
-      bool uses_outer = HasLoad(term) || UsesVar(term, [&](const Name& n) { return !inner.contains(n); });
+      bool uses_outer = HasNode<Load>(term) || UsesVar(term, [&](const Name& n) { return !inner.contains(n); });
       if (uses_inner && uses_outer) return std::nullopt;
       Expr& sum = uses_outer ? part.base : inside;
       sum = sum + term * Expr(coefficient);
@@ -157,7 +157,7 @@ class Compactor {
       return MakeSeq(std::move(stmts));
     }
     if (const Alloc* other = s.As<Alloc>()) return MakeStmt(Alloc{other->buffer, Descend(other->body, outer)});
-    if (const If* branch = s.As<If>(); branch && !branch->else_body && !HasLoad(branch->condition)) {
+    if (const If* branch = s.As<If>(); branch && !branch->else_body && !HasNode<Load>(branch->condition)) {
       return MakeStmt(If{branch->condition, Descend(branch->then_body, outer), Stmt()});
     }
     const For* loop = s.As<For>();

@@ -12,7 +12,7 @@ struct Guarded {
 };
 Guarded Unguard(const Stmt& s) {
   const If* branch = s.As<If>();
-  if (!branch || branch->else_body || HasLoad(branch->condition)) return {{}, s};
+  if (!branch || branch->else_body || HasNode<Load>(branch->condition)) return {{}, s};
   Guarded inner = Unguard(branch->then_body);
   std::vector<Expr> conditions = Conjuncts(branch->condition);
   conditions.insert(conditions.end(), inner.conditions.begin(), inner.conditions.end());
@@ -40,7 +40,7 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
     return MakeStmt(For{loop.var, extent, loop.kind, loop.annotations, std::move(body)});
   };
   if (const If* branch = loop.body.As<If>(); branch && branch->else_body) {
-    if (Uses(branch->condition, loop.var) || HasLoad(branch->condition)) return s;
+    if (Uses(branch->condition, loop.var) || HasNode<Load>(branch->condition)) return s;
     return MakeStmt(If{branch->condition, with_body(branch->then_body), with_body(branch->else_body)});
   }
   Guarded guarded = Unguard(loop.body);
@@ -66,7 +66,7 @@ Stmt MergeNeighbours(const Stmt& s, const Seq& seq) {
       continue;
     }
     const If *a = merged.back().As<If>(), *b = next.As<If>();
-    if (a && b && a->else_body && b->else_body && !HasLoad(a->condition) && Equal(a->condition, b->condition)) {
+    if (a && b && a->else_body && b->else_body && !HasNode<Load>(a->condition) && Equal(a->condition, b->condition)) {
       merged.back() =
           MakeStmt(If{a->condition, MakeSeq({a->then_body, b->then_body}), MakeSeq({a->else_body, b->else_body})});
       changed = true;

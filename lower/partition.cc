@@ -79,7 +79,7 @@ Guards GuardsIn(const Stmt& s) {
     if (const For* loop = x.As<For>(); loop && AsInt(loop->extent))
       found.inner.emplace_back(loop->var, *AsInt(loop->extent));
     const If* branch = x.As<If>();
-    if (branch && !branch->else_body && !HasLoad(branch->condition)) {
+    if (branch && !branch->else_body && !HasNode<Load>(branch->condition)) {
       for (const Expr& c : Conjuncts(branch->condition)) {
         if (!Contains(found.conditions, c)) found.conditions.push_back(c);
       }

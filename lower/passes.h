@@ -72,7 +72,6 @@ Expr ExpandMathCall(const Expr& call, const Target& target);  // one Call of an 
 
 // Helpers (util.cc).
 bool Uses(const Expr& e, const Name& var);
-bool HasLoad(const Expr& e);
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
 std::vector<Expr> Conjuncts(const Expr& condition);
 Expr Conjunction(const std::vector<Expr>& conditions);  // at least one

@@ -7,15 +7,6 @@ bool Uses(const Expr& e, const Name& var) {
   return UsesVar(e, [&](const Name& name) { return name == var; });
 }
 
-bool HasLoad(const Expr& e) {
-  bool found = false;
-  Walk(e, [&](const Expr& x) {
-    found |= x.As<Load>() != nullptr;
-    return !found;
-  });
-  return found;
-}
-
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it) {
   bool found = false;
   Walk(

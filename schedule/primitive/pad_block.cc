@@ -21,15 +21,6 @@ Expr ClampVars(const Expr& e, const VarMap& clamp, const Name& own) {
   return MapChildren(e, [&](const Expr& child) { return ClampVars(child, clamp, own); });
 }
 
-bool HasSelect(const Expr& e) {
-  bool found = false;
-  Walk(e, [&](const Expr& x) {
-    found |= x.As<Select>() != nullptr;
-    return !found;
-  });
-  return found;
-}
-
 // Makes the reads of a padded instance stay in bounds. Whatever they yield there is never used.
 class ReadClamper {
  public:
@@ -48,7 +39,7 @@ class ReadClamper {
     });
     if (!any) return value;
     // Under a condition: compute exactly what the last true instance computes, which is safe whatever the condition.
-    if (HasSelect(value)) return ClampVars(value, all_, own_);
+    if (HasNode<Select>(value)) return ClampVars(value, all_, own_);
     return ClampLoads(value);
   }
 
@@ -105,7 +96,8 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
   const Store* store = SingleStore(writer);
   std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
   if (!places || writer.predicate || IsReduction(writer)) return false;
-  if (HasSelect(SingleStore(block)->value)) return false;  // its reads will be clamped to the last element: ClampVars
+  if (HasNode<Select>(SingleStore(block)->value))
+    return false;  // its reads will be clamped to the last element: ClampVars
   std::vector<const For*> loops = path.Loops();
   size_t common = 0;  // loops around both
   while (common < std::min(loops.size(), around_writer.size()) && loops[common]->var == around_writer[common]->var) {

@@ -27,15 +27,6 @@ std::optional<std::vector<int64_t>> StridesOf(const Buffer& buffer) {
   return strides;
 }
 
-bool HasLoad(const Expr& e) {
-  bool found = false;
-  Walk(e, [&](const Expr& x) {
-    found |= x.As<Load>() != nullptr;
-    return !found;
-  });
-  return found;
-}
-
 // Walks a description and a block's body side by side. They match if they are the same statements but for the names
 // and kinds of loops, and each parameter of the description lies at one place, whatever the loops do.
 class Matcher {
@@ -104,7 +95,7 @@ class Matcher {
       Sum base = Normalize(indices[d], ranges_);
       if (d >= still) base.Add(Normalize(Substitute(at[d - still], loops_), ranges_), -1);
       place.base.push_back(ToExpr(base));
-      if (UsesAny(place.base.back(), ranges_) || HasLoad(place.base.back())) {
+      if (UsesAny(place.base.back(), ranges_) || HasNode<Load>(place.base.back())) {
         return Err("buffer '", got->name, "' is accessed otherwise than in ", what_, " in dimension ", d);
       }
     }

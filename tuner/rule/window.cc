@@ -98,22 +98,13 @@ class Window : public SketchRule {
     return stride;
   }
 
-  static bool HasSelect(const Expr& e) {
-    bool found = false;
-    Walk(e, [&](const Expr& x) {
-      found |= x.As<Select>() != nullptr;
-      return !found;
-    });
-    return found;
-  }
-
   // A copy of the data with zeros around it disappears into the update, whose product makes its zeros neutral. Tells
   // whether the update has a condition then.
   static Result<bool> InlinePadding(SketchState& s, const BlockView& block, const std::vector<BlockView>& blocks) {
     const Store* update = block.node.As<Block>()->body.As<Store>();
     const Call* call = update ? update->value.As<Call>() : nullptr;
     const Binary* sum = update ? update->value.As<Binary>() : nullptr;
-    bool padded = update && HasSelect(update->value);
+    bool padded = update && HasNode<Select>(update->value);
     bool product = (call && call->op == Op::kFma) || (sum && sum->op == BinaryOp::kAdd);
     for (const BlockView& other : blocks) {
       if (!product || !block.reads.count(other.writes) || other.reduction || s.done.count(other.name)) continue;

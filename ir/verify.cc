@@ -7,6 +7,7 @@
 
 #include "ir/float_math.h"
 #include "ir/int_math.h"
+#include "ir/reduction.h"
 #include "ir/text.h"
 #include "ir/threads.h"
 #include "ir/visit.h"
@@ -260,7 +261,9 @@ class Verifier {
           if (!ok()) return;
           Bind(n.var, n.extent.dtype());
           threads_ |= IsBound(n.kind);
+          around_.push_back(&n);
           Check(n.body);
+          around_.pop_back();
           scope_.erase(n.var);
         },
         [&](const Block& n) { CheckBlock(n); },
@@ -312,6 +315,8 @@ class Verifier {
     if (n.init) Check(n.init);
     Check(n.body);
     scope_ = std::move(around);
+    if (!ok()) return;
+    if (Status once = CheckReduction(n, around_); !once.ok()) Fail(once.error().message);
     if (ok()) block_ = Name();
   }
 
@@ -323,6 +328,7 @@ class Verifier {
   bool in_evaluate_ = false;
   bool threads_ = false;  // there is something that ir/threads.h has rules for
   Scope scope_, symbols_;
+  std::vector<const For*> around_;
   std::unordered_set<Name> bound_, buffers_bound_, blocks_, read_only_;
   std::unordered_map<Name, Buffer> buffers_;
 };

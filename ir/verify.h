@@ -18,6 +18,7 @@ enum class Dialect : uint8_t { kEither, kSchedulable, kLowered };  // kEither: s
 //  Bindings
 //    use the loops around the block, its predicate these and its own iterators, everything else in it only its own
 //    iterators and the loops within it.
+//    The reduction iterators of a block take the same values once only (ir/reduction.h).
 //  - Lowered: no Blocks.
 //  - Loops bound to axes of threads, barriers and what is shared or local keep the rules of ir/threads.h.
 //  - Seqs do not nest and do not hold exactly one statement (MakeSeq sees to it).

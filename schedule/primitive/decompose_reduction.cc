@@ -7,6 +7,8 @@ namespace autotune::schedule {
 // Legal where all the reduction loops of the block are `loop` or inside it, and its spatial loops from there inward
 // visit every element once: the initialisation then runs once for each element, before any update of it. (A block that
 // was moved to where several iterations need the same element computes it, beginning with its initialisation, in each.)
+// That the reduction iterators are all 0 in one iteration of their loops only, the first, is a rule of the language
+// (ir/reduction.h).
 Status ApplyStep(State& state, DecomposeReduction& step) {
   Path block_path = TRY(FindBlock(state.func.body, step.block));
   const Block& block = block_path.block();

@@ -63,6 +63,45 @@ TEST(Verify, Accesses) {
   Body("evaluate exp(x[0])", "only a prefetch");
 }
 
+TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
+  const std::string update = " { init { out[v] = 0.0 } out[v] = out[v] + x[v] } }";
+  auto one = [&](const std::string& loop, const std::string& iters) {
+    return "for i in 4 { for k in " + loop + " { block b(v: S 4 = i, " + iters + ")" + update + " }";
+  };
+  auto two = [&](const std::string& iters) {
+    return "for i in 4 { for j in 3 { for k in 4 { block b(v: S 4 = i, " + iters + ")" + update + " } }";
+  };
+  const std::string twice = "reduction iterators that take the same values twice: r = ";
+  Body(one("4", "r: R 4 = k"), "");
+  Body(one("4", "r: R 2 = k // 2"), twice + "k // 2, in block b");
+  Body(one("4", "r: R 2 = k % 2"), twice);
+  Body(one("4", "r: R 2 = k // 2, s: R 2 = k % 2"), "");
+  Body(one("4", "r: R 2 = k // 2, s: R 3 = k % 3"), "");
+  Body(one("8", "r: R 3 = k // 3, s: R 2 = k % 2"), twice + "k // 3, s = k % 2");
+  Body(one("8", "r: R 4 = k % 4) where (k < 4"), "");  // only there
+  Body(one("8", "r: R 4 = k % 4) where (v < 4"), twice);
+  Body(one("4", "r: R 4 = 3 - k"), "not 0 at first");
+  Body(one("4", "r: R 5 = k + 1"), "not 0 at first");
+  Body("for i in 4 { for k in 4 { block b(v: S 4 = i, r: R 4 = 3 - k) { out[v] = out[v] + x[v] } } }", "");
+  Body("for i in 4 { for k in 4 { block b(v: S 4 = i, r: R 4 = k // 2) { out[v] = out[v] + x[v] } } }", twice);
+  Body("for i in 4 { block b(v: S 4 = i, r: R 2 = i // 2) { out[v] = out[v] + x[v] } }", "");  // i tells elements apart
+  Body(two("r: R 12 = j * 4 + k"), "");
+  Body(two("r: R 12 = k * 3 + j"), "");
+  Body(two("r: R 12 = j * 3 + k"), twice);
+  Body(two("r: R 20 = j * 5 + k"), "");
+  Body(two("r: R 6 = j + k"), twice);
+  Body(two("r: R 3 = j, s: R 7 = j + k"), "");
+  Body(two("r: R 3 = j"), "");  // k repeats the whole block
+  Checked(
+      "func f(x: f32[n] input, out: f32[1] output) { for k in n { block b(v: S 1 = 0, r: R n = k) "
+      "{ init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
+      "");
+  Checked(
+      "func f(x: f32[n] input, out: f32[1] output) { for k in n { block b(v: S 1 = 0, r: R n = k // 2) "
+      "{ init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
+      "come once each cannot be checked: r = k // 2");
+}
+
 TEST(Verify, TreesAsNoTextCanMakeThem) {
   Buffer x = Buffer::Make("x", DType::Float(32), {Expr(4)}), wide = Buffer::Make("x", DType::Float(32), {Expr(8)});
   auto with = [&](Stmt body) { return Verify(PrimFunc{"f", {{x, ParamRole::kOutput}}, {}, {}, body}).ok(); };

@@ -1,0 +1,152 @@
+#include "ir/reduction.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ir/int_math.h"
+#include "ir/text.h"
+#include "ir/visit.h"
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kMaxTried = 1 << 20;   // iterations
+constexpr int64_t kMaxValues = 1 << 24;  // of all reduction iterators together
+
+struct Loop {
+  Name var;
+  int64_t extent;  // 0: not constant
+};
+using Values = std::vector<std::pair<Name, int64_t>>;
+
+bool Uses(const Expr& e, const Name& var) {
+  return e && UsesVar(e, [&](const Name& name) { return name == var; });
+}
+
+// The value of an index expression or condition; absent where it depends on anything else.
+std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
+  if (const IntImm* imm = e.As<IntImm>()) return imm->value;
+  if (const Var* var = e.As<Var>()) {
+    auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == var->name; });
+    return it == values.end() ? std::nullopt : std::optional(it->second);
+  }
+  if (const Unary* unary = e.As<Unary>()) {
+    std::optional<int64_t> a = ValueOf(unary->a, values);
+    if (!a) return std::nullopt;
+    return unary->op == UnaryOp::kNot ? !*a : WrapTo(0 - static_cast<uint64_t>(*a), e.dtype());
+  }
+  const Binary* binary = e.As<Binary>();
+  if (!binary) return std::nullopt;
+  std::optional<int64_t> a = ValueOf(binary->a, values), b = ValueOf(binary->b, values);
+  return a && b ? FoldInt(binary->op, *a, *b, binary->a.dtype()) : std::nullopt;
+}
+
+// Whether the condition, absent or not, does not exclude these values.
+bool MayHold(const Expr& condition, const Values& values) {
+  if (!condition) return true;
+  const Binary* binary = condition.As<Binary>();
+  if (binary && binary->op == BinaryOp::kAnd) return MayHold(binary->a, values) && MayHold(binary->b, values);
+  return ValueOf(condition, values).value_or(1) != 0;
+}
+
+// Adds the terms of a sum of loops times positive constants; false if it is not one.
+bool AddTerms(const Expr& e, std::vector<std::pair<int64_t, Name>>& terms) {
+  if (IsConst(e, 0)) return true;
+  if (const Var* var = e.As<Var>()) return terms.emplace_back(1, var->name), true;
+  const Binary* b = e.As<Binary>();
+  if (!b) return false;
+  if (b->op == BinaryOp::kAdd) return AddTerms(b->a, terms) && AddTerms(b->b, terms);
+  const Var* var = b->op == BinaryOp::kMul ? b->a.As<Var>() : nullptr;
+  const int64_t* factor = var ? AsInt(b->b) : nullptr;
+  if (!factor || *factor <= 0) return false;
+  return terms.emplace_back(*factor, var->name), true;
+}
+
+// Whether each iterator that has any of the loops is a number of which these are the digits.
+bool AreDigits(const std::vector<Expr>& bindings, const std::vector<Loop>& loops) {
+  for (const Expr& binding : bindings) {
+    std::vector<std::pair<int64_t, Name>> terms;
+    if (!AddTerms(binding, terms)) return false;
+    std::sort(terms.begin(), terms.end());
+    int64_t below = 0;  // what the lower digits add up to at most
+    for (size_t i = 0; i < terms.size(); ++i) {
+      auto [factor, var] = terms[i];
+      auto loop = std::find_if(loops.begin(), loops.end(), [&](const Loop& l) { return l.var == var; });
+      if (loop == loops.end() || factor <= below) return false;
+      if (i + 1 == terms.size()) break;  // the highest digit may have any extent
+      if (loop->extent == 0 || loop->extent > kMaxTried || factor > kMaxTried) return false;
+      below += factor * (loop->extent - 1);
+    }
+  }
+  return true;
+}
+
+// The same by trying all iterations. `what` names the bindings.
+Status TryAll(const Block& block, const std::vector<Loop>& loops, const std::string& what) {
+  const Error unknown("whether the values of reduction iterators come once each cannot be checked: " + what);
+  int64_t total = 1, values = 1;
+  for (const Loop& loop : loops) {
+    if (loop.extent == 0 || loop.extent > kMaxTried / total) return unknown;
+    total *= loop.extent;
+  }
+  for (const Iter& iter : block.iters) {
+    if (iter.kind != IterKind::kReduce) continue;
+    const int64_t* extent = AsInt(iter.extent);
+    if (!extent || *extent < 1 || *extent > kMaxValues / values) return unknown;
+    values *= *extent;
+  }
+  std::vector<bool> seen(values);
+  for (int64_t n = 0; n < total; ++n) {
+    Values at;
+    int64_t rest = n;
+    for (size_t i = loops.size(); i-- > 0; rest /= loops[i].extent)
+      at.emplace_back(loops[i].var, rest % loops[i].extent);
+    int64_t place = 0;
+    bool inside = true;
+    for (const Iter& iter : block.iters) {
+      if (iter.kind != IterKind::kReduce) continue;
+      std::optional<int64_t> value = ValueOf(iter.binding, at);
+      if (!value) return unknown;
+      at.emplace_back(iter.var, *value);
+      inside &= *value >= 0 && *value < *AsInt(iter.extent);
+      place = inside ? place * *AsInt(iter.extent) + *value : 0;
+    }
+    if (n == 0 && block.init && !(inside && place == 0)) {
+      return Error("reduction iterators that are not 0 at first, where the block initialises: " + what);
+    }
+    if (!inside || !MayHold(block.predicate, at)) continue;
+    if (seen[place]) return Error("reduction iterators that take the same values twice: " + what);
+    seen[place] = true;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckReduction(const Block& block, const std::vector<const For*>& around) {
+  std::vector<Expr> bindings;
+  for (const Iter& iter : block.iters) {
+    if (iter.kind == IterKind::kReduce) bindings.push_back(iter.binding);
+  }
+  if (bindings.empty()) return {};
+  std::vector<Loop> loops;
+  for (const For* loop : around) {
+    bool spatial = false, reduce = false;
+    for (const Iter& iter : block.iters) {
+      (iter.kind == IterKind::kReduce ? reduce : spatial) |= Uses(iter.binding, loop->var);
+    }
+    if (reduce && spatial) return {};
+    const int64_t* extent = AsInt(loop->extent);
+    if (reduce) loops.push_back({loop->var, extent ? *extent : 0});
+  }
+  if (AreDigits(bindings, loops)) return {};
+
+  std::string what;
+  for (const Iter& iter : block.iters) {
+    if (iter.kind != IterKind::kReduce) continue;
+    what += (what.empty() ? "" : ", ") + iter.var.str() + " = " + ToText(iter.binding);
+  }
+  return TryAll(block, loops, what);
+}
+
+}  // namespace autotune

@@ -1,0 +1,18 @@
+// Reductions: that what a block adds up is added once. Thread-safe.
+#pragma once
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/result.h"
+
+namespace autotune {
+
+// That no two iterations of the loops that feed only reduction iterators of the block give all of these the same
+// values (where its predicate holds), and that the first iteration gives them 0 if there is an `init`. Steps and passes
+// rely on it: they initialise where these loops begin, and make loops over iterators instead of those that fed them.
+// `around` are the loops around the block. Loops that feed spatial iterators, too, count as fixed.
+// Where sums of loops times constants do not show it, the iterations are tried out, at most 2^20 of them: others, and
+// extents that are not constant, are an error, too.
+Status CheckReduction(const Block& block, const std::vector<const For*>& around);
+
+}  // namespace autotune

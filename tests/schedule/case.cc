@@ -1,5 +1,6 @@
 #include "tests/schedule/case.h"
 
+#include <cctype>
 #include <cmath>
 
 #include "ir/text.h"
@@ -123,6 +124,7 @@ class Shrinker {
       progress = DropSteps();
       progress |= SimplifySteps();
       progress |= ShrinkProgram();
+      if (!progress) progress = DropRenamings() || DropPairs();
     }
     return best_;
   }
@@ -151,6 +153,47 @@ class Shrinker {
       }
       if (size <= 1) return progress;
     }
+  }
+
+  // A split or a fusion, where one loop that there was before will do for what it made.
+  bool DropRenamings() {
+    for (size_t i = 0; i < best_.trace.size(); ++i) {
+      std::vector<std::pair<Name, Name>> renamings;
+      if (const Split* split = std::get_if<Split>(&best_.trace[i])) {
+        for (const Name& part : split->results.names) renamings.emplace_back(part, split->loop);
+      } else if (const Fuse* fuse = std::get_if<Fuse>(&best_.trace[i])) {
+        for (const Name& loop : fuse->loops) renamings.emplace_back(fuse->results.names[0], loop);
+      }
+      for (const auto& [from, to] : renamings) {
+        Trace rest = best_.trace;
+        rest.erase(rest.begin() + i);
+        Result<Trace> renamed = ParseTrace(WithWord(autotune::ToText(rest), from.str(), to.str()));
+        if (renamed.ok() && Try({best_.workload, *renamed})) return true;
+      }
+    }
+    return false;
+  }
+  static std::string WithWord(std::string text, const std::string& from, const std::string& to) {
+    auto in_word = [&](size_t at) { return at < text.size() && (std::isalnum(text[at]) || text[at] == '_'); };
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+      bool whole = !in_word(at + from.size()) && (at == 0 || !in_word(at - 1));
+      if (whole) text.replace(at, from.size(), to);
+      at += whole ? to.size() : from.size();
+    }
+    return text;
+  }
+
+  // Two that only make sense together, such as a split and the fusion of what it made, wherever they stand.
+  bool DropPairs() {
+    for (size_t second = best_.trace.size(); second-- > 1;) {
+      for (size_t first = second; first-- > 0;) {
+        Case candidate = best_;
+        candidate.trace.erase(candidate.trace.begin() + second);
+        candidate.trace.erase(candidate.trace.begin() + first);
+        if (Try(candidate)) return true;
+      }
+    }
+    return false;
   }
 
   bool TryStep(size_t i, const Step& step) {

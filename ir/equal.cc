@@ -78,7 +78,8 @@ struct Comparer {
     if (!a || !b) return Fail(": one side is absent");
     return Field("name", a->name, b->name) && Field("dtype", a->dtype, b->dtype) &&
            Field("shape", a->shape, b->shape) && Field("strides", a->strides, b->strides) &&
-           Field("scope", a->scope, b->scope) && Field("alignment", a->alignment, b->alignment);
+           Field("scope", a->scope, b->scope) && Field("alignment", a->alignment, b->alignment) &&
+           Field("dim_align", a->dim_align, b->dim_align);
   }
   bool Same(const PrimFunc& a, const PrimFunc& b) {
     return Field("name", a.name, b.name) && Field("params", a.params, b.params) &&
@@ -121,6 +122,7 @@ struct Hasher {
   }
   void Value(const Buffer& b) {
     Value(b->name), Value(b->dtype), Value(b->shape), Value(b->strides), Value(b->scope), Value(b->alignment);
+    if (!b->dim_align.empty()) Value(b->dim_align);
   }
 };
 

@@ -1,5 +1,7 @@
 #include "ir/expr.h"
 
+#include <algorithm>
+
 #include "ir/float_math.h"
 #include "ir/int_math.h"
 #include "support/check.h"
@@ -171,16 +173,39 @@ Buffer Buffer::Make(Name name, DType dtype, std::vector<Expr> shape, Scope scope
   return Buffer(cell);
 }
 
-Buffer WithScope(const Buffer& buffer, Scope scope) {
-  if (buffer->scope == scope) return buffer;
+namespace {
+
+template <class F>
+Buffer Changed(const Buffer& buffer, F change) {
   auto* cell = new BufferCell;
   cell->name = buffer->name;
   cell->dtype = buffer->dtype;
   cell->shape = buffer->shape;
   cell->strides = buffer->strides;
-  cell->scope = scope;
+  cell->scope = buffer->scope;
   cell->alignment = buffer->alignment;
+  cell->dim_align = buffer->dim_align;
+  change(*cell);
   return Buffer(cell);
+}
+
+}  // namespace
+
+Buffer WithScope(const Buffer& buffer, Scope scope) {
+  if (buffer->scope == scope) return buffer;
+  return Changed(buffer, [&](BufferCell& cell) { cell.scope = scope; });
+}
+Buffer WithName(const Buffer& buffer, Name name) {
+  return Changed(buffer, [&](BufferCell& cell) { cell.name = name; });
+}
+Buffer WithShape(const Buffer& buffer, std::vector<Expr> shape) {
+  return Changed(buffer, [&](BufferCell& cell) {
+    cell.shape = std::move(shape);
+    cell.strides.clear();
+  });
+}
+Buffer WithDimAlign(const Buffer& buffer, std::vector<DimAlign> dim_align) {
+  return Changed(buffer, [&](BufferCell& cell) { cell.dim_align = std::move(dim_align); });
 }
 
 std::vector<int64_t> ConstShape(const Buffer& buffer) {
@@ -191,6 +216,27 @@ std::vector<int64_t> ConstShape(const Buffer& buffer) {
     shape.push_back(*value);
   }
   return shape;
+}
+
+std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape, const std::vector<DimAlign>& dim_align) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    for (const DimAlign& align : dim_align) {
+      if (align.dim != static_cast<int64_t>(d)) continue;
+      int64_t beyond = (stride - align.offset) % align.factor;
+      if (beyond < 0) beyond += align.factor;
+      if (beyond > 0) stride += align.factor - beyond;
+    }
+    strides[d] = stride;
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+  return strides;
+}
+
+int64_t ElementsOf(const Buffer& buffer) {
+  std::vector<int64_t> shape = ConstShape(buffer);
+  return shape.empty() ? 1 : shape[0] * StridesOf(shape, buffer->dim_align)[0];
 }
 
 }  // namespace autotune

@@ -45,10 +45,23 @@ class Expr : public Ref<ExprCell> {
 enum class Scope : uint8_t { kGlobal, kRegister, kShared, kLocal };
 AUTOTUNE_ENUM(Scope, "global", "register", "shared", "local")
 
+// Rows that are further apart than compact ones: the stride of dimension `dim`, in elements, is the least that holds
+// what lies inside and is `offset` more than a multiple of `factor`. Of all dimensions but the last, whose elements
+// stay next to each other. 0 <= offset < factor <= kMaxFactor.
+struct DimAlign {
+  static constexpr int64_t kMaxFactor = 65536;
+  int64_t dim = 0;
+  int64_t factor = 1;
+  int64_t offset = 0;
+  bool operator==(const DimAlign&) const = default;
+  AUTOTUNE_FIELDS(dim, factor, offset)
+};
+
 // Buffer: a typed, shaped piece of memory. Identified by name within a function. `strides` in elements, empty means
-// compact row-major. Scope kRegister is a contract: after unrolling, all its indices are constants and it lives in
-// registers, or the build fails. In a kernel of threads (ir/threads.h), kShared is memory of one block of threads,
-// kLocal and kRegister of one thread: nobody else may touch an element of it.
+// row-major, compact but for `dim_align`, which only buffers without strides have. Scope kRegister is a contract: after
+// unrolling, all its indices are constants and it lives in registers, or the build fails. In a kernel of threads
+// (ir/threads.h), kShared is memory of one block of threads, kLocal and kRegister of one thread: nobody else may touch
+// an element of it.
 class Buffer : public Ref<BufferCell> {
  public:
   using Ref::Ref;
@@ -152,7 +165,8 @@ struct BufferCell : Counted {
   std::vector<Expr> shape;
   std::vector<Expr> strides;
   Scope scope = Scope::kGlobal;
-  int64_t alignment = 64;  // bytes, of the first element
+  int64_t alignment = 64;           // bytes, of the first element
+  std::vector<DimAlign> dim_align;  // by dimension, each once
 };
 
 inline DType Expr::dtype() const { return get()->dtype; }
@@ -210,6 +224,15 @@ const int64_t* AsInt(const Expr& e);
 bool IsConst(const Expr& e, int64_t value);
 // Shape of a buffer whose extents are all constants (CHECKs that).
 std::vector<int64_t> ConstShape(const Buffer& buffer);
+// The strides in elements of a buffer of that shape, outermost first, that has none of its own.
+std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape, const std::vector<DimAlign>& dim_align);
+// The elements that a buffer of constant shape and without strides of its own takes in memory, those between its rows
+// included.
+int64_t ElementsOf(const Buffer& buffer);
+// The same buffer but for one thing.
 Buffer WithScope(const Buffer& buffer, Scope scope);
+Buffer WithName(const Buffer& buffer, Name name);
+Buffer WithShape(const Buffer& buffer, std::vector<Expr> shape);  // and without strides of its own
+Buffer WithDimAlign(const Buffer& buffer, std::vector<DimAlign> dim_align);
 
 }  // namespace autotune

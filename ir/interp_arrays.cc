@@ -32,9 +32,11 @@ Memory* Machine::Declare(const Buffer& buffer) {
     size = std::min(size * value, kMaxElements + 1);
   }
   if (buffer->strides.empty()) {
-    memory->strides.assign(memory->shape.size(), 1);
-    for (size_t d = memory->shape.size(); d-- > 1;) {
-      memory->strides[d - 1] = memory->strides[d] * std::max<int64_t>(memory->shape[d], 1);
+    if (size == 0 || size > kMaxElements) {
+      memory->strides.assign(memory->shape.size(), 1);  // of nothing, or refused below
+    } else {
+      memory->strides = StridesOf(memory->shape, buffer->dim_align);
+      if (!memory->shape.empty()) size = memory->shape[0] * memory->strides[0];
     }
   } else if (buffer->strides.size() != buffer->shape.size()) {
     Fail("buffer " + buffer->name.str() + " has as many strides as dimensions or none");

@@ -49,6 +49,16 @@ class Parser : text::ExprParser {
     return !statement;
   }
 
+  void ParseDimAlign(BufferCell& cell) {
+    DimAlign& align = cell.dim_align.emplace_back();
+    align.dim = ParseInt("a dimension", 0, INT64_MAX);
+    Expect(",");
+    align.factor = ParseInt("a factor", 1, DimAlign::kMaxFactor);
+    Expect(",");
+    align.offset = ParseInt("an offset below the factor", 0, align.factor - 1);
+    Expect("]");
+  }
+
   Buffer ParseBuffer() {
     size_t pos = tok_.pos;
     auto* cell = new BufferCell;
@@ -63,7 +73,11 @@ class Parser : text::ExprParser {
         Expect("[");
         if (ok()) cell->strides = ParseIndices();
       } else if (AcceptWord("align")) {
-        cell->alignment = ParseInt("an alignment", 1, int64_t{1} << 30);
+        if (Accept("[")) {
+          ParseDimAlign(*cell);
+        } else {
+          cell->alignment = ParseInt("an alignment", 1, int64_t{1} << 30);
+        }
       } else if (AtScope()) {
         cell->scope = *EnumFromText<Scope>(tok_.text);
         Advance();

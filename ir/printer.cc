@@ -168,6 +168,9 @@ class Printer {
       out += ']';
     }
     if (b->alignment != BufferCell().alignment) out += " align " + std::to_string(b->alignment);
+    for (const auto& [dim, factor, offset] : b->dim_align) {
+      out += " align [" + std::to_string(dim) + ", " + std::to_string(factor) + ", " + std::to_string(offset) + "]";
+    }
   }
 
   void PrintAnnotations(const Annotations& annotations) {

@@ -78,9 +78,29 @@ class Verifier {
     if (buffer->alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(buffer->alignment))) {
       Fail("the alignment of " + name + " is a power of two");
     }
+    CheckDimAlign(*buffer.get());
     if (buffer->dtype.lanes != 1) Fail("buffer " + name + " holds scalars");
     threads_ |= buffer->scope == autotune::Scope::kShared || buffer->scope == autotune::Scope::kLocal;
     buffers_[buffer->name] = buffer;
+  }
+
+  void CheckDimAlign(const BufferCell& buffer) {
+    if (buffer.dim_align.empty()) return;
+    const std::string name = buffer.name.str();
+    if (!buffer.strides.empty()) Fail("buffer " + name + " has strides, so none are left to align");
+    if (buffer.scope == autotune::Scope::kRegister)
+      Fail("buffer " + name + " lies in registers, which have no strides");
+    int64_t last = -1;
+    for (const DimAlign& align : buffer.dim_align) {
+      if (align.dim <= last) Fail("the aligned dimensions of " + name + " are in order, each once");
+      if (align.dim + 1 >= static_cast<int64_t>(buffer.shape.size())) {
+        Fail("dimension " + std::to_string(align.dim) + " of " + name + " is one, but not the last one, to be aligned");
+      }
+      if (align.factor < 1 || align.factor > DimAlign::kMaxFactor || align.offset < 0 || align.offset >= align.factor) {
+        Fail("the strides of " + name + " are an offset more than multiples of a greater factor");
+      }
+      last = align.dim;
+    }
   }
 
   void Bind(const Name& var, DType dtype) {

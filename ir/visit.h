@@ -47,7 +47,7 @@ bool HasNode(const Expr& e) {
   return found;
 }
 
-// Structural equality: same nodes, names and dtypes. Buffers compare by name, dtype, shape, strides, scope, alignment.
+// Structural equality: same nodes, names and dtypes. Buffers compare by name, dtype, shape, strides, scope, alignments.
 bool Equal(const Expr& a, const Expr& b);
 bool Equal(const Stmt& a, const Stmt& b);
 bool Equal(const Buffer& a, const Buffer& b);

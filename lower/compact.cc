@@ -238,7 +238,7 @@ class Compactor {
     if (!box) return MakeStmt(Alloc{buffer_, s});
     std::vector<Expr> shape;
     for (int64_t extent : box->extent) shape.push_back(Expr(extent));
-    Buffer small = Buffer::Make(buffer_->name, buffer_->dtype, std::move(shape), buffer_->scope);
+    Buffer small = WithShape(buffer_, std::move(shape));
     auto rebase = [&](const std::vector<Expr>& indices) {
       std::vector<Expr> moved;
       for (size_t d = 0; d < indices.size(); ++d) moved.push_back(outer.Simplify(indices[d] - box->min[d]));

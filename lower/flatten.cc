@@ -10,21 +10,15 @@ class Flattener {
   Buffer Flat(const Buffer& buffer) {
     auto it = flat_.find(buffer.get());
     if (it != flat_.end()) return it->second.second;
-    int64_t elements = 1;
-    for (int64_t extent : ConstShape(buffer)) elements *= extent;
-    Buffer flat = Buffer::Make(buffer->name, buffer->dtype, {Expr(elements)}, buffer->scope);
+    Buffer flat = Buffer::Make(buffer->name, buffer->dtype, {Expr(ElementsOf(buffer))}, buffer->scope);
     flat_.emplace(buffer.get(), std::pair{buffer, flat});
     return flat;
   }
 
   Expr Index(const Buffer& buffer, const std::vector<Expr>& indices) {
-    std::vector<int64_t> shape = ConstShape(buffer);
+    std::vector<int64_t> strides = StridesOf(ConstShape(buffer), buffer->dim_align);
     Expr index = Expr(0);
-    int64_t stride = 1;
-    for (size_t d = shape.size(); d-- > 0;) {
-      index = indices[d] * Expr(stride) + index;
-      stride *= shape[d];
-    }
+    for (size_t d = strides.size(); d-- > 0;) index = indices[d] * Expr(strides[d]) + index;
     return index;
   }
 

@@ -94,7 +94,12 @@ Status CheckSupported(const PrimFunc& f) {
     if (!known) return Err("buffer ", b->name, " has dtype ", t.Text(), ", for which no code can be made");
     return {};
   };
-  for (const Param& p : f.params) TRY(check(p.buffer));
+  for (const Param& p : f.params) {
+    TRY(check(p.buffer));
+    if (!p.buffer->dim_align.empty()) {
+      return Err("parameter ", p.buffer->name, " has aligned strides: only compact ones are supported");
+    }
+  }
   for (const Buffer& b : f.allocs) TRY(check(b));
   // Code for grids of threads needs a target that has them.
   for (const Buffer& b : f.allocs) {

@@ -62,7 +62,7 @@ class Renamer {
         Stmt body = Run(alloc->body);
         return body.Same(alloc->body) ? s : MakeStmt(Alloc{alloc->buffer, std::move(body)});
       }
-      Buffer buffer = Buffer::Make(name, alloc->buffer->dtype, alloc->buffer->shape, alloc->buffer->scope);
+      Buffer buffer = WithName(alloc->buffer, name);
       return MakeStmt(Alloc{buffer, Run(ReplaceBuffers(alloc->body, {{alloc->buffer->name, buffer}}))});
     }
     return MapChildren(
@@ -105,10 +105,6 @@ PrimFunc WithBody(const PrimFunc& f, Stmt body) {
   return g;
 }
 
-int64_t Bytes(const Buffer& buffer) {
-  int64_t elements = 1;
-  for (int64_t extent : ConstShape(buffer)) elements *= extent;
-  return elements * buffer->dtype.Bytes();
-}
+int64_t Bytes(const Buffer& buffer) { return ElementsOf(buffer) * buffer->dtype.Bytes(); }
 
 }  // namespace autotune

@@ -49,6 +49,7 @@ Status ApplyStep(State& state, ReverseComputeInline& step);
 Status ApplyStep(State& state, CacheRead& step);
 Status ApplyStep(State& state, CacheWrite& step);
 Status ApplyStep(State& state, SetScope& step);
+Status ApplyStep(State& state, StorageAlign& step);
 Status ApplyStep(State& state, TransformLayout& step);
 Status ApplyStep(State& state, Reindex& step);
 Status ApplyStep(State& state, DecomposeReduction& step);

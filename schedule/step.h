@@ -208,6 +208,19 @@ struct SetScope {
   AUTOTUNE_FIELDS(buffer, scope)
 };
 
+// alloc B: [.., E, ..]  ->  alloc B: [.., E, ..] align [axis, factor, offset]
+// Neighbours along dimension `axis` of B lie k * factor + offset elements apart, for the least such k: so rows can be
+// kept from sharing the sets of a cache or the banks of a memory. The memory between them is never touched. It holds
+// for the part of B that lowering keeps (lower/compact.cc), too. Factor 1 makes dimension `axis` compact again.
+struct StorageAlign {
+  static constexpr std::string_view kName = "storage_align";
+  Name buffer;
+  int64_t axis = 0;  // not the last dimension
+  IntArg factor = 1;
+  IntArg offset = 0;
+  AUTOTUNE_FIELDS(buffer, axis, factor, offset)
+};
+
 // B[a, b]  ->  B[map(a, b)], everywhere, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. Where a digit does not divide its
 // dimension, B is padded, and the block that writes B, which then iterates over the new layout, stores `pad_value`
 // there. If that block only has spatial iterators and stores at them, it is rewritten that way always, and results are
@@ -371,10 +384,11 @@ struct SampleComputeLocation {
 };
 
 // Every step type, once. The order is of no consequence.
-using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt,
-                          ComputeInline, ReverseComputeInline, CacheRead, CacheWrite, SetScope, TransformLayout,
-                          Reindex, DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Blockize,
-                          Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+using Step =
+    std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
+                 ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
+                 DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Blockize, Tensorize, Prefetch,
+                 Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

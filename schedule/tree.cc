@@ -290,6 +290,18 @@ void ReplaceAlloc(PrimFunc& func, const Buffer& buffer) {
   }
 }
 
+void RedeclareAlloc(PrimFunc& func, const Buffer& buffer) {
+  const BufferMap map{{buffer->name, buffer}};
+  func.body = RewriteBlocks(func.body, [&](const Block& block, const Ranges&) {
+    if (!Reads(block, buffer->name) && !Writes(block, buffer->name)) return Stmt();
+    Block changed = block;
+    if (changed.init) changed.init = ReplaceBuffers(changed.init, map);
+    changed.body = ReplaceBuffers(changed.body, map);
+    return MakeStmt(std::move(changed));
+  });
+  ReplaceAlloc(func, buffer);
+}
+
 void RemoveAlloc(PrimFunc& func, const Name& buffer) {
   std::erase_if(func.allocs, [&](const Buffer& b) { return b->name == buffer; });
 }

@@ -120,12 +120,10 @@ Status ApplyStep(State& state, SetScope& step) {
   const Buffer* buffer = FindBuffer(state.func, step.buffer);
   if (!buffer) return Err("there is no buffer '", step.buffer, "'");
   if (!IsAlloc(state.func, step.buffer)) return Err("buffer '", step.buffer, "' is a parameter");
-  Buffer scoped = WithScope(*buffer, step.scope);
-  state.func.body = RewriteBlocks(state.func.body, [&](const Block& block, const Ranges&) {
-    bool uses = Reads(block, step.buffer) || Writes(block, step.buffer);
-    return uses ? ReplaceBufferIn(block, step.buffer, scoped) : Stmt();
-  });
-  ReplaceAlloc(state.func, scoped);
+  if (step.scope == Scope::kRegister && !(*buffer)->dim_align.empty()) {
+    return Err("buffer '", step.buffer, "' has aligned strides, which registers cannot have");
+  }
+  RedeclareAlloc(state.func, WithScope(*buffer, step.scope));
   return {};
 }
 

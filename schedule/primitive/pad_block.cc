@@ -198,21 +198,7 @@ Status ApplyStep(State& state, PadBlock& step) {
   block.body = MakeStmt(Store{store->buffer, store->indices, value});
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
 
-  auto* cell = new BufferCell;
-  cell->name = own;
-  cell->dtype = buffer->dtype;
-  cell->shape = std::move(shape);
-  cell->scope = buffer->scope;
-  cell->alignment = buffer->alignment;
-  Buffer larger(cell);
-  ReplaceAlloc(state.func, larger);
-  state.func.body = RewriteBlocks(state.func.body, [&](const Block& b, const Ranges&) {
-    if (!Reads(b, own) && !Writes(b, own)) return Stmt();
-    Block changed = b;
-    if (changed.init) changed.init = ReplaceBuffers(changed.init, {{own, larger}});
-    changed.body = ReplaceBuffers(changed.body, {{own, larger}});
-    return MakeStmt(std::move(changed));
-  });
+  RedeclareAlloc(state.func, WithShape(buffer, std::move(shape)));
   return {};
 }
 

@@ -14,16 +14,14 @@ struct Place {
   std::vector<Expr> base;  // one for each dimension of `buffer`
 };
 
-// Strides in elements; nothing where an extent is symbolic.
+// Strides in elements; nothing where an extent or a stride is symbolic.
 std::optional<std::vector<int64_t>> StridesOf(const Buffer& buffer) {
-  std::vector<int64_t> strides(buffer->shape.size());
-  int64_t next = 1;
-  for (size_t d = strides.size(); d-- > 0;) {
-    const int64_t* given = buffer->strides.empty() ? &next : AsInt(buffer->strides[d]);
-    if (!given || !AsInt(buffer->shape[d])) return std::nullopt;
-    strides[d] = *given;
-    next *= *AsInt(buffer->shape[d]);
-  }
+  auto constant = [](const Expr& e) { return AsInt(e) != nullptr; };
+  if (!std::all_of(buffer->shape.begin(), buffer->shape.end(), constant)) return std::nullopt;
+  if (buffer->strides.empty()) return autotune::StridesOf(ConstShape(buffer), buffer->dim_align);
+  if (!std::all_of(buffer->strides.begin(), buffer->strides.end(), constant)) return std::nullopt;
+  std::vector<int64_t> strides;
+  for (const Expr& stride : buffer->strides) strides.push_back(*AsInt(stride));
   return strides;
 }
 

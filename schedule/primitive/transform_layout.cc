@@ -58,6 +58,9 @@ Status ApplyStep(State& state, TransformLayout& step) {
     if (!AsInt(extent)) return Err("buffer '", old->name, "' has a symbolic extent");
   }
   if (!old->strides.empty()) return Err("buffer '", old->name, "' has strides of its own");
+  if (!old->dim_align.empty()) {
+    return Err("the strides of buffer '", old->name, "' are aligned already: transform_layout before storage_align");
+  }
   std::vector<int64_t> shape = ConstShape(old);
   std::vector<std::vector<Digit>> digits = TRY(DigitsOf(state, step.map, shape.size()));
   std::vector<int64_t> new_shape(step.map.dims.size());

@@ -1,5 +1,6 @@
 #include "codegen/codegen.h"
 
+#include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
@@ -22,6 +23,33 @@ constexpr std::string_view kMatmul = R"(func matmul(a: f32[7, 5] input, b: f32[5
 )";
 
 TEST(Codegen, UnscheduledMatmul) { AgreesWithInterpreter(Parse(kMatmul)); }
+
+PrimFunc Scheduled(std::string_view func, std::string_view trace) {
+  return Replay(Parse(func), ParseTrace(trace).value()).value().func();
+}
+
+// What prepare leaves in memory, and run reads: rows of 9, 19 elements apart, or next to each other.
+TEST(Codegen, RowsLieApart) {
+  for (int64_t stride : {19, 9}) {
+    std::string trace =
+        "cache_read(mm, b, global) -> rows\nsplit(j, [?, 4]) -> j_0, j_1\nreorder([j_0, k, j_1])\n"
+        "vectorize(j_1)\nparallel(i)\n";
+    if (stride == 19) trace += "storage_align(rows, axis=0, 16, 3)\n";
+    PrimFunc f = Scheduled(kMatmul, trace);
+    AgreesWithInterpreter(f);
+    auto built = Build(f);
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    Tensor b = Tensor::Empty({5, 9}, "f32").value();
+    for (int64_t i = 0; i < 45; ++i) SetElement(b, i, static_cast<double>(i));
+    KernelContext context(1);
+    std::vector<Tensor> prepared = PrepareConstants(*built->kernel, context, std::vector<Tensor>{b}).value();
+    ASSERT_EQ(prepared.size(), 1u);
+    const float* rows = static_cast<const float*>(prepared[0].data());
+    for (int64_t k = 0; k < 5; ++k) {
+      for (int64_t j = 0; j < 9; ++j) EXPECT_EQ(rows[k * stride + j], static_cast<float>(k * 9 + j));
+    }
+  }
+}
 
 // Registers read under a condition stay registers: there is nothing to protect.
 TEST(Codegen, RegistersUnderAConditionStayRegisters) {

@@ -174,6 +174,34 @@ TEST(Interp, VectorsStridesAndSymbols) {
   EXPECT_EQ(args[1].data, (std::vector<double>{0, 0, 2, 1, 8, 7, 6, 5}));
 }
 
+TEST(Interp, AlignedStrides) {
+  // The strides of [2, 3, 4] are 33, 9 and 1: 9 is one more than 8, and 33 is the first past 27 that is one more than
+  // a multiple of 16.
+  auto f = [](const std::string& stride) {
+    return Parse(
+        "func f(x: f32[2, 3, 4] input, out: f32[2, 3, 4] align [0, 16, 1] align [1, 8, 1] output) {"
+        "for i in 2 { for j in 3 { for k in 4 { out[i * " +
+        stride + " + j * 9 + k] = x[i, j, k] } } } }");
+  };
+  InterpArray x{DType::Float(32), {2, 3, 4}, {}}, out{DType::Float(32), {2, 3, 4}, {}};
+  for (int i = 0; i < 24; ++i) x.data.push_back(i);
+  std::vector<InterpArray> args = {x, out};
+  Status ran = Interpret(f("33"), args);
+  ASSERT_TRUE(ran.ok()) << ran.error().Text();
+  EXPECT_EQ(args[1].data, x.data);
+  args = {x, out};
+  ASSERT_TRUE(Interpret(f("32"), args).ok());
+  EXPECT_NE(args[1].data, x.data);
+  args = {x, out};
+  EXPECT_FALSE(Interpret(f("60"), args).ok());
+  EXPECT_EQ(StridesOf({2, 3, 4}, {{0, 16, 1}, {1, 8, 1}}), (std::vector<int64_t>{33, 9, 1}));
+  EXPECT_EQ(StridesOf({2, 3, 4}, {{0, 16, 1}}), (std::vector<int64_t>{17, 4, 1}));
+  EXPECT_EQ(StridesOf({2, 16}, {{0, 16, 0}}), (std::vector<int64_t>{16, 1}));
+  EXPECT_EQ(StridesOf({2, 17}, {{0, 16, 0}}), (std::vector<int64_t>{32, 1}));
+  EXPECT_EQ(StridesOf({2, 1}, {{0, 16, 5}}), (std::vector<int64_t>{5, 1}));
+  EXPECT_EQ(StridesOf({}, {}), std::vector<int64_t>());
+}
+
 TEST(Interp, ArgumentsAreChecked) {
   PrimFunc f = Parse("func f(x: f32[4] input, out: f32[4] output) { for i in 4 { out[i] = x[i] } }");
   InterpArray x{DType::Float(32), {4}, {1, 2, 3, 4}}, out{DType::Float(32), {4}, {}};

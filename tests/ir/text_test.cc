@@ -20,6 +20,7 @@ constexpr std::string_view kConv = R"(func conv(
   out: f32[1, 8, 8, 32] output
 ) @{layout = 1} {
   alloc acc: f32[1, 8, 8, 32] register align 32
+  alloc rows: f32[4, 8, 32] shared align 128 align [0, 512, 16] align [1, 32, 1]
   for n in 1 {
     for oc_0 in 4 parallel @{unroll = 16} {
       for oc_1 in 8 vectorized {
@@ -181,6 +182,11 @@ TEST(Text, ErrorsNameTheirPlace) {
   Refused("func f(a: f32[4] output) { a[0] = 1.0 } x", "column 41", "expected the end of the text");
   Refused("func f(for: f32[4] output) { }", "column 8", "reserved word");
   Refused("func f(a: f32[4] output) { a[0] = 1.0f32x4 }", "column 35", "not a number");
+  Refused("func f(a: f32[4, 4] align [-1, 8, 0] output) { }", "column 29", "a dimension between 0 and");
+  Refused("func f(a: f32[4, 4] align [0, 0, 0] output) { }", "column 31", "a factor between 1 and 65536");
+  Refused("func f(a: f32[4, 4] align [0, 65537, 0] output) { }", "column 31", "a factor between 1 and 65536");
+  Refused("func f(a: f32[4, 4] align [0, 8, 8] output) { }", "column 34", "an offset below the factor between 0 and 7");
+  Refused("func f(a: f32[4, 4] align [0, 8] output) { }", "column 32", "expected ','");
 }
 
 TEST(Text, DepthIsLimited) {

@@ -52,6 +52,27 @@ TEST(Verify, DialectsDoNotMix) {
   Body("let t = 2 { out[t] = 1.0 }", "");
 }
 
+TEST(Verify, AlignedStrides) {
+  auto alloc = [](const std::string& buffer, const std::string& error) {
+    Checked("func f() { alloc b: " + buffer + " }", error);
+  };
+  alloc("f32[4, 4, 4] align [0, 8, 1] align [1, 8, 7]", "");
+  alloc("f32[4, 4] shared align [0, 8, 1]", "");
+  alloc("f32[4, 4] align [1, 8, 1]", "dimension 1 of b is one, but not the last one, to be aligned");
+  alloc("f32[4] align [0, 8, 1]", "dimension 0 of b is one, but not the last one");
+  alloc("f32[4, 4, 4] align [1, 8, 1] align [0, 8, 7]", "in order, each once");
+  alloc("f32[4, 4, 4] align [0, 8, 1] align [0, 8, 1]", "in order, each once");
+  alloc("f32[4, 4] strides [5, 1] align [0, 8, 1]", "buffer b has strides, so none are left to align");
+  alloc("f32[4, 4] register align [0, 8, 1]", "buffer b lies in registers");
+  // No text can say these.
+  Buffer rows = Buffer::Make("b", DType::Float(32), {Expr(4), Expr(4)});
+  auto with = [&](DimAlign align) { return Verify(PrimFunc{"f", {}, {WithDimAlign(rows, {align})}, {}, MakeSeq({})}); };
+  EXPECT_TRUE(with({0, 8, 7}).ok());
+  EXPECT_FALSE(with({0, 8, 8}).ok());
+  EXPECT_FALSE(with({0, 0, 0}).ok());
+  EXPECT_FALSE(with({-1, 8, 0}).ok());
+}
+
 TEST(Verify, Accesses) {
   Checked("func f(x: f32[4, 4] input, out: f32[4, 4] output) { for i in 16 { out[i] = x[i] } }", "");
   Checked("func f(x: f32[4, 4] input, out: f32[4, 4] output) { block b() { out[3] = x[3, 3] } }",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "ir/interp.h"
 #include "ir/text.h"
@@ -35,9 +36,22 @@ PrimFunc Scheduled(const PrimFunc& f, std::string_view trace) {
   return schedule->func();
 }
 
-// args in the shapes that g's parameters have.
+// args in the shapes that g's parameters have. Where those say how far apart rows lie, what lies between is left out.
 std::vector<InterpArray> Reshaped(std::vector<InterpArray> args, const PrimFunc& g) {
-  for (size_t i = 0; i < args.size(); ++i) args[i].shape = ConstShape(g.params[i].buffer);
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Buffer& buffer = g.params[i].buffer;
+    args[i].shape = ConstShape(buffer);
+    if (buffer->dim_align.empty() || args[i].data.empty()) continue;
+    EXPECT_EQ(static_cast<int64_t>(args[i].data.size()), ElementsOf(buffer));
+    std::vector<double> rows;
+    std::vector<int64_t> strides = StridesOf(args[i].shape, buffer->dim_align);
+    std::function<void(size_t, int64_t)> copy = [&](size_t d, int64_t at) {
+      if (d == strides.size()) return rows.push_back(args[i].data[at]);
+      for (int64_t k = 0; k < args[i].shape[d]; ++k) copy(d + 1, at + k * strides[d]);
+    };
+    copy(0, 0);
+    args[i].data = rows;
+  }
   return args;
 }
 
@@ -184,6 +198,58 @@ TEST(Lower, IntermediatesShrinkToWhatAnIterationTouches) {
     }
   })";
   EXPECT_THAT(RunText(CheckEveryPass(Parse(kCarried), 5)), HasSubstr("local b: f32[65]"));
+}
+
+constexpr std::string_view kRows = R"(func rows(a: f32[24, 16] input, c: f32[24, 16] output) {
+  alloc b: f32[24, 16]
+  for i in 24 { for j in 16 { block x(v: S 24 = i, u: S 16 = j) { b[v, u] = a[v, u] * 2.0 } } }
+  for k in 24 { for l in 16 { block y(w: S 24 = k, z: S 16 = l) { c[w, z] = b[23 - w, z] + 1.0 } } }
+}
+)";
+
+TEST(Lower, RowsLieApart) {
+  auto text = [](const std::string& trace) { return RunText(CheckEveryPass(Scheduled(Parse(kRows), trace), 9)); };
+  std::string compact = text("vectorize(l)"), apart = text("storage_align(b, axis=0, 32, 3)\nvectorize(l)");
+  EXPECT_THAT(compact, HasSubstr("local b: f32[384]"));
+  EXPECT_THAT(compact, HasSubstr("b[i * 16 + j] ="));
+  EXPECT_THAT(apart, HasSubstr("local b: f32[840]"));
+  EXPECT_THAT(apart, HasSubstr("b[i * 35 + j] ="));
+  EXPECT_THAT(apart, HasSubstr("b[ramp(805 - k * 35, 1, 8)]"));
+  // What is left of the buffer has rows of its own: 6 of 16 elements, then of 4.
+  const std::string tile = "split(k, [?, 6]) -> k_0, k_1\ncompute_at(x, k_0)\n";
+  EXPECT_THAT(text(tile), HasSubstr("local b: f32[96]"));
+  EXPECT_THAT(text(tile + "storage_align(b, axis=0, 16, 1)"), HasSubstr("local b: f32[102]"));
+  const std::string smaller =
+      "split(k, [?, 6]) -> k_0, k_1\nsplit(l, [?, 4]) -> l_0, l_1\nreorder([k_0, l_0, k_1, l_1])\ncompute_at(x, l_0)\n";
+  EXPECT_THAT(text(smaller), HasSubstr("local b: f32[24]"));
+  EXPECT_THAT(text(smaller + "storage_align(b, axis=0, 16, 1)"), HasSubstr("local b: f32[102]"));
+  EXPECT_THAT(text(smaller + "storage_align(b, axis=0, 4, 1)"), HasSubstr("local b: f32[30]"));
+}
+
+TEST(Lower, PreparedRowsLieApart) {
+  const std::string layout =
+      "cache_read(mm, b, global) -> packed\n"
+      "transform_layout(packed, [d1 // 8, d0, d1 % 8], pad_value=0)\n";
+  LoweredKernel kernel = CheckEveryPass(Scheduled(Parse(kMatmul), layout + "storage_align(packed, axis=1, 16, 4)"), 4);
+  EXPECT_EQ(kernel.prepared, std::vector<int64_t>{3 * 8 * 20 * 4});
+  ASSERT_TRUE(kernel.prepare);
+  EXPECT_THAT(ToText(kernel.prepare->body), HasSubstr("* 20"));
+  EXPECT_THAT(RunText(kernel), HasSubstr("packed[j // 8 * 160 + k * 20 + j % 8]"));
+  EXPECT_THAT(RunText(CheckEveryPass(Scheduled(Parse(kMatmul), layout), 4)),
+              HasSubstr("packed[j // 8 * 64 + k * 8 + j % 8]"));
+}
+
+TEST(Lower, ParametersAreCompact) {
+  auto f = [](const std::string& rows) {
+    return Parse("func f(a: f32[4, 4] " + rows +
+                 " input, c: f32[4] output) { for i in 4 { block s(v: S 4 = i) {"
+                 " c[v] = a[v, 1] } } }");
+  };
+  CheckEveryPass(f(""), 1);
+  PassContext context;
+  auto refused = Lower(f("align [0, 8, 0]"), Avx2(), context);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().Text(), "parameter a has aligned strides: only compact ones are supported");
 }
 
 constexpr std::string_view kWindow = R"(func window(a: f32[14, 8] input, w: f32[3, 8] input, c: f32[14, 8] output) {

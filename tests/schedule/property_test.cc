@@ -281,6 +281,22 @@ const Fault kFaults[] = {
          return true;
        });
      }},
+    {"storage_align whose rows overlap", "storage_align",
+     [](const Trace&, PrimFunc f) {
+       for (Buffer& buffer : f.allocs) {
+         if (buffer->dim_align.empty()) continue;
+         auto* cell = new BufferCell;
+         cell->name = buffer->name;
+         cell->dtype = buffer->dtype;
+         cell->shape = buffer->shape;
+         cell->scope = buffer->scope;
+         for (int64_t stride : StridesOf(ConstShape(buffer), {})) {
+           cell->strides.push_back(Expr(std::max<int64_t>(stride - 1, 1)));
+         }
+         buffer = Buffer(cell);
+       }
+       return f;
+     }},
     {"cache_write that loses precision", "cache_write",
      [](const Trace& trace, PrimFunc f) {
        std::set<std::string> copies = ResultsOf<CacheWrite>(trace, 1, 2);

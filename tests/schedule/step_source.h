@@ -1,5 +1,6 @@
 // Random schedule steps, most of them nearly legal. Deterministic in the seed. Header-only, for tests.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -88,7 +89,7 @@ class StepSource {
       case 24:
         return TowardsIntrinsic();
       case 25:
-        if (Below(3) == 0) return Annotate{BlockName(), "note", Below(5)};
+        if (Below(3) == 0) return Below(2) ? Step(Annotate{BlockName(), "note", Below(5)}) : Align();
         if (Below(2) == 0) return SetScope{Written(BlockName()), SomeScope(Scope::kRegister)};
         return SampleComputeLocation{BlockName(), {Fresh("at")}};
       default:
@@ -194,6 +195,14 @@ class StepSource {
     }
     if (Below(4) == 0) return SampleCategorical{{1, 2, 3, 5}, {}, {Fresh("u")}};
     return SampleTile{Loop(), 2 + Below(2), 1 + Below(8), 1 + Below(2), {Fresh("t")}};
+  }
+  Step Align() {  // mostly of what a block writes
+    Name name = Written(BlockName());
+    int64_t rank = 2, factor = 1 + Below(9);
+    for (const Buffer& buffer : func_->allocs) {
+      if (buffer->name == name || Below(4) == 0) name = buffer->name, rank = buffer->shape.size();
+    }
+    return StorageAlign{name, Below(std::max<int64_t>(rank - 1, 1)), factor, Below(factor + (Below(8) == 0))};
   }
   Step Layout() {
     Name name = Written(BlockName());

@@ -130,7 +130,8 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kTanh:
       return rounded(std::tanh(x));
     case Op::kSigmoid:
-      return rounded(1 / (1 + std::exp(-x)));
+      // As exp(x) / (1 + exp(x)) where exp(-x) could overflow.
+      return rounded(x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)));
     case Op::kErf:
       return rounded(std::erf(x));
     case Op::kPow:

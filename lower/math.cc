@@ -1,7 +1,6 @@
-// Elementary functions as IR arithmetic: branch-free, on scalars and vectors alike. f32: at most 2-4 ulp; f64: about
-// 1e-15 relative for exp and log, 1e-13 for what is built on them. NaN, infinities, signed zeros and denormals come out
-// right. The methods are the textbook ones (Muller, Elementary Functions): reduction by powers of two, then Taylor or
-// Chebyshev series whose tails are below half an ulp.
+// Elementary functions as IR arithmetic: branch-free, on scalars and vectors alike. docs/ir.md has their errors, which
+// are tested. NaN, infinities, signed zeros and denormals come out right. The methods are the textbook ones (Muller,
+// Elementary Functions): reduction by powers of two, then Taylor or Chebyshev series whose tails are below half an ulp.
 #include <cmath>
 #include <limits>
 

@@ -1,0 +1,167 @@
+// Elementary functions as compiled kernels, and what they should give. For tests.
+#pragma once
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "tests/codegen/kernel.h"
+
+namespace autotune {
+
+constexpr int kMathCount = 1 << 14;  // elements of the arrays that a function is applied to at once
+
+template <class T>
+PrimFunc MathProgram(const std::string& function, int arguments) {
+  const std::string n = std::to_string(kMathCount), array = (sizeof(T) == 4 ? "f32[" : "f64[") + n + "]";
+  return Parse("func f(x: " + array + " input, y: " + array + " input, out: " + array + " output) { for i in " + n +
+               " vectorized { block b(v: S " + n + " = i) { out[v] = " + function +
+               (arguments == 2 ? "(x[v], y[v])" : "(x[v])") + " } } }");
+}
+
+// What applies one function to two arrays, of which it may need the first only.
+template <class T>
+class MathEngine {
+ public:
+  virtual ~MathEngine() = default;
+  virtual bool ok() const = 0;
+  virtual T* x() = 0;
+  virtual T* y() = 0;
+  virtual const T* Run() = 0;  // valid until the next call
+};
+
+template <class T>
+class CompiledMath : public MathEngine<T> {
+ public:
+  CompiledMath(const std::string& function, int arguments, const Target& target = Cpu()) : context_(1) {
+    auto built = Build(MathProgram<T>(function, arguments), target);
+    EXPECT_TRUE(built.ok()) << built.error().Text();
+    if (!built.ok()) return;
+    built_ = std::move(*built);
+    args_ = AllocateArgs(built_.kernel->metadata).value();
+  }
+  bool ok() const override { return built_.kernel; }
+  T* x() override { return args_[0].template Data<T>(); }
+  T* y() override { return args_[1].template Data<T>(); }
+  const T* Run() override {
+    EXPECT_TRUE(CallKernel(*built_.kernel, context_, args_, {}).ok());
+    return args_[2].template Data<T>();
+  }
+
+ private:
+  KernelContext context_;
+  Built built_;
+  std::vector<Tensor> args_;
+};
+
+template <class T>
+class InterpretedMath : public MathEngine<T> {
+ public:
+  InterpretedMath(const std::string& function, int arguments)
+      : program_(MathProgram<T>(function, arguments)), arrays_(3, std::vector<T>(kMathCount)) {}
+  bool ok() const override { return true; }
+  T* x() override { return arrays_[0].data(); }
+  T* y() override { return arrays_[1].data(); }
+  const T* Run() override {
+    std::vector<InterpArray> args;
+    for (size_t i = 0; i < 3; ++i) {
+      args.push_back({program_.params[i].buffer->dtype, {kMathCount}, {arrays_[i].begin(), arrays_[i].end()}});
+    }
+    Status status = Interpret(program_, args);
+    EXPECT_TRUE(status.ok()) << status.error().Text();
+    arrays_[2].assign(args[2].data.begin(), args[2].data.end());
+    return arrays_[2].data();
+  }
+
+ private:
+  PrimFunc program_;
+  std::vector<std::vector<T>> arrays_;
+};
+
+// References are computed in a wider type: f32 in double, f64 in long double, whose own errors are below 0.001 ulp.
+template <class T>
+using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
+template <class T>
+using MathReference = Wide<T> (*)(Wide<T>, Wide<T>);
+
+template <class T>
+struct MathFunction {
+  const char* name;
+  int arguments;
+  MathReference<T> reference;
+  double low, high;  // where it is neither constant nor infinite, and tested densely
+};
+
+template <class T>
+const std::vector<MathFunction<T>>& MathFunctions() {
+  using W = Wide<T>;
+  constexpr bool single = sizeof(T) == 4;
+  static const std::vector<MathFunction<T>> functions = {
+      {"exp", 1, [](W x, W) { return std::exp(x); }, single ? -104 : -746, single ? 89 : 710},
+      {"log", 1, [](W x, W) { return std::log(x); }, 0, 4},
+      {"tanh", 1, [](W x, W) { return std::tanh(x); }, single ? -10 : -20, single ? 10 : 20},
+      {"sigmoid", 1, [](W x, W) { return 1 / (1 + std::exp(-x)); }, single ? -104 : -746, single ? 18 : 38},
+      {"erf", 1, [](W x, W) { return std::erf(x); }, single ? -4.2 : -6.5, single ? 4.2 : 6.5},
+      {"pow", 2, [](W x, W y) { return std::pow(x, y); }, 0, 40},
+      {"sqrt", 1, [](W x, W) { return std::sqrt(x); }, 0, 4},
+      {"floor", 1, [](W x, W) { return std::floor(x); }, -10, 10},
+      {"ceil", 1, [](W x, W) { return std::ceil(x); }, -10, 10},
+      {"round", 1, [](W x, W) { return std::nearbyint(x); }, -10, 10},
+  };
+  return functions;
+}
+
+// Compiled for a target, or interpreted.
+template <class T>
+std::unique_ptr<MathEngine<T>> MakeMathEngine(const MathFunction<T>& function, const std::optional<Target>& target) {
+  if (!target) return std::make_unique<InterpretedMath<T>>(function.name, function.arguments);
+  return std::make_unique<CompiledMath<T>>(function.name, function.arguments, *target);
+}
+
+// Zeros, infinities, NaN, the ends of the normal and of the denormal range, and what powers are special at.
+template <class T>
+std::vector<T> SpecialValues() {
+  using Limits = std::numeric_limits<T>;
+  const T inf = Limits::infinity(), tiny = Limits::denorm_min(), least = Limits::min(), max = Limits::max();
+  std::vector<T> values = {0,
+                           1,
+                           inf,
+                           tiny,
+                           3 * tiny,
+                           least - tiny,
+                           least,
+                           least + tiny,
+                           max,
+                           std::nextafter(max, T(0)),
+                           2,
+                           3,
+                           T(0.5),
+                           T(1.5),
+                           T(2.5),
+                           Limits::epsilon(),
+                           std::nextafter(T(1), T(0)),
+                           std::nextafter(T(1), T(2)),
+                           std::ldexp(T(1), Limits::digits),
+                           T(1e4)};
+  for (size_t i = values.size(); i-- > 0;) values.push_back(-values[i]);
+  values.push_back(Limits::quiet_NaN());
+  return values;
+}
+
+// How far `got` is from `want`, in units in the last place of a T as great as `want`; denormals have one unit of their
+// own. Infinity stands for the first power of two beyond T, and NaN is infinitely far from all else.
+template <class T>
+double Ulps(T got, Wide<T> want) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want) ? 0 : INFINITY;
+  const Wide<T> beyond = std::ldexp(Wide<T>(1), Limits::max_exponent);
+  auto bounded = [&](Wide<T> value) { return value > beyond ? beyond : value < -beyond ? -beyond : value; };
+  Wide<T> a = bounded(got), b = bounded(want);
+  if (a == b) return 0;
+  int exponent = std::min(std::ilogb(b) + 1, Limits::max_exponent);
+  if (b == 0) exponent = Limits::min_exponent;
+  int unit = std::max(exponent, Limits::min_exponent) - Limits::digits;
+  return static_cast<double>(std::ldexp(std::fabs(a - b), -unit));
+}
+
+}  // namespace autotune

@@ -119,12 +119,15 @@ class CliTest : public ::testing::Test {
     return File(name);
   }
 
-  // Standard output goes to File(name + ".out"), standard error to File(name + ".err").
-  Subprocess Start(std::vector<std::string> arguments, const std::string& name) {
+  // Standard output goes to File(name + ".out"), standard error to File(name + ".err"); standard input is empty, or
+  // `in`.
+  Subprocess Start(std::vector<std::string> arguments, const std::string& name, int in = -1) {
     UniqueFd out(open(File(name + ".out").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     UniqueFd err(open(File(name + ".err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     arguments.insert(arguments.begin(), kTools + "/autotune");
-    auto child = Subprocess::Spawn({.argv = arguments, .fds = {{1, out.get()}, {2, err.get()}}});
+    std::map<int, int> fds = {{1, out.get()}, {2, err.get()}};
+    if (in >= 0) fds[0] = in;
+    auto child = Subprocess::Spawn({.argv = arguments, .fds = fds});
     EXPECT_TRUE(child.ok()) << (child.ok() ? "" : child.error().Text());
     return std::move(child).value();
   }

@@ -1,15 +1,20 @@
 // `autotune run` and `autotune bench`: what they do with a package.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "compiler/load.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
+#include "support/host_lock.h"
 #include "support/json.h"
 #include "support/utf8.h"
 #include "tools/autotune/command.h"
@@ -127,25 +132,74 @@ struct BenchOptions {
   std::string package;
   int threads = 0;
   double seconds = 3;
+  double wait = 30;
   bool json = false;
   bool profile = false;
   bool serve = false;
 };
 
-// Latencies in ms, sorted: at least 5 runs, and as many as `seconds` holds.
-Result<std::vector<double>> Measure(GraphExecutor& executor, double seconds, int runs) {
+// Has this host for measurements while nobody else builds or measures on it. After `wait` seconds in vain a measurement
+// goes on disturbed, and later ones wait no more. Says on standard error, once each, that it waits and that it gave up.
+class Alone {
+ public:
+  explicit Alone(double wait) : wait_(wait) {}
+  std::optional<HostLock> Take() {
+    std::optional<HostLock> lock = Within(std::min(wait_, 1.0));
+    if (!lock && wait_ > 1) {
+      Say("waiting for others who build or measure on this host: they hold " + HostLock::Path());
+      lock = Within(wait_ - 1);
+    }
+    if (!lock) {
+      Say("these times may be disturbed: " + (error_.empty() ? "others hold " + HostLock::Path() : error_));
+      undisturbed_ = false;
+      wait_ = 0;
+    }
+    return lock;
+  }
+  bool TakeUndisturbed() { return std::exchange(undisturbed_, true); }  // since the last call
+
+ private:
+  std::optional<HostLock> Within(double seconds) {
+    auto lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, static_cast<int64_t>(seconds * 1e3));
+    if (lock.ok()) return std::move(*lock);
+    error_ = lock.error().Text();
+    wait_ = 0;
+    return std::nullopt;
+  }
+  void Say(const std::string& note) {
+    if (said_.insert(note).second) std::fprintf(stderr, "note: %s\n", note.c_str());
+  }
+
+  double wait_;
+  bool undisturbed_ = true;
+  std::string error_;
+  std::set<std::string> said_;
+};
+
+constexpr double kTurn = 5;                  // seconds that a long measurement has the host before others may
+constexpr useconds_t kBetweenTurns = 20000;  // microseconds: longer than others who want the lock sleep
+
+// Latencies in ms, sorted: at least `runs`, and as many as `seconds` holds, not counting what was waited.
+Result<std::vector<double>> Measure(GraphExecutor& executor, double seconds, int runs, Alone& alone) {
   std::vector<double> ms;
-  double end = Now() + seconds;
-  while (static_cast<int>(ms.size()) < runs || Now() < end) {
-    double begin = Now();
-    TRY(executor.Run());
-    ms.push_back((Now() - begin) * 1e3);
+  double left = seconds;
+  while (static_cast<int>(ms.size()) < runs || left > 0) {
+    if (!ms.empty()) usleep(kBetweenTurns);
+    std::optional<HostLock> lock = alone.Take();
+    double start = Now(), now = start;
+    while ((static_cast<int>(ms.size()) < runs || now - start < left) && now - start < kTurn) {
+      TRY(executor.Run());
+      double end = Now();
+      ms.push_back((end - now) * 1e3);
+      now = end;
+    }
+    left -= now - start;
   }
   std::sort(ms.begin(), ms.end());
   return ms;
 }
 
-void PrintLine(const BenchOptions& options, const LoadedModel& model, const std::vector<double>& ms) {
+void PrintLine(const BenchOptions& options, const LoadedModel& model, const std::vector<double>& ms, Alone& alone) {
   if (options.json) {
     Json line;
     line["package"] = options.package;
@@ -154,6 +208,7 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const std:
     line["n"] = static_cast<int64_t>(ms.size());
     line["min_ms"] = ms[0];
     line["median_ms"] = ms[ms.size() / 2];
+    line["undisturbed"] = alone.TakeUndisturbed();
     std::printf("%s\n", line.Dump().c_str());
   } else {
     std::printf("%s: min %.3f ms, median %.3f ms over %zu runs\n", model.info.model_name.c_str(), ms[0],
@@ -166,18 +221,20 @@ Result<int> Bench(const BenchOptions& options) {
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
   for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), 0);
   for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
+  Alone alone(options.wait);
   if (options.serve) {
     // For interleaving with a peer: one line of JSON for each "run N" on standard input.
     char line[64];
     while (std::fgets(line, sizeof line, stdin)) {
       int n = 0;
       if (std::sscanf(line, "run %d", &n) != 1 || n < 1) return Err("expected 'run N' on standard input");
-      PrintLine(options, model, TRY(Measure(*model.executor, 0, n)));
+      PrintLine(options, model, TRY(Measure(*model.executor, 0, n, alone)), alone);
     }
     return kExitOk;
   }
-  PrintLine(options, model, TRY(Measure(*model.executor, options.seconds, 5)));
+  PrintLine(options, model, TRY(Measure(*model.executor, options.seconds, 5, alone)), alone);
   if (options.profile) {
+    std::optional<HostLock> lock = alone.Take();
     std::vector<NodeTime> times = TRY(model.executor->Profile(20));
     double total = 0;
     for (const NodeTime& t : times) total += t.seconds;
@@ -214,7 +271,10 @@ Command BenchCommand(CLI::App& root) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--seconds", options->seconds, "how long to measure; at least 5 runs")->capture_default_str();
-  app->add_flag("--json", options->json, "one line of JSON: min_ms, median_ms, n");
+  app->add_option("--wait", options->wait, "seconds to wait, at most, for others who build or measure on this host")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app->add_flag("--json", options->json, "one line of JSON: min_ms, median_ms, n, undisturbed");
   app->add_flag("--profile", options->profile, "a table of the time in each kernel as well");
   app->add_flag("--serve", options->serve,
                 "answer each line 'run N' on standard input with a measurement of N runs, to alternate with a peer");

@@ -1,6 +1,6 @@
 // The programs that the compiler makes, as they go by: each step of a schedule, each lowering pass, each program made
-// from tensor expressions or interpreted is shown to a watcher, which checks it. Nobody watches unless the build has
-// AUTOTUNE_VERIFY or a test asks for it; then a program costs one load of a pointer. Thread-safe.
+// from tensor expressions or interpreted is shown to a watcher, which checks it. Nobody watches unless the build or the
+// environment has AUTOTUNE_VERIFY or a test asks for it; then a program costs one load of a pointer. Thread-safe.
 #pragma once
 #include <atomic>
 #include <string>
@@ -12,11 +12,15 @@ namespace autotune {
 // `where` says what has made it: "after pass unroll". Called by several threads at once.
 using ProgramWatcher = void (*)(const std::string& where, const PrimFunc& f);
 
-// The watcher, or null. CheckProgram in a build with AUTOTUNE_VERIFY.
+// The watcher, or null. CheckProgram in a build with AUTOTUNE_VERIFY, else CheckSomePrograms in a process whose
+// environment names AUTOTUNE_VERIFY.
 extern std::atomic<ProgramWatcher> program_watcher;
 
 // Aborts with `where`, what is wrong and the program, unless it verifies and prints to a text that parses to its equal.
 void CheckProgram(const std::string& where, const PrimFunc& f);
+// Does so for the first programs of the process, a quarter of a megabyte of text, then for some, 32 bytes for each that
+// is shown: tuners make a hundred thousand, and a check costs as much as a dozen steps.
+void CheckSomePrograms(const std::string& where, const PrimFunc& f);
 
 // `where` is a callable that returns a string: most texts are made for nobody.
 template <class Where>

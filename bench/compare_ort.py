@@ -28,9 +28,10 @@ PEER = ROOT / "bench" / "peer" / "ort_bench.js"
 class OnnxRuntime:
     """A long-lived process that answers one command at a time and is idle between them."""
 
-    def __init__(self, model, threads, inputs=None):
+    def __init__(self, model, threads, inputs=None, profile=False):
         command = ["node", str(PEER), "--serve", "--threads", str(threads)]
         command += ["--inputs", str(inputs)] if inputs else []
+        command += ["--profile"] if profile else []
         self.process = subprocess.Popen(command + [model], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.about = self.answer()
 

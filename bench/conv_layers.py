@@ -31,7 +31,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-from compare_ort import PEER, OnnxRuntime, read_npy
+from compare_ort import OnnxRuntime, read_npy
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
@@ -175,23 +175,34 @@ class Serving:
         command = [str(arguments.autotune), "bench", str(package), "--threads", str(threads), "--serve", "--json"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def best(self, runs):
-        self.process.stdin.write(f"run {runs}\n")
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit("autotune bench --serve ended")
-        return json.loads(line)["min_ms"]
+        return json.loads(line)
+
+    def best(self, runs):
+        return self.ask(f"run {runs}")["min_ms"]
+
+    def kernels(self, runs):
+        return {k["name"]: k["min_us"] for k in self.ask(f"profile {runs}")["kernels"]}
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
 
 
+def runs_for(milliseconds):
+    """Of a round: some 20 ms."""
+    return max(1, min(200, round(20 / max(0.02, milliseconds))))
+
+
 def compare_chains(arguments, model, package, threads):
     peer, ours = OnnxRuntime(str(model), threads), Serving(arguments, package, threads)
     best = [math.inf, math.inf]
-    runs = max(1, min(200, round(20 / max(0.02, min(peer.ask("run 3")["times_ms"])))))
+    runs = runs_for(min(peer.ask("run 3")["times_ms"]))
     for _ in range(arguments.rounds):
         time.sleep(REST)
         best[0] = min(best[0], ours.best(runs))
@@ -201,28 +212,20 @@ def compare_chains(arguments, model, package, threads):
     return best
 
 
-def our_kernels(arguments, package, threads):
-    """The time in kernels of layers, in ms: rows of the profile table that are named after a node."""
-    text = run(arguments, "bench", package, "--threads", threads, "--seconds", 0.2, "--profile")
-    rows = [line.split() for line in text.splitlines()[2:]]
-    return sum(float(r[0]) for r in rows if len(r) > 4 and r[4].startswith("layer")) / 1e3
-
-
-def their_nodes(arguments, model, threads):
-    command = ["node", str(PEER), "--profile", "--threads", str(threads), "--seconds", "0.3", str(model)]
-    answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout)
-    if "error" in answer:
-        raise SystemExit(f"ONNX Runtime: {answer['error']}")
-    layers = [n for n in answer["nodes"] if "Conv" in n["op"] or "Gemm" in n["op"] or "MatMul" in n["op"]]
-    return sum(n["min_us"] for n in layers) / 1e3
-
-
 def compare_kernels(arguments, model, package, threads):
-    best = [math.inf, math.inf]
+    """Kernels named after a layer, and ONNX Runtime's nodes of these operators: the sum of each one's least time."""
+    peer, ours = OnnxRuntime(str(model), threads, profile=True), Serving(arguments, package, threads)
+    least = {}
+    runs = runs_for(min(peer.ask("run 3")["times_ms"]))
     for _ in range(arguments.rounds):
-        best[0] = min(best[0], our_kernels(arguments, package, threads))
-        best[1] = min(best[1], their_nodes(arguments, model, threads))
-    return best
+        time.sleep(REST)
+        for name, us in ours.kernels(runs).items():
+            least[name] = min(us, least.get(name, math.inf))
+        peer.ask(f"run {runs}")
+    theirs = [n["min_us"] for n in peer.ask("nodes")["nodes"] if any(op in n["op"] for op in ("Conv", "Gemm", "MatMul"))]
+    peer.close()
+    ours.close()
+    return sum(us for name, us in least.items() if name.startswith("layer")) / 1e3, sum(theirs) / 1e3
 
 
 def error_of(arguments, layer, model, package):

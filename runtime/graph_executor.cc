@@ -332,9 +332,9 @@ Result<std::vector<NodeTime>> GraphExecutor::Profile(int runs) {
   }
   std::vector<NodeTime> result;
   for (size_t i = 0; i < steps_.size(); ++i) {
-    std::nth_element(times[i].begin(), times[i].begin() + runs / 2, times[i].end());
+    std::sort(times[i].begin(), times[i].end());
     const GraphNode& node = graph_.nodes[steps_[i].node];
-    NodeTime time{.name = node.name, .func_name = node.func_name, .seconds = times[i][runs / 2]};
+    NodeTime time{.name = node.name, .func_name = node.func_name, .seconds = times[i][runs / 2], .least = times[i][0]};
     if (const Kernel* kernel = steps_[i].kernel) {
       time.flops = kernel->metadata.flops;
       for (const TensorSpec& spec : kernel->metadata.params) {

@@ -19,7 +19,8 @@ class KernelContext;
 
 struct NodeTime {
   std::string name, func_name;
-  double seconds = 0;  // median
+  double seconds = 0;  // median of the runs
+  double least = 0;    // the least of them, in seconds
   double flops = 0;    // of one run; 0 when unknown
   double bytes = 0;    // of its inputs, constants and outputs, each once
 };

@@ -5,6 +5,7 @@
 //        run N                  {"times_ms": [...]}               N inferences, timed one by one
 //        seconds S              {"times_ms": [...]}               inferences for S seconds
 //        dump DIR               {"outputs": [names]}              writes DIR/output_i.npy of the present inputs
+//        nodes                  {"nodes": [{name, op, min_us}]}   with --profile: of all runs so far; the last command
 //        quit
 //   node ort_bench.js --dump DIR MODEL                            computes once, writes DIR/output_i.npy
 //   node ort_bench.js --profile [--threads N] [--seconds S] MODEL one JSON line: {"nodes": [{name, op, min_us}]}
@@ -161,6 +162,27 @@ class Peer {
   }
 }
 
+// ONNX Runtime's own profiler: the least time of each node over all runs.
+class Profiler {
+  constructor() {
+    this.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ort_profile_'));
+    this.settings = { enableProfiling: true, profileFilePrefix: path.join(this.folder, 'profile') };
+  }
+  // Ends the profile.
+  nodes(peer) {
+    peer.session.endProfiling();
+    const nodes = new Map();
+    for (const event of JSON.parse(fs.readFileSync(path.join(this.folder, fs.readdirSync(this.folder)[0]), 'utf8'))) {
+      if (event.cat !== 'Node' || !event.name.endsWith('_kernel_time')) continue;
+      const name = event.name.slice(0, -'_kernel_time'.length);
+      const known = nodes.get(name);
+      if (!known || event.dur < known.min_us) nodes.set(name, { name, op: event.args.op_name, min_us: event.dur });
+    }
+    fs.rmSync(this.folder, { recursive: true });
+    return [...nodes.values()];
+  }
+}
+
 const say = (object) => console.log(JSON.stringify(object));
 
 function parse(argv) {
@@ -180,7 +202,8 @@ function parse(argv) {
 }
 
 async function serve(options) {
-  const peer = await Peer.open(options.models[0], options);
+  const profiler = options.profile ? new Profiler() : null;
+  const peer = await Peer.open(options.models[0], options, profiler ? profiler.settings : {});
   await peer.time((n) => n >= 3); // warm
   say({ ready: true, inputs: peer.session.inputNames, outputs: peer.session.outputNames });
   for await (const line of readline.createInterface({ input: process.stdin })) {
@@ -188,27 +211,19 @@ async function serve(options) {
     if (command === 'run') say({ times_ms: await peer.time((n) => n >= Number(argument)) });
     else if (command === 'seconds') say({ times_ms: await peer.time((n, s) => s >= Number(argument)) });
     else if (command === 'dump') say({ outputs: await peer.dump(argument) });
-    else if (command === 'quit') break;
+    else if (command === 'nodes' && profiler) {
+      say({ nodes: profiler.nodes(peer) });
+      break;
+    } else if (command === 'quit') break;
     else say({ error: `unknown command ${command}` });
   }
 }
 
-// ONNX Runtime's own profiler: the least time of each node over all runs.
 async function profile(options) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ort_profile_'));
-  const prefix = path.join(folder, 'profile');
-  const peer = await Peer.open(options.models[0], options, { enableProfiling: true, profileFilePrefix: prefix });
+  const profiler = new Profiler();
+  const peer = await Peer.open(options.models[0], options, profiler.settings);
   await peer.time((n, s) => n >= 5 && s >= options.seconds);
-  peer.session.endProfiling();
-  const nodes = new Map();
-  for (const event of JSON.parse(fs.readFileSync(path.join(folder, fs.readdirSync(folder)[0]), 'utf8'))) {
-    if (event.cat !== 'Node' || !event.name.endsWith('_kernel_time')) continue;
-    const name = event.name.slice(0, -'_kernel_time'.length);
-    const known = nodes.get(name);
-    if (!known || event.dur < known.min_us) nodes.set(name, { name, op: event.args.op_name, min_us: event.dur });
-  }
-  fs.rmSync(folder, { recursive: true });
-  say({ nodes: [...nodes.values()] });
+  say({ nodes: profiler.nodes(peer) });
 }
 
 async function main() {

@@ -217,21 +217,40 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const std:
   std::fflush(stdout);
 }
 
+void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
+  Json::Array kernels;
+  for (const NodeTime& t : times) {
+    kernels.push_back(Json::Object{{"name", t.name}, {"median_us", t.seconds * 1e6}, {"min_us", t.least * 1e6}});
+  }
+  Json line(Json::Object{{"kernels", std::move(kernels)}});
+  line["undisturbed"] = alone.TakeUndisturbed();
+  std::printf("%s\n", line.Dump().c_str());
+  std::fflush(stdout);
+}
+
+// For interleaving with a peer: one line of JSON for each "run N" or "profile N" on standard input.
+Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& alone) {
+  char line[64];
+  while (std::fgets(line, sizeof line, stdin)) {
+    int n = 0;
+    if (std::sscanf(line, "run %d", &n) == 1 && n > 0) {
+      PrintLine(options, model, TRY(Measure(*model.executor, 0, n, alone)), alone);
+    } else if (std::sscanf(line, "profile %d", &n) == 1 && n > 0) {
+      std::optional<HostLock> lock = alone.Take();
+      PrintKernels(TRY(model.executor->Profile(n)), alone);
+    } else {
+      return Err("expected 'run N' or 'profile N' on standard input");
+    }
+  }
+  return kExitOk;
+}
+
 Result<int> Bench(const BenchOptions& options) {
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
   for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), 0);
   for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
   Alone alone(options.wait);
-  if (options.serve) {
-    // For interleaving with a peer: one line of JSON for each "run N" on standard input.
-    char line[64];
-    while (std::fgets(line, sizeof line, stdin)) {
-      int n = 0;
-      if (std::sscanf(line, "run %d", &n) != 1 || n < 1) return Err("expected 'run N' on standard input");
-      PrintLine(options, model, TRY(Measure(*model.executor, 0, n, alone)), alone);
-    }
-    return kExitOk;
-  }
+  if (options.serve) return Serve(options, model, alone);
   PrintLine(options, model, TRY(Measure(*model.executor, options.seconds, 5, alone)), alone);
   if (options.profile) {
     std::optional<HostLock> lock = alone.Take();
@@ -277,7 +296,8 @@ Command BenchCommand(CLI::App& root) {
   app->add_flag("--json", options->json, "one line of JSON: min_ms, median_ms, n, undisturbed");
   app->add_flag("--profile", options->profile, "a table of the time in each kernel as well");
   app->add_flag("--serve", options->serve,
-                "answer each line 'run N' on standard input with a measurement of N runs, to alternate with a peer");
+                "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
+                "to alternate with a peer");
   return {app, [options] { return Bench(*options); }};
 }
 

@@ -46,6 +46,8 @@ struct LinearForm {
   int64_t Coefficient(const Name& var) const;
 };
 LinearForm ToLinear(const Expr& e);
+// A number that divides the integer e, whatever its variables are; 0 for the constant 0.
+int64_t CommonFactor(const Expr& e);
 
 // What a block (or any statement) touches of each buffer, as a box: per dimension an interval expression
 // [min, min + extent) where the variables in `free` range over their loops and all others are symbols.

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
 #include "arith/analyzer.h"
 #include "arith/sum.h"
 
@@ -23,6 +27,26 @@ LinearForm ToLinear(const Expr& e) {
   }
   if (!rest.terms.empty()) form.rest = rest.ToExpr();
   return form;
+}
+
+int64_t CommonFactor(const Expr& e) {
+  constexpr int64_t kLarge = int64_t{1} << 31;  // products of smaller ones do not overflow
+  if (const int64_t* value = AsInt(e)) return *value == INT64_MIN ? 1 : std::abs(*value);
+  const Binary* b = e.As<Binary>();
+  if (!b) return 1;
+  switch (b->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+      return std::gcd(CommonFactor(b->a), CommonFactor(b->b));
+    case BinaryOp::kMul: {
+      int64_t x = CommonFactor(b->a), y = CommonFactor(b->b);
+      return x < kLarge && y < kLarge ? x * y : std::max(x, y);
+    }
+    default:
+      return 1;
+  }
 }
 
 }  // namespace autotune

@@ -2,11 +2,10 @@
 
 #include "ir/annotations.h"
 #include "lower/passes.h"
+#include "lower/tails.h"
 
 namespace autotune {
 namespace {
-
-using Ranges = std::vector<std::pair<Name, int64_t>>;  // loops with constant extents
 
 constexpr int64_t kMaxPeeled = 2;  // iterations that a loop may lose; more would be code that hardly ever runs
 constexpr int64_t kMaxCopies = 3;  // a loop of so few iterations is peeled whole
@@ -40,65 +39,17 @@ Expr Smallest(const Expr& e, const Ranges& inner) {
 
 // A condition over outer variables that implies `condition` for every value of the inner ones; absent if none is known.
 Expr HoldsForAll(const Expr& condition, const Ranges& inner) {
-  const Binary* b = condition.As<Binary>();
-  if (!b || !b->a.dtype().IsIndex()) return Expr();
-  Expr difference;  // condition <=> difference >= 0
-  switch (b->op) {
-    case BinaryOp::kLt:
-      difference = b->b - b->a - Expr(1);
-      break;
-    case BinaryOp::kLe:
-      difference = b->b - b->a;
-      break;
-    case BinaryOp::kGt:
-      difference = b->a - b->b - Expr(1);
-      break;
-    case BinaryOp::kGe:
-      difference = b->a - b->b;
-      break;
-    default:
-      return Expr();
-  }
-  Expr smallest = Smallest(difference, inner);
+  Expr slack = Slack(condition);
+  Expr smallest = slack ? Smallest(slack, inner) : Expr();
   return smallest ? smallest >= Expr(0) : Expr();
 }
-
-// The guards inside s and the loops around them.
-struct Guards {
-  Ranges inner;
-  std::vector<Expr> conditions;
-};
 
 bool Contains(const std::vector<Expr>& list, const Expr& e) {
   return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
 }
 
-Guards GuardsIn(const Stmt& s) {
-  Guards found;
-  Walk(s, [&](const Stmt& x) {
-    if (const For* loop = x.As<For>(); loop && AsInt(loop->extent))
-      found.inner.emplace_back(loop->var, *AsInt(loop->extent));
-    const If* branch = x.As<If>();
-    if (branch && !branch->else_body && !HasNode<Load>(branch->condition)) {
-      for (const Expr& c : Conjuncts(branch->condition)) {
-        if (!Contains(found.conditions, c)) found.conditions.push_back(c);
-      }
-    }
-    return true;
-  });
-  return found;
-}
-
 Stmt WithoutGuards(const Stmt& s, const std::vector<Expr>& dropped) {
-  return RewriteStmt(s, [&](const Stmt& x) {
-    const If* branch = x.As<If>();
-    if (!branch || branch->else_body) return x;
-    std::vector<Expr> kept;
-    for (const Expr& c : Conjuncts(branch->condition)) {
-      if (!Contains(dropped, c)) kept.push_back(c);
-    }
-    return kept.empty() ? branch->then_body : MakeStmt(If{Conjunction(kept), branch->then_body, Stmt()});
-  });
+  return MapGuards(s, [&](const Expr& c) { return Contains(dropped, c) ? BoolConst(true) : c; });
 }
 
 class Partitioner {
@@ -156,8 +107,18 @@ class Partitioner {
     return MakeSeq(std::move(parts));
   }
 
-  // if (every guard inside holds) s without them, else the guarded version
+  // Vectors without guards where that is possible.
   Stmt Split(const Stmt& s, const Analyzer& outer) {
+    std::optional<Tails> tails = SplitTails(s, outer);
+    if (!tails) return SplitGuards(s, outer);
+    // What is done once at an end is small rather than fast: its other guards stay.
+    Stmt tail = tails->whole ? tails->tail : SplitGuards(tails->tail, outer);
+    if (tails->some) tail = MakeStmt(If{tails->some, tail, Stmt()});
+    return tails->whole ? MakeStmt(If{tails->whole, SplitGuards(tails->fast, outer), tail}) : tail;
+  }
+
+  // if (every guard inside holds) s without them, else the guarded version
+  Stmt SplitGuards(const Stmt& s, const Analyzer& outer) {
     Guards guards = GuardsIn(s);
     std::vector<Expr> dropped, whole;
     for (const Expr& guard : guards.conditions) {

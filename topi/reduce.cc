@@ -7,8 +7,9 @@
 namespace autotune::topi {
 namespace {
 
-constexpr int64_t kLanes = 32;     // elements combined side by side along a row: some vectors of any target
-constexpr int64_t kLanesLeft = 8;  // and then one vector
+constexpr int64_t kMostLanes = 48;  // combined side by side along a row: some vectors, in registers of any target
+constexpr int64_t kLanes = 32;      // of a row that they do not divide
+constexpr int64_t kLanesLeft = 8;   // and then one vector
 
 // Dimensions from here on are those reduced; -1 if others lie between.
 int FirstTrailing(const Tensor& x, const std::vector<int>& axes) {
@@ -21,9 +22,9 @@ Tensor RowsReduced(const std::string& name, const Tensor& x, int first, te::Comb
   const Shape &shape = x.shape(), tail(shape.begin() + first, shape.end());
   std::vector<te::Axis> kept = te::NaturalAxes(shape);
   kept.resize(first);
-  int64_t n = te::Product(tail), lanes = kLanes;
-  while (lanes > kLanesLeft && n % lanes != 0) lanes /= 2;
-  if (n % lanes != 0) lanes = kLanes;  // a tail stands out anyway
+  int64_t n = te::Product(tail), lanes = kMostLanes;
+  while (lanes > 0 && n % lanes != 0) lanes -= kLanesLeft;
+  if (lanes == 0) lanes = kLanes;  // a tail stands out anyway
   auto with = [](std::vector<te::Axis> axes, const te::Axis& last) {
     axes.push_back(last);
     return axes;

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <set>
 
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "codegen/llvm/streamed.h"
 #include "runtime/abi.h"
 #include "support/check.h"
 
@@ -189,9 +192,11 @@ llvm::Function* FunctionEmitter::EmitBody(const std::string& name, const std::ve
     slots_[pointers[i].name] = {function_->getArg(i + 1), ConstShape(pointers[i].buffer)[0],
                                 pointers[i].buffer->alignment};
   }
+  streamed_ = StreamedBuffers(body, target_);
   EnterScope();
   Emit(body);
   LeaveScope();
+  FenceStreams();
   builder_.CreateRet(builder_.getInt32(0));
   return function_;
 }
@@ -323,7 +328,7 @@ void FunctionEmitter::EmitStore(const Store& store) {
   const Ramp* ramp = index.As<Ramp>();
   if (lanes == 1 || (ramp && IsConst(ramp->stride, 1))) {
     Address address = AddressOf(store.buffer, ramp ? ramp->base : index);
-    builder_.CreateAlignedStore(value, address.pointer, address.alignment);
+    Streamed(builder_.CreateAlignedStore(value, address.pointer, address.alignment), store);
     return;
   }
   llvm::Value* indices = ramp ? nullptr : Value(index);
@@ -333,6 +338,22 @@ void FunctionEmitter::EmitStore(const Store& store) {
     builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane), address.pointer,
                                 llvm::Align(element.Bytes()));
   }
+}
+
+void FunctionEmitter::Streamed(llvm::StoreInst* instruction, const Store& store) {
+  const Ramp* ramp = store.indices[0].As<Ramp>();
+  const int lanes = store.value.dtype().lanes;
+  if (!ramp || !streamed_.contains(store.buffer->name)) return;
+  if (static_cast<int64_t>(instruction->getAlign().value()) < lanes * store.buffer->dtype.Bytes()) return;
+  if (!FillsLines(store.buffer, ramp->base, lanes, inner_loop_ ? inner_loop_->var : Name())) return;
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+  instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
+  needs_fence_ = true;
+}
+
+// Who learns that this function has ended must see what it wrote.
+void FunctionEmitter::FenceStreams() {
+  if (needs_fence_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 void FunctionEmitter::EmitPrefetch(const Expr& value) {
@@ -365,6 +386,7 @@ void FunctionEmitter::EmitParallel(const For& loop) {
   std::string name = prefix_ + ".parallel" + std::to_string(next_parallel_++);
   FunctionEmitter inner(modules_, target_, name);
   inner.analyzer_ = analyzer_;
+  inner.streamed_ = streamed_;
   llvm::Function* body = inner.EmitParallelBody(loop, pointers, scalars);
 
   // closure: { i64 tasks, ptr..., i64... }
@@ -457,6 +479,7 @@ llvm::Function* FunctionEmitter::EmitParallelBody(const For& loop, const std::ve
   std::string label = (IsRegisterLoopBody(loop.body) ? kRegisterLoopPrefix : "loop.") + loop.var.str();
   EmitLoop(loop.var, function_->getArg(0), function_->getArg(1), false, label, loop.body);
   LeaveScope();
+  FenceStreams();
   builder_.CreateRetVoid();
   return function_;
 }

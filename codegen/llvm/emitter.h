@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -96,6 +97,8 @@ class FunctionEmitter {
   void EmitStore(const Store& store);
   void EmitAlloc(const Alloc& alloc);
   void EmitPrefetch(const Expr& value);
+  void Streamed(llvm::StoreInst* instruction, const Store& store);  // around the caches, if it is such a store
+  void FenceStreams();
   void EmitParallel(const For& loop);
   llvm::Function* EmitParallelBody(const For& loop, const std::vector<PointerParam>& pointers,
                                    const std::vector<Name>& scalars);
@@ -154,6 +157,8 @@ class FunctionEmitter {
   std::map<std::pair<const ExprCell*, llvm::Value*>, Memo> memo_;
   std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;  // by scope
   int next_parallel_ = 0;
+  std::set<Name> streamed_;   // buffers written around the caches
+  bool needs_fence_ = false;  // such a store has been emitted
 };
 
 // Layout of AtContext (runtime/abi.h).

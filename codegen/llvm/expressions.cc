@@ -369,7 +369,8 @@ FunctionEmitter::Address FunctionEmitter::AddressOf(const Buffer& buffer, const 
     if (inner) pointer = builder_.CreateGEP(element, pointer, inner);
     addresses_.back()[key] = pointer;
   }
-  llvm::Align alignment = rest ? llvm::Align(bytes) : AlignmentOf(divisor * bytes, slot.alignment);
+  if (form.rest) divisor = std::gcd(divisor, CommonFactor(form.rest));
+  llvm::Align alignment = AlignmentOf(divisor * bytes, slot.alignment);
   if (constant != 0) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(constant));
   return {pointer, alignment};
 }

@@ -46,6 +46,25 @@ TEST(Property, SimplifyKeepsTheValueIsIdempotentAndBoundsHold) {
   }
 }
 
+TEST(Property, CommonFactorsDivide) {
+  int failures = 0, told = 0;
+  for (int seed = 0; seed < kRounds && failures < 5; ++seed) {
+    RandomIndex g(seed + 2000000);
+    Expr e = g.Index(1 + seed % 4);
+    int64_t factor = CommonFactor(e);
+    told += factor > 1;
+    ASSERT_GE(factor, 0) << ToText(e);
+    g.ForAll([&](const IndexEnv& env) {
+      int64_t value = EvalIndex(e, env);
+      if (factor == 0 ? value == 0 : value % factor == 0) return true;
+      ++failures;
+      ADD_FAILURE() << "seed " << seed << ": " << ToText(e) << " = " << value << " is no multiple of " << factor;
+      return false;
+    });
+  }
+  EXPECT_GT(told, kRounds / 50);  // or nothing was tested
+}
+
 TEST(Property, ConditionsKeepTheirValueAndProofsHold) {
   int failures = 0, proven = 0;
   for (int seed = 0; seed < kRounds && failures < 5; ++seed) {

@@ -85,5 +85,46 @@ TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {
   EXPECT_EQ(multiply_adds("exp(a[v]) + exp(b[v])"), 2 * exponential) << "counts what there is";
 }
 
+// rows x columns elements, each row in vectors of 16: y = x + 1, by all threads; `read_back` makes y a summand, too.
+std::string Sum(int64_t rows, int64_t columns, bool read_back = false) {
+  std::string r = std::to_string(rows), c = std::to_string(columns), shape = "f32[" + r + ", " + c + "]";
+  return "func k(x: " + shape + " input, y: " + shape + " output) { for i in " + r + " parallel { for j in " +
+         std::to_string(columns / 16) + " { for l in 16 vectorized { block sum(v0: S " + r + " = i, v1: S " + c +
+         " = j * 16 + l) { y[v0, v1] = x[v0, v1] + 1.0 } }" +
+         (read_back ? " for m in 16 { block again(w0: S " + r + " = i, w1: S " + c +
+                          " = j * 16 + m) { y[w0, w1] = y[w0, w1] * 2.0 } }"
+                    : "") +
+         " } } }";
+}
+
+TEST(Instructions, LargeResultsGoAroundTheCaches) {
+  constexpr char kStreamed[] = "movnt[a-z]*", kFence[] = "sfence";
+  for (const char* cpu : {"skylake-avx512", "haswell", "nehalem"}) {
+    std::string large = Disassembly(cpu, Sum(2048, 4096));
+    EXPECT_NE(Find(large, kStreamed), "") << cpu;
+    EXPECT_NE(Find(large, kFence), "") << cpu;
+    for (const auto& [what, program] : {std::pair{"a small one", Sum(1024, 4096)},
+                                        {"vectors that are not aligned", Sum(8192, 1030)},
+                                        {"one that is read back", Sum(2048, 4096, true)}}) {
+      std::string text = Disassembly(cpu, program);
+      EXPECT_EQ(Find(text, kStreamed), "") << cpu << ": " << what;
+      EXPECT_EQ(Find(text, kFence), "") << cpu << ": " << what;
+    }
+  }
+}
+
+TEST(Instructions, LargeResultsAreRight) {
+  auto built = Build(Parse(Sum(2048, 4096)));
+  ASSERT_TRUE(built.ok()) << built.error().Text();
+  Tensor x = Tensor::Empty({2048, 4096}, "f32").value(), y = Tensor::Empty({2048, 4096}, "f32").value();
+  for (int64_t i = 0; i < x.num_elements(); ++i) x.Data<float>()[i] = static_cast<float>(i % 1000);
+  KernelContext context(2);
+  void* args[] = {x.data(), y.data()};
+  ASSERT_EQ(built->kernel->raw(context.abi(), args), 0);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < x.num_elements(); ++i) wrong += y.Data<float>()[i] != static_cast<float>(i % 1000 + 1);
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace autotune

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tuner/rule/rule.h"
 
@@ -73,17 +75,19 @@ class Rows : public SketchRule {
       task = made[0];
       row = made[1];
     }
+    std::vector<Name> passes(blocks.size());
     for (size_t i = blocks.size() - 1; i-- > 0;) {
       std::vector<Name> loops = TRY(s.Do(ComputeAt{.block = blocks[i].name, .loop = row}));
-      TRY(Vectors(s, blocks[i], loops, depth, lanes));
+      passes[i] = TRY(Vectors(s, blocks[i], loops, depth, lanes));
       s.done.insert(blocks[i].name);
     }
     std::vector<Name> loops;
     for (const auto* list : {&last.spatial, &last.reduce}) {
       for (const BlockView::Loop& loop : *list) loops.push_back(loop.var);
     }
-    TRY(Vectors(s, last, loops, depth, lanes));
+    passes.back() = TRY(Vectors(s, last, loops, depth, lanes));
     s.done.insert(last.name);
+    AskForNextRow(s, blocks, passes, row);
     if (rows * widest >= kWorthForking && rows > 1) TRY(s.Do(Parallel{.loop = task}));
 
     model.outer = rows / each;
@@ -92,6 +96,25 @@ class Rows : public SketchRule {
     s.stages.push_back(model);
     s.name = "rows";
     return {};
+  }
+
+  // The first pass over a row waits for memory, and the others leave it idle. So a later pass that reads the row again
+  // asks for the next one. `passes`: by block, the loop over its vectors, if there is one.
+  static void AskForNextRow(SketchState& s, const std::vector<BlockView>& blocks, const std::vector<Name>& passes,
+                            const Name& row) {
+    std::set<Name> read, written;
+    for (const BlockView& block : blocks) written.insert(block.writes);
+    std::map<Name, Prefetch> again;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      for (const Name& buffer : blocks[i].reads) {
+        if (written.contains(buffer) || read.insert(buffer).second || passes[i] == Name()) continue;
+        again[buffer] = {.block = blocks[i].name, .buffer = buffer, .loop = row, .at = passes[i], .ahead = 1};
+      }
+    }
+    for (const auto& [buffer, prefetch] : again) {
+      SketchState trial = s;  // what a block reads here and there cannot be asked for
+      if (trial.Do(prefetch).ok()) s.prefetches.push_back(prefetch);
+    }
   }
 
   // A divisor of `rows`: tasks of some thousand elements, but enough of them for all cores.
@@ -104,13 +127,14 @@ class Rows : public SketchRule {
   }
 
   // The block's loops inside a row. `loops`: those of its iterators, in order, the first `depth` being the row's.
-  static Status Vectors(SketchState& s, const BlockView& block, const std::vector<Name>& loops, int depth,
-                        int64_t lanes) {
+  // Returns the loop over vectors that stays a loop, or no name.
+  static Result<Name> Vectors(SketchState& s, const BlockView& block, const std::vector<Name>& loops, int depth,
+                              int64_t lanes) {
     size_t spatial = block.spatial.size();
     std::vector<Name> columns(loops.begin() + depth, loops.begin() + static_cast<int64_t>(spatial)),
         reduce(loops.begin() + static_cast<int64_t>(spatial), loops.end());
     if (!block.reduction) {
-      if (columns.empty()) return {};
+      if (columns.empty()) return Name();
       return Vectorized(s, columns.back(), block.spatial.back().extent, lanes, false);
     }
     if (columns.empty()) {  // the last few lanes
@@ -132,19 +156,23 @@ class Rows : public SketchRule {
       // be.
       if (!block.writes_output) TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
     }
-    return {};
+    return Name();
   }
 
-  static Status Vectorized(SketchState& s, const Name& loop, int64_t extent, int64_t lanes, bool unrolled) {
-    if (extent == 1) return {};
+  // Returns the loop over vectors, if it stays a loop.
+  static Result<Name> Vectorized(SketchState& s, const Name& loop, int64_t extent, int64_t lanes, bool unrolled) {
+    if (extent == 1) return Name();
     if (extent <= lanes) {
       if ((extent & (extent - 1)) == 0) TRY(s.Do(Vectorize{.loop = loop}));
-      return {};
+      return Name();
+    }
+    if (unrolled) {  // registers, which no guard may index: as many whole vectors as fit, then a shorter one
+      TRY(s.Do(Vectorize{.loop = loop}));
+      return Name();
     }
     std::vector<Name> made = TRY(s.Do(Split{.loop = loop, .factors = {Factors::kAuto, lanes}}));
-    if (unrolled) TRY(s.Do(Unroll{.loop = made[0]}));
     TRY(s.Do(Vectorize{.loop = made[1]}));
-    return {};
+    return made[0];
   }
 };
 

@@ -173,10 +173,11 @@ class Streaming : public SketchRule {
       order.push_back(loops[i]);
       tasks *= block.spatial[i].extent;
     }
-    order.push_back(a[0]);
-    tasks *= (block.spatial[across].extent + kTile - 1) / kTile;
+    order.push_back(b[0]);
+    tasks *= (block.spatial.back().extent + kTile - 1) / kTile;
     std::vector<Name> outer = order;
-    for (const Name& loop : {b[0], a[1], b[1]}) order.push_back(loop);
+    // From tile to tile along the rows of what is read: there prefetchers follow, and where results go they need not.
+    for (const Name& loop : {a[0], a[1], b[1]}) order.push_back(loop);
     TRY(s.Do(Reorder{.loops = order}));
     const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
     std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));

@@ -1,0 +1,117 @@
+// Tails of vectorized loops: vectors of fewer lanes, wherever the same lanes are left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "ir/visit.h"
+#include "lower/lower.h"
+#include "tests/ir/random_program.h"
+
+namespace autotune {
+namespace {
+
+Target Avx512() {
+  return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64 -mattr=+avx512f,+avx512vl,+fma").value();
+}
+
+// Lowers the loops `body` over x: f32[`rows`, `columns`] and y of the same shape; what the result computes is compared.
+PrimFunc Lowered(int rows, int columns, const std::string& body) {
+  std::string shape = "f32[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+  auto f = ParsePrimFunc("func kernel(\n  x: " + shape + " input,\n  y: " + shape + " output\n) {\n" + body + "}\n");
+  EXPECT_TRUE(f.ok()) << f.error().Text();
+  PassContext context;
+  auto kernel = Lower(*f, Avx512(), context);
+  EXPECT_TRUE(kernel.ok()) << kernel.error().Text();
+  std::vector<InterpArray> want = testing::RandomArgs(*f, 1), got = want;
+  for (size_t i = 0; i < got.size(); ++i) got[i].shape = ConstShape(kernel->run.params[i].buffer);
+  EXPECT_TRUE(Interpret(*f, want).ok());
+  Status ran = Interpret(kernel->run, got);
+  EXPECT_TRUE(ran.ok()) << ran.error().Text();
+  EXPECT_EQ(want[1].data.size(), got[1].data.size());
+  for (size_t i = 0; i < want[1].data.size(); ++i) {
+    double a = want[1].data[i], b = got[1].data[i];
+    EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << "y[" << i << "]: " << a << " became " << b;
+  }
+  return kernel->run;
+}
+
+struct Shape {
+  std::vector<int> lanes;  // of the stores, in order
+  int guards = 0;
+};
+Shape ShapeOf(const PrimFunc& f) {
+  Shape shape;
+  Walk(f.body, [&](const Stmt& s) {
+    if (const Store* store = s.As<Store>()) shape.lanes.push_back(store->value.dtype().lanes);
+    shape.guards += s.As<If>() != nullptr;
+    return true;
+  });
+  return shape;
+}
+
+// for i in `rows`: for j in `tiles`: for u in `unrolled`: for v in `lanes`: y[i, c] = x[i, c] + 1 if c < columns
+std::string Tiled(int rows, int tiles, int unrolled, int lanes, int columns) {
+  auto text = [](int n) { return std::to_string(n); };
+  return "  for i in " + text(rows) + " {\n    for j in " + text(tiles) + " {\n      for u in " + text(unrolled) +
+         " unrolled {\n        for v in " + text(lanes) + " vectorized {\n          if j * " + text(unrolled * lanes) +
+         " + u * " + text(lanes) + " + v < " + text(columns) + " {\n            y[i, j * " + text(unrolled * lanes) +
+         " + u * " + text(lanes) + " + v] = x[i, j * " + text(unrolled * lanes) + " + u * " + text(lanes) +
+         " + v] + 1.0\n          }\n        }\n      }\n    }\n  }\n";
+}
+
+TEST(Tails, OneTileThatOvershootsHasNoGuards) {
+  Shape shape = ShapeOf(Lowered(3, 24, Tiled(3, 1, 2, 16, 24)));
+  EXPECT_EQ(shape.guards, 0);
+  EXPECT_THAT(shape.lanes, ::testing::ElementsAre(16, 8));
+}
+
+TEST(Tails, LastTileOfMany) {
+  Shape shape = ShapeOf(Lowered(2, 107, Tiled(2, 4, 2, 16, 107)));  // 3 whole tiles and 11 columns
+  EXPECT_EQ(shape.guards, 1);
+  EXPECT_THAT(shape.lanes, ::testing::ElementsAre(16, 16, 8, 2, 1));
+}
+
+TEST(Tails, TilesThatDivideHaveNone) {
+  Shape shape = ShapeOf(Lowered(2, 96, Tiled(2, 3, 2, 16, 96)));
+  EXPECT_EQ(shape.guards, 0);
+  EXPECT_THAT(shape.lanes, ::testing::ElementsAre(16, 16));
+}
+
+TEST(Tails, TilesBeyondTheEndDoNothing) {
+  Shape shape = ShapeOf(Lowered(2, 40, Tiled(2, 3, 2, 16, 40)));  // the third tile begins at 64
+  EXPECT_THAT(shape.lanes, ::testing::ElementsAre(16, 16, 8));
+  EXPECT_EQ(shape.guards, 2);
+}
+
+// The remainder of the columns differs from row to row: no vector fits all of them.
+TEST(Tails, RemaindersThatVaryStayScalars) {
+  Shape shape = ShapeOf(Lowered(5, 24, R"(
+    for i in 5 {
+      for v in 16 vectorized {
+        if v < i + 9 {
+          y[i, v] = x[i, v] + 1.0
+        }
+      }
+    }
+)"));
+  EXPECT_GE(shape.guards, 1);
+  EXPECT_THAT(shape.lanes, ::testing::Contains(1));
+}
+
+TEST(Tails, AllSmallShapes) {
+  for (int lanes : {8, 16}) {
+    for (int unrolled : {1, 2, 3}) {
+      for (int columns = 1; columns <= 70; ++columns) {
+        int tile = lanes * unrolled, tiles = (columns + tile - 1) / tile;
+        Shape shape = ShapeOf(Lowered(2, columns, Tiled(2, tiles, unrolled, lanes, columns)));
+        EXPECT_LE(shape.guards, 1) << columns << " in tiles of " << tile;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace autotune

@@ -27,9 +27,17 @@ constexpr LoweringPass kPasses[] = {
     {"expand_math", ExpandMath, true},
 };
 
-Result<PrimFunc> RunPasses(PrimFunc f, const Target& target, PassContext& context) {
+// For programs of threads. Guards stay where they are: what moves out of a loop might keep threads from a barrier.
+constexpr LoweringPass kThreadPasses[] = {
+    {"decompose_init", DecomposeInit, true},
+    {"lower_blocks", LowerBlocks, true},
+    {"merge_threads", MergeThreads, false},  // there are barriers then
+};
+
+Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, const Target& target,
+                           PassContext& context) {
   PassEnv env{target, context, {}};
-  for (const LoweringPass& pass : kPasses) {
+  for (const LoweringPass& pass : passes) {
     if (context.disabled.contains(pass.name)) continue;
     auto start = std::chrono::steady_clock::now();
     f = TRY_NOTE(pass.run(f, env), std::string("in pass ") + pass.name);
@@ -133,9 +141,15 @@ Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext
   PrepareSplit split = SplitPrepare(f);
   if (context.after) context.after("split_prepare", split.run);
   for (const Buffer& b : split.prepared) kernel.prepared.push_back(Bytes(b));
-  kernel.run = TRY(RunPasses(std::move(split.run), target, context));
-  if (split.prepare) kernel.prepare = TRY_NOTE(RunPasses(std::move(*split.prepare), target, context), "in prepare");
+  kernel.run = TRY(RunPasses(kPasses, std::move(split.run), target, context));
+  if (split.prepare) {
+    kernel.prepare = TRY_NOTE(RunPasses(kPasses, std::move(*split.prepare), target, context), "in prepare");
+  }
   return kernel;
+}
+
+Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, PassContext& context) {
+  return RunPasses(kThreadPasses, f, target, context);
 }
 
 std::span<const LoweringPass> LoweringPipeline() { return kPasses; }

@@ -28,6 +28,13 @@ struct LoweredKernel {
 // Lowered functions keep intermediates as Alloc statements at the innermost loop that contains all their uses.
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext& context);
 
+// A program of threads (ir/threads.h) in the form that a code generator for them starts from: no blocks; in each kernel
+// the loops over threads in one nest directly inside those over blocks, and barriers where a thread needs what another
+// one did. Buffers keep their dimensions and stand at the function's head. Functions without threads only lose their
+// blocks. An error names a barrier that would stand under a condition which differs between threads, or what else
+// cannot be merged. Thread-safe. CPUs do not run such programs: Lower refuses them.
+Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, PassContext& context);
+
 // The names of the passes in order, as `after` and `disabled` know them.
 std::vector<std::string> LoweringPasses();
 

@@ -70,6 +70,10 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
 Expr ExpandMathCall(const Expr& call, const Target& target);  // one Call of an expanded op
 
+// Of programs of threads: for each kernel, `for threadIdx.. { everything }`, with barriers between its stages
+// (threads.cc). An error where threads would wait under a condition that differs between them.
+Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
+
 // Helpers (util.cc).
 bool Uses(const Expr& e, const Name& var);
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);

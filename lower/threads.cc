@@ -1,0 +1,189 @@
+// merge_threads: the loops over threads of a kernel become one nest, around everything that its threads do, with
+// barriers where a stage meets what another thread left. Stages meet in buffers, not in elements: which elements of a
+// buffer share memory is settled when it shrinks to what a kernel needs at a time. So threads wait too often where a
+// serial loop around loops over threads fills a buffer piece by piece; those belong inside.
+#include "ir/threads.h"
+
+#include <algorithm>
+
+#include "lower/passes.h"
+
+namespace autotune {
+namespace {
+
+// Buffers that several threads see.
+struct Touched {
+  std::set<Name> reads, writes;
+
+  // Whether it was more than what was there.
+  bool Add(const Touched& other) {
+    const size_t before = reads.size() + writes.size();
+    reads.insert(other.reads.begin(), other.reads.end());
+    writes.insert(other.writes.begin(), other.writes.end());
+    return reads.size() + writes.size() > before;
+  }
+  bool Conflicts(const Touched& other) const {
+    auto meet = [](const std::set<Name>& a, const std::set<Name>& b) {
+      return std::any_of(a.begin(), a.end(), [&](const Name& n) { return b.contains(n); });
+    };
+    return meet(writes, other.writes) || meet(writes, other.reads) || meet(reads, other.writes);
+  }
+};
+
+bool IsSeen(const Buffer& buffer) { return buffer->scope == Scope::kShared || buffer->scope == Scope::kGlobal; }
+
+Touched TouchedBy(const Stmt& s) {
+  Touched touched;
+  Walk(
+      s,
+      [&](const Stmt& x) {
+        const Store* store = x.As<Store>();
+        if (store && IsSeen(store->buffer)) touched.writes.insert(store->buffer->name);
+        return true;
+      },
+      [&](const Expr& x) {
+        const Load* load = x.As<Load>();
+        if (load && IsSeen(load->buffer)) touched.reads.insert(load->buffer->name);
+        return true;
+      });
+  return touched;
+}
+
+bool HasThreadLoops(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) {
+    found |= x.As<For>() && IsThreadAxis(x.As<For>()->kind);
+    return !found;
+  });
+  return found;
+}
+
+bool DeclaresShared(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) {
+    found |= x.As<Alloc>() && x.As<Alloc>()->buffer->scope == Scope::kShared;
+    return !found;
+  });
+  return found;
+}
+
+class Merger {
+ public:
+  std::optional<Error> error;
+
+  Stmt Run(const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (loop && IsBound(loop->kind)) return Kernel(s);
+    return MapChildren(
+        s, [&](const Stmt& child) { return Run(child); }, nullptr);
+  }
+
+ private:
+  Stmt Kernel(const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (loop && IsBlockAxis(loop->kind)) {
+      return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Kernel(loop->body)});
+    }
+    axes_.clear();
+    Walk(s, [&](const Stmt& x) {
+      const For* inner = x.As<For>();
+      if (inner && IsThreadAxis(inner->kind)) axes_.emplace(inner->kind, *inner);
+      return true;
+    });
+    pending_ = {};
+    Stmt body = Emit(s, {});
+    for (const auto& [axis, first] : axes_) body = MakeStmt(For{first.var, first.extent, axis, {}, body});
+    return body;
+  }
+
+  bool DiffersBetweenThreads(const Expr& e) const {
+    return std::any_of(axes_.begin(), axes_.end(), [&](const auto& a) { return Uses(e, a.second.var); });
+  }
+  void Fail(std::string_view message) {
+    if (!error) error = Err(message);
+  }
+
+  // What each thread does of s, which stands in loops over `inside`.
+  Stmt Emit(const Stmt& s, const std::set<LoopKind>& inside) {
+    if (inside.size() == axes_.size() || !HasThreadLoops(s)) return Stage(s, inside);
+    if (const For* loop = s.As<For>()) {
+      if (!IsThreadAxis(loop->kind)) return EmitLoop(*loop, inside);
+      std::set<LoopKind> within = inside;
+      within.insert(loop->kind);
+      return Emit(Substitute(loop->body, {{loop->var, VarOf(axes_.at(loop->kind).var, loop->extent.dtype())}}), within);
+    }
+    if (const Seq* seq = s.As<Seq>()) {
+      std::vector<Stmt> stmts;
+      for (const Stmt& child : seq->stmts) stmts.push_back(Emit(child, inside));
+      return MakeSeq(std::move(stmts));
+    }
+    if (const If* branch = s.As<If>()) {
+      if (HasNode<Load>(branch->condition)) Fail("what is in memory decides about a loop over threads");
+      bool differs = DiffersBetweenThreads(branch->condition);
+      Touched before = pending_;
+      divergent_ += differs;
+      Stmt then_body = Emit(branch->then_body, inside), else_body;
+      Touched after = std::exchange(pending_, before);
+      if (branch->else_body) else_body = Emit(branch->else_body, inside);
+      divergent_ -= differs;
+      pending_.Add(after);
+      return MakeStmt(If{branch->condition, then_body, else_body});
+    }
+    Fail("a loop over threads inside a local buffer or a let");
+    return s;
+  }
+
+  // An iteration begins with what was left before the loop, or with what an iteration leaves, whichever it was.
+  Stmt EmitLoop(const For& loop, const std::set<LoopKind>& inside) {
+    if (HasNode<Load>(loop.extent)) Fail("what is in memory decides about a loop over threads");
+    bool differs = DiffersBetweenThreads(loop.extent);
+    divergent_ += differs;
+    const std::optional<Error> earlier = error;
+    Touched before = pending_, start = pending_;
+    Stmt body;
+    do {
+      error = earlier;
+      pending_ = start;
+      body = Emit(loop.body, inside);
+    } while (start.Add(pending_));
+    divergent_ -= differs;
+    const int64_t* extent = AsInt(loop.extent);
+    if (!extent || *extent < 1) pending_.Add(before);
+    return MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, body});
+  }
+
+  // A piece within which no thread needs what another one does. Outside of the loops of an axis, its first threads run.
+  Stmt Stage(const Stmt& s, const std::set<LoopKind>& inside) {
+    if (DeclaresShared(s)) Fail("a shared buffer that is declared inside a kernel");
+    Touched touched = TouchedBy(s);
+    bool wait = pending_.Conflicts(touched);
+    if (wait) pending_ = {};
+    pending_.Add(touched);
+    if (wait && divergent_ > 0) {
+      Fail("threads would have to wait for each other under a condition that differs between them");
+    }
+    Stmt stage = s;
+    for (const auto& [axis, first] : axes_) {
+      if (inside.contains(axis)) continue;
+      stage =
+          MakeStmt(If{Eq(VarOf(first.var, first.extent.dtype()), IntConst(0, first.extent.dtype())), stage, Stmt()});
+    }
+    return wait ? MakeSeq({MakeBarrier(), stage}) : stage;
+  }
+
+  std::map<LoopKind, For> axes_;  // the first loop of each in the kernel, whose variable stands for all
+  Touched pending_;               // since the last barrier
+  int divergent_ = 0;             // conditions and extents around that differ between threads
+};
+
+}  // namespace
+
+Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv&) {
+  if (HasBarrier(f.body)) return Err("there are barriers already, which tell one stage from the next");
+  Merger merger;
+  Stmt body = merger.Run(f.body);
+  if (merger.error) return std::move(*merger.error);
+  return WithBody(f, WithUniqueNames(body));
+}
+
+}  // namespace autotune

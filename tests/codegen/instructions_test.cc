@@ -20,8 +20,8 @@ constexpr std::string_view kProgram =
   for i in 64 {
     for j in 64 vectorized { block zero(z0: S 64 = i, z1: S 64 = j) { c[z0, z1] = 0.0 } }
     for r in 32 {
-      for j in 64 vectorized {
-        block sum(v0: S 64 = i, v1: S 64 = j, v2: R 32 = r) { c[v0, v1] = c[v0, v1] + a[v0, v2] * b[v2, v1] }
+      for j2 in 64 vectorized {
+        block sum(v0: S 64 = i, v1: S 64 = j2, v2: R 32 = r) { c[v0, v1] = c[v0, v1] + a[v0, v2] * b[v2, v1] }
       }
     }
   }

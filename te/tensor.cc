@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "ir/combiner.h"
 #include "ir/visit.h"
@@ -23,7 +24,7 @@ Shape Extents(const std::vector<Axis>& axes) {
 }
 
 // Fills in the buffer and checks what can be checked: every load is of an input, every variable an axis.
-Tensor Finish(TensorCell* cell) {
+Tensor Finish(std::unique_ptr<TensorCell> cell) {
   CheckExtents(cell->name.str(), cell->shape);
   Shape stored = cell->StoredShape();
   CHECK(Product(stored) == Product(cell->shape)) << "tensor " << cell->name.str() << ": axes do not cover the shape";
@@ -52,11 +53,12 @@ Tensor Finish(TensorCell* cell) {
       return true;
     });
   }
-  return Tensor(cell);
+  return Tensor(cell.release());
 }
 
-TensorCell* NewCell(const std::string& name, DType dtype, const Shape& shape, const std::vector<Axis>& axes) {
-  auto* cell = new TensorCell;
+std::unique_ptr<TensorCell> NewCell(const std::string& name, DType dtype, const Shape& shape,
+                                    const std::vector<Axis>& axes) {
+  auto cell = std::make_unique<TensorCell>();
   cell->name = name;
   cell->dtype = dtype;
   cell->shape = shape;
@@ -68,10 +70,10 @@ Tensor MakeComputed(const std::string& name, const std::vector<Axis>& axes, cons
                     const Shape& shape, Part part) {
   part.axes = axes;
   part.store = AxisVars(axes);
-  TensorCell* cell = NewCell(name, part.body.dtype(), shape.empty() ? Extents(axes) : shape, axes);
+  std::unique_ptr<TensorCell> cell = NewCell(name, part.body.dtype(), shape.empty() ? Extents(axes) : shape, axes);
   cell->inputs = inputs;
   cell->parts.push_back(std::move(part));
-  return Finish(cell);
+  return Finish(std::move(cell));
 }
 
 }  // namespace
@@ -100,9 +102,9 @@ Tensor Placeholder(const std::string& name, const Shape& shape, DType dtype) {
 }
 
 Tensor Splat(const Shape& shape, double value, DType dtype) {
-  TensorCell* cell = NewCell("splat", dtype, shape, NaturalAxes(shape));
+  std::unique_ptr<TensorCell> cell = NewCell("splat", dtype, shape, NaturalAxes(shape));
   cell->splat = value;
-  return Finish(cell);
+  return Finish(std::move(cell));
 }
 
 Tensor Compute(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
@@ -120,20 +122,20 @@ Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std:
 Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
                 std::vector<Part> parts) {
   CHECK(!parts.empty());
-  TensorCell* cell = NewCell(name, parts[0].body.dtype(), shape, NaturalAxes(shape));
+  std::unique_ptr<TensorCell> cell = NewCell(name, parts[0].body.dtype(), shape, NaturalAxes(shape));
   cell->inputs = inputs;
   cell->parts = std::move(parts);
-  return Finish(cell);
+  return Finish(std::move(cell));
 }
 
 Tensor Annotated(const Tensor& t, const std::string& key, int64_t value) {
-  TensorCell* cell = NewCell(t->name.str(), t->dtype, t->shape, t->axes);
+  std::unique_ptr<TensorCell> cell = NewCell(t->name.str(), t->dtype, t->shape, t->axes);
   cell->buffer = t->buffer;
   cell->inputs = t->inputs;
   cell->parts = t->parts;
   cell->splat = t->splat;
   for (Part& part : cell->parts) part.annotations[key] = value;
-  return Tensor(cell);
+  return Tensor(cell.release());
 }
 
 std::vector<Axis> NaturalAxes(const Shape& shape) {

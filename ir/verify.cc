@@ -93,7 +93,7 @@ class Verifier {
     int64_t last = -1;
     for (const DimAlign& align : buffer.dim_align) {
       if (align.dim <= last) Fail("the aligned dimensions of " + name + " are in order, each once");
-      if (align.dim + 1 >= static_cast<int64_t>(buffer.shape.size())) {
+      if (align.dim >= static_cast<int64_t>(buffer.shape.size()) - 1) {
         Fail("dimension " + std::to_string(align.dim) + " of " + name + " is one, but not the last one, to be aligned");
       }
       if (align.factor < 1 || align.factor > DimAlign::kMaxFactor || align.offset < 0 || align.offset >= align.factor) {

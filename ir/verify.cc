@@ -336,7 +336,7 @@ class Verifier {
     Check(n.body);
     scope_ = std::move(around);
     if (!ok()) return;
-    if (Status once = CheckReduction(n, around_); !once.ok()) Fail(once.error().message);
+    if (Status once = CheckReduction(n, around_, budget_); !once.ok()) Fail(once.error().message);
     if (ok()) block_ = Name();
   }
 
@@ -349,6 +349,7 @@ class Verifier {
   bool threads_ = false;  // there is something that ir/threads.h has rules for
   Scope scope_, symbols_;
   std::vector<const For*> around_;
+  int64_t budget_ = 1 << 23;  // of CheckReduction: half a second
   std::unordered_set<Name> bound_, buffers_bound_, blocks_, read_only_;
   std::unordered_map<Name, Buffer> buffers_;
 };

@@ -95,6 +95,19 @@ Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
   return MakeStmt(For{loop->var, Expr(extent), loop->kind, loop->annotations, recurse(body)});
 }
 
+// Whether nothing in s is stored where the condition does not hold.
+bool AllUnder(const Stmt& s, const Expr& condition) {
+  if (s.As<Store>()) return false;
+  if (const If* branch = s.As<If>()) {
+    if (branch->else_body) return AllUnder(branch->then_body, condition) && AllUnder(branch->else_body, condition);
+    return Contains(Conjuncts(branch->condition), condition) || AllUnder(branch->then_body, condition);
+  }
+  bool all = true;
+  MapChildren(
+      s, [&](const Stmt& child) { return all &= AllUnder(child, condition), child; }, nullptr);
+  return all;
+}
+
 }  // namespace
 
 Guards GuardsIn(const Stmt& s) {
@@ -174,6 +187,7 @@ std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer) {
     std::vector<Expr> left = GuardsIn(nest).conditions;
     return std::any_of(left.begin(), left.end(), uses_lanes);
   };
+  if (varies && !AllUnder(s, varies->condition)) return std::nullopt;  // some of it is done everywhere
   if (!varies) {
     Tails tails{.tail = Trim(s, lanes)};
     return depends(tails.tail) ? std::nullopt : std::optional(std::move(tails));

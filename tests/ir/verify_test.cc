@@ -122,6 +122,15 @@ TEST(Verify, ReductionIteratorsTakeTheirValuesOnce) {
       "func f(x: f32[n] input, out: f32[1] output) { for k in n { block b(v: S 1 = 0, r: R n = k // 2) "
       "{ init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
       "come once each cannot be checked: r = k // 2");
+  // What trying costs is bounded, whatever the text.
+  std::string long_sum = "k // 1";
+  for (int i = 0; i < 20; ++i) long_sum += " + k // 2097152";
+  for (auto [binding, problem] : {std::pair{std::string("k // 1"), ""}, {long_sum, "cannot be checked"}}) {
+    Checked(
+        "func f(x: f32[1048576] input, out: f32[1] output) { for k in 1048576 { block b(v: S 1 = 0, r: R 1048576 = " +
+            binding + ") { init { out[v] = 0.0 } out[v] = out[v] + x[r] } } }",
+        problem);
+  }
 }
 
 TEST(Verify, TreesAsNoTextCanMakeThem) {

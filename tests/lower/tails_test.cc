@@ -101,6 +101,19 @@ TEST(Tails, RemaindersThatVaryStayScalars) {
   EXPECT_THAT(shape.lanes, ::testing::Contains(1));
 }
 
+// What stands beside a guarded store is done in tiles beyond the end, too.
+TEST(Tails, WhatIsNotGuardedIsDoneEverywhere) {
+  Shape shape = ShapeOf(Lowered(8, 24, R"(
+    for q in 3 {
+      for i in 4 unrolled {
+        for v in 8 vectorized { if q * 8 + v < 13 { y[i, q * 8 + v] = x[i, q * 8 + v] } }
+        for w in 8 vectorized { y[i + 4, q * 8 + w] = x[i + 4, q * 8 + w] }
+      }
+    }
+)"));
+  EXPECT_THAT(shape.lanes, ::testing::Contains(8));
+}
+
 TEST(Tails, AllSmallShapes) {
   for (int lanes : {8, 16}) {
     for (int unrolled : {1, 2, 3}) {

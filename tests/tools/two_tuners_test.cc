@@ -58,7 +58,7 @@ class TwoTuners : public testing::CliTest {
   }
   int64_t TrialsOfSeed(uint64_t seed) {
     int64_t n = 0;
-    ForEach([&](const Record& record) { n += record.seed == seed && WasExecuted(record.status); });
+    ForEach([&](const Record& record) { n += record.seed == seed && IsTrial(record); });
     return n;
   }
   template <class F>
@@ -132,7 +132,7 @@ TEST_F(TwoTuners, OneIsKilledAgainAndAgain) {
   ForEach([&](const Record& record) {
     EXPECT_TRUE(ids.insert(record.id).second);
     runs_of_seed[record.seed].insert(record.run);
-    trials[record.seed] += WasExecuted(record.status);
+    trials[record.seed] += IsTrial(record);
     EXPECT_TRUE(ValidateRecord(record).ok());
     EXPECT_EQ(record.error.empty(), record.status == TrialStatus::kOk) << record.error;
   });

@@ -23,10 +23,6 @@ Stmt Guard(const std::vector<Expr>& conditions, Stmt body) {
   return conditions.empty() ? body : MakeStmt(If{Conjunction(conditions), std::move(body), Stmt()});
 }
 
-bool Contains(const std::vector<Expr>& list, const Expr& e) {
-  return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
-}
-
 // n where the condition is var < n with a constant n, else null.
 const int64_t* LimitOf(const Expr& condition, const Name& var) {
   const Binary* less = condition.As<Binary>();

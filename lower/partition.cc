@@ -44,10 +44,6 @@ Expr HoldsForAll(const Expr& condition, const Ranges& inner) {
   return smallest ? smallest >= Expr(0) : Expr();
 }
 
-bool Contains(const std::vector<Expr>& list, const Expr& e) {
-  return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
-}
-
 Stmt WithoutGuards(const Stmt& s, const std::vector<Expr>& dropped) {
   return MapGuards(s, [&](const Expr& c) { return Contains(dropped, c) ? BoolConst(true) : c; });
 }

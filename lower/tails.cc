@@ -9,10 +9,6 @@
 namespace autotune {
 namespace {
 
-bool Contains(const std::vector<Expr>& list, const Expr& e) {
-  return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
-}
-
 // inner <= slack, where `inner` is made of the nest's own variables, 0 to `most`, and `slack` of those around it.
 struct LaneGuard {
   Expr condition, inner, slack;
@@ -158,19 +154,15 @@ Stmt MapGuards(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
 
 std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer) {
   std::set<Name> lanes;
+  bool fills_registers = false;
   Walk(s, [&](const Stmt& x) {
     const For* loop = x.As<For>();
     if (loop && loop->kind == LoopKind::kVectorized) lanes.insert(loop->var);
-    return true;
-  });
-  // Register tiles are filled whole: what is left of one is not read.
-  bool fills_registers = false;
-  Walk(s, [&](const Stmt& x) {
     const Store* store = x.As<Store>();
     fills_registers |= store && store->buffer->scope == Scope::kRegister;
-    return !fills_registers;
+    return true;
   });
-  if (fills_registers) return std::nullopt;
+  if (fills_registers) return std::nullopt;  // register tiles are filled whole: what is left of one is not read
   auto uses_lanes = [&](const Expr& e) { return UsesVar(e, [&](const Name& name) { return lanes.contains(name); }); };
   Guards guards = GuardsIn(s);
   bool found = false;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lower/passes.h"
 #include "support/check.h"
 
@@ -20,6 +22,10 @@ bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_i
         return !found;
       });
   return found;
+}
+
+bool Contains(const std::vector<Expr>& list, const Expr& e) {
+  return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
 }
 
 std::vector<Expr> Conjuncts(const Expr& condition) {

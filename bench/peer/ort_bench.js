@@ -5,10 +5,9 @@
 //        run N                  {"times_ms": [...]}               N inferences, timed one by one
 //        seconds S              {"times_ms": [...]}               inferences for S seconds
 //        dump DIR               {"outputs": [names]}              writes DIR/output_i.npy of the present inputs
-//        nodes                  {"nodes": [{name, op, min_us}]}   with --profile: of all runs so far; the last command
+//        nodes                  {"nodes": [{name, op, min_us}]}   with --serve --profile: of all runs; the last command
 //        quit
 //   node ort_bench.js --dump DIR MODEL                            computes once, writes DIR/output_i.npy
-//   node ort_bench.js --profile [--threads N] [--seconds S] MODEL one JSON line: {"nodes": [{name, op, min_us}]}
 //
 // --inputs DIR takes the inputs from DIR: input_i.pb (ONNX tensor) or input_i.npy, in the order of the graph's inputs.
 // Without it they are seeded random numbers. A line {"error": ...} and exit code 1 tell what went wrong.
@@ -197,6 +196,7 @@ function parse(argv) {
     else if (argv[i].startsWith('--')) throw new Error(`unknown option ${argv[i]}`);
     else options.models.push(argv[i]);
   }
+  if (options.profile && !options.serve) throw new Error('--profile needs --serve');
   if (!options.models.length) throw new Error('no model; usage: node ort_bench.js [--threads N] [--seconds S] MODEL...');
   return options;
 }
@@ -219,17 +219,9 @@ async function serve(options) {
   }
 }
 
-async function profile(options) {
-  const profiler = new Profiler();
-  const peer = await Peer.open(options.models[0], options, profiler.settings);
-  await peer.time((n, s) => n >= 5 && s >= options.seconds);
-  say({ nodes: profiler.nodes(peer) });
-}
-
 async function main() {
   const options = parse(process.argv.slice(2));
   if (options.serve) return serve(options);
-  if (options.profile) return profile(options);
   for (const model of options.models) {
     const peer = await Peer.open(model, options);
     if (options.dump) {

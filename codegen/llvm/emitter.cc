@@ -1,10 +1,10 @@
 #include "codegen/llvm/emitter.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <set>
-
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include "codegen/llvm/streamed.h"
 #include "runtime/abi.h"

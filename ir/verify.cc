@@ -184,7 +184,7 @@ class Verifier {
   void CheckCall(const Expr& e, const Call& n) {
     const OpRow& row = Row(n.op);
     if (static_cast<int>(n.args.size()) != row.arity) return FailAt(e, "a wrong number of arguments");
-    if (n.op == Op::kPrefetch && !in_evaluate_) return FailAt(e, "a prefetch has no value");
+    if (IsPrefetch(n.op) && !in_evaluate_) return FailAt(e, "a prefetch has no value");
     if (n.op == Op::kBarrier) {
       if (!in_evaluate_) return FailAt(e, "a barrier has no value");
       if (Schedulable()) return FailAt(e, "a barrier before lowering");
@@ -201,7 +201,7 @@ class Verifier {
     bool truth = row.type == OpType::kBool && dtype == DType::Bool().WithLanes(a.lanes);
     bool given = row.type == OpType::kGiven && dtype.bits == a.bits && dtype.lanes == a.lanes;
     if (!same && !truth && !given) return FailAt(e, "a result of the wrong dtype");
-    if (n.op != Op::kAbs && n.op != Op::kReinterpret && n.op != Op::kPrefetch && !a.IsFloat()) {
+    if (n.op != Op::kAbs && n.op != Op::kReinterpret && !IsPrefetch(n.op) && !a.IsFloat()) {
       FailAt(e, std::string(row.name) + " is for floats");
     }
   }
@@ -258,7 +258,7 @@ class Verifier {
         },
         [&](const Evaluate& n) {
           const Call* call = n.value ? n.value.As<Call>() : nullptr;
-          bool prefetch = call && call->op == Op::kPrefetch && !call->args.empty() && call->args[0].As<Load>();
+          bool prefetch = call && IsPrefetch(call->op) && !call->args.empty() && call->args[0].As<Load>();
           if (!prefetch && !IsBarrier(s)) return Fail("only a prefetch of a load and a barrier can be evaluated");
           in_evaluate_ = true;
           Check(n.value);

@@ -246,6 +246,7 @@ double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, 
     double fast = bytes / Bandwidth(per_task, target);
     return (0.5 * fast + cycles * 0.3) * again * 1.2 / target.num_cores;
   }
+  if (s.rows_ahead_knob >= 0) cycles *= 1 + 0.2 / (1 + static_cast<double>(d[s.rows_ahead_knob].values[0]));
   double tasks = static_cast<double>(s.outer);
   double unroll = s.k_knob < 0 ? 1 : static_cast<double>(d[s.k_knob].values[0]);
   return Spread(tasks, cycles / tasks * (1 + 0.05 / unroll), target);

@@ -34,7 +34,7 @@ struct StageModel {
   // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
   int location_knob = -1;
   int rows_knob = -1;  // tiled: where the broadcast operand is packed
-  // Tiled and batched: how many panels, or tiles of rows, ahead of the present one memory is asked.
+  // Tiled and batched, streaming: how many panels, or tiles (of rows), ahead of the present one memory is asked.
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown
   int64_t image_row = 0;  // tiled: where operands split m into quotient and remainder, by this; 0: they do not

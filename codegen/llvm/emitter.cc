@@ -358,12 +358,14 @@ void FunctionEmitter::FenceStreams() {
 
 void FunctionEmitter::EmitPrefetch(const Expr& value) {
   const Call* call = value.As<Call>();
-  const Load* load = call && call->op == Op::kPrefetch ? call->args[0].As<Load>() : nullptr;
+  const Load* load = call && IsPrefetch(call->op) ? call->args[0].As<Load>() : nullptr;
   CHECK(load) << "only prefetch(load) may be evaluated";
+  if (streamed_.contains(load->buffer->name)) return;  // its stores go around the caches
   const Ramp* ramp = load->indices[0].As<Ramp>();
   Address address = AddressOf(load->buffer, ramp ? ramp->base : load->indices[0]);
   builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                           {address.pointer, builder_.getInt32(0), builder_.getInt32(2), builder_.getInt32(1)});
+                           {address.pointer, builder_.getInt32(call->op == Op::kPrefetchWrite ? 1 : 0),
+                            builder_.getInt32(2), builder_.getInt32(1)});
 }
 
 // The loop's body as a function of an interval of iterations, called by a thunk that the pool calls for every task.

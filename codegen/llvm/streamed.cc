@@ -29,7 +29,8 @@ std::set<Name> StreamedBuffers(const Stmt& body, const Target& target) {
       },
       [&](const Expr& e) {
         if (const Load* load = e.As<Load>()) others.insert(load->buffer->name);
-        return true;
+        const Call* call = e.As<Call>();
+        return !call || call->op != Op::kPrefetchWrite;
       });
   for (const Name& name : others) streamed.erase(name);
   return streamed;

@@ -1,6 +1,7 @@
 // prefetch: asks for what comes next, spread over a loop that computes.
 #include <algorithm>
 
+#include "arith/analyzer.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -23,23 +24,38 @@ Expr WithoutClamps(const Expr& e) {
   return MapChildren(e, WithoutClamps);
 }
 
-// The one load of the buffer in the block.
-Result<Load> OnlyLoad(const Block& block, const Name& buffer) {
+struct Access {
+  Load where;
+  bool written = false;
+};
+
+// The one place where the block accesses the buffer.
+Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
   std::vector<Expr> found;
-  ForEachLoad(block, [&](const Load& load) {
-    if (load.buffer->name != buffer) return;
-    Expr e = MakeLoad(load.buffer, load.indices);
+  bool written = false;
+  auto add = [&](const Buffer& accessed, const std::vector<Expr>& indices) {
+    if (accessed->name != buffer) return;
+    Expr e = MakeLoad(accessed, indices);
     bool known = std::any_of(found.begin(), found.end(), [&](const Expr& f) { return autotune::Equal(f, e); });
     if (!known) found.push_back(e);
+  };
+  ForEachStore(block, [&](const Store& store) {
+    written |= store.buffer->name == buffer;
+    add(store.buffer, store.indices);
   });
-  if (found.empty()) return Err("block '", block.name, "' does not read buffer '", buffer, "'");
-  if (found.size() > 1) return Err("block '", block.name, "' reads buffer '", buffer, "' at several places");
-  return *found[0].As<Load>();
+  ForEachLoad(block, [&](const Load& load) { add(load.buffer, load.indices); });
+  if (found.empty()) return Err("block '", block.name, "' does not access buffer '", buffer, "'");
+  if (found.size() > 1) return Err("block '", block.name, "' accesses buffer '", buffer, "' at several places");
+  return Access{*found[0].As<Load>(), written};
 }
 
 // The iterators that the load uses, outermost first by the dimension where each appears first, and last the one that
 // runs along the lines of memory.
-Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const RegionMap& regions, int64_t bytes) {
+// `start`: of the loops inside the one that asks, their first values.
+Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const RegionMap& regions,
+                                    const VarMap& start) {
+  const int64_t bytes = load.buffer->dtype.Bytes();
+
   Expr along = WithoutClamps(load.indices.back());
   int64_t piece = kLineBytes / bytes;
   if (const Binary* mod = along.As<Binary>(); mod && mod->op == BinaryOp::kFloorMod && AsInt(mod->b)) {
@@ -65,9 +81,9 @@ Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const 
   for (Digit& digit : digits) {
     auto region = std::find_if(regions.begin(), regions.end(), [&](const auto& r) { return r.first == digit.iter; });
     if (region == regions.end()) {  // not known where it lies: only where it is now
-      digit.min = std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) {
-                    return i.var == digit.iter;
-                  })->binding;
+      auto iter =
+          std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == digit.iter; });
+      digit.min = Substitute(iter->binding, start);
       continue;
     }
     digit.min = ToExpr(region->second.min);
@@ -78,9 +94,69 @@ Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const 
   return digits;
 }
 
+// The lines by address, where a loop was fused from several dimensions: the box around what it reads in them would be
+// several times as large.
+struct Walked {
+  Expr base;                   // where the running loops are at 0
+  std::vector<Digit> digits;   // without iterators, those with long steps first
+  std::vector<int64_t> shape;  // of the buffer
+};
+
+std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Ranges& running, const Analyzer& analyzer) {
+  VarMap bindings;
+  for (const Iter& iter : block.iters) bindings[iter.var] = iter.binding;
+  Walked walked{.shape = ConstShape(load.buffer)};
+  bool fused = false;
+  Expr address(0);
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    Expr index = analyzer.Simplify(Substitute(WithoutClamps(load.indices[d]), bindings));
+    Expr rest = ToLinear(index).rest;
+    fused |= rest && UsesAny(rest, running);
+    address = address * Expr(walked.shape[d]) + index;
+  }
+  LinearForm form = ToLinear(analyzer.Simplify(address));
+  if (!fused || (form.rest && UsesAny(form.rest, running))) return std::nullopt;
+  const int64_t line = kLineBytes / load.buffer->dtype.Bytes();
+  int64_t side_by_side = 1;
+  for (const LoopRange& loop : running) {
+    int64_t step = form.Coefficient(loop.var);
+    if (step < 0) return std::nullopt;
+    if (step >= line) {
+      walked.digits.push_back({.count = loop.extent, .step = step});
+    } else {
+      side_by_side += step * (loop.extent - 1);
+    }
+  }
+  std::sort(walked.digits.begin(), walked.digits.end(), [](const Digit& a, const Digit& b) { return a.step > b.step; });
+  walked.digits.push_back({.count = (side_by_side + line - 1) / line, .step = line});
+  for (size_t i = 0; i + 2 < walked.digits.size();
+       ++i) {  // windows overlap: most lines would be asked for several times
+    if (walked.digits[i].step < walked.digits[i + 1].step * walked.digits[i + 1].count) return std::nullopt;
+  }
+  walked.base = form.rest ? form.rest + Expr(form.constant) : Expr(form.constant);
+  for (const auto& [var, step] : form.terms) {
+    bool runs = std::any_of(running.begin(), running.end(), [&](const LoopRange& loop) { return loop.var == var; });
+    if (!runs) walked.base = walked.base + IndexVar(var) * Expr(step);
+  }
+  return walked;
+}
+
+// Line number `position` of the lines of all digits; its iterators' values, or its address where there are none.
+Expr Place(const std::vector<Digit>& digits, Expr position, const VarMap& later, VarMap& values) {
+  Expr sum(0);
+  for (size_t d = digits.size(); d-- > 0;) {
+    const Digit& digit = digits[d];
+    Expr step = (d > 0 ? FloorMod(position, Expr(digit.count)) : position) * Expr(digit.step);
+    if (digit.min) values[digit.iter] = Substitute(digit.min, later) + step;
+    sum = sum + step;
+    position = FloorDiv(position, Expr(digit.count));
+  }
+  return sum;
+}
+
 }  // namespace
 
-// Legal wherever it can be said what the next iteration reads: a hint changes no value.
+// Legal wherever it can be said what the next iteration accesses: a hint changes no value.
 Status ApplyStep(State& state, Prefetch& step) {
   const int64_t ahead = TRY(state.Value(step.ahead));
   if (ahead < 0) return Err("it must look ahead by 0 iterations or more, not ", ahead);
@@ -95,9 +171,16 @@ Status ApplyStep(State& state, Prefetch& step) {
   if (to <= from) return Err("loop '", step.at, "' is not inside loop '", step.loop, "'");
   Ranges fixed = RangesOf({loops.begin(), loops.begin() + from + 1});
   Ranges running = RangesOf({loops.begin() + from + 1, loops.end()});
-  Load load = TRY(OnlyLoad(block, step.buffer));
-  const int64_t bytes = load.buffer->dtype.Bytes();
-  std::vector<Digit> digits = TRY(DigitsOf(block, load, IterRegions(block, running, fixed), bytes));
+  const Ranges ranges = RangesOf(loops);
+  VarMap start;
+  for (size_t i = to + 1; i < loops.size(); ++i) start[loops[i]->var] = Expr(0);
+  auto [load, written] = TRY(OnlyAccess(block, step.buffer));
+  Analyzer analyzer;
+  for (const LoopRange& loop : ranges)
+    analyzer.Bind(loop.var, 0, loop.extent - 1 + (loop.var == step.loop ? ahead : 0));
+  std::optional<Walked> walked = WalkedBy(block, load, running, analyzer);
+  std::vector<Digit> digits =
+      walked ? walked->digits : TRY(DigitsOf(block, load, IterRegions(block, running, fixed), start));
 
   state.prefetches = true;
   if (ahead == 0) return {};
@@ -116,22 +199,26 @@ Status ApplyStep(State& state, Prefetch& step) {
     return Err("loop '", step.at, "' runs ", iterations, " times, too few for ", lines, " lines");
   }
   const VarMap later{{step.loop, IndexVar(step.loop) + Expr(ahead)}};
-  const Ranges ranges = RangesOf(loops);
   // Fewer lines than iterations: some in a row ask for the same one.
   Expr first = iterations > lines ? FloorDiv(iteration, Expr(iterations / lines)) : iteration * Expr(each);
+  const Op hint = written ? Op::kPrefetchWrite : Op::kPrefetch;
   std::vector<Stmt> body;
   for (int64_t i = 0; i < each; ++i) {
-    Expr position = first + Expr(i);
-    VarMap map;
-    for (size_t d = digits.size(); d-- > 0;) {
-      const Digit& digit = digits[d];
-      Expr value = d > 0 ? FloorMod(position, Expr(digit.count)) : position;
-      map[digit.iter] = Substitute(digit.min, later) + value * Expr(digit.step);
-      position = FloorDiv(position, Expr(digit.count));
-    }
+    VarMap values;
+    Expr place = Place(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;
-    for (const Expr& index : load.indices) indices.push_back(Normalized(Substitute(WithoutClamps(index), map), ranges));
-    body.push_back(MakeStmt(Evaluate{MakeCall(Op::kPrefetch, {MakeLoad(load.buffer, std::move(indices))})}));
+    if (walked) {
+      Expr address = Substitute(walked->base, later) + place;
+      for (size_t d = walked->shape.size(); d-- > 0;) {
+        const Expr extent(walked->shape[d]);
+        indices.insert(indices.begin(), analyzer.Simplify(d > 0 ? FloorMod(address, extent) : address));
+        address = FloorDiv(address, extent);
+      }
+    } else {
+      for (const Expr& index : load.indices)
+        indices.push_back(Normalized(Substitute(WithoutClamps(index), values), ranges));
+    }
+    body.push_back(MakeStmt(Evaluate{MakeCall(hint, {MakeLoad(load.buffer, std::move(indices))})}));
   }
   body.push_back(at.loop().body);
   state.func.body = ReplaceTarget(at, WithBody(at.loop(), MakeSeq(std::move(body))));

@@ -113,6 +113,27 @@ TEST(Instructions, LargeResultsGoAroundTheCaches) {
   }
 }
 
+// What will be written is asked for to be written, unless its stores go around the caches.
+TEST(Instructions, PrefetchesOfResults) {
+  auto copy = [](const std::string& rows, const char* hint) {
+    return "func k(x: f32[" + rows + ", 4096] input, y: f32[" + rows + ", 4096] output) { for i in " + rows +
+           " { for j in 256 { evaluate " + hint + "[i + 1, j * 16]) for l in 16 vectorized { block copy(v0: S " + rows +
+           " = i, v1: S 4096 = j * 16 + l) { y[v0, v1] = x[v0, v1] } } } } }";
+  };
+  constexpr char kRead[] = "prefetcht1", kWrite[] = "prefetchw";
+  for (const char* cpu : {"skylake-avx512", "haswell", "nehalem"}) {
+    std::string text = Disassembly(cpu, copy("64", "prefetch_write(y"));
+    EXPECT_NE(Find(text, kWrite), "") << cpu;
+    EXPECT_EQ(Find(text, kRead), "") << cpu;
+    text = Disassembly(cpu, copy("64", "prefetch(x"));
+    EXPECT_EQ(Find(text, kWrite), "") << cpu;
+    EXPECT_NE(Find(text, kRead), "") << cpu;
+    text = Disassembly(cpu, copy("2048", "prefetch_write(y"));
+    EXPECT_EQ(Find(text, kWrite), "") << cpu;
+    EXPECT_NE(Find(text, "movnt[a-z]*"), "") << cpu;
+  }
+}
+
 TEST(Instructions, LargeResultsAreRight) {
   auto built = Build(Parse(Sum(2048, 4096)));
   ASSERT_TRUE(built.ok()) << built.error().Text();

@@ -55,6 +55,7 @@ constexpr std::string_view kLowered = R"(func flat(
       tmp[ramp(0, 1, 8)] = a[ramp(base, 1, 8)] * broadcast(scale, 8)
     }
     evaluate prefetch(a[base + 64])
+    evaluate prefetch_write(b[base + 64])
     for j in 8i32 {
       b[base + index(j)] = bf16(tmp[index(j)])
       b[0] = reinterpret<bf16>(reinterpret<u16>(1.0bf16) | 1u16)

@@ -81,6 +81,8 @@ TEST(Verify, Accesses) {
   Body("x[0] = 1.0", "a store to the input x");
   Body("out[0] = prefetch(x[0])", "a prefetch has no value");
   Body("evaluate prefetch(x[0])", "");
+  Body("out[0] = prefetch_write(out[0])", "a prefetch has no value");
+  Body("evaluate prefetch_write(out[0])", "");
   Body("evaluate x[0]", "only a prefetch");
   Body("evaluate exp(x[0])", "only a prefetch");
 }

@@ -82,7 +82,7 @@ class StepSource {
       case 22: {
         if (Below(8)) return Unroll{Loop()};  // nothing else follows a prefetch
         Name block = BlockName();
-        return Prefetch{block, Read(block), LoopOf(block), LoopOf(block), Below(3)};
+        return Prefetch{block, Below(2) ? Read(block) : Written(block), LoopOf(block), LoopOf(block), Below(3)};
       }
       case 23:
         return Blockize{Loop(), {Fresh("nest")}};

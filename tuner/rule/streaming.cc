@@ -107,35 +107,55 @@ class Streaming : public SketchRule {
     return s;
   }
 
+  // Whether iterators i and i + 1 of the block are subscripts of neighbours in what it reads as in what it writes: a
+  // loop over both walks each of these buffers as one over a single dimension would.
+  static bool SideBySide(const BlockView& view, size_t i) {
+    const Block& block = *view.node.As<Block>();
+    const Iter &row = block.iters[i], &column = block.iters[i + 1];
+    const int64_t* width = AsInt(column.extent);
+    bool all = width != nullptr;
+    auto check = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+      size_t used = 0, beside = 0;
+      for (size_t d = 0; d < indices.size(); ++d) {
+        used += UsesVar(indices[d], [&](const Name& v) { return v == row.var || v == column.var; });
+        beside += d > 0 && IsVar(indices[d], column.var) && ConstShape(buffer)[d] == *width &&
+                  ToLinear(indices[d - 1]).Coefficient(row.var) == 1;
+      }
+      all = all && (used == 0 || (used == 2 && beside == 1));
+    };
+    if (!all) return false;
+    ForEachAccess(block, check);
+    return all;
+  }
+
+  static void ForEachAccess(const Block& block,
+                            const std::function<void(const Buffer&, const std::vector<Expr>&)>& access) {
+    auto loads = [&](const Expr& e) {
+      if (const Load* load = e.As<Load>()) access(load->buffer, load->indices);
+      return true;
+    };
+    Walk(
+        block.body,
+        [&](const Stmt& s) {
+          if (const Store* store = s.As<Store>()) access(store->buffer, store->indices);
+          return true;
+        },
+        loads);
+  }
+
   // Whether the block copies elements (or a value where there is none), its two last iterators being subscripts of
   // neighbours in what it reads as in what it writes.
   static bool CopiesRows(const BlockView& view) {
     const Block& block = *view.node.As<Block>();
-    const Store* store = block.body.As<Store>();
     size_t rank = block.iters.size();
-    if (!store || rank < 2 || view.spatial.size() != rank || store->indices.size() != rank || view.flops > 0)
-      return false;
-    auto is = [](const Expr& e, const Name& name) {
-      const Var* var = e.As<Var>();
-      return var && var->name == name;
-    };
-    const Iter &row = block.iters[rank - 2], &last = block.iters[rank - 1];
-    const int64_t* width = AsInt(last.extent);
-    auto fits = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
-      size_t n = indices.size();
-      return n >= 2 && is(indices[n - 1], last.var) && width && ConstShape(buffer)[n - 1] == *width &&
-             ToLinear(indices[n - 2]).Coefficient(row.var) == 1;
-    };
-    int loads = 0;
-    bool all = fits(store->buffer, store->indices);
-    Walk(store->value, [&](const Expr& e) {
-      const Load* load = e.As<Load>();
-      if (!load) return true;
-      ++loads;
-      all = all && fits(load->buffer, load->indices);
-      return true;
+    if (!block.body.As<Store>() || rank < 2 || view.spatial.size() != rank || view.flops > 0) return false;
+    int accesses = 0;
+    bool contiguous = true;
+    ForEachAccess(block, [&](const Buffer&, const std::vector<Expr>& indices) {
+      ++accesses;
+      contiguous = contiguous && !indices.empty() && IsVar(indices.back(), block.iters.back().var);
     });
-    return all && loads == 1;
+    return accesses == 2 && contiguous && SideBySide(view, rank - 2);
   }
 
   // The loop along which an operand is contiguous, if that is not the last one, along which the result is; else -1.
@@ -163,32 +183,71 @@ class Streaming : public SketchRule {
     return across;
   }
 
-  static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, const std::vector<Name>& loops,
-                                        int across, StageModel model, const Target& target) {
-    std::vector<Name> order, a = TRY(s.Do(Split{.loop = loops[across], .factors = {Factors::kAuto, kTile}})),
-                             b = TRY(s.Do(Split{.loop = loops.back(), .factors = {Factors::kAuto, kTile}}));
-    int64_t tasks = 1;
-    for (size_t i = 0; i + 1 < loops.size(); ++i) {
-      if (static_cast<int>(i) == across) continue;
-      order.push_back(loops[i]);
-      tasks *= block.spatial[i].extent;
+  // Tiles follow one another along the longer one of the two loops, in both operands' streams of kTile lines at most.
+  // What is written is asked for ahead: stores to so many places are waited for one by one otherwise.
+  static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
+                                        StageModel model, const Target& target) {
+    std::vector<int64_t> extents;
+    for (const BlockView::Loop& loop : block.spatial) extents.push_back(loop.extent);
+    // Neighbours in both operands are one dimension. From the last loop on: loops before stay where they are.
+    for (size_t i = extents.size() - 1; i-- > 0;) {
+      bool to_last = i + 2 == extents.size() && i != across;
+      if (!(to_last || i + 1 == across) || !SideBySide(block, i)) continue;
+      loops[i] = TRY(s.Do(Fuse{.loops = {loops[i], loops[i + 1]}}))[0];
+      extents[i] *= extents[i + 1];
+      loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      extents.erase(extents.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      if (across > i) --across;
     }
-    order.push_back(b[0]);
-    tasks *= (block.spatial.back().extent + kTile - 1) / kTile;
-    std::vector<Name> outer = order;
-    // From tile to tile along the rows of what is read: there prefetchers follow, and where results go they need not.
-    for (const Name& loop : {a[0], a[1], b[1]}) order.push_back(loop);
+    std::vector<Name> a = TRY(s.Do(Split{.loop = loops[across], .factors = {Factors::kAuto, kTile}})),
+                      b = TRY(s.Do(Split{.loop = loops.back(), .factors = {Factors::kAuto, kTile}}));
+    auto tiles = [&](int64_t extent) { return (extent + kTile - 1) / kTile; };
+    int64_t along_tiles = tiles(extents.back()), tasks = tiles(extents[across]);
+    Name along = b[0], other = a[0];
+    if (extents[across] > extents.back()) {
+      std::swap(along, other);
+      std::swap(along_tiles, tasks);
+    }
+    std::vector<Name> outer;
+    for (size_t i = 0; i + 1 < loops.size(); ++i) {
+      if (i == across) continue;
+      outer.push_back(loops[i]);
+      tasks *= extents[i];
+    }
+    outer.push_back(other);
+    const bool parallel = model.m >= kWorthForking;
+    int64_t pieces = 1;
+    while (parallel && pieces < along_tiles &&
+           (along_tiles % pieces || tasks * pieces < kTasksPerCore * target.num_cores))
+      ++pieces;
+    if (pieces > 1 && pieces < along_tiles) {
+      std::vector<Name> made = TRY(s.Do(Split{.loop = along, .factors = {pieces, Factors::kAuto}}));
+      outer.push_back(made[0]);
+      along = made[1];
+      tasks *= pieces;
+    }
+    std::vector<Name> order = outer;
+    for (const Name& loop : {along, a[1], b[1]}) order.push_back(loop);
     TRY(s.Do(Reorder{.loops = order}));
     const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
     std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));
     TRY(s.Do(Vectorize{.loop = made[1]}));
     TRY(s.Do(Unroll{.loop = made[0]}));
-    if (model.m >= kWorthForking) {
+    if (parallel) {
       Name fused = outer[0];
       if (outer.size() > 1) fused = TRY(s.Do(Fuse{.loops = outer}))[0];
       TRY(s.Do(Parallel{.loop = fused}));
       model.m = std::max<int64_t>(1, model.m / tasks);
       model.outer = tasks;
+    }
+    std::vector<int64_t> ahead = {0, 1, 4};
+    Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_tile_ahead")}},
+                          static_cast<int64_t>(ahead.size()), ahead, model.rows_ahead_knob));
+    std::set<Name> buffers = block.reads;
+    buffers.insert(block.writes);
+    for (const Name& buffer : buffers) {
+      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = a[1], .ahead = n};
+      if (SketchState trial = s; trial.Do(prefetch).ok()) s.prefetches.push_back(prefetch);
     }
     s.done.insert(block.name);
     s.stages.push_back(model);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "support/sanitized.h"
 #include "support/trial.h"
 
 namespace autotune {
@@ -54,10 +55,10 @@ class Builder {
 };
 
 struct BuildWorkersOptions {
-  int workers = 0;                           // 0: one per core of this host
-  double timeout_seconds = 20;               // per candidate (not of a library); then its worker is killed
-  int64_t jobs_per_worker = 500;             // then it is replaced: LLVM leaks
-  int64_t max_rss_bytes = int64_t{1} << 30;  // likewise
+  int workers = 0;                                 // 0: one per core of this host
+  double timeout_seconds = kSanitized ? 200 : 20;  // per candidate (not of a library); then its worker is killed
+  int64_t jobs_per_worker = 500;                   // then it is replaced: LLVM leaks
+  int64_t max_rss_bytes = int64_t{1} << 30;        // likewise
   // The command that runs BuildWorkerMain on descriptor 3; empty: our own executable `autotune --build-worker`.
   std::vector<std::string> command;
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests under the sanitizers: scripts/sanitize.sh address|thread|all [arguments of ctest, such as -R Import]
-#   address: AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer, all tests, IR verified after every pass
+#   address: AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer, all tests
 #   thread:  ThreadSanitizer, the tests of what has threads: thread pool, wire, farm, database, tuner
 # A finding fails the run even in a process that a test merely starts: reports are collected in files. What other
 # people's libraries do is suppressed by the library's name alone, in scripts/sanitizers/. Environment: JOBS, of the build;

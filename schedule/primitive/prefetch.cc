@@ -97,22 +97,23 @@ Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const 
 // The lines by address, where a loop was fused from several dimensions: the box around what it reads in them would be
 // several times as large.
 struct Walked {
-  Expr base;                   // where the running loops are at 0
-  std::vector<Digit> digits;   // without iterators, those with long steps first
-  std::vector<int64_t> shape;  // of the buffer
+  Expr base;                  // where the running loops are at 0
+  std::vector<Digit> digits;  // without iterators, those with long steps first
 };
 
 std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Ranges& running, const Analyzer& analyzer) {
   VarMap bindings;
   for (const Iter& iter : block.iters) bindings[iter.var] = iter.binding;
-  Walked walked{.shape = ConstShape(load.buffer)};
+  Walked walked;
+  if (!load.buffer->strides.empty()) return std::nullopt;
+  const std::vector<int64_t> strides = StridesOf(ConstShape(load.buffer), load.buffer->dim_align);
   bool fused = false;
   Expr address(0);
   for (size_t d = 0; d < load.indices.size(); ++d) {
     Expr index = analyzer.Simplify(Substitute(WithoutClamps(load.indices[d]), bindings));
     Expr rest = ToLinear(index).rest;
     fused |= rest && UsesAny(rest, running);
-    address = address * Expr(walked.shape[d]) + index;
+    address = address + index * Expr(strides[d]);
   }
   LinearForm form = ToLinear(analyzer.Simplify(address));
   if (!fused || (form.rest && UsesAny(form.rest, running))) return std::nullopt;
@@ -129,8 +130,8 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Range
   }
   std::sort(walked.digits.begin(), walked.digits.end(), [](const Digit& a, const Digit& b) { return a.step > b.step; });
   walked.digits.push_back({.count = (side_by_side + line - 1) / line, .step = line});
-  for (size_t i = 0; i + 2 < walked.digits.size();
-       ++i) {  // windows overlap: most lines would be asked for several times
+  // Windows that overlap: most lines would be asked for several times.
+  for (size_t i = 0; i + 2 < walked.digits.size(); ++i) {
     if (walked.digits[i].step < walked.digits[i + 1].step * walked.digits[i + 1].count) return std::nullopt;
   }
   walked.base = form.rest ? form.rest + Expr(form.constant) : Expr(form.constant);
@@ -176,8 +177,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   for (size_t i = to + 1; i < loops.size(); ++i) start[loops[i]->var] = Expr(0);
   auto [load, written] = TRY(OnlyAccess(block, step.buffer));
   Analyzer analyzer;
-  for (const LoopRange& loop : ranges)
-    analyzer.Bind(loop.var, 0, loop.extent - 1 + (loop.var == step.loop ? ahead : 0));
+  for (const LoopRange& loop : ranges) analyzer.Bind(loop.var, 0, loop.extent - 1);
   std::optional<Walked> walked = WalkedBy(block, load, running, analyzer);
   std::vector<Digit> digits =
       walked ? walked->digits : TRY(DigitsOf(block, load, IterRegions(block, running, fixed), start));
@@ -208,12 +208,8 @@ Status ApplyStep(State& state, Prefetch& step) {
     Expr place = Place(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;
     if (walked) {
-      Expr address = Substitute(walked->base, later) + place;
-      for (size_t d = walked->shape.size(); d-- > 0;) {
-        const Expr extent(walked->shape[d]);
-        indices.insert(indices.begin(), analyzer.Simplify(d > 0 ? FloorMod(address, extent) : address));
-        address = FloorDiv(address, extent);
-      }
+      indices.assign(load.indices.size(), Expr(0));  // the address as the last index: the element need not exist
+      indices.back() = Normalized(Substitute(walked->base, later) + place, ranges);
     } else {
       for (const Expr& index : load.indices)
         indices.push_back(Normalized(Substitute(WithoutClamps(index), values), ranges));

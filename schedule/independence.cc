@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "arith/analyzer.h"
 #include "schedule/region.h"
@@ -30,18 +32,84 @@ static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   return form.Coefficient(var) == 1 && !(form.rest && Uses(form.rest, var)) && !UsesAny(e, inner);
 }
 
+// Puts one expression in the place of its quotient and its remainder by a constant. Whether there were such two.
+static bool JoinTwo(std::vector<Expr>& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Binary* quotient = values[i].As<Binary>();
+    if (!quotient || quotient->op != BinaryOp::kFloorDiv) continue;
+    for (size_t j = 0; j < values.size(); ++j) {
+      const Binary* remainder = values[j].As<Binary>();
+      if (!remainder || remainder->op != BinaryOp::kFloorMod) continue;
+      if (!Equal(remainder->a, quotient->a) || !Equal(remainder->b, quotient->b)) continue;
+      values[i] = Expr(quotient->a);
+      values.erase(values.begin() + static_cast<std::ptrdiff_t>(j));
+      return true;
+    }
+  }
+  return false;
+}
+
+// What the spatial iterators determine together: where two of them are quotient and remainder of one value, that.
+static std::vector<Expr> Determined(const Block& block) {
+  std::vector<Expr> values;
+  for (const Iter& iter : block.iters) {
+    if (iter.kind == IterKind::kSpatial) values.push_back(iter.binding);
+  }
+  while (JoinTwo(values)) continue;
+  return values;
+}
+
+// (k * a + r) % (k * m)  ->  k * (a % m) + r,  where only a has var, and r lies in [0, k).
+static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner) {
+  const Binary* mod = e.As<Binary>();
+  const int64_t* by = mod && mod->op == BinaryOp::kFloorMod ? AsInt(mod->b) : nullptr;
+  if (!by) return e;
+  Sum rest = Normalize(mod->a, {});
+  auto has_var = [&](const Sum::Term& t) { return Uses(t.atom, var); };
+  auto own = std::find_if(rest.terms.begin(), rest.terms.end(), has_var);
+  if (own == rest.terms.end()) return e;
+  const Sum::Term high = *own;
+  rest.terms.erase(own);
+  std::optional<Bounds> low = BoundsOf(rest, inner);
+  bool fits = low && low->low >= 0 && low->high < high.coefficient && *by % high.coefficient == 0;
+  if (!fits || std::any_of(rest.terms.begin(), rest.terms.end(), has_var)) return e;
+  return FloorMod(high.atom, Expr(*by / high.coefficient)) * Expr(high.coefficient) + ToExpr(rest);
+}
+
+// Some digits of `base`: base % to // from.
+struct Digits {
+  Expr base;
+  int64_t from = 1, to = kAll;
+  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+};
+
+// What nested quotients and remainders by constants leave of the innermost value.
+static std::optional<Digits> DigitsOf(const Expr& e) {
+  const Binary* b = e.As<Binary>();
+  const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
+  if (!by) return Digits{.base = e};
+  constexpr int64_t kMost = int64_t{1} << 31;
+  std::optional<Digits> digits = DigitsOf(b->a);
+  if (!digits || *by < 1 || *by > kMost || digits->from > kMost) return std::nullopt;
+  const int64_t next = digits->from * *by;
+  if (b->op == BinaryOp::kFloorDiv) {
+    digits->from = next;
+  } else if (digits->to == Digits::kAll || digits->to % next == 0) {
+    digits->to = next;
+  } else if (next < digits->to) {
+    return std::nullopt;  // no digits: they would start anew in the middle
+  }
+  return digits;
+}
+
 // Each iterator determines a range of digits of var: all of it if var stands there plainly, [a, a*b) for var // a % b;
 // its coefficient must exceed what the inner loops can add up to. The digits may be those of a shifted var, if all are
 // of the same one: consecutive values differ in their last digits. These may start anywhere, so they must be whole.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
-  struct Digits {
-    Expr base;  // whose they are
-    int64_t from, to;
-  };
   std::vector<Digits> digits;
-  for (const Iter& iter : block.iters) {
-    if (iter.kind != IterKind::kSpatial || !Uses(iter.binding, var.var)) continue;
-    Sum sum = Normalize(iter.binding, {});
+  for (const Expr& binding : Determined(block)) {
+    if (!Uses(binding, var.var)) continue;
+    Sum sum = Normalize(WithoutLowDigits(binding, var.var, inner), {});
     const Sum::Term* own = nullptr;
     Sum rest;  // what inner loops add; outer ones are fixed
     bool several = false;
@@ -56,19 +124,10 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
     if (!own || several) continue;  // none where its terms cancel
     std::optional<Bounds> spread = BoundsOf(rest, inner);
     if (!spread || std::abs(own->coefficient) <= spread->high - spread->low) continue;
-    int64_t from = 1, to = var.extent;
-    Expr atom = own->atom;
-    if (const Binary* b = atom.As<Binary>(); b && b->op == BinaryOp::kFloorMod && AsInt(b->b)) {
-      to = *AsInt(b->b);
-      atom = b->a;
-    }
-    if (const Binary* b = atom.As<Binary>(); b && b->op == BinaryOp::kFloorDiv && AsInt(b->b)) {
-      from = *AsInt(b->b);
-      to = own->atom.As<Binary>()->op == BinaryOp::kFloorMod ? to * from : var.extent;
-      atom = b->a;
-    }
-    if (!atom.As<Var>() && !IsShifted(atom, var.var, inner)) continue;
-    digits.push_back({atom, from, to});
+    std::optional<Digits> found = DigitsOf(own->atom);
+    if (!found || (!found->base.As<Var>() && !IsShifted(found->base, var.var, inner))) continue;
+    if (found->to == Digits::kAll) found->to = var.extent;
+    digits.push_back(*found);
   }
   std::sort(digits.begin(), digits.end(),
             [](const Digits& a, const Digits& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });

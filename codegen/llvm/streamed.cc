@@ -1,12 +1,13 @@
 #include "codegen/llvm/streamed.h"
 
 #include "arith/analyzer.h"
+#include "codegen/codegen.h"
 #include "ir/visit.h"
 
 namespace autotune {
 namespace {
 
-// More than a core's share of any cache, so that the next kernel would not find it there.
+// More than a core's share of any cache.
 constexpr int64_t kStreamedBytes = 32 << 20;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMostStep = 4 * kLineBytes;  // of an innermost loop, whose stores lie side by side
@@ -14,16 +15,19 @@ constexpr int64_t kLeastBytes = 16;            // of a vector that can be stored
 
 }  // namespace
 
+bool IsStreamed(int64_t bytes, const Target& target) {
+  return bytes >= kStreamedBytes && target.triple.starts_with("x86_64");
+}
+
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target) {
   std::set<Name> streamed, others;
-  if (target.triple.rfind("x86_64", 0) != 0) return streamed;
   Walk(
       body,
       [&](const Stmt& s) {
         if (const Alloc* alloc = s.As<Alloc>()) others.insert(alloc->buffer->name);
         if (const Store* store = s.As<Store>()) {
           const Buffer& buffer = store->buffer;
-          if (ConstShape(buffer)[0] * buffer->dtype.Bytes() >= kStreamedBytes) streamed.insert(buffer->name);
+          if (IsStreamed(ConstShape(buffer)[0] * buffer->dtype.Bytes(), target)) streamed.insert(buffer->name);
         }
         return true;
       },

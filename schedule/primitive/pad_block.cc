@@ -44,13 +44,24 @@ class ReadClamper {
   }
 
  private:
+  struct Sides {
+    bool low = false, high = false;
+  };
+
   // Whether the padding takes the index out of bounds.
   bool Leaves(const Load& load, size_t d) const {
+    Sides sides = SidesLeft(load, d);
+    return sides.low || sides.high;
+  }
+
+  Sides SidesLeft(const Load& load, size_t d) const {
     const int64_t* extent = AsInt(load.buffer->shape[d]);
     bool uses = std::any_of(grown_.begin(), grown_.end(), [&](const Grown& g) { return Uses(load.indices[d], g.var); });
-    if (!uses) return false;
-    std::optional<Bounds> bounds = BoundsOf(Normalize(load.indices[d], after_), after_);
-    return !bounds || !extent || bounds->high >= *extent;
+    if (!uses) return {};
+    std::optional<Bounds> old = BoundsOf(Normalize(load.indices[d], before_), before_),
+                          bounds = BoundsOf(Normalize(load.indices[d], after_), after_);
+    if (!old || !bounds || !extent) return {.low = true, .high = true};
+    return {.low = bounds->low < std::min<int64_t>(old->low, 0), .high = bounds->high >= *extent};
   }
 
   Expr ClampLoads(const Expr& e) const {
@@ -77,7 +88,9 @@ class ReadClamper {
         indices.push_back(ClampVars(index, clamp, own_));
       } else {
         // The innermost index must keep its consecutive lanes.
-        indices.push_back(Leaves(*load, d) ? Min(index, load->buffer->shape[d] - Expr(1)) : index);
+        Sides sides = SidesLeft(*load, d);
+        Expr inside = sides.high ? Min(index, load->buffer->shape[d] - Expr(1)) : index;
+        indices.push_back(sides.low ? Max(inside, Expr(0)) : inside);
       }
     }
     return MakeLoad(load->buffer, std::move(indices));

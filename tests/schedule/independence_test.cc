@@ -40,7 +40,21 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));    // x is inside
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone does
   Expr twice = x * Expr(16) + v * Expr(2);
-  EXPECT_FALSE(Separates({FloorDiv(twice, Expr(3)), FloorMod(twice, Expr(3))}));  // true, but not known
+  EXPECT_TRUE(Separates({FloorDiv(twice, Expr(3)), FloorMod(twice, Expr(3))}));
+  EXPECT_FALSE(Separates({FloorDiv(twice, Expr(4)), FloorMod(twice, Expr(2))}));  // a digit is missing
+}
+
+TEST(Independence, DigitsOfDigits) {
+  Expr v = IndexVar(Name("v")), i = IndexVar(Name("i")), six = FloorMod(v, Expr(6)), above = FloorDiv(v, Expr(6));
+  EXPECT_TRUE(Separates({above, FloorDiv(six, Expr(2)), FloorMod(six, Expr(2))}));
+  EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(2))}));
+  EXPECT_FALSE(Separates({above, FloorMod(six, Expr(2))}));
+  EXPECT_FALSE(Separates({above, FloorMod(six, Expr(4))}));  // 0 and 4 agree
+  // A tile's elements below them; those of a larger tile carry.
+  Expr tiled = six * Expr(4) + i;
+  EXPECT_TRUE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 4}}));
+  EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 5}}));
+  EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(10))}, {{Name("i"), 4}}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "arith/analyzer.h"
+#include "codegen/codegen.h"
 #include "ir/visit.h"
 #include "tuner/rule/rule.h"
 
@@ -183,8 +184,9 @@ class Streaming : public SketchRule {
     return across;
   }
 
-  // Tiles follow one another along the longer one of the two loops, in both operands' streams of kTile lines at most.
-  // What is written is asked for ahead: stores to so many places are waited for one by one otherwise.
+  // Tiles follow one another along the longer one of the two loops, in both operands' streams of kTile lines at most,
+  // and what they touch is asked for ahead: stores to so many places are waited for one by one otherwise. Results that
+  // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
                                         StageModel model, const Target& target) {
     std::vector<int64_t> extents;
@@ -204,7 +206,8 @@ class Streaming : public SketchRule {
     auto tiles = [&](int64_t extent) { return (extent + kTile - 1) / kTile; };
     int64_t along_tiles = tiles(extents.back()), tasks = tiles(extents[across]);
     Name along = b[0], other = a[0];
-    if (extents[across] > extents.back()) {
+    const bool streamed = IsStreamed(4 * model.m, target);
+    if (streamed || extents[across] > extents.back()) {
       std::swap(along, other);
       std::swap(along_tiles, tasks);
     }
@@ -229,10 +232,6 @@ class Streaming : public SketchRule {
     std::vector<Name> order = outer;
     for (const Name& loop : {along, a[1], b[1]}) order.push_back(loop);
     TRY(s.Do(Reorder{.loops = order}));
-    const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
-    std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));
-    TRY(s.Do(Vectorize{.loop = made[1]}));
-    TRY(s.Do(Unroll{.loop = made[0]}));
     if (parallel) {
       Name fused = outer[0];
       if (outer.size() > 1) fused = TRY(s.Do(Fuse{.loops = outer}))[0];
@@ -240,18 +239,28 @@ class Streaming : public SketchRule {
       model.m = std::max<int64_t>(1, model.m / tasks);
       model.outer = tasks;
     }
-    std::vector<int64_t> ahead = {0, 1, 4};
-    Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_tile_ahead")}},
-                          static_cast<int64_t>(ahead.size()), ahead, model.rows_ahead_knob));
-    std::set<Name> buffers = block.reads;
-    buffers.insert(block.writes);
-    for (const Name& buffer : buffers) {
-      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = a[1], .ahead = n};
-      if (SketchState trial = s; trial.Do(prefetch).ok()) s.prefetches.push_back(prefetch);
-    }
+    const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
+    std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));
+    TRY(s.Do(Vectorize{.loop = made[1]}));
+    TRY(s.Do(Unroll{.loop = made[0]}));
+    if (!streamed) TRY(AskAhead(s, block, along, a[1], model.rows_ahead_knob));
     s.done.insert(block.name);
     s.stages.push_back(model);
     return s;
+  }
+
+  // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that the block accesses.
+  static Status AskAhead(SketchState& s, const BlockView& block, const Name& along, const Name& at, int& knob) {
+    std::vector<int64_t> ahead = {0, 1, 4};
+    Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_tile_ahead")}},
+                          static_cast<int64_t>(ahead.size()), ahead, knob));
+    std::set<Name> buffers = block.reads;
+    buffers.insert(block.writes);
+    for (const Name& buffer : buffers) {
+      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = at, .ahead = n};
+      if (SketchState trial = s; trial.Do(prefetch).ok()) s.prefetches.push_back(prefetch);
+    }
+    return {};
   }
 };
 

@@ -145,12 +145,11 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
 
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {
   const int64_t* extent = AsInt(loop.extent);
-  if (extent && *extent == 1) return {};
   Status status;
   ForEachBlock(loop.body, [&](const Block& block, const std::vector<const For*>& loops) {
     if (!status.ok()) return;
     bool separate = extent && SeparatesInstances(block, {loop.var, *extent}, RangesOf(loops));
-    if (separate && !FeedsOf(block, loop.var).reduce) return;
+    if ((separate || (extent && *extent == 1)) && !FeedsOf(block, loop.var).reduce) return;
     bool own = kind == LoopKind::kParallel || IsBound(kind);
     ForEachStore(block, [&](const Store& s) {
       own = own && IsPrivate(s.buffer->scope, kind) && UsedInsideOnly(state, loop.body, s.buffer->name);

@@ -14,7 +14,7 @@ namespace autotune::zoo {
 namespace {
 
 constexpr char kHeader[] = "# workload: ";
-constexpr double kRounding = 1e-4;  // of the greatest element of an array
+constexpr double kRounding = 1e-4;  // of the greatest element of an array, or of 1: what is summed may cancel
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Schedule ApplyLegal(const PrimFunc& func, const Trace& trace, uint64_t seed) {
 std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, const std::vector<InterpArray>& want,
                        double relative) {
   for (size_t i = 0; i < want.size(); ++i) {
-    double greatest = 0;
+    double greatest = 1;
     for (double x : want[i].data) greatest = std::isfinite(x) ? std::max(greatest, std::fabs(x)) : greatest;
     for (size_t k = 0; k < want[i].data.size(); ++k) {
       double a = got[i].data[k], b = want[i].data[k];

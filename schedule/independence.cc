@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "arith/analyzer.h"
@@ -32,15 +33,40 @@ static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   return form.Coefficient(var) == 1 && !(form.rest && Uses(form.rest, var)) && !UsesAny(e, inner);
 }
 
-// Puts one expression in the place of its quotient and its remainder by a constant. Whether there were such two.
+// What a quotient or a remainder by a constant tells, whatever low part it has: of (k * a + r) by k * m that of a by m,
+// if r lies in [0, k). k divides what var is multiplied with. Anything else stays itself.
+static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner) {
+  const Binary* b = e.As<Binary>();
+  const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
+  if (!by || *by < 1) return e;
+  const Sum sum = Normalize(b->a, {});
+  int64_t k = *by;
+  for (const Sum::Term& t : sum.terms) {
+    if (Uses(t.atom, var)) k = std::gcd(k, t.coefficient);
+  }
+  Sum high, low;
+  low.constant = sum.constant;
+  for (const Sum::Term& t : sum.terms) {
+    if (t.coefficient % k == 0) {
+      high.terms.push_back({t.atom, t.coefficient / k});
+    } else {
+      low.terms.push_back(t);
+    }
+  }
+  std::optional<Bounds> bounds = BoundsOf(low, inner);
+  if (!bounds || bounds->low < 0 || bounds->high >= k) return e;
+  return MakeBinary(b->op, ToExpr(high), Expr(*by / k));
+}
+
+// Puts one value in the place of its quotient and its remainder by a constant. Whether there were such two.
 static bool JoinTwo(std::vector<Expr>& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const Binary* quotient = values[i].As<Binary>();
-    if (!quotient || quotient->op != BinaryOp::kFloorDiv) continue;
+    if (!quotient || quotient->op != BinaryOp::kFloorDiv || !AsInt(quotient->b)) continue;
     for (size_t j = 0; j < values.size(); ++j) {
       const Binary* remainder = values[j].As<Binary>();
-      if (!remainder || remainder->op != BinaryOp::kFloorMod) continue;
-      if (!Equal(remainder->a, quotient->a) || !Equal(remainder->b, quotient->b)) continue;
+      if (!remainder || remainder->op != BinaryOp::kFloorMod || !Equal(remainder->b, quotient->b)) continue;
+      if (!Equal(Normalized(remainder->a, {}), Normalized(quotient->a, {}))) continue;
       values[i] = Expr(quotient->a);
       values.erase(values.begin() + static_cast<std::ptrdiff_t>(j));
       return true;
@@ -50,37 +76,20 @@ static bool JoinTwo(std::vector<Expr>& values) {
 }
 
 // What the spatial iterators determine together: where two of them are quotient and remainder of one value, that.
-static std::vector<Expr> Determined(const Block& block) {
+static std::vector<Expr> Determined(const Block& block, const Name& var, const Ranges& inner) {
   std::vector<Expr> values;
   for (const Iter& iter : block.iters) {
-    if (iter.kind == IterKind::kSpatial) values.push_back(iter.binding);
+    if (iter.kind == IterKind::kSpatial) values.push_back(WithoutLowDigits(iter.binding, var, inner));
   }
   while (JoinTwo(values)) continue;
   return values;
 }
 
-// (k * a + r) % (k * m)  ->  k * (a % m) + r,  where only a has var, and r lies in [0, k).
-static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner) {
-  const Binary* mod = e.As<Binary>();
-  const int64_t* by = mod && mod->op == BinaryOp::kFloorMod ? AsInt(mod->b) : nullptr;
-  if (!by) return e;
-  Sum rest = Normalize(mod->a, {});
-  auto has_var = [&](const Sum::Term& t) { return Uses(t.atom, var); };
-  auto own = std::find_if(rest.terms.begin(), rest.terms.end(), has_var);
-  if (own == rest.terms.end()) return e;
-  const Sum::Term high = *own;
-  rest.terms.erase(own);
-  std::optional<Bounds> low = BoundsOf(rest, inner);
-  bool fits = low && low->low >= 0 && low->high < high.coefficient && *by % high.coefficient == 0;
-  if (!fits || std::any_of(rest.terms.begin(), rest.terms.end(), has_var)) return e;
-  return FloorMod(high.atom, Expr(*by / high.coefficient)) * Expr(high.coefficient) + ToExpr(rest);
-}
-
 // Some digits of `base`: base % to // from.
 struct Digits {
+  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   Expr base;
   int64_t from = 1, to = kAll;
-  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 };
 
 // What nested quotients and remainders by constants leave of the innermost value.
@@ -102,14 +111,15 @@ static std::optional<Digits> DigitsOf(const Expr& e) {
   return digits;
 }
 
-// Each iterator determines a range of digits of var: all of it if var stands there plainly, [a, a*b) for var // a % b;
-// its coefficient must exceed what the inner loops can add up to. The digits may be those of a shifted var, if all are
-// of the same one: consecutive values differ in their last digits. These may start anywhere, so they must be whole.
+// Each value determines some digits of var: all of them if var stands there plainly, those from a on for var // a,
+// those below b for var % b; its coefficient must exceed what the inner loops can add up to. They may be those of a
+// shifted var, if all are of the same one: consecutive values differ below any number that is not less than there are
+// of them.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Digits> digits;
-  for (const Expr& binding : Determined(block)) {
-    if (!Uses(binding, var.var)) continue;
-    Sum sum = Normalize(WithoutLowDigits(binding, var.var, inner), {});
+  for (const Expr& value : Determined(block, var.var, inner)) {
+    if (!Uses(value, var.var)) continue;
+    Sum sum = Normalize(value, {});
     const Sum::Term* own = nullptr;
     Sum rest;  // what inner loops add; outer ones are fixed
     bool several = false;
@@ -126,19 +136,21 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
     if (!spread || std::abs(own->coefficient) <= spread->high - spread->low) continue;
     std::optional<Digits> found = DigitsOf(own->atom);
     if (!found || (!found->base.As<Var>() && !IsShifted(found->base, var.var, inner))) continue;
-    if (found->to == Digits::kAll) found->to = var.extent;
+    if (found->base.As<Var>() && found->to >= var.extent) found->to = Digits::kAll;
     digits.push_back(*found);
   }
   std::sort(digits.begin(), digits.end(),
             [](const Digits& a, const Digits& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
+  // base % known is known. Digits that begin below that say which of the values that agree in it; where they are those
+  // of base % to, these agree with base in it if `known` divides `to`.
   auto tell_apart = [&](const Expr& base) {
-    int64_t covered = 1;
+    int64_t known = 1;
     for (const Digits& d : digits) {
-      if (!Equal(d.base, base)) continue;
-      if (d.from > covered || (d.from < covered && !base.As<Var>())) return false;
-      covered = std::max(covered, d.to);
+      if (!Equal(d.base, base) || d.from > known) continue;
+      if (d.to == Digits::kAll) return true;
+      if (d.to % known == 0) known = d.to;
     }
-    return covered >= var.extent;
+    return known >= var.extent;
   };
   return std::any_of(digits.begin(), digits.end(), [&](const Digits& d) { return tell_apart(d.base); });
 }

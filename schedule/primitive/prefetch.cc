@@ -50,12 +50,11 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
 }
 
 // The iterators that the load uses, outermost first by the dimension where each appears first, and last the one that
-// runs along the lines of memory.
-// `start`: of the loops inside the one that asks, their first values.
+// runs along the lines of memory. `start`: the first values of the loops inside the one that asks.
 Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const RegionMap& regions,
                                     const VarMap& start) {
   const int64_t bytes = load.buffer->dtype.Bytes();
-
+  if (load.indices.empty()) return Err("buffer '", load.buffer->name, "' is a single element: nothing lies ahead");
   Expr along = WithoutClamps(load.indices.back());
   int64_t piece = kLineBytes / bytes;
   if (const Binary* mod = along.As<Binary>(); mod && mod->op == BinaryOp::kFloorMod && AsInt(mod->b)) {

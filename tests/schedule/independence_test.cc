@@ -1,7 +1,10 @@
 // Which iterators tell the iterations of a loop apart.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "schedule/region.h"
+#include "support/rng.h"
 
 namespace autotune::schedule {
 namespace {
@@ -55,6 +58,75 @@ TEST(Independence, DigitsOfDigits) {
   EXPECT_TRUE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 4}}));
   EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(12))}, {{Name("i"), 5}}));
   EXPECT_FALSE(Separates({above, FloorDiv(six, Expr(3)), FloorMod(tiled, Expr(10))}, {{Name("i"), 4}}));
+  // The quotient without what the remainder still has.
+  Expr p = IndexVar(Name("p")), quotient = FloorDiv(v * Expr(8) + i, Expr(7));
+  Expr remainder = FloorMod(v * Expr(128) + i * Expr(16) + p, Expr(112));
+  EXPECT_TRUE(Separates({quotient, remainder}, {{Name("i"), 8}, {Name("p"), 16}}));
+  EXPECT_FALSE(Separates({quotient, remainder}, {{Name("i"), 8}, {Name("p"), 17}}));
+  EXPECT_FALSE(Separates({quotient, remainder}, {{Name("i"), 9}, {Name("p"), 16}}));
+}
+
+TEST(Independence, DigitsThatDoNotFitTogether) {
+  Expr v = IndexVar(Name("v")), w = v + Expr(2), i = IndexVar(Name("i"));
+  EXPECT_FALSE(Separates({FloorDiv(FloorMod(w, Expr(10)), Expr(4)), FloorMod(w, Expr(4))}));  // 0 and 8 agree
+  EXPECT_FALSE(Separates({FloorDiv(v, Expr(11)), FloorMod(FloorDiv(v, Expr(3)), Expr(4)), FloorMod(v, Expr(5))}));
+  EXPECT_FALSE(Separates({FloorDiv(v, Expr(12)), FloorDiv(FloorMod(v, Expr(12)), Expr(10)),
+                          FloorDiv(FloorMod(v, Expr(10)), Expr(4)), FloorMod(v, Expr(4))}));
+  EXPECT_FALSE(Separates({FloorDiv(v, i + Expr(1)), FloorMod(v, i + Expr(1))}, {{Name("i"), 3}}));
+  // These do, by overlapping.
+  EXPECT_TRUE(Separates({FloorDiv(v, Expr(3)), FloorMod(v, Expr(4))}));
+  EXPECT_TRUE(Separates({FloorDiv(w, Expr(3)), FloorMod(w, Expr(4))}));
+}
+
+// The value of sums, products, quotients and remainders.
+int64_t ValueOf(const Expr& e, const std::map<Name, int64_t>& values) {
+  if (const int64_t* constant = AsInt(e)) return *constant;
+  if (const Var* var = e.As<Var>()) return values.at(var->name);
+  const Binary* b = e.As<Binary>();
+  int64_t x = ValueOf(b->a, values), y = ValueOf(b->b, values);
+  if (b->op == BinaryOp::kAdd) return x + y;
+  if (b->op == BinaryOp::kMul) return x * y;
+  const int64_t quotient = x / y;  // nothing is negative here
+  return b->op == BinaryOp::kFloorDiv ? quotient : x - quotient * y;
+}
+
+TEST(Independence, WhatIsProvedHolds) {
+  const Name v("v"), x("x"), i("i");
+  Rng rng(1);
+  auto draw = [&] {
+    const int64_t k = 1 + rng.Below(5);
+    std::vector<Expr> bases = {IndexVar(v), IndexVar(v) + Expr(k), IndexVar(x) * Expr(k) + IndexVar(v),
+                               IndexVar(v) * Expr(k) + IndexVar(i),
+                               FloorMod(IndexVar(v), Expr(k + 2)) * Expr(3) + IndexVar(i)};
+    Expr e = bases[rng.Below(static_cast<int64_t>(bases.size()))];
+    for (int64_t n = rng.Below(4); n > 0; --n) {
+      Expr by = rng.Below(8) ? Expr(2 + rng.Below(11)) : IndexVar(i) + Expr(1);
+      e = rng.Below(2) ? FloorDiv(e, by) : FloorMod(e, by);
+    }
+    return e;
+  };
+  int proved = 0;
+  for (int run = 0; run < 20000; ++run) {
+    std::vector<Expr> bindings = {draw()};
+    while (bindings.size() < 4 && rng.Below(3)) bindings.push_back(draw());
+    if (rng.Below(2)) {  // what belongs together
+      Expr e = draw(), by(2 + rng.Below(11));
+      bindings.push_back(FloorDiv(e, by));
+      bindings.push_back(FloorMod(e, by));
+    }
+    if (!Separates(bindings, {{i, 3}})) continue;
+    ++proved;
+    for (int64_t outer = 0; outer < 3; ++outer) {
+      std::map<std::vector<int64_t>, int64_t> first;  // instance -> iteration
+      for (int64_t at = 0; at < 16 * 3; ++at) {
+        std::vector<int64_t> instance;
+        for (const Expr& e : bindings) instance.push_back(ValueOf(e, {{v, at / 3}, {i, at % 3}, {x, outer}}));
+        auto [known, added] = first.emplace(instance, at / 3);
+        ASSERT_TRUE(added || known->second == at / 3) << run << ": iterations " << known->second << " and " << at / 3;
+      }
+    }
+  }
+  EXPECT_GT(proved, 2000);
 }
 
 }  // namespace

@@ -64,7 +64,9 @@ class Streaming : public SketchRule {
     // A transpose goes tile by tile, so that of every line of memory that it touches all elements are used at once.
     int across = movable ? -1 : CrossLoop(block);
     if (across >= 0 && last >= kTile && block.spatial[across].extent >= kTile) {
-      return PlaceTiles(std::move(s), block, loops, across, std::move(model), target);
+      // Where no proof is known that tiles of fused dimensions are independent, dimensions stay apart.
+      Result<SketchState> fused = PlaceTiles(s, block, loops, across, model, target, true);
+      return fused.ok() ? std::move(fused) : PlaceTiles(std::move(s), block, loops, across, model, target, false);
     }
 
     // Pixels of less than a vector: with the next loop, along which they lie side by side.
@@ -188,11 +190,11 @@ class Streaming : public SketchRule {
   // and what they touch is asked for ahead: stores to so many places are waited for one by one otherwise. Results that
   // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
-                                        StageModel model, const Target& target) {
+                                        StageModel model, const Target& target, bool fuse) {
     std::vector<int64_t> extents;
     for (const BlockView::Loop& loop : block.spatial) extents.push_back(loop.extent);
     // Neighbours in both operands are one dimension. From the last loop on: loops before stay where they are.
-    for (size_t i = extents.size() - 1; i-- > 0;) {
+    for (size_t i = extents.size() - 1; fuse && i-- > 0;) {
       bool to_last = i + 2 == extents.size() && i != across;
       if (!(to_last || i + 1 == across) || !SideBySide(block, i)) continue;
       loops[i] = TRY(s.Do(Fuse{.loops = {loops[i], loops[i + 1]}}))[0];
@@ -206,7 +208,8 @@ class Streaming : public SketchRule {
     auto tiles = [&](int64_t extent) { return (extent + kTile - 1) / kTile; };
     int64_t along_tiles = tiles(extents.back()), tasks = tiles(extents[across]);
     Name along = b[0], other = a[0];
-    const bool streamed = IsStreamed(4 * model.m, target);
+    const Buffer& result = block.node.As<Block>()->body.As<Store>()->buffer;
+    const bool streamed = block.writes_output && IsStreamed(result->dtype.Bytes() * model.m, target);
     if (streamed || extents[across] > extents.back()) {
       std::swap(along, other);
       std::swap(along_tiles, tasks);
@@ -223,7 +226,7 @@ class Streaming : public SketchRule {
     while (parallel && pieces < along_tiles &&
            (along_tiles % pieces || tasks * pieces < kTasksPerCore * target.num_cores))
       ++pieces;
-    if (pieces > 1 && pieces < along_tiles) {
+    if (pieces > 1) {
       std::vector<Name> made = TRY(s.Do(Split{.loop = along, .factors = {pieces, Factors::kAuto}}));
       outer.push_back(made[0]);
       along = made[1];
@@ -249,16 +252,22 @@ class Streaming : public SketchRule {
     return s;
   }
 
-  // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that the block accesses.
+  // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that can be asked for.
   static Status AskAhead(SketchState& s, const BlockView& block, const Name& along, const Name& at, int& knob) {
+    std::set<Name> buffers = block.reads;
+    buffers.insert(block.writes);
+    std::vector<Prefetch> prefetches;
+    for (const Name& buffer : buffers) {
+      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = at, .ahead = 1};
+      if (SketchState trial = s; trial.Do(prefetch).ok()) prefetches.push_back(prefetch);
+    }
+    if (prefetches.empty()) return {};
     std::vector<int64_t> ahead = {0, 1, 4};
     Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_tile_ahead")}},
                           static_cast<int64_t>(ahead.size()), ahead, knob));
-    std::set<Name> buffers = block.reads;
-    buffers.insert(block.writes);
-    for (const Name& buffer : buffers) {
-      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = at, .ahead = n};
-      if (SketchState trial = s; trial.Do(prefetch).ok()) s.prefetches.push_back(prefetch);
+    for (Prefetch& prefetch : prefetches) {
+      prefetch.ahead = n;
+      s.prefetches.push_back(prefetch);
     }
     return {};
   }

@@ -106,7 +106,7 @@ TEST(Independence, WhatIsProvedHolds) {
     return e;
   };
   int proved = 0;
-  for (int run = 0; run < 20000; ++run) {
+  for (int run = 0; run < 4000; ++run) {
     std::vector<Expr> bindings = {draw()};
     while (bindings.size() < 4 && rng.Below(3)) bindings.push_back(draw());
     if (rng.Below(2)) {  // what belongs together
@@ -126,7 +126,7 @@ TEST(Independence, WhatIsProvedHolds) {
       }
     }
   }
-  EXPECT_GT(proved, 2000);
+  EXPECT_GT(proved, 400);
 }
 
 }  // namespace

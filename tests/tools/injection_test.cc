@@ -118,7 +118,8 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   EXPECT_GE(good, 1u);
 
   std::string task = tasks[0].hash.Hex();
-  for (const Record& record : store->Top(task, target.Text(), 100).value()) {
+  const std::vector<Record> top = store->Top(task, target.Text(), 100).value();
+  for (const Record& record : top) {
     EXPECT_EQ(record.status, kOk);
     auto swapped = builder.swapped.find(record.trace);
     EXPECT_TRUE(swapped == builder.swapped.end() || swapped->second == kOk);

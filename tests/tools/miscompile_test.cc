@@ -138,7 +138,8 @@ TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
     EXPECT_EQ(IsRanked(record), record.status == TrialStatus::kOk);
   }
   EXPECT_GE(right, 10);
-  for (const Record& record : store->Top(tasks[0].hash.Hex(), target.Text(), 1000).value())
+  const std::vector<Record> top = store->Top(tasks[0].hash.Hex(), target.Text(), 1000).value();
+  for (const Record& record : top)
     EXPECT_FALSE(builder.buggy.count(record.trace)) << record.trace;
   EXPECT_FALSE(builder.buggy.count(report->tasks[0].best_trace));
 

@@ -139,8 +139,7 @@ TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   }
   EXPECT_GE(right, 10);
   const std::vector<Record> top = store->Top(tasks[0].hash.Hex(), target.Text(), 1000).value();
-  for (const Record& record : top)
-    EXPECT_FALSE(builder.buggy.count(record.trace)) << record.trace;
+  for (const Record& record : top) EXPECT_FALSE(builder.buggy.count(record.trace)) << record.trace;
   EXPECT_FALSE(builder.buggy.count(report->tasks[0].best_trace));
 
   // What the report says is what the database has.

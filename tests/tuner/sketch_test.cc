@@ -119,6 +119,22 @@ TEST(Sketch, NarrowPixelsAreCopiedInVectors) {
   EXPECT_FALSE(fuses_pad(8));
 }
 
+// Where an operand cannot be packed, because tiles overshoot its few elements, other variants remain.
+TEST(Sketch, ProductsOfAFewElements) {
+  for (const char* cpu : {"znver3", "skylake-avx512"}) {
+    Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=2 -mcpu=" + std::string(cpu)).value();
+    for (int64_t m : {1, 3, 24, 49}) {
+      for (int64_t n : {1, 5, 17, 31, 33}) {
+        for (int64_t k : {1, 2, 3}) {
+          auto sketches = GenerateSketches(testing::Product(m, n, k), target);
+          EXPECT_TRUE(sketches.ok() && !sketches->empty())
+              << cpu << " " << m << " " << n << " " << k << ": " << (sketches.ok() ? "none" : sketches.error().Text());
+        }
+      }
+    }
+  }
+}
+
 TEST(Sketch, DenseLayersComputeTheSame) {
   CheckSpace(Dense(1, 33, 19), 8);
   CheckSpace(Dense(13, 24, 7), 8, 2);

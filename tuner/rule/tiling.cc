@@ -370,12 +370,19 @@ class Tiling : public SketchRule {
     for (const BlockView& block : blocks) {
       if (!block.reduction || state.done.count(block.name)) continue;
       std::vector<SketchState> states;
+      std::optional<Error> refused;
       bool both = ExtentOf(block, MLoop(block)) > 1 && ExtentOf(block, NLoop(block)) > target.VectorLanes(32);
       for (const Variant& variant : VariantsOf(state.schedule.func(), block, target)) {
         if (variant.n_inside && !both) continue;
-        states.push_back(
-            TRY_NOTE(Tiler(state, block, target, variant).Run(blocks), "while tiling block " + block.name.str()));
+        Result<SketchState> tiled = Tiler(state, block, target, variant).Run(blocks);
+        if (tiled.ok()) {
+          states.push_back(*std::move(tiled));
+        } else if (!refused) {
+          refused = std::move(tiled).error().Note("while tiling block " + block.name.str());
+        }
       }
+      // Operands of a few elements cannot be packed in tiles that overshoot them; the other variants do without.
+      if (states.empty() && refused) return *std::move(refused);
       return states;
     }
     return std::vector<SketchState>{};

@@ -155,8 +155,34 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   return std::any_of(digits.begin(), digits.end(), [&](const Digits& d) { return tell_apart(d.base); });
 }
 
+namespace {
+
+// That no sum is taken up again by a later iteration of a loop around `loop`: each iteration of it has its own buffer,
+// and forgets it.
+Status CheckNoneContinued(const State& state, const For& loop, LoopKind kind) {
+  std::vector<Block> reductions;
+  ForEachBlock(loop.body, [&](const Block& block, const auto&) {
+    if (IsReduction(block)) reductions.push_back(block);
+  });
+  if (reductions.empty()) return {};
+  Path path = TRY(FindLoop(state.func.body, loop.var));
+  for (const Block& block : reductions) {
+    for (const For* outer : path.Loops()) {
+      if (!FeedsOf(block, outer->var).reduce) continue;
+      Buffer sums = TRY(WrittenBuffer(block));
+      if (!IsPrivate(sums->scope, kind) || !UsedInsideOnly(state, loop.body, sums->name)) continue;
+      return Err("loop '", outer->var, "' adds to buffer '", sums->name, "', of which each iteration of loop '",
+                 loop.var, "' inside it has its own");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind) {
   const int64_t* extent = AsInt(loop.extent);
+  if (kind == LoopKind::kParallel || IsBound(kind)) TRY(CheckNoneContinued(state, loop, kind));
   Status status;
   ForEachBlock(loop.body, [&](const Block& block, const std::vector<const For*>& loops) {
     if (!status.ok()) return;

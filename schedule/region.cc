@@ -120,6 +120,36 @@ Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
   return {};
 }
 
+bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
+                     const std::vector<const For*>& around, const Buffer& buffer) {
+  const Store* store = SingleStore(writer);
+  std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
+  if (!places) return false;
+  size_t common = 0;
+  while (common < std::min(around.size(), around_writer.size()) && around[common]->var == around_writer[common]->var) {
+    if (FeedsOf(writer, around[common]->var).reduce) return false;  // not complete there
+    ++common;
+  }
+  // Guards that cut off what is beyond the buffer are none here.
+  for (const Expr& conjunct : Conjuncts(writer.predicate)) {
+    if (!BoundedIter(writer, conjunct)) return false;
+  }
+  Ranges fixed = RangesOf({around.begin(), around.begin() + common});
+  Ranges running = RangesOf({around.begin() + common, around.end()});
+  Ranges writing = RangesOf({around_writer.begin() + common, around_writer.end()});
+  std::optional<std::vector<Region>> read = RegionRead(block, buffer, running, fixed);
+  for (size_t d = 0; read && d < read->size(); ++d) {
+    const int64_t *extent = AsInt(writer.iters[(*places)[d]].extent), *size = AsInt(buffer->shape[d]);
+    Result<Region> written = RegionVisited(writer, (*places)[d], writing, fixed);
+    if (!extent || !size || *extent < *size || !written.ok()) return false;
+    Sum ahead = (*read)[d].min;
+    ahead.Add(written->min, -1);
+    if (!ahead.IsConstant() || ahead.constant < 0) return false;
+    if (ahead.constant + (*read)[d].span > written->span) return false;
+  }
+  return read.has_value();
+}
+
 Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering) {
   if (covering && region.span + 1 >= extent) return {Sum(), extent};
   std::optional<Bounds> min = BoundsOf(region.min, fixed);
@@ -150,6 +180,12 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
   }
   placed.predicate = AndAll(guards);
   return WrapLoops(own, MakeStmt(std::move(placed)));
+}
+
+bool UsesLoopInside(const Block& block, const Expr& e) {
+  return UsesVar(e, [&](const Name& var) {
+    return std::none_of(block.iters.begin(), block.iters.end(), [&](const Iter& iter) { return iter.var == var; });
+  });
 }
 
 std::vector<Name> LoopNames(const Name& block, size_t count) {

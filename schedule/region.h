@@ -38,6 +38,9 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
 // A conjunct of a block's predicate that says no more than "this iterator lies within its extent".
 std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);
 
+// Whether e runs with a loop inside the block (blockize), which its iterators say nothing of.
+bool UsesLoopInside(const Block& block, const Expr& e);
+
 // <block>_i0, <block>_i1, ...
 std::vector<Name> LoopNames(const Name& block, size_t count);
 
@@ -55,6 +58,11 @@ bool ContainsBlock(const Stmt& s, const Name& block);
 // them, and it may need what later iterations write. `but_for`: buffers whose elements are known to be there.
 Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
                           const std::vector<Name>& but_for);
+
+// Whether `writer`, in loops `around_writer`, computes in an iteration of the loops that both share all that `block`,
+// in loops `around`, reads of the buffer there. Sufficient, not necessary.
+bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
+                     const std::vector<const For*>& around, const Buffer& buffer);
 
 // Whether different values of `var` always give different values of some spatial iterator, whatever the loops `inner`
 // between it and the block do, so that the instances are independent. Sufficient, not necessary.

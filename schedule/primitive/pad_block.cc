@@ -102,35 +102,6 @@ class ReadClamper {
   VarMap all_;
 };
 
-// Whether `writer`, which stands inside a loop around `block`, computes there all that the block reads of the buffer in
-// an iteration, padding included.
-bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
-                     const Path& path, const Buffer& buffer) {
-  const Store* store = SingleStore(writer);
-  std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
-  if (!places || writer.predicate || IsReduction(writer)) return false;
-  if (HasNode<Select>(SingleStore(block)->value))
-    return false;  // its reads will be clamped to the last element: ClampVars
-  std::vector<const For*> loops = path.Loops();
-  size_t common = 0;  // loops around both
-  while (common < std::min(loops.size(), around_writer.size()) && loops[common]->var == around_writer[common]->var) {
-    ++common;
-  }
-  Ranges fixed = RangesOf({loops.begin(), loops.begin() + common});
-  Ranges running = RangesOf({loops.begin() + common, loops.end()});
-  Ranges writing = RangesOf({around_writer.begin() + common, around_writer.end()});
-  std::optional<std::vector<Region>> read = RegionRead(block, buffer, running, fixed);
-  for (size_t d = 0; read && d < read->size(); ++d) {
-    Result<Region> written = RegionVisited(writer, (*places)[d], writing, fixed);
-    if (!written.ok()) return false;
-    Sum ahead = (*read)[d].min;
-    ahead.Add(written->min, -1);
-    if (!ahead.IsConstant() || ahead.constant < 0) return false;
-    if (ahead.constant + (*read)[d].span > written->span) return false;
-  }
-  return read.has_value();
-}
-
 // That what padded instances read was computed: no producer runs, tile by tile, in a loop that overshoots, unless it
 // overshoots, too. (One that is moved there afterwards computes what they read.)
 Status CheckProducersOutside(const State& state, const Block& block, const Name& grown, const Path& path) {
@@ -143,7 +114,10 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
       const std::vector<Name> writers = WritersOf(loop->body, buffer);
       ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& around) {
         if (!status.ok() || std::find(writers.begin(), writers.end(), writer.name) == writers.end()) return;
-        if (alloc && ComputesAllRead(writer, around, block, path, *FindBuffer(state.func, buffer))) return;
+        // Reads under a condition will be clamped to the last element: ClampVars.
+        bool plain = !writer.predicate && !IsReduction(writer) && !HasNode<Select>(SingleStore(block)->value);
+        if (alloc && plain && ComputesAllRead(writer, around, block, path.Loops(), *FindBuffer(state.func, buffer)))
+          return;
         status = Err("producer '", writer.name, "' is inside loop '", loop->var, "', which the padding of block '",
                      block.name, "' overshoots; pad_block before moving it there");
       });
@@ -153,16 +127,31 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
   return {};
 }
 
+// A conjunct that keeps a spatial iterator below less than its extent, since nobody needs the rest.
+std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
+  const Binary* less = conjunct.As<Binary>();
+  if (!less || less->op != BinaryOp::kLt || !AsInt(less->b)) return std::nullopt;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const Iter& iter = block.iters[i];
+    bool within = AsInt(iter.extent) && *AsInt(less->b) < *AsInt(iter.extent);
+    if (iter.kind == IterKind::kSpatial && within && autotune::Equal(iter.binding, less->a)) return i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // Legal for the only writer of an intermediate buffer, stored at its plain iterators, all of whose guards say that an
-// iterator lies within its extent.
+// iterator lies within its extent, or below a lower bound: then it writes the rest of the extent, too.
 Status ApplyStep(State& state, PadBlock& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
   if (!block.predicate) return {};
+  std::vector<Name> lengthened;
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
-    if (!BoundedIter(block, conjunct)) {
+    if (std::optional<size_t> shortened = ShortenedIter(block, conjunct)) {
+      lengthened.push_back(block.iters[*shortened].var);
+    } else if (!BoundedIter(block, conjunct)) {
       return Err("block '", block.name, "' has a guard that is not the bound of an iterator");
     }
   }
@@ -202,7 +191,8 @@ Status ApplyStep(State& state, PadBlock& step) {
     if (!AsInt(extent) || *AsInt(extent) < bounds->high + 1) extent = Expr(bounds->high + 1);
   }
   block.predicate = Expr();
-  for (const Grown& g : grown) TRY(CheckProducersOutside(state, block, g.var, path));
+  for (const Grown& g : grown) lengthened.push_back(g.var);
+  for (const Name& iter : lengthened) TRY(CheckProducersOutside(state, block, iter, path));
   Expr value = ReadClamper(grown, before, after, own).Clamp(store->value);
   if (within) {
     if (!Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");

@@ -46,10 +46,9 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
   ForEachLoad(block, [&](const Load& load) { add(load.buffer, load.indices); });
   if (found.empty()) return Err("block '", block.name, "' does not access buffer '", buffer, "'");
   if (found.size() > 1) return Err("block '", block.name, "' accesses buffer '", buffer, "' at several places");
-  bool inside = UsesVar(found[0], [&](const Name& var) {
-    return std::none_of(block.iters.begin(), block.iters.end(), [&](const Iter& iter) { return iter.var == var; });
-  });
-  if (inside) return Err("block '", block.name, "' accesses buffer '", buffer, "' inside a loop of its own");
+  if (UsesLoopInside(block, found[0])) {
+    return Err("block '", block.name, "' accesses buffer '", buffer, "' inside a loop of its own");
+  }
   return Access{*found[0].As<Load>(), written};
 }
 

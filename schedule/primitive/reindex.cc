@@ -19,6 +19,9 @@ Status CheckInBounds(const std::vector<Expr>& indices, const Buffer& buffer, con
   Ranges ranges;
   for (const Iter& iter : block.iters) ranges.push_back({iter.var, *AsInt(iter.extent)});
   for (size_t d = 0; d < indices.size(); ++d) {
+    if (UsesLoopInside(block, indices[d])) {
+      return Err("block '", block.name, "' uses buffer '", buffer->name, "' inside a loop of its own");
+    }
     std::optional<Bounds> bounds = BoundsOf(Normalize(indices[d], ranges), ranges);
     if (bounds && bounds->low >= 0 && AsInt(buffer->shape[d]) && bounds->high < *AsInt(buffer->shape[d])) continue;
     return Err("block '", block.name, "' may reach beyond buffer '", buffer->name, "' in dimension ", d,
@@ -70,6 +73,7 @@ Status ApplyStep(State& state, Reindex& step) {
     }
     if (WritersOf(state.func.body, step.buffer).size() != 1)
       return Err("buffer '", step.buffer, "' has several writers");
+    TRY(CheckWrittenWhole(state.func, buffer));
     for (const Name& reader : ReadersOf(state.func.body, step.buffer)) {
       if (RootIndexOf(roots, reader) <= place) {
         return Err("block '", reader, "' reads buffer '", step.buffer, "' inside the loops around block '", step.block,

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "schedule/state.h"
+#include "schedule/region.h"
 
 namespace autotune::schedule {
 
@@ -75,6 +75,10 @@ Status ApplyStep(State& state, Reorder& step) {
     parallel |= loop->kind == LoopKind::kParallel;
   }
   state.func.body = ReplaceTarget(path, std::move(body));
+  for (const For* loop : order) {
+    if (loop->kind != LoopKind::kParallel) continue;
+    TRY(CheckIndependent(state, TRY(FindLoop(state.func.body, loop->var)).loop(), loop->kind));
+  }
   return {};
 }
 

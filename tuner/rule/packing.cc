@@ -107,19 +107,18 @@ Status PlacePacked(SketchState& state, const Name& packing, int64_t deepest, Pac
   for (int64_t depth = -1; depth <= deepest; ++depth) depths.push_back(depth);
   Name at = TRY(state.Sample(SampleComputeLocation{.block = packing}, 0, depths, knob));
   std::vector<Name> loops = TRY(state.Do(ComputeAt{.block = packing, .loop = at}));
-  // What the last tile lacks is packed, too: padding, which its users need not guard against.
-  TRY(state.Do(PadBlock{.block = packing}));
   if (kind == Packing::kColumns) {
     // Panel by panel in each row: whole rows are read, not pieces that lie pages apart.
     std::rotate(loops.begin(), loops.begin() + 1, loops.end() - 1);
     TRY(state.Do(Reorder{.loops = loops}));
     std::vector<Name> made = TRY(state.Do(Split{.loop = loops.back(), .factors = {Factors::kAuto, lanes}}));
-    TRY(state.Do(Vectorize{.loop = made[1]}));
-    TRY(state.Do(Unroll{.loop = made[0]}));
-  } else {
-    TRY(state.Do(Vectorize{.loop = loops.back()}));
-    TRY(state.Do(Unroll{.loop = loops[loops.size() - 2]}));
+    loops.back() = made[0];
+    loops.push_back(made[1]);
   }
+  // What the last tile lacks is packed, too: padding, which its users need not guard against.
+  TRY(state.Do(PadBlock{.block = packing}));
+  TRY(state.Do(Vectorize{.loop = loops.back()}));
+  TRY(state.Do(Unroll{.loop = loops[loops.size() - 2]}));
   TRY(state.Do(Parallel{.loop = loops[0]}));  // serial inside the parallel loop
   return {};
 }

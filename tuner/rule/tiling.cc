@@ -381,7 +381,7 @@ class Tiling : public SketchRule {
           refused = std::move(tiled).error().Note("while tiling block " + block.name.str());
         }
       }
-      // Operands of a few elements cannot be packed in tiles that overshoot them; the other variants do without.
+      // A variant that cannot be made costs itself, not the task.
       if (states.empty() && refused) return *std::move(refused);
       return states;
     }

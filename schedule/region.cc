@@ -107,7 +107,14 @@ Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
       Sum sum = Normalize(iter.binding, running);
       Result<Region> region = RegionVisited(block, (*places)[d], running, {});
       std::optional<Bounds> bounds = BoundsOf(sum, running);
-      // A digit of a fused loop, f // c or f % c, takes all values within its bounds.
+      // A digit of a fused loop, f // c or f % c, takes all values within its bounds; the last f // c with all f % c
+      // only if f ends there.
+      for (const Sum::Term& term : sum.terms) {
+        const Binary* div = term.atom.As<Binary>();
+        if (!div || div->op != BinaryOp::kFloorDiv || !AsInt(div->b)) continue;
+        std::optional<Bounds> f = BoundsOf(Normalize(div->a, running), running);
+        all = all && f && ((f->high + 1) % *AsInt(div->b) == 0 || f->high + 1 >= *size * *AsInt(div->b));
+      }
       bool digit = sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
       bool covers = bounds && bounds->low <= 0 && bounds->high >= *size - 1;
       all = all && covers && (region.ok() || digit);

@@ -49,10 +49,10 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
   const T& value() const& { return CheckOk(), std::get<0>(state_); }
   T& value() & { return CheckOk(), std::get<0>(state_); }
-  T&& value() && { return CheckOk(), std::get<0>(std::move(state_)); }
+  T value() && { return CheckOk(), std::get<0>(std::move(state_)); }  // not a reference: a loop may run over it
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   const T* operator->() const { return &value(); }
   T* operator->() { return &value(); }
   const Error& error() const& { return std::get<1>(state_); }

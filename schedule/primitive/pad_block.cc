@@ -127,6 +127,42 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
   return {};
 }
 
+// Whether e follows `var` beyond its old extent: not where it was clamped to that.
+bool Follows(const Expr& e, const Name& var) {
+  bool any = false;
+  Walk(e, [&](const Expr& x) {
+    const Binary* binary = x.As<Binary>();
+    any |= x.As<Var>() && x.As<Var>()->name == var;
+    return !binary || binary->op != BinaryOp::kMin || !AsInt(binary->b);
+  });
+  return any;
+}
+
+// That what the padded block now reads, and read nothing of before, somebody wrote: a producer that was moved to its
+// consumers computes what they needed then.
+Status CheckReadsWritten(const State& state, const Block& padded, const std::vector<Grown>& grown, const Path& path) {
+  std::vector<Name> further;
+  ForEachLoad(padded, [&](const Load& load) {
+    for (const Grown& g : grown) {
+      bool any = std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return Follows(i, g.var); });
+      if (any) further.push_back(load.buffer->name);
+    }
+  });
+  for (const Name& name : further) {
+    if (!IsAlloc(state.func, name) || Writes(padded, name)) continue;
+    Buffer buffer = *FindBuffer(state.func, name);
+    bool computed = CheckWrittenWhole(state.func, buffer).ok();
+    ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& around) {
+      computed = computed || (Writes(writer, name) && ComputesAllRead(writer, around, padded, path.Loops(), buffer));
+    });
+    if (!computed) {
+      return Err("not all of buffer '", name, "' that block '", padded.name,
+                 "' reads once it is padded is written; pad it before moving its producers");
+    }
+  }
+  return {};
+}
+
 // A conjunct that keeps a spatial iterator below less than its extent, since nobody needs the rest.
 std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
   const Binary* less = conjunct.As<Binary>();
@@ -199,6 +235,7 @@ Status ApplyStep(State& state, PadBlock& step) {
     value = MakeSelect(within, value, MakeLoad(store->buffer, store->indices));
   }
   block.body = MakeStmt(Store{store->buffer, store->indices, value});
+  TRY(CheckReadsWritten(state, block, grown, path));
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
 
   RedeclareAlloc(state.func, WithShape(buffer, std::move(shape)));

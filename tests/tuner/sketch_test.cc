@@ -131,7 +131,9 @@ TEST(Sketch, ProductsOfAFewElements) {
               << cpu << " " << m << " " << n << " " << k << ": " << (sketches.ok() ? "none" : sketches.error().Text());
           auto packs = [](const Sketch& sketch) { return sketch.name.find(":columns") != std::string::npos; };
           bool any = std::any_of(sketches->begin(), sketches->end(), packs);
-          if (m == 1 || (m >= 24 && n >= 17)) EXPECT_EQ(any, m > 1) << cpu << " " << m << " " << n << " " << k;
+          if (m == 1 || (m >= 24 && n >= 17)) {
+            EXPECT_EQ(any, m > 1) << cpu << " " << m << " " << n << " " << k;
+          }
         }
       }
     }

@@ -144,7 +144,8 @@ Status CheckReadsWritten(const State& state, const Block& padded, const std::vec
   std::vector<Name> further;
   ForEachLoad(padded, [&](const Load& load) {
     for (const Grown& g : grown) {
-      bool any = std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return Follows(i, g.var); });
+      bool any =
+          std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return Follows(i, g.var); });
       if (any) further.push_back(load.buffer->name);
     }
   });

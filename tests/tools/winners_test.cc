@@ -1,0 +1,72 @@
+// What a tuning run on a real network found best computes what was asked for: interpreted, and compiled by the code
+// generator. Here it is compared exactly, on integers; the run itself compares within the tolerance of floats.
+#include <gtest/gtest.h>
+
+#include "records/open.h"
+#include "schedule/replay.h"
+#include "tests/codegen/kernel.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using testing::CliResult;
+using testing::kExample;
+using Winners = testing::CliTest;
+
+// The largest difference between the outputs, relative to the largest expected value; infinite where one is no number.
+double Difference(const PrimFunc& func, const std::vector<InterpArray>& expected,
+                  const std::vector<InterpArray>& actual) {
+  double largest = 1, worst = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (func.params[i].role != ParamRole::kOutput) continue;
+    for (size_t k = 0; k < expected[i].data.size(); ++k) {
+      double difference = std::fabs(expected[i].data[k] - actual[i].data[k]);
+      largest = std::max(largest, std::fabs(expected[i].data[k]));
+      worst = std::max(worst, difference >= 0 ? difference : INFINITY);
+    }
+  }
+  return worst / largest;
+}
+
+bool UsesExp(const Record& record) { return record.func.find("exp(") != std::string::npos; }
+
+TEST_F(Winners, ComputeWhatWasAskedFor) {
+  CliResult tuned = Run({"--model", kExample, "--trials", "45"});
+  ASSERT_EQ(tuned.code, 0) << tuned.Text();
+  auto store = OpenStore(db_).value();
+  int compared = 0;
+  for (const TaskSummary& task : store->Tasks().value()) {
+    std::vector<Record> top = store->Top(task.task, store->Targets(task.task).value().at(0), 1).value();
+    if (top.empty()) continue;  // built only to fold constants
+    const Record& best = top[0];
+    SCOPED_TRACE(best.func + best.trace);
+    PrimFunc func = Parse(best.func);
+    auto schedule = Replay(func, ParseTrace(best.trace).value());
+    ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
+    // Winograd's transformations round, and so do exponentials.
+    double tolerance = best.alternative != "direct" || UsesExp(best) ? 1e-5 : 0;
+
+    std::vector<InterpArray> expected = SmallIntegers(func, 1), interpreted = expected, compiled = expected;
+    ASSERT_TRUE(Interpret(func, expected).ok());
+    Status ran = Interpret(schedule->func(), interpreted);
+    ASSERT_TRUE(ran.ok()) << ran.error().Text();
+    EXPECT_LE(Difference(func, expected, interpreted), tolerance);
+    auto built = Build(schedule->func());
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    ASSERT_TRUE(autotune::Run(*built, schedule->func(), compiled).ok());
+    EXPECT_LE(Difference(func, expected, compiled), tolerance);
+    ++compared;
+
+    // Were one element wrong, it would be seen.
+    compiled.back().data.back() += 1;
+    EXPECT_GT(Difference(func, expected, compiled), tolerance);
+  }
+  EXPECT_EQ(compared, 15);
+
+  CliResult verified = Run({"records", "verify", "--db", db_});
+  EXPECT_EQ(verified.code, 0) << verified.Text();
+}
+
+}  // namespace
+}  // namespace autotune

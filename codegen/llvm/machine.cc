@@ -20,6 +20,7 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <map>
 #include <mutex>
 
 #include "codegen/llvm/emitter.h"
@@ -102,7 +103,7 @@ std::string FeaturesOf(const Target& target) {
 
 }  // namespace
 
-Result<Machine> Machine::For(const Target& target, Effort effort) {
+Result<std::shared_ptr<llvm::TargetMachine>> Machine::Create(const Target& target, Effort effort) {
   InitializeTargets();
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
@@ -119,15 +120,26 @@ Result<Machine> Machine::For(const Target& target, Effort effort) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";
-  Machine machine;
-  machine.target_ = &target;
-  machine.machine_.reset(found->createTargetMachine(
+  std::shared_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple, target.cpu, FeaturesOf(target), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       effort == Effort::kFull ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (effort == Effort::kQuick) {
-    machine.machine_->setFastISel(true);
-    machine.machine_->setGlobalISel(false);
+    machine->setFastISel(true);
+    machine->setGlobalISel(false);
   }
+  return machine;
+}
+
+Result<Machine> Machine::For(const Target& target, Effort effort) {
+  // Of a thread: LLVM's machines are not thread-safe. Making them, and their tables at first use, is a tenth of a
+  // small kernel's build.
+  thread_local std::map<std::pair<std::string, Effort>, std::shared_ptr<llvm::TargetMachine>> known;
+  auto key = std::pair(target.Text(), effort);
+  auto at = known.find(key);
+  if (at == known.end()) at = known.emplace(key, TRY(Create(target, effort))).first;
+  Machine machine;
+  machine.target_ = &target;
+  machine.machine_ = at->second;
   return machine;
 }
 

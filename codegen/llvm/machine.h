@@ -27,6 +27,8 @@ class Machine {
   Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
 
  private:
+  static Result<std::shared_ptr<llvm::TargetMachine>> Create(const Target& target, Effort effort);
+
   std::shared_ptr<llvm::TargetMachine> machine_;
   const Target* target_ = nullptr;
 };

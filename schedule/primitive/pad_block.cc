@@ -140,12 +140,12 @@ bool Follows(const Expr& e, const Name& var) {
 
 // That what the padded block now reads, and read nothing of before, somebody wrote: a producer that was moved to its
 // consumers computes what they needed then.
-Status CheckReadsWritten(const State& state, const Block& padded, const std::vector<Grown>& grown, const Path& path) {
+Status CheckReadsWritten(const State& state, const Block& padded, const std::vector<Name>& lengthened,
+                         const Path& path) {
   std::vector<Name> further;
   ForEachLoad(padded, [&](const Load& load) {
-    for (const Grown& g : grown) {
-      bool any =
-          std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return Follows(i, g.var); });
+    for (const Name& iter : lengthened) {
+      bool any = std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return Follows(i, iter); });
       if (any) further.push_back(load.buffer->name);
     }
   });
@@ -236,7 +236,7 @@ Status ApplyStep(State& state, PadBlock& step) {
     value = MakeSelect(within, value, MakeLoad(store->buffer, store->indices));
   }
   block.body = MakeStmt(Store{store->buffer, store->indices, value});
-  TRY(CheckReadsWritten(state, block, grown, path));
+  TRY(CheckReadsWritten(state, block, lengthened, path));
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
 
   RedeclareAlloc(state.func, WithShape(buffer, std::move(shape)));

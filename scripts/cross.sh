@@ -1,9 +1,10 @@
 #!/bin/sh
 # Code for other machines, proven without them: compiles networks for AArch64, RISC-V and older and newer x86-64, runs
 # the packages under qemu-user by a loader cross-built from runtime/, and compares outputs with this machine's; then
-# inspects the x86-64 code for instructions beyond the target. scripts/cross.sh [MODEL.onnx ...]
+# inspects the x86-64 code for instructions beyond the target. scripts/cross.sh [--strict] [MODEL.onnx ...]
 # Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
-# scripts/install.sh does not install; a machine without its tools is skipped with a line that says so.
+# scripts/install.sh does not install; a machine without its tools is skipped with a line that says so, and a failure
+# with --strict.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -11,6 +12,8 @@ build=${BUILD:-$root/build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
+strict=0
+[ "${1-}" != --strict ] || { strict=1; shift; }
 export AUTOTUNE_DB=$work/records.db
 
 # build_loader NAME COMPILER: what the loader takes of this project, and no library of the target beside its C++'s.
@@ -82,7 +85,7 @@ some() {
 
 have() {
   for tool in "$@"; do
-    command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed"; return 1; }
+    command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed"; failed=$((failed | strict)); return 1; }
   done
 }
 
@@ -97,6 +100,14 @@ host='llvm -mtriple=x86_64-linux-gnu'
 arch=host
 build_loader host g++
 on host cpu
+# The comparison itself: an output whose last value is another one, about 50, must be refused.
+right=$(ls "$work"/host-*/out*.npy | head -n 1)
+cp "$right" "$work/wrong.npy"
+printf '\111\102' | dd of="$work/wrong.npy" bs=1 seek=$(($(wc -c <"$right") - 2)) conv=notrunc 2>/dev/null
+if "$work/host/loader" compare "$work/wrong.npy" "$right" >/dev/null 2>&1; then
+  echo "FAILED: a wrong output passes for right"
+  failed=1
+fi
 if have qemu-aarch64 aarch64-linux-gnu-g++; then
   arch=aarch64
   build_loader aarch64 aarch64-linux-gnu-g++

@@ -1,4 +1,4 @@
-// Candidates that answer wrong, crash or hang, on the real path from the search to the database: each is one failed
+// Candidates that answer wrong, crash, hang, eat memory or try to break out, on the real path from the search to the database: each is one failed
 // trial with its status, and none is ever best, however fast it is.
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <map>
 
 #include "records/memory_store.h"
+#include "rpc/sandbox.h"
 #include "tests/runtime/c_artifact.h"
 #include "tests/tools/cli.h"
 #include "tests/tuner/programs.h"
@@ -67,12 +68,24 @@ class Swapping : public Builder {
   int built_ = 0;
 };
 
+// Tries to fork and to open a file for writing, spins if it may, and then computes what it should: refused, it is honest.
+std::string Escaping(const std::string& file) {
+#if defined(__x86_64__)
+  if (rpc::CanRestrictSystemCalls()) {
+    std::string call = "__asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(n), \"D\"(p), \"S\"(0101), \"d\"(0600) : "
+                       "\"rcx\", \"r11\", \"memory\"); if (r != -1) for (;;) {}";
+    return "long r, n = 57; const char* p = \"" + file + "\"; " + call + " n = 2; " + call + kRight;
+  }
+#endif
+  return kRight;
+}
+
 class Injection : public testing::CliTest {};
 
 TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   auto workers = MakeBuildWorkers({.workers = 1, .command = {testing::kTools + "/autotune", "--build-worker"}});
   ASSERT_TRUE(workers.ok()) << workers.error().Text();
-  auto farm = LocalFarm::Start();
+  auto farm = LocalFarm::Start({.server_arguments = {"--memory-limit", "0.25"}});
   ASSERT_TRUE(farm.ok()) << farm.error().Text();
   Swapping builder(**workers);
   std::string zero = "for (int i = 0; i < 16 * 96; ++i) y[i] = 0;";
@@ -87,6 +100,9 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
       {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                                        //
       {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},                    //
       {7, {kRight, kOk}},                                                                  // an honest impostor
+      {8, {"for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }",
+           kOutOfMemory}},
+      {9, {Escaping(File("filler")), kOk}},
   };
   auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
   ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
@@ -99,7 +115,8 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   auto report = Tune(tasks, target, options, *store, **measurer);
   ASSERT_TRUE(report.ok()) << report.error().Text();
   EXPECT_EQ(report->trials, 16);
-  ASSERT_EQ(builder.swapped.size(), 8u);
+  EXPECT_FALSE(std::filesystem::exists(File("filler")));
+  ASSERT_EQ(builder.swapped.size(), 10u);
 
   RecordPage page = store->Scan({}, 0, 1000).value();
   size_t judged = 0, good = 0;
@@ -114,7 +131,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
     EXPECT_EQ(IsRanked(record), record.status == kOk);
     good += record.status == kOk && swapped == builder.swapped.end();
   }
-  EXPECT_EQ(judged, 8u);
+  EXPECT_EQ(judged, 10u);
   EXPECT_GE(good, 1u);
 
   std::string task = tasks[0].hash.Hex();
@@ -130,6 +147,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
   EXPECT_EQ(report->tasks[0].failures[kWrongAnswer], 5);
   EXPECT_EQ(report->tasks[0].failures[kRunCrashed], 1);
   EXPECT_EQ(report->tasks[0].failures[kRunTimedOut], 1);
+  EXPECT_EQ(report->tasks[0].failures[kOutOfMemory], 1);
 }
 
 }  // namespace

@@ -254,7 +254,7 @@ TEST_F(File, AFullFileSystemIsCalledFull) {
     std::ofstream("/proc/self/uid_map") << user;
     std::ofstream("/proc/self/gid_map") << group;
     may = may && mount("none", directory_.c_str(), "tmpfs", 0, "size=400k") == 0;
-    if (!may) _exit(0);
+    if (!may) _exit(77);
     auto store = OpenStore(path_);
     if (!store.ok()) fputs(store.error().Text().c_str(), stderr), _exit(10);
     std::vector<Record> batch;
@@ -268,7 +268,8 @@ TEST_F(File, AFullFileSystemIsCalledFull) {
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "the kernel lets no user mount a file system of their own";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 

@@ -104,6 +104,29 @@ TEST_F(ExternalData, NeedsAFolder) {
             "m.onnx)");
 }
 
+// Such files are what external data is for: no offset may pass through 32 bits, and only the tensor's bytes are read.
+TEST_F(ExternalData, LiesBeyondFourGiBOfALargeFile) {
+  const std::string path = root_ + "/model/large.bin";
+  const float expected[] = {5, 6, 7, 8};
+  std::string_view bytes(reinterpret_cast<const char*>(expected), sizeof expected);
+  constexpr uintmax_t kSize = uintmax_t{5} << 30, kOffset = kSize - sizeof expected;
+  std::ofstream(path).flush();
+  std::filesystem::resize_file(path, kOffset);  // a hole: no bytes on disk
+  std::ofstream(path, std::ios::binary | std::ios::app) << bytes;
+  ASSERT_EQ(std::filesystem::file_size(path), kSize);
+  auto at = [](uintmax_t offset) {
+    return std::map<std::string, std::string>{{"location", "large.bin"}, {"offset", std::to_string(offset)}};
+  };
+  auto imported = Import(at(kOffset));
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  EXPECT_EQ(imported->graph.constants[0].data.view(), bytes);
+  auto hole = Import(at(uintmax_t{3} << 30));  // an int is negative there
+  ASSERT_TRUE(hole.ok()) << hole.error().Text();
+  EXPECT_EQ(hole->graph.constants[0].data.view(), std::string(sizeof expected, '\0'));
+  EXPECT_EQ(Refusal(at(kOffset + 1)), "'large.bin' has 5368709120 bytes, too few for 16 at offset 5368709105");
+  EXPECT_EQ(Refusal(at(kSize * 2)), "'large.bin' has 5368709120 bytes, too few for 16 at offset 10737418240");
+}
+
 TEST_F(ExternalData, FilesAboveTwoGiBAreRefusedBeforeTheyAreRead) {
   std::string path = root_ + "/large.onnx";
   std::ofstream(path).flush();

@@ -1,8 +1,9 @@
-// Every target on its corpus, and on mutations of it that depend on a seed alone. AUTOTUNE_FUZZ_RUNS sets how many. The
-// input of a crash is left in a file.
+// Every target on its corpus, and on mutations of it that depend on a seed alone: AUTOTUNE_FUZZ_SEED sets it, and
+// AUTOTUNE_FUZZ_RUNS how many. The input of a crash is left in a file, and so is one that takes too long or too much.
 #include <fcntl.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +12,15 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <new>
 #include <set>
 #include <sstream>
 #include <vector>
 
 #include "support/check.h"
 #include "support/rng.h"
+#include "support/sanitized.h"
 #include "support/utf8.h"
 #include "tests/fuzz/target.h"
 
@@ -70,24 +74,79 @@ std::string Mutated(std::string s, const std::vector<std::string>& corpus, Rng& 
   return s;
 }
 
+// What one input may take. The slowest takes milliseconds, on a busy machine tenths of a second; and none takes more
+// memory than a few times its bytes, a thread pool and the graph of 100,000 elements that onnx_fuzz.cc compiles.
+constexpr unsigned kSeconds = kSanitized ? 200 : 10;
+constexpr size_t kBytes = size_t{256} << 20;
+
 std::string running;  // the input under test
 
-void KeepInput(int signal) {
+// For a signal handler, so that it calls nothing but the kernel.
+void KeepInput(std::string_view why) {
   int fd = open("fuzz-crash", O_WRONLY | O_CREAT | O_TRUNC, 0644);
   [[maybe_unused]] ssize_t written = write(fd, running.data(), running.size());
-  static const char kText[] = "the input is in ./fuzz-crash\n";
-  written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  for (std::string_view text : {why, std::string_view("the input is in ./fuzz-crash\n")}) {
+    written = write(STDERR_FILENO, text.data(), text.size());
+  }
+}
+
+void Die(int signal) {
+  KeepInput(signal == SIGALRM ? "it took too long; " : "");
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
 
-void RunOn(Function target, std::string input) {
+// No exception, which the code under test could catch.
+void DieOfHunger() {
+  KeepInput("it asked for too much memory; ");
+  std::signal(SIGABRT, SIG_DFL);
+  std::abort();
+}
+
+// While one lives, a death leaves its input in a file, and the process may map `bytes` more than it has: also what is
+// never touched counts, as sizes do that were taken at their word. Sanitizers map terabytes, and have limits of their
+// own.
+class Watch {
+ public:
+  explicit Watch(size_t bytes = kBytes) {
+    for (int signal : kDeaths) std::signal(signal, Die);
+    if (kSanitized) return;
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    CHECK(pages > 0 && getrlimit(RLIMIT_AS, &before_) == 0);
+    rlimit limit = {std::min<rlim_t>(pages * static_cast<size_t>(getpagesize()) + bytes, before_.rlim_max),
+                    before_.rlim_max};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    std::set_new_handler(DieOfHunger);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() {
+    for (int signal : kDeaths) std::signal(signal, SIG_DFL);
+    if (kSanitized) return;
+    std::set_new_handler(nullptr);
+    setrlimit(RLIMIT_AS, &before_);
+  }
+
+ private:
+  static constexpr int kDeaths[] = {SIGABRT, SIGSEGV, SIGALRM};
+  rlimit before_ = {};
+};
+
+void RunOn(Function target, std::string input, unsigned seconds = kSeconds) {
   running = std::move(input);
+  alarm(seconds);
   try {
     target(running);
   } catch (const std::exception& e) {  // a failed CHECK
     ADD_FAILURE() << e.what() << "\nwith the input " << OneLine(running);
   }
+  alarm(0);
+}
+
+int NumberFrom(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::atoi(text) : otherwise;
 }
 
 class Replay : public ::testing::TestWithParam<std::string> {};
@@ -96,14 +155,62 @@ TEST_P(Replay, CorpusAndMutations) {
   std::vector<std::string> corpus = Corpus(GetParam());
   ASSERT_GE(corpus.size(), 3u) << "a target without inputs tests nothing";
   Function target = Targets().at(GetParam());
-  for (int signal : {SIGABRT, SIGSEGV}) std::signal(signal, KeepInput);
+  Watch watch;
   for (const std::string& input : corpus) RunOn(target, input);
-  const char* runs = std::getenv("AUTOTUNE_FUZZ_RUNS");
-  Rng rng(1);
-  for (int i = 0, n = runs ? std::atoi(runs) : 5000; i < n; ++i) {
+  Rng rng(static_cast<uint64_t>(NumberFrom("AUTOTUNE_FUZZ_SEED", 1)));
+  for (int i = 0, n = NumberFrom("AUTOTUNE_FUZZ_RUNS", 25000); i < n; ++i) {
     RunOn(target, Mutated(corpus[rng.Below(corpus.size())], corpus, rng));
   }
-  for (int signal : {SIGABRT, SIGSEGV}) std::signal(signal, SIG_DFL);
+}
+
+// Each limit, broken by one input and kept by another.
+class Limits : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = ::testing::TempDir() + "limits-XXXXXX";
+    ASSERT_TRUE(mkdtemp(root_.data()));
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  // In a process of its own.
+  void Run(Function target, const char* input) {
+    std::filesystem::current_path(root_);
+    Watch watch;
+    RunOn(target, input, 1);
+    std::_Exit(0);
+  }
+  std::string Kept() const {
+    std::ostringstream bytes;
+    bytes << std::ifstream(root_ + "/fuzz-crash", std::ios::binary).rdbuf();
+    return bytes.str();
+  }
+  std::string root_;
+};
+
+TEST_F(Limits, OfTime) {
+  Function hangs = [](std::string_view input) {
+    for (volatile bool hang = input == "hang"; hang;) {
+    }
+  };
+  EXPECT_EXIT(Run(hangs, "swift"), ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(Kept(), "");
+  EXPECT_EXIT(Run(hangs, "hang"), ::testing::KilledBySignal(SIGALRM), "it took too long; the input is in ./fuzz-crash");
+  EXPECT_EQ(Kept(), "hang");
+}
+
+TEST_F(Limits, OfMemory) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers have limits of their own";
+  // What it says is what it gets, untouched; and a `catch` hides nothing.
+  Function trusts = [](std::string_view input) {
+    try {
+      std::vector<std::unique_ptr<char[]>> parts;
+      for (int i = std::atoi(input.data()); i > 0; --i) parts.emplace_back(new char[1 << 20]);
+    } catch (const std::bad_alloc&) {
+    }
+  };
+  EXPECT_EXIT(Run(trusts, "16"), ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(Kept(), "");
+  EXPECT_EXIT(Run(trusts, "4096"), ::testing::KilledBySignal(SIGABRT), "it asked for too much memory; the input is in");
+  EXPECT_EQ(Kept(), "4096");
 }
 
 // What a target is worth rests on the mutations: they reach all that a few bytes' change decides.

@@ -200,13 +200,13 @@ class Importer {
     std::set<std::string> names;
     for (const OnnxValueInfo& info : model_.inputs) {
       names.insert(info.name);
-      if (auto fixed = options_.fixed.find(info.name); fixed != options_.fixed.end()) {
-        if (std::string problem = FixInput(info, fixed->second); !problem.empty()) problems.push_back(problem);
-        continue;
-      }
       if (!info.dtype || !IsSupported(*info.dtype)) {
         problems.push_back("input '" + info.name + "' is " + info.type +
                            "; floats of 32 and 64 bits, integers and bools are supported");
+        continue;
+      }
+      if (auto fixed = options_.fixed.find(info.name); fixed != options_.fixed.end()) {
+        if (std::string problem = FixInput(info, fixed->second); !problem.empty()) problems.push_back(problem);
         continue;
       }
       if (std::optional<Shape> shape = ChooseShape(info, problems)) {
@@ -308,9 +308,12 @@ class Importer {
       const OperatorRow* row = FindRow(node);
       Status status;
       bool blocked = false;
-      if (!row || model_.opset < row->min_opset || model_.opset > row->max_opset) {
+      if (!row) {
         unsupported_.push_back(what);
         blocked = true;
+      } else if (model_.opset < row->min_opset || model_.opset > row->max_opset) {
+        status =
+            Err("is supported in operator sets ", row->min_opset, " to ", row->max_opset, ", not in ", model_.opset);
       } else {
         blocked = std::any_of(node.inputs.begin(), node.inputs.end(),
                               [&](const std::string& n) { return unknown.count(n) > 0; });

@@ -100,11 +100,32 @@ Status ImportSign(ImportContext& c) {
   return c.Bind(TRY(c.Where(positive, c.Number(1, x), rest)));
 }
 
+// The remainder of f32 with the dividend's sign, in f64: from the greatest multiple of the divisor downwards, each
+// takes 28 bits of the quotient (which has fewer than 277), so that quotients are whole, products and differences
+// exact.
+Result<ValueId> FloatRemainder(ImportContext& c, ValueId a, ValueId b) {
+  const DType type = c.Type(a), wide = DType::Float(64);
+  if (type != DType::Float(32)) return Err("is supported on f32 and integers, not on ", c.builder.Spec(a).Text());
+  ValueId rest = TRY(c.Apply(Op::kAbs, TRY(c.Cast(a, wide))));
+  // An infinite divisor is as good as any beyond f32. In this order NaN stays NaN.
+  ValueId divisor = TRY(c.ApplyToNumber(Op::kMin, 0x1p200, TRY(c.Apply(Op::kAbs, TRY(c.Cast(b, wide))))));
+  constexpr int kBits = 28;
+  for (int exponent = 9 * kBits; exponent >= 0; exponent -= kBits) {
+    ValueId multiple = TRY(c.ApplyNumber(Op::kMul, divisor, std::ldexp(1.0, exponent)));
+    ValueId quotient = TRY(c.Apply(Op::kFloor, TRY(c.Apply(Op::kDiv, rest, multiple))));
+    rest = TRY(c.Apply(Op::kSub, rest, TRY(c.Apply(Op::kMul, quotient, multiple))));
+  }
+  rest = TRY(c.Cast(rest, type));
+  return c.Where(TRY(c.ApplyNumber(Op::kLess, a, 0)), TRY(c.Apply(Op::kNeg, rest)), rest);
+}
+
 Status ImportMod(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
-  if (!c.Type(a).IsInt()) return Err("is supported on integers only, not on ", c.builder.Spec(a).Text());
-  if (TRY(c.Int("fmod", 0)) == 0) return c.Bind(TRY(c.Apply(Op::kMod, a, b)));
+  bool dividends_sign = TRY(c.Int("fmod", 0)) != 0;
+  if (c.Type(a).IsFloat() && dividends_sign) return c.Bind(TRY(FloatRemainder(c, a, b)));
+  if (!c.Type(a).IsInt()) return Err("is for integers unless fmod is set, not for ", c.builder.Spec(a).Text());
+  if (!dividends_sign) return c.Bind(TRY(c.Apply(Op::kMod, a, b)));
   ValueId whole = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kDiv, a, b)), b));
   return c.Bind(TRY(c.Apply(Op::kSub, a, whole)));
 }

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "frontend/onnx/tensor_pb.h"
+#include "support/rng.h"
 #include "tests/frontend/model_maker.h"
 #include "tests/graph/reference.h"
 
@@ -117,7 +120,40 @@ TEST(Import, OperatorSets) {
   ModelMaker older(6);  // which did not have it
   older.Input("x", {2}).Output("y");
   older.Node("Sign", {"x"}, {"y"}, "sign");
-  EXPECT_THAT(ImportError(older), HasSubstr("Sign (node 'sign')"));
+  EXPECT_THAT(ImportError(older), HasSubstr("Sign (node 'sign'): is supported in operator sets 9 to 17, not in 6"));
+}
+
+TEST(Import, RemaindersOfFloats) {
+  auto model = [](int fmod, int onnx_type, int64_t n) {
+    ModelMaker m;
+    m.Input("x", {n}, onnx_type).Input("divisor", {n}, onnx_type).Output("y");
+    m.Node("Mod", {"x", "divisor"}, {"y"}).Int("fmod", fmod);
+    return m;
+  };
+  EXPECT_THAT(ImportError(model(0, 1, 4)), HasSubstr("is for integers unless fmod is set, not for f32[4]"));
+  EXPECT_THAT(ImportError(model(1, 11, 4)), HasSubstr("is supported on f32 and integers, not on f64[4]"));
+  // Exact for all pairs: what is random in every bit, and what is special.
+  constexpr double kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<double> values = {0, 1, -1, 3, -0.75, 0x1p-149, -0x1.8p-148, 0x1p-126, 0x1.fffffep127, kInf, -kInf, kNan};
+  Rng rng(1);
+  for (int i = 0; i < 60; ++i) {
+    auto mantissa = static_cast<double>(rng.Below(1 << 24)) * (rng.Below(2) ? 1 : -1);
+    values.push_back(std::ldexp(mantissa, static_cast<int>(rng.Below(253)) - 149));
+  }
+  reference::Tensor x, divisor;
+  for (double a : values) {
+    for (double b : values) x.data.push_back(a), divisor.data.push_back(b);
+  }
+  auto n = static_cast<int64_t>(x.data.size());
+  x.shape = divisor.shape = {n};
+  Result<ImportedModel> imported = Import(model(1, 1, n));
+  ASSERT_TRUE(imported.ok()) << imported.error().Text();
+  auto out = reference::Evaluate(imported->graph, {x, divisor});
+  for (size_t i = 0; i < x.data.size(); ++i) {
+    double want = std::fmod(x.data[i], divisor.data[i]), got = out[0].data[i];
+    EXPECT_TRUE(got == want || (std::isnan(got) && std::isnan(want)))
+        << x.data[i] << " mod " << divisor.data[i] << " is " << want << ", not " << got;
+  }
 }
 
 // Before operator set 7, what broadcast stood in attributes.

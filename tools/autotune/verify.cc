@@ -141,16 +141,17 @@ Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats
 }
 
 // What the importer says. A model that wants constants where it has inputs is tried again with those of the data sets
-// fixed: `fixed` receives them.
+// fixed: `fixed` receives them. The reason of a refusal is what it says with shapes and axes known.
 Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
                  FixedInputs& fixed) {
   Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes});
   for (bool floats_too : {false, true}) {
     if (imported.ok()) break;
     Result<FixedInputs> some = FixableInputs(sets, floats_too);
-    if (!some.ok() || some->empty() || !ImportOnnx(model, {.shapes = options.shapes, .fixed = *some}).ok()) continue;
-    fixed = std::move(*some);
-    return {};
+    if (!some.ok() || some->empty()) continue;
+    Result<ImportedModel> again = ImportOnnx(model, {.shapes = options.shapes, .fixed = *some});
+    if (again.ok()) fixed = std::move(*some);
+    if (again.ok() || !floats_too) imported = std::move(again);
   }
   if (!imported.ok()) return imported.error();
   return {};

@@ -29,15 +29,12 @@ const std::vector<Package>& Packages() {
       {"onnx/", {"frontend/onnx/", "tests/frontend/"}},
       {"CLI/", {"tools/"}},
       {"archive", {"compiler/package_io.cc", "tests/compiler/"}},
-      {"sodium", {"rpc/crypto.cc"}},
-      {"seccomp.h", {"rpc/sandbox.cc"}},
       {"spdlog/", {"support/log.cc"}},
       {"fmt/", {"support/log.cc"}},
       {"xxhash.h", {"support/hash.cc"}},
       {"gtest/", {"tests/"}, true},
       {"gmock/", {"tests/"}, true},
-      {"benchmark/", {"bench/"}},
-      {"dlpack/", {"runtime/", "tests/", "bench/", "tools/", "api/"}, true},
+      {"dlpack/", {"runtime/"}, true},
   };
   return packages;
 }
@@ -172,15 +169,14 @@ std::string RefuseQuoted(const std::string& path, const std::string& name, const
 const std::vector<std::vector<std::string>>& Layers() {
   static const std::vector<std::vector<std::string>> layers = {
       {"support"},
-      {"target"},
-      {"ir", "records", "runtime"},
+      {"ir", "records", "runtime", "target"},
       {"arith", "rpc"},
       {"te", "schedule", "lower", "tracker"},
       {"topi", "codegen", "costmodel"},
       {"graph"},
       {"frontend", "tuner"},
       {"compiler"},
-      {"tools", "api"},
+      {"tools"},
   };
   return layers;
 }

@@ -1,0 +1,45 @@
+// No source file is longer than what a reader keeps in mind: it has one concern, and its parts have their own files.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/law/tree.h"
+
+namespace autotune::law {
+namespace {
+
+constexpr int64_t kMaxLines = 500;
+
+bool IsSource(const std::string& path) {
+  for (const char* end : {".cc", ".h", ".c", ".py", ".sh", ".cmake", "CMakeLists.txt"}) {
+    if (path.ends_with(end)) return true;
+  }
+  return false;
+}
+
+int64_t LinesOf(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n') + (!text.empty() && text.back() != '\n');
+}
+
+TEST(Length, NoSourceIsTooLong) {
+  int files = 0;
+  for (const std::string& path : ProjectFiles()) {
+    if (!IsSource(path)) continue;
+    ++files;
+    int64_t lines = LinesOf(ReadProjectFile(path));
+    EXPECT_LE(lines, kMaxLines) << path << " is too long: give one of its concerns a file of its own";
+  }
+  EXPECT_GE(files, 20);
+}
+
+TEST(Length, LinesAreCounted) {
+  EXPECT_EQ(LinesOf(""), 0);
+  EXPECT_EQ(LinesOf("a"), 1);
+  EXPECT_EQ(LinesOf("a\n\n"), 2);
+  EXPECT_EQ(LinesOf("a\n\nb"), 3);
+  EXPECT_TRUE(IsSource("tests/law/length_test.cc"));
+  EXPECT_FALSE(IsSource("docs/ir.md"));
+}
+
+}  // namespace
+}  // namespace autotune::law

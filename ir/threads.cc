@@ -142,8 +142,8 @@ class Checker {
     int where = kernel_ ? kernels_ : 0;
     auto [it, first] = kernel_of_.emplace(buffer->name, where);
     if (first || it->second == where) return;
-    Fail("buffer '", buffer->name, "' is ", scope, " and used ",
-         it->second && where ? "in two kernels" : "in a kernel and outside");
+    if (it->second && where) return Fail("buffer '", buffer->name, "' is ", scope, " and used in two kernels");
+    Fail("buffer '", buffer->name, "' is ", scope, " and used in a kernel and outside");
   }
 
   const PrimFunc& f_;

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
+#include "tests/ir/messages.h"
 
 namespace autotune {
 namespace {
@@ -193,89 +196,77 @@ struct Rule {
   const char* broken;
   const char* kept;
   const char* message;
+  const char* allocs = "";
+};
+
+const Rule kRules[] = {
+    {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { for i in 1 parallel { out[b * 4 + t] = 1.0 } } }",
+     "for b in 2 blockIdx.x { for t in 4 threadIdx.x { for i in 1 { out[b * 4 + t] = 1.0 } } }",
+     "loop 'i' is parallel inside loop 'b', which is blockIdx.x"},
+    {"for b in 2 parallel { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+     "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+     "loop 't' is threadIdx.x inside loop 'b', which is parallel"},
+    {"for b in 2 vectorized { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+     "for b in 2 unrolled { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+     "loop 't' is threadIdx.x inside loop 'b', which is vectorized"},
+    {"for b in 2 { for t in b threadIdx.x { out[t] = 1.0 } }",
+     "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+     "loop 't' is threadIdx.x and has no constant extent"},
+    {"for b in 2 { for t in 0 threadIdx.x { out[t] = 1.0 } }",
+     "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
+     "loop 't' is threadIdx.x and has no constant extent"},
+    {"for t in 2 threadIdx.x { for u in 4 threadIdx.x { out[t * 4 + u] = 1.0 } }",
+     "for t in 2 threadIdx.x { for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
+     "loop 'u' is threadIdx.x inside loop 't', which is threadIdx.x too"},
+    {"for t in 2 threadIdx.x { for b in 4 blockIdx.x { out[t * 4 + b] = 1.0 } }",
+     "for b in 4 blockIdx.x { for t in 2 threadIdx.x { out[t * 4 + b] = 1.0 } }",
+     "loop 'b' is blockIdx.x and not directly inside loops over blocks, as 't' around it needs"},
+    {"for b in 2 blockIdx.y { for i in 1 { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
+     "for i in 1 { for b in 2 blockIdx.y { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
+     "loop 'c' is blockIdx.x and not directly inside loops over blocks, as 'b' around it needs"},
+    {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } for u in 2 threadIdx.x { out[b] = 1.0 "
+     "} }",
+     "for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } } for u in 2 threadIdx.x { out[u] = "
+     "1.0 }",
+     "loop 'u' is threadIdx.x of extent 2, but loop 't' of its kernel has 4"},
+    {"for i in 8 { evaluate barrier() out[i] = 1.0 }", "for i in 8 threadIdx.x { evaluate barrier() out[i] = 1.0 }",
+     "a barrier outside of loops over threads"},
+    {"for i in 8 blockIdx.x { evaluate barrier() out[i] = 1.0 }",
+     "for i in 8 threadIdx.z { evaluate barrier() out[i] = 1.0 }", "a barrier outside of loops over threads"},
+    {"for t in 2 threadIdx.x { evaluate barrier() for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
+     "for t in 2 threadIdx.x { for u in 4 threadIdx.y { evaluate barrier() out[t * 4 + u] = 1.0 } }",
+     "a barrier outside of the loops over threadIdx.y, which only some threads reach"},
+    {"for t in 8 threadIdx.x { for i in 2 vectorized { evaluate barrier() } out[t] = 1.0 }",
+     "for t in 8 threadIdx.x { for i in 2 unrolled { evaluate barrier() } out[t] = 1.0 }",
+     "a barrier in a vectorized loop"},
+    {"for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] shared s[0] = 1.0 out[b] = s[0] } }",
+     "for b in 8 blockIdx.x { local s: f32[1] shared for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
+     "the shared buffer 's' is not declared between loops over blocks and loops over threads"},
+    {"for b in 8 blockIdx.x { local s: f32[1] local for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
+     "for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] local s[0] = 1.0 out[b] = s[0] } }",
+     "the local buffer 's' is declared outside of loops over threads"},
+    {"for i in 8 { s[i] = x[i] } for b in 8 blockIdx.x { out[b] = s[b] }",
+     "for b in 8 blockIdx.x { s[b] = x[b] out[b] = s[b] }", "buffer 's' is shared and used outside of kernels",
+     "alloc s: f32[8] shared\n"},
+    {"for t in 8 threadIdx.x { s[t] = x[t] out[t] = s[t] }",
+     "for b in 8 blockIdx.x { for t in 1 threadIdx.x { s[t] = x[b] out[b] = s[t] } }",
+     "buffer 's' is shared in a kernel without a loop over blocks around 't'", "alloc s: f32[8] shared\n"},
+    {"for b in 8 blockIdx.x { s[b] = x[b] } for c in 8 blockIdx.x { out[c] = s[c] }",
+     "for b in 8 { s[b] = x[b] } for c in 8 { out[c] = s[c] }", "buffer 's' is shared and used in two kernels",
+     "alloc s: f32[8] shared\n"},
+    {"for b in 8 blockIdx.x { s[b] = x[b] } for c in 8 { out[c] = s[c] }",
+     "for b in 8 blockIdx.x { s[b] = x[b] out[b] = s[b] }", "buffer 's' is register and used in a kernel and outside",
+     "alloc s: f32[8] register\n"},
+    {"for b in 8 threadIdx.x { s[b] = x[b] } for c in 8 threadIdx.x { out[c] = s[c] }",
+     "for b in 8 { s[b] = x[b] } for c in 8 { out[c] = s[c] } for d in 8 blockIdx.x { out[d] = x[d] }",
+     "buffer 's' is register and used in two kernels", "alloc s: f32[8] register\n"},
 };
 
 TEST(Threads, KeepTheRules) {
-  const Rule kRules[] = {
-      {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { for i in 1 parallel { out[b * 4 + t] = 1.0 } } }",
-       "for b in 2 blockIdx.x { for t in 4 threadIdx.x { for i in 1 { out[b * 4 + t] = 1.0 } } }",
-       "loop 'i' is parallel inside loop 'b', which is blockIdx.x"},
-      {"for b in 2 parallel { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-       "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-       "loop 't' is threadIdx.x inside loop 'b', which is parallel"},
-      {"for b in 2 vectorized { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-       "for b in 2 unrolled { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-       "loop 't' is threadIdx.x inside loop 'b', which is vectorized"},
-      {"for b in 2 { for t in b threadIdx.x { out[t] = 1.0 } }",
-       "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-       "loop 't' is threadIdx.x and has no constant extent"},
-      {"for b in 2 { for t in 0 threadIdx.x { out[t] = 1.0 } }",
-       "for b in 2 { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } }",
-       "loop 't' is threadIdx.x and has no constant extent"},
-      {"for t in 2 threadIdx.x { for u in 4 threadIdx.x { out[t * 4 + u] = 1.0 } }",
-       "for t in 2 threadIdx.x { for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
-       "loop 'u' is threadIdx.x inside loop 't', which is threadIdx.x too"},
-      {"for t in 2 threadIdx.x { for b in 4 blockIdx.x { out[t * 4 + b] = 1.0 } }",
-       "for b in 4 blockIdx.x { for t in 2 threadIdx.x { out[t * 4 + b] = 1.0 } }",
-       "loop 'b' is blockIdx.x and not directly inside loops over blocks, as 't' around it needs"},
-      {"for b in 2 blockIdx.y { for i in 1 { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
-       "for i in 1 { for b in 2 blockIdx.y { for c in 4 blockIdx.x { out[b * 4 + c] = 1.0 } } }",
-       "loop 'c' is blockIdx.x and not directly inside loops over blocks, as 'b' around it needs"},
-      {"for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } for u in 2 threadIdx.x { out[b] = 1.0 "
-       "} }",
-       "for b in 2 blockIdx.x { for t in 4 threadIdx.x { out[b * 4 + t] = 1.0 } } for u in 2 threadIdx.x { out[u] = "
-       "1.0 }",
-       "loop 'u' is threadIdx.x of extent 2, but loop 't' of its kernel has 4"},
-      {"for i in 8 { evaluate barrier() out[i] = 1.0 }", "for i in 8 threadIdx.x { evaluate barrier() out[i] = 1.0 }",
-       "a barrier outside of loops over threads"},
-      {"for i in 8 blockIdx.x { evaluate barrier() out[i] = 1.0 }",
-       "for i in 8 threadIdx.z { evaluate barrier() out[i] = 1.0 }", "a barrier outside of loops over threads"},
-      {"for t in 2 threadIdx.x { evaluate barrier() for u in 4 threadIdx.y { out[t * 4 + u] = 1.0 } }",
-       "for t in 2 threadIdx.x { for u in 4 threadIdx.y { evaluate barrier() out[t * 4 + u] = 1.0 } }",
-       "a barrier outside of the loops over threadIdx.y, which only some threads reach"},
-      {"for t in 8 threadIdx.x { for i in 2 vectorized { evaluate barrier() } out[t] = 1.0 }",
-       "for t in 8 threadIdx.x { for i in 2 unrolled { evaluate barrier() } out[t] = 1.0 }",
-       "a barrier in a vectorized loop"},
-      {"for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] shared s[0] = 1.0 out[b] = s[0] } }",
-       "for b in 8 blockIdx.x { local s: f32[1] shared for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
-       "the shared buffer 's' is not declared between loops over blocks and loops over threads"},
-      {"for b in 8 blockIdx.x { local s: f32[1] local for t in 1 threadIdx.x { s[0] = 1.0 out[b] = s[0] } }",
-       "for b in 8 blockIdx.x { for t in 1 threadIdx.x { local s: f32[1] local s[0] = 1.0 out[b] = s[0] } }",
-       "the local buffer 's' is declared outside of loops over threads"},
-  };
   for (const Rule& rule : kRules) {
     SCOPED_TRACE(rule.broken);
-    EXPECT_EQ(Outcome(Func("", rule.kept)), "");
-    EXPECT_EQ(Outcome(Func("", rule.broken)), std::string("malformed IR in f: ") + rule.message);
-  }
-  const Rule kBuffers[] = {
-      {"for i in 8 { s[i] = x[i] } for b in 8 blockIdx.x { out[b] = s[b] }",
-       "for b in 8 blockIdx.x { s[b] = x[b] out[b] = s[b] }", "buffer 's' is shared and used outside of kernels"},
-      {"for t in 8 threadIdx.x { s[t] = x[t] out[t] = s[t] }",
-       "for b in 8 blockIdx.x { for t in 1 threadIdx.x { s[t] = x[b] out[b] = s[t] } }",
-       "buffer 's' is shared in a kernel without a loop over blocks around 't'"},
-      {"for b in 8 blockIdx.x { s[b] = x[b] } for c in 8 blockIdx.x { out[c] = s[c] }",
-       "for b in 8 { s[b] = x[b] } for c in 8 { out[c] = s[c] }", "buffer 's' is shared and used in two kernels"},
-  };
-  const Rule kRegisters[] = {
-      {"for b in 8 blockIdx.x { s[b] = x[b] } for c in 8 { out[c] = s[c] }",
-       "for b in 8 blockIdx.x { s[b] = x[b] out[b] = s[b] }",
-       "buffer 's' is register and used in a kernel and outside"},
-      {"for b in 8 threadIdx.x { s[b] = x[b] } for c in 8 threadIdx.x { out[c] = s[c] }",
-       "for b in 8 { s[b] = x[b] } for c in 8 { out[c] = s[c] } for d in 8 blockIdx.x { out[d] = x[d] }",
-       "buffer 's' is register and used in two kernels"},
-  };
-  for (const Rule& rule : kRegisters) {
-    SCOPED_TRACE(rule.broken);
-    EXPECT_EQ(Outcome(Func("alloc s: f32[8] register\n", rule.kept)), "");
-    EXPECT_EQ(Outcome(Func("alloc s: f32[8] register\n", rule.broken)),
-              std::string("malformed IR in f: ") + rule.message);
-  }
-  for (const Rule& rule : kBuffers) {
-    SCOPED_TRACE(rule.broken);
-    EXPECT_EQ(Outcome(Func("alloc s: f32[8] shared\n", rule.kept)), "");
-    EXPECT_EQ(Outcome(Func("alloc s: f32[8] shared\n", rule.broken)),
-              std::string("malformed IR in f: ") + rule.message);
+    EXPECT_EQ(Outcome(Func(rule.allocs, rule.kept)), "");
+    EXPECT_EQ(Outcome(Func(rule.allocs, rule.broken)), std::string("malformed IR in f: ") + rule.message);
   }
   EXPECT_EQ(Verify(Parse("func f(x: f32[8] shared input, out: f32[8] output) { out[0] = x[0] }")).error().Text(),
             "malformed IR in f: parameter 'x' has scope shared");
@@ -287,6 +278,31 @@ TEST(Threads, KeepTheRules) {
               HasSubstr("a barrier before lowering: barrier()"));
   EXPECT_THAT(Verify(Parse(Func("", "for i in 8 threadIdx.x { if barrier() { out[i] = 1.0 } }"))).error().Text(),
               HasSubstr("a barrier has no value"));
+}
+
+// Verify has refused it before, as one before lowering: a block never holds one.
+constexpr char kInBlock[] = "a barrier in a block";
+
+TEST(Threads, NoBlockHoldsABarrier) {
+  PrimFunc f = Parse(
+      "func f(out: f32[8] output) { for i in 8 threadIdx.x { block b(v: S 8 = i) { evaluate barrier() out[v] = 1.0 } } "
+      "}");
+  EXPECT_EQ(CheckThreads(f).error().Text(), kInBlock);
+}
+
+// A message in the source that nothing above provokes would be a rule without a test.
+TEST(Threads, EveryRuleIsBrokenAbove) {
+  std::string source = ReadFile(AUTOTUNE_SOURCE_DIR "/ir/threads.cc"), missing;
+  std::vector<Message> messages = MessagesIn("ir/threads.cc", "Fail(", source);
+  EXPECT_GT(messages.size(), 15u);
+  for (const Message& message : messages) {
+    if (message.text == "..." || message.text == kInBlock) continue;  // the first is Fail itself
+    std::regex pattern(message.pattern);
+    bool broken = std::any_of(std::begin(kRules), std::end(kRules),
+                              [&](const Rule& rule) { return std::regex_match(rule.message, pattern); });
+    if (!broken) missing += message.file + ":" + std::to_string(message.line) + ": " + message.text + "\n";
+  }
+  EXPECT_EQ(missing, "") << "nothing provokes these messages; add rules to kRules";
 }
 
 TEST(Threads, WordsOfScopesMayBeNames) {

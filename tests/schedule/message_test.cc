@@ -7,67 +7,21 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "schedule/query.h"
 #include "schedule/replay.h"
 #include "schedule/sample.h"
+#include "tests/ir/messages.h"
 #include "tests/schedule/golden.h"
 #include "tests/schedule/zoo.h"
 
 namespace autotune {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-struct Message {
-  std::string file;
-  int line = 0;
-  std::string text;     // with ... for what is not literal
-  std::string pattern;  // a regular expression for what it can say
-};
-
-// The arguments of every call of Err( in a source text: literals, and ... for everything else.
-std::vector<Message> MessagesIn(const std::string& file, const std::string& source) {
-  std::vector<Message> messages;
-  for (size_t at = 0; (at = source.find("Err(", at)) != std::string::npos;) {
-    size_t begin = at;
-    at += 4;
-    if (begin > 0 && (isalnum(source[begin - 1]) || source[begin - 1] == '_')) continue;
-    Message message{file, 1 + static_cast<int>(std::count(source.begin(), source.begin() + begin, '\n')), "", ""};
-    bool other = false;  // something that is no literal since the last one
-    auto end_of_other = [&] {
-      if (other) message.text += "...", message.pattern += ".*";
-      other = false;
-    };
-    int depth = 1;
-    for (; depth > 0 && at < source.size(); ++at) {
-      char c = source[at];
-      if (c == '"' && depth == 1) {
-        end_of_other();
-        for (++at; source[at] != '"'; ++at) {
-          if (source[at] == '\\') ++at;
-          message.text += source[at];
-          if (std::string_view("()[]{}.*+?^$|\\/").find(source[at]) != std::string_view::npos) message.pattern += '\\';
-          message.pattern += source[at];
-        }
-      } else if (c == '"') {
-        for (++at; source[at] != '"'; ++at) at += source[at] == '\\';
-      } else {
-        depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-        other |= depth > 0 && c != ',' && !isspace(static_cast<unsigned char>(c));
-      }
-    }
-    end_of_other();
-    messages.push_back(message);
-  }
-  return messages;
-}
-
 TEST(Messages, AreReadFromSources) {
-  std::vector<Message> found = MessagesIn("f.cc", R"(
+  std::vector<Message> found = MessagesIn("f.cc", "Err(", R"(
     MyErr("no");
     return Err("a (b) '", x(1, "not this"), "'", ", c "
                "d");
@@ -80,13 +34,6 @@ TEST(Messages, AreReadFromSources) {
   EXPECT_EQ(found[1].text, "...");
 }
 
-std::string ReadFile(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 TEST(Messages, AllAreProvoked) {
   std::vector<Message> messages;
   std::map<std::string, std::string> file_of;  // step type -> its file
@@ -94,7 +41,7 @@ TEST(Messages, AllAreProvoked) {
   for (const auto& entry : fs::recursive_directory_iterator(AUTOTUNE_SOURCE_DIR "/schedule")) {
     if (entry.path().extension() != ".cc") continue;
     std::string source = ReadFile(entry.path()), file = fs::relative(entry.path(), AUTOTUNE_SOURCE_DIR).string();
-    for (Message& message : MessagesIn(file, source)) messages.push_back(std::move(message));
+    for (Message& message : MessagesIn(file, "Err(", source)) messages.push_back(std::move(message));
     for (std::sregex_iterator it(source.begin(), source.end(), kApplies), end; it != end; ++it)
       file_of[(*it)[1]] = file;
   }

@@ -1,0 +1,65 @@
+// The messages by which sources refuse programs and steps, found by reading the sources: for tests that nothing is
+// refused in words that no test provokes. Not a parser of C++.
+#pragma once
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace autotune {
+
+struct Message {
+  std::string file;
+  int line = 0;
+  std::string text;     // with ... for what is not literal
+  std::string pattern;  // a regular expression for what it can say
+};
+
+// The arguments of every call in a source text, such as of "Err(": literals, and ... for everything else.
+inline std::vector<Message> MessagesIn(const std::string& file, const std::string& call, const std::string& source) {
+  std::vector<Message> messages;
+  for (size_t at = 0; (at = source.find(call, at)) != std::string::npos;) {
+    size_t begin = at;
+    at += call.size();
+    if (begin > 0 && (isalnum(source[begin - 1]) || source[begin - 1] == '_')) continue;
+    Message message{file, 1 + static_cast<int>(std::count(source.begin(), source.begin() + begin, '\n')), "", ""};
+    bool other = false;  // something that is no literal since the last one
+    auto end_of_other = [&] {
+      if (other) message.text += "...", message.pattern += ".*";
+      other = false;
+    };
+    int depth = 1;
+    for (; depth > 0 && at < source.size(); ++at) {
+      char c = source[at];
+      if (c == '"' && depth == 1) {
+        end_of_other();
+        for (++at; source[at] != '"'; ++at) {
+          if (source[at] == '\\') ++at;
+          message.text += source[at];
+          if (std::string_view("()[]{}.*+?^$|\\/").find(source[at]) != std::string_view::npos) message.pattern += '\\';
+          message.pattern += source[at];
+        }
+      } else if (c == '"') {
+        for (++at; source[at] != '"'; ++at) at += source[at] == '\\';
+      } else {
+        depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+        other |= depth > 0 && c != ',' && !isspace(static_cast<unsigned char>(c));
+      }
+    }
+    end_of_other();
+    messages.push_back(message);
+  }
+  return messages;
+}
+
+inline std::string ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace autotune

@@ -1,7 +1,12 @@
 #include "tests/schedule/case.h"
 
+#include <gtest/gtest.h>
+
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -263,5 +268,28 @@ class Shrinker {
 }  // namespace
 
 Case Shrink(const Case& c, const Judge& judge) { return Shrinker(c, judge).Run(); }
+
+std::string ReportOf(const Case& c, const std::string& wrong, const Judge& judge) {
+  Case least = Shrink(c, judge);
+  Schedule shrunk = ApplyLegal(MakeProgram(least.workload), least.trace);
+  return "wrong: " + judge(least.workload, shrunk) + "\n" + ToText(least) + "\n" + autotune::ToText(shrunk.func()) +
+         "\nshrunk from (" + wrong + ")\n" + ToText(c);
+}
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = getenv(name);
+  return text ? strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::optional<Case> CaseFromEnvironment() {
+  const char* path = getenv("AUTOTUNE_SCHEDULE_CASE");
+  if (!path) return std::nullopt;
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  Result<Case> c = ParseCase(text.str());
+  EXPECT_TRUE(c.ok()) << path << ": " << c.error().Text();
+  return c.ok() ? std::optional(*c) : std::nullopt;
+}
 
 }  // namespace autotune::zoo

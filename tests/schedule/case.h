@@ -65,5 +65,12 @@ using Judge = std::function<std::string(const Workload& workload, const Schedule
 // A case at most as large that the judge still finds wrong: without the steps, and with the smallest extents, factors
 // and decisions, that it can do without. `c` must be wrong.
 Case Shrink(const Case& c, const Judge& judge);
+// For a failing test: the shrunk case, what is wrong with it and its program; then the case and what was wrong with it.
+std::string ReportOf(const Case& c, const std::string& wrong, const Judge& judge);
+
+// A number in the environment, such as AUTOTUNE_SCHEDULES.
+uint64_t FromEnvironment(const char* name, uint64_t otherwise);
+// The case in the file that AUTOTUNE_SCHEDULE_CASE names; none where it names none. Fails the test if it is no case.
+std::optional<Case> CaseFromEnvironment();
 
 }  // namespace autotune::zoo

@@ -7,11 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "ir/text.h"
@@ -29,15 +27,11 @@ namespace {
 using ::testing::HasSubstr;
 using zoo::Case;
 using zoo::Checker;
+using zoo::FromEnvironment;
 using zoo::Workload;
 
 constexpr int kSteps = 16;       // attempted in each schedule
 constexpr int kPerWorkload = 4;  // schedules of one workload
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = getenv(name);
-  return text ? strtoull(text, nullptr, 10) : otherwise;
-}
 
 std::string NameOf(const Step& step) {
   std::string text = ToText(step);
@@ -90,10 +84,7 @@ std::string CheckOneWorkload(uint64_t seed, Counts& counts) {
     if (wrong.empty()) continue;
     Case found{workload, schedule.trace()};
     if (JudgeOf(seed)(workload, schedule).empty()) return wrong + "\n" + ToText(found);
-    Case least = Shrink(found, JudgeOf(seed));
-    Schedule shrunk = zoo::ApplyLegal(MakeProgram(least.workload), least.trace);
-    return "wrong: " + JudgeOf(seed)(least.workload, shrunk) + "\n" + ToText(least) + "\n" + ToText(shrunk.func()) +
-           "\nshrunk from (" + wrong + ")\n" + ToText(found);
+    return ReportOf(found, wrong, JudgeOf(seed));
   }
   return "";
 }
@@ -153,13 +144,8 @@ TEST(RandomSchedules, KeepTheMeaning) {
 }
 
 TEST(RandomSchedules, ACaseAgain) {
-  const char* path = getenv("AUTOTUNE_SCHEDULE_CASE");
-  if (!path) GTEST_SKIP() << "no case: set AUTOTUNE_SCHEDULE_CASE to a file that holds one";
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  auto c = zoo::ParseCase(text.str());
-  ASSERT_TRUE(c.ok()) << c.error().Text();
+  std::optional<Case> c = zoo::CaseFromEnvironment();
+  if (!c) GTEST_SKIP() << "no case: set AUTOTUNE_SCHEDULE_CASE to a file that holds one";
   Schedule schedule = zoo::Scheduled(MakeProgram(c->workload), ToText(c->trace));
   std::cout << ToText(MakeProgram(c->workload)) << ToText(schedule.func());
   for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(JudgeOf(seed)(c->workload, schedule), "");
@@ -197,6 +183,50 @@ std::set<std::string> ResultsOf(const Trace& trace, size_t first, size_t last) {
       names.insert(s->results.names[i].str());
   }
   return names;
+}
+
+// The names that all steps of a type refer to by a field.
+template <class T>
+std::set<std::string> NamedBy(const Trace& trace, Name T::*field) {
+  std::set<std::string> names;
+  for (const Step& step : trace) {
+    if (const T* s = std::get_if<T>(&step)) names.insert((s->*field).str());
+  }
+  return names;
+}
+
+template <class F>
+PrimFunc WithExtents(PrimFunc func, F extent_of) {
+  func.body = RewriteStmt(
+      func.body,
+      [&](const Stmt& s) {
+        const For* loop = s.As<For>();
+        if (!loop || !AsInt(loop->extent)) return s;
+        return MakeStmt(For{loop->var, extent_of(*loop), loop->kind, loop->annotations, loop->body});
+      },
+      nullptr);
+  return func;
+}
+
+PrimFunc WithoutLastIterations(const std::set<std::string>& loops, const PrimFunc& func) {
+  return WithExtents(
+      func, [&](const For& loop) { return loops.contains(loop.var.str()) ? loop.extent - Expr(1) : loop.extent; });
+}
+
+// The next index; after the last, the first.
+Expr OffByOne(const Expr& index, const Expr& extent) { return FloorMod(index + Expr(1), extent); }
+
+// These blocks, each of which fills a copy, put elements where those before them belong.
+PrimFunc WithShiftedCopies(const std::set<std::string>& copies, const PrimFunc& func) {
+  return MapBlocks(func, [&](Block& block) {
+    const Store* store = block.body.As<Store>();
+    if (!store || !copies.contains(block.name.str()) || store->indices.empty()) return false;
+    std::vector<Expr> indices = store->indices;
+    if (!AsInt(store->buffer->shape[0]) || *AsInt(store->buffer->shape[0]) < 2) return false;
+    indices[0] = OffByOne(indices[0], store->buffer->shape[0]);
+    block.body = MakeStmt(Store{store->buffer, indices, store->value});
+    return true;
+  });
 }
 
 const Fault kFaults[] = {
@@ -239,16 +269,7 @@ const Fault kFaults[] = {
      }},
     {"decompose_reduction that forgets the last element", "decompose_reduction",
      [](const Trace& trace, PrimFunc f) {
-       std::set<std::string> loops = ResultsOf<DecomposeReduction>(trace, 1, 99);
-       f.body = RewriteStmt(
-           f.body,
-           [&](const Stmt& s) {
-             const For* loop = s.As<For>();
-             if (!loop || !loops.contains(loop->var.str()) || !AsInt(loop->extent)) return s;
-             return MakeStmt(For{loop->var, loop->extent - Expr(1), loop->kind, loop->annotations, loop->body});
-           },
-           nullptr);
-       return f;
+       return WithoutLastIterations(ResultsOf<DecomposeReduction>(trace, 1, 99), f);
      }},
     {"rfactor that forgets the last partial result", "rfactor",
      [](const Trace& trace, PrimFunc f) {
@@ -269,18 +290,7 @@ const Fault kFaults[] = {
        });
      }},
     {"cache_read that is off by one", "cache_read",
-     [](const Trace& trace, PrimFunc f) {
-       std::set<std::string> copies = ResultsOf<CacheRead>(trace, 0, 1);
-       return MapBlocks(f, [&](Block& block) {
-         const Store* store = block.body.As<Store>();
-         if (!store || !copies.contains(block.name.str()) || store->indices.empty()) return false;
-         std::vector<Expr> indices = store->indices;
-         if (!AsInt(store->buffer->shape[0]) || *AsInt(store->buffer->shape[0]) < 2) return false;
-         indices[0] = FloorMod(indices[0] + Expr(1), store->buffer->shape[0]);
-         block.body = MakeStmt(Store{store->buffer, indices, store->value});
-         return true;
-       });
-     }},
+     [](const Trace& trace, PrimFunc f) { return WithShiftedCopies(ResultsOf<CacheRead>(trace, 0, 1), f); }},
     {"storage_align whose rows overlap", "storage_align",
      [](const Trace&, PrimFunc f) {
        for (Buffer& buffer : f.allocs) {
@@ -307,6 +317,49 @@ const Fault kFaults[] = {
          block.body = MakeStmt(Store{store->buffer, store->indices, coarse * ConstOf(2, store->value.dtype())});
          return true;
        });
+     }},
+    {"reindex that is off by one", "reindex",
+     [](const Trace& trace, PrimFunc f) { return WithShiftedCopies(ResultsOf<Reindex>(trace, 0, 1), f); }},
+    {"compute_at that makes less than is read", "compute_at",
+     [](const Trace& trace, PrimFunc f) { return WithoutLastIterations(ResultsOf<ComputeAt>(trace, 0, 9), f); }},
+    {"pad_block that clamps no reads", "pad_block",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> padded = NamedBy(trace, &PadBlock::block);
+       return MapBlocks(f, [&](Block& block) {
+         if (!padded.contains(block.name.str())) return false;
+         block.body = RewriteStmt(block.body, nullptr, [](const Expr& e) {
+           const Binary* b = e.As<Binary>();
+           return b && b->op == BinaryOp::kMin && b->a.As<Var>() && AsInt(b->b) ? b->a : e;
+         });
+         return true;
+       });
+     }},
+    {"transform_layout whose readers look elsewhere", "transform_layout",
+     [](const Trace& trace, PrimFunc f) {
+       std::set<std::string> changed = NamedBy(trace, &TransformLayout::buffer);
+       f.body = RewriteStmt(f.body, nullptr, [&](const Expr& e) {
+         const Load* load = e.As<Load>();
+         if (!load || !changed.contains(load->buffer->name.str()) || load->indices.empty()) return e;
+         std::vector<Expr> indices = load->indices;
+         indices.back() = OffByOne(indices.back(), load->buffer->shape.back());
+         return MakeLoad(load->buffer, indices);
+       });
+       return f;
+     }},
+    {"reorder that leaves the extents where they were", "reorder",
+     [](const Trace& trace, PrimFunc f) {
+       std::map<std::string, Expr> extents;
+       Walk(f.body, [&](const Stmt& s) {
+         if (const For* loop = s.As<For>()) extents[loop->var.str()] = loop->extent;
+         return true;
+       });
+       for (const Step& step : trace) {
+         const Reorder* reorder = std::get_if<Reorder>(&step);
+         if (!reorder || reorder->loops.size() != 2) continue;
+         auto first = extents.find(reorder->loops[0].str()), second = extents.find(reorder->loops[1].str());
+         if (first != extents.end() && second != extents.end()) std::swap(first->second, second->second);
+       }
+       return WithExtents(f, [&](const For& loop) { return extents.at(loop.var.str()); });
      }},
 };
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -436,7 +437,7 @@ TEST(Import, LrnOfAnyRank) {
 }
 
 TEST(TensorPb, RoundTrip) {
-  std::string path = testing::TempDir() + "/tensor.pb";
+  std::string path = testing::TempDir() + "tensor-" + std::to_string(getpid()) + ".pb";
   TensorValue value = TensorValue::Of<float>({2, 2}, {1, -2, 3.5, 0});
   ASSERT_TRUE(WriteTensorPb(path, {"t", value}).ok());
   Result<NamedTensor> read = ReadTensorPb(path);
@@ -447,6 +448,7 @@ TEST(TensorPb, RoundTrip) {
   std::ofstream(path, std::ios::binary) << "no tensor";
   EXPECT_FALSE(ReadTensorPb(path).ok());
   EXPECT_FALSE(ReadTensorPb(path + ".missing").ok());
+  std::filesystem::remove(path);
 }
 
 }  // namespace

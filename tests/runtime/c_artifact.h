@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -19,13 +20,16 @@ inline std::string ReadWholeFile(const std::string& path) {
   return text.str();
 }
 
-// A fresh directory that goes with the process's temporary files.
+// A fresh directory of this process, which is removed when it exits. Who kills a process that uses it sets its
+// TEST_TMPDIR to a folder of their own.
 inline std::string TempDir() {
-  static const std::string dir = [] {
-    std::string name = testing::TempDir() + "runtime_test_XXXXXX";
-    return std::string(mkdtemp(name.data()));
-  }();
-  return dir;
+  struct Folder {
+    std::string path = testing::TempDir() + "runtime_test_XXXXXX";
+    Folder() { EXPECT_TRUE(mkdtemp(path.data())); }
+    ~Folder() { std::filesystem::remove_all(path); }
+  };
+  static const Folder folder;
+  return folder.path;
 }
 
 // The bytes of a shared object made of `body`, with `metadata` (JSON, may hold quotes) under autotune.metadata.

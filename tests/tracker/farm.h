@@ -130,12 +130,13 @@ class FarmTest : public testing::Test {
   }
   std::string Endpoint() const { return endpoint_.empty() ? folder_ + "/tracker" : endpoint_; }
 
-  // This executable once more, as the process that runs <suite>.<test> and is meant to be killed. Its output goes to a
-  // descriptor. (No fork: the sockets' threads would be missing.)
+  // This executable once more, as the process that runs <suite>.<test> and is meant to be killed; what it leaves goes
+  // with our folder. Its output goes to a descriptor. (No fork: the sockets' threads would be missing.)
   Subprocess RunSelf(const std::string& test, int output) {
-    auto child = Subprocess::Spawn({.argv = {"/proc/self/exe", "--gtest_filter=" + test},
-                                    .fds = {{1, output}},
-                                    .environment = {"AUTOTUNE_TEST_CHILD=" + Endpoint()}});
+    auto child =
+        Subprocess::Spawn({.argv = {"/proc/self/exe", "--gtest_filter=" + test},
+                           .fds = {{1, output}},
+                           .environment = {"AUTOTUNE_TEST_CHILD=" + Endpoint(), "TEST_TMPDIR=" + folder_ + "/"}});
     EXPECT_TRUE(child.ok());
     return std::move(child).value();
   }

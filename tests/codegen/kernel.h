@@ -28,15 +28,16 @@ struct Built {
   const Kernel* kernel = nullptr;
 };
 
-inline Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {}) {
-  PassContext context;
+inline Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
+                                    PassContext context = {}) {
   LoweredKernel lowered = TRY(Lower(f, target, context));
   return CompileKernel(lowered, target, options);
 }
 
-inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {}) {
+inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
+                           PassContext context = {}) {
   Built built;
-  built.object = TRY(Compile(f, target, options));
+  built.object = TRY(Compile(f, target, options, std::move(context)));
   if (!built.object.rejected.empty()) return Err("rejected: ", built.object.rejected);
   Json::Bytes elf = TRY(LinkKernels({&built.object}, target));
   built.artifact = TRY(Artifact::FromBytes(elf.data));

@@ -1,10 +1,22 @@
 // Random legal traces over random programs: lowered pass by pass and compiled, they compute what the program says. A
-// case that does not is shrunk and printed. AUTOTUNE_CODEGEN_SEEDS: how many programs (default 160).
-#include <cstdlib>
+// case that does not, or that is refused for a reason not listed here, is shrunk and printed.
+//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_codegen --gtest_filter='CompiledRandomTraces.*'   so many, on all cores
+//   AUTOTUNE_SCHEDULE_SEED=7 ...                                                                  others of them
+//   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                               a printed case again
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
 
 #include "ir/verify.h"
 #include "schedule/schedule.h"
 #include "tests/codegen/kernel.h"
+#include "tests/lower/refusals.h"
 #include "tests/schedule/case.h"
 #include "tests/schedule/step_source.h"
 
@@ -13,10 +25,23 @@ namespace {
 
 using zoo::Case;
 using zoo::Checker;
+using zoo::FromEnvironment;
 using zoo::Workload;
 
+constexpr int kSteps = 24;             // attempted in each schedule
+constexpr uint64_t kPerProcess = 500;  // schedules: LLVM leaks
+
+// Why code generation may reject a lowered schedule. Whatever else it says, or lowering beyond its own list, is a
+// finding.
+constexpr const char* kRejections[] = {
+    // Vectors that lie in part over one another are no registers: the buffer would have to be memory.
+    R"(rejected: register buffer \S+ did not fit into registers: its accesses overlap in part)",
+    // How many registers a loop takes is known when it is compiled.
+    R"(rejected: spills \d+ times in a register-tiled loop: .*)",
+};
+
 struct Tally {
-  int built = 0, rejected = 0;
+  int64_t built = 0, refused = 0, rejected = 0;
 };
 
 // Arguments for a kernel: outputs too have their elements.
@@ -30,7 +55,7 @@ std::vector<InterpArray> WithOutputs(const PrimFunc& f, std::vector<InterpArray>
   return args;
 }
 
-// What is wrong with the compiled schedule, or "". A rejected candidate is not wrong.
+// What is wrong with the compiled schedule, or "". One that is refused for a listed reason is not wrong.
 std::string WrongCompiled(const Workload& workload, const Schedule& schedule, Tally& tally) {
   Checker checker(workload, 3);
   std::string malformed;
@@ -39,12 +64,13 @@ std::string WrongCompiled(const Workload& workload, const Schedule& schedule, Ta
     Status verified = Verify(g);
     if (!verified.ok() && malformed.empty()) malformed = std::string(pass) + ": " + verified.error().Text();
   };
-  auto lowered = Lower(schedule.func(), Cpu(), context);
+  Result<Built> built = Build(schedule.func(), Cpu(), {}, context);
   if (!malformed.empty()) return malformed;
-  auto built = lowered.ok() ? Build(schedule.func()) : Result<Built>(lowered.error());
   if (!built.ok()) {
-    ++tally.rejected;
-    return lowered.ok() && !built.error().Text().starts_with("rejected") ? built.error().Text() : "";
+    bool refused = IsAmong(built.error().message, kLoweringRefusals);
+    if (!refused && !IsAmong(built.error().message, kRejections)) return "refused: " + built.error().Text();
+    ++(refused ? tally.refused : tally.rejected);
+    return "";
   }
   ++tally.built;
   std::vector<InterpArray> got = WithOutputs(checker.func(), checker.integers());
@@ -57,29 +83,115 @@ std::string WrongCompiled(const Workload& workload, const Schedule& schedule, Ta
   return ran.ok() ? checker.CompareFloats(got) : ran.error().Text();
 }
 
-TEST(CompiledRandomTraces, AgreeWithTheInterpreter) {
-  const char* seeds = getenv("AUTOTUNE_CODEGEN_SEEDS");
-  uint64_t n = seeds ? strtoull(seeds, nullptr, 10) : 160;
+std::string WrongCompiled(const Workload& workload, const Schedule& schedule) {
+  Tally ignored;
+  return WrongCompiled(workload, schedule, ignored);
+}
+
+struct Drawn {
+  Workload workload;
+  Schedule schedule;
+  Case ToCase() const { return {workload, schedule.trace()}; }
+};
+
+Drawn Draw(uint64_t seed) {
+  Rng rng(seed);
+  Workload workload = zoo::DrawWorkload(rng);
+  Drawn drawn{workload, Schedule(MakeProgram(workload))};
+  StepSource source(seed, /*threads=*/false);
+  for (int i = 0; i < kSteps; ++i) (void)drawn.schedule.Apply(source.Next(drawn.schedule), &source.rng());
+  return drawn;
+}
+
+// What a process has come to, where its parent can read it even if a kernel or LLVM has brought it down. LLVM compiles
+// one kernel at a time, so it takes processes to use all cores.
+struct Progress {
+  uint64_t seed = 0;  // at work on it
   Tally tally;
-  for (uint64_t seed = 0; seed < n && !HasFailure(); ++seed) {
-    Rng rng(seed);
-    Case c{zoo::DrawWorkload(rng), {}};
-    StepSource source(seed, /*threads=*/false);
-    Schedule schedule(MakeProgram(c.workload));
-    for (int i = 0; i < 24; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
-    std::string wrong = WrongCompiled(c.workload, schedule, tally);
+  char report[1 << 18] = "";  // on the first case that is wrong
+};
+
+void CheckSeeds(uint64_t begin, uint64_t end, Progress& progress) {
+  for (progress.seed = begin; progress.seed < end; ++progress.seed) {
+    Drawn drawn = Draw(progress.seed);
+    std::string wrong = WrongCompiled(drawn.workload, drawn.schedule, progress.tally);
     if (wrong.empty()) continue;
-    c.trace = schedule.trace();
-    Tally ignored;
-    zoo::Judge judge = [&](const Workload& w, const Schedule& s) { return WrongCompiled(w, s, ignored); };
-    Case least = Shrink(c, judge);
-    Schedule shrunk = zoo::ApplyLegal(MakeProgram(least.workload), least.trace);
-    ADD_FAILURE() << judge(least.workload, shrunk) << "\n"
-                  << ToText(least) << ToText(shrunk.func()) << "\nshrunk from (" << wrong << ")\n"
-                  << ToText(c);
+    zoo::Judge judge = [](const Workload& w, const Schedule& s) { return WrongCompiled(w, s); };
+    ReportOf(drawn.ToCase(), wrong, judge).copy(progress.report, sizeof progress.report - 1);
+    return;
   }
-  EXPECT_GT(tally.built, static_cast<int>(n / 2));
-  printf("%d built, %d rejected\n", tally.built, tally.rejected);
+}
+
+// As many seeds, from the first on, in so many processes at a time. What is wrong with the first that are wrong, or "".
+std::string CheckInProcesses(uint64_t first, uint64_t count, size_t processes, Tally& tally) {
+  std::map<pid_t, Progress*> running;
+  std::string reports;
+  for (uint64_t next = 0; (next < count && reports.empty()) || !running.empty();) {
+    if (running.size() < processes && next < count && reports.empty()) {
+      void* memory =
+          mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, /*fd=*/-1, /*offset=*/0);
+      if (memory == MAP_FAILED) return "no memory";
+      Progress* progress = new (memory) Progress;
+      uint64_t begin = next;
+      next = std::min(count, begin + kPerProcess);
+      fflush(nullptr);
+      pid_t child = fork();
+      if (child < 0) return "no process";
+      if (child == 0) {
+        CheckSeeds(first + begin, first + next, *progress);
+        exit(0);  // where a sanitizer looks for leaks
+      }
+      running[child] = progress;
+      continue;
+    }
+    int status = 0;
+    auto ended = running.find(wait(&status));
+    if (ended == running.end()) continue;
+    const Progress& progress = *ended->second;
+    if (progress.report[0] || status != 0) {
+      reports += "seed " + std::to_string(progress.seed) + ": " +
+                 (status == 0 ? progress.report
+                              : "the process ended with status " + std::to_string(status) + "\n" +
+                                    ToText(Draw(progress.seed).ToCase())) +
+                 "\n";
+    }
+    tally.built += progress.tally.built;
+    tally.refused += progress.tally.refused;
+    tally.rejected += progress.tally.rejected;
+    munmap(ended->second, sizeof(Progress));
+    running.erase(ended);
+  }
+  return reports;
+}
+
+TEST(CompiledRandomTraces, AgreeWithTheInterpreter) {
+  size_t processes = getenv("AUTOTUNE_SCHEDULES") ? std::max(1u, std::thread::hardware_concurrency()) : 1;
+  uint64_t count = FromEnvironment("AUTOTUNE_SCHEDULES", 1000);
+  Tally tally;
+  uint64_t first = FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) << 32;
+  if (std::string wrong = CheckInProcesses(first, count, processes, tally); !wrong.empty()) FAIL() << wrong;
+  printf("%lld built, %lld refused by lowering, %lld rejected by code generation\n",
+         static_cast<long long>(tally.built), static_cast<long long>(tally.refused),
+         static_cast<long long>(tally.rejected));
+  if (count < 500) return;  // too few to tell
+  EXPECT_GT(tally.built, static_cast<int64_t>(count) * 9 / 10);
+}
+
+TEST(CompiledRandomTraces, ACaseAgain) {
+  std::optional<Case> c = zoo::CaseFromEnvironment();
+  if (!c) GTEST_SKIP() << "no case: set AUTOTUNE_SCHEDULE_CASE to a file that holds one";
+  Schedule schedule = zoo::ApplyLegal(MakeProgram(c->workload), c->trace);
+  printf("%s", ToText(schedule.func()).c_str());
+  EXPECT_EQ(WrongCompiled(c->workload, schedule), "");
+}
+
+// The reasons are a closed list: what a CPU has no code for is a finding, also while there are steps that make it.
+TEST(CompiledRandomTraces, AnotherRefusalIsNoticed) {
+  Workload workload = zoo::ParseWorkload("elementwise(rows=3, columns=5, outputs=1)").value();
+  PrimFunc f = MakeProgram(workload);
+  Schedule schedule(f);
+  ASSERT_TRUE(schedule.Apply(Bind{GetLoops(f, GetBlocks(f).back())->front().var, LoopKind::kBlockX}).ok());
+  EXPECT_THAT(WrongCompiled(workload, schedule), testing::HasSubstr("a CPU runs no grids of threads"));
 }
 
 // An element off by one, or by a hundredth: the comparison notices.

@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
+#include "tests/lower/refusals.h"
 #include "tests/tuner/programs.h"
 #include "tuner/rule/rule.h"
 
@@ -45,13 +46,13 @@ void CheckLowering(const PrimFunc& program, int draws) {
   auto sketches = GenerateSketches(program, TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
   Rng rng(5);
-  int lowered = 0;
-  std::string refused;
   for (const Sketch& sketch : *sketches) {
+    int lowered = 0;
+    std::string refused;
     for (int i = 0; i < draws; ++i) {
       Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
       Result<Schedule> schedule = Replay(func, trace);
-      if (!schedule.ok()) continue;
+      ASSERT_TRUE(schedule.ok()) << schedule.error().Text() << "\n" << ToText(trace);
       PassContext context;
       std::string broken;
       context.after = [&](std::string_view pass, const PrimFunc& f) {
@@ -62,12 +63,14 @@ void CheckLowering(const PrimFunc& program, int draws) {
                  "\nbecame\n" + ToText(f);
       };
       auto kernel = Lower(schedule->func(), TestTarget(), context);
-      lowered += kernel.ok();
-      if (!kernel.ok()) refused = kernel.error().Text();
       ASSERT_EQ(broken, "");
+      lowered += kernel.ok();
+      if (kernel.ok()) continue;
+      refused = kernel.error().Text();
+      EXPECT_TRUE(IsAmong(kernel.error().message, kLoweringRefusals)) << refused << "\n" << ToText(trace);
     }
+    EXPECT_GT(lowered, 0) << refused << "\n" << ToText(sketch.trace);
   }
-  EXPECT_GT(lowered, 0) << refused;
 }
 
 TEST(Lowered, ConvolutionsComputeTheSame) {

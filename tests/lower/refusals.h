@@ -8,7 +8,8 @@
 
 namespace autotune {
 
-// All are breaches of the contract of scope register (docs/architecture.md), which only shows in the lowered program.
+// All but the last are breaches of the contract of scope register (docs/architecture.md), which only shows in the
+// lowered program.
 inline constexpr const char* kLoweringRefusals[] = {
     // Registers have no addresses: the index depends on a parallel loop, which is not unrolled, or on data (gather).
     R"(an index of register buffer \S+ is not a constant after unrolling: .*)",
@@ -16,6 +17,8 @@ inline constexpr const char* kLoweringRefusals[] = {
     R"(register buffer \S+ is accessed with a stride)",
     // A select chooses another value, but the element that it does not choose is no register either.
     R"(register buffer \S+ is read beyond its bounds, under a condition)",
+    // Loops unrolled by a step, or because they index registers: without a limit their product is a build without end.
+    R"(unrolling loop \S+ \(\d+ iterations\) makes more than \d+ statements: .*)",
 };
 
 inline bool IsAmong(const std::string& message, std::span<const char* const> patterns) {

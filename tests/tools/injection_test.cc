@@ -1,5 +1,5 @@
-// Candidates that answer wrong, crash, hang, eat memory or try to break out, on the real path from the search to the database: each is one failed
-// trial with its status, and none is ever best, however fast it is.
+// Candidates that answer wrong, crash, hang, eat memory or try to break out, on the real path from the search to the
+// database: each is one failed trial with its status, and none is ever best, however fast it is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,12 +68,14 @@ class Swapping : public Builder {
   int built_ = 0;
 };
 
-// Tries to fork and to open a file for writing, spins if it may, and then computes what it should: refused, it is honest.
+// Tries to fork and to open a file for writing, spins if it may, and then computes what it should: refused, it is
+// honest.
 std::string Escaping(const std::string& file) {
 #if defined(__x86_64__)
   if (rpc::CanRestrictSystemCalls()) {
-    std::string call = "__asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(n), \"D\"(p), \"S\"(0101), \"d\"(0600) : "
-                       "\"rcx\", \"r11\", \"memory\"); if (r != -1) for (;;) {}";
+    std::string call =
+        "__asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(n), \"D\"(p), \"S\"(0101), \"d\"(0600) : "
+        "\"rcx\", \"r11\", \"memory\"); if (r != -1) for (;;) {}";
     return "long r, n = 57; const char* p = \"" + file + "\"; " + call + " n = 2; " + call + kRight;
   }
 #endif
@@ -100,8 +102,9 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
       {5, {"*(volatile int*)0 = 1;", kRunCrashed}},                                        //
       {6, {"for (volatile int forever = 1; forever;);", kRunTimedOut}},                    //
       {7, {kRight, kOk}},                                                                  // an honest impostor
-      {8, {"for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }",
-           kOutOfMemory}},
+      {8,
+       {"for (;;) if (!c->workspace_alloc(c, 1 << 24)) { c->set_error(c, \"out of memory\"); return 1; }",
+        kOutOfMemory}},
       {9, {Escaping(File("filler")), kOk}},
   };
   auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});

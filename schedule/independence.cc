@@ -169,10 +169,14 @@ Status CheckNoneContinued(const State& state, const For& loop, LoopKind kind) {
   for (const Block& block : reductions) {
     for (const For* outer : path.Loops()) {
       if (!FeedsOf(block, outer->var).reduce) continue;
-      Buffer sums = TRY(WrittenBuffer(block));
-      if (!IsPrivate(sums->scope, kind) || !UsedInsideOnly(state, loop.body, sums->name)) continue;
-      return Err("loop '", outer->var, "' adds to buffer '", sums->name, "', of which each iteration of loop '",
-                 loop.var, "' inside it has its own");
+      Name sums;
+      ForEachStore(block, [&](const Store& store) {
+        bool own = IsPrivate(store.buffer->scope, kind) && UsedInsideOnly(state, loop.body, store.buffer->name);
+        if (own) sums = store.buffer->name;
+      });
+      if (sums.empty()) continue;
+      return Err("loop '", outer->var, "' adds to buffer '", sums, "', of which each iteration of loop '", loop.var,
+                 "' inside it has its own");
     }
   }
   return {};

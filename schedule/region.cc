@@ -66,6 +66,13 @@ std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct) {
   return std::nullopt;
 }
 
+bool IsLowerBound(const Block& block, const Expr& conjunct) {
+  const Binary* ge = conjunct.As<Binary>();
+  if (!ge || ge->op != BinaryOp::kGe || !IsConst(ge->b, 0)) return false;
+  return std::any_of(block.iters.begin(), block.iters.end(),
+                     [&](const Iter& iter) { return autotune::Equal(iter.binding, ge->a); });
+}
+
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed) {
   const Iter& it = block.iters[iter];
   std::optional<Region> region = DenseRegionOf(Normalize(it.binding, Concat(fixed, running)), running);
@@ -74,7 +81,7 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   }
   // A guard on just the running part cuts the interval; one on the whole iterator leaves what is within its extent.
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
-    if (BoundedIter(block, conjunct) || !UsesAny(conjunct, running)) continue;
+    if (BoundedIter(block, conjunct) || IsLowerBound(block, conjunct) || !UsesAny(conjunct, running)) continue;
     bool concerns = false;
     for (const LoopRange& loop : running) concerns |= Uses(conjunct, loop.var) && Uses(it.binding, loop.var);
     if (!concerns) continue;
@@ -91,39 +98,76 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   return *region;
 }
 
+namespace {
+
+// Whether the loops take the iterator through all of [0, size).
+bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running) {
+  Sum sum = Normalize(block.iters[iter].binding, running);
+  std::optional<Bounds> bounds = BoundsOf(sum, running);
+  if (!bounds || bounds->low > 0 || bounds->high < size - 1) return false;
+  // A digit of a fused loop, f // c or f % c, takes all values within its bounds; the last f // c with all f % c only
+  // if f ends there.
+  for (const Sum::Term& term : sum.terms) {
+    const Binary* div = term.atom.As<Binary>();
+    if (!div || div->op != BinaryOp::kFloorDiv || !AsInt(div->b)) continue;
+    std::optional<Bounds> f = BoundsOf(Normalize(div->a, running), running);
+    if (!f || ((f->high + 1) % *AsInt(div->b) != 0 && f->high + 1 < size * *AsInt(div->b))) return false;
+  }
+  if (Result<Region> region = RegionVisited(block, iter, running, {}); region.ok()) {
+    return region->min.IsConstant() && region->min.constant + region->span >= size - 1;
+  }
+  return sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
+}
+
+// Whether the iterators run through all pairs of their values: in loops of their own, or as digits of one fused loop.
+bool AreIndependent(const Expr& a, const Expr& b, const Ranges& running) {
+  for (const LoopRange& loop : running) {
+    if (!Uses(a, loop.var) || !Uses(b, loop.var) || loop.extent == 1) continue;
+    for (const Expr* e : {&a, &b}) {
+      for (const Sum::Term& term : Normalize(*e, running).terms) {
+        if (term.atom.As<Var>() && Uses(term.atom, loop.var)) return false;
+      }
+    }
+    if (autotune::Equal(a, b)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
-  bool moved = false, whole = false;  // blocks that can be moved are single stores at plain iterators over all of it
+  bool partly = false, whole = false;
   ForEachBlock(func.body, [&](const Block& block, const std::vector<const For*>& loops) {
+    if (!Writes(block, buffer->name)) return;
     const Store* store = SingleStore(block);
-    if (!store || store->buffer->name != buffer->name) return;
-    std::optional<std::vector<size_t>> places = AsIterators(store->indices, block);
-    if (!places) return;
+    std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, block) : std::nullopt;
     Ranges running = RangesOf(loops);
     bool all = running.size() == loops.size();
-    for (size_t d = 0; d < places->size(); ++d) {
-      const Iter& iter = block.iters[(*places)[d]];
-      const int64_t *extent = AsInt(iter.extent), *size = AsInt(buffer->shape[d]);
-      if (!extent || !size || *extent < *size) return;
-      Sum sum = Normalize(iter.binding, running);
-      Result<Region> region = RegionVisited(block, (*places)[d], running, {});
-      std::optional<Bounds> bounds = BoundsOf(sum, running);
-      // A digit of a fused loop, f // c or f % c, takes all values within its bounds; the last f // c with all f % c
-      // only if f ends there.
-      for (const Sum::Term& term : sum.terms) {
-        const Binary* div = term.atom.As<Binary>();
-        if (!div || div->op != BinaryOp::kFloorDiv || !AsInt(div->b)) continue;
-        std::optional<Bounds> f = BoundsOf(Normalize(div->a, running), running);
-        all = all && f && ((f->high + 1) % *AsInt(div->b) == 0 || f->high + 1 >= *size * *AsInt(div->b));
-      }
-      bool digit = sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
-      bool covers = bounds && bounds->low <= 0 && bounds->high >= *size - 1;
-      all = all && covers && (region.ok() || digit);
-      all = all && (!region.ok() || (region->min.IsConstant() && region->min.constant + region->span >= *size - 1));
+    std::vector<size_t> iters;
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      // A block that stores elsewhere than at plain iterators writes all that it has to write if all of it runs.
+      bool counts = places ? std::find(places->begin(), places->end(), i) != places->end()
+                           : block.iters[i].kind == IterKind::kSpatial;
+      if (counts) iters.push_back(i);
     }
-    (all ? whole : moved) = true;
+    for (size_t i : iters) {
+      const int64_t* size = AsInt(block.iters[i].extent);
+      if (places) {
+        const int64_t* extent = size;
+        size = AsInt(buffer->shape[std::find(places->begin(), places->end(), i) - places->begin()]);
+        if (!extent || !size || *extent < *size) return;  // one of several that write a part each
+      }
+      all = all && size && Covers(block, i, *size, running);
+      for (size_t j : iters) {
+        all = all && (j == i || AreIndependent(block.iters[i].binding, block.iters[j].binding, running));
+      }
+    }
+    (all ? whole : partly) = true;
   });
-  if (moved && !whole)
-    return Err("not all of buffer '", buffer->name, "' is written; copy it before moving its producer");
+  if (partly && !whole) {
+    return Err("not all of buffer '", buffer->name,
+               "' is known to be written; copy it before moving its producer or fusing its loops");
+  }
   return {};
 }
 
@@ -131,7 +175,8 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
                      const std::vector<const For*>& around, const Buffer& buffer) {
   const Store* store = SingleStore(writer);
   std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
-  if (!places) return false;
+  bool constant = std::all_of(buffer->shape.begin(), buffer->shape.end(), [](const Expr& e) { return AsInt(e); });
+  if (!places || !constant) return false;
   size_t common = 0;
   while (common < std::min(around.size(), around_writer.size()) && around[common]->var == around_writer[common]->var) {
     if (FeedsOf(writer, around[common]->var).reduce) return false;  // not complete there
@@ -139,7 +184,7 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
   }
   // Guards that cut off what is beyond the buffer are none here.
   for (const Expr& conjunct : Conjuncts(writer.predicate)) {
-    if (!BoundedIter(writer, conjunct)) return false;
+    if (!BoundedIter(writer, conjunct) && !IsLowerBound(writer, conjunct)) return false;
   }
   Ranges fixed = RangesOf({around.begin(), around.begin() + common});
   Ranges running = RangesOf({around.begin() + common, around.end()});
@@ -155,6 +200,27 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
     if (ahead.constant + (*read)[d].span > written->span) return false;
   }
   return read.has_value();
+}
+
+Status CheckSourcesCover(const State& state, const Name& name) {
+  Path path = TRY(FindBlock(state.func.body, name));
+  const Block& block = path.block();
+  const std::vector<const For*> around = path.Loops();
+  for (const Name& source : BuffersRead(block)) {
+    if (!IsAlloc(state.func, source)) continue;
+    const Buffer& buffer = *FindBuffer(state.func, source);
+    Name partial;
+    bool covered = false, shared = false;
+    ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& loops) {
+      if (covered || writer.name == name || !Writes(writer, source)) return;
+      shared |= !loops.empty() && !around.empty() && loops[0]->var == around[0]->var;
+      covered = ComputesAllRead(writer, loops, block, around, buffer);
+      partial = writer.name;
+    });
+    if (covered || partial.empty() || (!shared && CheckWrittenWhole(state.func, buffer).ok())) continue;
+    return Err("block '", name, "' may need more of buffer '", source, "' here than block '", partial, "' computes");
+  }
+  return {};
 }
 
 Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering) {
@@ -190,9 +256,12 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
 }
 
 bool UsesLoopInside(const Block& block, const Expr& e) {
-  return UsesVar(e, [&](const Name& var) {
-    return std::none_of(block.iters.begin(), block.iters.end(), [&](const Iter& iter) { return iter.var == var; });
+  bool uses = false;
+  Walk(block.body, [&](const Stmt& s) {
+    uses |= s.As<For>() && Uses(e, s.As<For>()->var);
+    return true;
   });
+  return uses;
 }
 
 std::vector<Name> LoopNames(const Name& block, size_t count) {

@@ -19,8 +19,11 @@ std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& 
 // interval.
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
 
+// A conjunct of a block's predicate that says no more than "this iterator is 0 or more".
+bool IsLowerBound(const Block& block, const Expr& conjunct);
+
 // That every element of a buffer is written: not where its producer was moved to consumers that need a part of it, such
-// as every second row.
+// as every second row. Sufficient, not necessary.
 Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer);
 
 // Where an iterator shall run: [min, min + extent).
@@ -63,6 +66,10 @@ Status CheckReadsComplete(const Block& block, const std::vector<const For*>& aro
 // in loops `around`, reads of the buffer there. Sufficient, not necessary.
 bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
                      const std::vector<const For*>& around, const Buffer& buffer);
+
+// That what the block reads where it stands was written: all of a buffer whose producers have loops of their own, or in
+// an iteration of the loops that it shares with one, all that it reads there.
+Status CheckSourcesCover(const State& state, const Name& block);
 
 // Whether different values of `var` always give different values of some spatial iterator, whatever the loops `inner`
 // between it and the block do, so that the instances are independent. Sufficient, not necessary.

@@ -39,34 +39,6 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
   return windows;
 }
 
-// The consumers' windows may hold more than the consumers read, and so more than ran where the block stood. What those
-// instances need must be there, too: its producers may run iteration by iteration of a loop that both are in.
-Status CheckSourcesCover(const State& state, const Name& name) {
-  Path path = TRY(FindBlock(state.func.body, name));
-  const Block& block = path.block();
-  const std::vector<const For*> around = path.Loops();
-  for (const Name& source : BuffersRead(block)) {
-    const Buffer* buffer = IsAlloc(state.func, source) ? FindBuffer(state.func, source) : nullptr;
-    Name partial;
-    bool covered = false;
-    ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& loops) {
-      if (!buffer || covered || writer.name == name || !Writes(writer, source)) return;
-      if (loops.empty() || around.empty() || loops[0]->var != around[0]->var) {
-        covered = true;
-      } else if (ComputesAllRead(writer, loops, block, around, *buffer)) {
-        covered = true;
-      } else {
-        partial = writer.name;
-      }
-    });
-    if (!covered && !partial.empty()) {
-      return Err("block '", name, "' may need more of buffer '", source, "' here than block '", partial,
-                 "' computes in an iteration of the loops around both");
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 // Legal for the only writer of an intermediate buffer, stored at its spatial iterators, all of whose consumers are
@@ -102,7 +74,7 @@ Status ApplyStep(State& state, ComputeAt& step) {
     TRY(CheckNewVars(state.func, step.results.names));
     roots[place] = NestOver(block, windows, step.results.names, {});
     state.func.body = MakeSeq(std::move(roots));
-    return {};
+    return CheckSourcesCover(state, block.name);
   }
 
   TRY(FindLoop(state.func.body, target));
@@ -141,6 +113,7 @@ Status ApplyStep(State& state, ComputeAt& step) {
   Ranges fixed = Concat(path.LoopRanges(), RangesOf({&path.loop()}));
   Stmt nest = NestOver(block, windows, step.results.names, fixed);
   state.func.body = ReplaceTarget(path, WithBody(path.loop(), MakeSeq({std::move(nest), path.loop().body})));
+  // The consumers' windows may hold more than they read, and so more than ran where the block stood.
   TRY(CheckSourcesCover(state, block.name));
   TRY(CheckStillIndependent(state, block.name));
   return CheckSourcesIndependent(state, block);

@@ -127,34 +127,46 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
   return {};
 }
 
-// Whether e follows `var` beyond its old extent: not where it was clamped to that.
-bool Follows(const Expr& e, const Name& var) {
+// Whether e follows the iterator beyond its old extent: not where it was clamped to that.
+bool Follows(const Expr& e, const Grown& grown) {
   bool any = false;
+  const Expr clamped = Min(IndexVar(grown.var), Expr(grown.old_extent - 1));
   Walk(e, [&](const Expr& x) {
-    const Binary* binary = x.As<Binary>();
-    any |= x.As<Var>() && x.As<Var>()->name == var;
-    return !binary || binary->op != BinaryOp::kMin || !AsInt(binary->b);
+    any |= x.As<Var>() && x.As<Var>()->name == grown.var;
+    return !autotune::Equal(x, clamped);
   });
   return any;
 }
 
-// That what the padded block now reads, and read nothing of before, somebody wrote: a producer that was moved to its
-// consumers computes what they needed then.
-Status CheckReadsWritten(const State& state, const Block& padded, const std::vector<Name>& lengthened,
-                         const Path& path) {
+// That what the padded block reads, and did not before, somebody wrote: a producer that was moved to its consumers
+// computes what they needed then. `unclamped` is the padded block with what it read before in its body.
+Status CheckReadsWritten(const State& state, const Block& padded, const Block& unclamped,
+                         const std::vector<Grown>& grown, const std::vector<Name>& shortened, const Path& path) {
   std::vector<Name> further;
+  Ranges domain;
+  for (const Iter& iter : padded.iters) domain.push_back({iter.var, *AsInt(iter.extent)});
+  Name left;
   ForEachLoad(padded, [&](const Load& load) {
-    for (const Name& iter : lengthened) {
-      bool any = std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return Follows(i, iter); });
-      if (any) further.push_back(load.buffer->name);
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      bool any = std::any_of(grown.begin(), grown.end(),
+                             [&](const Grown& g) { return !g.reduce && Follows(load.indices[d], g); });
+      bool short_of =
+          std::any_of(shortened.begin(), shortened.end(), [&](const Name& v) { return Uses(load.indices[d], v); });
+      if (any || short_of) further.push_back(load.buffer->name);
+      // A condition keeps what it guards in bounds over all of the domain; otherwise the guard may have done so.
+      const int64_t* extent = AsInt(load.buffer->shape[d]);
+      std::optional<Bounds> bounds = BoundsOf(Normalize(load.indices[d], domain), domain);
+      bool inside = bounds && bounds->low >= 0 && extent && bounds->high < *extent;
+      if (short_of && !inside && !HasNode<Select>(SingleStore(padded)->value)) left = load.buffer->name;
     }
   });
+  if (!left.empty()) return Err("block '", padded.name, "' may read beyond buffer '", left, "' without its guard");
   for (const Name& name : further) {
     if (!IsAlloc(state.func, name) || Writes(padded, name)) continue;
     Buffer buffer = *FindBuffer(state.func, name);
     bool computed = CheckWrittenWhole(state.func, buffer).ok();
     ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& around) {
-      computed = computed || (Writes(writer, name) && ComputesAllRead(writer, around, padded, path.Loops(), buffer));
+      computed = computed || (Writes(writer, name) && ComputesAllRead(writer, around, unclamped, path.Loops(), buffer));
     });
     if (!computed) {
       return Err("not all of buffer '", name, "' that block '", padded.name,
@@ -184,10 +196,10 @@ Status ApplyStep(State& state, PadBlock& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
   if (!block.predicate) return {};
-  std::vector<Name> lengthened;
+  std::vector<Name> shortened;
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
-    if (std::optional<size_t> shortened = ShortenedIter(block, conjunct)) {
-      lengthened.push_back(block.iters[*shortened].var);
+    if (std::optional<size_t> iter = ShortenedIter(block, conjunct)) {
+      shortened.push_back(block.iters[*iter].var);
     } else if (!BoundedIter(block, conjunct)) {
       return Err("block '", block.name, "' has a guard that is not the bound of an iterator");
     }
@@ -228,15 +240,16 @@ Status ApplyStep(State& state, PadBlock& step) {
     if (!AsInt(extent) || *AsInt(extent) < bounds->high + 1) extent = Expr(bounds->high + 1);
   }
   block.predicate = Expr();
-  for (const Grown& g : grown) lengthened.push_back(g.var);
-  for (const Name& iter : lengthened) TRY(CheckProducersOutside(state, block, iter, path));
+  for (const Grown& g : grown) TRY(CheckProducersOutside(state, block, g.var, path));
+  for (const Name& iter : shortened) TRY(CheckProducersOutside(state, block, iter, path));
+  const Block unclamped = block;
   Expr value = ReadClamper(grown, before, after, own).Clamp(store->value);
   if (within) {
     if (!Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");
     value = MakeSelect(within, value, MakeLoad(store->buffer, store->indices));
   }
   block.body = MakeStmt(Store{store->buffer, store->indices, value});
-  TRY(CheckReadsWritten(state, block, lengthened, path));
+  TRY(CheckReadsWritten(state, block, unclamped, grown, shortened, path));
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
 
   RedeclareAlloc(state.func, WithShape(buffer, std::move(shape)));

@@ -49,7 +49,11 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
   if (UsesLoopInside(block, found[0])) {
     return Err("block '", block.name, "' accesses buffer '", buffer, "' inside a loop of its own");
   }
-  return Access{*found[0].As<Load>(), written};
+  const Load& load = *found[0].As<Load>();
+  bool constant =
+      std::all_of(load.buffer->shape.begin(), load.buffer->shape.end(), [](const Expr& e) { return AsInt(e); });
+  if (!constant) return Err("buffer '", buffer, "' has a symbolic extent; this step needs constants");
+  return Access{load, written};
 }
 
 // The iterators that the load uses, outermost first by the dimension where each appears first, and last the one that

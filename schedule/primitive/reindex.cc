@@ -32,7 +32,8 @@ Status CheckInBounds(const std::vector<Expr>& indices, const Buffer& buffer, con
 
 }  // namespace
 
-// Legal for a buffer that the block accesses at one place only: reads it and does not write it, or is its only writer.
+// Legal for a buffer, written whole, that the block accesses at one place only: reads it and does not write it, or is
+// its only writer.
 Status ApplyStep(State& state, Reindex& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
@@ -73,7 +74,6 @@ Status ApplyStep(State& state, Reindex& step) {
     }
     if (WritersOf(state.func.body, step.buffer).size() != 1)
       return Err("buffer '", step.buffer, "' has several writers");
-    TRY(CheckWrittenWhole(state.func, buffer));
     for (const Name& reader : ReadersOf(state.func.body, step.buffer)) {
       if (RootIndexOf(roots, reader) <= place) {
         return Err("block '", reader, "' reads buffer '", step.buffer, "' inside the loops around block '", step.block,
@@ -87,6 +87,7 @@ Status ApplyStep(State& state, Reindex& step) {
       }
     }
   }
+  TRY(CheckWrittenWhole(state.func, buffer));  // all of it is copied
   Name base = step.results.names.empty() ? Name(step.block.str() + "_" + step.buffer.str()) : step.results.names[0];
   std::vector<Name> defaults = LoopNames(base, shape.size());
   defaults.insert(defaults.begin(), base);

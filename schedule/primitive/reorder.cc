@@ -5,7 +5,8 @@
 namespace autotune::schedule {
 
 // Legal on one chain of perfectly nested loops: instances of a block differ in a spatial iterator and are independent,
-// or only in reduction iterators, whose first values still come first, as no loop feeds both kinds.
+// or only in reduction iterators, whose first values still come first, as no loop feeds both kinds. What is parallel
+// must be so where it comes to stand.
 Status ApplyStep(State& state, Reorder& step) {
   const std::vector<Name>& names = step.loops;
   if (names.size() < 2) return Err("reorder needs at least two loops");

@@ -159,7 +159,7 @@ Status ApplyStep(State& state, TransformLayout& step) {
     return Store{buffer, v, value};
   });
   state.func.body = MakeSeq(std::move(roots));
-  return {};
+  return CheckSourcesCover(state, writer.name);
 }
 
 }  // namespace autotune::schedule

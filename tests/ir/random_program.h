@@ -1,6 +1,7 @@
 // Random small programs of the schedulable dialect, as te makes them: element-wise chains, reductions, matrix products,
-// padding, windows, strides, transpositions, reshapes, several outputs. All values are small integers, so that every
-// legal reassociation is exact and results compare with ==. Deterministic in the seed. Header-only, for tests.
+// padding, windows, strides, transpositions, reshapes, slices, diagonals, several outputs. All values are small
+// integers, so that every legal reassociation is exact and results compare with ==. Deterministic in the seed.
+// Header-only, for tests.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -135,7 +136,7 @@ class RandomProgram {
   static std::vector<Expr> First(const std::vector<Expr>& vars, size_t n) { return {vars.begin(), vars.begin() + n}; }
 
   void AddStage() {
-    switch (rng_.Below(8)) {
+    switch (rng_.Below(10)) {
       case 0:
         return AddReduction();
       case 1:
@@ -148,6 +149,10 @@ class RandomProgram {
         return AddPermutation();
       case 5:
         return AddReshape();
+      case 6:
+        return AddSlice();
+      case 7:
+        return AddDiagonal();
       default:
         return AddElementwise();
     }
@@ -316,6 +321,35 @@ class RandomProgram {
       if (i > 0) at[i] = FloorMod(at[i], Expr(a.shape[i]));
     }
     Buffer out = Output(nest, {count}, a.bound);
+    nest.block.body = MakeStmt(Store{out, nest.vars, MakeLoad(a.buffer, at)});
+    Close(std::move(nest));
+  }
+
+  // Part of an axis: not all that its producer computes is needed.
+  void AddSlice() {
+    Value a = Pick();
+    size_t axis = rng_.Below(static_cast<int64_t>(a.shape.size()));
+    std::vector<int64_t> shape = a.shape;
+    shape[axis] = 1 + rng_.Below(a.shape[axis]);
+    int64_t start = rng_.Below(a.shape[axis] - shape[axis] + 1);
+    Nest nest = Open(shape, {});
+    std::vector<Expr> at = nest.vars;
+    at[axis] = nest.vars[axis] + Expr(start);
+    Buffer out = Output(nest, shape, a.bound);
+    nest.block.body = MakeStmt(Store{out, nest.vars, MakeLoad(a.buffer, at)});
+    Close(std::move(nest));
+  }
+
+  // out[v, ...] = a[v, v, ...]
+  void AddDiagonal() {
+    Value a = Pick();
+    if (a.shape.size() < 2) return AddElementwise();
+    std::vector<int64_t> shape(a.shape.begin() + 1, a.shape.end());
+    shape[0] = std::min(a.shape[0], a.shape[1]);
+    Nest nest = Open(shape, {});
+    std::vector<Expr> at = nest.vars;
+    at.insert(at.begin(), nest.vars[0]);
+    Buffer out = Output(nest, shape, a.bound);
     nest.block.body = MakeStmt(Store{out, nest.vars, MakeLoad(a.buffer, at)});
     Close(std::move(nest));
   }

@@ -388,7 +388,7 @@ TEST(RandomSchedules, WrongStepsAreCaughtAndShrunk) {
       Schedule replayed = zoo::Scheduled(MakeProgram(again->workload), ToText(again->trace));
       EXPECT_NE(judge(again->workload, replayed), "");
       EXPECT_EQ(JudgeOf(5)(again->workload, replayed), "");
-      EXPECT_LE(least.trace.size(), 2u);
+      EXPECT_LE(least.trace.size(), 4u);  // of 16; a step may need the buffers of earlier ones
       EXPECT_THAT(ToText(least.trace), HasSubstr(fault.step));
     }
     EXPECT_TRUE(caught);

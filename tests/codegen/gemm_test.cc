@@ -1,8 +1,4 @@
-// A register-tiled matrix product, scheduled by hand: its code, its contract and, on demand, its speed.
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-
+// A register-tiled matrix product, scheduled by hand.
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
@@ -56,66 +52,6 @@ TEST(Gemm, RegisterTiledAgreesWithInterpreter) {
   AgreesWithInterpreter(Parse(Gemm(13, 20, 8, 6, 16, 4, 2, 8)));
   AgreesWithInterpreter(Parse(Gemm(12, 32, 8, 6, 16, 8, 4, 8)));
   AgreesWithInterpreter(Parse(Gemm(15, 9, 6, 14, 8, 6, 1, 8)));
-}
-
-// Of this thread: other processes' work does not count.
-double CpuSeconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-TEST(Gemm, Report) {
-  const char* wanted = getenv("AUTOTUNE_GEMM");
-  if (!wanted) GTEST_SKIP() << "set AUTOTUNE_GEMM=MxNxK,MRxNR,KC,UNROLL to measure";
-  int m, n, k, mr, nr, kc, unroll;
-  ASSERT_EQ(sscanf(wanted, "%dx%dx%d,%dx%d,%d,%d", &m, &n, &k, &mr, &nr, &kc, &unroll), 7);
-  PrimFunc f = Parse(Gemm(m, n, k, mr, nr, kc, unroll, 8));
-  PassContext context;
-  if (const char* pass = getenv("AUTOTUNE_DUMP_PASS")) {
-    context.after = [pass](std::string_view name, const PrimFunc& g) {
-      if (name == pass) puts(ToText(g).c_str());
-    };
-  }
-  for (int round = 0; round < (getenv("AUTOTUNE_ROUNDS") ? atoi(getenv("AUTOTUNE_ROUNDS")) : 3); ++round) {
-    auto start = std::chrono::steady_clock::now();
-    context.times_ms.clear();
-    auto lowered = Lower(f, Cpu(), context);
-    ASSERT_TRUE(lowered.ok()) << lowered.error().Text();
-    if (round == 0 && getenv("AUTOTUNE_DUMP")) puts(ToText(lowered->run).c_str());
-    double lower_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    CodegenOptions options;
-    options.keep_spills = true;
-    auto object = CompileKernel(*lowered, Cpu(), options);
-    ASSERT_TRUE(object.ok());
-    BuildFacts facts = object->facts;
-    ASSERT_TRUE(LinkKernels({&*object}, Cpu(), &facts).ok());
-    printf("lower %.2f ms", lower_ms);
-    for (auto& [pass, ms] : context.times_ms) printf(" %s %.2f", pass.c_str(), ms);
-    printf("\n");
-    for (auto& [stage, ms] : facts.times_ms) printf(" %s %.2f", stage.c_str(), ms);
-    printf(" spills %ld (in loops %ld) code %ld\n", (long)facts.spills, (long)facts.spills_in_register_loops,
-           (long)facts.code_bytes);
-  }
-  CodegenOptions options;
-  options.keep_spills = true;
-  options.keep_assembly = true;
-  auto built = Build(f, Cpu(), options);
-  ASSERT_TRUE(built.ok()) << built.error().Text();
-  if (getenv("AUTOTUNE_DUMP")) puts(built->object.assembly.c_str());
-  KernelContext kernel_context(1);
-  auto args = AllocateArgs(built->kernel->metadata).value();
-  for (auto& t : args) {
-    for (int64_t i = 0; i < t.num_elements(); ++i) t.Data<float>()[i] = static_cast<float>(i % 7);
-  }
-  auto prepared = PrepareConstants(*built->kernel, kernel_context, std::vector<Tensor>{args[1]}).value();
-  double best = 1e9;
-  for (int i = 0; i < 30; ++i) {
-    double start = CpuSeconds();
-    ASSERT_TRUE(CallKernel(*built->kernel, kernel_context, args, prepared).ok());
-    best = std::min(best, CpuSeconds() - start);
-  }
-  printf("%.3f ms, %.1f GFLOPS\n", best * 1e3, 2e-9 * m * n * k / best);
 }
 
 }  // namespace

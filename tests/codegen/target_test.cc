@@ -50,9 +50,16 @@ TEST(Targets, CrossCompiledWithoutUndefinedSymbols) {
   }
 }
 
-TEST(Targets, BaselineCodeRunsHereToo) {
-  AgreesWithInterpreter(Parse(kEverything), 12, Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value(),
-                        1e-14);
+TEST(Targets, CodeOfOlderProcessorsRunsHereToo) {
+  const std::vector<std::string>& here = Cpu().features;
+  auto has = [&](const char* feature) { return std::find(here.begin(), here.end(), feature) != here.end(); };
+  for (auto [cpu, needs] :
+       {std::pair{"x86-64", ""}, {"nehalem", "+sse4.2"}, {"haswell", "+avx2"}, {"skylake-avx512", "+avx512bw"}}) {
+    SCOPED_TRACE(cpu);
+    if (*needs && !has(needs)) continue;
+    Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=" + std::string(cpu)).value();
+    AgreesWithInterpreter(Parse(kEverything), 12, target, 1e-14);
+  }
 }
 
 TEST(Targets, UnknownNamesAreErrors) {

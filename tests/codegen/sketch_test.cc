@@ -1,10 +1,6 @@
 // Scheduled operators of real networks, compiled, against the interpreter: every element equal.
 #include "tests/codegen/sketch.h"
 
-#include <cstdio>
-#include <cstring>
-#include <sstream>
-
 #include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
 #include "tests/ir/random_program.h"

@@ -191,7 +191,7 @@ std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
 }  // namespace
 
 // Legal for the only writer of an intermediate buffer, stored at its plain iterators, all of whose guards say that an
-// iterator lies within its extent, or below a lower bound: then it writes the rest of the extent, too.
+// iterator lies within its extent, or keep it below less than that: then it writes the rest of the extent, too.
 Status ApplyStep(State& state, PadBlock& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();

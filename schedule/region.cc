@@ -176,8 +176,7 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
                      const std::vector<const For*>& around, const Buffer& buffer) {
   const Store* store = SingleStore(writer);
   std::optional<std::vector<size_t>> places = store ? AsIterators(store->indices, writer) : std::nullopt;
-  bool constant = std::all_of(buffer->shape.begin(), buffer->shape.end(), [](const Expr& e) { return AsInt(e); });
-  if (!places || !constant) return false;
+  if (!places || !HasConstShape(buffer)) return false;
   size_t common = 0;
   while (common < std::min(around.size(), around_writer.size()) && around[common]->var == around_writer[common]->var) {
     if (FeedsOf(writer, around[common]->var).reduce) return false;  // not complete there

@@ -272,6 +272,10 @@ const Param* FindParam(const PrimFunc& func, const Name& buffer) {
   return nullptr;
 }
 
+bool HasConstShape(const Buffer& buffer) {
+  return std::all_of(buffer->shape.begin(), buffer->shape.end(), [](const Expr& e) { return AsInt(e) != nullptr; });
+}
+
 const Buffer* FindBuffer(const PrimFunc& func, const Name& buffer) {
   if (const Param* param = FindParam(func, buffer)) return &param->buffer;
   for (const Buffer& alloc : func.allocs) {

@@ -81,6 +81,7 @@ class FreshVars {
 
 const Param* FindParam(const PrimFunc& func, const Name& buffer);
 const Buffer* FindBuffer(const PrimFunc& func, const Name& buffer);  // parameter or alloc
+bool HasConstShape(const Buffer& buffer);
 bool IsAlloc(const PrimFunc& func, const Name& buffer);
 void ReplaceAlloc(PrimFunc& func, const Buffer& buffer);    // the one of the same name, in `allocs` only
 void RedeclareAlloc(PrimFunc& func, const Buffer& buffer);  // everywhere: indices stay as they are

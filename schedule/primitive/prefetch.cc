@@ -50,9 +50,7 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
     return Err("block '", block.name, "' accesses buffer '", buffer, "' inside a loop of its own");
   }
   const Load& load = *found[0].As<Load>();
-  bool constant =
-      std::all_of(load.buffer->shape.begin(), load.buffer->shape.end(), [](const Expr& e) { return AsInt(e); });
-  if (!constant) return Err("buffer '", buffer, "' has a symbolic extent; this step needs constants");
+  if (!HasConstShape(load.buffer)) return Err("buffer '", buffer, "' has a symbolic extent; this step needs constants");
   return Access{load, written};
 }
 

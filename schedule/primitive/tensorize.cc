@@ -16,12 +16,13 @@ struct Place {
 
 // Strides in elements; nothing where an extent or a stride is symbolic.
 std::optional<std::vector<int64_t>> StridesOf(const Buffer& buffer) {
-  auto constant = [](const Expr& e) { return AsInt(e) != nullptr; };
-  if (!std::all_of(buffer->shape.begin(), buffer->shape.end(), constant)) return std::nullopt;
+  if (!HasConstShape(buffer)) return std::nullopt;
   if (buffer->strides.empty()) return autotune::StridesOf(ConstShape(buffer), buffer->dim_align);
-  if (!std::all_of(buffer->strides.begin(), buffer->strides.end(), constant)) return std::nullopt;
   std::vector<int64_t> strides;
-  for (const Expr& stride : buffer->strides) strides.push_back(*AsInt(stride));
+  for (const Expr& stride : buffer->strides) {
+    if (!AsInt(stride)) return std::nullopt;
+    strides.push_back(*AsInt(stride));
+  }
   return strides;
 }
 

@@ -25,7 +25,11 @@ class Ref {
     return *this;
   }
   ~Ref() {
-    if (cell_ && cell_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete cell_;
+    // Whoever holds the only reference needs no atomic write to find that out: nobody else can take another one.
+    if (cell_ && (cell_->references.load(std::memory_order_acquire) == 1 ||
+                  cell_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)) {
+      delete cell_;
+    }
   }
   const T* get() const { return cell_; }
   explicit operator bool() const { return cell_ != nullptr; }

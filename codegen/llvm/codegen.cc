@@ -6,8 +6,6 @@
 
 #include <time.h>
 
-#include <set>
-
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/entry.h"
 #include "codegen/llvm/link.h"
@@ -67,18 +65,14 @@ int64_t WorkspaceBytes(const PrimFunc& f) {
 KernelMetadata MetadataOf(const LoweredKernel& kernel) {
   KernelMetadata metadata;
   metadata.name = kernel.name.str();
-  std::set<Name> read;
-  Walk(kernel.run.body, nullptr, [&](const Expr& e) {
-    if (const Load* load = e.As<Load>()) read.insert(load->buffer->name);
-    return true;
-  });
+  const Uses uses = UsesOf(kernel.run.body);
   for (size_t i = 0; i < kernel.params.size(); ++i) {
     const Param& p = kernel.params[i];
     metadata.params.push_back({p.buffer->name.str(), p.buffer->dtype.Text(), ConstShape(p.buffer),
                                p.role == ParamRole::kInput      ? ParamKind::kInput
                                : p.role == ParamRole::kConstant ? ParamKind::kConstant
                                                                 : ParamKind::kOutput});
-    if (p.role == ParamRole::kConstant && !read.contains(p.buffer->name)) {
+    if (p.role == ParamRole::kConstant && !uses.buffers.contains(p.buffer->name)) {
       metadata.prepare_only.push_back(static_cast<int64_t>(i));
     }
   }

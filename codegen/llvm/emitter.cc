@@ -54,32 +54,28 @@ bool OnlyForks(const Stmt& s) {
   return only;
 }
 
-struct Uses {
-  std::map<Name, PointerParam> buffers;  // sorted by name
-  std::set<Name> vars;
-};
+}  // namespace
+
 Uses UsesOf(const Stmt& s) {
   Uses uses;
+  auto use = [&](const Buffer& buffer, bool written) {
+    auto at = uses.buffers.find(buffer->name);
+    if (at == uses.buffers.end()) at = uses.buffers.emplace(buffer->name, PointerParam{buffer->name, buffer}).first;
+    at->second.written |= written;
+  };
   Walk(
       s,
       [&](const Stmt& x) {
-        if (const Store* store = x.As<Store>()) {
-          PointerParam& p = uses.buffers[store->buffer->name];
-          p = {store->buffer->name, store->buffer, true};
-        }
+        if (const Store* store = x.As<Store>()) use(store->buffer, true);
         return true;
       },
       [&](const Expr& x) {
-        if (const Load* load = x.As<Load>()) {
-          uses.buffers.try_emplace(load->buffer->name, PointerParam{load->buffer->name, load->buffer, false});
-        }
+        if (const Load* load = x.As<Load>()) use(load->buffer, false);
         if (const Var* var = x.As<Var>()) uses.vars.insert(var->name);
         return true;
       });
   return uses;
 }
-
-}  // namespace
 
 Workspace LayOut(const Stmt& s) {
   Workspace workspace;

@@ -38,6 +38,13 @@ struct PointerParam {
   bool written = false;
 };
 
+// What code reads and writes, names it reads as scalars included.
+struct Uses {
+  std::map<Name, PointerParam> buffers;  // sorted by name
+  std::set<Name> vars;
+};
+Uses UsesOf(const Stmt& s);
+
 // Buffers allocated in one memory block: at the start of a run, or of one thread's part of a parallel loop.
 struct Workspace {
   struct Slot {

@@ -41,23 +41,12 @@ class EntryEmitter {
   void EmitRaw(const std::string& name, const PrimFunc& f) {
     std::vector<PointerParam> pointers;
     std::vector<int> positions;
+    const Uses uses = UsesOf(f.body);
     for (size_t i = 0; i < f.params.size(); ++i) {
       const Buffer& buffer = f.params[i].buffer;
-      bool used = false, written = false;
-      Walk(
-          f.body,
-          [&](const Stmt& s) {
-            const Store* store = s.As<Store>();
-            written |= store && store->buffer->name == buffer->name;
-            return true;
-          },
-          [&](const Expr& e) {
-            const Load* load = e.As<Load>();
-            used |= load && load->buffer->name == buffer->name;
-            return !used;
-          });
-      if (!used && !written) continue;
-      pointers.push_back({buffer->name, buffer, written});
+      auto used = uses.buffers.find(buffer->name);
+      if (used == uses.buffers.end()) continue;
+      pointers.push_back({buffer->name, buffer, used->second.written});
       positions.push_back(static_cast<int>(i));
     }
     Workspace workspace = LayOut(f.body);

@@ -101,9 +101,73 @@ std::string FeaturesOf(const Target& target) {
   return text;
 }
 
+// Passes over LLVM's IR.
+class Optimizer {
+ public:
+  explicit Optimizer(llvm::TargetMachine& machine) : builder_(&machine) {
+    builder_.registerModuleAnalyses(modules_);
+    builder_.registerCGSCCAnalyses(components_);
+    builder_.registerFunctionAnalyses(functions_);
+    builder_.registerLoopAnalyses(loops_);
+    builder_.crossRegisterProxies(loops_, functions_, components_, modules_);
+    passes_.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    passes_.addPass(llvm::EarlyCSEPass(false));
+    passes_.addPass(llvm::InstCombinePass());
+    passes_.addPass(llvm::SimplifyCFGPass());
+    passes_.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+    passes_.addPass(llvm::EarlyCSEPass(true));
+  }
+
+  void Run(llvm::Module& module) {
+    for (llvm::Function& f : module) {
+      if (!f.isDeclaration()) passes_.run(f, functions_);
+    }
+    loops_.clear();
+    functions_.clear();
+    components_.clear();
+    modules_.clear();
+  }
+
+ private:
+  llvm::LoopAnalysisManager loops_;
+  llvm::FunctionAnalysisManager functions_;
+  llvm::CGSCCAnalysisManager components_;
+  llvm::ModuleAnalysisManager modules_;
+  llvm::PassBuilder builder_;
+  llvm::FunctionPassManager passes_;
+};
+
+// Passes from LLVM's IR to bytes. One module after another goes through them: each pass begins anew with a module.
+class ObjectWriter {
+ public:
+  static std::unique_ptr<ObjectWriter> Make(llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
+    std::unique_ptr<ObjectWriter> writer(new ObjectWriter);
+    if (machine.addPassesToEmitFile(writer->passes_, writer->stream_, nullptr, kind, /*DisableVerify=*/true)) {
+      return nullptr;
+    }
+    return writer;
+  }
+  std::string Write(llvm::Module& module) {
+    bytes_.clear();
+    passes_.run(module);
+    return std::string(bytes_.begin(), bytes_.end());
+  }
+
+ private:
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_{bytes_};
+  llvm::legacy::PassManager passes_;
+};
+
 }  // namespace
 
-Result<std::shared_ptr<llvm::TargetMachine>> Machine::Create(const Target& target, Effort effort) {
+struct Machine::Tools {
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<Optimizer> optimizer;  // these two from their first use
+  std::unique_ptr<ObjectWriter> writer;
+};
+
+Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
   InitializeTargets();
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
@@ -120,26 +184,26 @@ Result<std::shared_ptr<llvm::TargetMachine>> Machine::Create(const Target& targe
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";
-  std::shared_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple, target.cpu, FeaturesOf(target), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       effort == Effort::kFull ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (effort == Effort::kQuick) {
     machine->setFastISel(true);
     machine->setGlobalISel(false);
   }
-  return machine;
+  auto tools = std::make_shared<Tools>();
+  tools->machine = std::move(machine);
+  return tools;
 }
 
 Result<Machine> Machine::For(const Target& target, Effort effort) {
-  // Of a thread: LLVM's machines are not thread-safe. Making them, and their tables at first use, is a tenth of a
-  // small kernel's build.
-  thread_local std::map<std::pair<std::string, Effort>, std::shared_ptr<llvm::TargetMachine>> known;
+  thread_local std::map<std::pair<std::string, Effort>, std::shared_ptr<Tools>> known;
   auto key = std::pair(target.Text(), effort);
   auto at = known.find(key);
   if (at == known.end()) at = known.emplace(key, TRY(Create(target, effort))).first;
   Machine machine;
   machine.target_ = &target;
-  machine.machine_ = at->second;
+  machine.tools_ = at->second;
   return machine;
 }
 
@@ -147,7 +211,7 @@ std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, con
   auto module = std::make_unique<llvm::Module>(name, context);
   module->setSourceFileName("");
   module->setTargetTriple(target_->triple);
-  module->setDataLayout(machine_->createDataLayout());
+  module->setDataLayout(tools_->machine->createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
   return module;
 }
@@ -157,59 +221,41 @@ void Machine::Describe(llvm::Module& module) const {
     if (f.isDeclaration()) continue;
     f.addFnAttr(llvm::Attribute::NoUnwind);
     f.addFnAttr("no-builtins");
-    f.addFnAttr("target-cpu", machine_->getTargetCPU());
-    f.addFnAttr("target-features", machine_->getTargetFeatureString());
+    f.addFnAttr("target-cpu", tools_->machine->getTargetCPU());
+    f.addFnAttr("target-features", tools_->machine->getTargetFeatureString());
     if (target_->vector_bits > 256) f.addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
   }
 }
 
 std::string Machine::Optimize(llvm::Module& module) const {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
   Describe(module);
-  llvm::PassBuilder builder(machine_.get());
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  passes.addPass(llvm::EarlyCSEPass(false));
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::EarlyCSEPass(true));
-  std::string left;
-  for (llvm::Function& f : module) {
+  if (!tools_->optimizer) tools_->optimizer = std::make_unique<Optimizer>(*tools_->machine);
+  tools_->optimizer->Run(module);
+  for (const llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
-    passes.run(f, functions);
     for (const llvm::Instruction& i : f.getEntryBlock()) {
       if (i.getName().starts_with("register.") && llvm::isa<llvm::AllocaInst>(i)) {
-        left = i.getName().drop_front(9).split('.').first.str();
+        return i.getName().drop_front(9).split('.').first.str();
       }
     }
   }
-  return left;
+  return "";
 }
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
   // The emitter has made the multiples of loop variables that this pass looks for (FunctionEmitter::InnerLoop).
   SetOption("disable-lsr", true);
+  // Looks long for scalars that could be vector masks: there are none.
+  SetOption("disable-x86-domain-reassignment", true);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  if (machine_->addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true)) {
-    return Err("LLVM cannot write objects for ", target_->triple);
-  }
-  passes.run(module);
-  return std::string(bytes.begin(), bytes.end());
+  std::unique_ptr<ObjectWriter> text;
+  if (assembly) text = ObjectWriter::Make(*tools_->machine, llvm::CodeGenFileType::AssemblyFile);
+  std::unique_ptr<ObjectWriter>& writer = assembly ? text : tools_->writer;
+  if (!writer) writer = ObjectWriter::Make(*tools_->machine, llvm::CodeGenFileType::ObjectFile);
+  if (!writer) return Err("LLVM cannot write objects for ", target_->triple);
+  return writer->Write(module);
 }
 
 }  // namespace autotune

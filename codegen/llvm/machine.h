@@ -27,9 +27,12 @@ class Machine {
   Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
 
  private:
-  static Result<std::shared_ptr<llvm::TargetMachine>> Create(const Target& target, Effort effort);
+  // What is made once for a thread, a target and an effort: LLVM's machines and pass pipelines are not thread-safe, and
+  // making them takes longer than running them over a small kernel.
+  struct Tools;
+  static Result<std::shared_ptr<Tools>> Create(const Target& target, Effort effort);
 
-  std::shared_ptr<llvm::TargetMachine> machine_;
+  std::shared_ptr<Tools> tools_;
   const Target* target_ = nullptr;
 };
 

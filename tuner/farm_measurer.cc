@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/text.h"
 #include "schedule/trace.h"
@@ -31,7 +32,7 @@ class FarmMeasurer : public Measurer {
       request.target = space.target.Text();
       requests.push_back(std::move(request));
     }
-    std::vector<BuildResult> builds = builder_.Build(requests);
+    std::vector<BuildResult> builds = Build(requests);
     std::vector<Outcome> outcomes(proposals.size());
     std::vector<size_t> sent;
     for (size_t i = 0; i < builds.size(); ++i) {
@@ -52,7 +53,7 @@ class FarmMeasurer : public Measurer {
       candidate.threads = space.target.num_cores;
       candidate.run_seconds = 10 + task.flops / kRunFlops;
       job.candidates.push_back(std::move(candidate));
-      job.artifacts.push_back(std::make_shared<const std::string>(std::move(builds[i].artifact.data)));
+      job.artifacts.push_back(std::make_shared<const std::string>(builds[i].artifact.data));
       sent.push_back(i);
     }
     if (sent.empty()) return outcomes;
@@ -84,6 +85,23 @@ class FarmMeasurer : public Measurer {
   }
 
  private:
+  // What the last call built is not built again: a confirmation measures the same candidates turn after turn.
+  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests) {
+    std::map<std::string, BuildResult> known = std::exchange(last_built_, {});
+    auto key = [](const BuildRequest& r) { return r.target + '\n' + r.trace + '\n' + r.func; };
+    std::vector<BuildRequest> missing;
+    for (const BuildRequest& request : requests) {
+      if (!known.contains(key(request))) missing.push_back(request);
+    }
+    std::vector<BuildResult> built = builder_.Build(missing);
+    for (size_t i = 0; i < missing.size(); ++i) known[key(missing[i])] = std::move(built[i]);
+    std::vector<BuildResult> results;
+    for (const BuildRequest& request : requests) {
+      results.push_back(known.at(key(request)));
+      if (results.back().status == TrialStatus::kOk) last_built_[key(request)] = results.back();
+    }
+    return results;
+  }
   // Built once per task; as a library, since no other candidate could take its place if workers are killed.
   Result<rpc::Blob> Reference(const TaskSpace& space) {
     rpc::Blob& blob = references_[space.task->hash.Hex()];
@@ -102,6 +120,7 @@ class FarmMeasurer : public Measurer {
   std::unique_ptr<rpc::FarmClient> farm_;
   FarmMeasurerOptions options_;
   std::map<std::string, rpc::Blob> references_;
+  std::map<std::string, BuildResult> last_built_;
   int64_t next_id_ = 0;
 };
 

@@ -1,10 +1,13 @@
 #include "tuner/search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
+#include <span>
+#include <thread>
 #include <unordered_set>
 
 #include "schedule/replay.h"
@@ -51,6 +54,21 @@ std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool
   if (!schedule.ok()) return std::nullopt;
   if (with_features) proposal.features = ExtractFeatures(schedule->func(), space.target);
   return proposal;
+}
+
+// Of each point, in their order. On all cores: replays share nothing but immutable programs.
+std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points) {
+  std::vector<std::optional<Proposal>> proposals(points.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i; (i = next++) < points.size();) proposals[i] = Realize(space, *points[i], true);
+  };
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::jthread> helpers;
+  for (size_t i = 1; i < std::min(cores, points.size()); ++i) helpers.emplace_back(work);
+  work();
+  helpers.clear();  // joins
+  return proposals;
 }
 
 // The product of innermost tiles and unroll factors: the larger, the more a build has against it.
@@ -180,16 +198,22 @@ class Evolutionary : public SearchStrategy {
   void Evaluate(const std::vector<Point>& points, int replays, bool learned, std::vector<Scored>& pool,
                 std::unordered_set<uint64_t>& in_pool) {
     size_t first = pool.size();
-    for (const Point& point : points) {
-      if (replays == 0) break;
-      if (point.draft > kHopeless * points.front().draft || !in_pool.insert(point.hash).second) continue;
-      std::optional<Proposal> proposal = Realize(space_, point, true);
-      if (!proposal) {
-        seen_.insert(point.hash);
-        continue;
+    for (auto point = points.begin(); replays > 0 && point != points.end();) {
+      std::vector<const Point*> batch;  // as many as are missing, were all of them legal
+      for (; static_cast<int>(batch.size()) < replays && point != points.end(); ++point) {
+        if (point->draft <= kHopeless * points.front().draft && in_pool.insert(point->hash).second) {
+          batch.push_back(&*point);
+        }
       }
-      --replays;
-      pool.push_back({std::move(*proposal), point.hash, -point.draft});
+      std::vector<std::optional<Proposal>> proposals = RealizeAll(space_, batch);
+      for (size_t i = 0; i < batch.size(); ++i) {
+        if (!proposals[i]) {
+          seen_.insert(batch[i]->hash);
+          continue;
+        }
+        --replays;
+        pool.push_back({std::move(*proposals[i]), batch[i]->hash, -batch[i]->draft});
+      }
     }
     if (!learned) return;
     std::vector<Features> features;

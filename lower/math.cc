@@ -17,32 +17,15 @@ class Math {
     CHECK(dtype.code == TypeCode::kFloat && (dtype.bits == 32 || dtype.bits == 64)) << dtype.Text();
   }
 
-  Expr Exp(const Expr& x) const { return Scaled(ReduceExp(x, wide_ ? -746 : -104, wide_ ? 710 : 89), true); }
+  Expr Exp(const Expr& x) const { return Scaled(ReduceExp(x, wide_ ? -746 : -104, wide_ ? 710 : 89)); }
 
   Expr Log(const Expr& x) const {
-    // x = m * 2^e with m in [sqrt(1/2), sqrt(2)); denormals are scaled into the normal range first.
-    double least = wide_ ? 0x1p-1022 : 0x1p-126;
-    int scale = wide_ ? 54 : 25;
-    Expr small = x < C(least);
-    Expr scaled = MakeSelect(small, x * C(std::ldexp(1.0, scale)), x);
-    Expr bits = Bits(scaled);
-    // Subtracting the bits of sqrt(1/2) puts the carry of the mantissa into the exponent.
-    Expr shifted = bits - I(wide_ ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
-    Expr exponent = MakeBinary(BinaryOp::kShr, shifted, I(Mantissa()));
-    Expr m = FromBits(bits - MakeBinary(BinaryOp::kShl, exponent, I(Mantissa())));
-    Expr e = MakeCast(type_, exponent) - MakeSelect(small, C(scale), C(0));
+    auto [e, f] = ReduceLog(x);
     // log(1 + f) = f - (f^2/2 - s*(f^2/2 + R)), s = f/(2+f), R = s^2*(2/3 + 2/5 s^2 + ...)
-    Expr f = m - C(1);
     Expr s = f / (C(2) + f), z = s * s;
-    int terms = wide_ ? 10 : 4;
-    std::vector<double> series;
-    for (int k = 1; k <= terms; ++k) series.push_back(2.0 / (2 * k + 1));
-    Expr r = z * Polynomial(series, z);
+    Expr r = z * Polynomial(LogSeries(1, wide_ ? 10 : 4), z);
     Expr half = C(0.5) * f * f;
-    Expr result = e * C(LogTwoHigh()) + (f - (half - (s * (half + r) + e * C(LogTwoLow()))));
-    result = MakeSelect(Eq(x, C(0)), C(-kInf), result);
-    result = MakeSelect(x < C(0), C(kNan), result);
-    return MakeSelect(x < C(kInf), result, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(kInf)));
+    return LogOfAny(x, e * C(LogTwoHigh()) + (f - (half - (s * (half + r) + e * C(LogTwoLow())))));
   }
 
   // tanh|x| = t / (t + 2), t = expm1(2|x|)
@@ -78,14 +61,16 @@ class Math {
     return MakeSelect(magnitude < C(1), near, CopySign(far, x));
   }
 
-  // exp(y log|x|) with the signs and the special cases of IEEE 754's pow. f32 computes in f64.
   Expr Pow(const Expr& x, const Expr& y) const {
-    if (!wide_) {
-      DType wide = DType::Float(64).WithLanes(type_.lanes);
-      return MakeCast(type_, Math(wide, target_).Pow(MakeCast(wide, x), MakeCast(wide, y)));
-    }
+    if (wide_) return SignedPow(x, y, PositivePow(MakeCall(Op::kAbs, {x}), y));
+    Math wide(DType::Float(64).WithLanes(type_.lanes), target_);
+    Expr a = MakeCast(wide.type_, x), b = MakeCast(wide.type_, y);
+    return MakeCast(type_, wide.SignedPow(a, b, wide.Exp(b * wide.Log(MakeCall(Op::kAbs, {a})))));
+  }
+
+  // `result`, |x|^y, with the signs and the special cases of IEEE 754's pow.
+  Expr SignedPow(const Expr& x, const Expr& y, Expr result) const {
     Expr magnitude = MakeCall(Op::kAbs, {x});
-    Expr result = Exp(y * Log(magnitude));
     Expr half = y * C(0.5);
     Expr is_integer = Eq(Floor(y), y);
     Expr is_odd = And(is_integer, MakeBinary(BinaryOp::kNe, Floor(half), half));
@@ -127,11 +112,93 @@ class Math {
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+  // An unevaluated sum, |low| at most half a unit in the last place of high.
+  struct Pair {
+    Expr high, low;
+  };
+  // a + b exactly, where |a| >= |b| or a = 0 (Dekker 1971).
+  Pair Sum(const Expr& a, const Expr& b) const {
+    Expr sum = a + b;
+    return {sum, b - (sum - a)};
+  }
+  // a * b, exactly with fused multiply-adds; else in halves, to the last bit or two of `low`.
+  Pair Product(const Expr& a, const Expr& b) const {
+    Expr product = a * b;
+    if (target_.has_fma) return {product, Fma(a, b, -product)};
+    auto upper = [&](const Expr& x) {
+      return FromBits(MakeBinary(BinaryOp::kBitAnd, Bits(x), I(-(int64_t{1} << (Mantissa() / 2 + 1)))));
+    };
+    Expr a1 = upper(a), a2 = a - a1, b1 = upper(b), b2 = b - b1;
+    return {product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2};
+  }
+
+  // x = (1 + f) * 2^e with 1 + f in [sqrt(1/2), sqrt(2)), for x > 0.
+  struct ReducedLog {
+    Expr e, f;
+  };
+  ReducedLog ReduceLog(const Expr& x) const {
+    // Denormals are scaled into the normal range first.
+    double least = wide_ ? 0x1p-1022 : 0x1p-126;
+    int scale = wide_ ? 54 : 25;
+    Expr small = x < C(least);
+    Expr scaled = MakeSelect(small, x * C(std::ldexp(1.0, scale)), x);
+    Expr bits = Bits(scaled);
+    // Subtracting the bits of sqrt(1/2) puts the carry of the mantissa into the exponent.
+    Expr shifted = bits - I(wide_ ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
+    Expr exponent = MakeBinary(BinaryOp::kShr, shifted, I(Mantissa()));
+    Expr m = FromBits(bits - MakeBinary(BinaryOp::kShl, exponent, I(Mantissa())));
+    return {MakeCast(type_, exponent) - MakeSelect(small, C(scale), C(0)), m - C(1)};
+  }
+  // 2/(2k+1) for k = first..last: log(1 + f) = 2s + s^3 * (2/3 + 2/5 s^2 + ...), s = f/(2+f).
+  static std::vector<double> LogSeries(int first, int last) {
+    std::vector<double> series;
+    for (int k = first; k <= last; ++k) series.push_back(2.0 / (2 * k + 1));
+    return series;
+  }
+  // `result`, log(x) of a positive finite x, or what the logarithm of x is otherwise.
+  Expr LogOfAny(const Expr& x, Expr result) const {
+    result = MakeSelect(Eq(x, C(0)), C(-kInf), result);
+    result = MakeSelect(x < C(0), C(kNan), result);
+    return MakeSelect(x < C(kInf), result, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(kInf)));
+  }
+
+  // log(x) in f64 to some 64 bits, for finite x > 0: y * log(x) may be 700, and exp makes its absolute error a relative
+  // one.
+  Pair LogInTwo(const Expr& x) const {
+    auto [e, f] = ReduceLog(x);
+    Expr divisor = C(2) + f, rest = f - (divisor - C(2));
+    Expr s = f / divisor;
+    Pair back = Product(s, divisor);
+    Expr s_low = (((f - back.high) - back.low) - s * rest) / divisor;
+    Pair z = Product(s, s);
+    z.low = Fma(s + s, s_low, z.low);
+    Pair t = Sum(C(2.0 / 3), z.high * Polynomial(LogSeries(2, 10), z.high));
+    t.low = t.low + C(0x1.5555555555555p-55);  // what 2/3 lacks
+    Pair u = Product(z.high, t.high);
+    u.low = u.low + z.high * t.low + z.low * t.high;
+    Pair cube = Product(s, u.high);
+    cube.low = cube.low + s * u.low + s_low * u.high;
+    Pair twice = Sum(e * C(LogTwoHigh()), s + s);
+    Pair all = Sum(twice.high, cube.high);
+    return Sum(all.high, twice.low + all.low + cube.low + (s_low + s_low) + e * C(LogTwoLow()));
+  }
+  // x^y in f64 for x >= 0 or NaN.
+  Expr PositivePow(const Expr& x, const Expr& y) const {
+    Pair log = LogInTwo(x);
+    Expr high = LogOfAny(x, log.high);
+    Pair product = Product(y, high);
+    Expr low = product.low + y * log.low;
+    // Further out exp has ended, and `low` may be no number.
+    low = MakeSelect(MakeCall(Op::kAbs, {product.high}) < C(1000), low, C(0));
+    return Scaled(ReduceExp(product.high, -746, 710, low));
+  }
+
   // exp(x) = 2^n * (1 + p); n as an integer of the dtype's width.
   struct Reduced {
     Expr n, p;
   };
-  Reduced ReduceExp(const Expr& x, double low, double high) const {
+  // `rest` is added to x where it is there.
+  Reduced ReduceExp(const Expr& x, double low, double high, const Expr& rest = {}) const {
     Expr clipped = MakeMin(C(high), MakeMax(C(low), x));  // in this order NaN stays NaN
     // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
     double magic = wide_ ? 0x1.8p52 : 0x1.8p23;
@@ -139,6 +206,7 @@ class Math {
     Expr n = Bits(t) - I(wide_ ? 0x4338000000000000 : 0x4b400000);
     Expr nf = t - C(magic);
     Expr r = Fma(nf, C(-LogTwoLow()), Fma(nf, C(-LogTwoHigh()), clipped));
+    if (rest) r = r + rest;
     std::vector<double> series;  // (exp(r) - 1 - r) / r^2
     double factorial = 1;
     for (int k = 2; k <= (wide_ ? 13 : 7); ++k) {
@@ -148,7 +216,7 @@ class Math {
     return {n, Fma(r * r, Polynomial(series, r), r)};
   }
   // In two factors, so that results outside the normal range round once and overflow only where they should.
-  Expr Scaled(const Reduced& e, bool) const {
+  Expr Scaled(const Reduced& e) const {
     Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1));
     return (e.p + C(1)) * PowerOfTwo(half) * PowerOfTwo(e.n - half);
   }

@@ -27,7 +27,7 @@ using graph::AxisAttrs;
 using graph::GraphBuilder;
 using graph::ImageAttrs;
 using graph::Layout;
-using graph::Pool2dAttrs;
+using graph::PoolAttrs;
 using graph::TransposeAttrs;
 using graph::ValueId;
 using GraphOp = graph::Op;
@@ -51,7 +51,7 @@ ValueId LayerNorm(GraphBuilder& b, ValueId x) {
 }
 
 ValueId MaxPool(GraphBuilder& b, ValueId x, int64_t stride) {
-  Pool2dAttrs attrs{.kernel = {3, 3}, .strides = {stride, stride}, .pads = {1, 1, 1, 1}};
+  PoolAttrs attrs{.kernel = {3, 3}, .strides = {stride, stride}, .pads = {1, 1, 1, 1}};
   attrs.layout = Layout::kNHWC;
   return b.Must(GraphOp::kMaxPool2d, {x}, attrs);
 }

@@ -5,7 +5,7 @@
 
 #include "te/create_prim_func.h"
 #include "te/reference.h"
-#include "topi/conv2d.h"
+#include "topi/conv.h"
 #include "topi/elementwise.h"
 #include "tuner/task.h"
 
@@ -25,11 +25,11 @@ inline std::vector<ConvShape> ResNet50Shapes() {
 }
 
 inline TuneTask ConvTask(const ConvShape& s) {
-  topi::Conv2dAttrs attrs{.stride = {s.stride, s.stride}, .pad = {s.pad, s.pad, s.pad, s.pad}};
+  topi::ConvAttrs attrs{.stride = {s.stride, s.stride}, .pad = {s.pad, s.pad, s.pad, s.pad}};
   te::Tensor data = te::Placeholder("data", {1, s.size, s.size, s.ic});
   te::Tensor weight = te::Placeholder("weight", {s.kernel, s.kernel, s.ic, s.oc});
   te::Tensor bias = te::Placeholder("bias", {s.oc});
-  te::Tensor out = topi::Relu("relu", topi::Add("add", topi::Conv2d("conv", data, weight, attrs), bias));
+  te::Tensor out = topi::Relu("relu", topi::Add("add", topi::Conv("conv", data, weight, attrs), bias));
   PrimFunc func = te::CreatePrimFunc("conv_bias_relu",
                                      {{data, ParamRole::kInput},
                                       {weight, ParamRole::kConstant},

@@ -10,7 +10,8 @@
 
 namespace autotune::graph {
 
-// Of image activations. Weights follow: OIHW with NCHW, HWIO with NHWC (I is the channels of one group).
+// Of image activations. Weights follow: OIHW with NCHW, HWIO with NHWC (I is the channels of one group). Images of
+// three dimensions have D before H: NCDHW and OIDHW, NDHWC and DHWIO.
 enum class Layout { kNCHW, kNHWC };
 // What stands outside of a padded tensor: a value, the nearest element, or the elements mirrored at the border.
 enum class PadMode { kConstant, kEdge, kReflect };
@@ -21,21 +22,23 @@ AUTOTUNE_ENUM(graph::PadMode, "constant", "edge", "reflect")
 }  // namespace autotune
 namespace autotune::graph {
 
-struct Conv2dAttrs {
+// conv2d and conv3d; the defaults are of two dimensions.
+struct ConvAttrs {
   std::vector<int64_t> strides = {1, 1};
-  std::vector<int64_t> pads = {0, 0, 0, 0};  // top, left, bottom, right; negative pads are not allowed
+  // Before each dimension, then behind each: top, left, bottom, right; negative pads are not allowed.
+  std::vector<int64_t> pads = {0, 0, 0, 0};
   std::vector<int64_t> dilations = {1, 1};
   int64_t groups = 1;
   Layout layout = Layout::kNCHW;
   AUTOTUNE_FIELDS(strides, pads, dilations, groups, layout)
-  bool operator==(const Conv2dAttrs&) const = default;
+  bool operator==(const ConvAttrs&) const = default;
 };
 
-// max_pool2d and avg_pool2d.
-struct Pool2dAttrs {
+// Pools but global ones; the defaults are of two dimensions.
+struct PoolAttrs {
   std::vector<int64_t> kernel = {1, 1};
   std::vector<int64_t> strides = {1, 1};
-  std::vector<int64_t> pads = {0, 0, 0, 0};  // top, left, bottom, right
+  std::vector<int64_t> pads = {0, 0, 0, 0};  // before each, then behind each
   std::vector<int64_t> dilations = {1, 1};
   // Output extents are rounded up: a last window may begin inside the input or its leading pad and end outside.
   bool ceil_mode = false;
@@ -43,7 +46,7 @@ struct Pool2dAttrs {
   bool count_include_pad = false;
   Layout layout = Layout::kNCHW;
   AUTOTUNE_FIELDS(kernel, strides, pads, dilations, ceil_mode, count_include_pad, layout)
-  bool operator==(const Pool2dAttrs&) const = default;
+  bool operator==(const PoolAttrs&) const = default;
 };
 
 struct ImageAttrs {  // global_avg_pool, global_max_pool
@@ -137,7 +140,7 @@ struct TransposeAttrs {
 };
 
 using Attrs =
-    std::variant<std::monostate, Conv2dAttrs, Pool2dAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs, AxisAttrs,
+    std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs, AxisAttrs,
                  AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs, TransposeAttrs>;
 
 }  // namespace autotune::graph

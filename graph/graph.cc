@@ -157,10 +157,11 @@ int64_t GraphFlops(const Graph& graph) {
     const TensorSpec& in = node.inputs.empty() ? out : graph.Spec(node.inputs[0]);
     int64_t n = out.NumElements();
     switch (node.op) {
-      case Op::kConv2d: {
+      case Op::kConv2d:
+      case Op::kConv3d: {
         const TensorSpec& w = graph.Spec(node.inputs[1]);
-        bool nchw = std::get<Conv2dAttrs>(node.attrs).layout == Layout::kNCHW;
-        flops += 2 * n * (w.NumElements() / (nchw ? w.shape[0] : w.shape[3]));
+        bool nchw = std::get<ConvAttrs>(node.attrs).layout == Layout::kNCHW;
+        flops += 2 * n * (w.NumElements() / (nchw ? w.shape[0] : w.shape.back()));
         break;
       }
       case Op::kMatmul:
@@ -168,9 +169,13 @@ int64_t GraphFlops(const Graph& graph) {
         flops += 2 * n * in.shape.back();
         break;
       case Op::kMaxPool2d:
-      case Op::kAvgPool2d: {
-        const auto& kernel = std::get<Pool2dAttrs>(node.attrs).kernel;
-        flops += n * kernel[0] * kernel[1];
+      case Op::kAvgPool2d:
+      case Op::kMaxPool3d:
+      case Op::kAvgPool3d:
+      case Op::kArgMaxPool: {
+        int64_t window = 1;
+        for (int64_t extent : std::get<PoolAttrs>(node.attrs).kernel) window *= extent;
+        flops += n * window;
         break;
       }
       case Op::kGlobalAvgPool:

@@ -43,19 +43,22 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
   return {};
 }
 
+// Dimensions of an image with `dims` spatial ones: where the channels are, and the first spatial one.
 struct ImageAxes {
-  int n, c, h, w;
+  size_t channels, spatial;
 };
-ImageAxes AxesOf(Layout layout) { return layout == Layout::kNCHW ? ImageAxes{0, 1, 2, 3} : ImageAxes{0, 3, 1, 2}; }
+ImageAxes AxesOf(Layout layout, size_t dims) {
+  return layout == Layout::kNCHW ? ImageAxes{1, 2} : ImageAxes{dims + 1, 1};
+}
 
-Status CheckWindow(const std::vector<int64_t>& strides, const std::vector<int64_t>& pads,
+Status CheckWindow(size_t dims, const std::vector<int64_t>& strides, const std::vector<int64_t>& pads,
                    const std::vector<int64_t>& dilations) {
   auto below = [](const std::vector<int64_t>& v, int64_t least) {
     return std::any_of(v.begin(), v.end(), [&](int64_t x) { return x < least; });
   };
-  if (strides.size() != 2 || below(strides, 1)) return Err("strides must be two positive numbers");
-  if (dilations.size() != 2 || below(dilations, 1)) return Err("dilations must be two positive numbers");
-  if (pads.size() != 4 || below(pads, 0)) return Err("pads must be four numbers, none negative");
+  if (strides.size() != dims || below(strides, 1)) return Err("strides must be ", dims, " positive numbers");
+  if (dilations.size() != dims || below(dilations, 1)) return Err("dilations must be ", dims, " positive numbers");
+  if (pads.size() != 2 * dims || below(pads, 0)) return Err("pads must be ", 2 * dims, " numbers, none negative");
   return {};
 }
 
@@ -73,25 +76,29 @@ Result<int64_t> WindowExtent(int64_t in, int64_t kernel, int64_t stride, int64_t
   return out;
 }
 
-Result<TensorSpec> InferConv2d(const Attrs& attrs, const Specs& in) {
-  const auto& a = std::get<Conv2dAttrs>(attrs);
-  TRY(NeedRank(in[0], 4, "input"));
-  TRY(NeedRank(in[1], 4, "weight"));
+template <size_t dims>
+Result<TensorSpec> InferConv(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<ConvAttrs>(attrs);
+  TRY(NeedRank(in[0], dims + 2, "input"));
+  TRY(NeedRank(in[1], dims + 2, "weight"));
   TRY(SameDType(in));
-  TRY(CheckWindow(a.strides, a.pads, a.dilations));
+  TRY(CheckWindow(dims, a.strides, a.pads, a.dilations));
   const Shape &x = in[0].shape, &w = in[1].shape;
   bool nchw = a.layout == Layout::kNCHW;
-  ImageAxes ax = AxesOf(a.layout);
-  int64_t oc = nchw ? w[0] : w[3], ic = nchw ? w[1] : w[2], kh = nchw ? w[2] : w[0], kw = nchw ? w[3] : w[1];
+  ImageAxes ax = AxesOf(a.layout, dims);
+  int64_t oc = nchw ? w[0] : w[dims + 1], ic = nchw ? w[1] : w[dims], channels = x[ax.channels];
   if (a.groups < 1 || oc % a.groups != 0) return Err(oc, " output channels do not divide into ", a.groups, " groups");
-  if (x[ax.c] != ic * a.groups) {
-    return Err("input ", in[0].Text(), " has ", x[ax.c], " channels, weight ", in[1].Text(), " with ", a.groups,
+  if (channels != ic * a.groups) {
+    return Err("input ", in[0].Text(), " has ", channels, " channels, weight ", in[1].Text(), " with ", a.groups,
                " groups wants ", ic * a.groups);
   }
   TensorSpec out = in[0];
-  out.shape[ax.c] = oc;
-  out.shape[ax.h] = TRY(WindowExtent(x[ax.h], kh, a.strides[0], a.pads[0], a.pads[2], a.dilations[0], false));
-  out.shape[ax.w] = TRY(WindowExtent(x[ax.w], kw, a.strides[1], a.pads[1], a.pads[3], a.dilations[1], false));
+  out.shape[ax.channels] = oc;
+  for (size_t d = 0; d < dims; ++d) {
+    int64_t kernel = nchw ? w[d + 2] : w[d];
+    out.shape[ax.spatial + d] =
+        TRY(WindowExtent(x[ax.spatial + d], kernel, a.strides[d], a.pads[d], a.pads[d + dims], a.dilations[d], false));
+  }
   return out;
 }
 
@@ -196,30 +203,34 @@ Result<TensorSpec> InferArgReduce(const Attrs& attrs, const Specs& in) {
   return out;
 }
 
-Result<TensorSpec> InferPool2d(const Attrs& attrs, const Specs& in) {
-  const auto& a = std::get<Pool2dAttrs>(attrs);
-  TRY(NeedRank(in[0], 4, "input"));
-  TRY(CheckWindow(a.strides, a.pads, a.dilations));
-  if (a.kernel.size() != 2) return Err("kernel must be two numbers");
-  for (int i = 0; i < 2; ++i) {
-    int64_t reach = (a.kernel[i] - 1) * a.dilations[i];
-    // Then every window sees at least one element of the input.
-    if (a.pads[i] > reach || a.pads[i + 2] > reach) return Err("pads must be smaller than the window");
-  }
-  ImageAxes ax = AxesOf(a.layout);
+template <size_t dims>
+Result<TensorSpec> InferPool(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<PoolAttrs>(attrs);
+  TRY(NeedRank(in[0], dims + 2, "input"));
+  TRY(CheckWindow(dims, a.strides, a.pads, a.dilations));
+  if (a.kernel.size() != dims) return Err("kernel must be ", dims, " numbers");
   TensorSpec out = in[0];
-  out.shape[ax.h] = TRY(
-      WindowExtent(in[0].shape[ax.h], a.kernel[0], a.strides[0], a.pads[0], a.pads[2], a.dilations[0], a.ceil_mode));
-  out.shape[ax.w] = TRY(
-      WindowExtent(in[0].shape[ax.w], a.kernel[1], a.strides[1], a.pads[1], a.pads[3], a.dilations[1], a.ceil_mode));
+  for (size_t d = 0; d < dims; ++d) {
+    int64_t reach = (a.kernel[d] - 1) * a.dilations[d], before = a.pads[d], after = a.pads[d + dims];
+    // Then every window sees at least one element of the input.
+    if (before > reach || after > reach) return Err("pads must be smaller than the window");
+    int64_t& extent = out.shape[AxesOf(a.layout, dims).spatial + d];
+    extent = TRY(WindowExtent(extent, a.kernel[d], a.strides[d], before, after, a.dilations[d], a.ceil_mode));
+  }
   return out;
+}
+
+Result<TensorSpec> InferArgMaxPool(const Attrs& attrs, const Specs& in) {
+  bool solid = std::get<PoolAttrs>(attrs).kernel.size() == 3;
+  TensorSpec out = TRY(solid ? InferPool<3>(attrs, in) : InferPool<2>(attrs, in));
+  return TensorSpec{DType::Int(64), out.shape};
 }
 
 Result<TensorSpec> InferGlobalPool(const Attrs& attrs, const Specs& in) {
   TRY(NeedRank(in[0], 4, "input"));
-  ImageAxes ax = AxesOf(std::get<ImageAttrs>(attrs).layout);
+  size_t first = AxesOf(std::get<ImageAttrs>(attrs).layout, 2).spatial;
   TensorSpec out = in[0];
-  out.shape[ax.h] = out.shape[ax.w] = 1;
+  out.shape[first] = out.shape[first + 1] = 1;
   return out;
 }
 
@@ -341,7 +352,8 @@ using L = LayoutRule;
 // clang-format off
 const OpInfo kTable[] = {
     // op               inputs  attributes         kind             layout           commutative  type
-    {Op::kConv2d,         2, Conv2dAttrs{},      K::kAnchor,      L::kImage,       false, InferConv2d},
+    {Op::kConv2d,         2, ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
+    {Op::kConv3d,         2, ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
     {Op::kMatmul,         2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
     {Op::kBatchMatmul,    2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
     {Op::kBatchNorm,      5, BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
@@ -377,8 +389,11 @@ const OpInfo kTable[] = {
     {Op::kOr,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
     {Op::kXor,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
     {Op::kWhere,         3, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
-    {Op::kMaxPool2d,      1, Pool2dAttrs{},      K::kReduction,   L::kImage,       false, InferPool2d},
-    {Op::kAvgPool2d,      1, Pool2dAttrs{},      K::kReduction,   L::kImage,       false, InferPool2d},
+    {Op::kMaxPool2d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
+    {Op::kAvgPool2d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
+    {Op::kMaxPool3d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},
+    {Op::kAvgPool3d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},
+    {Op::kArgMaxPool,     1, PoolAttrs{},        K::kOpaque,      L::kImage,       false, InferArgMaxPool},
     {Op::kGlobalAvgPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
     {Op::kGlobalMaxPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
     {Op::kReduceSum,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},

@@ -13,6 +13,7 @@ namespace autotune::graph {
 
 enum class Op {
   kConv2d,       // x [N,C,H,W], w [O,C/groups,KH,KW] (or NHWC, HWIO)
+  kConv3d,       // with D before H
   kMatmul,       // a [M,K], b [K,N]
   kBatchMatmul,  // a [...,M,K], b [...,K,N]; leading dimensions broadcast; ranks equal, at least 3
   kBatchNorm,    // x, scale, bias, mean, variance (each [C])
@@ -50,6 +51,9 @@ enum class Op {
   kWhere,      // condition, then, else; all three broadcast
   kMaxPool2d,  // windows hold at least one element of the input; pads never win
   kAvgPool2d,
+  kMaxPool3d,
+  kAvgPool3d,
+  kArgMaxPool,     // where max_pool2d or max_pool3d finds its first largest: its i64 place in the image, h * W + w
   kGlobalAvgPool,  // to H = W = 1
   kGlobalMaxPool,
   kReduceSum,  // reduced dimensions stay, with extent 1
@@ -71,12 +75,13 @@ enum class Op {
 };
 }  // namespace autotune::graph
 namespace autotune {
-AUTOTUNE_ENUM(graph::Op, "conv2d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt", "tanh",
-              "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "leaky_relu", "isnan", "not", "cast", "add",
-              "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
-              "where", "max_pool2d", "avg_pool2d", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod",
-              "reduce_max", "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements",
-              "slice", "pad", "broadcast_to", "reshape", "transpose", "fused")
+AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt",
+              "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "leaky_relu", "isnan", "not", "cast",
+              "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
+              "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool",
+              "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn",
+              "softmax", "concat", "gather", "gather_elements", "slice", "pad", "broadcast_to", "reshape", "transpose",
+              "fused")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kFused) + 1;

@@ -17,20 +17,9 @@ namespace {
 
 using te::Tensor;
 
-template <size_t N>
-std::array<int64_t, N> ToArray(const std::vector<int64_t>& v) {
-  std::array<int64_t, N> out{};
-  CHECK(v.size() == N);
-  std::copy(v.begin(), v.end(), out.begin());
-  return out;
-}
-
-topi::Conv2dAttrs ConvAttrs(const Conv2dAttrs& a) {
-  return {ToArray<2>(a.strides), ToArray<2>(a.dilations), ToArray<4>(a.pads), a.groups};
-}
-topi::PoolAttrs PoolAttrs(const Pool2dAttrs& a) {
-  return {ToArray<2>(a.kernel), ToArray<2>(a.strides), ToArray<2>(a.dilations),
-          ToArray<4>(a.pads),   a.ceil_mode,           a.count_include_pad};
+topi::ConvAttrs ToTopi(const ConvAttrs& a) { return {a.strides, a.dilations, a.pads, a.groups}; }
+topi::PoolAttrs ToTopi(const PoolAttrs& a) {
+  return {a.kernel, a.strides, a.dilations, a.pads, a.ceil_mode, a.count_include_pad};
 }
 
 te::Combiner CombinerOf(Op op) {
@@ -101,7 +90,7 @@ class Lowering {
   // How many alternatives the anchor's operator lists.
   size_t Count() const {
     for (const Node& node : graph_.nodes) {
-      if (node.op == Op::kConv2d) return topi::Conv2dAlternatives().size();
+      if (std::holds_alternative<ConvAttrs>(node.attrs)) return topi::ConvAlternatives().size();
       if (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) return topi::MatMulAlternatives().size();
     }
     return 1;
@@ -117,11 +106,12 @@ class Lowering {
     };
     auto done = [](Tensor t) { return std::optional<Tensor>(std::move(t)); };
     switch (node.op) {
-      case Op::kConv2d: {
-        const auto& a = std::get<Conv2dAttrs>(node.attrs);
+      case Op::kConv2d:
+      case Op::kConv3d: {
+        const auto& a = std::get<ConvAttrs>(node.attrs);
         TRY(nhwc(a.layout));
-        const topi::Conv2dAlternative& row = topi::Conv2dAlternatives()[alternative_];
-        topi::Conv2dAttrs attrs = ConvAttrs(a);
+        const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
+        topi::ConvAttrs attrs = ToTopi(a);
         if ((options_.exact && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
           return std::optional<Tensor>();
         name_ = row.name;
@@ -201,11 +191,21 @@ class Lowering {
       case Op::kWhere:
         return done(topi::Where(name, in[0], in[1], in[2]));
       case Op::kMaxPool2d:
-      case Op::kAvgPool2d: {
-        const auto& a = std::get<Pool2dAttrs>(node.attrs);
+      case Op::kMaxPool3d: {
+        const auto& a = std::get<PoolAttrs>(node.attrs);
         TRY(nhwc(a.layout));
-        return done(node.op == Op::kMaxPool2d ? topi::MaxPool(name, in[0], PoolAttrs(a))
-                                              : topi::AvgPool(name, in[0], PoolAttrs(a)));
+        return done(topi::MaxPool(name, in[0], ToTopi(a)));
+      }
+      case Op::kAvgPool2d:
+      case Op::kAvgPool3d: {
+        const auto& a = std::get<PoolAttrs>(node.attrs);
+        TRY(nhwc(a.layout));
+        return done(topi::AvgPool(name, in[0], ToTopi(a)));
+      }
+      case Op::kArgMaxPool: {
+        const auto& a = std::get<PoolAttrs>(node.attrs);
+        TRY(nhwc(a.layout));
+        return done(topi::ArgMaxPool(name, in[0], ToTopi(a)));
       }
       case Op::kGlobalAvgPool:
         TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));

@@ -132,7 +132,7 @@ class Network:
 
 
 def conv(net):
-    x = net.choose(4, 4, 4, 3)
+    x = net.choose(3, 4, 5)
     if not x:
         return None
     n, c, *size = net.shape(x)
@@ -204,7 +204,7 @@ def matmul(net):
 
 
 def batch_norm(net):
-    x = net.choose(2, 3, 4)
+    x = net.choose(2, 3, 4, 5)
     if not x:
         return None
     c = net.shape(x)[1]
@@ -277,7 +277,7 @@ def scaled_shift(net):
 
 
 def pool(net):
-    x = net.choose(4, 4, 4, 3)
+    x = net.choose(3, 4, 5)
     if not x:
         return None
     size = net.shape(x)[2:]
@@ -295,7 +295,7 @@ def pool(net):
 
 
 def global_pool(net):
-    x = net.choose(3, 4)
+    x = net.choose(3, 4, 5)
     return x and net.emit("GlobalAveragePool", [x])
 
 
@@ -445,10 +445,12 @@ STEPS = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 5
 def make(seed):
     """The model, its inputs and its outputs in float64, by name."""
     net = Network(seed)
-    rank = net.pick(4, 4, 4, 4, 3, 2, 2, 1)
+    rank = net.pick(4, 4, 4, 4, 3, 5, 2, 2, 1)
     n = net.pick(1, 1, 1, 2, 3)
     if rank == 4:
         net.input([n, net.rng.choice(CHANNELS[:12]), net.rng.choice(EXTENTS), net.rng.choice(EXTENTS)])
+    elif rank == 5:
+        net.input([n, net.rng.choice(CHANNELS[:6])] + [net.rng.choice(EXTENTS[:6]) for _ in range(3)])
     else:
         net.input([n] * (rank > 1) + [net.rng.choice(CHANNELS) for _ in range(rank - (rank > 1))])
     length, tries = net.rng.randint(1, 14), 0

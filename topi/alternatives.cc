@@ -8,26 +8,26 @@ namespace autotune::topi {
 namespace {
 
 using TilingOf = std::optional<WinogradTiling> (*)(int64_t tile, const Shape& data, const Shape& weight,
-                                                   const Conv2dAttrs& attrs, const Target& target);
+                                                   const ConvAttrs& attrs, const Target& target);
 
 template <TilingOf tiling, int64_t tile>
-constexpr Conv2dAlternative Winograd(std::string_view name) {
+constexpr ConvAlternative Winograd(std::string_view name) {
   return {
       name,
-      [](const Shape& data, const Shape& weight, const Conv2dAttrs& attrs, const Target& target) {
+      [](const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
         return WinogradApplies(data, weight, attrs, target) && tiling(tile, data, weight, attrs, target).has_value();
       },
-      [](const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs,
+      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
          const Target& target) {
         return Conv2dWinograd(name, data, weight, attrs, *tiling(tile, data.shape(), weight.shape(), attrs, target));
       },
       false};
 }
 
-constexpr Conv2dAlternative kConv2d[] = {
-    {"direct", [](const Shape&, const Shape&, const Conv2dAttrs&, const Target&) { return true; },
-     [](const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs, const Target&) {
-       return Conv2d(name, data, weight, attrs);
+constexpr ConvAlternative kConv[] = {
+    {"direct", [](const Shape&, const Shape&, const ConvAttrs&, const Target&) { return true; },
+     [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
+       return Conv(name, data, weight, attrs);
      }},
     Winograd<WinogradGroups, 4>("winograd4"),
     Winograd<WinogradWhole, 4>("winograd4_whole"),
@@ -41,7 +41,7 @@ constexpr MatMulAlternative kMatMul[] = {
 
 }  // namespace
 
-std::span<const Conv2dAlternative> Conv2dAlternatives() { return kConv2d; }
+std::span<const ConvAlternative> ConvAlternatives() { return kConv; }
 std::span<const MatMulAlternative> MatMulAlternatives() { return kMatMul; }
 
 }  // namespace autotune::topi

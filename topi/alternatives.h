@@ -7,18 +7,18 @@
 #include <string_view>
 
 #include "target/target.h"
-#include "topi/conv2d.h"
+#include "topi/conv.h"
 #include "topi/matmul.h"
 
 namespace autotune::topi {
 
-struct Conv2dAlternative {
+struct ConvAlternative {
   std::string_view name;  // stored in records
-  bool (*applies)(const Shape& data, const Shape& weight, const Conv2dAttrs&, const Target&);
-  Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs&, const Target&);
+  bool (*applies)(const Shape& data, const Shape& weight, const ConvAttrs&, const Target&);
+  Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs&, const Target&);
   bool exact = true;  // no rounding but that of the sum's own terms; --no-winograd leaves out the others
 };
-std::span<const Conv2dAlternative> Conv2dAlternatives();
+std::span<const ConvAlternative> ConvAlternatives();
 
 struct MatMulAlternative {
   std::string_view name;

@@ -1,9 +1,10 @@
 #include "topi/pool.h"
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 
 #include "support/check.h"
+#include "topi/conv.h"
 #include "topi/elementwise.h"
 
 namespace autotune::topi {
@@ -12,36 +13,57 @@ namespace {
 using te::Axis;
 using te::Combiner;
 
-struct Window {  // one of height, width
+struct Window {  // along one spatial dimension
   int64_t in, out, kernel, stride, dilation, begin, end;
   bool reads_before() const { return begin > 0; }
   bool reads_after() const { return (out - 1) * stride + (kernel - 1) * dilation - begin >= in; }
   Expr Position(const Expr& o, const Expr& k) const { return o * stride + k * dilation - begin; }
 };
 
-Window MakeWindow(const std::string& name, const Shape& in, const PoolAttrs& attrs, int d) {
-  Window w{in[d + 1], 0, attrs.kernel[d], attrs.stride[d], attrs.dilation[d], attrs.pad[d], attrs.pad[d + 2]};
-  w.out = PoolOutput(w.in, w.kernel, w.stride, w.dilation, w.begin, w.end, attrs.ceil_mode);
-  CHECK(w.out > 0) << name << ": the kernel is larger than the padded data";
-  CHECK(w.begin >= 0 && w.end >= 0 && w.stride > 0 && w.dilation > 0) << name;
-  return w;
+std::vector<Window> MakeWindows(const std::string& name, const Shape& in, const PoolAttrs& attrs) {
+  const size_t dims = attrs.kernel.size();
+  CHECK(in.size() == dims + 2 && attrs.stride.size() == dims && attrs.dilation.size() == dims) << name;
+  CHECK(attrs.pad.size() == 2 * dims) << name;
+  std::vector<Window> windows;
+  for (size_t d = 0; d < dims; ++d) {
+    Window w{in[d + 1], 0, attrs.kernel[d], attrs.stride[d], attrs.dilation[d], attrs.pad[d], attrs.pad[d + dims]};
+    w.out = PoolOutput(w.in, w.kernel, w.stride, w.dilation, w.begin, w.end, attrs.ceil_mode);
+    CHECK(w.out > 0) << name << ": the kernel is larger than the padded data";
+    CHECK(w.begin >= 0 && w.end >= 0 && w.stride > 0 && w.dilation > 0) << name;
+    windows.push_back(w);
+  }
+  return windows;
 }
 
-// Combines the elements of every window that are inside the data.
-Tensor Windows(const std::string& name, const Tensor& data, const Window& h, const Window& w, Combiner combiner) {
-  const Shape& in = data.shape();
-  Shape shape = {in[0], h.out, w.out, in[3]};
-  return te::Reduce(name, te::NaturalAxes(shape), {{"kh", h.kernel}, {"kw", w.kernel}}, combiner, {data},
+// Subscripts of an element of the output, and of one of the input that its window holds.
+using WindowFn = std::function<Expr(const std::vector<Expr>& out, const std::vector<Expr>& in)>;
+
+// Combines fn over every window's elements that are inside the data; those outside are `outside`.
+Tensor Combined(const std::string& name, const std::vector<Tensor>& inputs, const std::vector<Window>& windows,
+                Combiner combiner, const Expr& outside, const WindowFn& fn) {
+  Shape shape = inputs[0].shape(), kernel;
+  for (size_t d = 0; d < windows.size(); ++d) {
+    shape[d + 1] = windows[d].out;
+    kernel.push_back(windows[d].kernel);
+  }
+  return te::Reduce(name, te::NaturalAxes(shape), WindowAxes(name, kernel), combiner, inputs,
                     [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                      Expr y = h.Position(i[1], r[0]), x = w.Position(i[2], r[1]), inside;
+                      std::vector<Expr> at = i;
+                      Expr inside;
                       auto require = [&](const Expr& c) { inside = inside ? And(inside, c) : c; };
-                      if (h.reads_before()) require(y >= 0);
-                      if (h.reads_after()) require(y < h.in);
-                      if (w.reads_before()) require(x >= 0);
-                      if (w.reads_after()) require(x < w.in);
-                      Expr element = data({i[0], y, x, i[3]});
-                      return inside ? MakeSelect(inside, element, te::IdentityOf(combiner, data.dtype())) : element;
+                      for (size_t d = 0; d < windows.size(); ++d) {
+                        at[d + 1] = windows[d].Position(i[d + 1], r[d]);
+                        if (windows[d].reads_before()) require(at[d + 1] >= 0);
+                        if (windows[d].reads_after()) require(at[d + 1] < windows[d].in);
+                      }
+                      Expr value = fn(i, at);
+                      return inside ? MakeSelect(inside, value, outside) : value;
                     });
+}
+
+Tensor Combined(const std::string& name, const Tensor& data, const std::vector<Window>& windows, Combiner combiner) {
+  return Combined(name, {data}, windows, combiner, te::IdentityOf(combiner, data.dtype()),
+                  [&](const std::vector<Expr>&, const std::vector<Expr>& at) { return data(at); });
 }
 
 // How many positions of window `o` count; a constant where all windows agree.
@@ -68,17 +90,32 @@ int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 }
 
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
-  CHECK(data.rank() == 4) << name;
-  return Windows(name, data, MakeWindow(name, data.shape(), attrs, 0), MakeWindow(name, data.shape(), attrs, 1),
-                 Combiner::kMax);
+  return Combined(name, data, MakeWindows(name, data.shape(), attrs), Combiner::kMax);
+}
+
+Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
+  const DType type = DType::Int(64);
+  Tensor best = MaxPool(name + "_best", data, attrs);
+  std::vector<Window> windows = MakeWindows(name, data.shape(), attrs);
+  const Shape pixels(data.shape().begin() + 1, data.shape().end() - 1);
+  Expr last = IntConst(te::Product(pixels) - 1, type);
+  return Combined(name, {data, best}, windows, Combiner::kMin, last,
+                  [&](const std::vector<Expr>& i, const std::vector<Expr>& at) {
+                    Expr place = te::ReshapeIndices({at.begin() + 1, at.end() - 1}, pixels, {te::Product(pixels)})[0];
+                    return MakeSelect(Eq(data(at), best(i)), MakeCast(type, place), last);
+                  });
 }
 
 Tensor AvgPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
-  CHECK(data.rank() == 4 && data.dtype().IsFloat()) << name;
-  Window h = MakeWindow(name, data.shape(), attrs, 0), w = MakeWindow(name, data.shape(), attrs, 1);
-  Tensor sum = Windows(name + "_sum", data, h, w, Combiner::kSum);
+  CHECK(data.dtype().IsFloat()) << name;
+  std::vector<Window> windows = MakeWindows(name, data.shape(), attrs);
+  Tensor sum = Combined(name + "_sum", data, windows, Combiner::kSum);
   return te::Compute(name, sum->axes, {sum}, [&](const std::vector<Expr>& i) {
-    Expr count = Count(h, i[1], attrs.count_include_pad) * Count(w, i[2], attrs.count_include_pad);
+    Expr count;
+    for (size_t d = 0; d < windows.size(); ++d) {
+      Expr along = Count(windows[d], i[d + 1], attrs.count_include_pad);
+      count = count ? count * along : along;
+    }
     const int64_t* constant = AsInt(count);
     if (constant) return sum(i) * FloatConst(1.0 / static_cast<double>(*constant), data.dtype());
     return sum(i) / MakeCast(data.dtype(), count);

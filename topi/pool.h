@@ -1,7 +1,7 @@
-// Pooling over height and width, NHWC. Thread-safe.
+// Pooling over one to three spatial dimensions, N...C: NHWC in two. Thread-safe.
 #pragma once
-#include <array>
 #include <string>
+#include <vector>
 
 #include "te/tensor.h"
 
@@ -10,11 +10,11 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-struct PoolAttrs {
-  std::array<int64_t, 2> kernel = {1, 1};  // height, width
-  std::array<int64_t, 2> stride = {1, 1};
-  std::array<int64_t, 2> dilation = {1, 1};
-  std::array<int64_t, 4> pad = {0, 0, 0, 0};  // top, left, bottom, right
+struct PoolAttrs {                       // of images of two dimensions unless said otherwise
+  std::vector<int64_t> kernel = {1, 1};  // per spatial dimension: height, width
+  std::vector<int64_t> stride = {1, 1};
+  std::vector<int64_t> dilation = {1, 1};
+  std::vector<int64_t> pad = {0, 0, 0, 0};  // before each, then behind each: top, left, bottom, right
   bool ceil_mode = false;  // output extent rounded up; the last window still starts inside data or front padding
   bool count_include_pad = false;  // average: padding (but nothing beyond it) counts as zeros
 };
@@ -22,9 +22,12 @@ struct PoolAttrs {
 int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                    bool ceil_mode);
 
-// data [N, H, W, C] -> [N, OH, OW, C]; axes (n, h, w, c), reduction (kh, kw). Padding is never materialised. A
-// window that holds no element of the data has the maximum -inf and no average.
+// data [N, H, W, C] -> [N, OH, OW, C]; axes (n, h, w, c), reduction (kh, kw); kd before them in three dimensions.
+// Padding is never materialised. A window that holds no element of the data has the maximum -inf and no average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
+// Where the first largest element of each window lies, i64: h * W + w, in three dimensions (d * H + h) * W + w. The
+// largest is a tensor <name>_best. A window with a NaN has the image's last place.
+Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // The sum is a tensor <name>_sum; the average multiplies by 1/count where the count is the same for all windows, else
 // divides by it.
 Tensor AvgPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);

@@ -81,7 +81,7 @@ struct Grid {
   int64_t images, products, weights;  // bytes: data and results of one tile, transformed; all weights, transformed
 };
 
-Grid GridOf(int64_t tile, const Shape& data, const Shape& weight, const Conv2dAttrs& attrs) {
+Grid GridOf(int64_t tile, const Shape& data, const Shape& weight, const ConvAttrs& attrs) {
   Grid g{};
   g.oh = ConvOutput(data[1], 3, 1, 1, attrs.pad[0], attrs.pad[2]);
   g.ow = ConvOutput(data[2], 3, 1, 1, attrs.pad[1], attrs.pad[3]);
@@ -107,13 +107,14 @@ double TimePerTile(int64_t tiles) {
 
 }  // namespace
 
-Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs,
+Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                       const WinogradTiling& tiling) {
   const Shape &in = data.shape(), &kernel = weight.shape();
   const int64_t tile = tiling.tile, points = tile + 2, images = in[0], ic = in[3], oc = kernel[3];
   CHECK(tile == 2 || tile == 4) << name;
-  CHECK(kernel[0] == 3 && kernel[1] == 3 && kernel[2] == ic && attrs.groups == 1) << name;
-  CHECK(attrs.stride == (std::array<int64_t, 2>{1, 1}) && attrs.dilation == attrs.stride) << name;
+  CHECK(in.size() == 4 && attrs.groups == 1) << name;
+  CHECK(kernel[0] == 3 && kernel[1] == 3 && kernel[2] == ic) << name;
+  CHECK(attrs.stride == (Shape{1, 1}) && attrs.dilation == attrs.stride) << name;
   Grid g = GridOf(tile, in, kernel, attrs);
   CHECK(g.oh > 0 && g.ow > 0) << name << ": the kernel is larger than the padded data";
   // A group has `batch` images, `rows` rows of `columns` tiles of each.
@@ -124,7 +125,8 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
   const Axis n{"n", images / batch}, gh{"gh", groups_h}, gw{"gw", groups_w}, t{"t", batch * rows * columns};
   const Axis y{"y", points}, x{"x", points}, c{"c", ic};
 
-  Tensor padded = PadForWindows(name + "_pad", data, attrs, groups_h * rows * tile + 2, groups_w * columns * tile + 2);
+  Tensor padded =
+      PadForWindows(name + "_pad", data, attrs, {groups_h * rows * tile + 2, groups_w * columns * tile + 2});
   Tensor by_rows = te::Compute(name + "_rows", {n, gh, gw, y, t, {"j", points}, c}, {padded}, [&](const Exprs& i) {
     const Expr& v = i[4];
     Expr image = i[0] * batch + FloorDiv(v, rows * columns);
@@ -171,8 +173,8 @@ Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor&
   return Mark(out, WinogradStage::kOutput);
 }
 
-bool WinogradApplies(const Shape& data, const Shape& weight, const Conv2dAttrs& attrs, const Target& target) {
-  if (weight[0] != 3 || weight[1] != 3 || attrs.groups != 1) return false;
+bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
+  if (data.size() != 4 || weight[0] != 3 || weight[1] != 3 || attrs.groups != 1) return false;
   for (int d = 0; d < 2; ++d) {
     if (attrs.stride[d] != 1 || attrs.dilation[d] != 1) return false;
   }
@@ -184,7 +186,7 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const Conv2dAttrs& 
 }
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
-                                             const Conv2dAttrs& attrs, const Target& target) {
+                                             const ConvAttrs& attrs, const Target& target) {
   constexpr int64_t kFewest = 12;  // tiles: below, the weights come from the shared cache faster than it can give
   Grid g = GridOf(tile, data, weight, attrs);
   int64_t wanted = std::max(kFewest, target.l2_bytes * 9 / 10 / (g.images + g.products));
@@ -206,7 +208,7 @@ std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, co
 }
 
 std::optional<WinogradTiling> WinogradWhole(int64_t tile, const Shape& data, const Shape& weight,
-                                            const Conv2dAttrs& attrs, const Target& target) {
+                                            const ConvAttrs& attrs, const Target& target) {
   Grid g = GridOf(tile, data, weight, attrs);
   if (data[0] * g.rows * g.columns * (g.images + g.products) > target.l3_bytes) return std::nullopt;
   return WinogradTiling{tile, 0, 0};

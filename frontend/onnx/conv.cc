@@ -5,10 +5,20 @@
 
 namespace autotune::onnx_import {
 
+Shape Window::Lifted(Shape shape) const {
+  if (one_dimensional) shape.insert(shape.begin() + 2, 1);
+  return shape;
+}
+
+Shape Window::Lowered(Shape shape) const {
+  if (one_dimensional) shape.erase(shape.begin() + 2);
+  return shape;
+}
+
 Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, std::vector<int64_t> kernel) {
   constexpr int64_t kMaxWindow = 1 << 24;  // so that no sum or product overflows
   size_t rank = spatial.size();
-  if (rank != 1 && rank != 2) return Err("works on ", rank, "-D images; only 1-D and 2-D are supported");
+  if (rank < 1 || rank > 3) return Err("works on ", rank, "-D images; only 1-D to 3-D are supported");
   Window w;
   std::vector<int64_t> declared = TRY(context.IntList("kernel_shape", kernel));
   if (kernel.empty()) kernel = declared;
@@ -55,31 +65,32 @@ Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, st
 
 namespace {
 
+// The graph's operators by the number of spatial dimensions, of which there are two or three.
+Op ConvOver(size_t dims) { return dims == 2 ? Op::kConv2d : Op::kConv3d; }
+
+// y plus a bias of one number per channel.
+Result<ValueId> WithBias(ImportContext& c, ValueId y) {
+  if (!c.Has(2)) return y;
+  ValueId bias = TRY(c.Tensor(2));
+  Shape channel(c.Rank(y), 1);
+  channel[1] = c.ShapeOfValue(y)[1];
+  if (c.ShapeOfValue(bias) != Shape{channel[1]})
+    return Err("bias must have shape [", channel[1], "], not ", c.builder.Spec(bias).Text());
+  return c.Apply(Op::kAdd, y, c.Reshape(bias, channel));
+}
+
 Status ImportConv(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
   Shape xs = c.builder.Spec(x).shape, ws = c.builder.Spec(w).shape;
   if (xs.size() < 3 || ws.size() != xs.size())
     return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
   Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
-  if (window.one_dimensional) {
-    x = c.builder.Reshape(x, {xs[0], xs[1], 1, xs[2]}, c.node().name);
-    w = c.builder.Reshape(w, {ws[0], ws[1], 1, ws[2]}, c.node().name);
-  }
+  x = c.Reshape(x, window.Lifted(xs));
+  w = c.Reshape(w, window.Lifted(ws));
   int64_t groups = TRY(c.Int("group", 1));
-  Conv2dAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
-  ValueId y = TRY(c.Emit(Op::kConv2d, {x, w}, attrs));
-  if (c.Has(2)) {
-    ValueId bias = TRY(c.Tensor(2));
-    if (c.builder.Spec(bias).shape != Shape{ws[0]})
-      return Err("bias must have shape [", ws[0], "], not ", c.builder.Spec(bias).Text());
-    bias = c.builder.Reshape(bias, {1, ws[0], 1, 1}, c.node().name);
-    y = TRY(c.Emit(Op::kAdd, {y, bias}));
-  }
-  if (window.one_dimensional) {
-    Shape out = c.builder.Spec(y).shape;
-    y = c.builder.Reshape(y, {out[0], out[1], out[3]}, c.node().name);
-  }
-  return c.Bind(y);
+  ConvAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
+  ValueId y = TRY(WithBias(c, TRY(c.Emit(ConvOver(window.strides.size()), {x, w}, attrs))));
+  return c.Bind(c.Reshape(y, window.Lowered(c.ShapeOfValue(y))));
 }
 
 // The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.
@@ -91,26 +102,25 @@ Status ImportConvTranspose(ImportContext& c) {
   // Here pads cut the output, and auto_pad speaks of its extent.
   std::string auto_pad = TRY(c.String("auto_pad", "NOTSET"));
   Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
-  size_t rank = xs.size() - 2;
-  std::vector<int64_t> more = TRY(c.IntList("output_padding", Shape(rank, 0)));
+  std::vector<int64_t> more = TRY(c.IntList("output_padding", Shape(xs.size() - 2, 0)));
   std::vector<int64_t> wanted = TRY(c.IntList("output_shape", {}));
-  if (more.size() != rank || (!wanted.empty() && wanted.size() != rank))
-    return Err("output_padding or output_shape do not fit an image of ", rank, " dimensions");
+  if (more.size() != xs.size() - 2 || (!wanted.empty() && wanted.size() != xs.size() - 2))
+    return Err("output_padding or output_shape do not fit an image of ", xs.size() - 2, " dimensions");
+  xs = window.Lifted(xs), ws = window.Lifted(ws);
+  const size_t rank = xs.size(), dims = rank - 2;
   if (window.one_dimensional) {
-    xs.insert(xs.begin() + 2, 1);
-    ws.insert(ws.begin() + 2, 1);
     more.insert(more.begin(), 0);
     if (!wanted.empty()) wanted.insert(wanted.begin(), 1);
   }
   int64_t groups = TRY(c.Int("group", 1)), out_channels = ws[1] * groups, inner = groups < 1 ? 0 : ws[0] / groups;
   if (groups < 1 || ws[0] % groups != 0) return Err(ws[0], " input channels do not divide into ", groups, " groups");
-  PadAttrs spread{Shape(4, 0), Shape(4, 0), Shape(4, 0), PadMode::kConstant, 0};
-  SliceAttrs cut{Shape(4, 0), xs, Shape(4, 1)}, mirror{Shape(4, 0), ws, Shape(4, 1)};
-  Shape out = {xs[0], out_channels, 0, 0};
-  for (size_t i = 0; i < 2; ++i) {
+  PadAttrs spread{Shape(rank, 0), Shape(rank, 0), Shape(rank, 0), PadMode::kConstant, 0};
+  SliceAttrs cut{Shape(rank, 0), xs, Shape(rank, 1)}, mirror{Shape(rank, 0), ws, Shape(rank, 1)};
+  Shape out = {xs[0], out_channels};
+  for (size_t i = 0; i < dims; ++i) {
     int64_t stride = window.strides[i], reach = (window.kernel[i] - 1) * window.dilations[i], extra = 0;
     if (stride < 1 || more[i] < 0) return Err("strides must be positive, output_padding not negative");
-    int64_t begin = window.pads[i], end = window.pads[i + 2], full = (xs[2 + i] - 1) * stride + reach + 1 + more[i];
+    int64_t begin = window.pads[i], end = window.pads[i + dims], full = (xs[2 + i] - 1) * stride + reach + 1 + more[i];
     bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
     if (same || !wanted.empty()) {
       int64_t extent = wanted.empty() ? xs[2 + i] * stride : wanted[i];
@@ -119,32 +129,31 @@ Status ImportConvTranspose(ImportContext& c) {
       end = total - begin;
       extra = extent - (full - total);
     }
-    out[2 + i] = full - begin - end + extra;
-    if (out[2 + i] < 1) return Err("pads leave nothing of the output");
+    out.push_back(full - begin - end + extra);
+    if (out.back() < 1) return Err("pads leave nothing of the output");
     int64_t before = reach - begin, after = reach - end + more[i] + extra;
     spread.interior[2 + i] = stride - 1;
     spread.before[2 + i] = std::max<int64_t>(0, before);
     spread.after[2 + i] = std::max<int64_t>(0, after);
     cut.begin[2 + i] = std::max<int64_t>(0, -before);
-    cut.extent[2 + i] = out[2 + i] + reach;
+    cut.extent[2 + i] = out.back() + reach;
     mirror.begin[2 + i] = window.kernel[i] - 1;
     mirror.step[2 + i] = -1;
   }
   x = TRY(c.Emit(Op::kPad, {c.Reshape(x, xs)}, spread));
   if (c.ShapeOfValue(x) != cut.extent) x = TRY(c.Emit(Op::kSlice, {x}, cut));
   w = TRY(c.Emit(Op::kSlice, {c.Reshape(w, ws)}, mirror));
-  w = c.builder.Transpose(c.Reshape(w, {groups, inner, ws[1], ws[2], ws[3]}), {0, 2, 1, 3, 4}, c.node().name);
-  w = c.Reshape(w, {out_channels, inner, ws[2], ws[3]});
-  ValueId y =
-      TRY(c.Emit(Op::kConv2d, {x, w}, Conv2dAttrs{{1, 1}, {0, 0, 0, 0}, window.dilations, groups, Layout::kNCHW}));
-  if (c.Has(2)) {
-    ValueId bias = TRY(c.Tensor(2));
-    if (c.ShapeOfValue(bias) != Shape{out_channels})
-      return Err("bias must have shape [", out_channels, "], not ", c.builder.Spec(bias).Text());
-    y = TRY(c.Apply(Op::kAdd, y, c.Reshape(bias, {1, out_channels, 1, 1})));
+  Shape grouped = {groups, inner, ws[1]}, swapped = {out_channels, inner};
+  std::vector<int64_t> swap = {0, 2, 1};  // within a group, outputs before inputs
+  for (size_t i = 0; i < dims; ++i) {
+    grouped.push_back(ws[2 + i]);
+    swapped.push_back(ws[2 + i]);
+    swap.push_back(static_cast<int64_t>(3 + i));
   }
-  if (window.one_dimensional) out.erase(out.begin() + 2);
-  return c.Bind(c.Reshape(y, out));
+  w = c.Reshape(c.builder.Transpose(c.Reshape(w, grouped), swap, c.node().name), swapped);
+  ConvAttrs attrs{Shape(dims, 1), Shape(2 * dims, 0), window.dilations, groups, Layout::kNCHW};
+  ValueId y = TRY(WithBias(c, TRY(c.Emit(ConvOver(dims), {x, w}, attrs))));
+  return c.Bind(c.Reshape(y, window.Lowered(out)));
 }
 
 Status ImportGemm(ImportContext& c) {

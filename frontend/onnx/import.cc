@@ -160,9 +160,13 @@ Status ImportContext::BindConstant(TensorValue value, size_t output) {
   return {};
 }
 
+bool ImportContext::IsUsed(size_t output) const {
+  return output < node().outputs.size() && used_.count(node().outputs[output]) > 0;
+}
+
 Status ImportContext::RefuseExtraOutputs(const char* why) const {
   for (size_t i = 1; i < node().outputs.size(); ++i) {
-    if (used_.count(node().outputs[i])) return Err("output '", node().outputs[i], "' is used, but ", why);
+    if (IsUsed(i)) return Err("output '", node().outputs[i], "' is used, but ", why);
   }
   return {};
 }

@@ -64,6 +64,8 @@ class ImportContext {
   int Rank(ValueId v) const { return builder.Spec(v).rank(); }
   Status Bind(ValueId v, size_t output = 0);
   Status BindConstant(TensorValue value, size_t output = 0);
+  // Whether a node or an output of the model reads it.
+  bool IsUsed(size_t output) const;
   // The second and later outputs that import ignores must have no reader.
   Status RefuseExtraOutputs(const char* why) const;
 
@@ -121,10 +123,14 @@ Result<ValueId> LogSoftmaxValue(ImportContext& context, ValueId x, int64_t axis)
 // A product as MatMul defines it.
 Result<ValueId> MatMulValues(ImportContext& context, ValueId a, ValueId b);
 
-// Pads and output-independent geometry of a sliding window, from ONNX's attributes; 1-D windows get a unit height.
+// Pads and output-independent geometry of a sliding window, from ONNX's attributes; 1-D windows get a unit height, and
+// are of images that Lifted has given one.
 struct Window {
   bool one_dimensional = false;
-  std::vector<int64_t> kernel, strides, pads, dilations;  // 2, 2, 4, 2 numbers
+  std::vector<int64_t> kernel, strides, pads, dilations;  // 2, 2, 4, 2 numbers; in three dimensions 3, 3, 6, 3
+  // Of images and weights whose spatial dimensions come last; and back.
+  Shape Lifted(Shape shape) const;
+  Shape Lowered(Shape shape) const;
 };
 // `spatial`: extents of the input; `kernel`: from the weight, or empty to read kernel_shape.
 Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, std::vector<int64_t> kernel);

@@ -7,11 +7,62 @@
 namespace autotune::onnx_import {
 namespace {
 
+// (x - mean) / sqrt(variance + epsilon) over the axes.
+struct Normalized {
+  ValueId y = 0, mean = 0, variance = 0, inverse = 0;
+};
+
+Result<Normalized> Normalize(ImportContext& c, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
+  Normalized n;
+  n.mean = TRY(c.Mean(x, axes));
+  ValueId centered = TRY(c.Apply(Op::kSub, x, n.mean));
+  n.variance = TRY(c.Mean(TRY(c.Apply(Op::kMul, centered, centered)), axes));
+  ValueId deviation = TRY(c.Apply(Op::kSqrt, TRY(c.ApplyNumber(Op::kAdd, n.variance, epsilon))));
+  n.inverse = TRY(c.ApplyToNumber(Op::kDiv, 1, deviation));
+  n.y = TRY(c.Apply(Op::kMul, centered, n.inverse));
+  return n;
+}
+
+// y * scale + bias, of one number per channel each: inputs 1 and 2.
+Result<ValueId> ScaledByChannel(ImportContext& c, ValueId y) {
+  ValueId scale = TRY(c.Tensor(1)), bias = TRY(c.Tensor(2));
+  Shape channel(c.Rank(y), 1);
+  channel[1] = c.ShapeOfValue(y)[1];
+  for (ValueId v : {scale, bias}) {
+    if (c.ShapeOfValue(v) != Shape{channel[1]})
+      return Err("scale and bias must have shape [", channel[1], "], not ", c.builder.Spec(v).Text());
+  }
+  return c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, y, c.Reshape(scale, channel))), c.Reshape(bias, channel));
+}
+
+// By the statistics of the batch itself, which the running ones follow: outputs 1 and 2.
+Status ImportTrainingBatchNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  if (c.Rank(x) < 2) return Err("input ", c.builder.Spec(x).Text(), " has no channels");
+  std::vector<int64_t> axes(c.Rank(x) - 1);
+  std::iota(axes.begin(), axes.end(), 1);
+  axes[0] = 0;  // all but the channels'
+  Normalized n = TRY(Normalize(c, x, axes, TRY(c.Float("epsilon", 1e-5f))));
+  double momentum = TRY(c.Float("momentum", 0.9f));
+  ValueId now[] = {n.mean, n.variance};
+  for (size_t i = 0; i < std::size(now); ++i) {
+    ValueId before = TRY(c.Tensor(3 + i));
+    const Shape shape = {c.ShapeOfValue(x)[1]};
+    if (c.ShapeOfValue(before) != shape)
+      return Err("statistics must have shape ", ShapeText(shape), ", not ", c.builder.Spec(before).Text());
+    ValueId kept = TRY(c.ApplyNumber(Op::kMul, before, momentum));
+    ValueId fresh = TRY(c.ApplyNumber(Op::kMul, c.Reshape(now[i], shape), 1 - momentum));
+    TRY(c.Bind(TRY(c.Apply(Op::kAdd, kept, fresh)), 1 + i));
+  }
+  return c.Bind(TRY(ScaledByChannel(c, n.y)));
+}
+
 Status ImportBatchNormalization(ImportContext& c) {
-  if (TRY(c.Int("training_mode", 0)) != 0) return Err("training mode is not supported");
-  if (c.opset < 7 && TRY(c.Int("is_test", 0)) == 0) return Err("training mode is not supported");
+  if (TRY(c.Int("training_mode", 0)) != 0) return ImportTrainingBatchNormalization(c);
+  if (c.opset < 7 && TRY(c.Int("is_test", 0)) == 0)
+    return Err("training mode is supported from operator set 14 on, not in ", c.opset);
   if (c.opset < 9 && TRY(c.Int("spatial", 1)) != 1) return Err("spatial = 0 is not supported");
-  TRY(c.RefuseExtraOutputs("only inference is supported"));
+  TRY(c.RefuseExtraOutputs("without training_mode only inference is supported"));
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < 5; ++i) inputs.push_back(TRY(c.Tensor(i)));
   BatchNormAttrs attrs;
@@ -20,29 +71,66 @@ Status ImportBatchNormalization(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kBatchNorm, inputs, attrs)));
 }
 
-Status ImportPool(ImportContext& c, Op op, int64_t count_include_pad) {
+struct Pooling {
+  ValueId x = 0;  // as `window` lifts it
+  Window window;
+  PoolAttrs attrs;
+};
+
+Result<Pooling> ReadPooling(ImportContext& c, bool count_include_pad) {
   ValueId x = TRY(c.Tensor(0));
   Shape shape = c.builder.Spec(x).shape;
   if (shape.size() < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
   if (!c.HasAttr("kernel_shape")) return Err("has no kernel_shape");
   Window w = TRY(ReadWindow(c, {shape.begin() + 2, shape.end()}, {}));
-  if (w.one_dimensional) x = c.builder.Reshape(x, {shape[0], shape[1], 1, shape[2]}, c.node().name);
   bool ceil_mode = TRY(c.Int("ceil_mode", 0)) != 0;
-  Pool2dAttrs attrs{w.kernel, w.strides, w.pads, w.dilations, ceil_mode, count_include_pad != 0, Layout::kNCHW};
-  ValueId y = TRY(c.Emit(op, {x}, attrs));
-  if (w.one_dimensional) {
-    Shape out = c.builder.Spec(y).shape;
-    y = c.builder.Reshape(y, {out[0], out[1], out[3]}, c.node().name);
+  PoolAttrs attrs{w.kernel, w.strides, w.pads, w.dilations, ceil_mode, count_include_pad, Layout::kNCHW};
+  return Pooling{c.Reshape(x, w.Lifted(shape)), w, attrs};
+}
+
+// `flat` and `solid`: the operators of two and of three dimensions.
+Status BindPool(ImportContext& c, const Pooling& p, Op flat, Op solid) {
+  ValueId y = TRY(c.Emit(p.window.kernel.size() == 2 ? flat : solid, {p.x}, p.attrs));
+  return c.Bind(c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y))));
+}
+
+// Where the largest elements are: in the whole input, and with storage_order 1 counted along columns of the images.
+Status BindIndices(ImportContext& c, const Pooling& p) {
+  int64_t storage_order = TRY(c.Int("storage_order", 0));
+  if (storage_order != 0 && storage_order != 1) return Err("storage_order must be 0 or 1, not ", storage_order);
+  const Shape shape = c.ShapeOfValue(p.x);
+  int64_t pixels = 1;
+  for (size_t d = 2; d < shape.size(); ++d) pixels *= shape[d];
+  ValueId place = TRY(c.Emit(Op::kArgMaxPool, {p.x}, p.attrs));
+  if (storage_order == 1) {
+    ValueId rest = place;
+    int64_t step = pixels;
+    for (size_t d = shape.size(); d-- > 2;) {
+      step /= shape[d];
+      ValueId along = TRY(c.ApplyNumber(Op::kMod, rest, static_cast<double>(shape[d])));
+      rest = TRY(c.ApplyNumber(Op::kDiv, rest, static_cast<double>(shape[d])));
+      along = TRY(c.ApplyNumber(Op::kMul, along, static_cast<double>(step)));
+      place = d + 1 == shape.size() ? along : TRY(c.Apply(Op::kAdd, place, along));
+    }
   }
-  return c.Bind(y);
+  Shape planes(shape.size(), 1);
+  std::copy_n(shape.begin(), 2, planes.begin());
+  std::vector<int64_t> first(shape[0] * shape[1]);
+  for (size_t i = 0; i < first.size(); ++i) first[i] = static_cast<int64_t>(i) * pixels;
+  place = TRY(c.Apply(Op::kAdd, place, c.builder.AddConstant("", TensorValue::Of<int64_t>(planes, first))));
+  return c.Bind(c.Reshape(place, p.window.Lowered(c.ShapeOfValue(place))), 1);
 }
 
 Status ImportMaxPool(ImportContext& c) {
-  TRY(c.RefuseExtraOutputs("indices are not supported"));
-  return ImportPool(c, Op::kMaxPool2d, 0);
+  Pooling p = TRY(ReadPooling(c, false));
+  if (c.IsUsed(1)) TRY(BindIndices(c, p));
+  return BindPool(c, p, Op::kMaxPool2d, Op::kMaxPool3d);
 }
 
-Status ImportAveragePool(ImportContext& c) { return ImportPool(c, Op::kAvgPool2d, TRY(c.Int("count_include_pad", 0))); }
+Status ImportAveragePool(ImportContext& c) {
+  Pooling p = TRY(ReadPooling(c, TRY(c.Int("count_include_pad", 0)) != 0));
+  return BindPool(c, p, Op::kAvgPool2d, Op::kAvgPool3d);
+}
 
 template <Op op>
 Status ImportGlobalPool(ImportContext& c) {
@@ -118,22 +206,6 @@ Status ImportHardmax(ImportContext& c) {
   return BindRows(c, TRY(c.Cast(TRY(c.Apply(Op::kEqual, best, all)), c.Type(r.x))));
 }
 
-struct Normalized {
-  ValueId y = 0, mean = 0, inverse = 0;
-};
-
-// (x - mean) / sqrt(variance + epsilon) over the axes.
-Result<Normalized> Normalize(ImportContext& c, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
-  Normalized n;
-  n.mean = TRY(c.Mean(x, axes));
-  ValueId centered = TRY(c.Apply(Op::kSub, x, n.mean));
-  ValueId variance = TRY(c.Mean(TRY(c.Apply(Op::kMul, centered, centered)), axes));
-  ValueId deviation = TRY(c.Apply(Op::kSqrt, TRY(c.ApplyNumber(Op::kAdd, variance, epsilon))));
-  n.inverse = TRY(c.ApplyToNumber(Op::kDiv, 1, deviation));
-  n.y = TRY(c.Apply(Op::kMul, centered, n.inverse));
-  return n;
-}
-
 std::vector<int64_t> AxesFrom(int64_t first, int rank) {
   std::vector<int64_t> axes;
   for (int64_t d = first; d < rank; ++d) axes.push_back(d);
@@ -153,17 +225,10 @@ Status ImportLayerNormalization(ImportContext& c) {
 }
 
 Status ImportInstanceNormalization(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1)), bias = TRY(c.Tensor(2));
+  ValueId x = TRY(c.Tensor(0));
   if (c.Rank(x) < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
-  Shape channel(c.Rank(x), 1);
-  channel[1] = c.ShapeOfValue(x)[1];
-  for (ValueId v : {scale, bias}) {
-    if (c.ShapeOfValue(v) != Shape{channel[1]})
-      return Err("scale and bias must have shape [", channel[1], "], not ", c.builder.Spec(v).Text());
-  }
   Normalized n = TRY(Normalize(c, x, AxesFrom(2, c.Rank(x)), TRY(c.Float("epsilon", 1e-5f))));
-  ValueId y = TRY(c.Apply(Op::kMul, n.y, c.Reshape(scale, channel)));
-  return c.Bind(TRY(c.Apply(Op::kAdd, y, c.Reshape(bias, channel))));
+  return c.Bind(TRY(ScaledByChannel(c, n.y)));
 }
 
 Status ImportMeanVarianceNormalization(ImportContext& c) {

@@ -17,11 +17,12 @@ Status BindReshaped(ImportContext& c, Shape shape) {
 
 Status ImportIdentity(ImportContext& c) { return BindReshaped(c, TRY(c.ShapeOf(0))); }
 
+// What a package computes follows from its inputs: with no training, or a ratio of 0, nothing is dropped.
 Status ImportDropout(ImportContext& c) {
-  if (c.Has(2)) {
-    const TensorValue* training = c.Constant(2);
-    if (!training || training->spec.dtype != DType::Bool() || *training->bytes.data() != 0)
-      return Err("training mode is not supported");
+  if (c.Has(2) && TRY(c.ConstantNumber(2, "training_mode")) != 0) {
+    const TensorValue* ratio = c.Has(1) ? c.Constant(1) : nullptr;
+    if (!ratio || TRY(c.ConstantNumber(1, "the ratio")) != 0)
+      return Err("in training mode drops elements at random unless its ratio is a constant 0");
   }
   if (c.node().outputs.size() > 1) {
     Shape shape = TRY(c.ShapeOf(0));

@@ -5,12 +5,21 @@
 namespace autotune::graph {
 namespace {
 
-const std::vector<int64_t> kToNhwc = {0, 2, 3, 1};  // NHWC axis i is NCHW axis kToNhwc[i]
-const std::vector<int64_t> kToNchw = {0, 3, 1, 2};  // NCHW axis i is NHWC axis kToNchw[i]
-const std::vector<int64_t> kOihwToHwio = {2, 3, 1, 0};
+// NHWC axis i is NCHW axis ToNhwc(4)[i]; with rank 5, NDHWC and NCDHW.
+std::vector<int64_t> ToNhwc(int rank) {
+  return rank == 5 ? std::vector<int64_t>{0, 2, 3, 4, 1} : std::vector<int64_t>{0, 2, 3, 1};
+}
+// NCHW axis i is NHWC axis ToNchw(4)[i].
+std::vector<int64_t> ToNchw(int rank) {
+  return rank == 5 ? std::vector<int64_t>{0, 4, 1, 2, 3} : std::vector<int64_t>{0, 3, 1, 2};
+}
+std::vector<int64_t> OihwToHwio(int rank) {
+  return rank == 5 ? std::vector<int64_t>{2, 3, 4, 1, 0} : std::vector<int64_t>{2, 3, 1, 0};
+}
 
-// Every value has up to two forms, as the old graph had it (`native`) and, if of rank 4, permuted to NHWC; each is made
-// from the other when first asked for. So conversions appear only where the two worlds meet, and once.
+// Every value has up to two forms, as the old graph had it (`native`) and, if it may be an image, permuted to NHWC (in
+// three dimensions NDHWC); each is made from the other when first asked for. So conversions appear only where the two
+// worlds meet, and once.
 class LayoutConverter {
  public:
   explicit LayoutConverter(const Graph& graph)
@@ -32,6 +41,7 @@ class LayoutConverter {
   }
 
  private:
+  bool MayBeImage(ValueId v) const { return graph_.Spec(v).rank() == 4 || graph_.Spec(v).rank() == 5; }
   bool IsNhwc(ValueId v) const { return nhwc_[v] >= 0 && graph_.values[v].def == Value::Def::kNode; }
 
   ValueId Native(ValueId v) {
@@ -41,21 +51,21 @@ class LayoutConverter {
       return native_[v] = c->data ? builder_.AddConstant(name, graph_.ConstantValue(*c))
                                   : builder_.ConstantParameter(name, graph_.Spec(v));
     }
-    return native_[v] = builder_.Transpose(nhwc_[v], kToNchw, name);
+    return native_[v] = builder_.Transpose(nhwc_[v], ToNchw(graph_.Spec(v).rank()), name);
   }
   ValueId Nhwc(ValueId v) {
-    if (nhwc_[v] < 0) nhwc_[v] = builder_.Transpose(Native(v), kToNhwc, graph_.values[v].name);
+    if (nhwc_[v] < 0) nhwc_[v] = builder_.Transpose(Native(v), ToNhwc(graph_.Spec(v).rank()), graph_.values[v].name);
     return nhwc_[v];
   }
 
   // An operand of an element-wise operator on NHWC: lower ranks get leading ones first, as broadcasting gives them.
-  ValueId BroadcastNhwc(ValueId v) {
+  ValueId BroadcastNhwc(ValueId v, int rank) {
     const TensorSpec& spec = graph_.Spec(v);
     if (spec.NumElements() == 1) return Native(v);
-    if (spec.rank() == 4) return Nhwc(v);
+    if (spec.rank() == rank) return Nhwc(v);
     Shape shape = spec.shape;
-    shape.insert(shape.begin(), 4 - shape.size(), 1);
-    return builder_.Transpose(builder_.Reshape(Native(v), shape, graph_.values[v].name), kToNhwc,
+    shape.insert(shape.begin(), rank - spec.rank(), 1);
+    return builder_.Transpose(builder_.Reshape(Native(v), shape, graph_.values[v].name), ToNhwc(rank),
                               graph_.values[v].name);
   }
 
@@ -74,27 +84,28 @@ class LayoutConverter {
   }
 
   void Convert(const Node& node) {
-    bool rank4 = graph_.Spec(node.output).rank() == 4, any_nhwc = false;
-    for (ValueId v : node.inputs) any_nhwc = any_nhwc || IsNhwc(v);
+    int rank = graph_.Spec(node.output).rank();
+    bool image = MayBeImage(node.output), any_nhwc = false;
+    for (ValueId v : node.inputs) any_nhwc = any_nhwc || (IsNhwc(v) && graph_.Spec(v).rank() == rank);
     switch (GetOpInfo(node.op).layout) {
       case LayoutRule::kImage:
         return ConvertImage(node);
       case LayoutRule::kElementwise: {
-        if (!rank4 || !any_nhwc) return Keep(node);
+        if (!image || !any_nhwc) return Keep(node);
         std::vector<ValueId> inputs;
-        for (ValueId v : node.inputs) inputs.push_back(BroadcastNhwc(v));
+        for (ValueId v : node.inputs) inputs.push_back(BroadcastNhwc(v, rank));
         return DefineNhwc(node, builder_.Must(node.op, inputs, node.attrs, node.name));
       }
       case LayoutRule::kAxis:
         // Local response normalization is computed along the last axis.
         // A gather keeps the image's dimensions only where its indices are a vector.
         if (node.op == Op::kGather &&
-            (graph_.Spec(node.inputs[0]).rank() != 4 || graph_.Spec(node.inputs[1]).rank() != 1))
+            (graph_.Spec(node.inputs[0]).rank() != rank || graph_.Spec(node.inputs[1]).rank() != 1))
           return Keep(node);
-        if (rank4 && (any_nhwc || node.op == Op::kLrn)) return ConvertAxis(node);
+        if (image && (any_nhwc || node.op == Op::kLrn)) return ConvertAxis(node);
         return Keep(node);
       case LayoutRule::kPerDim:
-        return rank4 && any_nhwc ? ConvertPerDim(node) : Keep(node);
+        return image && any_nhwc ? ConvertPerDim(node) : Keep(node);
       case LayoutRule::kFixed:
         return node.op == Op::kTranspose ? ConvertTranspose(node) : Keep(node);
     }
@@ -110,36 +121,41 @@ class LayoutConverter {
         attrs);
     if (!nchw) return Keep(node);
     std::vector<ValueId> inputs = {Nhwc(node.inputs[0])};
-    if (node.op == Op::kConv2d)
-      inputs.push_back(builder_.Transpose(Native(node.inputs[1]), kOihwToHwio, graph_.values[node.inputs[1]].name));
+    if (std::holds_alternative<ConvAttrs>(attrs)) {
+      ValueId w = node.inputs[1];
+      inputs.push_back(builder_.Transpose(Native(w), OihwToHwio(graph_.Spec(w).rank()), graph_.values[w].name));
+    }
     DefineNhwc(node, builder_.Must(node.op, inputs, attrs, node.name));
   }
 
   void ConvertAxis(const Node& node) {
     Attrs attrs = node.attrs;
+    const int rank = graph_.Spec(node.output).rank();
+    const std::vector<int64_t> to_nchw = ToNchw(rank);
     std::visit(
-        [](auto& a) {
-          if constexpr (requires { a.axis; }) a.axis = kToNchw[a.axis];
+        [&](auto& a) {
+          if constexpr (requires { a.axis; }) a.axis = to_nchw[a.axis];
           if constexpr (requires { a.axes; }) {
-            for (int64_t& axis : a.axes) axis = kToNchw[axis];
+            for (int64_t& axis : a.axes) axis = to_nchw[axis];
             std::sort(a.axes.begin(), a.axes.end());
           }
         },
         attrs);
     std::vector<ValueId> inputs;
-    for (ValueId v : node.inputs) inputs.push_back(graph_.Spec(v).rank() == 4 ? Nhwc(v) : Native(v));
+    for (ValueId v : node.inputs) inputs.push_back(graph_.Spec(v).rank() == rank ? Nhwc(v) : Native(v));
     DefineNhwc(node, builder_.Must(node.op, inputs, attrs, node.name));
   }
 
   void ConvertPerDim(const Node& node) {
     Attrs attrs = node.attrs;
+    const std::vector<int64_t> to_nhwc = ToNhwc(graph_.Spec(node.output).rank());
     std::visit(
-        [](auto& a) {
+        [&](auto& a) {
           if constexpr (HasFields<std::remove_cvref_t<decltype(a)>>) {
-            ForEachField(a, [](std::string_view, auto& list) {
+            ForEachField(a, [&](std::string_view, auto& list) {
               if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list)>, std::vector<int64_t>>) {
                 std::vector<int64_t> native = list;
-                for (int d = 0; d < 4; ++d) list[d] = native[kToNhwc[d]];
+                for (size_t d = 0; d < to_nhwc.size(); ++d) list[d] = native[to_nhwc[d]];
               }
             });
           }
@@ -151,9 +167,10 @@ class LayoutConverter {
   void ConvertTranspose(const Node& node) {
     ValueId x = node.inputs[0];
     std::vector<int64_t> perm = std::get<TransposeAttrs>(node.attrs).perm;
-    if (perm == kToNchw && !IsNhwc(x)) return DefineNhwc(node, Native(x));  // the model's own NHWC
+    const std::vector<int64_t> to_nchw = ToNchw(graph_.Spec(x).rank());
+    if (perm == to_nchw && !IsNhwc(x)) return DefineNhwc(node, Native(x));  // the model's own NHWC
     if (!IsNhwc(x)) return Keep(node);
-    for (int64_t& axis : perm) axis = kToNchw[axis];
+    for (int64_t& axis : perm) axis = to_nchw[axis];
     DefineNative(node, builder_.Transpose(nhwc_[x], perm, node.name));
   }
 

@@ -88,10 +88,10 @@ class BatchNormFolder {
   // The axis of v's output channels if v is a product with a constant weight that only we use; else -1.
   int FoldableAxis(ValueId v) {
     const Node* node = Producer(v);
-    if (!node || !UsedOnce(v) || (node->op != Op::kConv2d && node->op != Op::kMatmul) || !IsConstant(node->inputs[1]))
-      return -1;
-    if (node->op == Op::kMatmul) return 1;
-    return std::get<Conv2dAttrs>(node->attrs).layout == Layout::kNCHW ? 1 : 3;
+    if (!node || !UsedOnce(v)) return -1;
+    const auto* conv = std::get_if<ConvAttrs>(&node->attrs);
+    if ((!conv && node->op != Op::kMatmul) || !IsConstant(node->inputs[1])) return -1;
+    return !conv || conv->layout == Layout::kNCHW ? 1 : builder().Spec(v).rank() - 1;
   }
 
   bool CanScale(ValueId v, ValueId s) {
@@ -111,7 +111,8 @@ class BatchNormFolder {
     }
     const TensorSpec& w = builder().Spec(node.inputs[1]);
     int64_t channels = builder().Spec(s).NumElements();
-    bool oihw = node.op == Op::kConv2d && std::get<Conv2dAttrs>(node.attrs).layout == Layout::kNCHW;
+    const auto* conv = std::get_if<ConvAttrs>(&node.attrs);
+    bool oihw = conv && conv->layout == Layout::kNCHW;
     Shape shape(w.rank(), 1);
     shape[oihw ? 0 : w.rank() - 1] = channels;
     ValueId weight = Emit(Op::kMul, {node.inputs[1], builder().Reshape(s, shape, name)}, name);

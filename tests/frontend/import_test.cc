@@ -89,21 +89,21 @@ TEST(Import, AllUnsupportedNodesAtOnce) {
   m.Node("Relu", {"a"}, {"b"});
   m.Node("Loop", {"b"}, {"c"});
   m.Node("Gelu", {"x"}, {"d"}, "third").Domain("com.microsoft");
-  m.Node("MaxPool", {"x"}, {"e", "indices"}, "pool").Ints("kernel_shape", {2, 2});
-  m.Node("Relu", {"indices"}, {"y"});
+  m.Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"e", "mean"}, "norm");
+  m.Node("Relu", {"mean"}, {"y"});
   std::string error = ImportError(m);
   EXPECT_THAT(error, HasSubstr("NonZero (node 'first')"));
   EXPECT_THAT(error, HasSubstr("Loop (node #2)"));
   EXPECT_THAT(error, HasSubstr("com.microsoft.Gelu (node 'third')"));
-  EXPECT_THAT(error, HasSubstr("MaxPool (node 'pool'): output 'indices' is used"));
+  EXPECT_THAT(error, HasSubstr("BatchNormalization (node 'norm'): output 'mean' is used"));
   EXPECT_EQ(error.find("Relu"), std::string::npos) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }
 
-TEST(Import, UnusedIndicesAreNoObstacle) {
+TEST(Import, UnusedOutputsAreNoObstacle) {
   ModelMaker m;
-  m.Input("x", {1, 2, 4, 4}).Output("y");
-  m.Node("MaxPool", {"x"}, {"y", "indices"}).Ints("kernel_shape", {2, 2});
+  m.Input("x", {1, 2, 4, 4}).Floats("s", {2}, {1, 1}).Output("y");
+  m.Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"y", "mean", "variance"});
   EXPECT_TRUE(Import(m).ok());
 }
 

@@ -39,6 +39,10 @@ NodeMaker& NodeMaker::Float(const std::string& name, float value) {
   AddAttr(node_, name, onnx::AttributeProto::FLOAT)->set_f(value);
   return *this;
 }
+NodeMaker& NodeMaker::String(const std::string& name, const std::string& value) {
+  AddAttr(node_, name, onnx::AttributeProto::STRING)->set_s(value);
+  return *this;
+}
 NodeMaker& NodeMaker::Domain(const std::string& domain) {
   node_->set_domain(domain);
   return *this;

@@ -19,6 +19,7 @@ class NodeMaker {
   NodeMaker& Int(const std::string& name, int64_t value);
   NodeMaker& Ints(const std::string& name, const std::vector<int64_t>& values);
   NodeMaker& Float(const std::string& name, float value);
+  NodeMaker& String(const std::string& name, const std::string& value);
   NodeMaker& Domain(const std::string& domain);
 
  private:

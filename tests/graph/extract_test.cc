@@ -36,7 +36,7 @@ TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
 TEST(Extract, HashGolden) {
   Maker m(1);
   ValueId x = m.b.Input("x", F32({1, 8, 8, 4}));
-  Conv2dAttrs a;
+  ConvAttrs a;
   a.layout = Layout::kNHWC;
   a.pads = {1, 1, 1, 1};
   ValueId y = m.b.Must(Op::kConv2d, {x, m.Random({3, 3, 4, 8})}, a);

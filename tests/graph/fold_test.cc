@@ -32,6 +32,23 @@ TEST(FoldBatchNorm, IntoProduct) {
   EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);
 }
 
+TEST(FoldBatchNorm, IntoConvolutionsOfThreeDimensions) {
+  for (Layout layout : {Layout::kNCHW, Layout::kNHWC}) {
+    Maker m(26);
+    bool first = layout == Layout::kNCHW;
+    ValueId x = m.b.Input("x", F32(first ? Shape{1, 3, 2, 4, 4} : Shape{1, 2, 4, 4, 3}));
+    ValueId w = m.Random(first ? Shape{5, 3, 1, 2, 2} : Shape{1, 2, 2, 3, 5});
+    ValueId y = m.b.Must(Op::kConv3d, {x, w}, ConvAttrs{{1, 1, 1}, Shape(6, 0), {1, 1, 1}, 1, layout});
+    ValueId statistics[] = {m.Random({5}), m.Random({5}), m.Random({5}), m.Positive({5})};
+    BatchNormAttrs norm{.axis = first ? 1 : 4};
+    m.b.Output(m.b.Must(Op::kBatchNorm, {y, statistics[0], statistics[1], statistics[2], statistics[3]}, norm), "y");
+    Counting counting;
+    Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                         counting.context);
+    EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);
+  }
+}
+
 TEST(FoldBatchNorm, NotWhereTheProductIsReadElsewhere) {
   Maker m(3);
   ValueId x = m.b.Input("x", F32({1, 3, 4, 4}));

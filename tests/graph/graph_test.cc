@@ -14,7 +14,7 @@ TEST(OpTable, RowsStandInOrder) {
 }
 
 TEST(InferType, Conv2d) {
-  Conv2dAttrs a;
+  ConvAttrs a;
   a.strides = {2, 2};
   a.pads = {3, 3, 3, 3};
   EXPECT_EQ(InferType(Op::kConv2d, a, {F32({1, 3, 224, 224}), F32({64, 3, 7, 7})})->shape, (Shape{1, 64, 112, 112}));
@@ -29,8 +29,30 @@ TEST(InferType, Conv2d) {
   EXPECT_FALSE(InferType(Op::kConv2d, a, {F32({1, 8, 8, 6})}).ok());
 }
 
+TEST(InferType, Conv3d) {
+  ConvAttrs a{{2, 1, 1}, {1, 0, 0, 1, 0, 2}, {1, 1, 2}, 1, Layout::kNCHW};
+  TensorSpec x = F32({1, 4, 8, 9, 7});
+  EXPECT_EQ(InferType(Op::kConv3d, a, {x, F32({6, 4, 3, 2, 3})})->shape, (Shape{1, 6, 4, 8, 5}));
+  EXPECT_FALSE(InferType(Op::kConv3d, ConvAttrs{}, {x, F32({6, 4, 3, 2, 3})}).ok());
+  EXPECT_FALSE(InferType(Op::kConv2d, a, {x, F32({6, 4, 3, 2, 3})}).ok());
+  EXPECT_FALSE(InferType(Op::kConv3d, a, {x, F32({6, 4, 3, 2})}).ok());
+  a.layout = Layout::kNHWC;
+  EXPECT_EQ(InferType(Op::kConv3d, a, {F32({1, 8, 9, 7, 4}), F32({3, 2, 3, 4, 6})})->shape, (Shape{1, 4, 8, 5, 6}));
+}
+
+TEST(InferType, PoolsOfThreeDimensionsAndPlaces) {
+  PoolAttrs a{{2, 2, 3}, {2, 2, 2}, {0, 0, 1, 0, 0, 1}, {1, 1, 1}, false, false, Layout::kNCHW};
+  for (Op op : {Op::kMaxPool3d, Op::kAvgPool3d, Op::kArgMaxPool}) {
+    EXPECT_EQ(InferType(op, a, {F32({1, 3, 4, 6, 5})})->shape, (Shape{1, 3, 2, 3, 3}));
+    EXPECT_FALSE(InferType(op, a, {F32({1, 3, 6, 5})}).ok());
+  }
+  EXPECT_EQ(InferType(Op::kArgMaxPool, PoolAttrs{}, {F32({1, 3, 6, 5})})->dtype, DType::Int(64));
+  EXPECT_FALSE(InferType(Op::kMaxPool2d, a, {F32({1, 3, 4, 6, 5})}).ok());
+  EXPECT_FALSE(InferType(Op::kArgMaxPool, PoolAttrs{.kernel = {2}}, {F32({1, 3, 6})}).ok());
+}
+
 TEST(InferType, Pool2dRoundsUpOnlyWithCeilMode) {
-  Pool2dAttrs a;
+  PoolAttrs a;
   a.kernel = {3, 3};
   a.strides = {2, 2};
   EXPECT_EQ(InferType(Op::kMaxPool2d, a, {F32({1, 1, 6, 6})})->shape, (Shape{1, 1, 2, 2}));
@@ -62,7 +84,7 @@ Graph SmallConv() {
   GraphBuilder b;
   ValueId x = b.Input("x", F32({1, 2, 4, 4}));
   ValueId w = b.AddConstant("w", TensorValue::Of<float>({3, 2, 1, 1}, {1, 2, 3, 4, 5, 6}));
-  ValueId y = b.Must(Op::kConv2d, {x, w}, Conv2dAttrs{}, "conv");
+  ValueId y = b.Must(Op::kConv2d, {x, w}, ConvAttrs{}, "conv");
   b.Output(b.Must(Op::kRelu, {y}), "y");
   return b.Finish();
 }
@@ -113,10 +135,10 @@ TEST(Reference, AgreesWithPaper) {
   GraphBuilder b;
   ValueId x = b.Input("x", F32({1, 1, 3, 3}));
   ValueId w = b.AddConstant("w", TensorValue::Of<float>({1, 1, 2, 2}, {1, 0, 0, 2}));
-  Conv2dAttrs conv;
+  ConvAttrs conv;
   conv.pads = {1, 1, 0, 0};
   b.Output(b.Must(Op::kConv2d, {x, w}, conv), "conv");
-  Pool2dAttrs pool;
+  PoolAttrs pool;
   pool.kernel = {2, 2};
   pool.strides = {2, 2};
   pool.ceil_mode = true;

@@ -21,7 +21,7 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
   for (const Node& node : g.nodes) {
     if (node.op == Op::kConv2d) {
-      EXPECT_EQ(std::get<Conv2dAttrs>(node.attrs).layout, Layout::kNHWC);
+      EXPECT_EQ(std::get<ConvAttrs>(node.attrs).layout, Layout::kNHWC);
     }
     if (node.op == Op::kConcat) {
       EXPECT_EQ(std::get<AxisAttrs>(node.attrs).axis, 3);
@@ -85,6 +85,35 @@ TEST(ConvertLayout, FollowsSlicesPadsReductionsAndGathers) {
   int activations = 0;
   for (const Node& node : g.nodes) activations += node.op == Op::kTranspose && !g.FindConstant(node.inputs[0]);
   EXPECT_EQ(activations, 2) << GraphText(g);  // of the input and of the output
+}
+
+// Images of three dimensions, beside values of their rank and lower ones.
+TEST(ConvertLayout, OfThreeDimensions) {
+  Maker m(24);
+  ValueId x = m.b.Input("x", F32({1, 4, 3, 6, 5}));
+  ConvAttrs conv{{1, 1, 1}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, 1, Layout::kNCHW};
+  ValueId y = m.b.Must(Op::kConv3d, {x, m.Random({8, 4, 3, 3, 3})}, conv);
+  y = m.Relu(m.b.Must(Op::kAdd, {y, m.Random({1, 8, 1, 1, 1})}));
+  PoolAttrs pool{{2, 2, 2}, {1, 2, 1}, Shape(6, 0), {1, 1, 1}, false, false, Layout::kNCHW};
+  ValueId top = m.b.Must(Op::kMaxPool3d, {y}, pool), mean = m.b.Must(Op::kAvgPool3d, {y}, pool);
+  ValueId place = m.b.Must(Op::kCast, {m.b.Must(Op::kArgMaxPool, {y}, pool)}, CastAttrs{DType::Float(32)});
+  y = m.b.Must(Op::kConcat, {top, mean, place}, AxisAttrs{1});
+  y = m.b.Must(Op::kSub, {y, m.b.Must(Op::kReduceMax, {y}, AxesAttrs{{1, 3}})});
+  y = m.b.Must(Op::kSlice, {y}, SliceAttrs{{0, 1, 0, 1, 0}, {1, 9, 2, 2, 2}, {1, 2, 1, 1, 2}});
+  m.b.Output(m.b.Must(Op::kMul, {y, m.Random({2, 1, 1})}), "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
+}
+
+// An image of two dimensions that broadcasts into something of three is no image of three.
+TEST(ConvertLayout, AnImageAmongHigherRanks) {
+  Maker m(25);
+  ValueId y = m.Conv(m.b.Input("x", F32({2, 4, 3, 5})), 3, 1), z = m.b.Input("z", F32({2, 1, 3, 3, 5}));
+  m.b.Output(m.b.Must(Op::kAdd, {y, z}), "sum");
+  PassContext context;
+  ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, context);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class Maker {
     return b.AddConstant("", reference::ToValue(t));
   }
   ValueId Conv(ValueId x, int64_t channels, int64_t kernel, int64_t groups = 1, int64_t stride = 1) {
-    Conv2dAttrs a;
+    ConvAttrs a;
     a.pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
     a.strides = {stride, stride};
     a.groups = groups;
@@ -46,7 +46,7 @@ class Maker {
   }
   ValueId Relu(ValueId x) { return b.Must(Op::kRelu, {x}, {}, "relu"); }
   ValueId Pool(Op op, ValueId x, int64_t kernel, int64_t stride) {
-    Pool2dAttrs a;
+    PoolAttrs a;
     a.kernel = {kernel, kernel};
     a.strides = {stride, stride};
     a.pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};

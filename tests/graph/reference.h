@@ -26,19 +26,26 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
     ForEachIndex(shape, [&](const Shape& o) { y.data.push_back(f(AtBroadcast(*in[0], o), AtBroadcast(*in[1], o))); });
     return y;
   };
-  // Image operators are defined in NCHW; NHWC goes there and back.
-  const std::vector<int64_t> to_nchw = {0, 3, 1, 2}, to_nhwc = {0, 2, 3, 1}, hwio_to_oihw = {3, 2, 0, 1};
+  // Image operators are defined in NCHW; NHWC goes there and back. So in two dimensions, and with D in three.
+  const bool solid = shape.size() == 5;
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  const auto to_nchw = solid ? std::vector<int64_t>{0, 4, 1, 2, 3} : std::vector<int64_t>{0, 3, 1, 2};
+  const auto to_nhwc = solid ? std::vector<int64_t>{0, 2, 3, 4, 1} : std::vector<int64_t>{0, 2, 3, 1};
+  const auto hwio_to_oihw = solid ? std::vector<int64_t>{4, 3, 0, 1, 2} : std::vector<int64_t>{3, 2, 0, 1};
   auto nchw_shape = [&](Layout layout) {
-    return layout == Layout::kNCHW ? shape : Shape{shape[0], shape[3], shape[1], shape[2]};
+    Shape first = shape;
+    if (layout == Layout::kNHWC) std::rotate(first.begin() + 1, first.begin() + last, first.end());
+    return first;
   };
   auto image = [&](Layout layout, const std::function<Tensor(const Tensor&)>& f) {
     return layout == Layout::kNCHW ? f(*in[0]) : Transposed(f(Transposed(*in[0], to_nchw)), to_nhwc);
   };
   switch (node.op) {
-    case Op::kConv2d: {
-      const auto& a = std::get<Conv2dAttrs>(node.attrs);
+    case Op::kConv2d:
+    case Op::kConv3d: {
+      const auto& a = std::get<ConvAttrs>(node.attrs);
       Tensor w = a.layout == Layout::kNCHW ? *in[1] : Transposed(*in[1], hwio_to_oihw);
-      return image(a.layout, [&](const Tensor& x) { return Conv2dNchw(x, w, a, nchw_shape(a.layout)); });
+      return image(a.layout, [&](const Tensor& x) { return Conv(x, w, a, nchw_shape(a.layout)); });
     }
     case Op::kMatmul:
     case Op::kBatchMatmul:
@@ -153,17 +160,22 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
       if (graph.Spec(node.output).dtype.IsFloat()) return zip([](double a, double b) { return a / b; });
       return zip([](double a, double b) { return b == 0 ? a : std::trunc(a / b); });
     case Op::kMaxPool2d:
-    case Op::kAvgPool2d: {
-      const auto& a = std::get<Pool2dAttrs>(node.attrs);
-      return image(a.layout,
-                   [&](const Tensor& x) { return Pool2dNchw(x, a, node.op == Op::kAvgPool2d, nchw_shape(a.layout)); });
+    case Op::kMaxPool3d:
+    case Op::kAvgPool2d:
+    case Op::kAvgPool3d:
+    case Op::kArgMaxPool: {
+      const auto& a = std::get<PoolAttrs>(node.attrs);
+      bool largest = node.op == Op::kMaxPool2d || node.op == Op::kMaxPool3d;
+      PoolOf what = node.op == Op::kArgMaxPool ? PoolOf::kPlace : largest ? PoolOf::kMax : PoolOf::kAverage;
+      return image(a.layout, [&](const Tensor& x) { return Pool(x, a, what, nchw_shape(a.layout)); });
     }
     case Op::kGlobalAvgPool:
     case Op::kGlobalMaxPool:
       return image(std::get<ImageAttrs>(node.attrs).layout, [&](const Tensor& x) {
-        Pool2dAttrs whole;
+        PoolAttrs whole;
         whole.kernel = {x.shape[2], x.shape[3]};
-        return Pool2dNchw(x, whole, node.op == Op::kGlobalAvgPool, {x.shape[0], x.shape[1], 1, 1});
+        PoolOf what = node.op == Op::kGlobalAvgPool ? PoolOf::kAverage : PoolOf::kMax;
+        return Pool(x, whole, what, {x.shape[0], x.shape[1], 1, 1});
       });
     case Op::kLrn:
       return Lrn(*in[0], std::get<LrnAttrs>(node.attrs));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -83,50 +84,71 @@ inline Tensor Transposed(const Tensor& t, const std::vector<int64_t>& perm) {
   return out;
 }
 
-inline Tensor Conv2dNchw(const Tensor& x, const Tensor& w, const Conv2dAttrs& a, const Shape& out_shape) {
+inline Shape Spatial(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
+
+inline int64_t Flat(const Shape& index, const Shape& shape) {
+  int64_t flat = 0;
+  for (size_t d = 0; d < shape.size(); ++d) flat = flat * shape[d] + index[d];
+  return flat;
+}
+
+// Where in the input the window of output pixel `o` has its tap `k`; perhaps outside.
+template <class WindowAttrs>
+Shape Met(const WindowAttrs& a, const Shape& o, const Shape& k) {
+  Shape at;
+  for (size_t d = 0; d < k.size(); ++d) at.push_back(o[d] * a.strides[d] + k[d] * a.dilations[d] - a.pads[d]);
+  return at;
+}
+
+inline bool Inside(const Shape& at, const Shape& extents) {
+  bool inside = true;
+  for (size_t d = 0; d < at.size(); ++d) inside = inside && at[d] >= 0 && at[d] < extents[d];
+  return inside;
+}
+
+// Channels first, over any number of spatial dimensions.
+inline Tensor Conv(const Tensor& x, const Tensor& w, const ConvAttrs& a, const Shape& out_shape) {
   Tensor y{out_shape, std::vector<double>(Count(out_shape), 0)};
-  int64_t C = x.shape[1], H = x.shape[2], W = x.shape[3], O = w.shape[0], I = w.shape[1], KH = w.shape[2],
-          KW = w.shape[3];
-  int64_t OH = out_shape[2], OW = out_shape[3], per_group = O / a.groups;
-  for (int64_t n = 0; n < out_shape[0]; ++n)
-    for (int64_t o = 0; o < O; ++o)
-      for (int64_t i = 0; i < I; ++i)
-        for (int64_t kh = 0; kh < KH; ++kh)
-          for (int64_t kw = 0; kw < KW; ++kw) {
-            double weight = w.data[((o * I + i) * KH + kh) * KW + kw];
-            int64_t c = o / per_group * I + i;
-            for (int64_t oh = 0; oh < OH; ++oh) {
-              int64_t h = oh * a.strides[0] + kh * a.dilations[0] - a.pads[0];
-              if (h < 0 || h >= H) continue;
-              for (int64_t ow = 0; ow < OW; ++ow) {
-                int64_t v = ow * a.strides[1] + kw * a.dilations[1] - a.pads[1];
-                if (v >= 0 && v < W)
-                  y.data[((n * O + o) * OH + oh) * OW + ow] += weight * x.data[((n * C + c) * H + h) * W + v];
-              }
-            }
-          }
+  const Shape in = Spatial(x.shape), out = Spatial(out_shape), kernel = Spatial(w.shape);
+  int64_t C = x.shape[1], O = w.shape[0], I = w.shape[1], per_group = O / a.groups;
+  ForEachIndex(kernel, [&](const Shape& k) {
+    std::vector<std::pair<int64_t, int64_t>> met;  // pixels of the output and of the input
+    ForEachIndex(out, [&](const Shape& o) {
+      Shape at = Met(a, o, k);
+      if (Inside(at, in)) met.emplace_back(Flat(o, out), Flat(at, in));
+    });
+    for (int64_t n = 0; n < out_shape[0]; ++n)
+      for (int64_t o = 0; o < O; ++o)
+        for (int64_t i = 0; i < I; ++i) {
+          double weight = w.data[(o * I + i) * Count(kernel) + Flat(k, kernel)];
+          const double* from = &x.data[(n * C + o / per_group * I + i) * Count(in)];
+          double* to = &y.data[(n * O + o) * Count(out)];
+          for (auto [p, q] : met) to[p] += weight * from[q];
+        }
+  });
   return y;
 }
 
-inline Tensor Pool2dNchw(const Tensor& x, const Pool2dAttrs& a, bool average, const Shape& out_shape) {
+enum class PoolOf { kMax, kAverage, kPlace };  // kPlace: of the first largest, within the image
+
+inline Tensor Pool(const Tensor& x, const PoolAttrs& a, PoolOf what, const Shape& out_shape) {
   Tensor y{out_shape, {}};
-  int64_t H = x.shape[2], W = x.shape[3];
+  const Shape in = Spatial(x.shape);
   ForEachIndex(out_shape, [&](const Shape& o) {
-    double sum = 0, best = -std::numeric_limits<double>::infinity(), count = 0;
-    for (int64_t kh = 0; kh < a.kernel[0]; ++kh)
-      for (int64_t kw = 0; kw < a.kernel[1]; ++kw) {
-        int64_t h = o[2] * a.strides[0] + kh * a.dilations[0] - a.pads[0],
-                w = o[3] * a.strides[1] + kw * a.dilations[1] - a.pads[1];
-        bool inside = h >= 0 && h < H && w >= 0 && w < W;
-        bool padded = h < H + a.pads[2] && w < W + a.pads[3];
-        if (inside) {
-          double v = At(x, {o[0], o[1], h, w});
-          sum += v;
-          best = std::isnan(v) ? v : std::max(best, v);
-        }
-        count += inside || (a.count_include_pad && padded);
-      }
-    y.data.push_back(average ? sum / count : best);
+    double sum = 0, best = -std::numeric_limits<double>::infinity(), count = 0, place = -1;
+    ForEachIndex(a.kernel, [&](const Shape& k) {
+      Shape at = Met(a, Spatial(o), k), full = {o[0], o[1]};
+      bool inside = Inside(at, in), padded = true;  // what ceil_mode adds behind the pads does not count
+      for (size_t d = 0; d < at.size(); ++d) padded = padded && at[d] < in[d] + a.pads[d + at.size()];
+      count += inside || (a.count_include_pad && padded);
+      if (!inside) return;
+      full.insert(full.end(), at.begin(), at.end());
+      double v = At(x, full);
+      if (place < 0 || v > best) place = static_cast<double>(Flat(at, in));
+      sum += v;
+      best = std::isnan(v) ? v : std::max(best, v);
+    });
+    y.data.push_back(what == PoolOf::kAverage ? sum / count : what == PoolOf::kMax ? best : place);
   });
   return y;
 }

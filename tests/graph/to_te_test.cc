@@ -34,7 +34,7 @@ void ExpectRight(const Graph& body) {
 }
 
 TEST(LowerSubgraph, Convolutions) {
-  Conv2dAttrs a;
+  ConvAttrs a;
   a.layout = Layout::kNHWC;
   ExpectRight(Single(Op::kConv2d, {{1, 5, 7, 3}, {1, 1, 3, 4}}, a, 1));
   a.pads = {1, 0, 2, 1};
@@ -46,6 +46,10 @@ TEST(LowerSubgraph, Convolutions) {
   a.groups = 6;
   ExpectRight(Single(Op::kConv2d, {{1, 9, 9, 6}, {3, 3, 1, 6}}, a, 1));
   ExpectRight(Single(Op::kConv2d, {{1, 9, 9, 6}, {3, 3, 1, 12}}, a, 1));
+  for (int64_t groups : {1, 2, 4}) {
+    ConvAttrs solid{{2, 1, 2}, {1, 0, 2, 0, 1, 1}, {1, 2, 1}, groups, Layout::kNHWC};
+    ExpectRight(Single(Op::kConv3d, {{1, 5, 6, 4, 4}, {3, 2, 3, 4 / groups, 8}}, solid, 1));
+  }
 }
 
 TEST(LowerSubgraph, Products) {
@@ -108,7 +112,7 @@ TEST(LowerSubgraph, Reductions) {
 TEST(LowerSubgraph, WindowsAndNorms) {
   for (Op op : {Op::kMaxPool2d, Op::kAvgPool2d}) {
     for (bool include : {false, true}) {
-      Pool2dAttrs a;
+      PoolAttrs a;
       a.layout = Layout::kNHWC;
       a.kernel = {3, 2};
       a.strides = {2, 2};
@@ -117,7 +121,12 @@ TEST(LowerSubgraph, WindowsAndNorms) {
       ExpectRight(Single(op, {{1, 8, 8, 3}}, a));
       a.ceil_mode = true;
       ExpectRight(Single(op, {{1, 8, 9, 3}}, a));
+      if (!include) ExpectRight(Single(Op::kArgMaxPool, {{1, 8, 9, 3}}, a));
     }
+  }
+  for (Op op : {Op::kMaxPool3d, Op::kAvgPool3d, Op::kArgMaxPool}) {
+    PoolAttrs a{{2, 3, 2}, {1, 2, 2}, {1, 0, 1, 0, 2, 0}, {1, 1, 2}, true, true, Layout::kNHWC};
+    ExpectRight(Single(op, {{1, 4, 6, 5, 2}}, a));
   }
   ExpectRight(Single(Op::kGlobalAvgPool, {{2, 5, 4, 3}}, ImageAttrs{Layout::kNHWC}));
   ExpectRight(Single(Op::kLrn, {{1, 2, 3, 8}}, LrnAttrs{5, 0.3f, 0.75f, 1, 3}));
@@ -147,7 +156,7 @@ TEST(LowerSubgraph, EpilogueAndParameters) {
   ValueId x = b.Input("", F32({1, 6, 6, 4})), residual = b.Input("", F32({1, 6, 6, 8}));
   ValueId w = b.ConstantParameter("", F32({3, 3, 4, 8})), bias = b.ConstantParameter("", F32({1, 1, 1, 8}));
   ValueId half = b.AddConstant("", TensorValue::Of<float>({1}, {0.5f}));
-  Conv2dAttrs a;
+  ConvAttrs a;
   a.layout = Layout::kNHWC;
   a.pads = {1, 1, 1, 1};
   ValueId y = b.Must(Op::kAdd, {b.Must(Op::kConv2d, {x, w}, a), bias});
@@ -180,7 +189,7 @@ TEST(LowerSubgraph, WorkOnConstantsAlone) {
 }
 
 TEST(LowerSubgraph, RefusesWhatItCannotCompute) {
-  EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {4, 3, 1, 1}}, Conv2dAttrs{}), Cpu()).ok());
+  EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {4, 3, 1, 1}}, ConvAttrs{}), Cpu()).ok());
   EXPECT_FALSE(LowerSubgraph(Single(Op::kBatchNorm, {{1, 3}, {3}, {3}, {3}, {3}}, BatchNormAttrs{}), Cpu()).ok());
 }
 

@@ -5,7 +5,7 @@
 #include "support/check.h"
 #include "te/create_prim_func.h"
 #include "tests/ir/random_program.h"
-#include "topi/conv2d.h"
+#include "topi/conv.h"
 #include "topi/elementwise.h"
 #include "topi/matmul.h"
 #include "topi/norm.h"
@@ -53,12 +53,12 @@ PrimFunc Conv(const Args& a) {
       Placeholder("data", {a["n"], InputOf(a["oh"], a["kh"], a["stride"], a["dilation"], a["pad"]),
                            InputOf(a["ow"], a["kw"], a["stride"], a["dilation"], a["pad"]), a["ic"] * groups});
   Tensor weight = Placeholder("w", {a["kh"], a["kw"], a["ic"], a["oc"] * groups});
-  topi::Conv2dAttrs attrs;
+  topi::ConvAttrs attrs;
   attrs.stride = {a["stride"], a["stride"]};
   attrs.dilation = {a["dilation"], a["dilation"]};
   attrs.pad = {a["pad"], a["pad"], a["pad"], a["pad"]};
   attrs.groups = groups;
-  Tensor out = topi::Conv2d("conv", data, weight, attrs);
+  Tensor out = topi::Conv("conv", data, weight, attrs);
   std::vector<TensorParam> params{{data}, {weight, ParamRole::kConstant}};
   if (a["epilogue"] >= 1) {
     Tensor bias = Placeholder("bias", {a["oc"] * groups});

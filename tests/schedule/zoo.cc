@@ -6,7 +6,7 @@
 #include "ir/visit.h"
 #include "te/create_prim_func.h"
 #include "tests/ir/random_program.h"
-#include "topi/conv2d.h"
+#include "topi/conv.h"
 #include "topi/elementwise.h"
 #include "topi/matmul.h"
 #include "topi/norm.h"
@@ -26,12 +26,12 @@ ConvTensors MakeConv(const ConvShape& s) {
   ConvTensors t;
   t.data = Placeholder("data", {1, s.h, s.w, s.ic * s.groups});
   t.weight = Placeholder("w", {s.kernel, s.kernel, s.ic, s.oc});
-  topi::Conv2dAttrs attrs;
+  topi::ConvAttrs attrs;
   attrs.stride = {s.stride, s.stride};
   attrs.dilation = {s.dilation, s.dilation};
   attrs.pad = {s.pad, s.pad, s.pad, s.pad};
   attrs.groups = s.groups;
-  t.conv = topi::Conv2d("conv", t.data, t.weight, attrs);
+  t.conv = topi::Conv("conv", t.data, t.weight, attrs);
   return t;
 }
 

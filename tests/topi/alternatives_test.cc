@@ -12,8 +12,8 @@ namespace autotune::topi {
 namespace {
 
 // The worked example of docs/adding.md: gather each window into a row, then multiply.
-Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs) {
-  Tensor direct = Conv2d(name, data, weight, attrs);  // for its shape
+Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+  Tensor direct = Conv(name, data, weight, attrs);  // for its shape
   const Shape &in = data.shape(), &w = weight.shape(), &out = direct.shape();
   int64_t m = out[1] * out[2], k = w[0] * w[1] * w[2];
   Tensor rows =
@@ -33,9 +33,12 @@ Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& w
       },
       out);
 }
-constexpr Conv2dAlternative kIm2col = {
-    "im2col", [](const Shape&, const Shape&, const Conv2dAttrs& attrs, const Target&) { return attrs.groups == 1; },
-    [](const std::string& name, const Tensor& data, const Tensor& weight, const Conv2dAttrs& attrs, const Target&) {
+constexpr ConvAlternative kIm2col = {
+    "im2col",
+    [](const Shape& data, const Shape&, const ConvAttrs& attrs, const Target&) {
+      return data.size() == 4 && attrs.groups == 1;
+    },
+    [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
       return Conv2dIm2col(name, data, weight, attrs);
     }};
 
@@ -64,11 +67,11 @@ std::string Differs(const std::vector<Tensor>& inputs, const Make& first, const 
 
 const Target kTarget;
 
-std::string ConvDiffers(const Conv2dAlternative& alternative, const Shape& in, const Shape& kernel,
-                        const Conv2dAttrs& attrs, Rng& rng) {
+std::string ConvDiffers(const ConvAlternative& alternative, const Shape& in, const Shape& kernel,
+                        const ConvAttrs& attrs, Rng& rng) {
   Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
   std::function<Tensor()> first = [&] {
-    return Relu("relu", Conv2dAlternatives()[0].make("conv", x, w, attrs, kTarget));
+    return Relu("relu", ConvAlternatives()[0].make("conv", x, w, attrs, kTarget));
   };
   std::function<Tensor()> other = [&] { return Relu("relu", alternative.make("conv", x, w, attrs, kTarget)); };
   return Differs({x, w}, first, other, rng);
@@ -76,7 +79,7 @@ std::string ConvDiffers(const Conv2dAlternative& alternative, const Shape& in, c
 
 struct ConvCase {
   Shape in, kernel;
-  Conv2dAttrs attrs;
+  ConvAttrs attrs;
 };
 
 std::vector<ConvCase> ConvCases(Rng& rng) {
@@ -101,12 +104,12 @@ std::vector<ConvCase> ConvCases(Rng& rng) {
 // Those that round otherwise: tests/topi/winograd_test.cc.
 TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
   Rng rng(1);
-  std::vector<Conv2dAlternative> all(Conv2dAlternatives().begin(), Conv2dAlternatives().end());
+  std::vector<ConvAlternative> all(ConvAlternatives().begin(), ConvAlternatives().end());
   all.push_back(kIm2col);
   int used = 0;
   for (const ConvCase& c : ConvCases(rng)) {
     EXPECT_TRUE(all[0].applies(c.in, c.kernel, c.attrs, Target{}));
-    for (const Conv2dAlternative& alternative : all) {
+    for (const ConvAlternative& alternative : all) {
       if (!alternative.exact || !alternative.applies(c.in, c.kernel, c.attrs, Target{})) continue;
       ++used;
       EXPECT_EQ(ConvDiffers(alternative, c.in, c.kernel, c.attrs, rng), "") << alternative.name;
@@ -117,9 +120,9 @@ TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
 
 TEST(AlternativesTest, AWrongConvolutionIsNoticed) {
   Rng rng(2);
-  Conv2dAlternative wrong = kIm2col;
-  wrong.make = [](const std::string& name, const Tensor& x, const Tensor& w, const Conv2dAttrs& attrs, const Target&) {
-    Conv2dAttrs other = attrs;
+  ConvAlternative wrong = kIm2col;
+  wrong.make = [](const std::string& name, const Tensor& x, const Tensor& w, const ConvAttrs& attrs, const Target&) {
+    ConvAttrs other = attrs;
     std::swap(other.pad[0], other.pad[2]);
     return Conv2dIm2col(name, x, w, other);
   };
@@ -152,8 +155,8 @@ TEST(AlternativesTest, TheManualShowsThisExample) {
 }
 
 TEST(AlternativesTest, FoundByName) {
-  EXPECT_EQ(FindAlternative(Conv2dAlternatives(), "direct"), &Conv2dAlternatives()[0]);
-  EXPECT_EQ(FindAlternative(Conv2dAlternatives(), "no such"), nullptr);
+  EXPECT_EQ(FindAlternative(ConvAlternatives(), "direct"), &ConvAlternatives()[0]);
+  EXPECT_EQ(FindAlternative(ConvAlternatives(), "no such"), nullptr);
 }
 
 }  // namespace

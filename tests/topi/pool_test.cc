@@ -7,36 +7,48 @@
 namespace autotune::topi {
 namespace {
 
-Array NaivePool(const Array& x, const PoolAttrs& attrs, bool average, const Shape& out) {
+enum class What { kMax, kAverage, kPlace };
+
+Array NaivePool(const Array& x, const PoolAttrs& attrs, What what, const Shape& out) {
+  const size_t dims = attrs.kernel.size();
   Array y(out);
   ForEach(out, [&](const Shape& i) {
     double best = -INFINITY, sum = 0;
-    int64_t count = 0;
-    ForEach({attrs.kernel[0], attrs.kernel[1]}, [&](const Shape& k) {
-      int64_t h = i[1] * attrs.stride[0] - attrs.pad[0] + k[0] * attrs.dilation[0];
-      int64_t w = i[2] * attrs.stride[1] - attrs.pad[1] + k[1] * attrs.dilation[1];
-      bool inside = x.Has({i[0], h, w, i[3]});
-      bool padded = h < x.shape[1] + attrs.pad[2] && w < x.shape[2] + attrs.pad[3];
+    int64_t count = 0, best_at = te::Product({x.shape.begin() + 1, x.shape.end() - 1}) - 1;
+    ForEach(attrs.kernel, [&](const Shape& k) {
+      Shape at = i;
+      bool padded = true;
+      int64_t place = 0;
+      for (size_t d = 0; d < dims; ++d) {
+        at[d + 1] = i[d + 1] * attrs.stride[d] - attrs.pad[d] + k[d] * attrs.dilation[d];
+        padded = padded && at[d + 1] < x.shape[d + 1] + attrs.pad[d + dims];
+        place = place * x.shape[d + 1] + at[d + 1];
+      }
+      bool inside = x.Has(at);
       if (inside) {
-        best = std::max(best, x.at({i[0], h, w, i[3]}));
-        sum += x.at({i[0], h, w, i[3]});
+        if (x.at(at) > best) best_at = place;
+        best = std::max(best, x.at(at));
+        sum += x.at(at);
       }
       count += inside || (attrs.count_include_pad && padded);
     });
-    y.at(i) = average ? sum / static_cast<double>(count) : best;
+    y.at(i) = what == What::kAverage ? sum / static_cast<double>(count)
+              : what == What::kMax   ? best
+                                     : static_cast<double>(best_at);
   });
   return y;
 }
 
-std::string CheckPool(const Shape& in, const PoolAttrs& attrs, bool average, Rng& rng,
+std::string CheckPool(const Shape& in, const PoolAttrs& attrs, What what, Rng& rng,
                       const PoolAttrs* naive_attrs = nullptr) {
   Tensor x = te::Placeholder("x", in);
-  Tensor y = average ? AvgPool("pool", x, attrs) : MaxPool("pool", x, attrs);
-  return Mismatch({x}, y,
-                  [&](const std::vector<Array>& a) {
-                    return NaivePool(a[0], naive_attrs ? *naive_attrs : attrs, average, y.shape());
-                  },
-                  rng, {.tolerance = average ? 1e-5 : 0});
+  Tensor y = what == What::kAverage ? AvgPool("pool", x, attrs)
+             : what == What::kMax   ? MaxPool("pool", x, attrs)
+                                    : ArgMaxPool("pool", x, attrs);
+  return Mismatch(
+      {x}, y,
+      [&](const std::vector<Array>& a) { return NaivePool(a[0], naive_attrs ? *naive_attrs : attrs, what, y.shape()); },
+      rng, {.tolerance = what == What::kAverage ? 1e-5 : 0});
 }
 
 TEST(PoolTest, OutputExtent) {
@@ -48,38 +60,44 @@ TEST(PoolTest, OutputExtent) {
 
 TEST(PoolTest, RandomShapes) {
   Rng rng(1);
-  for (int i = 0; i < 80; ++i) {
-    bool average = i % 2;
-    PoolAttrs attrs;
+  for (int i = 0; i < 180; ++i) {
+    size_t dims = 1 + i / 3 % 3;
+    PoolAttrs attrs{Shape(dims), Shape(dims), Shape(dims), Shape(2 * dims)};
     attrs.ceil_mode = rng.Below(2);
     attrs.count_include_pad = rng.Below(2);
-    Shape in = {1 + rng.Below(2), 1 + rng.Below(9), 1 + rng.Below(9), 1 + rng.Below(3)};
-    for (int d = 0; d < 2; ++d) {
+    Shape in = {1 + rng.Below(2)};
+    for (size_t d = 0; d < dims; ++d) {
       attrs.kernel[d] = 1 + rng.Below(3);
       attrs.stride[d] = 1 + rng.Below(3);
       attrs.dilation[d] = 1 + rng.Below(2);
       attrs.pad[d] = rng.Below(attrs.kernel[d]);
-      attrs.pad[d + 2] = rng.Below(attrs.kernel[d]);
-      int64_t missing = attrs.dilation[d] * (attrs.kernel[d] - 1) + 1 - in[d + 1];
-      if (missing > 0) in[d + 1] += missing;
+      attrs.pad[d + dims] = rng.Below(attrs.kernel[d]);
+      int64_t least = attrs.dilation[d] * (attrs.kernel[d] - 1) + 1;
+      in.push_back(std::max<int64_t>(least, 1 + rng.Below(dims == 3 ? 5 : 9)));
     }
-    EXPECT_EQ(CheckPool(in, attrs, average, rng), "") << "case " << i;
+    in.push_back(1 + rng.Below(3));
+    EXPECT_EQ(CheckPool(in, attrs, static_cast<What>(i % 3), rng), "") << "case " << i;
   }
 }
 
 TEST(PoolTest, AWrongPoolIsNoticed) {
   Rng rng(2);
   PoolAttrs attrs{.kernel = {3, 3}, .pad = {1, 1, 1, 1}}, shifted{.kernel = {3, 3}, .pad = {0, 0, 2, 2}};
-  EXPECT_NE(CheckPool({1, 6, 6, 2}, attrs, false, rng, &shifted), "");
+  for (What what : {What::kMax, What::kPlace}) {
+    EXPECT_EQ(CheckPool({1, 6, 6, 2}, attrs, what, rng), "");
+    EXPECT_NE(CheckPool({1, 6, 6, 2}, attrs, what, rng, &shifted), "");
+  }
   PoolAttrs counting = attrs;
   counting.count_include_pad = true;
-  EXPECT_NE(CheckPool({1, 6, 6, 2}, attrs, true, rng, &counting), "");
+  EXPECT_NE(CheckPool({1, 6, 6, 2}, attrs, What::kAverage, rng, &counting), "");
 }
 
 TEST(PoolTest, AWindowOfPaddingAlone) {
   Rng rng(4);
-  EXPECT_EQ(CheckPool({1, 2, 2, 1}, {.kernel = {2, 2}, .pad = {2, 0, 2, 0}}, false, rng), "");
+  for (What what : {What::kMax, What::kPlace})
+    EXPECT_EQ(CheckPool({1, 2, 2, 1}, {.kernel = {2, 2}, .pad = {2, 0, 2, 0}}, what, rng), "");
   EXPECT_THROW(MaxPool("p", te::Placeholder("x", {1, 2, 2, 1}), {.kernel = {3, 1}}), InternalError);
+  EXPECT_THROW(MaxPool("p", te::Placeholder("x", {1, 2, 2, 2, 1}), {.kernel = {1, 1}}), InternalError);
 }
 
 TEST(PoolTest, Global) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tests/topi/operator_check.h"
-#include "topi/conv2d.h"
+#include "topi/conv.h"
 #include "topi/elementwise.h"
 
 namespace autotune::topi {
@@ -48,7 +48,7 @@ TEST(ConcatTest, AnyAxis) {
 TEST(ConcatTest, ReadsAndFeedsOthers) {
   Rng rng(2);
   Tensor x = te::Placeholder("x", {1, 2, 3, 2}), w = te::Placeholder("w", {1, 1, 2, 3});
-  Tensor cat = Concat("cat", {Relu("relu", Conv2d("conv", x, w, {})), x}, 3);
+  Tensor cat = Concat("cat", {Relu("relu", Conv("conv", x, w, {})), x}, 3);
   EXPECT_EQ(Mismatch(
                 {x, w}, Neg("neg", cat),
                 [&](const std::vector<Array>& v) {

@@ -14,7 +14,7 @@ namespace {
 struct Case {
   Shape data;
   int64_t oc;
-  std::array<int64_t, 4> pad = {1, 1, 1, 1};
+  Shape pad = {1, 1, 1, 1};
 };
 
 std::vector<double> Output(const PrimFunc& f, const std::vector<Array>& inputs, const Shape& out, Status* status) {
@@ -32,10 +32,10 @@ struct Errors {  // the largest, as parts of the largest output
 
 // Winograd's sum beside the direct one of the same data, in the interpreter. The outputs of the f64 run are rounded to
 // f32 once.
-Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const Conv2dAttrs* direct_attrs = nullptr) {
-  Conv2dAttrs attrs{.pad = c.pad};
+Errors ErrorsOf(const Case& c, const WinogradTiling& tiling, const ConvAttrs* direct_attrs = nullptr) {
+  ConvAttrs attrs{.pad = c.pad};
   Tensor x = te::Placeholder("x", c.data), w = te::Placeholder("w", {3, 3, c.data[3], c.oc});
-  Tensor direct = Conv2d("conv", x, w, direct_attrs ? *direct_attrs : attrs);
+  Tensor direct = Conv("conv", x, w, direct_attrs ? *direct_attrs : attrs);
   Tensor fast = Conv2dWinograd("conv", x, w, attrs, tiling);
   Errors errors;
   if (fast.shape() != direct.shape()) {
@@ -103,7 +103,7 @@ TEST(WinogradTest, EqualsTheDirectSumUpToRounding) {
 }
 
 TEST(WinogradTest, AnotherConvolutionIsNoticed) {
-  Conv2dAttrs other{.pad = {0, 1, 2, 1}};
+  ConvAttrs other{.pad = {0, 1, 2, 1}};
   EXPECT_GT(ErrorsOf({{1, 8, 8, 5}, 3}, {4, 0, 0}, &other).f64, 1e-2);
 }
 
@@ -117,13 +117,13 @@ TEST(WinogradTest, ErrorOfManyChannels) {
 TEST(WinogradTest, AppliesWhereItIsDefinedAndPays) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
   target.l3_bytes = 32 << 20;
-  Conv2dAttrs same{.pad = {1, 1, 1, 1}};
+  ConvAttrs same{.pad = {1, 1, 1, 1}};
   EXPECT_TRUE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 32}, same, target));
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 3}, {3, 3, 3, 32}, same, target));
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {3, 3, 32, 10}, same, target));
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {5, 5, 32, 32}, same, target));
   EXPECT_FALSE(WinogradApplies({1, 14, 14, 32}, {1, 3, 32, 32}, same, target));
-  Conv2dAttrs strided = same, dilated = same, grouped = same;
+  ConvAttrs strided = same, dilated = same, grouped = same;
   strided.stride = {1, 2};
   dilated.dilation = {2, 2};
   grouped.groups = 2;
@@ -142,13 +142,13 @@ TEST(WinogradTest, EveryAlternativeOfTheListIsClose) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
   target.l2_bytes = 8 << 10;  // so that this small image is cut into groups
   Shape in = {1, 14, 26, 16}, kernel = {3, 3, 16, 16};
-  Conv2dAttrs attrs{.pad = {1, 1, 1, 1}};
+  ConvAttrs attrs{.pad = {1, 1, 1, 1}};
   Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
   Rng rng(5);
   std::vector<Array> inputs{RandomArray(in, rng), RandomArray(kernel, rng)};
   std::vector<double> want;
   int used = 0;
-  for (const Conv2dAlternative& a : Conv2dAlternatives()) {
+  for (const ConvAlternative& a : ConvAlternatives()) {
     if (!a.applies(in, kernel, attrs, target)) continue;
     ++used;
     Tensor y = Relu("relu", a.make("conv", x, w, attrs, target));

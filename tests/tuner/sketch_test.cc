@@ -67,7 +67,7 @@ TEST(Sketch, ConvolutionsComputeTheSame) {
 TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
   struct Case {
     int64_t h, w, channels, kernel;
-    topi::Conv2dAttrs attrs;
+    topi::ConvAttrs attrs;
     int64_t multiplier = 1;
   };
   const Case cases[] = {
@@ -82,7 +82,7 @@ TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
       {5, 17, 8, 2, {.pad = {0, 1, 1, 0}}},
   };
   for (const Case& c : cases) {
-    topi::Conv2dAttrs attrs = c.attrs;
+    topi::ConvAttrs attrs = c.attrs;
     attrs.groups = c.channels;
     CheckSpace(ConvBiasRelu(c.h, c.w, c.channels, c.channels * c.multiplier, c.kernel, attrs), 6);
     if (::testing::Test::HasFailure()) FAIL() << c.h << " x " << c.w << " x " << c.channels << ", " << c.kernel;
@@ -90,7 +90,7 @@ TEST(Sketch, DepthwiseConvolutionsComputeTheSame) {
 }
 
 TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
-  topi::Conv2dAttrs attrs{.pad = {1, 1, 1, 1}, .groups = 32};
+  topi::ConvAttrs attrs{.pad = {1, 1, 1, 1}, .groups = 32};
   auto sketches = GenerateSketches(ConvBiasRelu(14, 14, 32, 32, 3, attrs), TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
   for (const Sketch& sketch : *sketches) {

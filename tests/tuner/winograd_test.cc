@@ -21,7 +21,7 @@ using testing::TestTarget;
 struct Layer {
   topi::Shape data;
   int64_t oc;
-  std::array<int64_t, 4> pad = {1, 1, 1, 1};
+  topi::Shape pad = {1, 1, 1, 1};
   topi::WinogradTiling tiling;
   bool relu = true;
 };

@@ -1,4 +1,4 @@
-#include "topi/conv2d.h"
+#include "topi/conv.h"
 
 #include <gtest/gtest.h>
 
@@ -9,40 +9,45 @@
 namespace autotune::topi {
 namespace {
 
-Array NaiveConv(const Array& x, const Array& w, const Conv2dAttrs& attrs) {
-  int64_t icg = w.shape[2], ocg = w.shape[3] / attrs.groups;
-  auto out = [&](int d) {
-    int64_t span = x.shape[d + 1] + attrs.pad[d] + attrs.pad[d + 2] - attrs.dilation[d] * (w.shape[d] - 1) - 1;
-    return span / attrs.stride[d] + 1;
-  };
-  Array y({x.shape[0], out(0), out(1), w.shape[3]});
+Array NaiveConv(const Array& x, const Array& w, const ConvAttrs& attrs) {
+  size_t dims = x.shape.size() - 2;
+  int64_t icg = w.shape[dims], ocg = w.shape[dims + 1] / attrs.groups;
+  Shape out = {x.shape[0]};
+  for (size_t d = 0; d < dims; ++d) {
+    int64_t span = x.shape[d + 1] + attrs.pad[d] + attrs.pad[d + dims] - attrs.dilation[d] * (w.shape[d] - 1) - 1;
+    out.push_back(span / attrs.stride[d] + 1);
+  }
+  out.push_back(w.shape.back());
+  Array y(out);
   ForEach(y.shape, [&](const Shape& i) {
-    ForEach({w.shape[0], w.shape[1], icg}, [&](const Shape& r) {
-      int64_t group = i[3] / ocg;
-      Shape at = {i[0], i[1] * attrs.stride[0] - attrs.pad[0] + r[0] * attrs.dilation[0],
-                  i[2] * attrs.stride[1] - attrs.pad[1] + r[1] * attrs.dilation[1], group * icg + r[2]};
-      if (x.Has(at)) y.at(i) += x.at(at) * w.at({r[0], r[1], r[2], i[3]});
+    ForEach({w.shape.begin(), w.shape.end() - 1}, [&](const Shape& r) {
+      Shape at = {i[0]}, tap = r;
+      for (size_t d = 0; d < dims; ++d)
+        at.push_back(i[d + 1] * attrs.stride[d] - attrs.pad[d] + r[d] * attrs.dilation[d]);
+      at.push_back(i.back() / ocg * icg + r.back());
+      tap.push_back(i.back());
+      if (x.Has(at)) y.at(i) += x.at(at) * w.at(tap);
     });
   });
   return y;
 }
 
-std::string CheckConv(const Shape& in, const Shape& kernel, const Conv2dAttrs& attrs, Rng& rng,
-                      const Conv2dAttrs* naive_attrs = nullptr, bool use_fma = true) {
+std::string CheckConv(const Shape& in, const Shape& kernel, const ConvAttrs& attrs, Rng& rng,
+                      const ConvAttrs* naive_attrs = nullptr, bool use_fma = true) {
   Tensor x = te::Placeholder("x", in), w = te::Placeholder("w", kernel);
   return Mismatch(
-      {x, w}, Conv2d("conv", x, w, attrs),
+      {x, w}, Conv("conv", x, w, attrs),
       [&](const std::vector<Array>& a) { return NaiveConv(a[0], a[1], naive_attrs ? *naive_attrs : attrs); }, rng,
       {.use_fma = use_fma});
 }
 
-TEST(Conv2dTest, OutputExtent) {
+TEST(ConvTest, OutputExtent) {
   EXPECT_EQ(ConvOutput(224, 7, 2, 1, 3, 3), 112);
   EXPECT_EQ(ConvOutput(5, 3, 1, 2, 0, 0), 1);
   EXPECT_EQ(ConvOutput(4, 3, 1, 2, 0, 0), 0);
 }
 
-TEST(Conv2dTest, Shapes) {
+TEST(ConvTest, Shapes) {
   Rng rng(1);
   EXPECT_EQ(CheckConv({1, 5, 5, 3}, {3, 3, 3, 4}, {.pad = {1, 1, 1, 1}}, rng), "");
   EXPECT_EQ(CheckConv({1, 5, 7, 3}, {1, 1, 3, 4}, {}, rng), "");
@@ -56,44 +61,53 @@ TEST(Conv2dTest, Shapes) {
   EXPECT_EQ(CheckConv({1, 4, 5, 3}, {3, 3, 3, 2}, {.pad = {1, 1, 1, 1}}, rng, nullptr, false), "");
 }
 
-TEST(Conv2dTest, RandomShapes) {
+TEST(ConvTest, RandomShapes) {
   Rng rng(2);
-  for (int i = 0; i < 60; ++i) {
-    Conv2dAttrs attrs;
+  for (int i = 0; i < 90; ++i) {
+    size_t dims = 1 + i % 3;
+    ConvAttrs attrs{Shape(dims), Shape(dims), Shape(2 * dims)};
     attrs.groups = rng.Below(3) ? 1 : 1 + rng.Below(3);
     int64_t icg = 1 + rng.Below(3), ocg = 1 + rng.Below(3);
-    Shape in = {1 + rng.Below(2), 1 + rng.Below(8), 1 + rng.Below(8), icg * attrs.groups};
-    Shape kernel = {1 + rng.Below(3), 1 + rng.Below(3), icg, ocg * attrs.groups};
-    for (int d = 0; d < 2; ++d) attrs.stride[d] = 1 + rng.Below(3), attrs.dilation[d] = 1 + rng.Below(2);
+    Shape in = {1 + rng.Below(2)}, kernel;
     for (int64_t& p : attrs.pad) p = rng.Below(3);
-    for (int d = 0; d < 2; ++d) {  // make room for the kernel
-      int64_t missing = attrs.dilation[d] * (kernel[d] - 1) + 1 - (in[d + 1] + attrs.pad[d] + attrs.pad[d + 2]);
-      if (missing > 0) in[d + 1] += missing;
+    for (size_t d = 0; d < dims; ++d) {
+      attrs.stride[d] = 1 + rng.Below(3), attrs.dilation[d] = 1 + rng.Below(2);
+      kernel.push_back(1 + rng.Below(3));
+      int64_t least = attrs.dilation[d] * (kernel[d] - 1) + 1 - attrs.pad[d] - attrs.pad[d + dims];
+      in.push_back(std::max<int64_t>(least, 1 + rng.Below(dims == 3 ? 5 : 8)));
     }
+    in.push_back(icg * attrs.groups);
+    kernel.insert(kernel.end(), {icg, ocg * attrs.groups});
     EXPECT_EQ(CheckConv(in, kernel, attrs, rng), "") << "case " << i;
   }
 }
 
-TEST(Conv2dTest, AWrongConvolutionIsNoticed) {
+TEST(ConvTest, AWrongConvolutionIsNoticed) {
   Rng rng(3);
-  Conv2dAttrs attrs{.pad = {1, 0, 1, 2}}, shifted{.pad = {0, 1, 2, 1}};
+  ConvAttrs attrs{.pad = {1, 0, 1, 2}}, shifted{.pad = {0, 1, 2, 1}};
   EXPECT_NE(CheckConv({1, 5, 5, 2}, {3, 3, 2, 2}, attrs, rng, &shifted), "");
-  Conv2dAttrs dilated{.dilation = {2, 1}, .pad = {1, 1, 1, 1}}, other{.dilation = {1, 2}, .pad = {1, 1, 1, 1}};
+  ConvAttrs dilated{.dilation = {2, 1}, .pad = {1, 1, 1, 1}}, other{.dilation = {1, 2}, .pad = {1, 1, 1, 1}};
   EXPECT_NE(CheckConv({1, 5, 5, 2}, {3, 3, 2, 2}, dilated, rng, &other), "");
+  ConvAttrs deep{{1, 1, 1}, {1, 1, 1}, {1, 0, 0, 0, 0, 0}}, shallow{{1, 1, 1}, {1, 1, 1}, {0, 0, 0, 1, 0, 0}};
+  EXPECT_EQ(CheckConv({1, 4, 3, 3, 2}, {2, 2, 2, 2, 2}, deep, rng), "");
+  EXPECT_NE(CheckConv({1, 4, 3, 3, 2}, {2, 2, 2, 2, 2}, deep, rng, &shallow), "");
 }
 
-TEST(Conv2dTest, ShapesThatDoNotFitAreOurBug) {
+TEST(ConvTest, ShapesThatDoNotFitAreOurBug) {
   Tensor x = te::Placeholder("x", {1, 4, 4, 3});
-  EXPECT_THROW(Conv2d("c", x, te::Placeholder("w", {3, 3, 4, 2}), {}), InternalError);
-  EXPECT_THROW(Conv2d("c", x, te::Placeholder("w", {5, 5, 3, 2}), {}), InternalError);
-  EXPECT_NO_THROW(Conv2d("c", x, te::Placeholder("w", {3, 3, 3, 2}), {}));
+  EXPECT_THROW(Conv("c", x, te::Placeholder("w", {3, 3, 4, 2}), {}), InternalError);
+  EXPECT_THROW(Conv("c", x, te::Placeholder("w", {5, 5, 3, 2}), {}), InternalError);
+  EXPECT_NO_THROW(Conv("c", x, te::Placeholder("w", {3, 3, 3, 2}), {}));
+  Tensor solid = te::Placeholder("x", {1, 4, 4, 4, 3}), w = te::Placeholder("w", {3, 3, 3, 3, 2});
+  EXPECT_THROW(Conv("c", solid, w, {}), InternalError);  // strides of two dimensions
+  EXPECT_THROW(WindowAxes("c", {1, 1, 1, 1}), InternalError);
 }
 
 // The structure that schedules rely on.
-TEST(Conv2dTest, ChainKeepsCollapsedAxes) {
+TEST(ConvTest, ChainKeepsCollapsedAxes) {
   Tensor x = te::Placeholder("x", {1, 6, 6, 3}), w = te::Placeholder("w", {3, 3, 3, 4});
   Tensor bias = te::Placeholder("bias", {4}), skip = te::Placeholder("skip", {1, 6, 6, 4});
-  Tensor conv = Conv2d("conv", x, w, {.pad = {1, 1, 1, 1}});
+  Tensor conv = Conv("conv", x, w, {.pad = {1, 1, 1, 1}});
   EXPECT_EQ(conv.shape(), (Shape{1, 6, 6, 4}));
   EXPECT_EQ(conv->StoredShape(), (Shape{1, 36, 4}));
   EXPECT_EQ(conv->inputs[0]->name, Name("conv_pad"));
@@ -124,24 +138,24 @@ TEST(Conv2dTest, ChainKeepsCollapsedAxes) {
             "");
 }
 
-TEST(Conv2dTest, OnlyWhatIsReadIsPadded) {
+TEST(ConvTest, OnlyWhatIsReadIsPadded) {
   Tensor x = te::Placeholder("x", {1, 4, 4, 1}), w = te::Placeholder("w", {1, 1, 1, 1});
-  Tensor conv = Conv2d("conv", x, w, {.stride = {3, 3}, .pad = {0, 0, 1, 1}});
+  Tensor conv = Conv("conv", x, w, {.stride = {3, 3}, .pad = {0, 0, 1, 1}});
   EXPECT_EQ(conv->inputs[0].get(), x.get());  // rows 0 and 3: the padding below is never read
-  conv = Conv2d("conv", x, w, {.stride = {3, 3}, .pad = {1, 1, 0, 0}});
+  conv = Conv("conv", x, w, {.stride = {3, 3}, .pad = {1, 1, 0, 0}});
   EXPECT_EQ(conv->inputs[0].shape(), (Shape{1, 4, 4, 1}));  // one row above, rows 0 to 2
 }
 
 // A convolution of a convolution, unfused: the second indexes the first's logical shape.
-TEST(Conv2dTest, ConvolutionsCompose) {
+TEST(ConvTest, ConvolutionsCompose) {
   Rng rng(5);
   Tensor x = te::Placeholder("x", {1, 4, 5, 2}), w1 = te::Placeholder("w1", {3, 3, 2, 3}),
          w2 = te::Placeholder("w2", {1, 1, 3, 2});
-  Conv2dAttrs pad{.pad = {1, 1, 1, 1}};
-  Tensor y = Conv2d("c2", Conv2d("c1", x, w1, pad), w2, {});
+  ConvAttrs pad{.pad = {1, 1, 1, 1}};
+  Tensor y = Conv("c2", Conv("c1", x, w1, pad), w2, {});
   auto naive = [&](const std::vector<Array>& a) { return NaiveConv(NaiveConv(a[0], a[1], pad), a[2], {}); };
   EXPECT_EQ(Mismatch({x, w1, w2}, y, naive, rng), "");
-  EXPECT_EQ(Mismatch({x, w1, w2}, Conv2d("c", Conv2d("c", x, w1, pad), w2, {}), naive, rng), "");  // equal names
+  EXPECT_EQ(Mismatch({x, w1, w2}, Conv("c", Conv("c", x, w1, pad), w2, {}), naive, rng), "");  // equal names
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+// Convolutions, pools and normalizations of every number of dimensions, and what follows from constants alone: regions
+// of Resize, Dropout that drops nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "frontend/onnx/import.h"
+#include "tests/frontend/model_maker.h"
+#include "tests/graph/reference.h"
+
+namespace autotune::graph {
+namespace {
+
+using testing::HasSubstr;
+using Numbers = std::vector<double>;
+
+// The outputs' elements, or the message why the model is refused.
+Result<std::vector<Numbers>> Evaluated(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
+  ImportedModel imported = TRY(ImportOnnxBytes(model.Bytes(), "m.onnx", {}));
+  std::vector<Numbers> out;
+  for (const reference::Tensor& t : reference::Evaluate(imported.graph, inputs)) out.push_back(t.data);
+  return out;
+}
+
+std::string Refusal(const ModelMaker& model) {
+  Result<ImportedModel> imported = ImportOnnxBytes(model.Bytes(), "m.onnx", {});
+  return imported.ok() ? "" : imported.error().Text();
+}
+
+// Images of n dimensions of 2, and a window that covers them.
+ModelMaker OverDimensions(const std::string& op, size_t n) {
+  std::vector<int64_t> window(n, 2), x(n + 2, 2), w(n + 2, 2);
+  x[0] = x[1] = w[0] = w[1] = 1;
+  ModelMaker m;
+  m.Input("x", x).Output("y");
+  if (op == "Conv" || op == "ConvTranspose") {
+    m.Floats("w", w, std::vector<float>(size_t{1} << n, 1)).Floats("b", {1}, {100});
+    m.Node(op, {"x", "w", "b"}, {"y"});
+  } else {
+    m.Node(op, {"x"}, {"y"}).Ints("kernel_shape", window);
+  }
+  return m;
+}
+
+TEST(ImportWindows, OverOneToThreeDimensions) {
+  for (size_t n = 1; n <= 3; ++n) {
+    reference::Tensor x{Shape(n + 2, 2), {}};
+    x.shape[0] = x.shape[1] = 1;
+    for (int i = 0; i < 1 << n; ++i) x.data.push_back(i);
+    double last = x.data.back(), sum = last * (last + 1) / 2;
+    EXPECT_EQ((*Evaluated(OverDimensions("Conv", n), {x}))[0], Numbers{sum + 100});
+    EXPECT_EQ((*Evaluated(OverDimensions("MaxPool", n), {x}))[0], Numbers{last});
+    EXPECT_EQ((*Evaluated(OverDimensions("AveragePool", n), {x}))[0], Numbers{last / 2});
+    Numbers spread = (*Evaluated(OverDimensions("ConvTranspose", n), {x}))[0];
+    EXPECT_EQ(spread.size(), static_cast<size_t>(std::pow(3, n)));
+    EXPECT_EQ(spread[spread.size() / 2], sum + 100);  // the middle, which each element reaches
+    EXPECT_EQ(spread.back(), last + 100);
+  }
+  for (const char* op : {"Conv", "MaxPool", "AveragePool", "ConvTranspose"})
+    EXPECT_THAT(Refusal(OverDimensions(op, 4)), HasSubstr("works on 4-D images; only 1-D to 3-D are supported")) << op;
+}
+
+TEST(ImportWindows, BiasOfAnotherShape) {
+  ModelMaker m;
+  m.Input("x", {1, 1, 2, 2, 2}).Floats("w", {1, 1, 1, 1, 1}, {1}).Floats("b", {2}, {1, 1}).Output("y");
+  m.Node("Conv", {"x", "w", "b"}, {"y"});
+  EXPECT_THAT(Refusal(m), HasSubstr("bias must have shape [1], not f32[2]"));
+}
+
+TEST(ImportMaxPool, Indices) {
+  auto model = [](const std::vector<int64_t>& x, const std::vector<int64_t>& kernel, int64_t storage_order) {
+    ModelMaker m;
+    m.Input("x", x).Output("y").Output("i");
+    m.Node("MaxPool", {"x"}, {"y", "i"}).Ints("kernel_shape", kernel).Int("storage_order", storage_order);
+    return m;
+  };
+  const Numbers data = {1, 5, 2, 7, 5, 0, 0, 0, 9, 4, 8, 4};
+  for (const Shape& shape : {Shape{1, 2, 2, 3}, Shape{2, 1, 2, 3}}) {
+    auto out = *Evaluated(model(shape, {1, 2}, 0), {{shape, data}});
+    EXPECT_EQ(out[0], (Numbers{5, 5, 7, 5, 0, 9, 8, 8}));
+    EXPECT_EQ(out[1], (Numbers{1, 1, 3, 4, 6, 8, 10, 10}));
+    out = *Evaluated(model(shape, {1, 2}, 1), {{shape, data}});
+    EXPECT_EQ(out[1], (Numbers{2, 2, 1, 3, 6, 10, 9, 9}));
+  }
+  const Shape solid = {1, 1, 2, 2, 3}, row = {1, 1, 12};
+  EXPECT_EQ((*Evaluated(model(solid, {2, 2, 3}, 0), {{solid, data}}))[1], Numbers{8});
+  EXPECT_EQ((*Evaluated(model(solid, {2, 2, 3}, 1), {{solid, data}}))[1], Numbers{9});  // d + 2 * (h + 2 * w)
+  EXPECT_EQ((*Evaluated(model(row, {12}, 0), {{row, data}}))[1], Numbers{8});
+  EXPECT_EQ((*Evaluated(model(row, {12}, 1), {{row, data}}))[1], Numbers{8});
+  EXPECT_THAT(Refusal(model(solid, {2, 2, 3}, 2)), HasSubstr("storage_order must be 0 or 1, not 2"));
+}
+
+TEST(ImportBatchNormalization, InTrainingMode) {
+  auto model = [](int opset, int64_t channels) {
+    ModelMaker m(opset);
+    m.Input("x", {2, 2, 2}).Floats("scale", {2}, {2, 1}).Floats("bias", {2}, {0, 10}).Output("y");
+    m.Floats("mean", {channels}, std::vector<float>(channels, 4)).Floats("variance", {2}, {8, 8});
+    m.Node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y", "m", "v"})
+        .Int("training_mode", opset >= 14)
+        .Float("epsilon", 0)
+        .Float("momentum", 0.5f);
+    return m.Output("m").Output("v");
+  };
+  // Means 3 and 0, variances 4 and 1.
+  const reference::Tensor x{{2, 2, 2}, {1, 5, 1, -1, 1, 5, 1, -1}};
+  auto out = *Evaluated(model(14, 2), {x});
+  EXPECT_EQ(out[0], (Numbers{-2, 2, 11, 9, -2, 2, 11, 9}));
+  EXPECT_EQ(out[1], (Numbers{3.5, 2}));
+  EXPECT_EQ(out[2], (Numbers{6, 4.5}));
+  EXPECT_THAT(Refusal(model(14, 3)), HasSubstr("statistics must have shape [2], not f32[3]"));
+  EXPECT_THAT(Refusal(model(9, 2)), HasSubstr("output 'm' is used, but without training_mode only inference"));
+}
+
+TEST(ImportResize, CropsARegion) {
+  // Opset 13; a row of four, of which the middle dimension's region is taken.
+  auto model = [](const std::vector<float>& roi, const std::vector<int64_t>& sizes, const std::string& mode) {
+    ModelMaker m;
+    m.Input("x", {1, 4}).Floats("roi", {static_cast<int64_t>(roi.size())}, roi).Output("y");
+    m.Ints("sizes", sizes);
+    m.Node("Resize", {"x", "roi", "", "sizes"}, {"y"})
+        .String("coordinate_transformation_mode", "tf_crop_and_resize")
+        .String("mode", mode)
+        .Float("extrapolation_value", -7);
+    return m;
+  };
+  const reference::Tensor x{{1, 4}, {0, 30, 60, 90}};
+  auto resized = [&](const std::vector<float>& roi, const std::vector<int64_t>& sizes) {
+    return (*Evaluated(model(roi, sizes, "linear"), {x}))[0];
+  };
+  EXPECT_EQ(resized({0, 0, 1, 1}, {1, 4}), x.data);
+  EXPECT_EQ(resized({0, 0, 1, 1}, {1, 7}), (Numbers{0, 15, 30, 45, 60, 75, 90}));
+  EXPECT_EQ(resized({0, 0.5, 1, 1}, {1, 4}), (Numbers{45, 60, 75, 90}));
+  EXPECT_EQ(resized({0, 0.5, 1, 1.5}, {1, 3}), (Numbers{45, 90, -7}));
+  EXPECT_EQ(resized({0, -0.5, 1, 0.5}, {1, 1}), Numbers{0});
+  EXPECT_EQ(resized({0, 1, 1, 0}, {1, 4}), (Numbers{90, 60, 30, 0}));
+  EXPECT_EQ((*Evaluated(model({0, 0.5, 1, 1.5}, {1, 3}, "nearest"), {x}))[0], (Numbers{30, 90, -7}));
+  EXPECT_THAT(Refusal(model({0, 1}, {1, 4}, "linear")), HasSubstr("roi has 2 numbers, not a start and an end"));
+  EXPECT_THAT(Refusal(model({0, INFINITY, 0, 1}, {1, 4}, "linear")), HasSubstr("roi holds an impossible number, inf"));
+  ModelMaker m;
+  m.Input("x", {1, 4}).Input("roi", {4}).Ints("sizes", {1, 4}).Output("y");
+  m.Node("Resize", {"x", "roi", "", "sizes"}, {"y"}).String("coordinate_transformation_mode", "tf_crop_and_resize");
+  EXPECT_THAT(Refusal(m), HasSubstr("the starts and ends of roi are computed at run time"));
+}
+
+TEST(ImportDropout, DropsNothingOrIsRandom) {
+  auto model = [](float ratio, int64_t training) {
+    ModelMaker m;
+    m.Input("x", {3}).Floats("ratio", {1}, {ratio}).Ints("training", {training}).Output("y").Output("mask");
+    m.Node("Dropout", {"x", "ratio", "training"}, {"y", "mask"});
+    return m;
+  };
+  for (auto [ratio, training] : {std::pair{0.5f, 0}, std::pair{0.0f, 1}}) {
+    auto out = *Evaluated(model(ratio, training), {{{3}, {1, 2, 3}}});
+    EXPECT_EQ(out[0], (Numbers{1, 2, 3}));
+    EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
+  }
+  EXPECT_THAT(Refusal(model(0.5f, 1)), HasSubstr("in training mode drops elements at random"));
+  ModelMaker m;  // the ratio that stands for one not given is 0.5
+  m.Input("x", {3}).Ints("training", {1}).Output("y");
+  m.Node("Dropout", {"x", "", "training"}, {"y"});
+  EXPECT_THAT(Refusal(m), HasSubstr("in training mode drops elements at random"));
+}
+
+}  // namespace
+}  // namespace autotune::graph

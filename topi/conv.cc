@@ -1,0 +1,105 @@
+#include "topi/conv.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+
+namespace autotune::topi {
+
+using te::Axis;
+
+int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end) {
+  int64_t room = in + pad_begin + pad_end - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+std::vector<Axis> WindowAxes(const std::string& name, const Shape& extents) {
+  static constexpr const char* kNames[] = {"kd", "kh", "kw"};
+  size_t skip = std::size(kNames) - extents.size();
+  CHECK(!extents.empty() && extents.size() <= std::size(kNames)) << name << ": one to three dimensions";
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < extents.size(); ++d) axes.push_back({kNames[skip + d], extents[d]});
+  return axes;
+}
+
+Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used) {
+  const Shape& in = data.shape();
+  bool all = true;
+  for (size_t d = 0; d < used.size(); ++d) all = all && attrs.pad[d] == 0 && used[d] <= in[d + 1];
+  if (all) return data;
+  Shape shape = in;
+  std::copy(used.begin(), used.end(), shape.begin() + 1);
+  return te::Compute(name, te::NaturalAxes(shape), {data}, [&](const std::vector<Expr>& i) {
+    std::vector<Expr> at = i;
+    Expr inside;
+    auto require = [&](const Expr& condition) { inside = inside ? And(inside, condition) : condition; };
+    for (size_t d = 0; d < used.size(); ++d) {
+      at[d + 1] = i[d + 1] - attrs.pad[d];
+      if (attrs.pad[d] > 0) require(at[d + 1] >= 0);
+      if (used[d] - attrs.pad[d] > in[d + 1]) require(at[d + 1] < in[d + 1]);
+    }
+    return MakeSelect(inside, data(at), ConstOf(0, data.dtype()));
+  });
+}
+
+Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+  CHECK(data.rank() >= 3 && weight.rank() == data.rank()) << name;
+  const Shape &in = data.shape(), &kernel = weight.shape();
+  const size_t dims = in.size() - 2;
+  const Shape &stride = attrs.stride, &dilation = attrs.dilation;
+  int64_t groups = attrs.groups, ic = kernel[dims], oc = kernel[dims + 1];
+  CHECK(groups >= 1 && in.back() == ic * groups && oc % groups == 0) << name << ": channels and groups do not fit";
+  CHECK(stride.size() == dims && dilation.size() == dims && attrs.pad.size() == 2 * dims) << name;
+  CHECK(std::all_of(attrs.pad.begin(), attrs.pad.end(), [](int64_t p) { return p >= 0; })) << name;
+  Shape pixels, used;
+  for (size_t d = 0; d < dims; ++d) {
+    CHECK(stride[d] > 0 && dilation[d] > 0) << name;
+    pixels.push_back(ConvOutput(in[d + 1], kernel[d], stride[d], dilation[d], attrs.pad[d], attrs.pad[d + dims]));
+    CHECK(pixels[d] > 0) << name << ": the kernel is larger than the padded data";
+    used.push_back((pixels[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1);
+  }
+  Tensor x = PadForWindows(name + "_pad", data, attrs, used);
+  Shape shape = {in[0]};
+  shape.insert(shape.end(), pixels.begin(), pixels.end());
+  shape.push_back(oc);
+  std::vector<Axis> window = WindowAxes(name, {kernel.begin(), kernel.end() - 2});
+
+  if (groups > 1 && ic == 1) {  // depthwise; `multiplier` outputs per channel
+    int64_t multiplier = oc / groups;
+    return te::Reduce(name, te::NaturalAxes(shape), window, te::Combiner::kSum, {x, weight},
+                      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                        std::vector<Expr> at = i, tap = r;
+                        for (size_t d = 0; d < dims; ++d) at[d + 1] = i[d + 1] * stride[d] + r[d] * dilation[d];
+                        at.back() = FloorDiv(i.back(), multiplier);
+                        tap.insert(tap.end(), {Expr(0), i.back()});
+                        return x(at) * weight(tap);
+                      });
+  }
+
+  int64_t m = te::Product(pixels);
+  std::vector<Axis> axes = {{"n", in[0]}, {"m", m}};
+  if (groups > 1) axes.push_back({"g", groups});
+  axes.push_back({"oc", oc / groups});
+  std::vector<Axis> reduce;  // no axes of one iteration: a 1x1 convolution reads as a matrix product
+  for (const Axis& axis : window) {
+    if (axis.extent > 1) reduce.push_back(axis);
+  }
+  reduce.push_back({"ic", ic});
+  return te::Reduce(
+      name, axes, reduce, te::Combiner::kSum, {x, weight},
+      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+        std::vector<Expr> pixel = te::ReshapeIndices({i[1]}, {m}, pixels), at = {i[0]}, tap;
+        Expr g = groups > 1 ? i[2] : Expr(0);
+        size_t next = 0;
+        for (size_t d = 0; d < dims; ++d) {
+          tap.push_back(window[d].extent > 1 ? r[next++] : Expr(0));
+          at.push_back(pixel[d] * stride[d] + tap[d] * dilation[d]);
+        }
+        at.push_back(g * ic + r.back());
+        tap.insert(tap.end(), {r.back(), g * (oc / groups) + i.back()});
+        return x(at) * weight(tap);
+      },
+      shape);
+}
+
+}  // namespace autotune::topi

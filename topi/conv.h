@@ -1,0 +1,39 @@
+// Convolution (cross-correlation) over one to three spatial dimensions: activations N...C, weights ...IO, which in two
+// are NHWC and HWIO. Thread-safe. Not its bias or activation: those are element-wise (topi/elementwise.h) and fuse by
+// schedule.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+struct ConvAttrs {                          // of images of two dimensions unless said otherwise
+  std::vector<int64_t> stride = {1, 1};     // per spatial dimension: height, width
+  std::vector<int64_t> dilation = {1, 1};   // likewise
+  std::vector<int64_t> pad = {0, 0, 0, 0};  // before each, then behind each: top, left, bottom, right
+  int64_t groups = 1;
+};
+
+// floor((in + pads - dilation*(kernel-1) - 1) / stride) + 1
+int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end);
+
+// The axes of a window: kh and kw in two dimensions, kd before them in three.
+std::vector<te::Axis> WindowAxes(const std::string& name, const Shape& extents);
+
+// The data with zeros around it, `used` pixels of each dimension from the corner of the padding on: no larger than what
+// windows read. The data itself where no padding is read.
+Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used);
+
+// data [N, H, W, IC], weight [KH, KW, IC/groups, OC] -> [N, OH, OW, OC]. The shapes must fit (CHECK).
+// Axes: (n, m, oc) over (N, OH*OW, OC), with groups (n, m, g, oc) over (N, OH*OW, G, OC/G); reduction (kh, kw, ic), kh
+// and kw only where the kernel is larger than 1. Depthwise (IC/groups == 1): (n, h, w, c), reduction (kh, kw).
+// Where padding is read, a tensor <name>_pad holds the padded data, no larger than what is read.
+// So in two dimensions; in one and three, likewise with W, and with D before H.
+Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
+
+}  // namespace autotune::topi

@@ -365,7 +365,7 @@ def transpose(net):
     net.rng.shuffle(perm)
     if len(perm) == 4 and net.chance(50):
         perm = net.pick([0, 2, 3, 1], [0, 3, 1, 2])
-    return net.emit("Transpose", [x], {"perm": None if net.chance(10) else perm})
+    return net.emit("Transpose", [x], {"perm": None if not perm or net.chance(10) else perm})
 
 
 def squeeze(net):

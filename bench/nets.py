@@ -64,10 +64,11 @@ def compare(arguments, model, threads):
 
 def print_layers(arguments, package, threads):
     text = run(arguments, "bench", package, "--threads", threads, "--seconds", 0.2, "--profile")
+    memory = arguments.memory[min(threads, len(arguments.memory)) - 1]
     print(f"{'us':>10} {'GFLOPS':>8} {'GB/s':>7} {'% roof':>7}  kernel, {threads} threads")
     for line in text.splitlines()[2:]:
         us, _, gflops, gbytes, name = line.split(None, 4)
-        roof = 100 * max(float(gflops) / (threads * arguments.peak), float(gbytes) / arguments.memory)
+        roof = 100 * max(float(gflops) / (threads * arguments.peak), float(gbytes) / memory)
         print(f"{us:>10} {gflops:>8} {gbytes:>7} {roof:7.1f}  {name}", flush=True)
 
 
@@ -81,7 +82,12 @@ def main():
     parser.add_argument("--work", type=Path, default=Path("nets"))
     parser.add_argument("--layers", action="store_true", help="a table of the kernels of each network as well")
     parser.add_argument("--peak", type=float, default=103.5, help="GFLOPS of a core's multiply-adds")
-    parser.add_argument("--memory", type=float, default=20, help="GB/s of the machine")
+    parser.add_argument(
+        "--memory",
+        type=lambda s: [float(t) for t in s.split(",")],
+        default=[20],
+        help="GB/s of memory, by one core, two cores, ... (the last counts for more)",
+    )
     parser.add_argument("--tune-only", action="store_true")
     parser.add_argument("--json", action="store_true", help="one JSON line for each row")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune")

@@ -220,7 +220,10 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const std:
 void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
   Json::Array kernels;
   for (const NodeTime& t : times) {
-    kernels.push_back(Json::Object{{"name", t.name}, {"median_us", t.seconds * 1e6}, {"min_us", t.least * 1e6}});
+    Json& kernel = kernels.emplace_back();
+    kernel["name"] = t.name;
+    kernel["median_us"] = t.seconds * 1e6;
+    kernel["min_us"] = t.least * 1e6;
   }
   Json line(Json::Object{{"kernels", std::move(kernels)}});
   line["undisturbed"] = alone.TakeUndisturbed();

@@ -193,7 +193,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");
   int unreached = 0;
   for (const TaskReport& task : report.tasks) {
-    unreached += task.records == 0;
+    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database knows all its schedules
     if (task.best_seconds == 0 && task.records > 0) {
       std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
                    task.task->label.c_str());

@@ -1,0 +1,23 @@
+// Result types of operators: what the table of operators (op.cc) and its parts share. Internal to graph/.
+#pragma once
+#include <vector>
+
+#include "graph/op.h"
+
+namespace autotune::graph {
+
+using Specs = std::vector<TensorSpec>;
+
+Status NeedRank(const TensorSpec& spec, int rank, const char* what);
+Status SameDType(const Specs& specs);
+
+// Operators that slide a window over the spatial dimensions of an image, of which there are `dims`, 2 or 3
+// (infer_window.cc).
+template <size_t dims>
+Result<TensorSpec> InferConv(const Attrs& attrs, const Specs& in);
+template <size_t dims>
+Result<TensorSpec> InferPool(const Attrs& attrs, const Specs& in);
+Result<TensorSpec> InferArgMaxPool(const Attrs& attrs, const Specs& in);
+Result<TensorSpec> InferGlobalPool(const Attrs& attrs, const Specs& in);
+
+}  // namespace autotune::graph

@@ -112,7 +112,7 @@ class Math {
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-  // An unevaluated sum, |low| at most half a unit in the last place of high.
+  // An unevaluated sum; of Sum and Product, |low| is at most half a unit in the last place of high.
   struct Pair {
     Expr high, low;
   };
@@ -172,7 +172,7 @@ class Math {
     Expr s_low = (((f - back.high) - back.low) - s * rest) / divisor;
     Pair z = Product(s, s);
     z.low = Fma(s + s, s_low, z.low);
-    Pair t = Sum(C(2.0 / 3), z.high * Polynomial(LogSeries(2, 10), z.high));
+    Pair t = Sum(C(2.0 / 3), z.high * Polynomial(LogSeries(2, 11), z.high));
     t.low = t.low + C(0x1.5555555555555p-55);  // what 2/3 lacks
     Pair u = Product(z.high, t.high);
     u.low = u.low + z.high * t.low + z.low * t.high;
@@ -293,7 +293,7 @@ Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
   bool any = false;  // a walk costs a third of a rewriting that changes nothing, as for most kernels
   Walk(f.body, nullptr, [&](const Expr& e) {
     const Call* call = e.As<Call>();
-    any |= call && !ExpandMathCall(e, env.target).Same(e);
+    any = any || (call && !ExpandMathCall(e, env.target).Same(e));
     return !any;
   });
   if (!any) return f;

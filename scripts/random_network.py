@@ -267,12 +267,12 @@ def sum_all(net):
 
 def scaled_shift(net):
     """x * s + t by channel, as batch normalization looks in some models."""
-    x = net.choose(2, 4)
+    x = net.choose(2, 4, 5)
     if not x:
         return None
-    c = net.shape(x)[1]
-    shape = [1, c, 1, 1] if len(net.shape(x)) == 4 else [c]
-    y = net.emit("Mul", [x, net.uniform(net.pick(shape, shape[-3:], [1]))])
+    rank, c = len(net.shape(x)), net.shape(x)[1]
+    shape = [c] if rank == 2 else [1, c] + [1] * (rank - 2)
+    y = net.emit("Mul", [x, net.uniform(net.pick(shape, shape[1 - rank :], [1]))])
     return y and net.emit("Add", [y, net.uniform(shape, -1, 1)])
 
 

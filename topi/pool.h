@@ -26,7 +26,7 @@ int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 // Padding is never materialised. A window that holds no element of the data has the maximum -inf and no average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // Where the first largest element of each window lies, i64: h * W + w, in three dimensions (d * H + h) * W + w. The
-// largest is a tensor <name>_best. A window with a NaN has the image's last place.
+// largest is a tensor <name>_best. Of a window with a NaN, some place of the image.
 Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // The sum is a tensor <name>_sum; the average multiplies by 1/count where the count is the same for all windows, else
 // divides by it.

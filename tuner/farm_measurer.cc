@@ -93,7 +93,8 @@ class FarmMeasurer : public Measurer {
     for (const BuildRequest& request : requests) {
       if (!known.contains(key(request))) missing.push_back(request);
     }
-    std::vector<BuildResult> built = builder_.Build(missing);
+    std::vector<BuildResult> built;
+    if (!missing.empty()) built = builder_.Build(missing);  // which waits for others' measurements
     for (size_t i = 0; i < missing.size(); ++i) known[key(missing[i])] = std::move(built[i]);
     std::vector<BuildResult> results;
     for (const BuildRequest& request : requests) {

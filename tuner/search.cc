@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -59,15 +60,25 @@ std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool
 // Of each point, in their order. On all cores: replays share nothing but immutable programs.
 std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points) {
   std::vector<std::optional<Proposal>> proposals(points.size());
+  std::vector<std::exception_ptr> failures(points.size());  // failing CHECKs, which the caller's thread reports
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i; (i = next++) < points.size();) proposals[i] = Realize(space, *points[i], true);
+    for (size_t i; (i = next++) < points.size();) {
+      try {
+        proposals[i] = Realize(space, *points[i], true);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
   };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::jthread> helpers;
   for (size_t i = 1; i < std::min(cores, points.size()); ++i) helpers.emplace_back(work);
   work();
   helpers.clear();  // joins
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
   return proposals;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/llvm/streamed.h"
+#include "codegen/llvm/walk.h"
 #include "runtime/abi.h"
 #include "support/check.h"
 
@@ -63,7 +64,7 @@ Uses UsesOf(const Stmt& s) {
     if (at == uses.buffers.end()) at = uses.buffers.emplace(buffer->name, PointerParam{buffer->name, buffer}).first;
     at->second.written |= written;
   };
-  Walk(
+  WalkOnce(
       s,
       [&](const Stmt& x) {
         if (const Store* store = x.As<Store>()) use(store->buffer, true);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/walk.h"
 #include "support/check.h"
 
 namespace autotune {
@@ -252,7 +253,7 @@ llvm::Value* FunctionEmitter::EmitSelect(const Select& n) {
 
 bool FunctionEmitter::HasGuardedWork(const Expr& e) {
   bool found = false;
-  Walk(e, [&](const Expr& x) {
+  WalkOnce(e, [&](const Expr& x) {
     const Binary* b = x.As<Binary>();
     found |= x.As<Load>() != nullptr;
     found |= b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);

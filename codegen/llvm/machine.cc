@@ -250,10 +250,10 @@ Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFact
   SetOption("disable-x86-domain-reassignment", true);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));
-  std::unique_ptr<ObjectWriter> text;
-  if (assembly) text = ObjectWriter::Make(*tools_->machine, llvm::CodeGenFileType::AssemblyFile);
-  std::unique_ptr<ObjectWriter>& writer = assembly ? text : tools_->writer;
-  if (!writer) writer = ObjectWriter::Make(*tools_->machine, llvm::CodeGenFileType::ObjectFile);
+  std::unique_ptr<ObjectWriter> for_text;
+  std::unique_ptr<ObjectWriter>& writer = assembly ? for_text : tools_->writer;
+  auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (!writer) writer = ObjectWriter::Make(*tools_->machine, kind);
   if (!writer) return Err("LLVM cannot write objects for ", target_->triple);
   return writer->Write(module);
 }

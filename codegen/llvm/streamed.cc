@@ -2,7 +2,7 @@
 
 #include "arith/analyzer.h"
 #include "codegen/codegen.h"
-#include "ir/visit.h"
+#include "codegen/llvm/walk.h"
 
 namespace autotune {
 namespace {
@@ -21,7 +21,7 @@ bool IsStreamed(int64_t bytes, const Target& target) {
 
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target) {
   std::set<Name> streamed, others;
-  Walk(
+  WalkOnce(
       body,
       [&](const Stmt& s) {
         if (const Alloc* alloc = s.As<Alloc>()) others.insert(alloc->buffer->name);

@@ -161,7 +161,9 @@ Status ImportContext::BindConstant(TensorValue value, size_t output) {
 }
 
 bool ImportContext::IsUsed(size_t output) const {
-  return output < node().outputs.size() && used_.count(node().outputs[output]) > 0;
+  if (output >= node().outputs.size()) return false;
+  const std::string& name = node().outputs[output];
+  return !name.empty() && used_.count(name) > 0;  // "" stands for inputs and outputs that are left out
 }
 
 Status ImportContext::RefuseExtraOutputs(const char* why) const {

@@ -113,6 +113,8 @@ Status BindIndices(ImportContext& c, const Pooling& p) {
       place = d + 1 == shape.size() ? along : TRY(c.Apply(Op::kAdd, place, along));
     }
   }
+  constexpr int64_t kMostPlanes = 1 << 24;  // each has its first place in a constant
+  if (shape[0] * shape[1] > kMostPlanes) return Err("indices of ", shape[0] * shape[1], " planes are not supported");
   Shape planes(shape.size(), 1);
   std::copy_n(shape.begin(), 2, planes.begin());
   std::vector<int64_t> first(shape[0] * shape[1]);

@@ -35,7 +35,7 @@ double SourceOf(const Rules& rules, int64_t i, const Axis& axis) {
   double x = static_cast<double>(i), last = static_cast<double>(in - 1);
   if (rules.coordinates == "tf_crop_and_resize") {
     if (out == 1) return 0.5 * (start + end) * last;
-    return (start + x * (end - start) / static_cast<double>(out - 1)) * last;
+    return start * last + x * (end - start) * last / static_cast<double>(out - 1);
   }
   if (rules.coordinates == "align_corners") return wanted == 1 ? 0 : x * last / (wanted - 1);
   if (rules.coordinates == "asymmetric") return x / scale;

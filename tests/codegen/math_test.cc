@@ -1,5 +1,7 @@
 // Elementary functions as compiled: special values, signs of zero, rounding to integers. Their accuracy:
 // math_accuracy_test.cc.
+#include "codegen/llvm/walk.h"
+#include "lower/passes.h"
 #include "tests/codegen/math_kernel.h"
 
 namespace autotune {
@@ -74,6 +76,26 @@ TEST(Math, RoundingWithAndWithoutTheInstruction) {
     CheckRounding<float>(target);
     CheckRounding<double>(target);
   }
+}
+
+// What the functions expand to shares so much that walking it as a tree would never end.
+TEST(Math, ExpandedExpressionsAreWalkedAsGraphs) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value();
+  Buffer buffer = Buffer::Make(Name("x"), DType::Float(64), {Expr(4)});
+  Expr e = MakeLoad(buffer, {Expr(0)});
+  for (int i = 0; i < 4; ++i) e = ExpandMathCall(MakeCall(Op::kPow, {e, FloatConst(1.5, DType::Float(64))}), target);
+  int visits = 0, loads = 0;
+  WalkOnce(e, [&](const Expr& x) {
+    ++visits;
+    loads += x.As<Load>() != nullptr;
+    return true;
+  });
+  EXPECT_EQ(loads, 1);
+  EXPECT_LT(visits, 10000);
+  // Whoever stops at a node does not see what is below.
+  visits = 0;
+  WalkOnce(e, [&](const Expr&) { return ++visits < 1; });
+  EXPECT_EQ(visits, 1);
 }
 
 }  // namespace

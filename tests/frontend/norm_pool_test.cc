@@ -113,7 +113,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
 }
 
 TEST(ImportResize, CropsARegion) {
-  // Opset 13; a row of four, of which the middle dimension's region is taken.
+  // Opset 13; a row of four, of which a part is taken.
   auto model = [](const std::vector<float>& roi, const std::vector<int64_t>& sizes, const std::string& mode) {
     ModelMaker m;
     m.Input("x", {1, 4}).Floats("roi", {static_cast<int64_t>(roi.size())}, roi).Output("y");
@@ -141,6 +141,36 @@ TEST(ImportResize, CropsARegion) {
   m.Input("x", {1, 4}).Input("roi", {4}).Ints("sizes", {1, 4}).Output("y");
   m.Node("Resize", {"x", "roi", "", "sizes"}, {"y"}).String("coordinate_transformation_mode", "tf_crop_and_resize");
   EXPECT_THAT(Refusal(m), HasSubstr("the starts and ends of roi are computed at run time"));
+}
+
+// Places that are whole stay whole: (x / 49) * 98 would lie below 2x for seven of them.
+TEST(ImportResize, CropsAtWholePlaces) {
+  ModelMaker m;
+  m.Input("x", {99}).Floats("roi", {2}, {0, 1}).Ints("sizes", {50}).Output("y");
+  m.Node("Resize", {"x", "roi", "", "sizes"}, {"y"})
+      .String("coordinate_transformation_mode", "tf_crop_and_resize")
+      .String("nearest_mode", "floor");
+  reference::Tensor x{{99}, {}};
+  Numbers even;
+  for (int i = 0; i < 99; ++i) x.data.push_back(i);
+  for (int i = 0; i < 50; ++i) even.push_back(2 * i);
+  EXPECT_EQ((*Evaluated(m, {x}))[0], even);
+}
+
+// "" stands for inputs that are left out, and for outputs: nobody reads those.
+TEST(ImportBatchNormalization, OutputsLeftOutBesideInputsLeftOut) {
+  ModelMaker m;
+  m.Input("x", {1, 1, 2, 2}).Floats("most", {}, {6}).Floats("s", {1}, {1}).Output("y");
+  m.Node("Clip", {"x", "", "most"}, {"c"});
+  m.Node("BatchNormalization", {"c", "s", "s", "s", "s"}, {"y", "", ""});
+  EXPECT_EQ(Refusal(m), "");
+}
+
+TEST(ImportMaxPool, IndicesOfTooManyPlanes) {
+  ModelMaker m;
+  m.Input("x", {1, (1 << 24) + 1, 1, 1}).Output("y").Output("i");
+  m.Node("MaxPool", {"x"}, {"y", "i"}).Ints("kernel_shape", {1, 1});
+  EXPECT_THAT(Refusal(m), HasSubstr("indices of 16777217 planes are not supported"));
 }
 
 TEST(ImportDropout, DropsNothingOrIsRandom) {

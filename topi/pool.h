@@ -22,7 +22,7 @@ struct PoolAttrs {                       // of images of two dimensions unless s
 int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                    bool ceil_mode);
 
-// data [N, H, W, C] -> [N, OH, OW, C]; axes (n, h, w, c), reduction (kh, kw); kd before them in three dimensions.
+// data [N, H, W, C] -> [N, OH, OW, C]; axes te::NaturalAxes, reduction (kh, kw); kd before them in three dimensions.
 // Padding is never materialised. A window that holds no element of the data has the maximum -inf and no average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // Where the first largest element of each window lies, i64: h * W + w, in three dimensions (d * H + h) * W + w. The

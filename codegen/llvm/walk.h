@@ -1,5 +1,5 @@
-// Walks over expressions as the graphs that they are, each cell once. What a math function expands to shares so much that
-// it would be millions of nodes as a tree, which ir/visit.h walks. Internal to codegen/llvm.
+// Walks over expressions as the graphs that they are, each cell once. What a math function expands to shares so much
+// that it would be millions of nodes as a tree, which ir/visit.h walks. Internal to codegen/llvm.
 #pragma once
 #include <unordered_set>
 

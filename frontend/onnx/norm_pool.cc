@@ -108,7 +108,7 @@ Status BindIndices(ImportContext& c, const Pooling& p) {
     for (size_t d = shape.size(); d-- > 2;) {
       step /= shape[d];
       ValueId along = TRY(c.ApplyNumber(Op::kMod, rest, static_cast<double>(shape[d])));
-      rest = TRY(c.ApplyNumber(Op::kDiv, rest, static_cast<double>(shape[d])));
+      if (d > 2) rest = TRY(c.ApplyNumber(Op::kDiv, rest, static_cast<double>(shape[d])));
       along = TRY(c.ApplyNumber(Op::kMul, along, static_cast<double>(step)));
       place = d + 1 == shape.size() ? along : TRY(c.Apply(Op::kAdd, place, along));
     }

@@ -115,8 +115,8 @@ Worst Measure(const MathFunction<T>& function, const std::optional<Target>& targ
       if (i % 8 == 3) y[i] = static_cast<T>(rng.Below(13) - 6);
       // Powers over the whole range of results: near 1 their exponents are large, and errors of the logarithm with
       // them.
-      if (i % 8 == 4) x[i] = static_cast<T>(0.5 + rng.Uniform() * 1.5);
-      if (i % 4 == 0 && x[i] > 0 && x[i] != 1) {
+      if (function.arguments == 2 && i % 8 == 4) x[i] = static_cast<T>(0.5 + rng.Uniform() * 1.5);
+      if (function.arguments == 2 && i % 4 == 0 && x[i] > 0 && x[i] != 1) {
         const double low = sizeof(T) == 4 ? -104 : -746, high = sizeof(T) == 4 ? 89 : 710;
         y[i] = static_cast<T>((low + (high - low) * rng.Uniform()) / std::log(static_cast<double>(x[i])));
       }

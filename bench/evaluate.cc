@@ -3,8 +3,6 @@
 // which a candidate differs from the one before. The bars: 50,000, 1,000 and 3,000. Both replays must give equal
 // features. CPU time of one thread, so that a busy machine does not matter much.
 //   bench_evaluate [candidates=10000] [seed=1]
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,12 +18,6 @@
 using namespace autotune;
 
 namespace {
-
-double CpuSeconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 // Distinct ones that replay, from one parent by chains of mutations.
 std::vector<Decisions> Mutants(const PrimFunc& func, const Sketch& sketch, const Target& target, int wanted, Rng& rng) {
@@ -68,27 +60,27 @@ int main(int argc, char** argv) {
   std::printf("%zu distinct mutants of %s, %zu steps, %zu decisions\n", mutants.size(), sketch.name.c_str(),
               sketch.trace.size(), sketch.knobs.size());
 
-  double start = CpuSeconds(), sum = 0;
+  double start = CpuMilliseconds(), sum = 0;
   const int draws = 100000;
   for (int i = 0; i < draws; ++i) {
     double draft = DraftSeconds(sketch, DrawDecisions(sketch, rng), target);
     sum += std::isfinite(draft) ? draft : 0;
   }
-  Print("drawn, with a draft score", sum > 0 ? draws : 0, CpuSeconds() - start);
+  Print("drawn, with a draft score", sum > 0 ? draws : 0, (CpuMilliseconds() - start) / 1e3);
 
   // In an order in which neighbours share the most.
   std::sort(mutants.begin(), mutants.end(), [](const Decisions& a, const Decisions& b) {
     size_t i = Shared(a, b);
     return i < a.size() && a[i].values < b[i].values;
   });
-  start = CpuSeconds();
+  start = CpuMilliseconds();
   std::vector<Features> full;
   for (const Decisions& decisions : mutants) {
     full.push_back(ExtractFeatures(Replay(func, Decide(sketch, decisions)).value().func(), target));
   }
-  Print("full replay and features", count, CpuSeconds() - start);
+  Print("full replay and features", count, (CpuMilliseconds() - start) / 1e3);
 
-  start = CpuSeconds();
+  start = CpuMilliseconds();
   std::vector<Snapshot> snapshots;  // one for each decision of the candidate before
   const Decisions* before = nullptr;
   size_t different = 0;
@@ -107,13 +99,13 @@ int main(int argc, char** argv) {
     different += ExtractFeatures(schedule.value().func(), target) != full[i];
     before = &mutants[i];
   }
-  Print("prefix reuse and features", count, CpuSeconds() - start);
+  Print("prefix reuse and features", count, (CpuMilliseconds() - start) / 1e3);
 
-  start = CpuSeconds();
+  start = CpuMilliseconds();
   Schedule one = Replay(func, Decide(sketch, mutants[0])).value();
   const int repeats = 2000;
   for (int i = 0; i < repeats; ++i) sum += ExtractFeatures(one.func(), target)[0];
-  Print("features alone", sum > 0 ? repeats : 0, CpuSeconds() - start);
+  Print("features alone", sum > 0 ? repeats : 0, (CpuMilliseconds() - start) / 1e3);
   std::printf("%zu of %zu differ in their features\n", different, mutants.size());
   return different == 0 ? 0 : 1;
 }

@@ -1,18 +1,11 @@
 #include "codegen/job.h"
 
-#include <time.h>
-
 #include "ir/text.h"
 #include "schedule/replay.h"
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
-
-double CpuMilliseconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
-}
 
 Result<PrimFunc> Scheduled(const PrimFunc& func, const std::string& text) {
   Trace trace = TRY_NOTE(ParseTrace(text), "in the trace to build");

@@ -13,20 +13,20 @@ constexpr int64_t kCpu = 1;  // device type in device_index
 struct TypeAlias {
   std::string_view text, graph_text;
 };
-constexpr TypeAlias kTypes[] = {{"f16", "float16"}, {"bf16", "bfloat16"}, {"f32", "float32"}, {"f64", "float64"},
-                                {"i8", "int8"},     {"i16", "int16"},     {"i32", "int32"},   {"i64", "int64"},
-                                {"u8", "uint8"},    {"u16", "uint16"},    {"u32", "uint32"},  {"u64", "uint64"},
-                                {"bool", "bool"}};
+constexpr TypeAlias kTypeAliases[] = {{"f16", "float16"}, {"bf16", "bfloat16"}, {"f32", "float32"}, {"f64", "float64"},
+                                      {"i8", "int8"},     {"i16", "int16"},     {"i32", "int32"},   {"i64", "int64"},
+                                      {"u8", "uint8"},    {"u16", "uint16"},    {"u32", "uint32"},  {"u64", "uint64"},
+                                      {"bool", "bool"}};
 
 std::string ToGraphType(const std::string& text) {
-  for (const TypeAlias& row : kTypes) {
+  for (const TypeAlias& row : kTypeAliases) {
     if (row.text == text) return std::string(row.graph_text);
   }
   return text;
 }
 
 std::string FromGraphType(const std::string& text) {
-  for (const TypeAlias& row : kTypes) {
+  for (const TypeAlias& row : kTypeAliases) {
     if (row.graph_text == text) return std::string(row.text);
   }
   return text;

@@ -9,14 +9,14 @@
 namespace autotune {
 namespace {
 
-constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
 
-struct NamedType {
+struct NpyType {
   std::string_view descr, text;
 };
-constexpr NamedType kTypes[] = {{"|b1", "bool"}, {"|i1", "i8"},  {"<i2", "i16"}, {"<i4", "i32"},
-                                {"<i8", "i64"},  {"|u1", "u8"},  {"<u2", "u16"}, {"<u4", "u32"},
-                                {"<u8", "u64"},  {"<f2", "f16"}, {"<f4", "f32"}, {"<f8", "f64"}};
+constexpr NpyType kNpyTypes[] = {{"|b1", "bool"}, {"|i1", "i8"},  {"<i2", "i16"}, {"<i4", "i32"},
+                                 {"<i8", "i64"},  {"|u1", "u8"},  {"<u2", "u16"}, {"<u4", "u32"},
+                                 {"<u8", "u64"},  {"<f2", "f16"}, {"<f4", "f32"}, {"<f8", "f64"}};
 
 struct Header {
   std::optional<std::string> descr;
@@ -106,7 +106,7 @@ class HeaderParser {
 }  // namespace
 
 Result<Tensor> ParseNpy(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic)) return Err("not a .npy file");
+  if (!bytes.starts_with(kNpyMagic)) return Err("not a .npy file");
   if (bytes.size() < 10) return Err("truncated .npy file: ", bytes.size(), " bytes");
   auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(bytes[i])); };
   size_t version = byte(6), begin = version == 1 ? 10 : 12;
@@ -119,7 +119,7 @@ Result<Tensor> ParseNpy(std::string_view bytes) {
   std::string_view data = bytes.substr(begin + length);
 
   std::string_view type;
-  for (const NamedType& row : kTypes) {
+  for (const NpyType& row : kNpyTypes) {
     if (*header.descr == row.descr) type = row.text;
   }
   if (type.empty()) {
@@ -152,7 +152,7 @@ Result<Tensor> ReadNpy(const std::string& path) {
 Result<std::string> NpyBytes(const Tensor& tensor) {
   std::string type = DataTypeText(tensor.dtype());
   std::string_view descr;
-  for (const NamedType& row : kTypes) {
+  for (const NpyType& row : kNpyTypes) {
     if (type == row.text) descr = row.descr;
   }
   if (descr.empty()) return Err("a tensor of type ", type, " has no .npy form");
@@ -160,9 +160,9 @@ Result<std::string> NpyBytes(const Tensor& tensor) {
   for (int64_t extent : tensor.shape()) header += std::to_string(extent) + ",";
   if (tensor.shape().size() > 1) header.pop_back();
   header += "), }";
-  while ((kMagic.size() + 4 + header.size() + 1) % 64 != 0) header += ' ';
+  while ((kNpyMagic.size() + 4 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
-  std::string out(kMagic);
+  std::string out(kNpyMagic);
   out += std::string("\x01\x00", 2);
   out += static_cast<char>(header.size() & 0xff);
   out += static_cast<char>(header.size() >> 8);

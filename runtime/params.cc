@@ -11,28 +11,28 @@
 namespace autotune {
 namespace {
 
-constexpr std::string_view kMagic = "ATPARAMS";
+constexpr std::string_view kParamsMagic = "ATPARAMS";
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kParamsAlignment = 64;
 constexpr uint32_t kMaxRank = 64;
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the blob is read in place");
 
-uint64_t Align(uint64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+uint64_t Align(uint64_t n) { return (n + kParamsAlignment - 1) / kParamsAlignment * kParamsAlignment; }
 
 template <class T>
 void Put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
-void PutText(std::string& out, std::string_view text) {
+void PutString(std::string& out, std::string_view text) {
   Put(out, static_cast<uint32_t>(text.size()));
   out += text;
 }
 
 // Reads from the front; once too little is left, everything fails.
-class Reader {
+class HeaderReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit HeaderReader(std::string_view bytes) : bytes_(bytes) {}
   bool ok() const { return ok_; }
   template <class T>
   T Get() {
@@ -58,16 +58,16 @@ class Reader {
 // Calls make(shape, type, data) for each tensor.
 template <class F>
 Result<Params> Read(std::string_view blob, F make) {
-  if (!blob.starts_with(kMagic)) return Err("not a parameters file");
-  Reader prefix(blob.substr(kMagic.size()));
+  if (!blob.starts_with(kParamsMagic)) return Err("not a parameters file");
+  HeaderReader prefix(blob.substr(kParamsMagic.size()));
   auto version = prefix.Get<uint32_t>(), count = prefix.Get<uint32_t>();
   auto header_bytes = prefix.Get<uint64_t>();
   if (!prefix.ok()) return Err("truncated parameters file: ", blob.size(), " bytes");
   if (version != kVersion) return Err("parameters file of version ", version, "; this runtime reads ", kVersion);
-  if (header_bytes > blob.size() || header_bytes < kMagic.size() + 16) {
+  if (header_bytes > blob.size() || header_bytes < kParamsMagic.size() + 16) {
     return Err("truncated parameters file: its header takes ", header_bytes, " bytes of ", blob.size());
   }
-  Reader reader(blob.substr(kMagic.size() + 16, header_bytes - kMagic.size() - 16));
+  HeaderReader reader(blob.substr(kParamsMagic.size() + 16, header_bytes - kParamsMagic.size() - 16));
   Params params;
   for (uint32_t i = 0; i < count; ++i) {
     std::string name(reader.Text()), type(reader.Text());
@@ -81,7 +81,7 @@ Result<Params> Read(std::string_view blob, F make) {
     DLDataType dtype = TRY_NOTE(DataTypeFromText(type), where);
     auto needed = static_cast<uint64_t>(TRY_NOTE(ShapeBytes(shape, dtype), where));
     if (bytes != needed) return Err(where, ": ", type, ShapeText(shape), " takes ", needed, " bytes, not ", bytes);
-    if (offset % kAlignment != 0 || offset < header_bytes) return Err(where, ": misplaced data");
+    if (offset % kParamsAlignment != 0 || offset < header_bytes) return Err(where, ": misplaced data");
     if (offset > blob.size() || bytes > blob.size() - offset) {
       return Err("truncated parameters file: ", where, " ends at byte ", offset + bytes, " of ", blob.size());
     }
@@ -94,18 +94,18 @@ Result<Params> Read(std::string_view blob, F make) {
 }  // namespace
 
 std::string ParamsBytes(const Params& params) {
-  uint64_t header_bytes = kMagic.size() + 16;
+  uint64_t header_bytes = kParamsMagic.size() + 16;
   for (const auto& [name, tensor] : params) {
     header_bytes += 12 + name.size() + DataTypeText(tensor.dtype()).size() + 8 * tensor.shape().size() + 16;
   }
-  std::string out(kMagic);
+  std::string out(kParamsMagic);
   Put(out, kVersion);
   Put(out, static_cast<uint32_t>(params.size()));
   Put(out, header_bytes);
   uint64_t offset = Align(header_bytes);
   for (const auto& [name, tensor] : params) {
-    PutText(out, name);
-    PutText(out, DataTypeText(tensor.dtype()));
+    PutString(out, name);
+    PutString(out, DataTypeText(tensor.dtype()));
     Put(out, static_cast<uint32_t>(tensor.shape().size()));
     for (int64_t extent : tensor.shape()) Put(out, extent);
     Put(out, offset);
@@ -128,7 +128,7 @@ Result<Params> ParseParams(std::string_view blob) {
 }
 
 Result<Params> ViewParams(std::string_view blob, std::shared_ptr<void> owner) {
-  CHECK(reinterpret_cast<uintptr_t>(blob.data()) % kAlignment == 0) << "a misaligned parameters blob";
+  CHECK(reinterpret_cast<uintptr_t>(blob.data()) % kParamsAlignment == 0) << "a misaligned parameters blob";
   return Read(blob, [&](std::vector<int64_t> shape, DLDataType type, std::string_view data) {
     return Tensor::View(const_cast<char*>(data.data()), std::move(shape), type, owner);
   });

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -78,9 +79,12 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
   }
   auto agreed = [&] {
     if (timing.seconds.size() < 2) return true;
-    std::vector<double> fastest(2);
-    std::partial_sort_copy(timing.seconds.begin(), timing.seconds.end(), fastest.begin(), fastest.end());
-    return fastest[1] <= fastest[0] * (1 + TimeOptions::kAgreement);
+    double fastest = std::numeric_limits<double>::infinity(), next = fastest;
+    for (double seconds : timing.seconds) {
+      next = std::min(next, std::max(seconds, fastest));
+      fastest = std::min(seconds, fastest);
+    }
+    return next <= fastest * (1 + TimeOptions::kAgreement);
   };
   auto enough = [&] {
     int64_t done = static_cast<int64_t>(timing.seconds.size());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "schedule/step.h"
+
 namespace autotune {
 namespace {
 
@@ -56,7 +58,7 @@ Status CheckTile(const std::vector<int64_t>& tile, int64_t extent, int64_t n, in
   if (static_cast<int64_t>(tile.size()) != n) return Err("the tile has ", tile.size(), " factors, not ", n);
   int64_t product = 1;
   for (int64_t factor : tile) {
-    if (factor < 1 || factor > (int64_t{1} << 40) / product) return Err("factor ", factor, " is out of range");
+    if (factor < 1 || factor > kMaxExtent / product) return Err("factor ", factor, " is out of range");
     product *= factor;
   }
   if (product < extent) return Err("the tile covers ", product, " of ", extent, " iterations");

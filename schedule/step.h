@@ -20,6 +20,9 @@
 
 namespace autotune {
 
+// The most iterations that a step may give a loop, so that sums and small multiples of extents do not overflow.
+inline constexpr int64_t kMaxExtent = int64_t{1} << 40;
+
 // An integer argument: a number, or what a sampling step decided: `u`, or `oc_t.2` (element 2, from 0).
 struct IntArg {
   int64_t value = 0;

@@ -7,19 +7,19 @@
 namespace autotune::schedule {
 namespace {
 
-struct Access {
+struct ThreadAccess {
   Name block;
   std::vector<const For*> loops;  // around the block, outermost first
   std::vector<Sum> indices;       // of the loops' variables
 };
 
-std::vector<Access> AccessesOf(const PrimFunc& func, const Buffer& buffer) {
-  std::vector<Access> accesses;
+std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer) {
+  std::vector<ThreadAccess> accesses;
   ForEachBlock(func.body, [&](const Block& block, const std::vector<const For*>& loops) {
     VarMap bindings;
     for (const Iter& iter : block.iters) bindings[iter.var] = iter.binding;
     auto add = [&](const std::vector<Expr>& indices) {
-      Access access{block.name, loops, {}};
+      ThreadAccess access{block.name, loops, {}};
       for (const Expr& index : indices)
         access.indices.push_back(Normalize(Substitute(index, bindings), RangesOf(loops)));
       accesses.push_back(std::move(access));
@@ -35,13 +35,14 @@ std::vector<Access> AccessesOf(const PrimFunc& func, const Buffer& buffer) {
 }
 
 // An index as  fixed + step * thread + [low, high],  fixed being of the loops around all accesses.
-struct Digit {
+struct ThreadDigit {
   Sum fixed;
   int64_t step = 0, low = 0, high = 0;
 };
 
-std::optional<Digit> DigitOf(const Sum& index, const Name& thread, const Ranges& common, const Ranges& inner) {
-  Digit digit;
+std::optional<ThreadDigit> ThreadDigitOf(const Sum& index, const Name& thread, const Ranges& common,
+                                         const Ranges& inner) {
+  ThreadDigit digit;
   digit.fixed.constant = index.constant;
   Sum rest;
   for (const Sum::Term& t : index.terms) {
@@ -71,18 +72,18 @@ const For* LoopOver(const std::vector<const For*>& loops, size_t from, LoopKind 
 
 // Whether the elements' place in some dimension tells which thread along the axis touches them, for all accesses alike.
 // `shared`: how many of the outermost loops are around all of them.
-bool TellsThreads(const std::vector<Access>& accesses, size_t shared, LoopKind axis) {
+bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, LoopKind axis) {
   const std::vector<const For*>& loops = accesses[0].loops;
   Ranges common = RangesOf({loops.begin(), loops.begin() + static_cast<int64_t>(shared)});
   for (size_t d = 0; d < accesses[0].indices.size(); ++d) {
-    std::optional<Digit> all;
+    std::optional<ThreadDigit> all;
     bool same = true;
-    for (const Access& access : accesses) {
+    for (const ThreadAccess& access : accesses) {
       const For* loop = LoopOver(access.loops, shared, axis);
       if (!loop) return false;
       Ranges inner = RangesOf({access.loops.begin() + static_cast<int64_t>(shared), access.loops.end()});
       if (inner.size() != access.loops.size() - shared) return false;  // a symbolic extent
-      std::optional<Digit> digit = DigitOf(access.indices[d], loop->var, common, inner);
+      std::optional<ThreadDigit> digit = ThreadDigitOf(access.indices[d], loop->var, common, inner);
       if (!digit) {
         same = false;
         break;
@@ -104,16 +105,16 @@ bool TellsThreads(const std::vector<Access>& accesses, size_t shared, LoopKind a
 
 // That each element of what belongs to one thread is touched by one thread only.
 Status CheckOneThread(const PrimFunc& func, const Buffer& buffer) {
-  std::vector<Access> accesses = AccessesOf(func, buffer);
+  std::vector<ThreadAccess> accesses = AccessesOf(func, buffer);
   if (accesses.empty()) return {};
   size_t shared = accesses[0].loops.size();
   std::map<LoopKind, const For*> axes;  // those whose loops are not around all accesses
-  for (const Access& access : accesses) {
+  for (const ThreadAccess& access : accesses) {
     size_t n = 0;
     while (n < shared && n < access.loops.size() && access.loops[n] == accesses[0].loops[n]) ++n;
     shared = n;
   }
-  for (const Access& access : accesses) {
+  for (const ThreadAccess& access : accesses) {
     for (size_t i = shared; i < access.loops.size(); ++i) {
       if (IsThreadAxis(access.loops[i]->kind)) axes.emplace(access.loops[i]->kind, access.loops[i]);
     }

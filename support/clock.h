@@ -20,4 +20,11 @@ inline int64_t WallMillis() {
   return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
 }
 
+// Milliseconds of processor time that the calling thread has used.
+inline double CpuMilliseconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
+}
+
 }  // namespace autotune

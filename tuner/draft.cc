@@ -55,7 +55,7 @@ bool FitsRegisters(double accumulators, double loaded, double unroll, const Targ
 // Cycles of one step of k: multiply-adds on two ports, loads on two ports, and the chain through each accumulator.
 // Loads cost even where they do not bind: they share the issue width, and a neighbour on the same core takes half of
 // their ports. So 6 x 4 accumulators (10 loads) beat 12 x 2 (14) by a tenth where both have 24 multiply-adds.
-double Step(double fma, double load, double unroll) {
+double StepCycles(double fma, double load, double unroll) {
   return std::max({fma, load, kLatency}) + kIssue * std::min(fma, load) + 0.5 / unroll;
 }
 
@@ -69,7 +69,7 @@ double Torn(const StageModel& s, double covered, double mr) {
   return 0.8 * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
 }
 
-double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
+double TiledCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
   double lanes = target.VectorLanes(32);
   double m0 = tile(s.m_knob, 0), m1 = tile(s.m_knob, 1), mr = tile(s.m_knob, 2);
@@ -82,7 +82,7 @@ double Tiled(const StageModel& s, const Decisions& d, const Target& target) {
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
   double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
-  double step = Step(fma, load, unroll);
+  double step = StepCycles(fma, load, unroll);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   double panel = k * nr * 4, rows = mr * k * 4;
   // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
@@ -142,7 +142,7 @@ double Shared(double tasks, double cycles, const Target& target) {
   return Ceil(tasks, target.num_cores) / tasks * cycles;
 }
 
-double Batched(const StageModel& s, const Decisions& d, const Target& target) {
+double BatchedCycles(const StageModel& s, const Decisions& d, const Target& target) {
   double lanes = target.VectorLanes(32);
   double mo = static_cast<double>(d[s.m_knob].values[0]), mr = static_cast<double>(d[s.m_knob].values[1]);
   double no = static_cast<double>(d[s.n_knob].values[0]), nr = static_cast<double>(d[s.n_knob].values[1]);
@@ -151,7 +151,7 @@ double Batched(const StageModel& s, const Decisions& d, const Target& target) {
   // Of a column of rows, several steps of k in a row have no registers left for what comes next.
   bool column = nv == 1 && mr > 7 && unroll > 1 && target.vector_registers <= 16;
   if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
-  double step = Step(mr * nv / 2, (mr + nv) / 2, unroll);
+  double step = StepCycles(mr * nv / 2, (mr + nv) / 2, unroll);
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
   double panel = k * nr * 4, far = FirstBandwidth(points * k * n * 4, target),
@@ -164,7 +164,7 @@ double Batched(const StageModel& s, const Decisions& d, const Target& target) {
   return Spread(panels, mo * micro, target);
 }
 
-double Transform(const StageModel& s, const Target& target) {
+double TransformCycles(const StageModel& s, const Target& target) {
   double vectors = static_cast<double>(s.m) * Ceil(static_cast<double>(s.n), target.VectorLanes(32));
   // Two passes of about two operations, a load and a store for each element.
   double cycles = 4 * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
@@ -173,7 +173,7 @@ double Transform(const StageModel& s, const Target& target) {
   return Spread(static_cast<double>(s.m), cycles * outer / static_cast<double>(s.m), target);
 }
 
-double Window(const StageModel& s, const Decisions& d, const Target& target) {
+double WindowCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
   double lanes = target.VectorLanes(32);
   double h0 = tile(s.h_knob, 0), hr = tile(s.h_knob, 1), wr = tile(s.m_knob, 1);
@@ -216,7 +216,7 @@ double Window(const StageModel& s, const Decisions& d, const Target& target) {
                 target);
 }
 
-double Streams(const StageModel& s, const Decisions& d, const Target& target) {
+double StreamsCycles(const StageModel& s, const Decisions& d, const Target& target) {
   double lanes = target.VectorLanes(32), panels = static_cast<double>(d[s.m_knob].values[0]);
   double width = static_cast<double>(d[s.n_knob].values[0]), unroll = static_cast<double>(d[s.k_knob].values[0]);
   double k = static_cast<double>(s.k), n = static_cast<double>(s.n), rows = static_cast<double>(s.m);
@@ -231,7 +231,7 @@ double Streams(const StageModel& s, const Decisions& d, const Target& target) {
   return Spread(Ceil(n, panels * width), task, target);
 }
 
-double Streaming(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
+double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
   if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0 && s.consumer >= 0) {
@@ -259,22 +259,22 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
   for (const StageModel& stage : sketch.stages) {
     switch (stage.kind) {
       case StageModel::kTiled:
-        cycles += Tiled(stage, decisions, target);
+        cycles += TiledCycles(stage, decisions, target);
         break;
       case StageModel::kStreaming:
-        cycles += Streaming(stage, sketch, decisions, target);
+        cycles += StreamingCycles(stage, sketch, decisions, target);
         break;
       case StageModel::kBatched:
-        cycles += Batched(stage, decisions, target);
+        cycles += BatchedCycles(stage, decisions, target);
         break;
       case StageModel::kTransform:
-        cycles += Transform(stage, target);
+        cycles += TransformCycles(stage, target);
         break;
       case StageModel::kStreams:
-        cycles += Streams(stage, decisions, target);
+        cycles += StreamsCycles(stage, decisions, target);
         break;
       case StageModel::kWindow:
-        cycles += Window(stage, decisions, target);
+        cycles += WindowCycles(stage, decisions, target);
         break;
     }
   }

@@ -4,24 +4,17 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include <time.h>
-
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/entry.h"
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
 #include "support/check.h"
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
 
 // CPU time of this thread: what a build costs, whatever else the machine does.
-double CpuMilliseconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
-}
-
 class StageTimer {
  public:
   explicit StageTimer(std::map<std::string, double>& times) : times_(times) {}

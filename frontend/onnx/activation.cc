@@ -8,7 +8,7 @@ namespace autotune::onnx_import {
 namespace {
 
 template <Op op>
-Status ImportUnary(ImportContext& c) {
+Status ImportActivation(ImportContext& c) {
   return c.Bind(TRY(c.Apply(op, TRY(c.Tensor(0)))));
 }
 
@@ -113,9 +113,9 @@ Status ImportShrink(ImportContext& c) {
 
 const std::vector<OperatorRow>& ActivationOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Relu", 6, 17, ImportUnary<Op::kRelu>},
-      {"Sigmoid", 6, 17, ImportUnary<Op::kSigmoid>},
-      {"Tanh", 6, 17, ImportUnary<Op::kTanh>},
+      {"Relu", 6, 17, ImportActivation<Op::kRelu>},
+      {"Sigmoid", 6, 17, ImportActivation<Op::kSigmoid>},
+      {"Tanh", 6, 17, ImportActivation<Op::kTanh>},
       {"LeakyRelu", 6, 17, ImportLeakyRelu},
       {"PRelu", 6, 17, ImportPRelu},
       {"Elu", 6, 17, ImportElu},

@@ -1,12 +1,6 @@
 #include "schedule/state.h"
 
 namespace autotune::schedule {
-namespace {
-
-constexpr int64_t kMaxExtent = int64_t{1} << 40;
-
-}  // namespace
-
 // Legal for loops each of which is the whole body of the one before. For a reduction block, spatial and reduction loops
 // are not fused with each other: later reordering could not keep "first reduction iterations first".
 Status ApplyStep(State& state, Fuse& step) {

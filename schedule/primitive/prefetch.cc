@@ -11,7 +11,7 @@ constexpr int64_t kLineBytes = 64;   // of a cache
 constexpr int64_t kMostAtOnce = 32;  // lines asked for in one iteration
 
 // A digit of the position in the piece: `count` steps of `step` from where the iterator's values begin.
-struct Digit {
+struct LineDigit {
   Name iter;
   Expr min;
   int64_t count = 1, step = 1;
@@ -56,8 +56,8 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
 
 // The iterators that the load uses, outermost first by the dimension where each appears first, and last the one that
 // runs along the lines of memory. `start`: the first values of the loops inside the one that asks.
-Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const RegionMap& regions,
-                                    const VarMap& start) {
+Result<std::vector<LineDigit>> DigitsOf(const Block& block, const Load& load, const RegionMap& regions,
+                                        const VarMap& start) {
   const int64_t bytes = load.buffer->dtype.Bytes();
   if (load.indices.empty()) return Err("buffer '", load.buffer->name, "' is a single element: nothing lies ahead");
   Expr along = WithoutClamps(load.indices.back());
@@ -70,19 +70,19 @@ Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const 
   if (!contiguous) {
     return Err("the last index of buffer '", load.buffer->name, "' is no iterator: what lies together is not known");
   }
-  std::vector<Digit> digits, last;
+  std::vector<LineDigit> digits, last;
   for (const Expr& index : load.indices) {
     Walk(index, [&](const Expr& e) {
       const Var* var = e.As<Var>();
       if (!var) return true;
       auto& list = var->name == contiguous->name ? last : digits;
-      bool known = std::any_of(list.begin(), list.end(), [&](const Digit& d) { return d.iter == var->name; });
+      bool known = std::any_of(list.begin(), list.end(), [&](const LineDigit& d) { return d.iter == var->name; });
       if (!known) list.push_back({.iter = var->name});
       return true;
     });
   }
   digits.insert(digits.end(), last.begin(), last.end());
-  for (Digit& digit : digits) {
+  for (LineDigit& digit : digits) {
     auto region = std::find_if(regions.begin(), regions.end(), [&](const auto& r) { return r.first == digit.iter; });
     if (region == regions.end()) {  // not known where it lies: only where it is now
       auto iter =
@@ -101,8 +101,8 @@ Result<std::vector<Digit>> DigitsOf(const Block& block, const Load& load, const 
 // The lines by address, where a loop was fused from several dimensions: the box around what it reads in them would be
 // several times as large.
 struct Walked {
-  Expr base;                  // where the running loops are at 0
-  std::vector<Digit> digits;  // without iterators, those with long steps first
+  Expr base;                      // where the running loops are at 0
+  std::vector<LineDigit> digits;  // without iterators, those with long steps first
 };
 
 std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Ranges& running, const Analyzer& analyzer) {
@@ -132,7 +132,8 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Range
       side_by_side += step * (loop.extent - 1);
     }
   }
-  std::sort(walked.digits.begin(), walked.digits.end(), [](const Digit& a, const Digit& b) { return a.step > b.step; });
+  std::sort(walked.digits.begin(), walked.digits.end(),
+            [](const LineDigit& a, const LineDigit& b) { return a.step > b.step; });
   walked.digits.push_back({.count = (side_by_side + line - 1) / line, .step = line});
   // Windows that overlap: most lines would be asked for several times.
   for (size_t i = 0; i + 2 < walked.digits.size(); ++i) {
@@ -147,10 +148,10 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Range
 }
 
 // Line number `position` of the lines of all digits; its iterators' values, or its address where there are none.
-Expr Place(const std::vector<Digit>& digits, Expr position, const VarMap& later, VarMap& values) {
+Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& later, VarMap& values) {
   Expr sum(0);
   for (size_t d = digits.size(); d-- > 0;) {
-    const Digit& digit = digits[d];
+    const LineDigit& digit = digits[d];
     Expr step = (d > 0 ? FloorMod(position, Expr(digit.count)) : position) * Expr(digit.step);
     if (digit.min) values[digit.iter] = Substitute(digit.min, later) + step;
     sum = sum + step;
@@ -183,14 +184,14 @@ Status ApplyStep(State& state, Prefetch& step) {
   Analyzer analyzer;
   for (const LoopRange& loop : ranges) analyzer.Bind(loop.var, 0, loop.extent - 1);
   std::optional<Walked> walked = WalkedBy(block, load, running, analyzer);
-  std::vector<Digit> digits =
+  std::vector<LineDigit> digits =
       walked ? walked->digits : TRY(DigitsOf(block, load, IterRegions(block, running, fixed), start));
 
   state.prefetches = true;
   if (ahead == 0) return {};
 
   int64_t lines = 1, iterations = 1;
-  for (const Digit& digit : digits) lines *= digit.count;
+  for (const LineDigit& digit : digits) lines *= digit.count;
   Expr iteration(0);
   for (size_t i = from + 1; i <= to; ++i) {
     if (loops[i]->kind == LoopKind::kVectorized) return Err("loop '", loops[i]->var, "' is vectorized");
@@ -209,7 +210,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   std::vector<Stmt> body;
   for (int64_t i = 0; i < each; ++i) {
     VarMap values;
-    Expr place = Place(digits, first + Expr(i), later, values);
+    Expr place = Located(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;
     if (walked) {
       indices.assign(load.indices.size(), Expr(0));  // the address as the last index: the element need not exist

@@ -5,8 +5,6 @@
 namespace autotune::schedule {
 namespace {
 
-constexpr int64_t kMaxExtent = int64_t{1} << 40;
-
 // The loops' extents, the "?" filled in.
 Result<std::vector<int64_t>> ResolveFactors(const State& state, const Factors& factors, int64_t extent) {
   std::vector<int64_t> values;

@@ -6,14 +6,14 @@
 namespace autotune::schedule {
 namespace {
 
-struct Digit {
+struct LayoutDigit {
   size_t place;      // in the new layout
   int64_t div, mod;  // mod 0: none
 };
 
 // Of each old dimension, its digits, smallest first; an error if they are not a mixed-radix system.
-Result<std::vector<std::vector<Digit>>> DigitsOf(const State& state, const IndexMap& map, size_t dims) {
-  std::vector<std::vector<Digit>> digits(dims);
+Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state, const IndexMap& map, size_t dims) {
+  std::vector<std::vector<LayoutDigit>> digits(dims);
   for (size_t i = 0; i < map.dims.size(); ++i) {
     const DimTerm& term = map.dims[i];
     if (term.dim < 0 || term.dim >= static_cast<int64_t>(dims)) {
@@ -26,9 +26,9 @@ Result<std::vector<std::vector<Digit>>> DigitsOf(const State& state, const Index
     digits[term.dim].push_back({i, div, mod});
   }
   for (size_t d = 0; d < dims; ++d) {
-    std::vector<Digit>& list = digits[d];
+    std::vector<LayoutDigit>& list = digits[d];
     // By place value; of two equal ones (a digit of one value) the bounded one is the smaller.
-    std::stable_sort(list.begin(), list.end(), [](const Digit& a, const Digit& b) {
+    std::stable_sort(list.begin(), list.end(), [](const LayoutDigit& a, const LayoutDigit& b) {
       return a.div != b.div ? a.div < b.div : a.mod != 0 && b.mod == 0;
     });
     int64_t next = 1;
@@ -62,11 +62,11 @@ Status ApplyStep(State& state, TransformLayout& step) {
     return Err("the strides of buffer '", old->name, "' are aligned already: transform_layout before storage_align");
   }
   std::vector<int64_t> shape = ConstShape(old);
-  std::vector<std::vector<Digit>> digits = TRY(DigitsOf(state, step.map, shape.size()));
+  std::vector<std::vector<LayoutDigit>> digits = TRY(LayoutDigitsOf(state, step.map, shape.size()));
   std::vector<int64_t> new_shape(step.map.dims.size());
   std::vector<bool> padded(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
-    for (const Digit& digit : digits[d]) {
+    for (const LayoutDigit& digit : digits[d]) {
       new_shape[digit.place] = digit.mod ? digit.mod : (shape[d] + digit.div - 1) / digit.div;
     }
     padded[d] = shape[d] % digits[d].back().div != 0;
@@ -97,7 +97,7 @@ Status ApplyStep(State& state, TransformLayout& step) {
   auto new_indices = [&](const std::vector<Expr>& indices, const Ranges& ranges) {
     std::vector<Expr> result(new_shape.size());
     for (size_t d = 0; d < shape.size(); ++d) {
-      for (const Digit& digit : digits[d]) {
+      for (const LayoutDigit& digit : digits[d]) {
         Expr e = FloorDiv(indices[d], Expr(digit.div));
         if (digit.mod) e = FloorMod(e, Expr(digit.mod));
         result[digit.place] = Normalized(e, ranges);

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "tests/arith/index_var.h"
 
 namespace autotune {
 namespace {
-
-Expr V(const char* name) { return IndexVar(name); }
 
 class Simplify : public ::testing::Test {
  protected:

@@ -61,7 +61,7 @@ TEST(Programs, SimplifyStmtKeepsWhatIsComputed) {
   int dropped = 0, kept = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Rng rng(seed);
-    PrimFunc f = testing::MakeRandomProgram(seed), g = f;
+    PrimFunc f = test::MakeRandomProgram(seed), g = f;
     for (int round = 0; round < 2; ++round) g.body = Scramble(g.body, rng);
     PrimFunc simple = g;
     simple.body = SimplifyStmt(g.body);
@@ -72,7 +72,7 @@ TEST(Programs, SimplifyStmtKeepsWhatIsComputed) {
       if (const Block* block = s.As<Block>()) ++(block->predicate ? kept : dropped);
       return true;
     });
-    auto want = testing::RandomArgs(f, seed), got = want;
+    auto want = test::RandomArgs(f, seed), got = want;
     ASSERT_TRUE(Interpret(f, want).ok());
     Status ran = Interpret(simple, got);
     ASSERT_TRUE(ran.ok()) << ran.error().Text() << ToText(simple);
@@ -85,7 +85,7 @@ TEST(Programs, SimplifyStmtKeepsWhatIsComputed) {
 using Env = std::map<Name, int64_t>;
 
 int64_t Eval(const Expr& e, const Env& env) {
-  return testing::EvalIndex(e, [&](const Name& var) { return env.at(var); });
+  return test::EvalIndex(e, [&](const Name& var) { return env.at(var); });
 }
 
 // Calls f(buffer, write, subscripts) for every access of a statement.
@@ -130,7 +130,7 @@ TEST(Programs, RegionsCoverEveryAccess) {
   int accesses = 0, exact = 0, failures = 0;
   for (uint64_t seed = 0; seed < 300 && failures < 3; ++seed) {
     Rng rng(seed);
-    Stmt body = testing::MakeRandomProgram(seed, {.max_stages = 2}).body;
+    Stmt body = test::MakeRandomProgram(seed, {.max_stages = 2}).body;
     for (int round = 0; round < 2; ++round) body = Scramble(body, rng);
     // Down some loops, whose variables become symbols; then from the statement there.
     Env symbols;

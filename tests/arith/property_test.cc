@@ -8,13 +8,13 @@
 namespace autotune {
 namespace {
 
-using testing::EvalIndex;
-using testing::IndexEnv;
-using testing::RandomIndex;
+using test::EvalIndex;
+using test::IndexEnv;
+using test::RandomIndex;
 
 Analyzer AnalyzerOf(const RandomIndex& g) {
   Analyzer a;
-  for (const testing::IndexRange& v : g.vars) a.Bind(v.name, v.low, v.high);
+  for (const test::IndexRange& v : g.vars) a.Bind(v.name, v.low, v.high);
   return a;
 }
 

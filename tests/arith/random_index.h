@@ -11,7 +11,7 @@
 #include "ir/int_math.h"
 #include "support/rng.h"
 
-namespace autotune::testing {
+namespace autotune::test {
 
 struct IndexRange {  // closed
   Name name;
@@ -116,4 +116,4 @@ class RandomIndex {
   std::vector<IndexRange> vars;
 };
 
-}  // namespace autotune::testing
+}  // namespace autotune::test

@@ -2,11 +2,11 @@
 
 #include "arith/analyzer.h"
 #include "ir/text.h"
+#include "tests/arith/index_var.h"
 
 namespace autotune {
 namespace {
 
-Expr V(const char* name) { return IndexVar(name); }
 Stmt Loop(const char* var, Expr extent, Stmt body) {
   return MakeStmt(For{var, extent, LoopKind::kSerial, {}, std::move(body)});
 }

@@ -11,14 +11,9 @@
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
 #include "support/rng.h"
+#include "tests/ir/parse.h"
 
 namespace autotune {
-
-inline PrimFunc Parse(std::string_view text) {
-  auto f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.error().Text();
-  return f.value();
-}
 
 inline Target Cpu() { return Target::Parse("cpu").value(); }
 

@@ -63,7 +63,7 @@ TEST(CompiledSketch, Unscheduled) {
 TEST(CompiledSketch, RandomPrograms) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
-    AgreesWithInterpreter(testing::RandomProgram(seed).Make(), seed);
+    AgreesWithInterpreter(test::RandomProgram(seed).Make(), seed);
     if (HasFailure()) return;
   }
 }

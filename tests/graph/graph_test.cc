@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/graph/reference.h"
+#include "tests/graph/maker.h"
 
 namespace autotune::graph {
 namespace {
-
-TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
 
 TEST(OpTable, RowsStandInOrder) {
   for (int i = 0; i < kNumOps; ++i) EXPECT_EQ(GetOpInfo(static_cast<Op>(i)).op, static_cast<Op>(i));

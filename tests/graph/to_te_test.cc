@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/graph/interpreted.h"
+#include "tests/graph/maker.h"
 
 namespace autotune::graph {
 namespace {
 
-TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
 Target Cpu() { return *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2"); }
 
 Graph Typed(Op op, const std::vector<TensorSpec>& inputs, Attrs attrs = {}) {

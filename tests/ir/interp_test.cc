@@ -8,15 +8,10 @@
 #include "ir/float_math.h"
 #include "ir/text.h"
 #include "support/rng.h"
+#include "tests/ir/parse.h"
 
 namespace autotune {
 namespace {
-
-PrimFunc Parse(const std::string& text) {
-  auto f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.error().Text() << "\n" << text;
-  return f.ok() ? *f : PrimFunc{};
-}
 
 // The value of an expression of a dtype, with variables a, b, c (elements of an input of that dtype).
 double Eval(const std::string& e, DType dtype, std::vector<double> abc = {0, 0, 0}, DType result = {}) {

@@ -12,7 +12,7 @@ namespace {
 TEST(RandomPrograms, AreWellFormedPrintParseAndRun) {
   std::set<std::string> texts;
   for (uint64_t seed = 0; seed < 400; ++seed) {
-    PrimFunc f = testing::MakeRandomProgram(seed);
+    PrimFunc f = test::MakeRandomProgram(seed);
     std::string text = ToText(f);
     texts.insert(text);
     Status verified = Verify(f);
@@ -20,7 +20,7 @@ TEST(RandomPrograms, AreWellFormedPrintParseAndRun) {
     auto parsed = ParsePrimFunc(text);
     ASSERT_TRUE(parsed.ok()) << parsed.error().Text() << "\n" << text;
     ASSERT_EQ(FirstMismatch(f, *parsed), "") << text;
-    auto args = testing::RandomArgs(f, seed);
+    auto args = test::RandomArgs(f, seed);
     Status ran = Interpret(f, args);
     ASSERT_TRUE(ran.ok()) << ran.error().Text() << "\n" << text;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -34,7 +34,7 @@ TEST(RandomPrograms, AreWellFormedPrintParseAndRun) {
 TEST(RandomPrograms, ParallelSpatialLoopsAgreeAndParallelReductionsRace) {
   int races = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    PrimFunc f = testing::MakeRandomProgram(seed);
+    PrimFunc f = test::MakeRandomProgram(seed);
     std::set<std::string> reductions;
     Walk(f.body, [&](const Stmt& s) {
       if (const Block* block = s.As<Block>()) {
@@ -55,7 +55,7 @@ TEST(RandomPrograms, ParallelSpatialLoopsAgreeAndParallelReductionsRace) {
       });
       return g;
     };
-    auto serial_args = testing::RandomArgs(f, seed), args = serial_args;
+    auto serial_args = test::RandomArgs(f, seed), args = serial_args;
     ASSERT_TRUE(Interpret(f, serial_args).ok());
     Status ran = Interpret(parallel(false), args, {.order_seed = seed + 1});
     ASSERT_TRUE(ran.ok()) << ran.error().Text();

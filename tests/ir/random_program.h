@@ -11,7 +11,7 @@
 #include "ir/stmt.h"
 #include "support/rng.h"
 
-namespace autotune::testing {
+namespace autotune::test {
 
 struct RandomProgramOptions {
   int max_stages = 5;
@@ -368,4 +368,4 @@ inline PrimFunc MakeRandomProgram(uint64_t seed, const RandomProgramOptions& opt
   return RandomProgram(seed, options).Make();
 }
 
-}  // namespace autotune::testing
+}  // namespace autotune::test

@@ -12,17 +12,12 @@
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "tests/ir/messages.h"
+#include "tests/ir/parse.h"
 
 namespace autotune {
 namespace {
 
 using ::testing::HasSubstr;
-
-PrimFunc Parse(const std::string& text) {
-  auto f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.error().Text() << "\n" << text;
-  return f.ok() ? *f : PrimFunc{};
-}
 
 // The lowered function with these allocs and this body; x: f32[8], out: f32[8].
 std::string Func(const std::string& allocs, const std::string& body) {

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 TEST(Watch, RandomProgramsPass) {
-  for (uint64_t seed = 1; seed <= 200; ++seed) EXPECT_NO_THROW(CheckProgram("here", testing::MakeRandomProgram(seed)));
+  for (uint64_t seed = 1; seed <= 200; ++seed) EXPECT_NO_THROW(CheckProgram("here", test::MakeRandomProgram(seed)));
 }
 
 PrimFunc Storing(const Expr& value) {

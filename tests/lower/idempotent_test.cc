@@ -14,8 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Target Avx2() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }
-
 // How many programs came to the end of the pipeline, and how many a pass refused.
 struct Tally {
   int finished = 0, refused = 0;
@@ -24,7 +22,7 @@ struct Tally {
 // Runs the passes one after the other, each that claims to be idempotent twice. What the second run has changed, or "".
 // Ends early where a pass refuses the program, for one of the listed reasons.
 std::string Unstable(std::span<const LoweringPass> passes, PrimFunc f, Tally& tally) {
-  Target target = Avx2();
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
   PassContext context;
   PassEnv env{target, context, {}};
   for (const LoweringPass& pass : passes) {
@@ -55,7 +53,7 @@ std::string Unstable(const PrimFunc& f, Tally& tally) {
 TEST(Idempotent, OnRandomPrograms) {
   Tally tally;
   for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
-    EXPECT_EQ(Unstable(testing::MakeRandomProgram(seed), tally), "") << "seed " << seed;
+    EXPECT_EQ(Unstable(test::MakeRandomProgram(seed), tally), "") << "seed " << seed;
   }
   EXPECT_GE(tally.finished, 60) << tally.refused << " refused";
 }
@@ -89,7 +87,7 @@ Result<PrimFunc> Once(const PrimFunc& f, PassEnv& env) {
 }
 
 TEST(Idempotent, AFalseClaimIsFound) {
-  PrimFunc f = testing::MakeRandomProgram(1);
+  PrimFunc f = test::MakeRandomProgram(1);
   Tally tally;
   LoweringPass honest[] = {{"rename", Renamed, false}};
   EXPECT_EQ(Unstable(honest, f, tally), "");

@@ -12,6 +12,7 @@
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
+#include "tests/ir/parse.h"
 #include "tests/ir/random_program.h"
 
 namespace autotune {
@@ -21,12 +22,6 @@ using ::testing::HasSubstr;
 
 Target Avx2() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }
 Target Sse() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value(); }
-
-PrimFunc Parse(std::string_view text) {
-  auto f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.error().Text();
-  return f.value();
-}
 
 PrimFunc Scheduled(const PrimFunc& f, std::string_view trace) {
   auto steps = ParseTrace(trace);
@@ -68,7 +63,7 @@ void ExpectOutputs(const PrimFunc& f, const std::vector<InterpArray>& want, cons
 
 // Lowers f and interprets what every pass made of `run`, given what `prepare` (interpreted) made of the constants.
 LoweredKernel CheckEveryPass(const PrimFunc& f, uint64_t seed, const Target& target = Avx2()) {
-  std::vector<InterpArray> args = testing::RandomArgs(f, seed), want = args;
+  std::vector<InterpArray> args = test::RandomArgs(f, seed), want = args;
   Status ran = Interpret(f, want);
   EXPECT_TRUE(ran.ok()) << ran.error().Text();
   std::vector<std::pair<std::string, PrimFunc>> stages;
@@ -118,7 +113,7 @@ std::string RunText(const LoweredKernel& kernel) { return ToText(kernel.run.body
 TEST(Lower, RandomPrograms) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
-    CheckEveryPass(testing::RandomProgram(seed).Make(), seed);
+    CheckEveryPass(test::RandomProgram(seed).Make(), seed);
     if (::testing::Test::HasFailure()) return;
   }
 }

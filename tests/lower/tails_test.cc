@@ -25,7 +25,7 @@ PrimFunc Lowered(int rows, int columns, const std::string& body) {
   PassContext context;
   auto kernel = Lower(*f, Avx512(), context);
   EXPECT_TRUE(kernel.ok()) << kernel.error().Text();
-  std::vector<InterpArray> want = testing::RandomArgs(*f, 1), got = want;
+  std::vector<InterpArray> want = test::RandomArgs(*f, 1), got = want;
   for (size_t i = 0; i < got.size(); ++i) got[i].shape = ConstShape(kernel->run.params[i].buffer);
   EXPECT_TRUE(Interpret(*f, want).ok());
   Status ran = Interpret(kernel->run, got);

@@ -77,7 +77,7 @@ TEST(LowerThreads, RandomSchedulesKeepTheMeaning) {
 }
 
 std::vector<InterpArray> Outputs(const PrimFunc& f, uint64_t seed, std::string* error) {
-  auto args = testing::RandomArgs(f, 7);
+  auto args = test::RandomArgs(f, 7);
   Status ran = Interpret(f, args, {.order_seed = seed});
   *error = ran.ok() ? "" : ran.error().Text();
   return args;

@@ -10,6 +10,7 @@
 #include "rpc/channel.h"
 #include "support/json.h"
 #include "support/rng.h"
+#include "tests/rpc/bytes.h"
 
 namespace autotune::rpc {
 namespace {
@@ -25,8 +26,6 @@ std::string Unhex(const std::string& text) {
   for (size_t i = 0; i + 1 < text.size(); i += 2) bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
   return bytes;
 }
-Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
-
 Message DecodeOrDie(const Frames& frames) {
   auto decoded = Decode(frames);
   if (auto* error = std::get_if<DecodeError>(&decoded)) {

@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "support/hash.h"
+#include "tests/rpc/bytes.h"
 
 namespace autotune::rpc {
 namespace {
 
 using testing::HasSubstr;
-
-Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
 
 struct World {
   World() : session({.server = "s1", .incarnation = "i1", .device = {.key = "cpu"}}) { Take(session.OnRunnerReady(0)); }

@@ -10,13 +10,12 @@
 #include "support/json.h"
 #include "support/rng.h"
 #include "support/unique_fd.h"
+#include "tests/rpc/bytes.h"
 
 namespace autotune::rpc {
 namespace {
 
 using testing::HasSubstr;
-
-Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
 
 TEST(Endpoint, OnlyThisHost) {
   auto normal = [](const std::string& text) {

@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+
+#include "runtime/artifact.h"
 
 namespace autotune {
 
@@ -24,7 +27,7 @@ inline std::string ReadWholeFile(const std::string& path) {
 // TEST_TMPDIR to a folder of their own.
 inline std::string TempDir() {
   struct Folder {
-    std::string path = testing::TempDir() + "runtime_test_XXXXXX";
+    std::string path = ::testing::TempDir() + "runtime_test_XXXXXX";
     Folder() { EXPECT_TRUE(mkdtemp(path.data())); }
     ~Folder() { std::filesystem::remove_all(path); }
   };
@@ -128,5 +131,7 @@ int32_t range(AtContext* c, const DLTensor* const* a, int32_t n) {
 }
 
 inline std::string SampleArtifact() { return CompileArtifact(SampleMetadata(), SampleBody()); }
+
+inline std::shared_ptr<const Artifact> SampleLibrary() { return Artifact::FromBytes(SampleArtifact()).value(); }
 
 }  // namespace autotune

@@ -51,10 +51,9 @@ Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
   return tensor;
 }
 
-std::shared_ptr<const Artifact> Library() { return Artifact::FromBytes(SampleArtifact()).value(); }
-
 Result<std::unique_ptr<GraphExecutor>> Make(Graph graph, Params params) {
-  return GraphExecutor::Create(std::move(graph), {Library()}, std::move(params), std::make_shared<KernelContext>(2));
+  return GraphExecutor::Create(std::move(graph), {SampleLibrary()}, std::move(params),
+                               std::make_shared<KernelContext>(2));
 }
 Params OneParam() { return {{"w", Ramp({8}, 1)}}; }
 
@@ -194,7 +193,7 @@ TEST(GraphExecutor, FlattenDataComparesSizesOnly) {
 }
 
 TEST(GraphExecutor, AsAModule) {
-  Module factory = MakeGraphExecutorFactory(SampleGraph(), Library(), OneParam(), 1);
+  Module factory = MakeGraphExecutorFactory(SampleGraph(), SampleLibrary(), OneParam(), 1);
   EXPECT_EQ(factory->TypeKey(), "graph_executor_factory");
   EXPECT_TRUE(factory->GetFunction("copy").ok());  // the imported library's
   auto call = [](const Module& module, std::string_view name, auto... args) {

@@ -24,8 +24,7 @@ Graph CopyGraph() {
   return graph;
 }
 
-std::shared_ptr<const Artifact> Library() { return Artifact::FromBytes(SampleArtifact()).value(); }
-Module LibraryModule() { return MakeLibraryModule(Library(), std::make_shared<KernelContext>(1)); }
+Module LibraryModule() { return MakeLibraryModule(SampleLibrary(), std::make_shared<KernelContext>(1)); }
 
 // The sample artifact with `blob` inside.
 std::string WithBlob(const std::string& blob, uint64_t length) {
@@ -38,7 +37,7 @@ std::string WithBlob(const std::string& blob, uint64_t length) {
 }
 
 TEST(ModuleBlob, APackageInOneSharedObject) {
-  std::string blob = ModuleBlob(MakeGraphExecutorFactory(CopyGraph(), Library(), {})).value();
+  std::string blob = ModuleBlob(MakeGraphExecutorFactory(CopyGraph(), SampleLibrary(), {})).value();
   auto context = std::make_shared<KernelContext>(1);
   auto root = LoadModule(Artifact::FromBytes(WithBlob(blob, blob.size())).value(), context);
   ASSERT_TRUE(root.ok()) << root.error().Text();
@@ -59,16 +58,16 @@ TEST(ModuleBlob, APackageInOneSharedObject) {
 }
 
 TEST(ModuleBlob, WithoutItThereIsAPlainLibrary) {
-  EXPECT_EQ(LoadModule(Library(), std::make_shared<KernelContext>(1)).value()->TypeKey(), "lib");
+  EXPECT_EQ(LoadModule(SampleLibrary(), std::make_shared<KernelContext>(1)).value()->TypeKey(), "lib");
 }
 
 TEST(ModuleBlob, ExecutorsCannotBeSaved) {
-  auto executor = GraphExecutor::Create(CopyGraph(), {Library()}, {}, std::make_shared<KernelContext>(1)).value();
+  auto executor = GraphExecutor::Create(CopyGraph(), {SampleLibrary()}, {}, std::make_shared<KernelContext>(1)).value();
   EXPECT_THAT(ModuleBlob(MakeGraphExecutorModule(std::move(executor))).error().Text(), HasSubstr("cannot be saved"));
 }
 
 TEST(ModuleBlob, DamageIsAnError) {
-  std::string blob = ModuleBlob(MakeGraphExecutorFactory(CopyGraph(), Library(), {})).value();
+  std::string blob = ModuleBlob(MakeGraphExecutorFactory(CopyGraph(), SampleLibrary(), {})).value();
   ASSERT_TRUE(ParseModuleBlob(blob, LibraryModule()).ok());
   for (size_t size = 0; size < blob.size(); size += 7) {
     EXPECT_FALSE(ParseModuleBlob(blob.substr(0, size), LibraryModule()).ok()) << size;

@@ -14,10 +14,10 @@
 namespace autotune::schedule {
 namespace {
 
-using testing::EvalIndex;
-using testing::IndexEnv;
-using testing::IndexRange;
-using testing::RandomIndex;
+using test::EvalIndex;
+using test::IndexEnv;
+using test::IndexRange;
+using test::RandomIndex;
 
 constexpr int kRounds = 1000;
 

@@ -57,7 +57,7 @@ std::string Difference(const PrimFunc& f, const std::vector<InterpArray>& got, c
 }
 
 Checker::Checker(const Workload& workload, uint64_t seed)
-    : workload_(workload), seed_(seed), func_(MakeProgram(workload)), integers_(testing::RandomArgs(func_, seed)) {}
+    : workload_(workload), seed_(seed), func_(MakeProgram(workload)), integers_(test::RandomArgs(func_, seed)) {}
 
 std::string Checker::CheckText(const Schedule& schedule) const {
   const PrimFunc& after = schedule.func();

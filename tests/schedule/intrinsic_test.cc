@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation, uint64_t seed) {
   PrimFunc want = zoo::Standalone(description), got = zoo::Standalone(implementation);
   for (bool floats : {false, true}) {
-    std::vector<InterpArray> a = floats ? zoo::NormalArgs(want, seed) : testing::RandomArgs(want, seed), b = a;
+    std::vector<InterpArray> a = floats ? zoo::NormalArgs(want, seed) : test::RandomArgs(want, seed), b = a;
     for (auto [program, args] : {std::pair{&want, &a}, std::pair{&got, &b}}) {
       Status ran = Interpret(*program, *args);
       if (!ran.ok()) return ran.error().Text();

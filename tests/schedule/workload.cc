@@ -213,10 +213,10 @@ PrimFunc Gather(const Args& a) {
 }
 
 PrimFunc Random(const Args& a) {
-  testing::RandomProgramOptions options;
+  test::RandomProgramOptions options;
   options.stages = static_cast<int>(a["stages"]);
   options.max_extent = a["extent"];
-  return testing::MakeRandomProgram(static_cast<uint64_t>(a["seed"]), options);
+  return test::MakeRandomProgram(static_cast<uint64_t>(a["seed"]), options);
 }
 
 struct Range {
@@ -412,7 +412,7 @@ std::vector<Workload> SmallerThan(const Workload& workload) {
 }
 
 std::vector<InterpArray> NormalArgs(const PrimFunc& f, uint64_t seed) {
-  std::vector<InterpArray> args = testing::RandomArgs(f, seed);
+  std::vector<InterpArray> args = test::RandomArgs(f, seed);
   Rng rng(seed + 77);
   for (InterpArray& array : args) {
     if (!array.dtype.IsFloat()) continue;

@@ -117,7 +117,7 @@ void ExpectSame(const PrimFunc& before, const PrimFunc& after, uint64_t seed) {
   auto parsed = ParsePrimFunc(ToText(after));
   ASSERT_TRUE(parsed.ok()) << parsed.error().Text() << "\n" << ToText(after);
   ASSERT_EQ(FirstMismatch(after, *parsed), "");
-  std::vector<InterpArray> expected = testing::RandomArgs(before, seed), args = expected;
+  std::vector<InterpArray> expected = test::RandomArgs(before, seed), args = expected;
   Status ran = Interpret(before, expected);
   ASSERT_TRUE(ran.ok()) << ran.error().Text();
   ran = Interpret(after, args, {.order_seed = seed});

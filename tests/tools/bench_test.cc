@@ -9,7 +9,7 @@
 #include "support/host_lock.h"
 #include "tests/tools/cli.h"
 
-namespace autotune::testing {
+namespace autotune::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -96,4 +96,4 @@ TEST_F(Bench, ServesWithoutKeepingTheHost) {
 }
 
 }  // namespace
-}  // namespace autotune::testing
+}  // namespace autotune::test

@@ -15,7 +15,7 @@
 #include "support/json.h"
 #include "support/subprocess.h"
 
-namespace autotune::testing {
+namespace autotune::test {
 
 inline const std::string kTools = std::string(AUTOTUNE_BINARY_DIR) + "/tools";
 inline const std::string kExample = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20.onnx";
@@ -180,4 +180,4 @@ inline int64_t TrialsReported(const std::string& out) {
   return trials;
 }
 
-}  // namespace autotune::testing
+}  // namespace autotune::test

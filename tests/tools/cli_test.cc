@@ -9,20 +9,20 @@
 namespace autotune {
 namespace {
 
+using test::CliResult;
+using test::EventsOf;
+using test::kExample;
+using test::kExampleData;
+using test::Lines;
+using test::NameOf;
+using test::TrialsOf;
 using ::testing::AllOf;
-using testing::CliResult;
-using testing::EventsOf;
 using ::testing::HasSubstr;
-using testing::kExample;
-using testing::kExampleData;
-using testing::Lines;
-using testing::NameOf;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
-using testing::TrialsOf;
 
-using Cli = testing::CliTest;
+using Cli = test::CliTest;
 
 // One line on standard error, ours, with all of these words in it.
 void ExpectOneLine(const CliResult& result, const std::vector<std::string>& words, int code = 1) {
@@ -68,7 +68,7 @@ TEST_F(Cli, HelpIsNoError) {
 
 TEST_F(Cli, BadInputsAreOneClearLine) {
   std::string garbage = Write("garbage", std::string(3000, '\xa7') + "\n\n\n");
-  std::string cut = Write("cut.onnx", testing::ReadAll(kExample).substr(0, 5000));
+  std::string cut = Write("cut.onnx", test::ReadAll(kExample).substr(0, 5000));
   std::string out = File("out.tar");
   ExpectOneLine(Run({"--model", "/no/such.onnx"}), {"/no/such.onnx"});
   ExpectOneLine(Run({"compile", "--model", "/no/such.onnx", "-o", out}), {"/no/such.onnx"});

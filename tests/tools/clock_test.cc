@@ -10,14 +10,14 @@
 namespace autotune {
 namespace {
 
-using testing::CliResult;
-using testing::EventsOf;
-using testing::kExample;
-using testing::TrialsOf;
+using test::CliResult;
+using test::EventsOf;
+using test::kExample;
+using test::TrialsOf;
 
 constexpr int64_t kMonthMs = int64_t{30} * 24 * 3600 * 1000;
 
-class Clocks : public testing::CliTest {
+class Clocks : public test::CliTest {
  protected:
   void SetUp() override {
     CliTest::SetUp();
@@ -39,7 +39,7 @@ class Clocks : public testing::CliTest {
   void ExpectExact(const CliResult& result, int trials) {
     ASSERT_EQ(result.code, 0) << result.Text();
     Json end = EventsOf(result.out).back();
-    EXPECT_EQ(testing::NameOf(end), "end");
+    EXPECT_EQ(test::NameOf(end), "end");
     EXPECT_EQ(TrialsOf(end), trials);
     auto store = OpenStore(db_);
     ASSERT_TRUE(store.ok()) << store.error().Text();

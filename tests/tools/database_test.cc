@@ -13,14 +13,14 @@
 namespace autotune {
 namespace {
 
-using testing::CliResult;
+using test::CliResult;
+using test::kExample;
+using test::Lines;
+using test::ReadAll;
 using ::testing::HasSubstr;
-using testing::kExample;
-using testing::Lines;
-using testing::ReadAll;
 using ::testing::SizeIs;
 
-class Database : public testing::CliTest {
+class Database : public test::CliTest {
  protected:
   void SetUp() override {
     CliTest::SetUp();
@@ -78,7 +78,7 @@ TEST_F(Database, OnAFullDisk) {
     UniqueFd err(open(File("limited.err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     auto child =
         Subprocess::Spawn({.argv = {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f " + kilobytes + "; exec \"$@\"", "sh",
-                                    testing::kTools + "/autotune", "records", "import", lines, "--db", target},
+                                    test::kTools + "/autotune", "records", "import", lines, "--db", target},
                            .fds = {{2, err.get()}}});
     EXPECT_TRUE(child.ok());
     return child->Wait(60000)->code;
@@ -95,7 +95,7 @@ TEST_F(Database, OnAFullDisk) {
 
 // On a file system that cannot have a write-ahead log everything works, and one line says that it is slower.
 TEST_F(Database, OnAFileSystemWithoutSharedMemory) {
-  std::string err = File("apart.err"), program = testing::kTools + "/autotune";
+  std::string err = File("apart.err"), program = test::kTools + "/autotune";
   pid_t child = fork();
   if (child == 0) {
     if (!RefuseSharedMemory()) _exit(77);

@@ -6,15 +6,15 @@
 namespace autotune {
 namespace {
 
+using test::CliResult;
+using test::Lines;
+using test::Soon;
 using ::testing::AllOf;
-using testing::CliResult;
 using ::testing::HasSubstr;
-using testing::Lines;
 using ::testing::Not;
 using ::testing::SizeIs;
-using testing::Soon;
 
-using Devices = testing::CliTest;
+using Devices = test::CliTest;
 
 TEST_F(Devices, OfThisMachineAndOfAFarm) {
   CliResult local = Run({"devices"});
@@ -26,10 +26,9 @@ TEST_F(Devices, OfThisMachineAndOfAFarm) {
 
   UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
   std::string socket = File("tracker");
-  auto tracker =
-      Subprocess::Spawn({.argv = {testing::kTools + "/rpc_tracker", "--host", socket, "--state", File("state")},
-                         .fds = {{1, null.get()}}});
-  auto server = Subprocess::Spawn({.argv = {testing::kTools + "/rpc_server", "--tracker", socket, "--key", "pi"}});
+  auto tracker = Subprocess::Spawn(
+      {.argv = {test::kTools + "/rpc_tracker", "--host", socket, "--state", File("state")}, .fds = {{1, null.get()}}});
+  auto server = Subprocess::Spawn({.argv = {test::kTools + "/rpc_server", "--tracker", socket, "--key", "pi"}});
   ASSERT_TRUE(tracker.ok() && server.ok());
   EXPECT_TRUE(Soon([&] { return Run({"devices", "--tracker", socket}).out.find("free") != std::string::npos; }, 20));
   CliResult farm = Run({"devices", "--tracker", socket});

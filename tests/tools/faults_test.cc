@@ -18,13 +18,13 @@
 namespace autotune {
 namespace {
 
-using testing::Dense;
-using testing::MakeTask;
-using testing::Process;
+using test::Dense;
+using test::MakeTask;
+using test::Process;
 
 std::vector<Process> BuildWorkersOfThis() {
   std::vector<Process> workers;
-  for (const Process& process : testing::DescendantsOf(getpid())) {
+  for (const Process& process : test::DescendantsOf(getpid())) {
     if (process.Is("--build-worker")) workers.push_back(process);
   }
   return workers;
@@ -59,12 +59,12 @@ class Noting : public Builder {
   Builder& builder_;
 };
 
-class Faults : public testing::CliTest {
+class Faults : public test::CliTest {
  protected:
   std::unique_ptr<Builder> Workers(int count) {
     auto workers = MakeBuildWorkers({.workers = count,
                                      .timeout_seconds = 100,  // only deaths are meant
-                                     .command = {testing::kTools + "/autotune", "--build-worker"}});
+                                     .command = {test::kTools + "/autotune", "--build-worker"}});
     EXPECT_TRUE(workers.ok()) << workers.error().Text();
     return std::move(*workers);
   }

@@ -17,8 +17,8 @@
 namespace autotune {
 namespace {
 
-using testing::Dense;
-using testing::MakeTask;
+using test::Dense;
+using test::MakeTask;
 
 // A kernel of Dense(16, 96, 64)'s signature that does `body` instead.
 std::string Impostor(const std::string& body) {
@@ -82,10 +82,10 @@ std::string Escaping(const std::string& file) {
   return kRight;
 }
 
-class Injection : public testing::CliTest {};
+class Injection : public test::CliTest {};
 
 TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
-  auto workers = MakeBuildWorkers({.workers = 1, .command = {testing::kTools + "/autotune", "--build-worker"}});
+  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
   ASSERT_TRUE(workers.ok()) << workers.error().Text();
   auto farm = LocalFarm::Start({.server_arguments = {"--memory-limit", "0.25"}});
   ASSERT_TRUE(farm.ok()) << farm.error().Text();

@@ -8,27 +8,27 @@
 namespace autotune {
 namespace {
 
-using testing::CliResult;
-using testing::DescendantsOf;
-using testing::EventsOf;
+using test::CliResult;
+using test::DescendantsOf;
+using test::EventsOf;
+using test::kExample;
+using test::NameOf;
+using test::Process;
+using test::ReadAll;
+using test::Soon;
+using test::TrialsOf;
 using ::testing::HasSubstr;
-using testing::kExample;
-using testing::NameOf;
-using testing::Process;
-using testing::ReadAll;
-using testing::Soon;
-using testing::TrialsOf;
 
 constexpr int kTrials = 60;
 
-class Kill : public testing::CliTest {
+class Kill : public test::CliTest {
  protected:
   // Random search: nothing but the farm, the workers and the database takes time.
   std::vector<std::string> Command() const {
     return {"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--db", db_, "--json"};
   }
 
-  int64_t TrialsSeen(const std::string& name) { return testing::TrialsReported(ReadAll(File(name + ".out"))); }
+  int64_t TrialsSeen(const std::string& name) { return test::TrialsReported(ReadAll(File(name + ".out"))); }
   // Waits until `more` further trials are reported.
   bool Progresses(Subprocess& run, const std::string& name, int more = 1) {
     int64_t target = TrialsSeen(name) + more;

@@ -18,8 +18,8 @@
 namespace autotune {
 namespace {
 
-using testing::Dense;
-using testing::MakeTask;
+using test::Dense;
+using test::MakeTask;
 
 enum class Bug { kNone, kStartsAtOne, kLosesLastIteration, kLosesAnUpdate };
 
@@ -103,7 +103,7 @@ class BuggyBuilder : public Builder {
   bool applied_ = false;
 };
 
-class Miscompiles : public testing::CliTest {};
+class Miscompiles : public test::CliTest {};
 
 TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
   auto farm = LocalFarm::Start();

@@ -9,14 +9,14 @@
 namespace autotune {
 namespace {
 
-using testing::kExample;
-using testing::Process;
-using testing::ReadAll;
-using testing::Soon;
+using test::kExample;
+using test::Process;
+using test::ReadAll;
+using test::Soon;
 
 constexpr int kSeconds = 10;
 
-class Orphans : public testing::CliTest {
+class Orphans : public test::CliTest {
  protected:
   void SetUp() override {
     CliTest::SetUp();
@@ -30,7 +30,7 @@ class Orphans : public testing::CliTest {
   // All processes of this test's runs: they inherit a mark, which no change of parent takes away.
   std::vector<Process> Marked() const {
     std::vector<Process> marked;
-    for (const auto& [pid, process] : testing::AllProcesses()) {
+    for (const auto& [pid, process] : test::AllProcesses()) {
       std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
       if (environment.find("AUTOTUNE_TEST_RUN=" + folder_) != std::string::npos) marked.push_back(process);
     }
@@ -56,10 +56,10 @@ class Orphans : public testing::CliTest {
       ASSERT_TRUE(Soon([&] { return !(chosen = Marked(word, but)).empty() || run.Poll(); }));
       ASSERT_FALSE(run.Poll()) << run.Poll()->Text() << "\n" << ReadAll(File("run.err"));
       const Process& victim = chosen[static_cast<size_t>(rng.Below(static_cast<int64_t>(chosen.size())))];
-      std::vector<Process> parts = testing::DescendantsOf(victim.pid);
+      std::vector<Process> parts = test::DescendantsOf(victim.pid);
       kill(victim.pid, SIGKILL);
       for (const Process& part : parts) {
-        EXPECT_TRUE(Soon([&] { return !testing::IsAlive(part); }, kSeconds)) << "left behind: " << part.command;
+        EXPECT_TRUE(Soon([&] { return !test::IsAlive(part); }, kSeconds)) << "left behind: " << part.command;
       }
       usleep(static_cast<useconds_t>(rng.Below(300000)));
       kill(run.pid(), SIGKILL);

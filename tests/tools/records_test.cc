@@ -11,25 +11,25 @@
 namespace autotune {
 namespace {
 
+using test::CliResult;
+using test::Lines;
+using test::ReadAll;
 using ::testing::AllOf;
-using testing::CliResult;
 using ::testing::HasSubstr;
-using testing::Lines;
 using ::testing::Not;
-using testing::ReadAll;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 const std::string kTask = std::string(30, '7') + "aa", kOtherTask = std::string(30, '7') + "bb";
 
-class Records : public testing::CliTest {
+class Records : public test::CliTest {
  protected:
   static Record Make(const std::string& task, double cost) {
     Record r;
     r.id = NewRecordId();
     r.task = task;
     r.alternative = "direct";
-    r.func = ToText(testing::Dense(16, 96, 64));
+    r.func = ToText(test::Dense(16, 96, 64));
     r.trace = "parallel(dense_i)\n";
     r.target = Target::Parse("cpu").value().Text();
     r.device = "local";
@@ -188,7 +188,7 @@ TEST_F(Records, PruneSaysWhatItWouldDeleteAndDeletesThat) {
 
 TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
   Record right = Make(kTask, 1e-3);
-  right.trace = "parallel(" + Outermost(testing::Dense(16, 96, 64)) + ")\n";
+  right.trace = "parallel(" + Outermost(test::Dense(16, 96, 64)) + ")\n";
   Record elsewhere = right;
   elsewhere.id = NewRecordId();
   elsewhere.target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=4";
@@ -228,7 +228,7 @@ TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
 
 TEST_F(Records, ReplayPrintsEveryStage) {
   Record record = Make(kTask, 1e-3);
-  std::string loop = Outermost(testing::Dense(16, 96, 64));
+  std::string loop = Outermost(test::Dense(16, 96, 64));
   record.trace = "parallel(" + loop + ")\n";
   Store({record});
   auto print = [&](const std::string& what) {

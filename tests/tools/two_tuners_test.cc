@@ -16,13 +16,13 @@
 namespace autotune {
 namespace {
 
-using testing::CliResult;
-using testing::DescendantsOf;
-using testing::kExample;
-using testing::Process;
-using testing::ReadAll;
+using test::CliResult;
+using test::DescendantsOf;
+using test::kExample;
+using test::Process;
+using test::ReadAll;
 
-constexpr int kTrials = 60;
+constexpr int kTrialsEach = 60;
 
 // A tuner that is started anew when it has finished, each time with the next seed.
 struct Tuner {
@@ -32,18 +32,18 @@ struct Tuner {
   int starts = 0;
 };
 
-class TwoTuners : public testing::CliTest {
+class TwoTuners : public test::CliTest {
  protected:
   void Begin(Tuner& tuner) {
     ++tuner.starts;
-    tuner.process = Start({"--model", kExample, "--trials", std::to_string(kTrials), "--search", "random", "--seed",
+    tuner.process = Start({"--model", kExample, "--trials", std::to_string(kTrialsEach), "--search", "random", "--seed",
                            std::to_string(tuner.seed), "--db", db_, "--json"},
                           tuner.name);
   }
   // What it has reported is in the database.
   void Note(const Tuner& tuner) {
     int64_t& most = reported_[tuner.seed];
-    most = std::max(most, testing::TrialsReported(ReadAll(File(tuner.name + ".out"))));
+    most = std::max(most, test::TrialsReported(ReadAll(File(tuner.name + ".out"))));
     EXPECT_GE(TrialsOfSeed(tuner.seed), most) << "trials of " << tuner.name << " are lost";
   }
   // The next seed, if it has finished; a failure if it ended otherwise.
@@ -52,7 +52,7 @@ class TwoTuners : public testing::CliTest {
     CliResult result = Finish(*tuner.process, tuner.name);
     EXPECT_EQ(result.code, 0) << tuner.name << ": " << result.Text();
     Note(tuner);
-    EXPECT_EQ(TrialsOfSeed(tuner.seed), kTrials);
+    EXPECT_EQ(TrialsOfSeed(tuner.seed), kTrialsEach);
     tuner.seed += 2;
     Begin(tuner);
   }
@@ -141,7 +141,7 @@ TEST_F(TwoTuners, OneIsKilledAgainAndAgain) {
     EXPECT_TRUE(reported_.count(seed)) << "records of seed " << seed << ", which nobody ran with";
     EXPECT_EQ(names.size(), 1u) << "seed " << seed;
     for (const std::string& name : names) EXPECT_TRUE(runs.insert(name).second) << "two seeds share run " << name;
-    EXPECT_LE(trials[seed], kTrials);
+    EXPECT_LE(trials[seed], kTrialsEach);
     EXPECT_GE(trials[seed], reported_[seed]);
   }
   auto store = OpenStore(db_);

@@ -10,9 +10,9 @@
 namespace autotune {
 namespace {
 
-using testing::CliResult;
-using testing::kExample;
-using Winners = testing::CliTest;
+using test::CliResult;
+using test::kExample;
+using Winners = test::CliTest;
 
 // The largest difference between the outputs, relative to the largest expected value; infinite where one is no number.
 double Difference(const PrimFunc& func, const std::vector<InterpArray>& expected,

@@ -12,7 +12,7 @@
 namespace autotune {
 namespace {
 
-using testing::TestTarget;
+using test::TestTarget;
 
 // Constants as inputs: `prepare` would split the program in two.
 PrimFunc WithoutConstants(PrimFunc func) {
@@ -74,38 +74,38 @@ void CheckLowering(const PrimFunc& program, int draws) {
 }
 
 TEST(Lowered, ConvolutionsComputeTheSame) {
-  CheckLowering(testing::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), 3);
-  CheckLowering(testing::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
+  CheckLowering(test::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), 3);
+  CheckLowering(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
 }
 
 TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
-  CheckLowering(testing::ConvBiasRelu(9, 13, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
-  CheckLowering(testing::ConvBiasRelu(7, 8, 24, 24, 5, {.stride = {2, 2}, .pad = {2, 2, 2, 2}, .groups = 24}), 4);
-  CheckLowering(testing::ConvBiasRelu(5, 20, 8, 16, 3, {.dilation = {1, 2}, .pad = {1, 2, 1, 2}, .groups = 8}), 4);
-  CheckLowering(testing::ConvBiasRelu(1, 1, 8, 8, 3, {.pad = {1, 1, 1, 1}, .groups = 8}), 2);
+  CheckLowering(test::ConvBiasRelu(9, 13, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
+  CheckLowering(test::ConvBiasRelu(7, 8, 24, 24, 5, {.stride = {2, 2}, .pad = {2, 2, 2, 2}, .groups = 24}), 4);
+  CheckLowering(test::ConvBiasRelu(5, 20, 8, 16, 3, {.dilation = {1, 2}, .pad = {1, 2, 1, 2}, .groups = 8}), 4);
+  CheckLowering(test::ConvBiasRelu(1, 1, 8, 8, 3, {.pad = {1, 1, 1, 1}, .groups = 8}), 2);
 }
 
-TEST(Lowered, StridedWithoutPadding) { CheckLowering(testing::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
+TEST(Lowered, StridedWithoutPadding) { CheckLowering(test::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
 
 TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
-  CheckLowering(testing::ColumnSums({130, 128}, {0}), 1);
-  CheckLowering(testing::ColumnSums({2, 7, 30, 43}, {1, 2}), 1);
-  CheckLowering(testing::CenteredSquares(20, 96), 1);
-  CheckLowering(testing::CenteredSquares(9, 37), 1);
-  CheckLowering(testing::RowSums(40, 64), 1);
-  CheckLowering(testing::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
+  CheckLowering(test::ColumnSums({130, 128}, {0}), 1);
+  CheckLowering(test::ColumnSums({2, 7, 30, 43}, {1, 2}), 1);
+  CheckLowering(test::CenteredSquares(20, 96), 1);
+  CheckLowering(test::CenteredSquares(9, 37), 1);
+  CheckLowering(test::RowSums(40, 64), 1);
+  CheckLowering(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
 }
 
 TEST(Lowered, PackedOperandsComputeTheSame) {
-  CheckLowering(testing::Product(25, 72, 12), 1);  // tiles overshoot, and so does what is packed
-  CheckLowering(testing::Product(13, 70, 5), 1);   // no whole pieces of rows
-  CheckLowering(testing::Dense(14, 65, 8), 1);
-  CheckLowering(testing::ConvBiasRelu(3, 5, 4, 64, 2), 1);  // packed rows: im2col
+  CheckLowering(test::Product(25, 72, 12), 1);  // tiles overshoot, and so does what is packed
+  CheckLowering(test::Product(13, 70, 5), 1);   // no whole pieces of rows
+  CheckLowering(test::Dense(14, 65, 8), 1);
+  CheckLowering(test::ConvBiasRelu(3, 5, 4, 64, 2), 1);  // packed rows: im2col
 }
 
-TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(testing::Dense(13, 24, 7), 8); }
+TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(test::Dense(13, 24, 7), 8); }
 
-TEST(Lowered, StreamsComputeTheSame) { CheckLowering(testing::Dense(2, 131, 128), 1); }
+TEST(Lowered, StreamsComputeTheSame) { CheckLowering(test::Dense(2, 131, 128), 1); }
 
 }  // namespace
 }  // namespace autotune

@@ -14,7 +14,7 @@
 #include "topi/transform.h"
 #include "tuner/task.h"
 
-namespace autotune::testing {
+namespace autotune::test {
 
 inline Target TestTarget() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value(); }
 
@@ -82,4 +82,4 @@ inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1
   return task;
 }
 
-}  // namespace autotune::testing
+}  // namespace autotune::test

@@ -14,9 +14,9 @@
 namespace autotune {
 namespace {
 
-using testing::ConvBiasRelu;
-using testing::Dense;
-using testing::TestTarget;
+using test::ConvBiasRelu;
+using test::Dense;
+using test::TestTarget;
 
 // Small integers: every legal order of additions is exact.
 std::vector<double> RunInterpreted(const PrimFunc& func) {
@@ -126,7 +126,7 @@ TEST(Sketch, ProductsOfAFewElements) {
     for (int64_t m : {1, 3, 24, 49}) {
       for (int64_t n : {1, 5, 17, 31, 33}) {
         for (int64_t k : {1, 2, 3}) {
-          auto sketches = GenerateSketches(testing::Product(m, n, k), target);
+          auto sketches = GenerateSketches(test::Product(m, n, k), target);
           ASSERT_TRUE(sketches.ok() && !sketches->empty())
               << cpu << " " << m << " " << n << " " << k << ": " << (sketches.ok() ? "none" : sketches.error().Text());
           auto packs = [](const Sketch& sketch) { return sketch.name.find(":columns") != std::string::npos; };
@@ -161,8 +161,8 @@ TEST(Sketch, PoolsAndElementwiseComputeTheSame) {
 
 TEST(Sketch, RowsComputeTheSame) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{12, 64}, {9, 40}, {300, 70}, {1, 33}, {520, 32}}) {
-    CheckSpace(testing::CenteredSquares(rows, columns), 2);
-    CheckSpace(testing::RowSums(rows, columns), 2);
+    CheckSpace(test::CenteredSquares(rows, columns), 2);
+    CheckSpace(test::RowSums(rows, columns), 2);
   }
 }
 
@@ -173,10 +173,10 @@ TEST(Sketch, RowsAreOnePass) {
     EXPECT_TRUE(sketches.ok());
     return sketches.ok() && sketches->size() == 1 && (*sketches)[0].name == "rows";
   };
-  EXPECT_TRUE(is_rows(testing::Softmax({64, 100})));
-  EXPECT_TRUE(is_rows(testing::Softmax({2, 3, 8, 64})));
-  EXPECT_TRUE(is_rows(testing::CenteredSquares(64, 96)));
-  EXPECT_TRUE(is_rows(testing::RowSums(64, 96)));
+  EXPECT_TRUE(is_rows(test::Softmax({64, 100})));
+  EXPECT_TRUE(is_rows(test::Softmax({2, 3, 8, 64})));
+  EXPECT_TRUE(is_rows(test::CenteredSquares(64, 96)));
+  EXPECT_TRUE(is_rows(test::RowSums(64, 96)));
   EXPECT_FALSE(is_rows(Dense(13, 24, 7)));
   EXPECT_FALSE(is_rows(ConvBiasRelu(7, 7, 3, 20, 3, {.pad = {1, 1, 1, 1}})));
   te::Tensor data = te::Placeholder("data", {1, 9, 7, 12});
@@ -186,10 +186,10 @@ TEST(Sketch, RowsAreOnePass) {
 
 TEST(Sketch, ColumnsComputeTheSame) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 64}, {70, 300}, {5, 4099}}) {
-    CheckSpace(testing::ColumnSums({rows, columns}, {0}), 1);
+    CheckSpace(test::ColumnSums({rows, columns}, {0}), 1);
   }
-  CheckSpace(testing::ColumnSums({2, 9, 30, 40}, {1, 2}), 1);
-  CheckSpace(testing::ColumnSums({3, 50, 7, 24}, {1}), 1);
+  CheckSpace(test::ColumnSums({2, 9, 30, 40}, {1, 2}), 1);
+  CheckSpace(test::ColumnSums({3, 50, 7, 24}, {1}), 1);
 }
 
 // Memory is read in its order, by as many tasks as there are cores; where elements are few, or used more than once, or
@@ -199,21 +199,21 @@ TEST(Sketch, ColumnsAreReadInOrder) {
     auto sketches = GenerateSketches(func, TestTarget());
     return sketches.ok() && !sketches->empty() ? (*sketches)[0].name : std::string();
   };
-  EXPECT_EQ(name_of(testing::ColumnSums({300, 128}, {0})), "sum:columns");
-  EXPECT_EQ(name_of(testing::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");
-  EXPECT_EQ(name_of(testing::ColumnSums({100, 128}, {0})).find(":columns"), std::string::npos);
-  EXPECT_EQ(name_of(testing::ColumnSums({64, 20, 300}, {2})).find(":columns"), std::string::npos);
+  EXPECT_EQ(name_of(test::ColumnSums({300, 128}, {0})), "sum:columns");
+  EXPECT_EQ(name_of(test::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");
+  EXPECT_EQ(name_of(test::ColumnSums({100, 128}, {0})).find(":columns"), std::string::npos);
+  EXPECT_EQ(name_of(test::ColumnSums({64, 20, 300}, {2})).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(Dense(40, 40, 40)).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(ConvBiasRelu(20, 20, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16})).find(":columns"),
             std::string::npos);
 }
 
 TEST(Sketch, TransposesComputeTheSame) {
-  CheckSpace(testing::Transposed({33, 40}, {1, 0}), 2);
-  CheckSpace(testing::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 2);
-  CheckSpace(testing::Transposed({2, 17, 16, 20}, {0, 3, 1, 2}), 2);
-  CheckSpace(testing::Transposed({2, 5, 3, 24}, {0, 2, 1, 3}), 2);
-  CheckSpace(testing::Transposed({3, 5}, {1, 0}), 2);
+  CheckSpace(test::Transposed({33, 40}, {1, 0}), 2);
+  CheckSpace(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 2);
+  CheckSpace(test::Transposed({2, 17, 16, 20}, {0, 3, 1, 2}), 2);
+  CheckSpace(test::Transposed({2, 5, 3, 24}, {0, 2, 1, 3}), 2);
+  CheckSpace(test::Transposed({3, 5}, {1, 0}), 2);
 }
 
 TEST(Sketch, DecisionsAreSeededAndDistinct) {
@@ -244,13 +244,13 @@ int CountNamed(const PrimFunc& func, const std::string& part) {
 }
 
 TEST(Sketch, OperandsArePackedAtRunTimeWhereThatCanPay) {
-  EXPECT_GT(CountNamed(testing::Product(32, 128, 64), ":columns"), 0);
-  EXPECT_GT(CountNamed(testing::Product(32, 128, 64), ":rows"), 0);
+  EXPECT_GT(CountNamed(test::Product(32, 128, 64), ":columns"), 0);
+  EXPECT_GT(CountNamed(test::Product(32, 128, 64), ":rows"), 0);
   EXPECT_EQ(CountNamed(Dense(32, 128, 64), ":columns"), 0);  // a constant is packed once, beforehand
   EXPECT_GT(CountNamed(Dense(32, 128, 64), ":rows"), 0);
-  EXPECT_EQ(CountNamed(testing::Product(2, 128, 64), ":columns"), 0);  // two rows read a panel
-  EXPECT_EQ(CountNamed(testing::Product(32, 128, 63), ":rows"), 0);    // no whole vectors to copy
-  EXPECT_EQ(CountNamed(testing::Product(32, 16, 64), ":rows"), 0);     // one panel reads a row
+  EXPECT_EQ(CountNamed(test::Product(2, 128, 64), ":columns"), 0);  // two rows read a panel
+  EXPECT_EQ(CountNamed(test::Product(32, 128, 63), ":rows"), 0);    // no whole vectors to copy
+  EXPECT_EQ(CountNamed(test::Product(32, 16, 64), ":rows"), 0);     // one panel reads a row
 }
 
 // The next panel where panels are in the outer loop, the next rows where they are not packed; nothing for short sums,
@@ -278,9 +278,9 @@ TEST(Sketch, ProductsAskForWhatComesNext) {
 }
 
 TEST(Sketch, ProductsThatPackComputeTheSame) {
-  CheckSpace(testing::Product(27, 72, 12), 12, 6);
-  CheckSpace(testing::Product(16, 64, 8), 6, 6);
-  CheckSpace(testing::Product(13, 70, 5), 6, 4);
+  CheckSpace(test::Product(27, 72, 12), 12, 6);
+  CheckSpace(test::Product(16, 64, 8), 6, 6);
+  CheckSpace(test::Product(13, 70, 5), 6, 4);
 }
 
 // Few rows times many constants: panels side by side. Not where rows share them, where they are few, or where they are
@@ -291,7 +291,7 @@ TEST(Sketch, ConstantsUsedOnceAreStreamed) {
   EXPECT_EQ(CountNamed(ConvBiasRelu(1, 1, 128, 256, 1), ":streams"), 1);
   EXPECT_EQ(CountNamed(Dense(5, 128, 256), ":streams"), 0);
   EXPECT_EQ(CountNamed(Dense(1, 128, 32), ":streams"), 0);
-  EXPECT_EQ(CountNamed(testing::Product(1, 128, 256), ":streams"), 0);
+  EXPECT_EQ(CountNamed(test::Product(1, 128, 256), ":streams"), 0);
   EXPECT_EQ(CountNamed(ConvBiasRelu(3, 2, 128, 256, 1), ":streams"), 0);
 }
 

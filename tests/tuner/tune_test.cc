@@ -17,10 +17,10 @@
 namespace autotune {
 namespace {
 
-using testing::ConvBiasRelu;
-using testing::Dense;
-using testing::MakeTask;
-using testing::TestTarget;
+using test::ConvBiasRelu;
+using test::Dense;
+using test::MakeTask;
+using test::TestTarget;
 
 class Simulated : public Measurer {
  public:

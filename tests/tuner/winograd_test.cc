@@ -16,7 +16,7 @@
 namespace autotune {
 namespace {
 
-using testing::TestTarget;
+using test::TestTarget;
 
 struct Layer {
   topi::Shape data;
@@ -139,13 +139,13 @@ TEST(Winograd, DraftPrefersItWhereItPaysAndKnowsTheRegisterFile) {
     return least;
   };
   int infinite = 0;
-  double direct = best(testing::ConvBiasRelu(56, 56, 64, 64, 3, {.pad = {1, 1, 1, 1}}), infinite);
+  double direct = best(test::ConvBiasRelu(56, 56, 64, 64, 3, {.pad = {1, 1, 1, 1}}), infinite);
   infinite = 0;
   double fast = best(Make({{1, 56, 56, 64}, 64, {1, 1, 1, 1}, {4, 2, 7}}), infinite);
   EXPECT_LT(fast, direct);
   EXPECT_GT(infinite, 0);
   // Few tiles: four times the weights have to come from memory.
-  direct = best(testing::ConvBiasRelu(4, 4, 512, 512, 3, {.pad = {1, 1, 1, 1}}), infinite);
+  direct = best(test::ConvBiasRelu(4, 4, 512, 512, 3, {.pad = {1, 1, 1, 1}}), infinite);
   fast = best(Make({{1, 4, 4, 512}, 512, {1, 1, 1, 1}, {4, 0, 0}}), infinite);
   EXPECT_GT(fast, direct);
 }
@@ -154,7 +154,7 @@ TEST(Winograd, DraftPrefersItWhereItPaysAndKnowsTheRegisterFile) {
 TEST(Winograd, EachAlgorithmIsTriedOnce) {
   auto tried = [](int64_t size, int64_t channels) {
     TuneTask task =
-        testing::MakeTask("conv", testing::ConvBiasRelu(size, size, channels, channels, 3, {.pad = {1, 1, 1, 1}}));
+        test::MakeTask("conv", test::ConvBiasRelu(size, size, channels, channels, 3, {.pad = {1, 1, 1, 1}}));
     for (int64_t tile : {2, 4})
       task.alternatives.push_back(
           {"winograd", Make({{1, size, size, channels}, channels, {1, 1, 1, 1}, {tile, 0, 0}})});

@@ -60,10 +60,10 @@ struct VerifyOptions {
   int threads = 0;
 };
 
-enum class Verdict { kPassed, kFailed, kUnsupported };
+enum class CaseVerdict { kPassed, kFailed, kUnsupported };
 
 struct CaseResult {
-  Verdict verdict = Verdict::kFailed;
+  CaseVerdict verdict = CaseVerdict::kFailed;
   std::string text;
   std::vector<std::string> notes = {};
 };
@@ -101,13 +101,13 @@ Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const V
     TRY(model.executor->SetInput(index, TRY(ToTensor(inputs[i].value))));
   }
   TRY(model.executor->Run());
-  CaseResult result{Verdict::kPassed, ""};
+  CaseResult result{CaseVerdict::kPassed, ""};
   for (size_t i = 0; i < outputs.size(); ++i) {
     Comparison comparison =
         TRY(CompareTensors(model.executor->Output(static_cast<int64_t>(i)), TRY(ToTensor(outputs[i].value)),
                            {.atol = options.atol, .rtol = options.rtol}));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
-    if (!comparison.ok) result.verdict = Verdict::kFailed;
+    if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }
   return result;
 }
@@ -183,17 +183,17 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
                              Builder& builder) {
   std::vector<fs::path> sets = DataSets(data);
   Status imported = TryImport(model_path, network_options, sets, network_options.fixed);
-  if (!imported.ok()) return CaseResult{Verdict::kUnsupported, imported.error().Text()};
+  if (!imported.ok()) return CaseResult{CaseVerdict::kUnsupported, imported.error().Text()};
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
   CompileResult compiled = TRY(Compile(network, target, store, builder));
-  CaseResult all{Verdict::kPassed, "", NotesOf(compiled)};
+  CaseResult all{CaseVerdict::kPassed, "", NotesOf(compiled)};
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
   for (const fs::path& set : sets) {
     CaseResult one = TRY(CheckData(model, set, options, network_options.fixed));
     all.verdict = one.verdict;
     all.text = one.text;
-    if (one.verdict == Verdict::kFailed) break;
+    if (one.verdict == CaseVerdict::kFailed) break;
   }
   return all;
 }
@@ -207,10 +207,10 @@ Result<int> Verify(const VerifyOptions& options) {
   if (!options.model.model.empty()) {
     CaseResult result =
         TRY(CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder));
-    if (result.verdict == Verdict::kUnsupported) return Error(result.text);
+    if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
     for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
-    std::printf("%s: %s\n", result.verdict == Verdict::kPassed ? "ok" : "WRONG", result.text.c_str());
-    return result.verdict == Verdict::kPassed ? kExitOk : kExitWrong;
+    std::printf("%s: %s\n", result.verdict == CaseVerdict::kPassed ? "ok" : "WRONG", result.text.c_str());
+    return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
   }
   // A folder of cases, each with its model.onnx.
   std::vector<fs::path> cases;
@@ -225,12 +225,12 @@ Result<int> Verify(const VerifyOptions& options) {
   for (const fs::path& folder : cases) {
     auto checked =
         CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
-    CaseResult result = checked.ok() ? *checked : CaseResult{Verdict::kFailed, checked.error().Text()};
-    const char* word = result.verdict == Verdict::kPassed   ? "passed"
-                       : result.verdict == Verdict::kFailed ? "FAILED"
-                                                            : "unsupported";
-    (result.verdict == Verdict::kPassed ? passed : result.verdict == Verdict::kFailed ? failed : unsupported)++;
-    if (result.verdict == Verdict::kUnsupported) ++reasons[ReasonOf(result.text)];
+    CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, checked.error().Text()};
+    const char* word = result.verdict == CaseVerdict::kPassed   ? "passed"
+                       : result.verdict == CaseVerdict::kFailed ? "FAILED"
+                                                                : "unsupported";
+    (result.verdict == CaseVerdict::kPassed ? passed : result.verdict == CaseVerdict::kFailed ? failed : unsupported)++;
+    if (result.verdict == CaseVerdict::kUnsupported) ++reasons[ReasonOf(result.text)];
     std::string name = fs::relative(folder, options.data).string();
     for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
     std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());

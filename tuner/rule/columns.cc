@@ -6,11 +6,11 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthIt = 16384;   // elements below which a register tile does as well
-constexpr int64_t kNarrowest = 64;    // columns of a task: some lines of memory in a row
-constexpr int64_t kWidest = 4096;     // columns of a task: their accumulators stay in the first cache
-constexpr int64_t kTasksPerCore = 1;  // a column's neighbours are worth more than balance
-constexpr int64_t kUnroll = 4;        // vectors
+constexpr int64_t kWorthColumns = 16384;    // elements below which a register tile does as well
+constexpr int64_t kNarrowest = 64;          // columns of a task: some lines of memory in a row
+constexpr int64_t kWidest = 4096;           // columns of a task: their accumulators stay in the first cache
+constexpr int64_t kColumnTasksPerCore = 1;  // a column's neighbours are worth more than balance
+constexpr int64_t kUnroll = 4;              // vectors
 
 // Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
 // would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
@@ -45,7 +45,7 @@ class Columns : public SketchRule {
     const Block& block = *view.node.As<Block>();
     const Store* store = block.body.As<Store>();
     if (view.spatial.empty() || view.reduce.empty() || view.reads.size() != 1 || view.guarded || !store) return false;
-    if (view.spatial.back().extent < target.VectorLanes(32) || Elements(view) < static_cast<double>(kWorthIt))
+    if (view.spatial.back().extent < target.VectorLanes(32) || Elements(view) < static_cast<double>(kWorthColumns))
       return false;
     Name columns = IterOf(view, view.spatial.back().var);
     if (columns.empty() || !IsVar(store->indices.back(), columns)) return false;
@@ -69,7 +69,7 @@ class Columns : public SketchRule {
   // As few tasks as keep all cores busy.
   static int64_t ColumnsOfTask(int64_t columns, int64_t outer, const Target& target) {
     const int64_t lanes = target.VectorLanes(32);
-    int64_t wanted = (kTasksPerCore * target.num_cores + outer - 1) / outer;
+    int64_t wanted = (kColumnTasksPerCore * target.num_cores + outer - 1) / outer;
     int64_t each = std::clamp((columns + wanted - 1) / wanted, std::max(lanes, kNarrowest), kWidest);
     return std::min((each + lanes - 1) / lanes * lanes, (columns + lanes - 1) / lanes * lanes);
   }

@@ -7,8 +7,6 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
-constexpr int64_t kTasksPerCore = 8;
 constexpr int64_t kTaskElements = 8192;  // of a task, if there are enough: then handing it out costs next to nothing
 
 // Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over

@@ -8,9 +8,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
-constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
-constexpr int64_t kTile = 16;             // of a transpose, both ways: a line of memory of 32-bit elements
+constexpr int64_t kTile = 16;  // of a transpose, both ways: a line of memory of 32-bit elements
 
 // Blocks without data reuse: outer loops fused and run in parallel; the last one in vectors. The
 // producer of a tiled reduction (a padded copy of its input) may also be computed inside the reduction's loops.

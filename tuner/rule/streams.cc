@@ -6,11 +6,10 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRows = 4;          // each more is another use of what comes from memory
-constexpr int64_t kWorthIt = 64 << 10;   // bytes of constants below which a register tile does as well
-constexpr int64_t kMaxUnroll = 8;        // steps of the reduction
-constexpr int64_t kMaxPanels = 8;        // read side by side
-constexpr int64_t kMaxPanelVectors = 4;  // vectors of a panel
+constexpr int64_t kMaxStreamedRows = 4;        // each more is another use of what comes from memory
+constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile does as well
+constexpr int64_t kMaxPanels = 8;              // read side by side
+constexpr int64_t kMaxPanelVectors = 4;        // vectors of a panel
 
 // A few rows times a matrix of constants, each of which is used by these rows only: as fast as they come from memory.
 // One sequential stream does not reach that: a prefetcher stops at the end of every page and starts anew, so the
@@ -49,7 +48,8 @@ class Streams : public SketchRule {
       if (view.spatial[i].extent > 1) row = IterOf(view, view.spatial[i].var);
     }
     const double bytes = 4.0 * view.reduce_length * static_cast<double>(n);
-    if (rows > kMaxRows || n < target.VectorLanes(32) || bytes < static_cast<double>(kWorthIt)) return std::nullopt;
+    if (rows > kMaxStreamedRows || n < target.VectorLanes(32) || bytes < static_cast<double>(kWorthStreaming))
+      return std::nullopt;
     const Name column = IterOf(view, view.spatial.back().var);
     if (column.empty()) return std::nullopt;
     std::optional<ColumnOperand> columns = FindColumnOperand(state.schedule.func(), view, row, column);

@@ -8,10 +8,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRows = 14;   // rows of a register tile: AVX2 has room for 14 one-vector accumulators
-constexpr int64_t kMaxUnroll = 8;  // steps of the reduction unrolled
 constexpr int64_t kShortestVector = 4;
-constexpr int64_t kMaxVectors = 4;         // vectors a row
 constexpr int64_t kWorthPacking = 12;      // rows that read a column packed at run time, at least
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
 constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are worth asking for early

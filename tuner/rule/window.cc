@@ -8,9 +8,8 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRows = 3;          // rows of a register tile
+constexpr int64_t kMaxWindowRows = 3;    // rows of a register tile
 constexpr int64_t kMaxPixels = 14;       // pixels of a row in a register tile
-constexpr int64_t kMaxVectors = 4;       // vectors of a pixel
 constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows
 
 // Sliding windows that take every channel for itself (depthwise convolution, pooling), whole vectors of them: nothing
@@ -153,8 +152,8 @@ class Window : public SketchRule {
     if (axes.h >= 0) {
       const BlockView::Loop& h = block.spatial[axes.h];
       model.rows = h.extent;
-      Name tile = TRY(s.Sample(SampleTile{.loop = h.var, .n = 2, .max_inner = std::min(kMaxRows, h.extent)}, h.extent,
-                               {}, model.h_knob));
+      Name tile = TRY(s.Sample(SampleTile{.loop = h.var, .n = 2, .max_inner = std::min(kMaxWindowRows, h.extent)},
+                               h.extent, {}, model.h_knob));
       h_loops = TRY(s.Do(Split{.loop = h.var, .factors = Factors(tile)}));
     }
     const BlockView::Loop &w = block.spatial[axes.w], &c = block.spatial[axes.c];

@@ -9,10 +9,6 @@ namespace {
 
 using topi::WinogradStage;
 
-constexpr int64_t kMaxRows = 14;    // rows of a register tile
-constexpr int64_t kMaxVectors = 4;  // vectors a row
-constexpr int64_t kMaxUnroll = 8;   // steps of the reduction unrolled
-
 // The stages of a Winograd convolution around its product. With many groups of tiles,
 //
 //   parallel over groups: { data, transformed; products; outputs, transformed back }

@@ -1,0 +1,9 @@
+// A short name for index variables, for tests.
+#pragma once
+#include "ir/expr.h"
+
+namespace autotune {
+
+inline Expr V(const char* name) { return IndexVar(name); }
+
+}  // namespace autotune

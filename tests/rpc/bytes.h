@@ -1,0 +1,12 @@
+// A blob from a literal, for tests.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "rpc/measure.h"
+
+namespace autotune::rpc {
+
+inline Blob Bytes(std::string s) { return std::make_shared<const std::string>(std::move(s)); }
+
+}  // namespace autotune::rpc

@@ -53,6 +53,19 @@ int64_t WorkspaceBytes(const PrimFunc& f) {
   return LayOut(f.body).bytes + most_parallel;
 }
 
+// An object with `autotune.check`, made once for a thread and a target: it takes as long as the link.
+Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
+  thread_local std::map<std::string, std::string> made;
+  std::string& object = made[target];
+  if (object.empty()) {
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> module = machine.NewModule(context, "check");
+    EmitCheck(*module);
+    object = TRY(machine.Emit(*module, false, nullptr));
+  }
+  return &object;
+}
+
 }  // namespace
 
 KernelMetadata MetadataOf(const LoweredKernel& kernel) {
@@ -137,6 +150,7 @@ Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects,
   EmitMetadata(*module, metadata);
   std::string text = TRY(machine.Emit(*module, false, nullptr));
   files.push_back(&text);
+  files.push_back(TRY(CheckObject(machine, metadata.target)));
   timer.End("metadata");
   Json::Bytes shared;
   shared.data = TRY(LinkShared(files));

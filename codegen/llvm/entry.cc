@@ -27,6 +27,17 @@ struct Expected {
   std::vector<int64_t> shape;
 };
 
+// ptr autotune.check(ptr tensor, ptr description): the data pointer; null if the tensor does not fit.
+llvm::Function* DeclareCheck(llvm::Module& module) {
+  const char* name = "autotune.check";
+  if (llvm::Function* made = module.getFunction(name)) return made;
+  llvm::Type* pointer = llvm::PointerType::getUnqual(module.getContext());
+  llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, pointer}, false);
+  llvm::Function* check = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  check->setVisibility(llvm::Function::HiddenVisibility);
+  return check;
+}
+
 class EntryEmitter {
  public:
   EntryEmitter(Modules modules, const LoweredKernel& kernel, const Target& target)
@@ -91,7 +102,7 @@ class EntryEmitter {
     auto* table_type = llvm::ArrayType::get(pointer, descriptions.size());
     auto* table = new llvm::GlobalVariable(module_, table_type, true, llvm::GlobalValue::PrivateLinkage,
                                            llvm::ConstantArray::get(table_type, descriptions), name + ".params");
-    llvm::Function* check = CheckFunction();
+    llvm::Function* check = DeclareCheck(module_);
 
     int64_t count = static_cast<int64_t>(expected.size());
     llvm::Function* entry = Exported(name, {pointer, pointer, b_.getInt32Ty()});
@@ -146,64 +157,6 @@ class EntryEmitter {
     return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "param");
   }
 
-  // ptr autotune.check(ptr tensor, ptr description): the data pointer; null if the tensor does not fit.
-  llvm::Function* CheckFunction() {
-    const char* name = "autotune.check";
-    if (llvm::Function* made = module_.getFunction(name)) return made;
-    llvm::Type *pointer = b_.getPtrTy(), *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
-    llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, pointer}, false);
-    llvm::Function* check = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
-    llvm::Value *tensor = check->getArg(0), *description = check->getArg(1);
-    auto block = [&](const char* label) { return llvm::BasicBlock::Create(context_, label, check); };
-    llvm::BasicBlock *entry = block("entry"), *fields = block("fields"), *loop = block("loop"), *axis = block("axis"),
-                     *next = block("next"), *ok = block("ok"), *bad = block("bad");
-    auto at = [&](llvm::Value* base, int offset, llvm::Type* t) {
-      return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset));
-    };
-    b_.SetInsertPoint(entry);
-    b_.CreateCondBr(b_.CreateIsNull(tensor), bad, fields);
-    b_.SetInsertPoint(fields);
-    llvm::Value* start = b_.CreateAdd(b_.CreatePtrToInt(at(tensor, kData, pointer), i64), at(tensor, kByteOffset, i64));
-    llvm::Value *ndim = at(tensor, kNdim, i32), *shape = at(tensor, kShape, pointer);
-    llvm::Value* strides = at(tensor, kStrides, pointer);
-    llvm::Value* fits = b_.CreateICmpEQ(at(tensor, kDeviceType, i32), b_.getInt32(kDLCPU));
-    fits = b_.CreateAnd(fits, b_.CreateICmpEQ(at(tensor, kDtype, i32), at(description, 8, i32)));
-    fits = b_.CreateAnd(fits, b_.CreateICmpEQ(ndim, at(description, 12, i32)));
-    fits = b_.CreateAnd(fits, b_.CreateICmpNE(start, b_.getInt64(0)));
-    fits = b_.CreateAnd(fits, b_.CreateIsNull(b_.CreateAnd(start, b_.getInt64(AT_ALIGNMENT - 1))));
-    b_.CreateCondBr(fits, loop, bad);
-    b_.SetInsertPoint(loop);  // axes from last to first; `expected` is the compact stride
-    llvm::PHINode* left = b_.CreatePHI(i64, 2);
-    llvm::PHINode* expected = b_.CreatePHI(i64, 2);
-    left->addIncoming(b_.CreateZExt(ndim, i64), fields);
-    expected->addIncoming(b_.getInt64(1), fields);
-    llvm::cast<llvm::Instruction>(left->getIncomingValue(0))->moveBefore(fields->getTerminator());
-    b_.CreateCondBr(b_.CreateIsNull(left), ok, axis);
-    b_.SetInsertPoint(axis);
-    llvm::Value* d = b_.CreateSub(left, b_.getInt64(1));
-    llvm::Value* want_shape = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), description, 16);
-    llvm::Value* want = b_.CreateLoad(i64, b_.CreateInBoundsGEP(i64, want_shape, d));
-    llvm::Value* extent = b_.CreateLoad(i64, b_.CreateInBoundsGEP(i64, shape, d));
-    llvm::BasicBlock* stride_block = block("stride");
-    llvm::Value* any_stride = b_.CreateOr(b_.CreateIsNull(strides), b_.CreateICmpEQ(extent, b_.getInt64(1)));
-    llvm::BasicBlock* stride_test = block("stride_test");
-    b_.CreateCondBr(b_.CreateICmpEQ(extent, want), stride_test, bad);
-    b_.SetInsertPoint(stride_test);
-    b_.CreateCondBr(any_stride, next, stride_block);
-    b_.SetInsertPoint(stride_block);
-    llvm::Value* stride = b_.CreateLoad(i64, b_.CreateInBoundsGEP(i64, strides, d));
-    b_.CreateCondBr(b_.CreateICmpEQ(stride, expected), next, bad);
-    b_.SetInsertPoint(next);
-    left->addIncoming(d, next);
-    expected->addIncoming(b_.CreateMul(expected, extent), next);
-    b_.CreateBr(loop);
-    b_.SetInsertPoint(ok);
-    b_.CreateRet(b_.CreateIntToPtr(start, pointer));
-    b_.SetInsertPoint(bad);
-    b_.CreateRet(llvm::ConstantPointerNull::get(b_.getPtrTy()));
-    return check;
-  }
-
   Modules modules_;
   llvm::Module& module_;  // the cold one
   llvm::LLVMContext& context_;
@@ -219,6 +172,61 @@ void EmitKernel(Modules modules, const LoweredKernel& kernel, const KernelMetada
   emitter.EmitRaw(metadata.name + ".raw", kernel.run);
   if (kernel.prepare) emitter.EmitRaw(metadata.name + ".prepare", *kernel.prepare);
   emitter.EmitChecked();
+}
+
+void EmitCheck(llvm::Module& module) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Type *i64 = b.getInt64Ty(), *i32 = b.getInt32Ty(), *pointer = b.getPtrTy();
+  llvm::Function* check = DeclareCheck(module);
+  llvm::Value *tensor = check->getArg(0), *description = check->getArg(1);
+  auto block = [&](const char* label) { return llvm::BasicBlock::Create(context, label, check); };
+  llvm::BasicBlock *entry = block("entry"), *fields = block("fields"), *loop = block("loop"), *axis = block("axis"),
+                   *next = block("next"), *ok = block("ok"), *bad = block("bad");
+  auto at = [&](llvm::Value* base, int offset, llvm::Type* t) {
+    return b.CreateLoad(t, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
+  };
+  b.SetInsertPoint(entry);
+  b.CreateCondBr(b.CreateIsNull(tensor), bad, fields);
+  b.SetInsertPoint(fields);
+  llvm::Value* start = b.CreateAdd(b.CreatePtrToInt(at(tensor, kData, pointer), i64), at(tensor, kByteOffset, i64));
+  llvm::Value *ndim = at(tensor, kNdim, i32), *shape = at(tensor, kShape, pointer);
+  llvm::Value* strides = at(tensor, kStrides, pointer);
+  llvm::Value* fits = b.CreateICmpEQ(at(tensor, kDeviceType, i32), b.getInt32(kDLCPU));
+  fits = b.CreateAnd(fits, b.CreateICmpEQ(at(tensor, kDtype, i32), at(description, 8, i32)));
+  fits = b.CreateAnd(fits, b.CreateICmpEQ(ndim, at(description, 12, i32)));
+  fits = b.CreateAnd(fits, b.CreateICmpNE(start, b.getInt64(0)));
+  fits = b.CreateAnd(fits, b.CreateIsNull(b.CreateAnd(start, b.getInt64(AT_ALIGNMENT - 1))));
+  b.CreateCondBr(fits, loop, bad);
+  b.SetInsertPoint(loop);  // axes from last to first; `expected` is the compact stride
+  llvm::PHINode* left = b.CreatePHI(i64, 2);
+  llvm::PHINode* expected = b.CreatePHI(i64, 2);
+  left->addIncoming(b.CreateZExt(ndim, i64), fields);
+  expected->addIncoming(b.getInt64(1), fields);
+  llvm::cast<llvm::Instruction>(left->getIncomingValue(0))->moveBefore(fields->getTerminator());
+  b.CreateCondBr(b.CreateIsNull(left), ok, axis);
+  b.SetInsertPoint(axis);
+  llvm::Value* d = b.CreateSub(left, b.getInt64(1));
+  llvm::Value* want_shape = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), description, 16);
+  llvm::Value* want = b.CreateLoad(i64, b.CreateInBoundsGEP(i64, want_shape, d));
+  llvm::Value* extent = b.CreateLoad(i64, b.CreateInBoundsGEP(i64, shape, d));
+  llvm::BasicBlock* stride_block = block("stride");
+  llvm::Value* any_stride = b.CreateOr(b.CreateIsNull(strides), b.CreateICmpEQ(extent, b.getInt64(1)));
+  llvm::BasicBlock* stride_test = block("stride_test");
+  b.CreateCondBr(b.CreateICmpEQ(extent, want), stride_test, bad);
+  b.SetInsertPoint(stride_test);
+  b.CreateCondBr(any_stride, next, stride_block);
+  b.SetInsertPoint(stride_block);
+  llvm::Value* stride = b.CreateLoad(i64, b.CreateInBoundsGEP(i64, strides, d));
+  b.CreateCondBr(b.CreateICmpEQ(stride, expected), next, bad);
+  b.SetInsertPoint(next);
+  left->addIncoming(d, next);
+  expected->addIncoming(b.CreateMul(expected, extent), next);
+  b.CreateBr(loop);
+  b.SetInsertPoint(ok);
+  b.CreateRet(b.CreateIntToPtr(start, pointer));
+  b.SetInsertPoint(bad);
+  b.CreateRet(llvm::ConstantPointerNull::get(b.getPtrTy()));
 }
 
 void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata) {

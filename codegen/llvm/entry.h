@@ -10,6 +10,8 @@
 namespace autotune {
 
 void EmitKernel(Modules modules, const LoweredKernel& kernel, const KernelMetadata& metadata, const Target& target);
+// `autotune.check`, by which the entry points of all kernels of an artifact check their arguments
+void EmitCheck(llvm::Module& module);
 // `autotune.metadata`
 void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata);
 

@@ -26,8 +26,10 @@ Status ImportDropout(ImportContext& c) {
   }
   if (c.node().outputs.size() > 1) {
     Shape shape = TRY(c.ShapeOf(0));
-    std::vector<double> kept(TensorSpec{DType::Bool(), shape}.NumElements(), 1);
-    TRY(c.BindConstant(TensorValue::FromNumbers(DType::Bool(), shape, kept), 1));
+    DType type = DType::Bool();
+    if (c.opset < 10) type = c.Constant(0) ? c.Constant(0)->spec.dtype : c.Type(TRY(c.Tensor(0)));  // the data's own
+    std::vector<double> kept(TensorSpec{type, shape}.NumElements(), 1);
+    TRY(c.BindConstant(TensorValue::FromNumbers(type, shape, kept), 1));
   }
   return ImportIdentity(c);
 }

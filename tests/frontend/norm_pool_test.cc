@@ -192,5 +192,18 @@ TEST(ImportDropout, DropsNothingOrIsRandom) {
   EXPECT_THAT(Refusal(m), HasSubstr("in training mode drops elements at random"));
 }
 
+// The mask is of the data's type before operator set 10, and bool since.
+TEST(ImportDropout, TypeOfTheMask) {
+  auto masked = [](int opset) {
+    ModelMaker m(opset);
+    m.Input("x", {3}).Output("z");
+    m.Node("Dropout", {"x"}, {"y", "mask"});
+    m.Node("Mul", {"y", "mask"}, {"z"});
+    return m;
+  };
+  EXPECT_EQ((*Outputs(masked(9), {{{3}, {1, 2, 3}}}))[0], (Numbers{1, 2, 3}));
+  EXPECT_THAT(Refusal(masked(10)), HasSubstr("element types differ"));
+}
+
 }  // namespace
 }  // namespace autotune::graph

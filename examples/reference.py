@@ -207,6 +207,50 @@ def cast(attributes, _, x):
     return _wide(x.astype(TENSOR_TYPE_TO_NP_TYPE[attributes["to"]]))
 
 
+def _along(v, attributes, x):
+    """One number, or one for each index of the axis."""
+    axis = attributes.get("axis", 1)
+    return v.reshape(()) if v.size == 1 else v.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+
+
+def quantize(attributes, _, x, scale, zero=np.uint8(0)):
+    limits = np.iinfo(zero.dtype)
+    whole = np.round(x / _along(scale, attributes, x)) + _along(zero, attributes, x)
+    return np.clip(whole, limits.min, limits.max).astype(zero.dtype)
+
+
+def dequantize(attributes, _, x, scale, zero=np.uint8(0)):
+    return (x.astype(np.float64) - _along(zero, attributes, x)) * _along(scale, attributes, x)
+
+
+def dynamic_quantize(_, opset, x):
+    low, high = min(x.min(), 0.0), max(x.max(), 0.0)
+    scale = np.asarray((high - low) / 255)
+    zero = np.clip(np.round(-low / scale), 0, 255).astype(np.uint8)
+    return quantize({}, opset, x, scale, zero), scale, zero
+
+
+def matmul_integer(_, __, a, b, a_zero=np.uint8(0), b_zero=np.uint8(0)):
+    a_zero = a_zero.reshape(-1, 1) if a_zero.size > 1 else a_zero  # one for each row, or for each column of b
+    return np.matmul(a.astype(np.int32) - a_zero, b.astype(np.int32) - b_zero)
+
+
+def likelihood_loss(attributes, _, x, labels, weights=None):
+    """Minus the labels' log-probabilities, which the classes may weigh."""
+    weights = np.ones(x.shape[1]) if weights is None else weights
+    counted = labels != attributes["ignore_index"] if "ignore_index" in attributes else np.ones(labels.shape, bool)
+    known = np.where(counted, labels, 0)
+    weight = np.where(counted, weights[known], 0.0)
+    loss = -np.take_along_axis(x, known[:, None], 1)[:, 0] * weight
+    reduction = attributes.get("reduction", b"mean").decode()
+    return {"none": loss, "sum": loss.sum(), "mean": loss.sum() / weight.sum()}[reduction]
+
+
+def cross_entropy_loss(attributes, opset, x, labels, weights=None):
+    logarithms = np.log(softmax({"axis": 1}, 13, x))
+    return likelihood_loss(attributes, opset, logarithms, labels, weights), logarithms
+
+
 def split(attributes, _, x, sizes=None):
     axis = attributes.get("axis", 0)
     sizes = attributes.get("split", sizes)
@@ -328,11 +372,21 @@ OPS = {
     "Transpose": lambda attributes, _, x: x.transpose(attributes.get("perm", range(x.ndim)[::-1])),
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,
-    "Dropout": lambda _, __, x, *rest: (x, np.ones(x.shape, bool)),
+    "Dropout": lambda _, opset, x, *rest: (x, np.ones(x.shape, bool if opset >= 10 else np.float64)),
     "Identity": lambda _, __, x: x,
     "Constant": lambda attributes, _: _wide(numpy_helper.to_array(attributes["value"])),
     "ConstantOfShape": constant_of_shape,
-    "Shape": lambda _, __, x: np.array(x.shape, np.int64),
+    "Shape": lambda a, _, x: np.array(x.shape[a.get("start", 0) : a.get("end")], np.int64),
+    "Size": lambda _, __, x: np.array(x.size, np.int64),
+    "Range": lambda _, __, start, limit, delta: np.arange(start, limit, delta),
+    "EyeLike": lambda attributes, _, x: np.eye(*x.shape, attributes.get("k", 0)),
+    "IsNaN": lambda _, __, x: np.isnan(x),
+    "QuantizeLinear": quantize,
+    "DequantizeLinear": dequantize,
+    "DynamicQuantizeLinear": dynamic_quantize,
+    "MatMulInteger": matmul_integer,
+    "NegativeLogLikelihoodLoss": likelihood_loss,
+    "SoftmaxCrossEntropyLoss": cross_entropy_loss,
 }
 
 

@@ -127,6 +127,13 @@ def average_pool(attributes, _, x):
 
 
 def batch_norm(attributes, _, x, scale, bias, mean, variance):
+    if attributes.get("training_mode", 0):  # by the batch's own statistics, which the running ones follow
+        axes = tuple(d for d in range(x.ndim) if d != 1)
+        momentum = attributes.get("momentum", 0.9)
+        pairs = (mean, x.mean(axes)), (variance, x.var(axes))
+        running = [old * momentum + now * (1 - momentum) for old, now in pairs]
+        y = standardized(x, axes, attributes.get("epsilon", 1e-5)) * _channels(scale, x) + _channels(bias, x)
+        return y, *running
     scale, bias, mean, variance = (_channels(v, x) for v in (scale, bias, mean, variance))
     return (x - mean) / np.sqrt(variance + attributes.get("epsilon", 1e-5)) * scale + bias
 

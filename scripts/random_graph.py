@@ -14,10 +14,10 @@ EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 16, 17, 19, 28]
 CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
 MAX_ELEMENTS = 1 << 15
 # Operators whose results are some of their operands' elements, or whole, or otherwise free of rounding.
-EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Concat ConstantOfShape DepthToSpace Dropout Equal Expand Flatten
-Floor Gather GatherElements GlobalMaxPool Greater GreaterOrEqual Hardmax Identity Less LessOrEqual Max MaxPool Min Mod
-Neg Not OneHot Or Pad ReduceMax ReduceMin Relu Reshape Round Sign Slice SpaceToDepth Split Squeeze Tile Transpose Trilu
-Unsqueeze Where Xor""".split())
+EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Concat ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike
+Flatten Floor Gather GatherElements GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsNaN Less LessOrEqual
+MatMulInteger Max MaxPool Min Mod Neg Not OneHot Or Pad Range ReduceMax ReduceMin Relu Reshape Round Shape Sign Size
+Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where Xor""".split())
 NOISE = 2e-6  # relative: well above float32's rounding
 MOST_SHIFT = 3e-5  # of the largest element: well below what a comparison with float64 allows
 
@@ -67,13 +67,20 @@ class Network:
     def integers(self, numbers):
         return self.constant(np.array(numbers, np.int64))
 
+    def places(self, numbers):
+        """Indices, which may be an input of the network."""
+        return self.fed(np.array(numbers, np.int64)) if self.chance(30) else self.integers(numbers)
+
     def input(self, shape):
-        name = self.name("x")
-        array = self.numbers.standard_normal(shape).astype(np.float32)
-        self.values[name] = self.shaken[name] = array.astype(np.float64)
-        self.inputs.append((name, array))
+        name = self.fed(self.numbers.standard_normal(shape).astype(np.float32))
         self.live.append(name)
         self.unread.add(name)
+        return name
+
+    def fed(self, array):
+        name = self.name("x")
+        self.values[name] = self.shaken[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
+        self.inputs.append((name, array))
         return name
 
     def shape(self, name):
@@ -133,13 +140,15 @@ class Network:
         if y.size == 0 or y.size > MAX_ELEMENTS or y.ndim > 6 or not (np.isfinite(y) & np.isfinite(shaken)).all():
             return False
         if y.dtype.kind != "f":
-            return (y == shaken).all()
+            return y.shape == shaken.shape and (y == shaken).all()
         peak = np.abs(y).max()
         return 1e-4 < peak < 1e4 and np.abs(y - shaken).max() < MOST_SHIFT * peak
 
     def emit(self, op, inputs, attributes=None, outputs=1):
-        """Adds the node if its values stay comparable, and returns its first output; None if not. The other outputs are
-        live as well."""
+        """Adds the node if its values stay comparable, and returns its first output; None if not, or if an operand was
+        refused already. The other outputs are live as well."""
+        if None in inputs:
+            return None
         attributes = {k: v for k, v in (attributes or {}).items() if v is not None}
         node = helper.make_node(op, inputs, ["y"], **attributes)
         parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}

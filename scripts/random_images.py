@@ -148,10 +148,14 @@ def blocks(net):
         return None
     _, c, h, w = net.shape(x)
     s = net.pick(1, 2, 2, 3)
-    if c % (s * s) == 0 and net.chance(60):
+    if net.chance(50):
+        if c % (s * s) != 0:
+            x = net.emit("Conv", [x, net.weight([s * s * net.rng.randint(1, 5), c, 1, 1], c)])
         mode = net.pick(None, "DCR", "CRD") if net.opset >= 11 else None
         return net.emit("DepthToSpace", [x], {"blocksize": s, "mode": mode})
-    return net.emit("SpaceToDepth", [x], {"blocksize": s}) if h % s == 0 and w % s == 0 else None
+    if h % s != 0 or w % s != 0:
+        x = net.emit("Conv", [x, net.weight([c, c, 1, 1], c)], {"pads": [0, 0, -h % s, -w % s]})
+    return net.emit("SpaceToDepth", [x], {"blocksize": s})
 
 
 def resize(net):

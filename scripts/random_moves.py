@@ -1,6 +1,7 @@
 """Steps for scripts/random_network.py that pick, repeat and rearrange elements."""
 
 import numpy as np
+from onnx import numpy_helper
 from random_graph import CHANNELS
 
 
@@ -81,12 +82,12 @@ def gather(net):
     if net.opset >= 11 and net.chance(40):
         wanted = [d if net.chance(60) else net.rng.randint(1, d) for d in shape]
         wanted[axis] = net.rng.randint(1, 2 * n)
-        indices = net.integers(net.numbers.integers(lowest, n, wanted))
+        indices = net.places(net.numbers.integers(lowest, n, wanted))
         return net.emit("GatherElements", [x, indices], {"axis": axis})
     if net.chance(25):  # places that are known when the network runs
         place = net.emit(net.pick("ArgMax", "ArgMin"), [x], {"axis": axis, "keepdims": net.pick(0, 1)})
         return place and net.emit("Gather", [x, place], {"axis": axis})
-    indices = net.integers(net.numbers.integers(lowest, n, net.pick([], [1], [3], [n], [2, 3])))
+    indices = net.places(net.numbers.integers(lowest, n, net.pick([], [1], [3], [n], [2, 3])))
     return net.emit("Gather", [x, indices], {"axis": axis})
 
 
@@ -121,4 +122,37 @@ def one_hot(net):
                               {"axis": net.pick(None, net.axis(net.values[place].ndim + 1))})
 
 
-MOVES = [slice_] * 3 + [split] * 2 + [pad] * 3 + [gather] * 3 + [repeat] * 2 + [triangle] + [one_hot]
+def by_shape(net):
+    """Shapes that are computed, from other ones."""
+    x = net.choose(2, 3, 4, 5)
+    if not x:
+        return None
+    rank, kind = len(net.shape(x)), net.pick("join", "flat", "expand", "fill", "back", "eye")
+    if kind == "eye" and rank == 2 and net.opset >= 9:
+        y = net.emit("EyeLike", [x], {"k": net.pick(None, -1, 2)})
+        return y and net.emit("Mul", [x, y])
+    if kind == "back" and net.opset >= 11:
+        axis = net.rng.randrange(rank)
+        n, one = net.emit("Gather", [net.emit("Shape", [x]), net.integers(axis)]), net.integers(-1)
+        return net.emit("Gather", [x, net.emit("Range", [net.emit("Add", [n, one]), one, one])], {"axis": axis})
+    if kind in ("join", "flat") and rank > 2:  # two dimensions become one; all but the first do
+        shape = net.emit("Shape", [x])
+        dimension = lambda i: net.emit("Gather", [shape, net.integers([i])])
+        if kind == "flat":
+            first = dimension(0) if net.opset < 15 else net.emit("Shape", [x], {"end": 1})
+            return net.emit("Reshape", [x, net.emit("Concat", [first, net.integers([-1])], {"axis": 0})])
+        at = net.rng.randrange(rank - 1)
+        both = net.emit("Mul", [dimension(at), dimension(at + 1)])
+        parts = [dimension(i) for i in range(at)] + [both] + [dimension(i) for i in range(at + 2, rank)]
+        return net.emit("Reshape", [x, net.emit("Concat", parts, {"axis": 0})])
+    if kind == "expand" and net.opset >= 8:
+        y = net.uniform([d if net.chance(50) else 1 for d in net.shape(x)], -1, 1)
+        return net.emit("Mul", [x, net.emit("Expand", [y, net.emit("Shape", [x])])])
+    if kind == "fill" and net.opset >= 9:
+        value = numpy_helper.from_array(np.array([0.5], np.float32))
+        return net.emit("Add", [x, net.emit("ConstantOfShape", [net.emit("Shape", [x])], {"value": value})])
+    count = net.emit("Size", [x])
+    return net.emit("Reshape", [x, net.emit("Unsqueeze", [count], {"axes": [0]})]) if net.opset < 13 else count
+
+
+MOVES = [by_shape] * 3 + [slice_] * 3 + [split] * 2 + [pad] * 3 + [gather] * 3 + [repeat] * 2 + [triangle] + [one_hot]

@@ -5,6 +5,7 @@ examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 from random_graph import CHANNELS, EXTENTS, Network
 from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
 from random_moves import MOVES
@@ -63,7 +64,10 @@ def batch_norm(net):
         return None
     c = net.shape(x)[1]
     statistics = [net.uniform([c]), net.uniform([c], -1, 1), net.uniform([c], -1, 1), net.uniform([c])]
-    return net.emit("BatchNormalization", [x] + statistics, {"epsilon": net.pick(None, 1e-3)})
+    attributes = {"epsilon": net.pick(None, 1e-3)}
+    if net.opset >= 14 and net.chance(15):
+        attributes.update(training_mode=1, momentum=net.pick(None, 0.7))
+    return net.emit("BatchNormalization", [x] + statistics, attributes, 3 if "training_mode" in attributes else 1)
 
 
 def unary(net):
@@ -211,7 +215,7 @@ def dropout(net):
         inputs.append(net.constant(np.array(0.3, np.float32)))
         if net.chance(50):
             inputs.append(net.constant(np.array(False)))
-    return net.emit("Dropout", inputs, {"ratio": 0.3 if net.opset < 12 else None})
+    return net.emit("Dropout", inputs, {"ratio": 0.3 if net.opset < 12 else None}, net.pick(1, 1, 2))
 
 
 def filled(net):
@@ -225,7 +229,8 @@ def filled(net):
     return name and net.emit("Add", [x, name])
 
 
-# Half of the networks are of those steps alone that networks mostly consist of.
+# What networks mostly consist of, and all steps. A network draws from the ones, from the others, or from a few steps
+# alone, which then occur again and again.
 COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 5 + [square_root] + [clip] * 2 +
           [binary] * 6 + [sum_all] + [scaled_shift] + [pool] * 4 + [global_pool] + [lrn] + [softmax] + [concat] * 3 +
           [flatten] * 2 + [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] +
@@ -244,7 +249,7 @@ def make(seed):
         net.input([n, net.rng.choice(CHANNELS[:6])] + [net.rng.choice(EXTENTS[:6]) for _ in range(3)])
     else:
         net.input([n] * (rank > 1) + [net.rng.choice(CHANNELS) for _ in range(rank - (rank > 1))])
-    steps = net.pick(COMMON, STEPS)
+    steps = net.pick(COMMON, STEPS, net.rng.choices(STEPS, k=4) + [unary])
     length, tries = net.rng.randint(1, net.pick(4, 14)), 0
     made = 0
     while (made < length or not net.nodes) and tries < 200:
@@ -253,8 +258,7 @@ def make(seed):
     computed = [v for n in net.nodes if n.op_type != "Constant" for v in n.output]
     outputs = [v for v in computed if v in net.unread] or computed[-1:]
     outputs += [v for v in computed if v not in outputs and net.chance(5)]
-    kinds = {"f": TensorProto.FLOAT, "b": TensorProto.BOOL, np.int64: TensorProto.INT64, np.int32: TensorProto.INT32}
-    kind = lambda dtype: kinds[dtype.type if dtype.kind == "i" else dtype.kind]
+    kind = lambda dtype: TensorProto.FLOAT if dtype.kind == "f" else NP_TYPE_TO_TENSOR_TYPE[dtype]
     info = lambda name: helper.make_tensor_value_info(name, kind(net.values[name].dtype), net.shape(name))
     used = {i for node in net.nodes for i in node.input}
     inputs = [(name, array) for name, array in net.inputs if name in used or name == net.inputs[0][0]]

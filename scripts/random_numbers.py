@@ -71,6 +71,8 @@ def compared(net):
     op = net.rng.choice([op for op, since in COMPARISONS.items() if net.opset >= since])
     zero = net.constant(np.array(0, np.float32))
     flag = net.emit(op, net.pick([x, net.partner(net.shape(x))], [x, zero], [zero, x]))
+    if net.chance(10):
+        flag = net.emit("IsNaN", [x])
     if flag and net.chance(30):
         flag = net.emit("Not", [flag])
     others = [v for v in net.flags if v != flag and flag and net.joined(net.shape(flag), net.shape(v))]
@@ -97,6 +99,56 @@ def whole(net):
         other = net.constant((sign * net.numbers.integers(1, 9, shape)).astype(array))
         x = net.emit(op, [x, other], {"fmod": net.pick(None, 1) if op == "Mod" else None})
     return x if not x or net.chance(20) else net.emit("Cast", [x], {"to": TensorProto.FLOAT})
+
+
+def quantized(net):
+    """Small integers, and floats again."""
+    x = net.choose(1, 2, 3, 4)
+    if not x or net.opset < 10:
+        return None
+    scale, rank = np.array(np.abs(net.values[x]).max() / net.pick(60, 127, 160), np.float32), len(net.shape(x))
+    if net.opset >= 11 and net.chance(25):
+        y = net.emit("DynamicQuantizeLinear", [x], outputs=3)
+        scale, zero = net.nodes[-1].output[1:] if y else (None, None)
+    else:
+        kind, axis = net.pick(np.uint8, np.int8), None
+        if net.opset >= 13 and net.chance(40):
+            axis = net.axis(rank)
+            scale = (scale * net.numbers.uniform(0.5, 1.5, net.shape(x)[axis])).astype(np.float32)
+        low = 100 if kind == np.uint8 else -20
+        scale, zero = net.constant(scale), net.constant(net.numbers.integers(low, low + 50, scale.shape).astype(kind))
+        if axis is not None:
+            y = net.emit("QuantizeLinear", [x, scale, zero], {"axis": axis})
+            return y and net.emit("DequantizeLinear", [y, scale, zero], {"axis": axis})
+        y = net.emit("QuantizeLinear", [x, scale] + [zero] * (kind == np.int8 or net.chance(60)))
+        if y and len(net.nodes[-1].input) == 2:
+            zero = None
+    if not y or net.chance(20):
+        return y
+    if rank < 2 or net.chance(40):
+        return net.emit("DequantizeLinear", [y, scale] + [zero] * (zero is not None))
+    n = net.rng.randint(1, 17)
+    b = net.constant(net.numbers.integers(0, 100, [net.shape(y)[-1], n]).astype(net.pick(np.int8, np.uint8)))
+    b_zero = [net.constant(net.numbers.integers(0, 100, net.pick([], [n])).astype(net.values[b].dtype))]
+    zeros = [zero or ""] + b_zero if net.chance(60) else [zero] if zero else []
+    y = net.emit("MatMulInteger", [y, b] + zeros)
+    y = y and net.emit("Cast", [y], {"to": TensorProto.FLOAT})
+    return y and net.emit("Mul", [y, net.uniform([1], 1e-4, 1e-3)])
+
+
+def loss(net):
+    x = net.choose(2, 3, 4)
+    if not x or net.opset < 12:
+        return None
+    n, classes, *rest = net.shape(x)
+    labels, ignored = net.numbers.integers(0, classes, [n] + rest), net.pick(None, 0, -1, classes, 255)
+    if ignored is not None:
+        labels = np.where(net.numbers.uniform(size=labels.shape) < 0.3, ignored, labels)
+    inputs = [x, net.places(labels)] + ([net.uniform([classes])] if net.chance(50) else [])
+    attributes = {"ignore_index": ignored, "reduction": net.pick(None, "mean", "sum", "none")}
+    if net.chance(50):
+        return net.emit("NegativeLogLikelihoodLoss", inputs, attributes)
+    return net.emit("SoftmaxCrossEntropyLoss", inputs, attributes, outputs=net.pick(1, 2))
 
 
 def power(net):
@@ -141,4 +193,4 @@ def activation(net):
 
 
 NUMBERS = ([reduce] * 4 + [place_of_extreme] * 2 + [cumulated] * 2 + [of_several] * 2 + [rounded] + [compared] * 3 +
-           [whole] * 2 + [power] * 2 + [remainder] + [activation] * 4)
+           [whole] * 2 + [quantized] * 3 + [loss] + [power] * 2 + [remainder] + [activation] * 4)

@@ -39,6 +39,7 @@ def run(model, inputs, until=None):
     values.update({name: _wide(value) for name, value in inputs.items()})
     for node in model.graph.node:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        attributes["outputs"] = len(node.output)  # all that Split without sizes knows
         if node.op_type not in OPS:
             raise NotImplementedError(f"operator {node.op_type}")
         arguments = [values[name] if name else None for name in node.input]
@@ -126,9 +127,10 @@ def reduction(function):
     def reduce(attributes, _, x, axes=None):
         axes = attributes.get("axes", axes)
         keep = bool(attributes.get("keepdims", 1))
-        if axes is None or len(axes) == 0:
-            return x if attributes.get("noop_with_empty_axes", 0) else function(x, axis=None, keepdims=keep)
-        return function(x, axis=tuple(int(a) for a in axes), keepdims=keep)
+        if (axes is None or len(axes) == 0) and attributes.get("noop_with_empty_axes", 0):
+            return x
+        over = tuple(range(x.ndim)) if axes is None or len(axes) == 0 else tuple(int(a) for a in axes)
+        return np.asarray(function(x, axis=over, keepdims=keep)).astype(x.dtype)
 
     return reduce
 
@@ -168,7 +170,7 @@ def divide(_, __, a, b):
 def cum_sum(attributes, _, x, axis):
     axis = int(axis)
     x = np.flip(x, axis) if attributes.get("reverse", 0) else x
-    y = np.cumsum(x, axis)
+    y = np.cumsum(x, axis, dtype=x.dtype)
     if attributes.get("exclusive", 0):
         y = y - x
     return np.flip(y, axis) if attributes.get("reverse", 0) else y
@@ -254,9 +256,7 @@ def cross_entropy_loss(attributes, opset, x, labels, weights=None):
 def split(attributes, _, x, sizes=None):
     axis = attributes.get("axis", 0)
     sizes = attributes.get("split", sizes)
-    if sizes is None:
-        raise NotImplementedError("Split without sizes")
-    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+    return tuple(np.split(x, attributes["outputs"] if sizes is None else np.cumsum(sizes)[:-1], axis))
 
 
 def slice_(attributes, _, x, starts=None, ends=None, axes=None, steps=None):

@@ -48,6 +48,9 @@ def split(net):
         return None
     cuts = sorted(net.rng.sample(range(1, shape[axis]), min(net.rng.randint(1, 2), shape[axis] - 1)))
     sizes = [b - a for a, b in zip([0] + cuts, cuts + [shape[axis]])]
+    parts = net.rng.randint(2, 4)
+    if shape[axis] % parts == 0 and net.chance(50):  # equal ones need no sizes
+        return net.emit("Split", [x], {"axis": axis}, parts)
     if net.opset < 13:
         return net.emit("Split", [x], {"axis": axis, "split": sizes}, outputs=len(sizes))
     return net.emit("Split", [x, net.integers(sizes)], {"axis": axis}, outputs=len(sizes))

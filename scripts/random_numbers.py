@@ -87,18 +87,30 @@ def compared(net):
 
 def whole(net):
     """Arithmetic of integers, then floats again."""
-    x = rounded(net)
+    x = rounded(net) if net.chance(70) else net.emit("Mul", [net.choose(), net.constant(np.array(5, np.float32))])
     kind, array = net.pick((TensorProto.INT64, np.int64), (TensorProto.INT32, np.int32))
-    x = x and net.emit("Cast", [x], {"to": kind})
-    for _ in range(net.rng.randint(1, 2)):
+    x = net.emit("Cast", [x], {"to": kind})
+    for _ in range(net.rng.randint(1, 3)):
         if not x:
             return None
-        op = net.pick("Add", "Sub", "Mul", "Div", *["Mod"] * 2 * (net.opset >= 10))
+        op = net.pick("Add", "Sub", "Mul", "Div", "Abs", "Neg", "Sum", *["Mod"] * 2 * (net.opset >= 10),
+                      *["Max", "Min", "Pow"] * (net.opset >= 12), *["CumSum"] * (net.opset >= 11))
         shape = [d if net.chance(50) else 1 for d in net.shape(x)]
-        sign = net.numbers.choice([-1, 1], shape)
-        other = net.constant((sign * net.numbers.integers(1, 9, shape)).astype(array))
-        x = net.emit(op, [x, other], {"fmod": net.pick(None, 1) if op == "Mod" else None})
-    return x if not x or net.chance(20) else net.emit("Cast", [x], {"to": TensorProto.FLOAT})
+        if op in ("Abs", "Neg"):
+            x = net.emit(op, [x])
+        elif op == "Sum" or op == "CumSum" and not shape:  # which floats alone have as an operator of that name
+            x = net.emit("ReduceSum", [x])
+        elif op == "CumSum":
+            x = net.emit(op, [x, net.integers(net.axis(len(shape)))], {"exclusive": net.pick(None, 1)})
+        elif op == "Pow":
+            x = net.emit(op, [x, net.constant(net.numbers.integers(0, 4, shape).astype(array))])
+        else:
+            sign = net.numbers.choice([-1, 1], shape)
+            other = net.constant((sign * net.numbers.integers(1, 9, shape)).astype(array))
+            x = net.emit(op, [x, other], {"fmod": net.pick(None, 1) if op == "Mod" else None})
+    if not x or net.chance(20):
+        return x
+    return net.emit("Cast", [x], {"to": net.pick(TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.BOOL)})
 
 
 def quantized(net):

@@ -232,9 +232,11 @@ def dynamic_quantize(_, opset, x):
     return quantize({}, opset, x, scale, zero), scale, zero
 
 
-def matmul_integer(_, __, a, b, a_zero=np.uint8(0), b_zero=np.uint8(0)):
-    a_zero = a_zero.reshape(-1, 1) if a_zero.size > 1 else a_zero  # one for each row, or for each column of b
-    return np.matmul(a.astype(np.int32) - a_zero, b.astype(np.int32) - b_zero)
+def matmul_integer(_, __, a, b, a_zero=None, b_zero=None):
+    a, b = a.astype(np.int32), b.astype(np.int32)
+    if a_zero is not None:  # one, or one for each row; and for each column of b
+        a = a - (a_zero.reshape(-1, 1) if a_zero.size > 1 else a_zero)
+    return np.matmul(a, b if b_zero is None else b - b_zero)
 
 
 def likelihood_loss(attributes, _, x, labels, weights=None):

@@ -1,12 +1,14 @@
 """An ONNX interpreter in numpy with float64 arithmetic: an independent opinion of what a network computes.
 
-Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 17.
+Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 17. Those on
+images are in reference_images.py.
 
     python3 examples/reference.py model.onnx test_data_set_0     compares with output_*.pb, prints the largest error
 
 Needs Debian's python3-numpy and python3-onnx (run it with /usr/bin/python3).
 """
 
+import functools
 import math
 import sys
 from pathlib import Path
@@ -14,6 +16,20 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+from onnx.mapping import TENSOR_TYPE_TO_NP_TYPE
+from reference_images import (
+    average_pool,
+    batch_norm,
+    conv,
+    conv_transpose,
+    depth_to_space,
+    instance_norm,
+    lrn,
+    max_pool,
+    resize,
+    space_to_depth,
+    standardized,
+)
 
 
 def run(model, inputs, until=None):
@@ -23,6 +39,7 @@ def run(model, inputs, until=None):
     values.update({name: _wide(value) for name, value in inputs.items()})
     for node in model.graph.node:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        attributes["outputs"] = len(node.output)  # all that Split without sizes knows
         if node.op_type not in OPS:
             raise NotImplementedError(f"operator {node.op_type}")
         arguments = [values[name] if name else None for name in node.input]
@@ -36,100 +53,6 @@ def run(model, inputs, until=None):
 
 def _wide(array):
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _windows(attributes, size, kernel):
-    """Strides, dilations and pads (begin, end) per spatial axis; ceil_mode adds to the end."""
-    n = len(size)
-    strides = attributes.get("strides", [1] * n)
-    dilations = attributes.get("dilations", [1] * n)
-    flat = attributes.get("pads", [0] * 2 * n)
-    pads = [[flat[i], flat[n + i]] for i in range(n)]
-    auto = attributes.get("auto_pad", b"NOTSET").decode()
-    counts = []
-    for i in range(n):
-        reach = (kernel[i] - 1) * dilations[i] + 1
-        if auto in ("SAME_UPPER", "SAME_LOWER"):
-            total = max((-(-size[i] // strides[i]) - 1) * strides[i] + reach - size[i], 0)
-            pads[i] = [total // 2, total - total // 2] if auto == "SAME_UPPER" else [total - total // 2, total // 2]
-        elif auto == "VALID":
-            pads[i] = [0, 0]
-        room = size[i] + sum(pads[i]) - reach
-        count = room // strides[i] + 1
-        if attributes.get("ceil_mode", 0) and room % strides[i] and (count * strides[i] < size[i] + pads[i][0]):
-            pads[i][1] += strides[i] - room % strides[i]
-            count += 1
-        counts.append(count)
-    return strides, dilations, pads, counts
-
-
-def _taps(x, kernel, strides, dilations, pads, counts, fill):
-    """For each position in the window, the index of that position and the input it meets at each output position."""
-    x = np.pad(x, [(0, 0), (0, 0)] + [tuple(p) for p in pads], constant_values=fill)
-    for position in np.ndindex(*kernel):
-        cut = tuple(
-            slice(p * d, p * d + (c - 1) * s + 1, s) for p, d, s, c in zip(position, dilations, strides, counts)
-        )
-        yield position, x[(slice(None), slice(None)) + cut]
-
-
-def conv(attributes, _, x, w, b=None):
-    groups = attributes.get("group", 1)
-    kernel = w.shape[2:]
-    strides, dilations, pads, counts = _windows(attributes, x.shape[2:], kernel)
-    n, c, m = x.shape[0], x.shape[1], w.shape[0]
-    y = np.zeros((n, groups, m // groups, int(np.prod(counts))))
-    depthwise = groups == c == m
-    for position, part in _taps(x, kernel, strides, dilations, pads, counts, 0.0):
-        if depthwise:  # the same product without a matrix per channel
-            y += (part * w[(slice(None), 0) + position].reshape([1, m] + [1] * len(counts))).reshape(y.shape)
-            continue
-        columns = part.reshape(n, groups, c // groups, -1)
-        weights = w[(slice(None), slice(None)) + position].reshape(groups, m // groups, c // groups)
-        y += np.matmul(weights[None], columns)
-    y = y.reshape([n, m] + counts)
-    return y if b is None else y + b.reshape([1, m] + [1] * len(counts))
-
-
-def max_pool(attributes, _, x):
-    kernel = attributes["kernel_shape"]
-    strides, dilations, pads, counts = _windows(attributes, x.shape[2:], kernel)
-    y = None
-    for _, part in _taps(x, kernel, strides, dilations, pads, counts, -np.inf):
-        y = part.copy() if y is None else np.maximum(y, part)
-    return y
-
-
-def average_pool(attributes, _, x):
-    kernel = attributes["kernel_shape"]
-    strides, dilations, pads, counts = _windows(attributes, x.shape[2:], kernel)
-    total, weight = 0.0, 0.0
-    inside = np.ones((1, 1) + x.shape[2:])
-    rest = pads
-    if attributes.get("count_include_pad", 0):  # what ceil_mode adds at the end does not count even then
-        declared = _windows({**attributes, "ceil_mode": 0}, x.shape[2:], kernel)[2]
-        inside = np.pad(inside, [(0, 0), (0, 0)] + [tuple(p) for p in declared], constant_values=1.0)
-        rest = [[0, p[1] - d[1]] for p, d in zip(pads, declared)]
-    for _, part in _taps(x, kernel, strides, dilations, pads, counts, 0.0):
-        total = total + part
-    for _, part in _taps(inside, kernel, strides, dilations, rest, counts, 0.0):
-        weight = weight + part
-    return total / weight
-
-
-def batch_norm(attributes, _, x, scale, bias, mean, variance):
-    column = lambda v: v.reshape([1, -1] + [1] * (x.ndim - 2))
-    epsilon = attributes.get("epsilon", 1e-5)
-    return (x - column(mean)) / np.sqrt(column(variance) + epsilon) * column(scale) + column(bias)
-
-
-def lrn(attributes, _, x):
-    size, channels = attributes["size"], x.shape[1]
-    square = np.zeros_like(x)
-    for c in range(channels):
-        square[:, c] = (x[:, max(0, c - (size - 1) // 2) : min(channels, c + size // 2 + 1)] ** 2).sum(axis=1)
-    factor = attributes.get("bias", 1.0) + attributes.get("alpha", 1e-4) / size * square
-    return x / factor ** attributes.get("beta", 0.75)
 
 
 def gemm(attributes, _, a, b, c=None):
@@ -177,6 +100,21 @@ def clip(attributes, _, x, low=None, high=None):
     return np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
 
 
+def celu(attributes, _, x):
+    alpha = attributes.get("alpha", 1.0)
+    return np.maximum(x, 0.0) + np.minimum(alpha * np.expm1(np.minimum(x / alpha, 0.0)), 0.0)
+
+
+def selu(attributes, _, x):
+    alpha, gamma = attributes.get("alpha", 1.6732631921768188), attributes.get("gamma", 1.0507010221481323)
+    return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0.0)))
+
+
+def shrink(attributes, _, x):
+    bias, bound = attributes.get("bias", 0.0), attributes.get("lambd", 0.5)
+    return np.where(x < -bound, x + bias, np.where(x > bound, x - bias, 0.0))
+
+
 def layer_norm(attributes, _, x, scale, bias=None):
     axes = tuple(range(attributes.get("axis", -1) % x.ndim, x.ndim))
     mean = x.mean(axis=axes, keepdims=True)
@@ -189,19 +127,138 @@ def reduction(function):
     def reduce(attributes, _, x, axes=None):
         axes = attributes.get("axes", axes)
         keep = bool(attributes.get("keepdims", 1))
-        if axes is None or len(axes) == 0:
-            return x if attributes.get("noop_with_empty_axes", 0) else function(x, axis=None, keepdims=keep)
-        return function(x, axis=tuple(int(a) for a in axes), keepdims=keep)
+        if (axes is None or len(axes) == 0) and attributes.get("noop_with_empty_axes", 0):
+            return x
+        over = tuple(range(x.ndim)) if axes is None or len(axes) == 0 else tuple(int(a) for a in axes)
+        return np.asarray(function(x, axis=over, keepdims=keep)).astype(x.dtype)
 
     return reduce
+
+
+def log_sum_exp(x, axis, keepdims):
+    top = x.max(axis=axis, keepdims=True)
+    y = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
+    return y if keepdims else y.squeeze(axis)
+
+
+def arg(function):
+    """The place of an extreme: of the first of equal ones, with select_last_index of the last."""
+
+    def places(attributes, _, x):
+        axis = attributes.get("axis", 0)
+        last = attributes.get("select_last_index", 0)
+        y = x.shape[axis] - 1 - function(np.flip(x, axis), axis=axis) if last else function(x, axis=axis)
+        return (np.expand_dims(y, axis) if attributes.get("keepdims", 1) else np.asarray(y)).astype(np.int64)
+
+    return places
+
+
+def hardmax(attributes, opset, x):
+    axis = attributes.get("axis", -1 if opset >= 13 else 1)
+    flat = x if opset >= 13 else x.reshape(int(np.prod(x.shape[: axis % x.ndim])), -1)
+    axis = axis % x.ndim if opset >= 13 else 1
+    along = np.arange(flat.shape[axis]).reshape([-1 if d == axis else 1 for d in range(flat.ndim)])
+    return (along == np.expand_dims(flat.argmax(axis=axis), axis)).astype(np.float64).reshape(x.shape)
+
+
+def divide(_, __, a, b):
+    if a.dtype.kind == "f":
+        return a / b
+    return (np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)).astype(a.dtype)  # towards 0
+
+
+def cum_sum(attributes, _, x, axis):
+    axis = int(axis)
+    x = np.flip(x, axis) if attributes.get("reverse", 0) else x
+    y = np.cumsum(x, axis, dtype=x.dtype)
+    if attributes.get("exclusive", 0):
+        y = y - x
+    return np.flip(y, axis) if attributes.get("reverse", 0) else y
+
+
+def gather_elements(attributes, _, x, indices):
+    axis = attributes.get("axis", 0) % x.ndim
+    y = np.empty(indices.shape, x.dtype)
+    for place in np.ndindex(*indices.shape):
+        y[place] = x[place[:axis] + (int(indices[place]),) + place[axis + 1 :]]
+    return y
+
+
+def pad(attributes, opset, x, pads=None, value=None):
+    pads = attributes["pads"] if opset < 11 else [int(p) for p in pads]
+    value = (attributes.get("value", 0.0) if opset < 11 else value) or 0.0
+    ends = list(zip(pads[: x.ndim], pads[x.ndim :]))
+    x = x[tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, ends))]
+    ends = [(max(b, 0), max(e, 0)) for b, e in ends]
+    mode = attributes.get("mode", b"constant").decode()
+    return np.pad(x, ends, mode, constant_values=float(value)) if mode == "constant" else np.pad(x, ends, mode)
+
+
+def trilu(attributes, _, x, k=0):
+    return np.triu(x, int(k)) if attributes.get("upper", 1) else np.tril(x, int(k))
+
+
+def one_hot(attributes, _, indices, depth, values):
+    hot = np.where(indices < 0, indices + int(depth), indices)[..., None] == np.arange(int(depth))
+    axis = attributes.get("axis", -1)
+    return np.moveaxis(np.where(hot, values[1], values[0]), -1, axis)
+
+
+def cast(attributes, _, x):
+    """Floats become whole numbers by truncation; all floats are float64 here."""
+    return _wide(x.astype(TENSOR_TYPE_TO_NP_TYPE[attributes["to"]]))
+
+
+def _along(v, attributes, x):
+    """One number, or one for each index of the axis."""
+    axis = attributes.get("axis", 1)
+    return v.reshape(()) if v.size == 1 else v.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+
+
+def quantize(attributes, _, x, scale, zero=np.uint8(0)):
+    limits = np.iinfo(zero.dtype)
+    whole = np.round(x / _along(scale, attributes, x)) + _along(zero, attributes, x)
+    return np.clip(whole, limits.min, limits.max).astype(zero.dtype)
+
+
+def dequantize(attributes, _, x, scale, zero=np.uint8(0)):
+    return (x.astype(np.float64) - _along(zero, attributes, x)) * _along(scale, attributes, x)
+
+
+def dynamic_quantize(_, opset, x):
+    low, high = min(x.min(), 0.0), max(x.max(), 0.0)
+    scale = np.asarray((high - low) / 255)
+    zero = np.clip(np.round(-low / scale), 0, 255).astype(np.uint8)
+    return quantize({}, opset, x, scale, zero), scale, zero
+
+
+def matmul_integer(_, __, a, b, a_zero=None, b_zero=None):
+    a, b = a.astype(np.int32), b.astype(np.int32)
+    if a_zero is not None:  # one, or one for each row; and for each column of b
+        a = a - (a_zero.reshape(-1, 1) if a_zero.size > 1 else a_zero)
+    return np.matmul(a, b if b_zero is None else b - b_zero)
+
+
+def likelihood_loss(attributes, _, x, labels, weights=None):
+    """Minus the labels' log-probabilities, which the classes may weigh."""
+    weights = np.ones(x.shape[1]) if weights is None else weights
+    counted = labels != attributes["ignore_index"] if "ignore_index" in attributes else np.ones(labels.shape, bool)
+    known = np.where(counted, labels, 0)
+    weight = np.where(counted, weights[known], 0.0)
+    loss = -np.take_along_axis(x, known[:, None], 1)[:, 0] * weight
+    reduction = attributes.get("reduction", b"mean").decode()
+    return {"none": loss, "sum": loss.sum(), "mean": loss.sum() / weight.sum()}[reduction]
+
+
+def cross_entropy_loss(attributes, opset, x, labels, weights=None):
+    logarithms = np.log(softmax({"axis": 1}, 13, x))
+    return likelihood_loss(attributes, opset, logarithms, labels, weights), logarithms
 
 
 def split(attributes, _, x, sizes=None):
     axis = attributes.get("axis", 0)
     sizes = attributes.get("split", sizes)
-    if sizes is None:
-        raise NotImplementedError("Split without sizes")
-    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+    return tuple(np.split(x, attributes["outputs"] if sizes is None else np.cumsum(sizes)[:-1], axis))
 
 
 def slice_(attributes, _, x, starts=None, ends=None, axes=None, steps=None):
@@ -219,6 +276,7 @@ def slice_(attributes, _, x, starts=None, ends=None, axes=None, steps=None):
 
 OPS = {
     "Conv": conv,
+    "ConvTranspose": conv_transpose,
     "Gemm": gemm,
     "MatMul": lambda _, __, a, b: a @ b,
     "BatchNormalization": batch_norm,
@@ -228,8 +286,34 @@ OPS = {
     "Add": lambda _, __, a, b: a + b,
     "Sub": lambda _, __, a, b: a - b,
     "Mul": lambda _, __, a, b: a * b,
-    "Div": lambda _, __, a, b: a / b,
+    "Div": divide,
     "Pow": lambda _, __, a, b: a**b,
+    "Mod": lambda attributes, _, a, b: np.fmod(a, b) if attributes.get("fmod", 0) else np.mod(a, b),
+    "Max": lambda _, __, *xs: functools.reduce(np.maximum, xs),
+    "Min": lambda _, __, *xs: functools.reduce(np.minimum, xs),
+    "Mean": lambda _, __, *xs: sum(xs[1:], xs[0]) / len(xs),
+    "Exp": lambda _, __, x: np.exp(x),
+    "Log": lambda _, __, x: np.log(x),
+    "Abs": lambda _, __, x: np.abs(x),
+    "Neg": lambda _, __, x: -x,
+    "Floor": lambda _, __, x: np.floor(x),
+    "Ceil": lambda _, __, x: np.ceil(x),
+    "Round": lambda _, __, x: np.round(x),  # halves to even
+    "Sign": lambda _, __, x: np.sign(x),
+    "Reciprocal": lambda _, __, x: 1.0 / x,
+    "Cosh": lambda _, __, x: np.cosh(x),
+    "Sinh": lambda _, __, x: np.sinh(x),
+    "Equal": lambda _, __, a, b: a == b,
+    "Less": lambda _, __, a, b: a < b,
+    "LessOrEqual": lambda _, __, a, b: a <= b,
+    "Greater": lambda _, __, a, b: a > b,
+    "GreaterOrEqual": lambda _, __, a, b: a >= b,
+    "And": lambda _, __, a, b: a & b,
+    "Or": lambda _, __, a, b: a | b,
+    "Xor": lambda _, __, a, b: a ^ b,
+    "Not": lambda _, __, x: ~x,
+    "Where": lambda _, __, c, a, b: np.where(c, a, b),
+    "Cast": cast,
     "Sqrt": lambda _, __, x: np.sqrt(x),
     "Erf": lambda _, __, x: np.vectorize(math.erf, otypes=[np.float64])(x),
     "Tanh": lambda _, __, x: np.tanh(x),
@@ -237,30 +321,74 @@ OPS = {
         attributes.get("alpha", 0.2) * x + attributes.get("beta", 0.5), 0.0, 1.0
     ),
     "HardSwish": lambda _, __, x: x * np.clip(x / 6 + 0.5, 0.0, 1.0),
+    "LeakyRelu": lambda attributes, _, x: np.where(x < 0, attributes.get("alpha", 0.01) * x, x),
+    "PRelu": lambda _, __, x, slope: np.where(x < 0, slope * x, x),
+    "Elu": lambda attributes, _, x: np.where(x < 0, attributes.get("alpha", 1.0) * np.expm1(np.minimum(x, 0)), x),
+    "Celu": celu,
+    "Selu": selu,
+    "Softplus": lambda _, __, x: np.logaddexp(0.0, x),
+    "Softsign": lambda _, __, x: x / (1 + np.abs(x)),
+    "ThresholdedRelu": lambda attributes, _, x: np.where(x > attributes.get("alpha", 1.0), x, 0.0),
+    "Shrink": shrink,
     "LayerNormalization": layer_norm,
+    "InstanceNormalization": instance_norm,
+    "MeanVarianceNormalization": lambda attributes, _, x: standardized(x, attributes.get("axes", (0, 2, 3)), 0.0),
     "ReduceMean": reduction(np.mean),
     "ReduceSum": reduction(np.sum),
     "ReduceMax": reduction(np.max),
+    "ReduceMin": reduction(np.min),
+    "ReduceProd": reduction(np.prod),
+    "ReduceL1": reduction(lambda x, **rest: np.abs(x).sum(**rest)),
+    "ReduceL2": reduction(lambda x, **rest: np.sqrt((x * x).sum(**rest))),
+    "ReduceSumSquare": reduction(lambda x, **rest: (x * x).sum(**rest)),
+    "ReduceLogSum": reduction(lambda x, **rest: np.log(x.sum(**rest))),
+    "ReduceLogSumExp": reduction(log_sum_exp),
+    "ArgMax": arg(np.argmax),
+    "ArgMin": arg(np.argmin),
+    "CumSum": cum_sum,
     "Gather": lambda attributes, _, x, indices: np.take(x, indices, attributes.get("axis", 0)),
+    "GatherElements": gather_elements,
+    "OneHot": one_hot,
     "Split": split,
     "Slice": slice_,
+    "Pad": pad,
+    "Expand": lambda _, __, x, shape: x * np.ones([int(d) for d in shape], x.dtype),
+    "Tile": lambda _, __, x, repeats: np.tile(x, [int(r) for r in repeats]),
+    "Trilu": trilu,
+    "DepthToSpace": depth_to_space,
+    "SpaceToDepth": space_to_depth,
+    "Resize": resize,
+    "Upsample": resize,
     "Sum": lambda _, __, *xs: sum(xs[1:], xs[0]),
     "MaxPool": max_pool,
     "AveragePool": average_pool,
     "GlobalAveragePool": lambda _, __, x: x.mean(axis=tuple(range(2, x.ndim)), keepdims=True),
+    "GlobalMaxPool": lambda _, __, x: x.max(axis=tuple(range(2, x.ndim)), keepdims=True),
     "LRN": lrn,
     "Softmax": softmax,
+    "LogSoftmax": lambda *arguments: np.log(softmax(*arguments)),
+    "Hardmax": hardmax,
     "Concat": lambda attributes, _, *xs: np.concatenate(xs, attributes["axis"]),
     "Flatten": flatten,
     "Reshape": reshape,
     "Transpose": lambda attributes, _, x: x.transpose(attributes.get("perm", range(x.ndim)[::-1])),
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,
-    "Dropout": lambda _, __, x, *rest: (x, np.ones(x.shape, bool)),
+    "Dropout": lambda _, opset, x, *rest: (x, np.ones(x.shape, bool if opset >= 10 else np.float64)),
     "Identity": lambda _, __, x: x,
     "Constant": lambda attributes, _: _wide(numpy_helper.to_array(attributes["value"])),
     "ConstantOfShape": constant_of_shape,
-    "Shape": lambda _, __, x: np.array(x.shape, np.int64),
+    "Shape": lambda a, _, x: np.array(x.shape[a.get("start", 0) : a.get("end")], np.int64),
+    "Size": lambda _, __, x: np.array(x.size, np.int64),
+    "Range": lambda _, __, start, limit, delta: np.arange(start, limit, delta),
+    "EyeLike": lambda attributes, _, x: np.eye(*x.shape, attributes.get("k", 0)),
+    "IsNaN": lambda _, __, x: np.isnan(x),
+    "QuantizeLinear": quantize,
+    "DequantizeLinear": dequantize,
+    "DynamicQuantizeLinear": dynamic_quantize,
+    "MatMulInteger": matmul_integer,
+    "NegativeLogLikelihoodLoss": likelihood_loss,
+    "SoftmaxCrossEntropyLoss": cross_entropy_loss,
 }
 
 

@@ -2,159 +2,14 @@
 examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; every operator set from 7 to 17 occurs.
 """
 
-import random
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
-import reference  # noqa: E402
-
-EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 16, 17, 19, 28]
-CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
-MAX_ELEMENTS = 1 << 15
-
-
-class Network:
-    """A graph under construction, with the values of all its tensors. A step that would make values huge, tiny or the
-    difference of nearly equal numbers is refused: float32 could not be compared with float64 there."""
-
-    def __init__(self, seed):
-        self.rng = random.Random(seed)
-        self.numbers = np.random.default_rng(seed)
-        self.opset = self.rng.randint(7, 17)
-        self.nodes, self.inputs, self.initializers, self.values = [], [], [], {}
-        self.live = []  # tensors that steps may read
-        self.unread = set()
-
-    def name(self, prefix):
-        return f"{prefix}{len(self.values)}"
-
-    def pick(self, *choices):
-        return self.rng.choice(choices)
-
-    def chance(self, percent):
-        return self.rng.randrange(100) < percent
-
-    def constant(self, array):
-        """An initializer, or now and then a Constant node."""
-        name = self.name("c")
-        self.values[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
-        if self.chance(15):
-            value = numpy_helper.from_array(array, name)
-            self.nodes.append(helper.make_node("Constant", [], [name], name="n_" + name, value=value))
-        else:
-            self.initializers.append(numpy_helper.from_array(array, name))
-        return name
-
-    def weight(self, shape, fan_in):
-        return self.constant((self.numbers.standard_normal(shape) * np.sqrt(1.5 / fan_in)).astype(np.float32))
-
-    def uniform(self, shape, low=0.5, high=1.5):
-        return self.constant(self.numbers.uniform(low, high, shape).astype(np.float32))
-
-    def integers(self, numbers):
-        return self.constant(np.array(numbers, np.int64))
-
-    def input(self, shape):
-        name = self.name("x")
-        array = self.numbers.standard_normal(shape).astype(np.float32)
-        self.values[name] = array.astype(np.float64)
-        self.inputs.append((name, array))
-        self.live.append(name)
-        self.unread.add(name)
-        return name
-
-    def shape(self, name):
-        return list(self.values[name].shape)
-
-    def choose(self, *ranks):
-        """A live tensor of one of these ranks (any, if none is given), or None."""
-        fitting = [v for v in self.live if not ranks or self.values[v].ndim in ranks]
-        # Mostly the latest ones, so that networks become deep.
-        return self.rng.choice(fitting[-3:] if self.chance(80) else fitting) if fitting else None
-
-    def emit(self, op, inputs, attributes=None):
-        """Adds the node if its values stay comparable; None if not."""
-        attributes = {k: v for k, v in (attributes or {}).items() if v is not None}
-        node = helper.make_node(op, inputs, ["y"], **attributes)
-        parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        with np.errstate(all="ignore"):
-            y = reference.OPS[op](parsed, self.opset, *[self.values[i] if i else None for i in inputs])
-        y = y[0] if isinstance(y, tuple) else y
-        floats = [self.values[i] for i in inputs if i and self.values[i].dtype.kind == "f" and self.values[i].size]
-        if y.size == 0 or y.size > MAX_ELEMENTS or y.ndim > 6 or not np.isfinite(y).all():
-            return None
-        peak = np.abs(y).max()
-        if peak > 1e4 or peak < 1e-4 or (op in ("Add", "Sub", "Sum", "Conv", "Gemm", "MatMul", "BatchNormalization")
-                                          and peak < 0.02 * max(np.abs(f).max() for f in floats)):
-            return None
-        name = self.name("t")
-        node.output[0] = name
-        node.name = "n_" + name
-        self.nodes.append(node)
-        self.values[name] = np.asarray(y, np.float64)
-        self.live.append(name)
-        self.unread.difference_update(inputs)
-        self.unread.add(name)
-        return name
-
-    def window(self, size, kernel, dilated, most_pad):
-        """Random strides, dilations and padding of a window that fits; None if none was found."""
-        n = len(size)
-        attributes = {}
-        strides = [self.pick(1, 1, 1, 2, 2, 3) for _ in range(n)]
-        dilations = [self.pick(1, 1, 2, 3) if dilated else 1 for _ in range(n)]
-        mode = self.pick("NOTSET", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", None)
-        pads = [0] * 2 * n
-        if mode in ("NOTSET", None) and self.chance(70):
-            symmetric = self.chance(60)
-            for i in range(n):
-                limit = most_pad(kernel[i], dilations[i])
-                pads[i] = self.rng.randint(0, limit)
-                pads[i + n] = pads[i] if symmetric else self.rng.randint(0, limit)
-        for i in range(n):
-            padded = size[i] + pads[i] + pads[i + n]
-            if mode not in ("SAME_UPPER", "SAME_LOWER") and padded < (kernel[i] - 1) * dilations[i] + 1:
-                return None
-        if strides != [1] * n or self.chance(50):
-            attributes["strides"] = strides
-        if dilations != [1] * n:
-            attributes["dilations"] = dilations
-        if any(pads):
-            attributes["pads"] = pads
-        if mode and (mode != "NOTSET" or self.chance(20)):
-            attributes["auto_pad"] = mode
-        return attributes
-
-
-def conv(net):
-    x = net.choose(3, 4, 5)
-    if not x:
-        return None
-    n, c, *size = net.shape(x)
-    kernel = [net.pick(1, 1, 2, 3, 3, 4, 5) for _ in size]
-    attributes = net.window(size, kernel, True, lambda k, d: (k - 1) * d + 1)
-    if attributes is None:
-        return None
-    groups = net.rng.choice([g for g in range(1, c + 1) if c % g == 0]) if net.chance(30) else 1
-    if net.chance(10):
-        groups = c
-    multiplier = net.pick(1, 1, 2, 3) if groups > 1 else net.rng.choice(CHANNELS)
-    m = groups * multiplier
-    shape = [m, c // groups] + kernel
-    if groups > 1 or net.chance(30):
-        attributes["group"] = groups
-    if net.chance(50):
-        attributes["kernel_shape"] = kernel
-    if net.chance(8) and int(np.prod(shape)) < 4096:
-        w = net.input(shape)
-    else:
-        w = net.weight(shape, c // groups * int(np.prod(kernel)))
-    return net.emit("Conv", [x, w] + ([net.uniform([m], -1, 1)] if net.chance(50) else []), attributes)
+from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
+from random_graph import CHANNELS, EXTENTS, Network
+from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
+from random_moves import MOVES
+from random_numbers import NUMBERS
 
 
 def gemm(net):
@@ -209,7 +64,10 @@ def batch_norm(net):
         return None
     c = net.shape(x)[1]
     statistics = [net.uniform([c]), net.uniform([c], -1, 1), net.uniform([c], -1, 1), net.uniform([c])]
-    return net.emit("BatchNormalization", [x] + statistics, {"epsilon": net.pick(None, 1e-3)})
+    attributes = {"epsilon": net.pick(None, 1e-3)}
+    if net.opset >= 14 and net.chance(15):
+        attributes.update(training_mode=1, momentum=net.pick(None, 0.7))
+    return net.emit("BatchNormalization", [x] + statistics, attributes, 3 if "training_mode" in attributes else 1)
 
 
 def unary(net):
@@ -233,28 +91,12 @@ def clip(net):
     return net.emit("Clip", inputs)
 
 
-def partner(net, shape):
-    """An operand that broadcasts with the shape: the tensor's own kin if there is one, else a constant."""
-    for v in net.rng.sample(net.live, len(net.live)):
-        try:
-            out = np.broadcast_shapes(tuple(shape), net.values[v].shape)
-        except ValueError:
-            continue
-        if np.prod(out) <= MAX_ELEMENTS and net.chance(70):
-            return v
-    kept = [d if net.chance(50) else 1 for d in shape]
-    drop = net.rng.randint(0, len(kept)) if net.chance(50) else 0
-    if net.chance(10):
-        kept = [1] + kept if net.chance(50) else kept
-    return net.uniform(kept[drop:])
-
-
 def binary(net):
     x = net.choose()
     op = net.pick("Add", "Add", "Add", "Mul", "Mul", "Sub", "Div")
     if op == "Div":
         return net.emit("Div", [x, net.uniform([d if net.chance(50) else 1 for d in net.shape(x)])])
-    operands = [x, partner(net, net.shape(x))]
+    operands = [x, net.partner(net.shape(x))]
     if net.chance(30):
         operands.reverse()
     return net.emit(op, operands)
@@ -262,7 +104,7 @@ def binary(net):
 
 def sum_all(net):
     x = net.choose()
-    return net.emit("Sum", [x] + [partner(net, net.shape(x)) for _ in range(net.rng.randint(0, 2))])
+    return net.emit("Sum", [x] + net.partners(net.shape(x), net.rng.randint(0, 2)))
 
 
 def scaled_shift(net):
@@ -276,35 +118,6 @@ def scaled_shift(net):
     return y and net.emit("Add", [y, net.uniform(shape, -1, 1)])
 
 
-def pool(net):
-    x = net.choose(3, 4, 5)
-    if not x:
-        return None
-    size = net.shape(x)[2:]
-    op = net.pick("MaxPool", "AveragePool")
-    kernel = [net.pick(1, 2, 2, 3, 3, 4, 5) for _ in size]
-    attributes = net.window(size, kernel, op == "MaxPool" and net.opset >= 10, lambda k, d: k - 1)
-    if attributes is None:
-        return None
-    attributes["kernel_shape"] = kernel
-    if net.opset >= 10 and net.chance(40):
-        attributes["ceil_mode"] = 1
-    if op == "AveragePool" and net.chance(40):
-        attributes["count_include_pad"] = 1
-    return net.emit(op, [x], attributes)
-
-
-def global_pool(net):
-    x = net.choose(3, 4, 5)
-    return x and net.emit("GlobalAveragePool", [x])
-
-
-def lrn(net):
-    x = net.choose(4, 3, 2)
-    return x and net.emit("LRN", [x], {"size": net.rng.randint(1, 6), "alpha": net.pick(None, 0.1),
-                                       "beta": net.pick(None, 0.5, 0.75), "bias": net.pick(None, 2.0)})
-
-
 def softmax(net):
     x = net.choose(1, 2, 3, 4, 5)
     if not x:
@@ -313,7 +126,7 @@ def softmax(net):
     axis = net.rng.randrange(0 if net.opset < 11 else -rank, rank)
     if net.chance(20) and (net.opset >= 13 or rank > 1):
         axis = None
-    return net.emit("Softmax", [x], {"axis": axis})
+    return net.emit(net.pick("Softmax", "Softmax", "LogSoftmax", "Hardmax"), [x], {"axis": axis})
 
 
 def concat(net):
@@ -402,7 +215,7 @@ def dropout(net):
         inputs.append(net.constant(np.array(0.3, np.float32)))
         if net.chance(50):
             inputs.append(net.constant(np.array(False)))
-    return net.emit("Dropout", inputs, {"ratio": 0.3 if net.opset < 12 else None})
+    return net.emit("Dropout", inputs, {"ratio": 0.3 if net.opset < 12 else None}, net.pick(1, 1, 2))
 
 
 def filled(net):
@@ -416,30 +229,13 @@ def filled(net):
     return name and net.emit("Add", [x, name])
 
 
-def residual(net):
-    """Two branches that meet again."""
-    x = net.choose(4)
-    if not x:
-        return None
-    n, c, h, w = net.shape(x)
-    m = c if net.chance(60) else net.rng.choice(CHANNELS)
-    y = net.emit("Conv", [x, net.weight([m, c, 3, 3], 9 * c)], {"pads": [1, 1, 1, 1]})
-    y = y and batch_norm_of(net, y, m)
-    y = y and net.emit("Relu", [y])
-    y = y and net.emit("Conv", [y, net.weight([m, m, 3, 3], 9 * m)], {"pads": [1, 1, 1, 1]})
-    if y and m != c:
-        x = net.emit("Conv", [x, net.weight([m, c, 1, 1], c)])
-    y = y and x and net.emit("Add", [x, y])
-    return y and net.emit("Relu", [y])
-
-
-def batch_norm_of(net, x, c):
-    return net.emit("BatchNormalization", [x, net.uniform([c]), net.uniform([c], -1, 1), net.uniform([c], -1, 1), net.uniform([c])])
-
-
-STEPS = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 5 + [square_root] + [clip] * 2 + [binary] * 6 +
-         [sum_all] + [scaled_shift] + [pool] * 3 + [global_pool] + [lrn] + [softmax] + [concat] * 3 + [flatten] * 2 +
-         [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] + [residual] * 2)
+# What networks mostly consist of, and all steps. A network draws from the ones, from the others, or from a few steps
+# alone, which then occur again and again.
+COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 5 + [square_root] + [clip] * 2 +
+          [binary] * 6 + [sum_all] + [scaled_shift] + [pool] * 4 + [global_pool] + [lrn] + [softmax] + [concat] * 3 +
+          [flatten] * 2 + [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] +
+          [residual] * 2)
+STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized] * 3 + [blocks] * 3 + MOVES + NUMBERS
 
 
 def make(seed):
@@ -453,15 +249,17 @@ def make(seed):
         net.input([n, net.rng.choice(CHANNELS[:6])] + [net.rng.choice(EXTENTS[:6]) for _ in range(3)])
     else:
         net.input([n] * (rank > 1) + [net.rng.choice(CHANNELS) for _ in range(rank - (rank > 1))])
-    length, tries = net.rng.randint(1, 14), 0
+    steps = net.pick(COMMON, STEPS, net.rng.choices(STEPS, k=4) + [unary])
+    length, tries = net.rng.randint(1, net.pick(4, 14)), 0
     made = 0
     while (made < length or not net.nodes) and tries < 200:
         tries += 1
-        made += net.rng.choice(STEPS)(net) is not None
-    computed = [n.output[0] for n in net.nodes if n.op_type != "Constant"]
+        made += net.rng.choice(steps)(net) is not None
+    computed = [v for n in net.nodes if n.op_type != "Constant" for v in n.output]
     outputs = [v for v in computed if v in net.unread] or computed[-1:]
     outputs += [v for v in computed if v not in outputs and net.chance(5)]
-    info = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, net.shape(name))
+    kind = lambda dtype: TensorProto.FLOAT if dtype.kind == "f" else NP_TYPE_TO_TENSOR_TYPE[dtype]
+    info = lambda name: helper.make_tensor_value_info(name, kind(net.values[name].dtype), net.shape(name))
     used = {i for node in net.nodes for i in node.input}
     inputs = [(name, array) for name, array in net.inputs if name in used or name == net.inputs[0][0]]
     graph = helper.make_graph(net.nodes, f"fuzz_{seed}", [info(name) for name, _ in inputs], [info(v) for v in outputs],

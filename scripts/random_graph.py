@@ -1,0 +1,173 @@
+"""A graph that grows by random nodes of which it knows the values: what scripts/random_network.py builds."""
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+import reference  # noqa: E402
+
+EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 16, 17, 19, 28]
+CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
+MAX_ELEMENTS = 1 << 15
+# Operators whose results are some of their operands' elements, or whole, or otherwise free of rounding.
+EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Concat ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike
+Flatten Floor Gather GatherElements GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsNaN Less LessOrEqual
+MatMulInteger Max MaxPool Min Mod Neg Not OneHot Or Pad Range ReduceMax ReduceMin Relu Reshape Round Shape Sign Size
+Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where Xor""".split())
+NOISE = 2e-6  # relative: well above float32's rounding
+MOST_SHIFT = 3e-5  # of the largest element: well below what a comparison with float64 allows
+
+
+class Network:
+    """A graph under construction, with the values of all its tensors, and with those that they would have if operands
+    were a little off wherever float32 rounds. A step is refused if its values become huge or tiny, or if the two differ
+    so much (as after the subtraction or the comparison of nearly equal numbers) that float32 could not be compared with
+    float64."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.numbers = np.random.default_rng(seed)
+        self.opset = self.rng.randint(7, 17)
+        self.noise = np.random.default_rng(~seed & 0xFFFFFFFF)
+        self.nodes, self.inputs, self.initializers, self.values, self.shaken = [], [], [], {}, {}
+        self.live = []  # tensors of floats that steps may read
+        self.flags = []  # those of bools; nearly all steps work on floats
+        self.unread = set()
+
+    def name(self, prefix):
+        return f"{prefix}{len(self.values)}"
+
+    def pick(self, *choices):
+        return self.rng.choice(choices)
+
+    def chance(self, percent):
+        return self.rng.randrange(100) < percent
+
+    def constant(self, array):
+        """An initializer, or now and then a Constant node."""
+        name = self.name("c")
+        self.values[name] = self.shaken[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
+        if self.chance(15):
+            value = numpy_helper.from_array(array, name)
+            self.nodes.append(helper.make_node("Constant", [], [name], name="n_" + name, value=value))
+        else:
+            self.initializers.append(numpy_helper.from_array(array, name))
+        return name
+
+    def weight(self, shape, fan_in):
+        return self.constant((self.numbers.standard_normal(shape) * np.sqrt(1.5 / fan_in)).astype(np.float32))
+
+    def uniform(self, shape, low=0.5, high=1.5):
+        return self.constant(self.numbers.uniform(low, high, shape).astype(np.float32))
+
+    def integers(self, numbers):
+        return self.constant(np.array(numbers, np.int64))
+
+    def places(self, numbers):
+        """Indices, which may be an input of the network."""
+        return self.fed(np.array(numbers, np.int64)) if self.chance(30) else self.integers(numbers)
+
+    def input(self, shape):
+        name = self.fed(self.numbers.standard_normal(shape).astype(np.float32))
+        self.live.append(name)
+        self.unread.add(name)
+        return name
+
+    def fed(self, array):
+        name = self.name("x")
+        self.values[name] = self.shaken[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
+        self.inputs.append((name, array))
+        return name
+
+    def shape(self, name):
+        return list(self.values[name].shape)
+
+    def axis(self, rank, since=11):
+        """An axis, now and then counted from the end where the operator set is as new as `since`."""
+        axis = self.rng.randrange(rank)
+        return axis - rank if self.opset >= since and self.chance(30) else axis
+
+    def choose(self, *ranks):
+        """A live tensor of one of these ranks (any, if none is given), or None."""
+        fitting = [v for v in self.live if not ranks or self.values[v].ndim in ranks]
+        # Mostly the latest ones, so that networks become deep.
+        return self.rng.choice(fitting[-3:] if self.chance(80) else fitting) if fitting else None
+
+    def joined(self, *shapes):
+        """Whether they broadcast to something small."""
+        try:
+            return np.prod(np.broadcast_shapes(*map(tuple, shapes))) <= MAX_ELEMENTS
+        except ValueError:
+            return False
+
+    def partners(self, shape, count):
+        """Operands that broadcast with the shape and with each other."""
+        operands = []
+        for _ in range(count):
+            operands.append(self.partner(shape))
+            shape = np.broadcast_shapes(tuple(shape), self.values[operands[-1]].shape)
+        return operands
+
+    def partner(self, shape):
+        """An operand that broadcasts with the shape: a live tensor if there is one, else a constant."""
+        for v in self.rng.sample(self.live, len(self.live)):
+            if self.joined(shape, self.values[v].shape) and self.chance(70):
+                return v
+        kept = [d if self.chance(50) else 1 for d in shape]
+        drop = self.rng.randint(0, len(kept)) if self.chance(50) else 0
+        if self.chance(10):
+            kept = [1] + kept if self.chance(50) else kept
+        return self.uniform(kept[drop:])
+
+    def compute(self, op, attributes, inputs, values, shake):
+        """The outputs, from operands that `shake` puts a little off."""
+        operands = [values[i] if i else None for i in inputs]
+        if shake:
+            off = lambda x: x * (1 + NOISE * self.noise.uniform(-1, 1, x.shape))
+            known = 1 if op in ("Resize", "Upsample") else len(operands)  # scales are no numbers to compute with
+            operands = [off(x) if x is not None and x.dtype.kind == "f" and i < known else x
+                        for i, x in enumerate(operands)]
+        with np.errstate(all="ignore"):
+            y = reference.OPS[op](attributes, self.opset, *operands)
+        y = [np.asarray(v) for v in (y if isinstance(y, tuple) else (y,))]
+        return [v.astype(np.float64) if v.dtype.kind == "f" else v for v in y]
+
+    def comparable(self, y, shaken):
+        if y.size == 0 or y.size > MAX_ELEMENTS or y.ndim > 6 or not (np.isfinite(y) & np.isfinite(shaken)).all():
+            return False
+        if y.dtype.kind != "f":  # beyond the bound, floats made of the integers would have too much noise
+            return np.abs(y.astype(np.float64)).max() < 1e6 and y.shape == shaken.shape and (y == shaken).all()
+        peak = np.abs(y).max()
+        return 1e-4 < peak < 1e4 and np.abs(y - shaken).max() < MOST_SHIFT * peak
+
+    def emit(self, op, inputs, attributes=None, outputs=1):
+        """Adds the node if its values stay comparable, and returns its first output; None if not, or if an operand was
+        refused already. The other outputs are live as well."""
+        if None in inputs:
+            return None
+        attributes = {k: v for k, v in (attributes or {}).items() if v is not None}
+        node = helper.make_node(op, inputs, ["y"], **attributes)
+        parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        parsed["outputs"] = outputs
+        results = self.compute(op, parsed, inputs, self.values, False)[:outputs]
+        shaken = self.compute(op, parsed, inputs, self.shaken, op not in EXACT)
+        if not all(self.comparable(*pair) for pair in zip(results, shaken)):
+            return None
+        del node.output[:]
+        for y, other in zip(results, shaken):
+            name = self.name("t")
+            self.values[name], self.shaken[name] = y, other
+            node.output.append(name)
+            if y.dtype.kind == "f":
+                self.live.append(name)
+            elif y.dtype.kind == "b":
+                self.flags.append(name)
+            self.unread.add(name)
+        self.unread.difference_update(inputs)
+        node.name = "n_" + node.output[0]
+        self.nodes.append(node)
+        return node.output[0]

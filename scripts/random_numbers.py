@@ -1,0 +1,208 @@
+"""Steps for scripts/random_network.py that reduce, compare and count."""
+
+import numpy as np
+from onnx import TensorProto
+
+COMPARISONS = {"Less": 7, "Greater": 7, "LessOrEqual": 12, "GreaterOrEqual": 12, "Equal": 11}  # on floats since then
+
+
+def reduce(net):
+    x = net.choose(1, 2, 3, 4, 5)
+    if not x:
+        return None
+    op = net.pick("Sum", "Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")
+    if op in ("Prod", "LogSum"):  # of positive numbers, and not far from 1
+        x = net.emit("Sigmoid", [x])
+        x = x and net.emit("Add", [x, net.uniform([1])])
+        if not x:
+            return None
+    rank = len(net.shape(x))
+    axes = net.rng.sample(range(rank), net.rng.randint(1, rank))
+    if net.opset >= 11:
+        axes = [a - rank if net.chance(30) else a for a in axes]
+    attributes, inputs = {"keepdims": net.pick(None, 0, 1)}, [x]
+    if net.chance(80) and op == "Sum" and net.opset >= 13:
+        inputs.append(net.integers(axes))
+    elif net.chance(80) and not (op == "Sum" and net.opset >= 13):
+        attributes["axes"] = axes
+    return net.emit("Reduce" + op, inputs, attributes)
+
+
+def place_of_extreme(net):
+    """Whole numbers: an output, or floats again."""
+    x = net.choose(1, 2, 3, 4, 5)
+    if not x:
+        return None
+    attributes = {"axis": net.pick(None, net.axis(len(net.shape(x)))), "keepdims": net.pick(None, 0, 1)}
+    if net.opset >= 12:
+        attributes["select_last_index"] = net.pick(None, 0, 1)
+    place = net.emit(net.pick("ArgMax", "ArgMin"), [x], attributes)
+    return place if not place or net.chance(50) else net.emit("Cast", [place], {"to": TensorProto.FLOAT})
+
+
+def cumulated(net):
+    x = net.choose(1, 2, 3, 4)
+    if not x or net.opset < 11:
+        return None
+    axis = net.constant(np.array(net.axis(len(net.shape(x))), net.pick(np.int32, np.int64)))
+    return net.emit("CumSum", [x, axis], {"exclusive": net.pick(None, 1), "reverse": net.pick(None, 1)})
+
+
+def of_several(net):
+    x = net.choose()
+    operands = [x] + net.partners(net.shape(x), net.rng.randint(0, 2))
+    net.rng.shuffle(operands)
+    return net.emit(net.pick("Max", "Min", "Mean"), operands)
+
+
+def rounded(net):
+    """Whole numbers of both signs."""
+    x = net.emit("Mul", [net.choose(), net.constant(np.array(net.pick(1, 2, 4), np.float32))])
+    return x and net.emit(net.pick("Floor", "Ceil", "Round") if net.opset >= 11 else net.pick("Floor", "Ceil"), [x])
+
+
+def compared(net):
+    """A choice by a comparison, and maybe by another one."""
+    if net.opset < 9:
+        return None
+    x = net.choose() if net.chance(70) else rounded(net)
+    if not x:
+        return None
+    op = net.rng.choice([op for op, since in COMPARISONS.items() if net.opset >= since])
+    zero = net.constant(np.array(0, np.float32))
+    flag = net.emit(op, net.pick([x, net.partner(net.shape(x))], [x, zero], [zero, x]))
+    if net.chance(10):
+        flag = net.emit("IsNaN", [x])
+    if flag and net.chance(30):
+        flag = net.emit("Not", [flag])
+    others = [v for v in net.flags if v != flag and flag and net.joined(net.shape(flag), net.shape(v))]
+    if others and net.chance(60):
+        flag = net.emit(net.pick("And", "Or", "Xor"), [flag, net.rng.choice(others)])
+    if not flag or net.chance(15):
+        return flag
+    if net.chance(30):
+        return net.emit("Cast", [flag], {"to": TensorProto.FLOAT})
+    return net.emit("Where", [flag] + net.partners(net.shape(flag), 2))
+
+
+def whole(net):
+    """Arithmetic of integers, then floats again."""
+    x = rounded(net) if net.chance(70) else net.emit("Mul", [net.choose(), net.constant(np.array(5, np.float32))])
+    kind, array = net.pick((TensorProto.INT64, np.int64), (TensorProto.INT32, np.int32))
+    x = net.emit("Cast", [x], {"to": kind})
+    for _ in range(net.rng.randint(1, 3)):
+        if not x:
+            return None
+        op = net.pick("Add", "Sub", "Mul", "Div", "Abs", "Neg", "Sum", *["Mod"] * 2 * (net.opset >= 10),
+                      *["Max", "Min", "Pow"] * (net.opset >= 12), *["CumSum"] * (net.opset >= 11))
+        shape = [d if net.chance(50) else 1 for d in net.shape(x)]
+        if op in ("Abs", "Neg"):
+            x = net.emit(op, [x])
+        elif op == "Sum" or op == "CumSum" and not shape:  # which floats alone have as an operator of that name
+            x = net.emit("ReduceSum", [x])
+        elif op == "CumSum":
+            x = net.emit(op, [x, net.integers(net.axis(len(shape)))], {"exclusive": net.pick(None, 1)})
+        elif op == "Pow":
+            x = net.emit(op, [x, net.constant(net.numbers.integers(0, 4, shape).astype(array))])
+        else:
+            sign = net.numbers.choice([-1, 1], shape)
+            other = net.constant((sign * net.numbers.integers(1, 9, shape)).astype(array))
+            x = net.emit(op, [x, other], {"fmod": net.pick(None, 1) if op == "Mod" else None})
+    if not x or net.chance(20):
+        return x
+    return net.emit("Cast", [x], {"to": net.pick(TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.BOOL)})
+
+
+def quantized(net):
+    """Small integers, and floats again."""
+    x = net.choose(1, 2, 3, 4)
+    if not x or net.opset < 10:
+        return None
+    scale, rank = np.array(np.abs(net.values[x]).max() / net.pick(60, 127, 160), np.float32), len(net.shape(x))
+    if net.opset >= 11 and net.chance(25):
+        y = net.emit("DynamicQuantizeLinear", [x], outputs=3)
+        scale, zero = net.nodes[-1].output[1:] if y else (None, None)
+    else:
+        kind, axis = net.pick(np.uint8, np.int8), None
+        if net.opset >= 13 and net.chance(40):
+            axis = net.axis(rank)
+            scale = (scale * net.numbers.uniform(0.5, 1.5, net.shape(x)[axis])).astype(np.float32)
+        low = 100 if kind == np.uint8 else -20
+        scale, zero = net.constant(scale), net.constant(net.numbers.integers(low, low + 50, scale.shape).astype(kind))
+        if axis is not None:
+            y = net.emit("QuantizeLinear", [x, scale, zero], {"axis": axis})
+            return y and net.emit("DequantizeLinear", [y, scale, zero], {"axis": axis})
+        y = net.emit("QuantizeLinear", [x, scale] + [zero] * (kind == np.int8 or net.chance(60)))
+        if y and len(net.nodes[-1].input) == 2:
+            zero = None
+    if not y or net.chance(20):
+        return y
+    if rank < 2 or net.chance(40):
+        return net.emit("DequantizeLinear", [y, scale] + [zero] * (zero is not None))
+    n = net.rng.randint(1, 17)
+    b = net.constant(net.numbers.integers(0, 100, [net.shape(y)[-1], n]).astype(net.pick(np.int8, np.uint8)))
+    b_zero = [net.constant(net.numbers.integers(0, 100, net.pick([], [n])).astype(net.values[b].dtype))]
+    zeros = [zero or ""] + b_zero if net.chance(60) else [zero] if zero else []
+    y = net.emit("MatMulInteger", [y, b] + zeros)
+    y = y and net.emit("Cast", [y], {"to": TensorProto.FLOAT})
+    return y and net.emit("Mul", [y, net.uniform([1], 1e-4, 1e-3)])
+
+
+def loss(net):
+    x = net.choose(2, 3, 4)
+    if not x or net.opset < 12:
+        return None
+    n, classes, *rest = net.shape(x)
+    labels, ignored = net.numbers.integers(0, classes, [n] + rest), net.pick(None, 0, -1, classes, 255)
+    if ignored is not None:
+        labels = np.where(net.numbers.uniform(size=labels.shape) < 0.3, ignored, labels)
+    inputs = [x, net.places(labels)] + ([net.uniform([classes])] if net.chance(50) else [])
+    attributes = {"ignore_index": ignored, "reduction": net.pick(None, "mean", "sum", "none")}
+    if net.chance(50):
+        return net.emit("NegativeLogLikelihoodLoss", inputs, attributes)
+    return net.emit("SoftmaxCrossEntropyLoss", inputs, attributes, outputs=net.pick(1, 2))
+
+
+def power(net):
+    x = net.choose()
+    if net.chance(40):
+        exponent = np.array(net.pick(1, 2, 3, 4), np.float32)
+        return net.emit("Pow", [x, net.constant(exponent.reshape(net.pick([], [1])))])
+    x = net.emit("Sigmoid", [x])
+    exponents = net.uniform([d if net.chance(30) else 1 for d in net.shape(x)], -1, 3) if x else None
+    return x and net.emit("Pow", [x, net.pick(exponents, net.constant(np.array(net.pick(-1, 0.5, -2.5), np.float32)))])
+
+
+def remainder(net):
+    x = net.choose()
+    if net.opset < 10:
+        return None
+    return net.emit("Mod", [x, net.uniform([d if net.chance(50) else 1 for d in net.shape(x)], 0.3, 2)], {"fmod": 1})
+
+
+def activation(net):
+    """Functions of one number, and their attributes."""
+    x, since = net.choose(), lambda op, version: [op] if net.opset >= version else []
+    op = net.rng.choice(
+        ["Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "Exp", "Abs", "Neg", "Log",
+         "Reciprocal", "PRelu"] + since("Celu", 12) + since("HardSwish", 14) + since("Erf", 9) + since("Shrink", 9) +
+        since("ThresholdedRelu", 10) + since("Sign", 9) + since("Cosh", 9) + since("Sinh", 9))
+    attributes = {}
+    if op in ("LeakyRelu", "Elu", "Selu", "HardSigmoid", "Celu", "ThresholdedRelu"):
+        attributes["alpha"] = net.pick(None, 0.3, 1.5)
+    if op == "Selu":
+        attributes["gamma"] = net.pick(None, 0.75)
+    if op == "HardSigmoid":
+        attributes["beta"] = net.pick(None, 0.25)
+    if op == "Shrink":
+        attributes = {"bias": net.pick(None, 0.25), "lambd": net.pick(None, 0.25, 1.0)}
+    if op in ("Log", "Reciprocal"):
+        x = net.emit("Sigmoid", [x])
+    if not x:
+        return None
+    slope = [net.uniform([d if net.chance(50) else 1 for d in net.shape(x)], -1, 1)] if op == "PRelu" else []
+    return net.emit(op, [x] + slope, attributes)
+
+
+NUMBERS = ([reduce] * 4 + [place_of_extreme] * 2 + [cumulated] * 2 + [of_several] * 2 + [rounded] + [compared] * 3 +
+           [whole] * 2 + [quantized] * 3 + [loss] + [power] * 2 + [remainder] + [activation] * 4)

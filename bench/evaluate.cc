@@ -13,6 +13,7 @@
 #include "costmodel/features.h"
 #include "schedule/replay.h"
 #include "support/check.h"
+#include "support/clock.h"
 #include "tuner/search.h"
 
 using namespace autotune;

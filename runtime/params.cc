@@ -18,7 +18,7 @@ constexpr uint32_t kMaxRank = 64;
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the blob is read in place");
 
-uint64_t Align(uint64_t n) { return (n + kParamsAlignment - 1) / kParamsAlignment * kParamsAlignment; }
+uint64_t AlignParams(uint64_t n) { return (n + kParamsAlignment - 1) / kParamsAlignment * kParamsAlignment; }
 
 template <class T>
 void Put(std::string& out, T value) {
@@ -102,7 +102,7 @@ std::string ParamsBytes(const Params& params) {
   Put(out, kVersion);
   Put(out, static_cast<uint32_t>(params.size()));
   Put(out, header_bytes);
-  uint64_t offset = Align(header_bytes);
+  uint64_t offset = AlignParams(header_bytes);
   for (const auto& [name, tensor] : params) {
     PutString(out, name);
     PutString(out, DataTypeText(tensor.dtype()));
@@ -110,12 +110,12 @@ std::string ParamsBytes(const Params& params) {
     for (int64_t extent : tensor.shape()) Put(out, extent);
     Put(out, offset);
     Put(out, static_cast<uint64_t>(tensor.num_bytes()));
-    offset = Align(offset + tensor.num_bytes());
+    offset = AlignParams(offset + tensor.num_bytes());
   }
   CHECK(out.size() == header_bytes);
   out.reserve(offset);
   for (const auto& [name, tensor] : params) {
-    out.resize(Align(out.size()));
+    out.resize(AlignParams(out.size()));
     out += tensor.bytes();
   }
   return out;

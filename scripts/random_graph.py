@@ -146,7 +146,7 @@ class Network:
 
     def emit(self, op, inputs, attributes=None, outputs=1):
         """Adds the node if its values stay comparable, and returns its first output; None if not, or if an operand was
-        refused already. The other outputs are live as well."""
+        refused already. Later steps may read other outputs of floats, too."""
         if None in inputs:
             return None
         attributes = {k: v for k, v in (attributes or {}).items() if v is not None}

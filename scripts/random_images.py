@@ -134,6 +134,12 @@ def normalized(net):
     if not x:
         return None
     c = net.shape(x)[1]
+    if net.opset >= 17 and net.chance(60):
+        axis = net.rng.randrange(1, len(net.shape(x)))
+        shape = net.shape(x)[axis:]
+        operands = [x, net.uniform(shape)] + ([net.uniform(shape, -1, 1)] if net.chance(50) else [])
+        return net.emit("LayerNormalization", operands,
+                        {"axis": axis - len(net.shape(x)) if net.chance(50) else axis, "epsilon": net.pick(None, 1e-3)})
     if net.opset >= 9 and net.chance(30):
         rank = len(net.shape(x))
         axes = net.rng.sample(range(rank), net.rng.randint(1, rank))

@@ -53,6 +53,15 @@ int64_t WorkspaceBytes(const PrimFunc& f) {
   return LayOut(f.body).bytes + most_parallel;
 }
 
+// In builds that verify; LLVM's passes and code generator are told not to.
+void VerifyModule([[maybe_unused]] const llvm::Module& module) {
+#ifdef AUTOTUNE_VERIFY
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  CHECK(!llvm::verifyModule(module, &stream)) << problem;
+#endif
+}
+
 // An object with `autotune.check`, made once for a thread and a target: it takes as long as the link.
 Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
   thread_local std::map<std::string, std::string> made;
@@ -61,6 +70,7 @@ Result<const std::string*> CheckObject(const Machine& machine, const std::string
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> module = machine.NewModule(context, "check");
     EmitCheck(*module);
+    VerifyModule(*module);
     object = TRY(machine.Emit(*module, false, nullptr));
   }
   return &object;
@@ -98,13 +108,8 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
   std::unique_ptr<llvm::Module> hot = machine.NewModule(context, result.metadata.name);
   std::unique_ptr<llvm::Module> cold = quick.NewModule(context, result.metadata.name);
   EmitKernel({*hot, *cold}, kernel, result.metadata, target);
-#ifdef AUTOTUNE_VERIFY
-  for (const llvm::Module* module : {hot.get(), cold.get()}) {
-    std::string problem;
-    llvm::raw_string_ostream stream(problem);
-    CHECK(!llvm::verifyModule(*module, &stream)) << problem;
-  }
-#endif
+  VerifyModule(*hot);
+  VerifyModule(*cold);
   timer.End("emit");
   std::string left = machine.Optimize(*hot);
   timer.End("optimize");
@@ -148,6 +153,7 @@ Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects,
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);
+  VerifyModule(*module);
   std::string text = TRY(machine.Emit(*module, false, nullptr));
   files.push_back(&text);
   files.push_back(TRY(CheckObject(machine, metadata.target)));

@@ -56,8 +56,8 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
 
 // The iterators that the load uses, outermost first by the dimension where each appears first, and last the one that
 // runs along the lines of memory. `start`: the first values of the loops inside the one that asks.
-Result<std::vector<LineDigit>> DigitsOf(const Block& block, const Load& load, const RegionMap& regions,
-                                        const VarMap& start) {
+Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load, const RegionMap& regions,
+                                            const VarMap& start) {
   const int64_t bytes = load.buffer->dtype.Bytes();
   if (load.indices.empty()) return Err("buffer '", load.buffer->name, "' is a single element: nothing lies ahead");
   Expr along = WithoutClamps(load.indices.back());
@@ -185,7 +185,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   for (const LoopRange& loop : ranges) analyzer.Bind(loop.var, 0, loop.extent - 1);
   std::optional<Walked> walked = WalkedBy(block, load, running, analyzer);
   std::vector<LineDigit> digits =
-      walked ? walked->digits : TRY(DigitsOf(block, load, IterRegions(block, running, fixed), start));
+      walked ? walked->digits : TRY(LineDigitsOf(block, load, IterRegions(block, running, fixed), start));
 
   state.prefetches = true;
   if (ahead == 0) return {};

@@ -8,6 +8,8 @@
 namespace autotune {
 namespace {
 
+using test::V;
+
 class Simplify : public ::testing::Test {
  protected:
   // A wrong result shows as both texts.

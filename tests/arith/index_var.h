@@ -2,8 +2,8 @@
 #pragma once
 #include "ir/expr.h"
 
-namespace autotune {
+namespace autotune::test {
 
 inline Expr V(const char* name) { return IndexVar(name); }
 
-}  // namespace autotune
+}  // namespace autotune::test

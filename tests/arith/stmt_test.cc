@@ -7,6 +7,8 @@
 namespace autotune {
 namespace {
 
+using test::V;
+
 Stmt Loop(const char* var, Expr extent, Stmt body) {
   return MakeStmt(For{var, extent, LoopKind::kSerial, {}, std::move(body)});
 }

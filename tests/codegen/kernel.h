@@ -15,6 +15,8 @@
 
 namespace autotune {
 
+using test::Parse;
+
 inline Target Cpu() { return Target::Parse("cpu").value(); }
 
 struct Built {

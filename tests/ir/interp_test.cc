@@ -13,6 +13,8 @@
 namespace autotune {
 namespace {
 
+using test::Parse;
+
 // The value of an expression of a dtype, with variables a, b, c (elements of an input of that dtype).
 double Eval(const std::string& e, DType dtype, std::vector<double> abc = {0, 0, 0}, DType result = {}) {
   if (result == DType{}) result = dtype;

@@ -6,7 +6,7 @@
 
 #include "ir/text.h"
 
-namespace autotune {
+namespace autotune::test {
 
 // A text that is no program fails the test, and gives an empty one.
 inline PrimFunc Parse(std::string_view text) {
@@ -15,4 +15,4 @@ inline PrimFunc Parse(std::string_view text) {
   return f.ok() ? *f : PrimFunc{};
 }
 
-}  // namespace autotune
+}  // namespace autotune::test

@@ -17,6 +17,8 @@
 namespace autotune {
 namespace {
 
+using test::Parse;
+
 using ::testing::HasSubstr;
 
 // The lowered function with these allocs and this body; x: f32[8], out: f32[8].

@@ -18,6 +18,8 @@
 namespace autotune {
 namespace {
 
+using test::Parse;
+
 using ::testing::HasSubstr;
 
 Target Avx2() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }

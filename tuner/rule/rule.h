@@ -13,8 +13,8 @@
 
 namespace autotune {
 
-// What the rules agree on. A register tile has at most so many rows (AVX2 has room for 14 one-vector accumulators),
-// vectors a row, and unrolled steps of the reduction.
+// Of a register tile: rows of a product (AVX2 has room for 14 one-vector accumulators; tiles of another form have
+// limits of their own), vectors of a row or pixel, unrolled steps of the reduction.
 inline constexpr int64_t kMaxRows = 14, kMaxVectors = 4, kMaxUnroll = 8;
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap

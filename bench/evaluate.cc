@@ -41,8 +41,8 @@ size_t Shared(const Decisions& a, const Decisions& b) {
   return n;
 }
 
-void Print(const char* what, double count, double seconds) {
-  std::printf("%-28s %9.0f candidates/s\n", what, count / seconds);
+void Print(const char* what, double count, double milliseconds) {
+  std::printf("%-28s %9.0f candidates/s\n", what, 1e3 * count / milliseconds);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     double draft = DraftSeconds(sketch, DrawDecisions(sketch, rng), target);
     sum += std::isfinite(draft) ? draft : 0;
   }
-  Print("drawn, with a draft score", sum > 0 ? draws : 0, (CpuMilliseconds() - start) / 1e3);
+  Print("drawn, with a draft score", sum > 0 ? draws : 0, CpuMilliseconds() - start);
 
   // In an order in which neighbours share the most.
   std::sort(mutants.begin(), mutants.end(), [](const Decisions& a, const Decisions& b) {
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   for (const Decisions& decisions : mutants) {
     full.push_back(ExtractFeatures(Replay(func, Decide(sketch, decisions)).value().func(), target));
   }
-  Print("full replay and features", count, (CpuMilliseconds() - start) / 1e3);
+  Print("full replay and features", count, CpuMilliseconds() - start);
 
   start = CpuMilliseconds();
   std::vector<Snapshot> snapshots;  // one for each decision of the candidate before
@@ -100,13 +100,13 @@ int main(int argc, char** argv) {
     different += ExtractFeatures(schedule.value().func(), target) != full[i];
     before = &mutants[i];
   }
-  Print("prefix reuse and features", count, (CpuMilliseconds() - start) / 1e3);
+  Print("prefix reuse and features", count, CpuMilliseconds() - start);
 
   start = CpuMilliseconds();
   Schedule one = Replay(func, Decide(sketch, mutants[0])).value();
   const int repeats = 2000;
   for (int i = 0; i < repeats; ++i) sum += ExtractFeatures(one.func(), target)[0];
-  Print("features alone", sum > 0 ? repeats : 0, (CpuMilliseconds() - start) / 1e3);
+  Print("features alone", sum > 0 ? repeats : 0, CpuMilliseconds() - start);
   std::printf("%zu of %zu differ in their features\n", different, mutants.size());
   return different == 0 ? 0 : 1;
 }

@@ -62,7 +62,7 @@ void VerifyModule([[maybe_unused]] const llvm::Module& module) {
 #endif
 }
 
-// An object with `autotune.check`, made once for a thread and a target: it takes as long as the link.
+// An object with `autotune.check`, made once for a thread and a target: it is the same for all kernels.
 Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
   thread_local std::map<std::string, std::string> made;
   std::string& object = made[target];

@@ -29,11 +29,9 @@ struct Expected {
 
 // ptr autotune.check(ptr tensor, ptr description): the data pointer; null if the tensor does not fit.
 llvm::Function* DeclareCheck(llvm::Module& module) {
-  const char* name = "autotune.check";
-  if (llvm::Function* made = module.getFunction(name)) return made;
   llvm::Type* pointer = llvm::PointerType::getUnqual(module.getContext());
   llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, pointer}, false);
-  llvm::Function* check = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  llvm::Function* check = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "autotune.check", module);
   check->setVisibility(llvm::Function::HiddenVisibility);
   return check;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -16,6 +15,7 @@
 #include "graph/to_te.h"
 #include "runtime/graph_executor.h"
 #include "runtime/kernel_context.h"
+#include "support/file.h"
 #include "support/host_lock.h"
 #include "te/reference.h"
 
@@ -115,9 +115,8 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   }
   network.notes = std::move(model.notes);
 
-  std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  text << file.rdbuf();
+  text << TRY(ReadFile(path));
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";

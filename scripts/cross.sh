@@ -19,7 +19,7 @@ export AUTOTUNE_DB=$work/records.db
 # build_loader NAME COMPILER: what the loader takes of this project, and no library of the target beside its C++'s.
 build_loader() {
   mkdir -p "$work/$1"
-  for source in scripts/cross/loader.cc support/json.cc runtime/*.cc; do
+  for source in scripts/cross/loader.cc support/file.cc support/json.cc runtime/*.cc; do
     # -idirafter: header-only packages of this machine, behind the target's own headers
     echo "$source" | tr / _ | sed 's/cc$/o/' | xargs -I OBJECT echo "$source -o $work/$1/OBJECT"
   done | xargs -P "$(nproc)" -L 1 ${CCACHE-$(command -v ccache || true)} "$2" -std=gnu++20 -O1 -fvisibility=hidden \

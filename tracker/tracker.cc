@@ -7,11 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "rpc/transport.h"
 #include "support/clock.h"
+#include "support/file.h"
 #include "support/json.h"
 #include "support/log.h"
 #include "support/unique_fd.h"
@@ -26,11 +25,8 @@ struct SavedState {
 };
 
 Result<SavedState> ReadState(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return SavedState{};
-  std::ostringstream text;
-  text << file.rdbuf();
-  Json json = TRY_NOTE(Json::Parse(text.str()), "in the tracker's state file " + path);
+  if (!std::filesystem::exists(path)) return SavedState{};
+  Json json = TRY_NOTE(Json::Parse(TRY(ReadFile(path))), "in the tracker's state file " + path);
   return FromJson<SavedState>(json);
 }
 

@@ -1,4 +1,5 @@
 #include "codegen/llvm/link.h"
+#include "support/file.h"
 
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
@@ -7,8 +8,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 LLD_HAS_DRIVER(elf)
 
@@ -96,11 +95,9 @@ Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
     if (line.starts_with("ld.lld: error: ")) line = line.substr(15);
     return Err("linking failed: ", line);
   }
-  std::ifstream file(output.path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  if (!file || bytes.str().empty()) return Err("the linker's output cannot be read: ", output.path);
-  return bytes.str();
+  std::string bytes = TRY(ReadFile(output.path));
+  if (bytes.empty()) return Err("the linker's output is empty: ", output.path);
+  return bytes;
 }
 
 }  // namespace autotune

@@ -5,8 +5,6 @@
 //   loader equal FILE EXPECTED       equal bytes
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "runtime/compare.h"
@@ -15,6 +13,7 @@
 #include "runtime/kernel_context.h"
 #include "runtime/npy.h"
 #include "runtime/params.h"
+#include "support/file.h"
 
 namespace autotune {
 namespace {
@@ -28,10 +27,7 @@ Result<std::string> Only(const std::filesystem::path& folder, const std::string&
 }
 
 Status Run(const std::string& folder, const std::string& prefix) {
-  std::ifstream file(folder + "/executor-config/graph/graph.json");
-  std::ostringstream json;
-  json << file.rdbuf();
-  Graph graph = TRY(Graph::Parse(json.str()));
+  Graph graph = TRY(Graph::Parse(TRY(ReadFile(folder + "/executor-config/graph/graph.json"))));
   auto library = TRY(Artifact::FromFile(TRY(Only(folder + "/codegen/host/lib", ".so"))));
   Params params = TRY(LoadParams(TRY(Only(folder + "/parameters", ".params"))));
   auto executor =

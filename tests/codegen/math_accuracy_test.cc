@@ -6,11 +6,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "tests/codegen/math_kernel.h"
+#include "tests/read.h"
 
 namespace autotune {
 namespace {
@@ -50,12 +50,7 @@ Table ReadTable(const std::string& text) {
   }
   return table;
 }
-Table Documented() {
-  std::ifstream in(AUTOTUNE_SOURCE_DIR "/docs/ir.md");
-  std::stringstream text;
-  text << in.rdbuf();
-  return ReadTable(text.str());
-}
+Table Documented() { return ReadTable(test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/ir.md")); }
 
 // What is measured and not documented, or greater than documented; a line each.
 std::string Beyond(const Table& measured, const Table& documented) {

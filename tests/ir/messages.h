@@ -3,8 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,13 +51,6 @@ inline std::vector<Message> MessagesIn(const std::string& file, const std::strin
     messages.push_back(message);
   }
   return messages;
-}
-
-inline std::string ReadFile(const std::string& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 }  // namespace autotune

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include "ir/float_math.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "support/rng.h"
+#include "tests/read.h"
 
 namespace autotune {
 namespace {
@@ -80,8 +80,7 @@ TEST(Text, Goldens) {
 }
 
 TEST(Text, TheExampleInTheDocumentationIsWellFormed) {
-  std::ifstream file(AUTOTUNE_SOURCE_DIR "/docs/ir.md");
-  std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string page = test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/ir.md");
   size_t start = page.find("```\nfunc ") + 4;
   ASSERT_LT(start, page.size());
   std::string example = page.substr(start, page.find("```", start) - start);

@@ -13,6 +13,7 @@
 #include "ir/visit.h"
 #include "tests/ir/messages.h"
 #include "tests/ir/parse.h"
+#include "tests/read.h"
 
 namespace autotune {
 namespace {
@@ -289,7 +290,7 @@ TEST(Threads, NoBlockHoldsABarrier) {
 
 // A message in the source that nothing above provokes would be a rule without a test.
 TEST(Threads, EveryRuleIsBrokenAbove) {
-  std::string source = ReadFile(AUTOTUNE_SOURCE_DIR "/ir/threads.cc"), missing;
+  std::string source = test::ReadAll(AUTOTUNE_SOURCE_DIR "/ir/threads.cc"), missing;
   std::vector<Message> messages = MessagesIn("ir/threads.cc", "Fail(", source);
   EXPECT_GT(messages.size(), 15u);
   for (const Message& message : messages) {

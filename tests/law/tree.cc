@@ -1,8 +1,8 @@
 #include "tests/law/tree.h"
+#include "tests/read.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 namespace autotune::law {
@@ -25,9 +25,6 @@ std::vector<std::string> ProjectFiles() {
   return files;
 }
 
-std::string ReadProjectFile(const std::string& path) {
-  std::ifstream file(fs::path(AUTOTUNE_SOURCE_DIR) / path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
+std::string ReadProjectFile(const std::string& path) { return test::ReadAll(fs::path(AUTOTUNE_SOURCE_DIR) / path); }
 
 }  // namespace autotune::law

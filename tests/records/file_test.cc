@@ -17,6 +17,7 @@
 #include "records/file_lock.h"
 #include "records/open.h"
 #include "records/sqlite.h"
+#include "tests/read.h"
 #include "tests/records/no_shared_memory.h"
 #include "tests/records/sample.h"
 
@@ -86,13 +87,9 @@ TEST_F(File, RefusesWhatIsNoDatabase) {
 TEST_F(File, RefusesAnotherProgramsDatabaseAndLeavesItAlone) {
   Fill(3);
   Patch(68, std::string(4, '\0'));  // application id
-  auto read = [&] {
-    std::ifstream file(path_, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  std::string before = read();
+  std::string before = test::ReadAll(path_);
   EXPECT_THAT(OpenError(), HasSubstr("is an SQLite database, but not a record database"));
-  EXPECT_EQ(read(), before);
+  EXPECT_EQ(test::ReadAll(path_), before);
 }
 
 // What is left when the first process dies between the creation of the file and that of the tables.

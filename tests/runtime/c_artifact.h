@@ -9,19 +9,12 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "runtime/artifact.h"
+#include "tests/read.h"
 
 namespace autotune {
-
-inline std::string ReadWholeFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // A fresh directory of this process, which is removed when it exits. Who kills a process that uses it sets its
 // TEST_TMPDIR to a folder of their own.
@@ -54,7 +47,7 @@ inline std::string CompileArtifact(const std::string& metadata, const std::strin
   std::string command = "cc -O1 -shared -fPIC -nostdlib -fno-builtin -fno-tree-loop-distribute-patterns -I" +
                         std::string(AUTOTUNE_SOURCE_DIR) + " -o " + base + ".so " + base + ".c 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
-  bytes = ReadWholeFile(base + ".so");
+  bytes = test::ReadAll(base + ".so");
   return bytes;
 }
 

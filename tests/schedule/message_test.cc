@@ -12,6 +12,7 @@
 #include "schedule/replay.h"
 #include "schedule/sample.h"
 #include "tests/ir/messages.h"
+#include "tests/read.h"
 #include "tests/schedule/golden.h"
 #include "tests/schedule/zoo.h"
 
@@ -40,7 +41,7 @@ TEST(Messages, AllAreProvoked) {
   static const std::regex kApplies(R"(Status ApplyStep\(State& \w+, (\w+)& \w+\))");
   for (const auto& entry : fs::recursive_directory_iterator(AUTOTUNE_SOURCE_DIR "/schedule")) {
     if (entry.path().extension() != ".cc") continue;
-    std::string source = ReadFile(entry.path()), file = fs::relative(entry.path(), AUTOTUNE_SOURCE_DIR).string();
+    std::string source = test::ReadAll(entry.path()), file = fs::relative(entry.path(), AUTOTUNE_SOURCE_DIR).string();
     for (Message& message : MessagesIn(file, "Err(", source)) messages.push_back(std::move(message));
     for (std::sregex_iterator it(source.begin(), source.end(), kApplies), end; it != end; ++it)
       file_of[(*it)[1]] = file;

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
 
+#include "tests/read.h"
 #include "tests/topi/operator_check.h"
 #include "topi/elementwise.h"
 
@@ -143,11 +143,8 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
 }
 
 TEST(AlternativesTest, TheManualShowsThisExample) {
-  auto read = [](const std::string& path) {
-    std::ifstream file(std::string(AUTOTUNE_SOURCE_DIR) + path);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  std::string source = read("/tests/topi/alternatives_test.cc"), manual = read("/docs/adding.md");
+  std::string source = test::ReadAll(AUTOTUNE_SOURCE_DIR "/tests/topi/alternatives_test.cc");
+  std::string manual = test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/adding.md");
   size_t begin = source.find("Tensor Conv2dIm2col"), end = source.find("\n// Runs both");
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
   EXPECT_NE(manual.find(source.substr(begin, end - begin)), std::string::npos) << "docs/adding.md has another text";

@@ -1,0 +1,22 @@
+#include "support/file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace autotune {
+
+Result<std::string> ReadFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return Err("cannot read ", path, ": it is a directory");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Err("cannot read ", path, ": ", std::strerror(errno));
+  std::ostringstream bytes;
+  if (file.peek() != std::ifstream::traits_type::eof()) bytes << file.rdbuf();
+  if (file.bad() || !bytes) return Err("cannot read ", path, " to its end");
+  return std::move(bytes).str();
+}
+
+}  // namespace autotune

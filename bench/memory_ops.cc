@@ -13,8 +13,8 @@
 
 #include "codegen/builder.h"
 #include "compiler/compile.h"
-#include "compiler/load.h"
 #include "compiler/network.h"
+#include "package/load.h"
 #include "runtime/fill.h"
 #include "runtime/thread_pool.h"
 #include "support/subprocess.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/load.h"
+#include "package/load.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "runtime/thread_pool.h"

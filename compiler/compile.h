@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/network.h"
-#include "compiler/package.h"
+#include "package/package.h"
 #include "records/store.h"
 
 namespace autotune {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fuzzes one target with libFuzzer, AddressSanitizer and UBSan: scripts/fuzz.sh TARGET SECONDS [options of libFuzzer]
 # Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET; one that crashes, hangs or takes 2 GiB
-# to build-fuzz/findings/: mend it, then keep it in tests/fuzz/corpus/TARGET. Needs clang-19 and libclang-rt-19-dev,
-# which scripts/install.sh does not install.
+# to build-fuzz/findings/: mend it, then keep it in tests/fuzz/corpus/TARGET. Each target runs so for 20,000 inputs as a
+# test, LibFuzzer.TARGET. Environment: JOBS, of the build; LEVEL, -O0 for a short run.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then
@@ -10,10 +10,10 @@ if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then
   echo "targets: $(ls tests/fuzz/*_fuzz.cc | sed 's,.*/\(.*\)_fuzz.cc,\1,' | tr '\n' ' ')" >&2
   exit 2
 fi
-command -v clang++-19 >/dev/null || { echo "install clang-19 and libclang-rt-19-dev" >&2; exit 1; }
+command -v clang++-19 >/dev/null || { echo "clang-19 is missing: run scripts/install.sh" >&2; exit 1; }
 target=$1 seconds=$2
 shift 2
-cmake --preset fuzz >/dev/null
+cmake --preset fuzz -DAUTOTUNE_SANITIZE_LEVEL="${LEVEL:--O1}" >/dev/null
 cmake --build build-fuzz -j "${JOBS:-$(nproc)}" --target "fuzz_$target"
 mkdir -p "build-fuzz/corpus/$target" build-fuzz/findings
 exec "build-fuzz/tests/fuzz_$target" "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \

@@ -7,9 +7,9 @@
 
 #include <filesystem>
 
-#include "compiler/load.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "ir/text.h"
+#include "package/load.h"
 #include "records/memory_store.h"
 #include "runtime/compare.h"
 #include "schedule/trace.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "compiler/compile.h"
-#include "compiler/load.h"
+#include "package/load.h"
 #include "tests/frontend/model_maker.h"
 
 namespace autotune {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "compiler/package.h"
+#include "package/package.h"
 #include "runtime/graph_json.h"
 #include "runtime/params.h"
 #include "support/check.h"

@@ -15,7 +15,6 @@
 #include <memory>
 #include <new>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "support/check.h"
@@ -23,6 +22,7 @@
 #include "support/sanitized.h"
 #include "support/utf8.h"
 #include "tests/fuzz/target.h"
+#include "tests/read.h"
 
 namespace autotune::fuzz {
 namespace {
@@ -37,9 +37,7 @@ std::vector<std::string> Corpus(const std::string& target) {
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> inputs;
   for (const auto& path : paths) {
-    std::ostringstream bytes;
-    bytes << std::ifstream(path, std::ios::binary).rdbuf();
-    inputs.push_back(bytes.str());
+    inputs.push_back(test::ReadAll(path));
   }
   return inputs;
 }
@@ -178,11 +176,7 @@ class Limits : public ::testing::Test {
     RunOn(target, input, 1);
     std::_Exit(0);
   }
-  std::string Kept() const {
-    std::ostringstream bytes;
-    bytes << std::ifstream(root_ + "/fuzz-crash", std::ios::binary).rdbuf();
-    return bytes.str();
-  }
+  std::string Kept() const { return test::ReadAll(root_ + "/fuzz-crash"); }
   std::string root_;
 };
 

@@ -18,7 +18,7 @@ const std::map<std::string, std::string> kReaders = {
     {"tools/autotune/tune.cc", "RunState::updated_at"},
     {"tools/autotune/records/show.cc", "prints created_at"},
     {"rpc/server_session.cc", "TrialResult::started"},
-    {"compiler/package_io.cc", "the date in a package"},
+    {"package/package_io.cc", "the date in a package"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},
 };
 

@@ -28,7 +28,7 @@ const std::vector<Package>& Packages() {
       {"google/protobuf/", {"frontend/onnx/", "tests/frontend/"}},
       {"onnx/", {"frontend/onnx/", "tests/frontend/"}},
       {"CLI/", {"tools/"}},
-      {"archive", {"compiler/package_io.cc", "tests/compiler/"}},
+      {"archive", {"package/package_io.cc", "tests/package/"}},
       {"spdlog/", {"support/log.cc"}},
       {"fmt/", {"support/log.cc"}},
       {"xxhash.h", {"support/hash.cc"}},
@@ -170,7 +170,7 @@ const std::vector<std::vector<std::string>>& Layers() {
   static const std::vector<std::vector<std::string>> layers = {
       {"support"},
       {"ir", "records", "runtime", "target"},
-      {"arith", "rpc"},
+      {"arith", "package", "rpc"},
       {"te", "schedule", "lower", "tracker"},
       {"topi", "codegen", "costmodel"},
       {"graph"},

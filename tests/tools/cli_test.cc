@@ -1,8 +1,8 @@
 // What users meet: exit codes, one clear line for what is wrong, and the way from a model to a fast package.
 #include <gmock/gmock.h>
 
-#include "compiler/package.h"
 #include "frontend/onnx/tensor_pb.h"
+#include "package/package.h"
 #include "records/open.h"
 #include "tests/tools/cli.h"
 

@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "compiler/load.h"
 #include "frontend/onnx/tensor_pb.h"
+#include "package/load.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "support/host_lock.h"

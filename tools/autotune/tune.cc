@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "compiler/compile.h"
-#include "compiler/load.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
+#include "package/load.h"
 #include "records/open.h"
 #include "runtime/fill.h"
 #include "support/check.h"

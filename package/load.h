@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "compiler/package.h"
+#include "package/package.h"
 #include "runtime/graph_executor.h"
 
 namespace autotune {

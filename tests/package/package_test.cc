@@ -1,5 +1,5 @@
 // Packages on disk: what is written is read, and whatever else is read is one clear line.
-#include "compiler/package.h"
+#include "package/package.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -9,22 +9,16 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
-#include "compiler/load.h"
+#include "package/load.h"
+#include "tests/read.h"
 
 namespace autotune {
 namespace {
 
+using test::ReadAll;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 Package Sample() {
   Package package;
@@ -252,6 +246,24 @@ TEST_F(PackageTest, CompressedTarFilesAreRead) {
   auto read = ReadPackage(File("p.tar.gz"));
   ASSERT_TRUE(read.ok()) << read.error().Text();
   EXPECT_EQ(read->library, Sample().library);
+}
+
+TEST_F(PackageTest, AFewBytesDoNotBecomeMany) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  auto with_zeros = [&](size_t count) {
+    archive* out = archive_write_new();
+    archive_write_set_format_gnutar(out);
+    archive_write_add_filter_zstd(out);
+    EXPECT_EQ(archive_write_open_filename(out, File("zeros.tar.zst").c_str()), ARCHIVE_OK);
+    for (const auto& [name, bytes] : ReadTar(File("p.tar"))) AppendMember(out, name, AE_IFREG, "", bytes);
+    AppendMember(out, "zeros", AE_IFREG, "", std::string(count, '\0'));
+    archive_write_free(out);
+    auto read = ReadPackage(File("zeros.tar.zst"));
+    return read.ok() ? "no error" : read.error().Text();
+  };
+  EXPECT_EQ(with_zeros(size_t{32} << 20), "no error");
+  EXPECT_THAT(with_zeros(size_t{256} << 20), testing::EndsWith("compile`: member zeros claims 268435456 bytes, more "
+                                                               "than a file of this size can be expected to hold"));
 }
 
 }  // namespace

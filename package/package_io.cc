@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <memory>
 
-#include "compiler/package.h"
+#include "package/package.h"
 #include "support/utf8.h"
 
 namespace autotune {
 namespace {
-
-constexpr int64_t kMaxMember = int64_t{8} << 30;
 
 struct FreeWriter {
   void operator()(archive* a) const { archive_write_free(a); }
@@ -63,9 +62,11 @@ Status Add(archive* out, const std::string& name, std::string_view bytes) {
   archive_entry_set_size(entry.get(), static_cast<int64_t>(bytes.size()));
   archive_entry_set_filetype(entry.get(), AE_IFREG);
   archive_entry_set_perm(entry.get(), 0644);
-  if (archive_write_header(out, entry.get()) != ARCHIVE_OK ||
-      archive_write_data(out, bytes.data(), bytes.size()) != static_cast<la_ssize_t>(bytes.size())) {
-    return Err(archive_error_string(out));
+  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return Err(archive_error_string(out));
+  while (!bytes.empty()) {  // one call takes less than 2 GiB
+    la_ssize_t n = archive_write_data(out, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (n <= 0) return Err(archive_error_string(out));
+    bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};
 }
@@ -95,7 +96,18 @@ Status CheckPlace(const std::string& name) {
   return {};
 }
 
+// What the members of a file may add up to: compression and sparse members make much of little, but of weights and
+// machine code never a thousand times as much.
+int64_t MostBytes(const std::string& path) {
+  constexpr int64_t kAnyway = int64_t{64} << 20, kTimes = 1000, kMost = int64_t{1} << 40;
+  std::error_code error;  // of what is no regular file
+  uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > kMost / kTimes) return kMost;
+  return static_cast<int64_t>(size) * kTimes + kAnyway;
+}
+
 Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
+  int64_t left = MostBytes(path);
   std::unique_ptr<archive, FreeReader> in(archive_read_new());
   archive_read_support_format_tar(in.get());
   // By name: "all" would start other programs for rare compressions.
@@ -120,7 +132,8 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
       return Err("member ", name, " is a link or a device; a package holds files only");
     if (members.count(name)) return Err("member ", name, " occurs twice");
     int64_t size = archive_entry_size(entry);
-    if (size < 0 || size > kMaxMember) return Err("member ", name, " claims ", size, " bytes");
+    if (size < 0 || size > left)
+      return Err("member ", name, " claims ", size, " bytes, more than a file of this size can be expected to hold");
     // Grows with what is really there, not with what the header claims.
     std::string bytes;
     char chunk[1 << 16];
@@ -128,9 +141,13 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
       la_ssize_t n = archive_read_data(in.get(), chunk, sizeof chunk);
       if (n < 0) return Err("member ", name, ": ", archive_error_string(in.get()));
       if (n == 0) break;
+      // A sparse member may turn out larger than its header says.
+      if (n > size - static_cast<int64_t>(bytes.size()))
+        return Err("member ", name, " is longer than ", size, " bytes");
       bytes.append(chunk, static_cast<size_t>(n));
     }
     if (static_cast<int64_t>(bytes.size()) != size) return Err("member ", name, " is truncated");
+    left -= size;
     members[name] = std::move(bytes);
   }
 }

@@ -1,4 +1,4 @@
-#include "compiler/load.h"
+#include "package/load.h"
 
 #include "runtime/kernel_context.h"
 #include "runtime/params.h"

@@ -37,10 +37,44 @@ ValueId GraphBuilder::ConstantParameter(std::string name, TensorSpec spec) {
   return v;
 }
 
+namespace {
+
+// Each element of what `op` makes of tensors some of which have no elements: a sum or product of nothing, the value of
+// a pad.
+Result<double> ElementOfNothing(Op op, const Attrs& attrs) {
+  switch (op) {
+    case Op::kMatmul:
+    case Op::kBatchMatmul:
+    case Op::kReduceSum:
+      return 0.0;
+    case Op::kReduceProd:
+      return 1.0;
+    case Op::kPad:
+      if (const auto& pad = std::get<PadAttrs>(attrs); pad.mode == PadMode::kConstant) return pad.value;
+      break;
+    default:
+      break;
+  }
+  return Err("reads a tensor without elements");
+}
+
+}  // namespace
+
 Result<ValueId> GraphBuilder::Add(Op op, std::vector<ValueId> inputs, Attrs attrs, std::string name) {
   std::vector<TensorSpec> specs;
   for (ValueId v : inputs) specs.push_back(Spec(v));
   TensorSpec out = TRY(InferType(op, attrs, specs));
+  auto is_empty = [&](ValueId v) { return Spec(v).NumElements() == 0; };
+  if (out.NumElements() == 0) return AddConstant("", {std::move(out), SharedBytes::Copy("")});
+  if (std::any_of(inputs.begin(), inputs.end(), is_empty)) {
+    if (op != Op::kConcat) {
+      double element = TRY_NOTE(ElementOfNothing(op, attrs), "in " + std::string(ToText(op)));
+      ValueId scalar = AddConstant("", TensorValue::FromNumbers(out.dtype, {}, {element}));
+      return Add(Op::kBroadcastTo, {scalar}, ReshapeAttrs{out.shape}, std::move(name));
+    }
+    std::erase_if(inputs, is_empty);
+    if (inputs.size() == 1) return inputs[0];
+  }
   ValueId v = NewValue(std::move(out), "", Value::Def::kNode, graph_.nodes.size());
   graph_.nodes.push_back({op, std::move(attrs), std::move(inputs), v, std::move(name), nullptr});
   return v;
@@ -108,6 +142,10 @@ Status CheckNode(const Graph& graph, const Node& node) {
   std::vector<TensorSpec> specs;
   for (ValueId v : node.inputs) specs.push_back(graph.Spec(v));
   TensorSpec spec = TRY(InferType(node.op, node.attrs, specs));
+  for (const TensorSpec& in : specs) {
+    if (in.NumElements() == 0) return Err("reads ", in.Text(), ", which has no elements");
+  }
+  if (spec.NumElements() == 0) return Err("makes ", spec.Text(), ", which has no elements");
   if (spec != graph.Spec(node.output))
     return Err("has type ", graph.Spec(node.output).Text(), ", inferred ", spec.Text());
   return {};

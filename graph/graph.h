@@ -43,6 +43,8 @@ struct Node {
   std::shared_ptr<const Graph> body;  // of kFused: its inputs, then its constants without data, match `inputs`
 };
 
+// Nodes neither read nor make tensors without elements, for which there are no kernels: only inputs that no node reads
+// and constants have none.
 struct Graph {
   std::vector<Value> values;
   std::vector<ValueId> inputs;
@@ -71,7 +73,8 @@ class GraphBuilder {
   ValueId Input(std::string name, TensorSpec spec);
   ValueId AddConstant(std::string name, TensorValue value);
   ValueId ConstantParameter(std::string name, TensorSpec spec);  // without data
-  // Infers the type; an error says what does not fit.
+  // Infers the type; an error says what does not fit. What has no elements becomes a constant; what is made of tensors
+  // that have none, a constant's broadcast or a concatenation of the others.
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
   // The same where the caller has made sure that it fits (passes).
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});

@@ -204,7 +204,8 @@ Result<TensorSpec> InferSlice(const Attrs& attrs, const Specs& in) {
     return Err("needs a begin, an extent and a step for each dimension of ", in[0].Text());
   for (size_t d = 0; d < rank; ++d) {
     int64_t last = a.begin[d] + (a.extent[d] - 1) * a.step[d], n = in[0].shape[d];
-    if (a.extent[d] < 1 || a.begin[d] < 0 || a.begin[d] >= n || last < 0 || last >= n) {
+    if (a.extent[d] == 0) continue;
+    if (a.extent[d] < 0 || a.begin[d] < 0 || a.begin[d] >= n || last < 0 || last >= n) {
       return Err("cuts ", a.extent[d], " elements from ", a.begin[d], " by ", a.step[d], " out of dimension ", d,
                  " of ", in[0].Text());
     }
@@ -224,7 +225,7 @@ Result<TensorSpec> InferPad(const Attrs& attrs, const Specs& in) {
     if (a.mode != PadMode::kConstant && a.interior[d] > 0) return Err("only constants go between elements");
     if (a.mode == PadMode::kReflect && (a.before[d] >= n || a.after[d] >= n))
       return Err("mirrors ", std::max(a.before[d], a.after[d]), " elements of dimension ", d, " of ", in[0].Text());
-    out.shape[d] = (n - 1) * (a.interior[d] + 1) + 1 + a.before[d] + a.after[d];
+    out.shape[d] = a.before[d] + (n > 0 ? (n - 1) * (a.interior[d] + 1) + 1 : 0) + a.after[d];
   }
   return out;
 }
@@ -353,7 +354,8 @@ Status CheckSize(const TensorSpec& spec) {
   constexpr int64_t kMaxElements = int64_t{1} << 36;
   int64_t n = 1;
   for (int64_t d : spec.shape) {
-    if (d < 1) return Err("a tensor of shape ", ShapeText(spec.shape), " has no elements, which is not supported");
+    if (d < 0) return Err("a tensor of shape ", ShapeText(spec.shape), " is impossible");
+    if (d == 0) continue;
     if (n > kMaxElements / d) return Err("a tensor of shape ", ShapeText(spec.shape), " is too large");
     n *= d;
   }

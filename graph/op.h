@@ -120,8 +120,8 @@ inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
 // Checks number of inputs and attribute struct, then infers. Not for kFused.
 Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
 
-// Refuses shapes without elements, for which there are no kernels, and of more elements than any machine holds, so that
-// no product of extents overflows.
+// Refuses negative extents and more elements than any machine holds, zeros aside, so that no product of extents
+// overflows.
 Status CheckSize(const TensorSpec& spec);
 
 // NumPy's broadcasting; an error when the shapes do not fit.

@@ -1,6 +1,8 @@
 #include "graph/tensor_value.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace autotune::graph {
@@ -51,13 +53,30 @@ template TensorValue TensorValue::Of<double>(Shape, const std::vector<double>&);
 template TensorValue TensorValue::Of<int64_t>(Shape, const std::vector<int64_t>&);
 template TensorValue TensorValue::Of<int32_t>(Shape, const std::vector<int32_t>&);
 
+namespace {
+
+template <class T>
+T Converted(double x) {
+  if constexpr (std::is_integral_v<T>) {
+    // Powers of two, and so exact: the least number, and the first beyond the largest.
+    const double least = static_cast<double>(std::numeric_limits<T>::min());
+    const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (std::isnan(x)) return 0;
+    if (x <= least) return std::numeric_limits<T>::min();
+    if (x >= beyond) return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(x);
+}
+
+}  // namespace
+
 TensorValue TensorValue::FromNumbers(DType dtype, Shape shape, const std::vector<double>& numbers) {
   char* out = nullptr;
   TensorValue value{{dtype, std::move(shape)}, SharedBytes::Allocate(numbers.size() * dtype.Bytes(), &out)};
   CHECK(value.spec.NumElements() == static_cast<int64_t>(numbers.size())) << value.spec.Text();
   auto store = [&](auto zero) {
     auto* elements = reinterpret_cast<decltype(zero)*>(out);
-    for (size_t i = 0; i < numbers.size(); ++i) elements[i] = static_cast<decltype(zero)>(numbers[i]);
+    for (size_t i = 0; i < numbers.size(); ++i) elements[i] = Converted<decltype(zero)>(numbers[i]);
   };
   bool is_unsigned = dtype.code == TypeCode::kUInt;
   switch (dtype.IsFloat() ? 0 : dtype.IsBool() ? 1 : dtype.bits) {

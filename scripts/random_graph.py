@@ -137,7 +137,9 @@ class Network:
         return [v.astype(np.float64) if v.dtype.kind == "f" else v for v in y]
 
     def comparable(self, y, shaken):
-        if y.size == 0 or y.size > MAX_ELEMENTS or y.ndim > 6 or not (np.isfinite(y) & np.isfinite(shaken)).all():
+        if y.size == 0:
+            return True
+        if y.size > MAX_ELEMENTS or y.ndim > 6 or not (np.isfinite(y) & np.isfinite(shaken)).all():
             return False
         if y.dtype.kind != "f":  # beyond the bound, floats made of the integers would have too much noise
             return np.abs(y.astype(np.float64)).max() < 1e6 and y.shape == shaken.shape and (y == shaken).all()
@@ -162,7 +164,9 @@ class Network:
             name = self.name("t")
             self.values[name], self.shaken[name] = y, other
             node.output.append(name)
-            if y.dtype.kind == "f":
+            if y.size == 0:
+                pass  # only the step that makes it knows what to do with it
+            elif y.dtype.kind == "f":
                 self.live.append(name)
             elif y.dtype.kind == "b":
                 self.flags.append(name)

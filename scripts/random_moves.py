@@ -158,4 +158,38 @@ def by_shape(net):
     return net.emit("Reshape", [x, net.emit("Unsqueeze", [count], {"axes": [0]})]) if net.opset < 13 else count
 
 
-MOVES = [by_shape] * 3 + [slice_] * 3 + [split] * 2 + [pad] * 3 + [gather] * 3 + [repeat] * 2 + [triangle] + [one_hot]
+def nothing(net):
+    """A tensor without elements, and what can be made of it and another one."""
+    x = net.choose(1, 2, 3, 4)
+    if not x:
+        return None
+    shape = net.shape(x)
+    axis = net.rng.randrange(len(shape))
+    without = shape[:axis] + [0] + shape[axis + 1:]
+    if net.chance(30):
+        cut = net.fed(np.zeros(without, np.float32))
+        net.unread.add(cut)
+    elif net.opset < 10:
+        cut = net.emit("Slice", [x], {"starts": [1], "ends": [1], "axes": [axis]})
+    else:
+        bounds = [net.rng.randint(-2, shape[axis] + 2), net.pick(-(2**31), -shape[axis])]
+        cut = net.emit("Slice", [x] + [net.integers([n]) for n in bounds + [axis]])
+    for _ in range(net.rng.randint(0, 2)):
+        cut = net.emit(net.pick("Relu", "Neg", "Sqrt", "Sigmoid"), [cut])
+    kind = net.rng.randrange(4)
+    if kind == 0:
+        return cut
+    if kind == 1:
+        parts = [x] * net.rng.randint(1, 2)
+        parts.insert(net.rng.randint(0, len(parts)), cut)
+        return net.emit("Concat", parts, {"axis": axis})
+    if kind == 2:
+        return net.emit("Mul", [x, net.emit("ReduceProd", [cut], {"axes": [axis]})])
+    rows, columns = net.pick(1, 2, 7), net.pick(1, 3, 17)
+    left = net.fed(np.zeros((rows, 0), np.float32))
+    net.unread.add(left)
+    right = net.constant(np.zeros((0, columns), np.float32))
+    return net.emit("Gemm", [left, right, net.uniform([columns])])
+
+
+MOVES = [by_shape] * 3 + [slice_] * 3 + [split] * 2 + [pad] * 3 + [gather] * 3 + [repeat] * 2 + [triangle, one_hot, nothing]

@@ -36,7 +36,7 @@ Status ImportPRelu(ImportContext& c) {
   if (c.opset < 7 && own.size() == 1 && c.Rank(x) > 2) {  // one for each channel
     Shape channels(static_cast<size_t>(c.Rank(x)) - 1, 1);
     channels[0] = own[0];
-    slope = c.Reshape(slope, channels);
+    slope = TRY(c.Reshape(slope, channels));
   }
   ValueId y = TRY(c.Apply(Op::kMul, TRY(Negative(c, x)), slope));
   if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("the slope does not broadcast to ", c.builder.Spec(x).Text());

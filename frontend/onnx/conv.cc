@@ -76,7 +76,7 @@ Result<ValueId> WithBias(ImportContext& c, ValueId y) {
   channel[1] = c.ShapeOfValue(y)[1];
   if (c.ShapeOfValue(bias) != Shape{channel[1]})
     return Err("bias must have shape [", channel[1], "], not ", c.builder.Spec(bias).Text());
-  return c.Apply(Op::kAdd, y, c.Reshape(bias, channel));
+  return c.Apply(Op::kAdd, y, TRY(c.Reshape(bias, channel)));
 }
 
 Status ImportConv(ImportContext& c) {
@@ -85,12 +85,12 @@ Status ImportConv(ImportContext& c) {
   if (xs.size() < 3 || ws.size() != xs.size())
     return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
   Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
-  x = c.Reshape(x, window.Lifted(xs));
-  w = c.Reshape(w, window.Lifted(ws));
+  x = TRY(c.Reshape(x, window.Lifted(xs)));
+  w = TRY(c.Reshape(w, window.Lifted(ws)));
   int64_t groups = TRY(c.Int("group", 1));
   ConvAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
   ValueId y = TRY(WithBias(c, TRY(c.Emit(ConvOver(window.strides.size()), {x, w}, attrs))));
-  return c.Bind(c.Reshape(y, window.Lowered(c.ShapeOfValue(y))));
+  return c.Bind(TRY(c.Reshape(y, window.Lowered(c.ShapeOfValue(y)))));
 }
 
 // The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.
@@ -140,9 +140,11 @@ Status ImportConvTranspose(ImportContext& c) {
     mirror.begin[2 + i] = window.kernel[i] - 1;
     mirror.step[2 + i] = -1;
   }
-  x = TRY(c.Emit(Op::kPad, {c.Reshape(x, xs)}, spread));
+  x = TRY(c.Reshape(x, xs));
+  x = TRY(c.Emit(Op::kPad, {x}, spread));
   if (c.ShapeOfValue(x) != cut.extent) x = TRY(c.Emit(Op::kSlice, {x}, cut));
-  w = TRY(c.Emit(Op::kSlice, {c.Reshape(w, ws)}, mirror));
+  w = TRY(c.Reshape(w, ws));
+  w = TRY(c.Emit(Op::kSlice, {w}, mirror));
   Shape grouped = {groups, inner, ws[1]}, swapped = {out_channels, inner};
   std::vector<int64_t> swap = {0, 2, 1};  // within a group, outputs before inputs
   for (size_t i = 0; i < dims; ++i) {
@@ -150,17 +152,17 @@ Status ImportConvTranspose(ImportContext& c) {
     swapped.push_back(ws[2 + i]);
     swap.push_back(static_cast<int64_t>(3 + i));
   }
-  w = c.Reshape(c.builder.Transpose(c.Reshape(w, grouped), swap, c.node().name), swapped);
+  w = TRY(c.Reshape(TRY(c.Transpose(TRY(c.Reshape(w, grouped)), swap)), swapped));
   ConvAttrs attrs{Shape(dims, 1), Shape(2 * dims, 0), window.dilations, groups, Layout::kNCHW};
   ValueId y = TRY(WithBias(c, TRY(c.Emit(ConvOver(dims), {x, w}, attrs))));
-  return c.Bind(c.Reshape(y, window.Lowered(out)));
+  return c.Bind(TRY(c.Reshape(y, window.Lowered(out))));
 }
 
 Status ImportGemm(ImportContext& c) {
   ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
   if (c.builder.Spec(a).rank() != 2 || c.builder.Spec(b).rank() != 2) return Err("operands must be matrices");
-  if (TRY(c.Int("transA", 0))) a = c.builder.Transpose(a, {1, 0}, c.node().name);
-  if (TRY(c.Int("transB", 0))) b = c.builder.Transpose(b, {1, 0}, c.node().name);
+  if (TRY(c.Int("transA", 0))) a = TRY(c.Transpose(a, {1, 0}));
+  if (TRY(c.Int("transB", 0))) b = TRY(c.Transpose(b, {1, 0}));
   float alpha = TRY(c.Float("alpha", 1)), beta = TRY(c.Float("beta", 1));
   bool constant_b = c.Constant(1) != nullptr;
   // On a constant operand the factor costs nothing once constants are folded.
@@ -182,7 +184,6 @@ Status ImportGemm(ImportContext& c) {
 Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
   Shape as = c.builder.Spec(a).shape, bs = c.builder.Spec(b).shape;
   if (as.empty() || bs.empty()) return Err("operands must not be scalars");
-  const std::string& name = c.node().name;
   // Vectors become matrices; their unit dimension is dropped from the result.
   bool row = as.size() == 1, column = bs.size() == 1;
   if (row) as.insert(as.begin(), 1);
@@ -196,17 +197,21 @@ Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
   if (shared_b) {  // one matrix for all: one larger product
     int64_t rows = m;
     for (size_t i = 0; i + 2 < as.size(); ++i) rows *= as[i];
-    y = TRY(c.Emit(Op::kMatmul, {c.builder.Reshape(a, {rows, k}, name), c.builder.Reshape(b, {k, n}, name)}));
+    a = TRY(c.Reshape(a, {rows, k}));
+    b = TRY(c.Reshape(b, {k, n}));
+    y = TRY(c.Apply(Op::kMatmul, a, b));
   } else {
     size_t rank = batch.size() + 2;
     as.insert(as.begin(), rank - as.size(), 1);
     bs.insert(bs.begin(), rank - bs.size(), 1);
-    y = TRY(c.Emit(Op::kBatchMatmul, {c.builder.Reshape(a, as, name), c.builder.Reshape(b, bs, name)}));
+    a = TRY(c.Reshape(a, as));
+    b = TRY(c.Reshape(b, bs));
+    y = TRY(c.Apply(Op::kBatchMatmul, a, b));
   }
   Shape out = batch;
   if (!row) out.push_back(m);
   if (!column) out.push_back(n);
-  return c.builder.Reshape(y, out, name);
+  return c.Reshape(y, out);
 }
 
 namespace {

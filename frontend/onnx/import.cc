@@ -147,6 +147,16 @@ Result<ValueId> ImportContext::Emit(Op op, std::vector<ValueId> inputs, Attrs at
   return builder.Add(op, std::move(inputs), std::move(attrs), std::move(name));
 }
 
+Result<ValueId> ImportContext::Reshape(ValueId v, Shape shape) {
+  TRY(InferType(Op::kReshape, ReshapeAttrs{shape}, {builder.Spec(v)}));
+  return builder.Reshape(v, std::move(shape), node().name);
+}
+
+Result<ValueId> ImportContext::Transpose(ValueId v, std::vector<int64_t> perm) {
+  TRY(InferType(Op::kTranspose, TransposeAttrs{perm}, {builder.Spec(v)}));
+  return builder.Transpose(v, std::move(perm), node().name);
+}
+
 Status ImportContext::Bind(ValueId v, size_t output) {
   if (output >= node().outputs.size() || node().outputs[output].empty()) return {};
   const std::string& name = node().outputs[output];
@@ -219,8 +229,13 @@ class Importer {
         if (Status fits = CheckSize({*info.dtype, *shape}); !fits.ok()) {
           problems.push_back("input '" + info.name + "': " + fits.error().Text());
         } else {
-          ValueId v = context_.builder.Input(info.name, {*info.dtype, *shape});
-          context_.env_.insert_or_assign(info.name, v);
+          TensorSpec spec{*info.dtype, *shape};
+          ValueId v = context_.builder.Input(info.name, spec);
+          if (spec.NumElements() > 0) {
+            context_.env_.insert_or_assign(info.name, v);
+          } else {  // all is known of it
+            context_.env_.insert_or_assign(info.name, TensorValue{spec, SharedBytes::Copy("")});
+          }
         }
       }
     }

@@ -58,7 +58,9 @@ class ImportContext {
   ValueId Number(double value, ValueId like) {
     return builder.AddConstant("", TensorValue::FromNumbers(Type(like), {}, {value}));
   }
-  ValueId Reshape(ValueId v, Shape shape) { return builder.Reshape(v, std::move(shape), node().name); }
+  // As the builder's, but for operands that may not fit.
+  Result<ValueId> Reshape(ValueId v, Shape shape);
+  Result<ValueId> Transpose(ValueId v, std::vector<int64_t> perm);
   const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
   DType Type(ValueId v) const { return builder.Spec(v).dtype; }
   int Rank(ValueId v) const { return builder.Spec(v).rank(); }

@@ -18,8 +18,9 @@ Result<ValueId> LikelihoodLoss(ImportContext& c, ValueId x, size_t target_input,
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     return Err("reduction '", reduction, "' is not one of none, sum, mean");
 
-  ValueId picked = TRY(c.Emit(Op::kGatherElements, {x, c.Reshape(target, each)}, AxisAttrs{1}));
-  ValueId loss = TRY(c.Apply(Op::kNeg, c.Reshape(picked, places)));
+  ValueId label = TRY(c.Reshape(target, each));
+  ValueId picked = TRY(c.Emit(Op::kGatherElements, {x, label}, AxisAttrs{1}));
+  ValueId loss = TRY(c.Apply(Op::kNeg, TRY(c.Reshape(picked, places))));
   std::optional<ValueId> weight;
   if (c.Has(weight_input)) {
     ValueId weights = TRY(c.Tensor(weight_input));
@@ -35,10 +36,10 @@ Result<ValueId> LikelihoodLoss(ImportContext& c, ValueId x, size_t target_input,
   if (reduction == "none") return loss;
   std::vector<int64_t> axes(places.size());
   std::iota(axes.begin(), axes.end(), 0);
-  ValueId sum = c.Reshape(TRY(c.Reduce(Op::kReduceSum, loss, axes)), {});
+  ValueId sum = TRY(c.Reshape(TRY(c.Reduce(Op::kReduceSum, loss, axes)), {}));
   if (reduction == "sum") return sum;
   if (!weight) return c.Reshape(TRY(c.Mean(loss, axes)), {});
-  return c.Apply(Op::kDiv, sum, c.Reshape(TRY(c.Reduce(Op::kReduceSum, *weight, axes)), {}));
+  return c.Apply(Op::kDiv, sum, TRY(c.Reshape(TRY(c.Reduce(Op::kReduceSum, *weight, axes)), {})));
 }
 
 Status ImportNegativeLogLikelihoodLoss(ImportContext& c) {

@@ -34,7 +34,7 @@ Result<ValueId> SecondOperand(ImportContext& c, ValueId a) {
   bool fits = axis >= 0 && axis + own <= rank;
   for (int64_t i = 0; fits && i < own; ++i) fits = second[i] == 1 || second[i] == first[axis + i];
   if (!fits) return Err("its second input does not broadcast to the first at axis ", axis);
-  return aligned == second ? b : c.Reshape(b, aligned);
+  return aligned == second ? b : TRY(c.Reshape(b, aligned));
 }
 
 template <Op op>

@@ -16,12 +16,9 @@ int64_t Offset(const Shape& shape, const Shape& index) {
 // The part of input 0; of a constant at once.
 Status BindSlice(ImportContext& c, const SliceAttrs& a, size_t output = 0) {
   Shape in = TRY(c.ShapeOf(0));
-  bool empty = std::any_of(a.extent.begin(), a.extent.end(), [](int64_t n) { return n < 1; });
-  if (empty && !c.Constant(0))
-    return Err("yields a tensor without elements, ", ShapeText(a.extent), ", which is not supported");
   if (a.extent == in && std::all_of(a.step.begin(), a.step.end(), [](int64_t s) { return s == 1; })) {
     if (const TensorValue* value = c.Constant(0)) return c.BindConstant(*value, output);
-    return c.Bind(c.Reshape(TRY(c.Tensor(0)), in), output);
+    return c.Bind(TRY(c.Reshape(TRY(c.Tensor(0)), in)), output);
   }
   if (const TensorValue* value = c.Constant(0)) {
     return c.BindConstant(Moved(*value, a.extent,
@@ -54,6 +51,7 @@ Status ImportSlice(ImportContext& c) {
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t d = TRY(NormalizeAxis(axes[i], static_cast<int>(in.size()))), n = in[d], step = steps[i];
     if (step == 0) return Err("has a step of 0");
+    if (n == 0) continue;
     step = std::clamp(step, -n - 1, n + 1);  // beyond the extent all steps mean one element
     auto from_front = [&](int64_t i) { return i < 0 ? std::max<int64_t>(i, -n - 1) + n : i; };
     int64_t start = from_front(starts[i]), end = from_front(ends[i]);
@@ -78,7 +76,8 @@ Status ImportSplit(ImportContext& c) {
     if (in[axis] % parts != 0) return Err("cannot split ", in[axis], " elements into ", parts, " equal parts");
     sizes.assign(parts, in[axis] / parts);
   }
-  if (static_cast<int64_t>(sizes.size()) != parts ||
+  auto negative = [](int64_t size) { return size < 0; };
+  if (static_cast<int64_t>(sizes.size()) != parts || std::any_of(sizes.begin(), sizes.end(), negative) ||
       std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != in[axis]) {
     return Err("sizes ", ShapeText(sizes), " do not split dimension ", axis, " of ", ShapeText(in), " into ", parts,
                " parts");
@@ -144,7 +143,7 @@ Status ImportGather(ImportContext& c) {
       Shape out(data.begin(), data.begin() + axis);
       out.insert(out.end(), inner.begin(), inner.end());
       out.insert(out.end(), data.begin() + axis + 1, data.end());
-      return c.Bind(c.Reshape(TRY(c.Emit(Op::kSlice, {x}, a)), out));
+      return c.Bind(TRY(c.Reshape(TRY(c.Emit(Op::kSlice, {x}, a)), out)));
     }
   }
   ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
@@ -161,7 +160,7 @@ Status ImportExpand(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   Shape wanted = TRY(c.Ints(1, "the shape of Expand"));
   Shape shape = TRY(BroadcastShapes(c.ShapeOfValue(x), wanted));
-  if (shape == c.ShapeOfValue(x)) return c.Bind(c.Reshape(x, shape));
+  if (shape == c.ShapeOfValue(x)) return c.Bind(TRY(c.Reshape(x, shape)));
   return c.Bind(TRY(c.Emit(Op::kBroadcastTo, {x}, ReshapeAttrs{shape})));
 }
 
@@ -170,15 +169,16 @@ Status ImportTile(ImportContext& c) {
   Shape in = c.ShapeOfValue(x), repeats = TRY(c.Ints(1, "the repeats of Tile")), apart, wide, out;
   if (repeats.size() != in.size()) return Err("has ", repeats.size(), " repeats for ", ShapeText(in));
   for (size_t d = 0; d < in.size(); ++d) {
-    if (repeats[d] < 1) return Err("repeats a dimension ", repeats[d], " times");
+    if (repeats[d] < 0) return Err("repeats a dimension ", repeats[d], " times");
     for (Shape* shape : {&apart, &wide}) {
       shape->push_back(shape == &wide ? repeats[d] : 1);
       shape->push_back(in[d]);
     }
     if (__builtin_mul_overflow(repeats[d], in[d], &out.emplace_back(0))) return Err("is too large");
   }
-  x = TRY(c.Emit(Op::kBroadcastTo, {c.Reshape(x, apart)}, ReshapeAttrs{wide}));
-  return c.Bind(c.Reshape(x, out));
+  x = TRY(c.Reshape(x, apart));
+  x = TRY(c.Emit(Op::kBroadcastTo, {x}, ReshapeAttrs{wide}));
+  return c.Bind(TRY(c.Reshape(x, out)));
 }
 
 // The pixels of a block become channels, or the other way round: a transpose between two reshapes.
@@ -202,18 +202,18 @@ Status ImportDepthToSpace(ImportContext& c) {
   std::string mode = TRY(c.String("mode", "DCR"));
   if (mode != "DCR" && mode != "CRD") return Err("mode '", mode, "' is neither DCR nor CRD");
   bool depth_first = mode == "DCR";
-  ValueId x = c.Reshape(TRY(c.Tensor(0)), depth_first ? Shape{n, s, s, out, h, w} : Shape{n, out, s, s, h, w});
+  ValueId x = TRY(c.Reshape(TRY(c.Tensor(0)), depth_first ? Shape{n, s, s, out, h, w} : Shape{n, out, s, s, h, w}));
   std::vector<int64_t> perm = depth_first ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3};
-  return c.Bind(c.Reshape(c.builder.Transpose(x, perm, c.node().name), {n, out, h * s, w * s}));
+  return c.Bind(TRY(c.Reshape(TRY(c.Transpose(x, perm)), {n, out, h * s, w * s})));
 }
 
 Status ImportSpaceToDepth(ImportContext& c) {
   Blocks b = TRY(ReadBlocks(c));
   int64_t n = b.shape[0], channels = b.shape[1], h = b.shape[2], w = b.shape[3], s = b.size;
   if (h % s != 0 || w % s != 0) return Err(ShapeText(b.shape), " does not divide into blocks of ", s, " x ", s);
-  ValueId x = c.Reshape(TRY(c.Tensor(0)), {n, channels, h / s, s, w / s, s});
-  x = c.builder.Transpose(x, {0, 3, 5, 1, 2, 4}, c.node().name);
-  return c.Bind(c.Reshape(x, {n, channels * s * s, h / s, w / s}));
+  ValueId x = TRY(c.Reshape(TRY(c.Tensor(0)), {n, channels, h / s, s, w / s, s}));
+  x = TRY(c.Transpose(x, {0, 3, 5, 1, 2, 4}));
+  return c.Bind(TRY(c.Reshape(x, {n, channels * s * s, h / s, w / s})));
 }
 
 // Ones on and below (above) a diagonal.
@@ -252,8 +252,8 @@ Status ImportCumSum(ImportContext& c) {
   std::vector<int64_t> swap(c.Rank(x));
   std::iota(swap.begin(), swap.end(), 0);
   std::swap(swap[axis], swap.back());
-  ValueId y = TRY(MatMulValues(c, c.builder.Transpose(x, swap, c.node().name), ones));
-  return c.Bind(c.builder.Transpose(y, swap, c.node().name));
+  ValueId y = TRY(MatMulValues(c, TRY(c.Transpose(x, swap)), ones));
+  return c.Bind(TRY(c.Transpose(y, swap)));
 }
 
 Status ImportOneHot(ImportContext& c) {
@@ -273,7 +273,7 @@ Status ImportOneHot(ImportContext& c) {
   std::vector<int64_t> positions(n);
   std::iota(positions.begin(), positions.end(), 0);
   ValueId all = c.builder.AddConstant("", TensorValue::Of<int64_t>(along, positions));
-  ValueId hot = TRY(c.Apply(Op::kEqual, c.Reshape(indices, shape), all));
+  ValueId hot = TRY(c.Apply(Op::kEqual, TRY(c.Reshape(indices, shape)), all));
   ValueId off = TRY(c.Emit(Op::kSlice, {values}, SliceAttrs{{0}, {1}, {1}}));
   ValueId on = TRY(c.Emit(Op::kSlice, {values}, SliceAttrs{{1}, {1}, {1}}));
   return c.Bind(TRY(c.Where(hot, on, off)));

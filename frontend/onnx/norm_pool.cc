@@ -32,7 +32,7 @@ Result<ValueId> ScaledByChannel(ImportContext& c, ValueId y) {
     if (c.ShapeOfValue(v) != Shape{channel[1]})
       return Err("scale and bias must have shape [", channel[1], "], not ", c.builder.Spec(v).Text());
   }
-  return c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, y, c.Reshape(scale, channel))), c.Reshape(bias, channel));
+  return c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, y, TRY(c.Reshape(scale, channel)))), TRY(c.Reshape(bias, channel)));
 }
 
 // By the statistics of the batch itself, which the running ones follow: outputs 1 and 2.
@@ -51,7 +51,7 @@ Status ImportTrainingBatchNormalization(ImportContext& c) {
     if (c.ShapeOfValue(before) != shape)
       return Err("statistics must have shape ", ShapeText(shape), ", not ", c.builder.Spec(before).Text());
     ValueId kept = TRY(c.ApplyNumber(Op::kMul, before, momentum));
-    ValueId fresh = TRY(c.ApplyNumber(Op::kMul, c.Reshape(now[i], shape), 1 - momentum));
+    ValueId fresh = TRY(c.ApplyNumber(Op::kMul, TRY(c.Reshape(now[i], shape)), 1 - momentum));
     TRY(c.Bind(TRY(c.Apply(Op::kAdd, kept, fresh)), 1 + i));
   }
   return c.Bind(TRY(ScaledByChannel(c, n.y)));
@@ -85,13 +85,14 @@ Result<Pooling> ReadPooling(ImportContext& c, bool count_include_pad) {
   Window w = TRY(ReadWindow(c, {shape.begin() + 2, shape.end()}, {}));
   bool ceil_mode = TRY(c.Int("ceil_mode", 0)) != 0;
   PoolAttrs attrs{w.kernel, w.strides, w.pads, w.dilations, ceil_mode, count_include_pad, Layout::kNCHW};
-  return Pooling{c.Reshape(x, w.Lifted(shape)), w, attrs};
+  x = TRY(c.Reshape(x, w.Lifted(shape)));
+  return Pooling{x, w, attrs};
 }
 
 // `flat` and `solid`: the operators of two and of three dimensions.
 Status BindPool(ImportContext& c, const Pooling& p, Op flat, Op solid) {
   ValueId y = TRY(c.Emit(p.window.kernel.size() == 2 ? flat : solid, {p.x}, p.attrs));
-  return c.Bind(c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y))));
+  return c.Bind(TRY(c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y)))));
 }
 
 // Where the largest elements are: in the whole input, and with storage_order 1 counted along columns of the images.
@@ -120,7 +121,7 @@ Status BindIndices(ImportContext& c, const Pooling& p) {
   std::vector<int64_t> first(shape[0] * shape[1]);
   for (size_t i = 0; i < first.size(); ++i) first[i] = static_cast<int64_t>(i) * pixels;
   place = TRY(c.Apply(Op::kAdd, place, c.builder.AddConstant("", TensorValue::Of<int64_t>(planes, first))));
-  return c.Bind(c.Reshape(place, p.window.Lowered(c.ShapeOfValue(place))), 1);
+  return c.Bind(TRY(c.Reshape(place, p.window.Lowered(c.ShapeOfValue(place)))), 1);
 }
 
 Status ImportMaxPool(ImportContext& c) {
@@ -142,10 +143,10 @@ Status ImportGlobalPool(ImportContext& c) {
   // The whole image counts, so how its dimensions are arranged does not.
   int64_t pixels = 1;
   for (size_t d = 2; d < shape.size(); ++d) pixels *= shape[d];
-  if (shape.size() != 4) x = c.Reshape(x, {shape[0], shape[1], 1, pixels});
+  if (shape.size() != 4) x = TRY(c.Reshape(x, {shape[0], shape[1], 1, pixels}));
   Shape out(shape.size(), 1);
   std::copy_n(shape.begin(), 2, out.begin());
-  return c.Bind(c.Reshape(TRY(c.Emit(op, {x}, ImageAttrs{})), out));
+  return c.Bind(TRY(c.Reshape(TRY(c.Emit(op, {x}, ImageAttrs{})), out)));
 }
 
 Status ImportLrn(ImportContext& c) {
@@ -163,8 +164,9 @@ Status ImportLrn(ImportContext& c) {
     for (size_t i = 2; i < shape.size(); ++i) rest *= shape[i];
     image = {shape[0], shape[1], 1, rest};
   }
-  ValueId y = TRY(c.Emit(Op::kLrn, {c.builder.Reshape(x, image, c.node().name)}, attrs));
-  return c.Bind(c.builder.Reshape(y, shape, c.node().name));
+  x = TRY(c.Reshape(x, image));
+  ValueId y = TRY(c.Emit(Op::kLrn, {x}, attrs));
+  return c.Bind(TRY(c.Reshape(y, shape)));
 }
 
 // The input and the axis that softmax and its kin work along. Before operator set 13 the input counts as a matrix:
@@ -181,10 +183,11 @@ Result<Rows> ReadRows(ImportContext& c) {
   if (c.opset >= 13) return Rows{x, axis};
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < shape.size(); ++i) (static_cast<int64_t>(i) < axis ? rows : columns) *= shape[i];
-  return Rows{c.Reshape(x, {rows, columns}), 1};
+  x = TRY(c.Reshape(x, {rows, columns}));
+  return Rows{x, 1};
 }
 
-Status BindRows(ImportContext& c, ValueId y) { return c.Bind(c.Reshape(y, TRY(c.ShapeOf(0)))); }
+Status BindRows(ImportContext& c, ValueId y) { return c.Bind(TRY(c.Reshape(y, TRY(c.ShapeOf(0))))); }
 
 Status ImportSoftmax(ImportContext& c) {
   Rows r = TRY(ReadRows(c));

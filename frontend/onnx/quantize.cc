@@ -41,8 +41,8 @@ Status ImportDynamicQuantizeLinear(ImportContext& c) {
   if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
   std::vector<int64_t> axes(c.Rank(x));
   std::iota(axes.begin(), axes.end(), 0);
-  ValueId top = c.Reshape(TRY(c.Reduce(Op::kReduceMax, x, axes)), {});
-  ValueId bottom = c.Reshape(TRY(c.Reduce(Op::kReduceMin, x, axes)), {});
+  ValueId top = TRY(c.Reshape(TRY(c.Reduce(Op::kReduceMax, x, axes)), {}));
+  ValueId bottom = TRY(c.Reshape(TRY(c.Reduce(Op::kReduceMin, x, axes)), {}));
   top = TRY(c.ApplyNumber(Op::kMax, top, 0));
   bottom = TRY(c.ApplyNumber(Op::kMin, bottom, 0));
   ValueId scale = TRY(c.ApplyNumber(Op::kDiv, TRY(c.Apply(Op::kSub, top, bottom)), 255));
@@ -66,9 +66,9 @@ Result<ValueId> Centered(ImportContext& c, size_t input, size_t zero_input) {
   if (!c.Has(zero_input)) return x;
   ValueId zero = TRY(c.Cast(TRY(c.Tensor(zero_input)), DType::Int(32)));
   if (int64_t n = c.builder.Spec(zero).NumElements(); n == 1) {
-    zero = c.Reshape(zero, {});
+    zero = TRY(c.Reshape(zero, {}));
   } else if (c.Rank(zero) == 1) {
-    zero = c.Reshape(zero, input == 0 ? Shape{n, 1} : Shape{n});
+    zero = TRY(c.Reshape(zero, input == 0 ? Shape{n, 1} : Shape{n}));
   }
   ValueId y = TRY(c.Apply(Op::kSub, x, zero));
   if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("a zero point does not fit ", c.builder.Spec(x).Text());
@@ -83,9 +83,9 @@ Status ImportQLinearMatMul(ImportContext& c) {
   }
   ValueId a = TRY(Centered(c, 0, 2)), b = TRY(Centered(c, 3, 5));
   ValueId y = TRY(c.Cast(TRY(MatMulValues(c, a, b)), DType::Float(32)));
-  ValueId a_scale = c.Reshape(TRY(c.Tensor(1)), {}), b_scale = c.Reshape(TRY(c.Tensor(4)), {});
+  ValueId a_scale = TRY(c.Reshape(TRY(c.Tensor(1)), {})), b_scale = TRY(c.Reshape(TRY(c.Tensor(4)), {}));
   y = TRY(c.Apply(Op::kMul, y, TRY(c.Apply(Op::kMul, a_scale, b_scale))));
-  ValueId zero = c.Reshape(TRY(c.Tensor(7)), {}), scale = c.Reshape(TRY(c.Tensor(6)), {});
+  ValueId zero = TRY(c.Reshape(TRY(c.Tensor(7)), {})), scale = TRY(c.Reshape(TRY(c.Tensor(6)), {}));
   return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
 }
 

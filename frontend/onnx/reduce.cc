@@ -25,7 +25,7 @@ Status BindReduced(ImportContext& c, ValueId y, const std::vector<int64_t>& axes
   for (int64_t d = 0; d < c.Rank(y); ++d) {
     if (std::find(axes.begin(), axes.end(), d) == axes.end()) shape.push_back(c.ShapeOfValue(y)[d]);
   }
-  return c.Bind(c.Reshape(y, shape));
+  return c.Bind(TRY(c.Reshape(y, shape)));
 }
 
 using Formula = Result<ValueId> (*)(ImportContext&, ValueId, const std::vector<int64_t>&);

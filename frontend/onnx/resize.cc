@@ -117,7 +117,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
     }
     // A hair more, for scales such as 0.6 that binary fractions miss.
     double out = sizes.empty() ? std::floor(axis.wanted + 1e-6) : static_cast<double>(sizes[d]);
-    if (!(scale > 0) || !(out >= 1) || out > 1 << 24)
+    if (in[d] == 0 || !(scale > 0) || !(out >= 1) || out > 1 << 24)
       return Err("makes ", out, " elements of dimension ", d, " of ", ShapeText(in));
     if (scale == 1 && axis.start == 0 && axis.end == 1) continue;
     axis.out = static_cast<int64_t>(out);

@@ -12,7 +12,7 @@ namespace {
 // Input 0 under another shape, whether constant or not.
 Status BindReshaped(ImportContext& c, Shape shape) {
   if (const TensorValue* value = c.Constant(0)) return c.BindConstant(value->Reshaped(std::move(shape)));
-  return c.Bind(c.builder.Reshape(TRY(c.Tensor(0)), std::move(shape), c.node().name));
+  return c.Bind(TRY(c.Reshape(TRY(c.Tensor(0)), std::move(shape))));
 }
 
 Status ImportIdentity(ImportContext& c) { return BindReshaped(c, TRY(c.ShapeOf(0))); }
@@ -106,8 +106,7 @@ Status ImportTranspose(ImportContext& c) {
   std::vector<int64_t> reversed;
   for (int i = rank - 1; i >= 0; --i) reversed.push_back(i);
   std::vector<int64_t> perm = TRY(c.IntList("perm", reversed));
-  TRY(InferType(Op::kTranspose, TransposeAttrs{perm}, {c.builder.Spec(x)}));
-  return c.Bind(c.builder.Transpose(x, perm, c.node().name));
+  return c.Bind(TRY(c.Transpose(x, perm)));
 }
 
 // An attribute before operator set 13, input 1 since.
@@ -166,10 +165,13 @@ Status ImportConstantOfShape(ImportContext& c) {
     fill = *it->second.tensor;
   if (fill.spec.NumElements() != 1) return Err("value must have one element, not ", fill.spec.Text());
   int64_t n = 1, size = fill.spec.dtype.Bytes();
+  bool empty = false;
   for (int64_t d : shape) {
-    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 31) / size)
+    if (d < 0 || __builtin_mul_overflow(n, std::max<int64_t>(d, 1), &n) || n > (int64_t{1} << 31) / size)
       return Err("impossible shape ", ShapeText(shape));
+    empty |= d == 0;
   }
+  if (empty) n = 0;
   char* out = nullptr;
   SharedBytes bytes = SharedBytes::Allocate(n * size, &out);
   if (n > 0) std::memcpy(out, fill.bytes.data(), size);

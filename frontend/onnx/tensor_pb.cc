@@ -1,5 +1,6 @@
 #include "frontend/onnx/tensor_pb.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -101,11 +102,11 @@ Result<TensorValue> ToTensorValue(const Proto& proto, const std::string& folder)
     return Err("tensor '", proto.name(), "' has element type ", OnnxTypeName(proto.data_type()),
                ", which is not supported");
   TensorSpec spec{row->dtype, {proto.dims().begin(), proto.dims().end()}};
-  int64_t limit = std::numeric_limits<int32_t>::max(), n = 1;
+  int64_t limit = std::numeric_limits<int32_t>::max(), n = 1;  // zeros aside, so that no product of extents overflows
   for (int64_t d : spec.shape) {
-    if (d < 0 || (n != 0 && d > limit / n))
+    if (d < 0 || d > limit / n)
       return Err("tensor '", proto.name(), "' has an impossible shape ", ShapeText(spec.shape));
-    n *= d;
+    n *= std::max<int64_t>(d, 1);
   }
   if (proto.data_location() == Proto::EXTERNAL) {
     std::map<std::string, std::string> entries;
@@ -122,7 +123,7 @@ Result<TensorValue> ToTensorValue(const Proto& proto, const std::string& folder)
     return TensorValue{std::move(spec), SharedBytes::Copy(proto.raw_data())};
   }
   // Before any memory is spent: the elements must be there.
-  if (n > static_cast<int64_t>(proto.ByteSizeLong()))
+  if (spec.NumElements() > static_cast<int64_t>(proto.ByteSizeLong()))
     return Err("tensor '", proto.name(), "' has fewer elements than ", spec.Text());
   char* out = nullptr;
   SharedBytes bytes = SharedBytes::Allocate(spec.Bytes(), &out);

@@ -115,4 +115,16 @@ NodeMaker ModelMaker::Node(const std::string& op, const std::vector<std::string>
 
 std::string ModelMaker::Bytes() const { return proto_->SerializeAsString(); }
 
+Result<ImportedModel> Import(const ModelMaker& model, const ImportOptions& options) {
+  return ImportOnnxBytes(model.Bytes(), "m.onnx", options);
+}
+
+std::string ErrorOf(const Result<ImportedModel>& imported) {
+  return imported.ok() ? "no error" : imported.error().Text();
+}
+
+std::string ImportError(const ModelMaker& model, const ImportOptions& options) {
+  return ErrorOf(Import(model, options));
+}
+
 }  // namespace autotune

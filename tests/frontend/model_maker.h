@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/import.h"
+
 namespace onnx {
 class ModelProto;
 class NodeProto;
@@ -43,5 +45,11 @@ class ModelMaker {
  private:
   std::shared_ptr<onnx::ModelProto> proto_;
 };
+
+// The model as m.onnx.
+Result<ImportedModel> Import(const ModelMaker& model, const ImportOptions& options = {});
+// Why it is refused; "no error" if it is not.
+std::string ErrorOf(const Result<ImportedModel>& imported);
+std::string ImportError(const ModelMaker& model, const ImportOptions& options = {});
 
 }  // namespace autotune

@@ -1,5 +1,6 @@
 #include "te/create_prim_func.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -35,11 +36,32 @@ class Creator {
     for (const TensorParam& p : params) {
       if (AccumulatesApart(p.tensor)) EmitStore(p.tensor);
     }
-    f.body = MakeSeq(std::move(stmts_));
+    f.body = MakeSeq(Needed(&f));
     return f;
   }
 
  private:
+  // The nests that an output depends on. A tensor may list inputs that its simplified body does not load: Where of two
+  // equal values does without the condition.
+  std::vector<Stmt> Needed(PrimFunc* f) const {
+    std::unordered_set<const BufferCell*> read;
+    for (const Param& p : f->params) read.insert(p.buffer.get());
+    std::vector<Stmt> needed;
+    for (auto nest = nests_.rbegin(); nest != nests_.rend(); ++nest) {
+      if (!read.count(nest->written.get())) continue;
+      needed.push_back(nest->stmt);
+      Walk(
+          nest->stmt, [](const Stmt&) { return true; },
+          [&](const Expr& e) {
+            if (const Load* load = e.As<Load>()) read.insert(load->buffer.get());
+            return true;
+          });
+    }
+    std::reverse(needed.begin(), needed.end());
+    std::erase_if(f->allocs, [&](const Buffer& b) { return !read.count(b.get()); });
+    return needed;
+  }
+
   std::string Unique(const std::string& base) {
     std::string name = base;
     for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
@@ -151,7 +173,7 @@ class Creator {
     for (size_t i = block.iters.size(); i-- > 0;) {
       nest = MakeStmt(For{.var = loops[i], .extent = block.iters[i].extent, .body = nest});
     }
-    stmts_.push_back(nest);
+    nests_.push_back({nest, buffer});
   }
 
   CreateOptions options_;
@@ -160,7 +182,11 @@ class Creator {
   std::unordered_map<const TensorCell*, Buffer> params_;
   std::unordered_map<const TensorCell*, Buffer> buffers_;  // what a tensor's consumers load
   std::unordered_map<const BufferCell*, Tensor> tensors_;  // of the buffers in bodies
-  std::vector<Stmt> stmts_;
+  struct Nest {
+    Stmt stmt;
+    Buffer written;
+  };
+  std::vector<Nest> nests_;
 };
 
 }  // namespace

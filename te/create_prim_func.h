@@ -1,5 +1,6 @@
-// From tensor expressions to an unscheduled PrimFunc: one perfect loop nest and one block per compute, in topological
-// order. Deterministic; thread-safe. Not a scheduler: nothing is inlined, fused or reordered here.
+// From tensor expressions to an unscheduled PrimFunc: one perfect loop nest and one block per compute that an output
+// depends on, in topological order. Deterministic; thread-safe. Not a scheduler: nothing is inlined, fused or reordered
+// here.
 #pragma once
 #include <string>
 #include <vector>

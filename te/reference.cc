@@ -64,10 +64,11 @@ class Widener {
     Expr call = MakeCall(node.op, std::move(args));
     return own_dtype ? MakeCast(kWide, call) : call;
   }
-  template <class T>
-  Expr Node(const Expr& e, const T&) const {  // IntImm, Var; Ramp and Broadcast do not occur before vectorization
-    return e;
-  }
+  Expr Node(const Expr& e, const IntImm&) const { return e; }
+  Expr Node(const Expr& e, const Var&) const { return e; }
+  // Neither occurs before vectorization.
+  Expr Node(const Expr& e, const Ramp&) const { return e; }
+  Expr Node(const Expr& e, const Broadcast&) const { return e; }
 
   BufferMap wide_;
 };

@@ -8,10 +8,11 @@ namespace autotune::topi {
 
 Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
-  Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax);
+  constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
+  Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
   Tensor exp =
       Map(name + "_exp", {x, max}, [](const std::vector<Expr>& e) { return MakeCall(Op::kExp, {e[0] - e[1]}); });
-  Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum);
+  Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =
       Map(name + "_scale", {sum}, [&](const std::vector<Expr>& e) { return FloatConst(1, x.dtype()) / e[0]; });

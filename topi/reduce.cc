@@ -18,13 +18,13 @@ int FirstTrailing(const Tensor& x, const std::vector<int>& axes) {
 }
 
 // Combines rows of n elements: element k * lanes + l goes to lane l, so that lanes are vectors; then the lanes.
-Tensor RowsReduced(const std::string& name, const Tensor& x, int first, te::Combiner combiner) {
+Tensor RowsReduced(const std::string& name, const Tensor& x, int first, te::Combiner combiner, int64_t whole) {
   const Shape &shape = x.shape(), tail(shape.begin() + first, shape.end());
   std::vector<te::Axis> kept = te::NaturalAxes(shape);
   kept.resize(first);
   int64_t n = te::Product(tail), lanes = kMostLanes;
-  while (lanes > 0 && n % lanes != 0) lanes -= kLanesLeft;
-  if (lanes == 0) lanes = kLanes;  // a tail stands out anyway
+  while (lanes > 0 && n % lanes != 0) lanes -= whole;
+  if (lanes == 0) lanes = kLanes;  // and a tail
   auto with = [](std::vector<te::Axis> axes, const te::Axis& last) {
     axes.push_back(last);
     return axes;
@@ -82,11 +82,13 @@ Tensor Reduced(const std::string& name, const Tensor& x, const std::vector<int>&
 
 }  // namespace
 
-Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner) {
+Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
+                  int64_t whole) {
   constexpr int64_t kShort = 2 * kLanesLeft;  // rows not worth the trouble
   int64_t n = 1;
   for (int d : axes) n *= x.shape()[d];
-  if (int first = FirstTrailing(x, axes); first >= 0 && n >= kShort) return RowsReduced(name, x, first, combiner);
+  if (int first = FirstTrailing(x, axes); first >= 0 && n >= kShort)
+    return RowsReduced(name, x, first, combiner, whole);
   return Reduced(name, x, axes, combiner, {x}, [&](const std::vector<Expr>& i) { return x(i); });
 }
 

@@ -78,6 +78,25 @@ TEST(CreatePrimFuncTest, TopologicalOrderEachTensorOnce) {
   EXPECT_TRUE(Equal(f, CreatePrimFunc("f", {{x}, {c, ParamRole::kOutput}})));
 }
 
+TEST(CreatePrimFuncTest, WhatNothingLoadsIsLeftOut) {
+  Tensor x = Placeholder("x", {4});
+  Tensor a = AddOne("a", x), b = AddOne("b", a), unused = AddOne("unused", b);
+  auto choice = [&](const Tensor& other) {
+    return Compute("c", NaturalAxes({4}), {a, other, unused}, [&](const std::vector<Expr>& i) {
+      return MakeSelect(MakeBinary(BinaryOp::kLt, unused(i), a(i)), a(i), other(i));
+    });
+  };
+  PrimFunc f = CreatePrimFunc("f", {{x}, {choice(a), ParamRole::kOutput}});  // of two equal values
+  std::vector<Block> blocks = Blocks(f);
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[0].name, Name("a"));
+  EXPECT_EQ(blocks[1].name, Name("c"));
+  EXPECT_EQ(f.allocs.size(), 1u);
+  f = CreatePrimFunc("f", {{x}, {choice(b), ParamRole::kOutput}});
+  EXPECT_EQ(Blocks(f).size(), 4u);
+  EXPECT_EQ(f.allocs.size(), 3u);
+}
+
 TEST(CreatePrimFuncTest, EveryNameIsBoundOnce) {
   Tensor x = Placeholder("y", {4, 4}), w = Placeholder("y", {4, 4});
   Tensor y = AddOne("y", MatMul("y", MatMul("y", x, w), w));

@@ -67,11 +67,18 @@ bool AreDigits(const std::vector<Expr>& bindings, const std::vector<Loop>& loops
   for (const Expr& binding : bindings) {
     std::vector<std::pair<int64_t, Name>> terms;
     if (!AddTerms(binding, terms)) return false;
+    auto loop_of = [&](const Name& var) {
+      return std::find_if(loops.begin(), loops.end(), [&](const Loop& l) { return l.var == var; });
+    };
+    std::erase_if(terms, [&](const auto& term) {  // a loop of one iteration is no digit
+      auto loop = loop_of(term.second);
+      return loop != loops.end() && loop->extent == 1;
+    });
     std::sort(terms.begin(), terms.end());
     int64_t below = 0;  // what the lower digits add up to at most
     for (size_t i = 0; i < terms.size(); ++i) {
       auto [factor, var] = terms[i];
-      auto loop = std::find_if(loops.begin(), loops.end(), [&](const Loop& l) { return l.var == var; });
+      auto loop = loop_of(var);
       if (loop == loops.end() || factor <= below) return false;
       if (i + 1 == terms.size()) break;  // the highest digit may have any extent
       if (loop->extent == 0 || loop->extent > kMaxTried || factor > kMaxTried) return false;

@@ -1,6 +1,7 @@
 #include "codegen/job.h"
 
 #include "ir/text.h"
+#include "lower/miscompile.h"
 #include "schedule/replay.h"
 #include "support/clock.h"
 
@@ -22,6 +23,10 @@ Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {
   if (!request.trace.empty()) func = TRY(Scheduled(func, request.trace));
   double replayed = CpuMilliseconds();
   PassContext context;
+  // For tests: candidates come with a schedule, what they are compared with has none.
+  std::optional<Miscompile> miscompile;
+  if (!request.trace.empty()) miscompile = PlanMiscompile(func, MiscompilePercent());
+  if (miscompile) context.miscompile = &*miscompile;
   rejected = true;
   LoweredKernel lowered = TRY(Lower(func, target, context));
   rejected = false;

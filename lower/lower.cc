@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ir/watch.h"
+#include "lower/miscompile.h"
 #include "lower/passes.h"
 #include "support/check.h"
 
@@ -41,6 +42,7 @@ Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, con
     if (context.disabled.contains(pass.name)) continue;
     auto start = std::chrono::steady_clock::now();
     f = TRY_NOTE(pass.run(f, env), std::string("in pass ") + pass.name);
+    if (context.miscompile) f = WithMistake(pass.name, f, *context.miscompile);
     std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
     context.times_ms[pass.name] += spent.count();
     ShowProgram(f, [&] { return std::string("after pass ") + pass.name; });
@@ -153,6 +155,7 @@ Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, PassConte
 }
 
 std::span<const LoweringPass> LoweringPipeline() { return kPasses; }
+std::span<const LoweringPass> ThreadPipeline() { return kThreadPasses; }
 
 std::vector<std::string> LoweringPasses() {
   std::vector<std::string> names;

@@ -31,6 +31,7 @@ struct LoweringPass {
   bool idempotent;  // claims that run on what it has made it changes nothing; tests/lower/idempotent_test.cc checks it
 };
 std::span<const LoweringPass> LoweringPipeline();  // in order (lower.cc)
+std::span<const LoweringPass> ThreadPipeline();    // of programs of threads
 
 // Splits off the statements that depend on constants only and write intermediates (prepare.cc). `prepared` are the
 // buffers that `prepare` writes and `run` reads.

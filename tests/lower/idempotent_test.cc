@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "ir/threads.h"
 #include "lower/passes.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
@@ -21,15 +22,15 @@ struct Tally {
 
 // Runs the passes one after the other, each that claims to be idempotent twice. What the second run has changed, or "".
 // Ends early where a pass refuses the program, for one of the listed reasons.
-std::string Unstable(std::span<const LoweringPass> passes, PrimFunc f, Tally& tally) {
+std::string Unstable(std::span<const LoweringPass> passes, PrimFunc f, Tally& tally,
+                     std::span<const char* const> refusals = kLoweringRefusals) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
   PassContext context;
   PassEnv env{target, context, {}};
   for (const LoweringPass& pass : passes) {
     Result<PrimFunc> once = pass.run(f, env);
     if (!once.ok()) {
-      if (!IsAmong(once.error().message, kLoweringRefusals))
-        return "refused: " + once.error().Text() + "\n" + ToText(f);
+      if (!IsAmong(once.error().message, refusals)) return "refused: " + once.error().Text() + "\n" + ToText(f);
       ++tally.refused;
       return "";
     }
@@ -73,6 +74,21 @@ TEST(Idempotent, OnRandomSchedulesOfEveryWorkload) {
     }
     EXPECT_GE(tally.finished, kSeeds * 3 / 4) << kind << ": " << tally.refused << " refused";
   }
+}
+
+TEST(Idempotent, OnRandomSchedulesWithThreads) {
+  constexpr const char* kRefusals[] = {R"(.* under a condition that .*)"};  // barriers that not all threads would reach
+  Tally tally;
+  for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    Rng rng(seed);
+    StepSource source(seed);
+    Schedule schedule(zoo::MakeProgram(zoo::DrawWorkload(rng)));
+    for (int i = 0; i < 30; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
+    if (HasThreads(schedule.func().body)) {
+      EXPECT_EQ(Unstable(ThreadPipeline(), schedule.func(), tally, kRefusals), "") << "seed " << seed;
+    }
+  }
+  EXPECT_GT(tally.finished, 50) << tally.refused << " refused";
 }
 
 // Passes that claim it and are not: one changes whatever it gets, one refuses it.

@@ -44,7 +44,7 @@ std::string Wrong(const zoo::Workload& workload, const Schedule& schedule) {
     std::vector<InterpArray> args = checker.integers();
     Status ran = Interpret(*lowered, args, {.order_seed = seed});
     if (!ran.ok()) return ran.error().Text();
-    std::string difference = checker.CompareIntegers(args, IsExact(workload) ? 0 : 1e-4);
+    std::string difference = checker.CompareIntegers(args);
     if (!difference.empty()) return difference;
   }
   return "";

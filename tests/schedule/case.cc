@@ -5,8 +5,6 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -14,6 +12,7 @@
 #include "schedule/replay.h"
 #include "te/reference.h"
 #include "tests/ir/random_program.h"
+#include "tests/read.h"
 
 namespace autotune::zoo {
 namespace {
@@ -74,13 +73,13 @@ std::string Checker::CheckText(const Schedule& schedule) const {
   return ToText(replayed->trace()) == text ? "" : "the replayed trace's text differs";
 }
 
-std::string Checker::CompareIntegers(const std::vector<InterpArray>& got, double relative) {
+std::string Checker::CompareIntegers(const std::vector<InterpArray>& got) {
   if (!from_integers_) {
     from_integers_ = integers_;
     Status ran = Interpret(func_, *from_integers_);
     if (!ran.ok()) return "unscheduled: " + ran.error().Text();
   }
-  return Difference(func_, got, *from_integers_, relative);
+  return Difference(func_, got, *from_integers_, ToleranceOf(workload_));
 }
 
 std::string Checker::CheckIntegers(const PrimFunc& after) {
@@ -89,7 +88,7 @@ std::string Checker::CheckIntegers(const PrimFunc& after) {
   std::vector<InterpArray> args = integers_;
   Status ran = Interpret(after, args, {.order_seed = seed_ + 1});
   if (!ran.ok()) return ran.error().Text();
-  return CompareIntegers(args, IsExact(workload_) ? 0 : kRounding);
+  return CompareIntegers(args);
 }
 
 const std::vector<InterpArray>& Checker::floats() {
@@ -284,10 +283,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 std::optional<Case> CaseFromEnvironment() {
   const char* path = getenv("AUTOTUNE_SCHEDULE_CASE");
   if (!path) return std::nullopt;
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  Result<Case> c = ParseCase(text.str());
+  Result<Case> c = ParseCase(test::ReadAll(path));
   EXPECT_TRUE(c.ok()) << path << ": " << c.error().Text();
   return c.ok() ? std::optional(*c) : std::nullopt;
 }

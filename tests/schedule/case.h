@@ -43,7 +43,7 @@ class Checker {
 
   // Outputs of a run of `after` elsewhere (compiled) on these inputs.
   const std::vector<InterpArray>& integers() const { return integers_; }
-  std::string CompareIntegers(const std::vector<InterpArray>& got, double relative);
+  std::string CompareIntegers(const std::vector<InterpArray>& got);
   const std::vector<InterpArray>& floats();
   std::string CompareFloats(const std::vector<InterpArray>& got);
 

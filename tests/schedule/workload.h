@@ -27,8 +27,9 @@ std::vector<std::string> WorkloadKinds();
 Workload DrawWorkload(Rng& rng);
 Workload DrawWorkload(const std::string& kind, Rng& rng);
 PrimFunc MakeProgram(const Workload& workload);
-// Whether integer inputs give the same bits in every order; else up to rounding (divisions, exponentials).
-bool IsExact(const Workload& workload);
+// How far integer inputs may lead from the same result in another order, relative to the greatest element or 1: 0 where
+// all sums are exact.
+double ToleranceOf(const Workload& workload);
 // The same kind with one smaller argument, the greatest steps first.
 std::vector<Workload> SmallerThan(const Workload& workload);
 

@@ -14,19 +14,13 @@
 
 #include "support/json.h"
 #include "support/subprocess.h"
+#include "tests/read.h"
 
 namespace autotune::test {
 
 inline const std::string kTools = std::string(AUTOTUNE_BINARY_DIR) + "/tools";
 inline const std::string kExample = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20.onnx";
 inline const std::string kExampleData = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20/test_data_set_0";
-
-inline std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 inline std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -125,6 +119,7 @@ class CliTest : public ::testing::Test {
     UniqueFd out(open(File(name + ".out").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     UniqueFd err(open(File(name + ".err").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     arguments.insert(arguments.begin(), kTools + "/autotune");
+    arguments.insert(arguments.begin(), prefix_.begin(), prefix_.end());
     std::map<int, int> fds = {{1, out.get()}, {2, err.get()}};
     if (in >= 0) fds[0] = in;
     auto child = Subprocess::Spawn({.argv = arguments, .fds = fds});
@@ -148,6 +143,7 @@ class CliTest : public ::testing::Test {
   }
 
   std::string folder_, db_;
+  std::vector<std::string> prefix_;  // of the command: a program that starts it
 };
 
 // The events of a --json run so far; a line still being written is left out. Fails on a line that is no JSON object.

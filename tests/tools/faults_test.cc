@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "records/memory_store.h"
+#include "records/open.h"
 #include "support/rng.h"
 #include "tests/tools/cli.h"
 #include "tests/tuner/programs.h"
@@ -91,7 +91,7 @@ TEST_F(Faults, WorkersDieAtRandom) {
     }
   });
   std::vector<TuneTask> tasks = {MakeTask("dense", Dense(16, 96, 64))};
-  auto store = NewMemoryStore();
+  auto store = OpenStore(db_).value();
   TuneOptions options{.trials = kTrials,
                       .batch = 8,
                       .seed = 3,
@@ -153,7 +153,7 @@ TEST_F(Faults, TheReferenceSurvivesItsWorkers) {
     }
   });
   std::vector<TuneTask> tasks = {MakeTask("dense", Dense(16, 96, 64))};
-  auto store = NewMemoryStore();
+  auto store = OpenStore(db_).value();
   TuneOptions options{.trials = 2, .batch = 2, .search = SearchKind::kRandom, .run = "r", .confirm = false};
   options.measure = {.repeats = 1, .min_repeat_ms = 1};
   auto report = Tune(tasks, Target::Parse("cpu").value(), options, *store, **measurer);

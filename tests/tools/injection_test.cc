@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "records/memory_store.h"
+#include "records/open.h"
 #include "rpc/sandbox.h"
 #include "tests/runtime/c_artifact.h"
 #include "tests/tools/cli.h"
@@ -112,7 +112,7 @@ TEST_F(Injection, BadCandidatesAreFailedTrialsAndNeverBest) {
 
   std::vector<TuneTask> tasks = {MakeTask("dense", Dense(16, 96, 64))};
   Target target = Target::Parse("cpu").value();
-  auto store = NewMemoryStore();
+  auto store = OpenStore(db_).value();
   TuneOptions options{.trials = 16, .batch = 8, .seed = 3, .search = SearchKind::kRandom, .run = "r", .confirm = false};
   options.measure = {.repeats = 2, .min_repeat_ms = 1};
   auto report = Tune(tasks, target, options, *store, **measurer);

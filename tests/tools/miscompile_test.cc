@@ -1,13 +1,11 @@
-// A compiler with a bug: after lowering, some candidates are changed into programs that compute something else. Each is
-// one wrong answer (or a crash), none is ever best, and the books agree with the database.
+// A compiler with a bug: in the build workers a lowering pass makes a mistake in most candidates
+// (lower/miscompile.h). Each of these is a wrong answer, none is ever best, and the report agrees with the database.
 #include <gtest/gtest.h>
 
-#include <regex>
-
-#include "codegen/codegen.h"
 #include "ir/text.h"
 #include "lower/lower.h"
-#include "records/memory_store.h"
+#include "lower/miscompile.h"
+#include "records/open.h"
 #include "schedule/replay.h"
 #include "tests/tools/cli.h"
 #include "tests/tuner/programs.h"
@@ -21,132 +19,115 @@ namespace {
 using test::Dense;
 using test::MakeTask;
 
-enum class Bug { kNone, kStartsAtOne, kLosesLastIteration, kLosesAnUpdate };
+constexpr int kPercent = 60;
 
-// A wrong pass. Works on the text, which is the program.
-std::optional<PrimFunc> Miscompiled(const PrimFunc& func, Bug bug) {
-  std::string text = ToText(func), before = text;
-  std::smatch match;
-  switch (bug) {
-    case Bug::kNone:
-      break;
-    case Bug::kStartsAtOne:  // accumulators
-      text = std::regex_replace(text, std::regex(R"(= broadcast\(0\.0)"), "= broadcast(1.0");
-      text = std::regex_replace(text, std::regex(R"(= 0\.0\n)"), "= 1.0\n");
-      break;
-    case Bug::kLosesLastIteration:  // of the outermost loop
-      if (std::regex_search(text, match, std::regex(R"(for \w+ in (\d+))")) && match[1].str() != "1") {
-        text.replace(static_cast<size_t>(match.position(1)), match[1].str().size(),
-                     std::to_string(std::stoi(match[1].str()) - 1));
-      }
-      break;
-    case Bug::kLosesAnUpdate:  // a[i] = fma(..., a[i]) becomes a[i] = a[i]
-      text = std::regex_replace(text, std::regex(R"((\n *)(\S[^\n]*) = fma\([^\n]*)"), "$1$2 = $2",
-                                std::regex_constants::format_first_only);
-      break;
-  }
-  if (text == before) return std::nullopt;
-  Result<PrimFunc> changed = ParsePrimFunc(text);
-  EXPECT_TRUE(changed.ok()) << changed.error().Text() << "\n" << text;
-  return changed.ok() ? std::optional<PrimFunc>(*changed) : std::nullopt;
+// The mistake that the workers made in this candidate. Its kernel bears the name that the measurer gives it.
+std::optional<Bug> MistakeIn(const Record& record) {
+  PrimFunc func = ParsePrimFunc(record.func).value();
+  func.name = "kernel";
+  func = Replay(func, ParseTrace(record.trace).value()).value().func();
+  std::optional<Miscompile> miscompile = PlanMiscompile(func, kPercent);
+  if (!miscompile) return std::nullopt;
+  PassContext context;
+  context.miscompile = &*miscompile;
+  bool lowered = Lower(func, Target::Parse(record.target).value(), context).ok();
+  return lowered && miscompile->applied ? std::optional(miscompile->bug) : std::nullopt;
 }
 
-// Builds in this process; every second candidate with a bug.
-class BuggyBuilder : public Builder {
- public:
-  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
-                                 const std::function<void(const BuildResult&)>& on_result) override {
-    std::vector<BuildResult> results;
-    for (const BuildRequest& request : requests) {
-      Bug bug = Bug::kNone;
-      if (++candidates_ % 2 == 0) bug = static_cast<Bug>(1 + candidates_ / 2 % 3);
-      Result<Json::Bytes> bytes = BuildOne(request, bug);
-      results.push_back({.id = request.id});
-      if (bytes.ok()) {
-        results.back().artifact = std::move(*bytes);
-        if (bug != Bug::kNone && applied_) ++bugs[bug], buggy.insert(request.trace);
-      } else {
-        results.back().status = TrialStatus::kRejected;
-        results.back().text = bytes.error().Text();
-      }
-      if (on_result) on_result(results.back());
+class Miscompiles : public test::CliTest {
+ protected:
+  // Tunes one task with real workers, a real farm and a database file, which is read again from the file.
+  void TuneWith(const std::vector<std::string>& environment, int trials) {
+    std::vector<std::string> command = {"env"};
+    command.insert(command.end(), environment.begin(), environment.end());
+    command.insert(command.end(), {test::kTools + "/autotune", "--build-worker"});
+    auto workers = MakeBuildWorkers({.workers = 2, .command = command});
+    ASSERT_TRUE(workers.ok()) << workers.error().Text();
+    auto farm = LocalFarm::Start();
+    ASSERT_TRUE(farm.ok()) << farm.error().Text();
+    auto measurer = MakeFarmMeasurer(**workers, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
+    ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
+    TuneOptions options{.trials = trials, .seed = 5, .search = SearchKind::kRandom, .run = "r", .confirm = false};
+    options.measure = {.repeats = 2, .min_repeat_ms = 1};
+    {
+      auto store = OpenStore(db_);
+      ASSERT_TRUE(store.ok()) << store.error().Text();
+      auto tuned = Tune(tasks_, target_, options, **store, **measurer);
+      ASSERT_TRUE(tuned.ok()) << tuned.error().Text();
+      report_ = std::move(*tuned);
     }
-    return results;
-  }
-  // The reference, which is right.
-  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
-    if (requests.size() != 1) return Err("one kernel to a library here");
-    BuiltLibrary library;
-    library.artifact = TRY(BuildOne(requests[0], Bug::kNone));
-    return library;
+    store_ = OpenStore(db_, {.create = false}).value();
+    records_ = store_->Scan({}, 0, 1000).value().records;
+    ExpectExactAccounts();
   }
 
-  std::map<Bug, int> bugs;      // how many candidates have it
-  std::set<std::string> buggy;  // traces
-
- private:
-  Result<Json::Bytes> BuildOne(const BuildRequest& request, Bug bug) {
-    Target target = TRY(Target::Parse(request.target));
-    PrimFunc func = TRY(ParsePrimFunc(request.func));
-    func.name = request.kernel;
-    if (!request.trace.empty()) func = TRY(Replay(func, TRY(ParseTrace(request.trace)))).func();
-    PassContext context;
-    LoweredKernel lowered = TRY(Lower(func, target, context));
-    std::optional<PrimFunc> changed = Miscompiled(lowered.run, bug);
-    applied_ = changed.has_value();
-    if (changed) lowered.run = std::move(*changed);
-    KernelObject object = TRY(CompileKernel(lowered, target, {.keep_spills = true}));
-    if (!object.rejected.empty()) return Err(object.rejected);
-    return LinkKernels({&object}, target);
+  // Status by status, what the report says is what the database has.
+  void ExpectExactAccounts() {
+    int trials = 0, failed = 0;
+    for (int i = 0; i <= static_cast<int>(TrialStatus::kInfrastructure); ++i) {
+      auto status = static_cast<TrialStatus>(i);
+      int64_t stored = store_->Count({.status = status}).value();
+      if (WasExecuted(status)) trials += static_cast<int>(stored);
+      if (status == TrialStatus::kOk) continue;
+      EXPECT_EQ(report_.tasks[0].failures[status], stored) << ToText(status);
+      failed += static_cast<int>(stored);
+    }
+    EXPECT_EQ(report_.trials, trials);
+    EXPECT_EQ(report_.tasks[0].trials, trials);
+    EXPECT_EQ(report_.records, static_cast<int>(records_.size()));
+    EXPECT_EQ(report_.records, failed + store_->Count({.status = TrialStatus::kOk}).value());
   }
-  int candidates_ = 0;
-  bool applied_ = false;
+
+  std::vector<TuneTask> tasks_ = {MakeTask("dense", Dense(48, 96, 64))};
+  Target target_ = Target::Parse("cpu").value();
+  TuneReport report_;
+  std::unique_ptr<RecordStore> store_;
+  std::vector<Record> records_;
 };
 
-class Miscompiles : public test::CliTest {};
-
 TEST_F(Miscompiles, AreWrongAnswersAndNeverBest) {
-  auto farm = LocalFarm::Start();
-  ASSERT_TRUE(farm.ok()) << farm.error().Text();
-  BuggyBuilder builder;
-  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
-  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
-  std::vector<TuneTask> tasks = {MakeTask("dense", Dense(48, 96, 64))};
-  Target target = Target::Parse("cpu").value();
-  auto store = NewMemoryStore();
-  TuneOptions options{.trials = 40, .seed = 5, .search = SearchKind::kRandom, .run = "r", .confirm = false};
-  options.measure = {.repeats = 2, .min_repeat_ms = 1};
-  auto report = Tune(tasks, target, options, *store, **measurer);
-  ASSERT_TRUE(report.ok()) << report.error().Text();
-  for (Bug bug : {Bug::kStartsAtOne, Bug::kLosesLastIteration, Bug::kLosesAnUpdate})
-    EXPECT_GE(builder.bugs[bug], 2) << "kind " << static_cast<int>(bug);
-
-  std::map<TrialStatus, int> failures;
-  int trials = 0, right = 0;
-  RecordPage page = store->Scan({}, 0, 1000).value();
-  for (const Record& record : page.records) {
-    trials += WasExecuted(record.status);
-    if (record.status != TrialStatus::kOk) ++failures[record.status];
-    if (builder.buggy.count(record.trace)) {
-      EXPECT_TRUE(record.status == TrialStatus::kWrongAnswer || record.status == TrialStatus::kRunCrashed)
-          << ToText(record.status) << " for\n"
-          << record.trace;
-    } else {  // the negative twin: without the bug all is right
+  ASSERT_NO_FATAL_FAILURE(TuneWith({"AUTOTUNE_MISCOMPILE=" + std::to_string(kPercent)}, 60));
+  std::map<Bug, int> caught;
+  std::set<std::string> wrong;  // traces
+  int right = 0;
+  for (const Record& record : records_) {
+    std::optional<Bug> bug = MistakeIn(record);
+    EXPECT_EQ(IsRanked(record), record.status == TrialStatus::kOk);
+    if (bug && record.status == TrialStatus::kRejected) continue;  // for spills, say: it never ran
+    if (bug) {
+      wrong.insert(record.trace);
+      ++caught[*bug];
+      EXPECT_EQ(record.status, TrialStatus::kWrongAnswer) << ToText(*bug) << ", " << record.error << " for\n"
+                                                          << record.trace;
+    } else {
       EXPECT_TRUE(record.status == TrialStatus::kOk || record.status == TrialStatus::kRejected) << record.error;
       right += record.status == TrialStatus::kOk;
     }
-    EXPECT_EQ(IsRanked(record), record.status == TrialStatus::kOk);
+  }
+  for (Bug bug : {Bug::kStartsAtOne, Bug::kLosesLastIteration, Bug::kLosesAnUpdate}) {
+    std::printf("%d times: %s\n", caught[bug], std::string(ToText(bug)).c_str());
+    EXPECT_GE(caught[bug], 2) << ToText(bug);
   }
   EXPECT_GE(right, 10);
-  const std::vector<Record> top = store->Top(tasks[0].hash.Hex(), target.Text(), 1000).value();
-  for (const Record& record : top) EXPECT_FALSE(builder.buggy.count(record.trace)) << record.trace;
-  EXPECT_FALSE(builder.buggy.count(report->tasks[0].best_trace));
+  EXPECT_EQ(report_.tasks[0].failures[TrialStatus::kWrongAnswer], static_cast<int>(wrong.size()));
 
-  // What the report says is what the database has.
-  EXPECT_EQ(report->trials, trials);
-  EXPECT_EQ(report->records, static_cast<int>(page.records.size()));
-  EXPECT_EQ(report->tasks[0].trials, trials);
-  EXPECT_EQ(report->tasks[0].failures, failures);
+  const std::vector<Record> top = store_->Top(tasks_[0].hash.Hex(), target_.Text(), 1000).value();
+  EXPECT_EQ(static_cast<int>(top.size()), right);
+  for (const Record& record : top) EXPECT_FALSE(wrong.count(record.trace)) << record.trace;
+  ASSERT_FALSE(top.empty());
+  EXPECT_EQ(top[0].trace, report_.tasks[0].best_trace);
+}
+
+// The twin: the same without the variable, so that nothing else makes candidates wrong.
+TEST_F(Miscompiles, NothingIsWrongWithoutThem) {
+  ASSERT_NO_FATAL_FAILURE(TuneWith({"-u", "AUTOTUNE_MISCOMPILE"}, 16));
+  int planned = 0;
+  for (const Record& record : records_) {
+    EXPECT_TRUE(record.status == TrialStatus::kOk || record.status == TrialStatus::kRejected) << record.error;
+    planned += MistakeIn(record).has_value();
+  }
+  EXPECT_GE(planned, 2) << "candidates that would have been made wrong";
+  EXPECT_GE(store_->Count({.status = TrialStatus::kOk}).value(), 10);
 }
 
 }  // namespace

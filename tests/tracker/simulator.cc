@@ -2,18 +2,8 @@
 
 namespace autotune {
 
-using rpc::Candidate;
 using rpc::Message;
 using rpc::Peer;
-using rpc::TrialResult;
-
-namespace {
-// What a candidate does is in its name.
-enum Fate { kFine, kCrashes, kHangs };
-Fate FateOf(const std::string& candidate) {
-  return candidate.back() == 'x' ? kCrashes : candidate.back() == 'h' ? kHangs : kFine;
-}
-}  // namespace
 
 Simulator::Simulator(uint64_t seed, Weather weather, int servers, int clients, int jobs_per_client)
     : rng_(seed), weather_(weather) {
@@ -21,20 +11,7 @@ Simulator::Simulator(uint64_t seed, Weather weather, int servers, int clients, i
   servers_.resize(static_cast<size_t>(servers));
   for (int s = 0; s < servers; ++s) StartServer(s);
   clients_.resize(static_cast<size_t>(clients));
-  for (int c = 0; c < clients; ++c) {
-    rpc::ClientSession::Options options;
-    options.client = "client" + std::to_string(c);
-    options.client_name = options.client;
-    options.key = "k";
-    options.wait_ms = int64_t{24} * 3600 * 1000;
-    options.tracker_silence_ms = 120000;
-    options.max_losses = 1000;
-    options.new_id = [this] { return NewId(); };
-    Client& client = clients_[static_cast<size_t>(c)];
-    client.session = std::make_unique<rpc::ClientSession>(std::move(options));
-    client.jobs_left = jobs_per_client;
-    Post(rng_.Below(3000), [this, c] { StartJob(c); });
-  }
+  for (int c = 0; c < clients; ++c) StartClient(c, jobs_per_client);
   Post(100, [this] { TickAll(); });
   Post(1000, [this] { Misfortunes(); });
 }
@@ -60,7 +37,7 @@ void Simulator::Run(int64_t max_ms) {
 
 bool Simulator::AllDone() const {
   for (const Client& client : clients_) {
-    if (client.jobs_left > 0 || client.job) return false;
+    if (client.jobs_left > 0 || client.node->HasJob()) return false;
   }
   return true;
 }
@@ -95,16 +72,13 @@ void Simulator::PerformTracker(TrackerState::Output output) {
   for (auto& [peer, message] : output) {
     auto index = static_cast<size_t>(std::stoi(peer.substr(1)));
     if (peer[0] == 'c') {
-      Transmit([this, index, message = message] {
-        PerformClient(static_cast<int>(index), clients_[index].session->OnTracker(message, now));
-      });
-    } else if (!servers_[index].session) {
+      Transmit([this, index, message = message] { clients_[index].node->OnTracker(message); });
+    } else if (!servers_[index].node) {
       PerformTracker(tracker_->OnUnreachable(peer));
     } else {
       Transmit([this, index, message = message] {
-        InServer(static_cast<int>(index), servers_[index].incarnation, [this, index, message](Server& server) {
-          PerformServer(static_cast<int>(index), server.session->OnTracker(message, now));
-        });
+        InServer(static_cast<int>(index), servers_[index].incarnation,
+                 [message](Server& server) { server.node->OnTracker(message); });
       });
     }
   }
@@ -115,7 +89,6 @@ void Simulator::PerformTracker(TrackerState::Output output) {
 void Simulator::StartServer(int s) {
   Server& server = servers_[static_cast<size_t>(s)];
   ++server.incarnation;
-  server.running = 0;
   server.frozen_until = 0;
   server.frozen_inputs.clear();
   server.last_token = {};
@@ -125,17 +98,23 @@ void Simulator::StartServer(int s) {
   options.incarnation = std::to_string(server.incarnation);
   options.device.key = "k";
   options.device.endpoint = std::to_string(s) + "/" + std::to_string(server.incarnation);
-  server.session = std::make_unique<rpc::ServerSession>(std::move(options));
-  int64_t incarnation = server.incarnation;
-  Post(50, [this, s, incarnation] {
-    InServer(s, incarnation, [this, s](Server& server) { PerformServer(s, server.session->OnRunnerReady(now)); });
-  });
+  ServerNode::World world;
+  world.now = [this] { return now; };
+  world.after = [this, s, incarnation = server.incarnation](int64_t delay, std::function<void()> f) {
+    Post(delay, [=, this] { InServer(s, incarnation, [f](Server&) { f(); }); });
+  };
+  world.to_peer = [this](const Peer& peer, const Message& message) { FromServer(peer, message); };
+  world.to_tracker = [this, s](const Message& message) { ToTrackerNode("s" + std::to_string(s), message); };
+  world.on_start = [this, s](const Message& request) { OnStart(s, request); };
+  world.run_ms = [this] { return 1 + rng_.Below(150); };
+  world.violation = [this, s](const std::string& text) { Violation("server " + std::to_string(s) + ": " + text); };
+  server.node = std::make_unique<ServerNode>(std::move(options), std::move(world));
 }
 
 // Runs f there unless it is down or another incarnation; later if it is frozen.
 void Simulator::InServer(int s, int64_t incarnation, std::function<void(Server&)> f) {
   Server& server = servers_[static_cast<size_t>(s)];
-  if (!server.session || server.incarnation != incarnation) return;
+  if (!server.node || server.incarnation != incarnation) return;
   if (now < server.frozen_until) {
     server.frozen_inputs.push_back([this, s, incarnation, f] { InServer(s, incarnation, f); });
   } else {
@@ -143,139 +122,91 @@ void Simulator::InServer(int s, int64_t incarnation, std::function<void(Server&)
   }
 }
 
-void Simulator::PerformServer(int s, rpc::ServerActions actions) {
-  Server& server = servers_[static_cast<size_t>(s)];
-  int64_t incarnation = server.incarnation;
-  for (rpc::ServerAction& action : actions) {
-    if (auto* send = std::get_if<rpc::ToPeer>(&action)) {
-      // Peers are "c<client>/<connection>".
-      auto c = static_cast<size_t>(std::stoi(send->peer.substr(1)));
-      int64_t connection = std::stoll(send->peer.substr(send->peer.find('/') + 1));
-      Transmit([this, c, connection, message = send->message] {
-        Client& client = clients_[c];
-        if (client.connection != connection || client.cut) return;
-        PerformClient(static_cast<int>(c), client.session->OnServer(message, now));
-      });
-    } else if (auto* report = std::get_if<rpc::ToTracker>(&action)) {
-      ToTrackerNode("s" + std::to_string(s), report->message);
-    } else if (std::get_if<rpc::AcquireHost>(&action)) {
-      Post(1, [this, s, incarnation] {
-        InServer(s, incarnation, [this, s](Server& server) { PerformServer(s, server.session->OnHostAcquired(now)); });
-      });
-    } else if (auto* start = std::get_if<rpc::StartCandidate>(&action)) {
-      Execute(s, start->request);
-    } else if (std::get_if<rpc::KillRunner>(&action)) {
-      server.running = 0;
-      Post(20, [this, s, incarnation] {
-        InServer(s, incarnation, [this, s](Server& server) { PerformServer(s, server.session->OnRunnerReady(now)); });
-      });
-    }
-  }
+// Peers are "c<client>/<connection>".
+void Simulator::FromServer(const Peer& peer, const Message& message) {
+  auto c = static_cast<size_t>(std::stoi(peer.substr(1)));
+  int64_t connection = std::stoll(peer.substr(peer.find('/') + 1));
+  Transmit([this, c, connection, message] {
+    Client& client = clients_[c];
+    if (client.connection == connection && !client.cut) client.node->OnServer(message);
+  });
 }
 
-void Simulator::Execute(int s, const Message& message) {
+void Simulator::OnStart(int s, const Message& request) {
   Server& server = servers_[static_cast<size_t>(s)];
-  const auto& request = *message.As<rpc::RunnerRequest>();
   ++executed;
-  if (server.running) Violation("two candidates at once on server " + std::to_string(s));
-  rpc::Token token = batch_tokens_.at(message.request);
+  rpc::Token token = batch_tokens_.at(request.request);
   if (token < server.last_token) Violation("server " + std::to_string(s) + " works for a lease that was superseded");
   server.last_token = token;
-  int64_t run = server.running = ++runs_, incarnation = server.incarnation, number = request.run;
-  Fate fate = FateOf(request.candidate.id);
-  if (fate == kHangs) return;
-  Post(1 + rng_.Below(150), [this, s, incarnation, run, number, fate, id = request.candidate.id] {
-    InServer(s, incarnation, [=, this](Server& server) {
-      if (server.running != run) return;
-      server.running = 0;
-      if (fate == kCrashes) {
-        PerformServer(s, server.session->OnRunnerEnd({"was ended by signal 11", 11, false}, now));
-        Post(20, [this, s, incarnation] {
-          InServer(s, incarnation, [this, s](Server& server) { PerformServer(s, server.session->OnRunnerReady(now)); });
-        });
-        return;
-      }
-      rpc::RunnerResult result{number, {}};
-      result.result.status = TrialStatus::kOk;
-      result.result.times = {1.0};
-      PerformServer(s, server.session->OnRunnerMessage({"", result, {}}, now));
-    });
-  });
 }
 
 // --- Clients ---------------------------------------------------------------------------------------------------------
 
+void Simulator::StartClient(int c, int jobs) {
+  rpc::ClientSession::Options options;
+  options.client = "client" + std::to_string(c);
+  options.client_name = options.client;
+  options.key = "k";
+  options.wait_ms = int64_t{24} * 3600 * 1000;
+  options.tracker_silence_ms = 120000;
+  options.max_losses = 1000;
+  options.new_id = [this] { return NewId(); };
+  ClientNode::World world;
+  world.now = [this] { return now; };
+  world.to_tracker = [this, c](const Message& message) { ToTrackerNode("c" + std::to_string(c), message); };
+  world.connect = [this, c](const std::string& endpoint) { ConnectClient(c, endpoint); };
+  world.to_server = [this, c](const Message& message) { FromClient(c, message); };
+  world.drop_server = [this, c] {
+    Client& client = clients_[static_cast<size_t>(c)];
+    client.connection = 0;
+    client.server = -1;
+  };
+  world.on_result = [this](const rpc::TrialResult& result) {
+    ++delivered;
+    infrastructure += result.status == TrialStatus::kInfrastructure;
+  };
+  world.on_done = [this, c] {
+    if (clients_[static_cast<size_t>(c)].jobs_left > 0) Post(rng_.Below(5000), [this, c] { StartJob(c); });
+  };
+  world.violation = [this, c](const std::string& text) { Violation("client " + std::to_string(c) + ": " + text); };
+  Client& client = clients_[static_cast<size_t>(c)];
+  client.node = std::make_unique<ClientNode>(std::move(options), std::move(world));
+  client.jobs_left = jobs;
+  Post(rng_.Below(3000), [this, c] { StartJob(c); });
+}
+
 void Simulator::StartJob(int c) {
   Client& client = clients_[static_cast<size_t>(c)];
-  auto job = std::make_shared<rpc::MeasureJob>();
-  auto artifact = std::make_shared<const std::string>("artifact");
-  for (int64_t i = 0, n = 1 + rng_.Below(90); i < n; ++i) {
-    Candidate candidate;
-    double luck = rng_.Uniform();
-    candidate.id = std::to_string(i) + (luck < 0.05 ? "x" : luck < 0.06 ? "h" : "");
-    candidate.blob = static_cast<int>(i);
-    candidate.check = false;
-    candidate.load_seconds = candidate.run_seconds = 2;
-    job->candidates.push_back(candidate);
-    job->artifacts.push_back(artifact);
-  }
-  --client.jobs_left;
-  client.answered.clear();
-  client.job = job;
-  PerformClient(c, client.session->Start(std::move(job), now));
+  std::string prefix = std::to_string(c) + "." + std::to_string(client.jobs_left--) + ".";
+  client.node->Start(MakeJob(prefix, 90, rng_));
 }
 
-void Simulator::PerformClient(int c, rpc::ClientActions actions) {
+void Simulator::ConnectClient(int c, const std::string& endpoint) {
   Client& client = clients_[static_cast<size_t>(c)];
-  for (rpc::ClientAction& action : actions) {
-    if (auto* ask = std::get_if<rpc::AskTracker>(&action)) {
-      ToTrackerNode("c" + std::to_string(c), ask->message);
-    } else if (auto* connect = std::get_if<rpc::ConnectServer>(&action)) {
-      client.connection = ++connections_;
-      client.server = std::stoi(connect->endpoint);
-      client.server_incarnation = std::stoll(connect->endpoint.substr(connect->endpoint.find('/') + 1));
-      client.cut = false;
-      Post(2, [this, c, connection = client.connection] {
-        Client& client = clients_[static_cast<size_t>(c)];
-        if (client.connection == connection) PerformClient(c, client.session->OnServerConnected(now));
-      });
-    } else if (auto* send = std::get_if<rpc::AskServer>(&action)) {
-      if (client.server < 0 || client.cut) continue;
-      Message message = send->message;
-      if (auto* batch = std::get_if<rpc::MeasureRequest>(&message.body)) {
-        batch_tokens_[message.request] = batch->claim.token;
-        if (weather_.forge_tokens) batch->claim.token = {1 << 30, now};
-      }
-      Peer peer = "c" + std::to_string(c) + "/" + std::to_string(client.connection);
-      Transmit([this, s = client.server, incarnation = client.server_incarnation, peer, message] {
-        InServer(s, incarnation,
-                 [=, this](Server& server) { PerformServer(s, server.session->On(peer, message, now)); });
-      });
-    } else if (std::get_if<rpc::DropServer>(&action)) {
-      client.connection = 0;
-      client.server = -1;
-    } else if (auto* result = std::get_if<rpc::Deliver>(&action)) {
-      const TrialResult& r = result->result;
-      ++delivered;
-      if (!client.job || !client.answered.insert(r.candidate).second)
-        Violation("candidate " + r.candidate + " answered twice");
-      Fate fate = FateOf(r.candidate);
-      TrialStatus right = fate == kFine ? TrialStatus::kOk : TrialStatus::kLoadFailed;  // no runner here says it runs
-      if (r.status == TrialStatus::kInfrastructure) {
-        ++infrastructure;
-      } else if (r.status != right) {
-        Violation("candidate " + r.candidate + " was blamed: " + std::string(ToText(r.status)));
-      }
-    } else if (std::get_if<rpc::JobDone>(&action)) {
-      if (client.answered.size() != client.job->candidates.size()) Violation("a job ended with unanswered candidates");
-      client.job.reset();
-      if (client.jobs_left > 0) Post(rng_.Below(5000), [this, c] { StartJob(c); });
-    }
-  }
+  client.connection = ++connections_;
+  client.server = std::stoi(endpoint);
+  client.server_incarnation = std::stoll(endpoint.substr(endpoint.find('/') + 1));
+  client.cut = false;
+  Post(2, [this, c, connection = client.connection] {
+    Client& client = clients_[static_cast<size_t>(c)];
+    if (client.connection == connection) client.node->OnServerConnected();
+  });
 }
 
-// --- Time and bad luck
-// ---------------------------------------------------------------------------------------------------
+void Simulator::FromClient(int c, Message message) {
+  Client& client = clients_[static_cast<size_t>(c)];
+  if (client.server < 0 || client.cut) return;
+  if (auto* batch = std::get_if<rpc::MeasureRequest>(&message.body)) {
+    batch_tokens_[message.request] = batch->claim.token;
+    if (weather_.forge_tokens) batch->claim.token = {1 << 30, now};
+  }
+  Peer peer = "c" + std::to_string(c) + "/" + std::to_string(client.connection);
+  Transmit([this, s = client.server, incarnation = client.server_incarnation, peer, message = std::move(message)] {
+    InServer(s, incarnation, [=](Server& server) { server.node->On(peer, message); });
+  });
+}
+
+// --- Time and bad luck -----------------------------------------------------------------------------------------------
 
 void Simulator::TickAll() {
   if (tracker_) PerformTracker(tracker_->Tick(now));
@@ -285,9 +216,9 @@ void Simulator::TickAll() {
       auto inputs = std::exchange(server.frozen_inputs, {});
       for (auto& input : inputs) input();
     }
-    if (server.session && now >= server.frozen_until) PerformServer(static_cast<int>(s), server.session->Tick(now));
+    if (server.node && now >= server.frozen_until) server.node->Tick();
   }
-  for (size_t c = 0; c < clients_.size(); ++c) PerformClient(static_cast<int>(c), clients_[c].session->Tick(now));
+  for (Client& client : clients_) client.node->Tick();
   Post(100, [this] { TickAll(); });
 }
 
@@ -300,15 +231,14 @@ void Simulator::Misfortunes() {
   for (size_t i = 0; i < servers_.size(); ++i) {
     Server& server = servers_[i];
     int s = static_cast<int>(i);
-    if (server.session && rng_.Uniform() < weather_.server_crashes) {
-      server.session.reset();
+    if (server.node && rng_.Uniform() < weather_.server_crashes) {
+      server.node.reset();
       ++server_restarts;
       for (size_t c = 0; c < clients_.size(); ++c) {
         // Some notice the broken connection, some only the silence.
         if (clients_[c].server != s || rng_.Below(2)) continue;
         Post(5, [this, c, connection = clients_[c].connection] {
-          if (clients_[c].connection != connection) return;
-          PerformClient(static_cast<int>(c), clients_[c].session->OnServerDisconnected(now));
+          if (clients_[c].connection == connection) clients_[c].node->OnServerDisconnected();
         });
       }
       Post(rng_.Below(10000), [this, s] { StartServer(s); });

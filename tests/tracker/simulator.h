@@ -6,13 +6,11 @@
 #include <memory>
 #include <optional>
 #include <queue>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "rpc/client_session.h"
-#include "rpc/server_session.h"
 #include "support/rng.h"
+#include "tests/tracker/nodes.h"
 #include "tracker/tracker_state.h"
 
 namespace autotune {
@@ -45,17 +43,14 @@ class Simulator {
     bool operator<(const Event& o) const { return at != o.at ? at > o.at : number > o.number; }
   };
   struct Server {
-    std::unique_ptr<rpc::ServerSession> session;  // null: down
+    std::unique_ptr<ServerNode> node;  // null: down
     int64_t incarnation = 0;
     int64_t frozen_until = 0;
     std::vector<std::function<void()>> frozen_inputs;
-    int64_t running = 0;  // number of the run on the device; 0: none
     rpc::Token last_token;
   };
   struct Client {
-    std::unique_ptr<rpc::ClientSession> session;
-    std::shared_ptr<const rpc::MeasureJob> job;
-    std::set<std::string> answered;
+    std::unique_ptr<ClientNode> node;
     int jobs_left = 0;
     int64_t connection = 0;  // number of the current one
     int server = -1;
@@ -73,10 +68,12 @@ class Simulator {
   void PerformTracker(TrackerState::Output output);
   void StartServer(int s);
   void InServer(int s, int64_t incarnation, std::function<void(Server&)> f);
-  void PerformServer(int s, rpc::ServerActions actions);
-  void Execute(int s, const rpc::Message& request);
+  void FromServer(const rpc::Peer& peer, const rpc::Message& message);
+  void OnStart(int s, const rpc::Message& request);
+  void StartClient(int c, int jobs);
   void StartJob(int c);
-  void PerformClient(int c, rpc::ClientActions actions);
+  void ConnectClient(int c, const std::string& endpoint);
+  void FromClient(int c, rpc::Message message);
   void Misfortunes();
   void TickAll();
 
@@ -89,7 +86,7 @@ class Simulator {
   std::vector<Server> servers_;
   std::vector<Client> clients_;
   std::map<rpc::Id, rpc::Token> batch_tokens_;  // as granted
-  int64_t runs_ = 0, connections_ = 0;
+  int64_t connections_ = 0;
 };
 
 }  // namespace autotune

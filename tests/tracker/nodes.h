@@ -1,0 +1,90 @@
+// The sessions of servers and clients with what surrounds them in a test: a device that only pretends to run
+// candidates, jobs whose right answers are known, and a check of every answer. The clock, the network and the way to
+// call back later come from the caller: the simulator has virtual time and one thread, the in-process farm a thread for
+// each node. A node belongs to one thread and calls nothing of its world from another.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "rpc/client_session.h"
+#include "rpc/server_session.h"
+#include "support/rng.h"
+
+namespace autotune {
+
+// What becomes of a candidate is in its name.
+enum class Fate { kFine, kCrashes, kHangs };
+Fate FateOf(const std::string& candidate);
+
+// A job of 1 to `most` candidates, whose names begin with `prefix`. Each has an artifact of its own, and the time that
+// a device reports is computed from the artifact: so the result of another candidate or of another job is recognized.
+std::shared_ptr<const rpc::MeasureJob> MakeJob(const std::string& prefix, int most, Rng& rng);
+
+class ServerNode {
+ public:
+  struct World {
+    std::function<int64_t()> now;
+    // Calls later, in this node's thread, and never after the node has ended.
+    std::function<void(int64_t delay_ms, std::function<void()>)> after;
+    std::function<void(const rpc::Peer&, const rpc::Message&)> to_peer;
+    std::function<void(const rpc::Message&)> to_tracker;
+    std::function<void(const rpc::Message&)> on_start;  // a candidate begins: a RunnerRequest
+    std::function<int64_t()> run_ms;                    // how long it will take
+    std::function<void(std::string)> violation;
+  };
+  ServerNode(rpc::ServerSession::Options options, World world);
+
+  void On(const rpc::Peer& peer, const rpc::Message& message) { Perform(session_.On(peer, message, world_.now())); }
+  void OnTracker(const rpc::Message& message) { Perform(session_.OnTracker(message, world_.now())); }
+  void Tick() { Perform(session_.Tick(world_.now())); }
+  bool Busy() const { return session_.Busy(); }
+
+ private:
+  void Perform(rpc::ServerActions actions);
+  void Execute(const rpc::Message& request);
+  void RunnerReadyAfter(int64_t delay_ms);
+
+  World world_;
+  rpc::ServerSession session_;
+  int64_t runs_ = 0, running_ = 0;  // number of the run on the device; 0: none
+};
+
+class ClientNode {
+ public:
+  struct World {
+    std::function<int64_t()> now;
+    std::function<void(const rpc::Message&)> to_tracker;
+    std::function<void(const std::string& endpoint)> connect;
+    std::function<void(const rpc::Message&)> to_server;
+    std::function<void()> drop_server;
+    std::function<void(const rpc::TrialResult&)> on_result;  // already checked
+    std::function<void()> on_done;                           // the job, with all results
+    std::function<void(std::string)> violation;
+  };
+  ClientNode(rpc::ClientSession::Options options, World world);
+
+  void Start(std::shared_ptr<const rpc::MeasureJob> job);
+  void OnTracker(const rpc::Message& message) { Perform(session_.OnTracker(message, world_.now())); }
+  void OnServer(const rpc::Message& message) { Perform(session_.OnServer(message, world_.now())); }
+  void OnServerConnected() { Perform(session_.OnServerConnected(world_.now())); }
+  void OnServerDisconnected() { Perform(session_.OnServerDisconnected(world_.now())); }
+  void Tick() { Perform(session_.Tick(world_.now())); }
+  void Close() { Perform(session_.Close(world_.now())); }
+  bool HasJob() const { return job_ != nullptr; }
+
+ private:
+  void Perform(rpc::ClientActions actions);
+  void Check(const rpc::TrialResult& result);
+
+  World world_;
+  rpc::ClientSession session_;
+  std::shared_ptr<const rpc::MeasureJob> job_;
+  std::map<std::string, size_t> places_;  // candidate -> its place in the job
+  std::set<std::string> answered_;
+};
+
+}  // namespace autotune

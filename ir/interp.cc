@@ -5,6 +5,7 @@
 #include "ir/interp_machine.h"
 #include "ir/threads.h"
 #include "ir/visit.h"
+#include "ir/watch.h"
 
 namespace autotune {
 namespace interp {
@@ -318,6 +319,7 @@ void Machine::ExecBlock(const Block& n) {
 }  // namespace interp
 
 Status Interpret(const PrimFunc& f, std::vector<InterpArray>& args, const InterpOptions& options) {
+  ShowProgram(f, [] { return std::string("before it is interpreted"); });
   return interp::Machine(f, options).Run(args);
 }
 

@@ -20,6 +20,7 @@
 #include "tests/schedule/case.h"
 #include "tests/schedule/step_source.h"
 #include "tests/schedule/zoo.h"
+#include "topi/alternatives.h"
 
 namespace autotune {
 namespace {
@@ -141,6 +142,15 @@ TEST(RandomSchedules, KeepTheMeaning) {
     }
   }
   (std::make_index_sequence<std::variant_size_v<Step>>());
+}
+
+// The ways to compute an operator that the workloads know: kinds conv and dense, and winograd in tilings of their own.
+// The operators' lists hold no others, so that whoever adds one adds a workload.
+TEST(Workloads, EveryComputeAlternativeIsAmongThem) {
+  const std::set<std::string_view> known = {"direct", "winograd2", "winograd2_whole", "winograd4", "winograd4_whole"};
+  for (const auto& alternative : topi::ConvAlternatives())
+    EXPECT_TRUE(known.count(alternative.name)) << alternative.name;
+  for (const auto& alternative : topi::MatMulAlternatives()) EXPECT_EQ(alternative.name, "direct");
 }
 
 TEST(RandomSchedules, ACaseAgain) {

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "compiler/compile.h"
-#include "compiler/load.h"
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
+#include "package/load.h"
 #include "records/open.h"
 #include "runtime/compare.h"
 #include "tools/autotune/command.h"
@@ -55,7 +55,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
 
 struct VerifyOptions {
   ModelOptions model;
-  std::string data;
+  std::vector<std::string> data;
   double rtol = 1e-3, atol = 1e-4;
   int threads = 0;
 };
@@ -198,50 +198,76 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   return all;
 }
 
+struct Tally {
+  int passed = 0, failed = 0, unsupported = 0;
+  std::map<std::string, int> reasons;  // why cases are unsupported
+
+  void Add(const CaseResult& result) {
+    (result.verdict == CaseVerdict::kPassed ? passed : result.verdict == CaseVerdict::kFailed ? failed : unsupported)++;
+    if (result.verdict == CaseVerdict::kUnsupported) ++reasons[ReasonOf(result.text)];
+  }
+  std::string Text() const {
+    return std::to_string(passed) + " passed, " + std::to_string(failed) + " failed, " + std::to_string(unsupported) +
+           " unsupported";
+  }
+};
+
+// The folders below that hold a model.onnx, sorted.
+std::vector<fs::path> CasesIn(const fs::path& folder) {
+  std::vector<fs::path> cases;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == "model.onnx") cases.push_back(entry.path().parent_path());
+  }
+  std::sort(cases.begin(), cases.end());
+  return cases;
+}
+
 Result<int> Verify(const VerifyOptions& options) {
-  if (!fs::is_directory(options.data)) return Err("--data ", options.data, ": no such folder");
+  for (const std::string& data : options.data) {
+    if (!fs::is_directory(data)) return Err("--data ", data, ": no such folder");
+  }
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target target = TRY(options.model.ParseTarget(*builder));
   NetworkOptions network_options = TRY(options.model.ParseNetwork());
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
   if (!options.model.model.empty()) {
     CaseResult result =
-        TRY(CheckCase(options.model.model, options.data, options, network_options, target, store.get(), *builder));
+        TRY(CheckCase(options.model.model, options.data[0], options, network_options, target, store.get(), *builder));
     if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
     for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
     std::printf("%s: %s\n", result.verdict == CaseVerdict::kPassed ? "ok" : "WRONG", result.text.c_str());
     return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
   }
-  // A folder of cases, each with its model.onnx.
-  std::vector<fs::path> cases;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(options.data)) {
-    if (entry.path().filename() == "model.onnx") cases.push_back(entry.path().parent_path());
-  }
-  std::sort(cases.begin(), cases.end());
-  if (cases.empty())
-    return Err("--data ", options.data, " holds no case with a model.onnx; for one model give --model as well");
-  int passed = 0, failed = 0, unsupported = 0;
-  std::map<std::string, int> reasons;
-  for (const fs::path& folder : cases) {
-    auto checked =
-        CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
-    CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, checked.error().Text()};
-    const char* word = result.verdict == CaseVerdict::kPassed   ? "passed"
-                       : result.verdict == CaseVerdict::kFailed ? "FAILED"
-                                                                : "unsupported";
-    (result.verdict == CaseVerdict::kPassed ? passed : result.verdict == CaseVerdict::kFailed ? failed : unsupported)++;
-    if (result.verdict == CaseVerdict::kUnsupported) ++reasons[ReasonOf(result.text)];
-    std::string name = fs::relative(folder, options.data).string();
-    for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
-    std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());
-    std::fflush(stdout);
+  Tally all;
+  std::vector<std::string> totals;  // of each folder
+  for (const std::string& data : options.data) {
+    std::vector<fs::path> cases = CasesIn(data);
+    if (cases.empty())
+      return Err("--data ", data, " holds no case with a model.onnx; for one model give --model as well");
+    Tally here;
+    for (const fs::path& folder : cases) {
+      auto checked =
+          CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
+      CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, checked.error().Text()};
+      const char* word = result.verdict == CaseVerdict::kPassed   ? "passed"
+                         : result.verdict == CaseVerdict::kFailed ? "FAILED"
+                                                                  : "unsupported";
+      here.Add(result);
+      all.Add(result);
+      std::string name = fs::relative(folder, data).string();
+      for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
+      std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());
+      std::fflush(stdout);
+    }
+    totals.push_back(data + ": " + here.Text());
   }
   std::vector<std::pair<int, std::string>> sorted;
-  for (const auto& [reason, count] : reasons) sorted.push_back({-count, reason});
+  for (const auto& [reason, count] : all.reasons) sorted.push_back({-count, reason});
   std::sort(sorted.begin(), sorted.end());
   for (const auto& [count, reason] : sorted) std::printf("%6d unsupported: %s\n", -count, reason.c_str());
-  std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
-  return failed ? kExitWrong : kExitOk;
+  for (size_t i = 0; totals.size() > 1 && i < totals.size(); ++i) std::printf("%s\n", totals[i].c_str());
+  std::printf("%s\n", all.Text().c_str());
+  return all.failed ? kExitWrong : kExitOk;
 }
 
 }  // namespace
@@ -263,7 +289,7 @@ Command VerifyCommand(CLI::App& root) {
   options->model.Add(*app, false);
   app->add_option(
          "--data", options->data,
-         "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model a folder of cases")
+         "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model, folders of cases")
       ->required();
   app->add_option("--rtol", options->rtol, "allowed: |a-b| <= atol * max|b| + rtol * |b|")->capture_default_str();
   app->add_option("--atol", options->atol, "relative to the largest expected value")->capture_default_str();
@@ -275,6 +301,8 @@ Command VerifyCommand(CLI::App& root) {
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
             }
+            if (!options->model.model.empty() && options->data.size() > 1)
+              return Err("--model is compared with one folder of data; ", options->data.size(), " are given");
             return {};
           }};
 }

@@ -43,6 +43,8 @@ namespace {
 // a pad.
 Result<double> ElementOfNothing(Op op, const Attrs& attrs) {
   switch (op) {
+    case Op::kConv2d:
+    case Op::kConv3d:
     case Op::kMatmul:
     case Op::kBatchMatmul:
     case Op::kReduceSum:

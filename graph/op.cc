@@ -22,6 +22,8 @@ Status SameDType(const Specs& in) {
 
 namespace {
 
+constexpr int64_t kMaxElements = int64_t{1} << 36;
+
 Status NeedFloat(const TensorSpec& spec) {
   if (!spec.dtype.IsFloat()) return Err("is for floats, not ", spec.Text());
   return {};
@@ -221,10 +223,15 @@ Result<TensorSpec> InferPad(const Attrs& attrs, const Specs& in) {
   TensorSpec out = in[0];
   for (size_t d = 0; d < rank; ++d) {
     int64_t n = in[0].shape[d];
-    if (a.before[d] < 0 || a.after[d] < 0 || a.interior[d] < 0) return Err("pads must not be negative");
+    for (int64_t pad : {a.before[d], a.after[d], a.interior[d]}) {
+      if (pad < 0) return Err("pads must not be negative");
+      if (pad > kMaxElements) return Err("a pad of ", pad, " elements is too large");
+    }
     if (a.mode != PadMode::kConstant && a.interior[d] > 0) return Err("only constants go between elements");
-    if (a.mode == PadMode::kReflect && (a.before[d] >= n || a.after[d] >= n))
-      return Err("mirrors ", std::max(a.before[d], a.after[d]), " elements of dimension ", d, " of ", in[0].Text());
+    int64_t most = std::max(a.before[d], a.after[d]);
+    if (a.mode == PadMode::kReflect && most > 0 && most >= n)
+      return Err("mirrors ", most, " elements of dimension ", d, " of ", in[0].Text());
+    if (n > 0 && a.interior[d] > kMaxElements / n) return Err("a pad of ", a.interior[d], " elements is too large");
     out.shape[d] = a.before[d] + (n > 0 ? (n - 1) * (a.interior[d] + 1) + 1 : 0) + a.after[d];
   }
   return out;
@@ -239,8 +246,8 @@ Result<TensorSpec> InferBroadcastTo(const Attrs& attrs, const Specs& in) {
 
 Result<TensorSpec> InferReshape(const Attrs& attrs, const Specs& in) {
   TensorSpec out{in[0].dtype, std::get<ReshapeAttrs>(attrs).shape};
-  bool negative = std::any_of(out.shape.begin(), out.shape.end(), [](int64_t d) { return d < 0; });
-  if (negative || out.NumElements() != in[0].NumElements())
+  TRY(CheckSize(out));
+  if (out.NumElements() != in[0].NumElements())
     return Err("cannot reshape ", in[0].Text(), " to ", ShapeText(out.shape));
   return out;
 }
@@ -351,7 +358,6 @@ void AppendField(std::string& text, const T& value) {
 }  // namespace
 
 Status CheckSize(const TensorSpec& spec) {
-  constexpr int64_t kMaxElements = int64_t{1} << 36;
   int64_t n = 1;
   for (int64_t d : spec.shape) {
     if (d < 0) return Err("a tensor of shape ", ShapeText(spec.shape), " is impossible");

@@ -9,6 +9,7 @@
 #include "lower/passes.h"
 #include "support/check.h"
 #include "support/hash.h"
+#include "support/log.h"
 
 namespace autotune {
 namespace {
@@ -84,6 +85,7 @@ int MiscompilePercent() {
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     bool valid = error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= 100;
     CHECK(valid) << "AUTOTUNE_MISCOMPILE is " << text;
+    if (number > 0) Log(LogLevel::kWarning, "AUTOTUNE_MISCOMPILE: ", number, " of 100 kernels are made wrong");
     return number;
   }();
   return percent;
@@ -93,7 +95,7 @@ std::optional<Miscompile> PlanMiscompile(const PrimFunc& scheduled, int percent)
   if (percent == 0) return std::nullopt;
   uint64_t hash = Hash64(ToText(scheduled));
   if (hash % 100 >= static_cast<uint64_t>(percent)) return std::nullopt;
-  return Miscompile{static_cast<Bug>(hash / 100 % 3)};
+  return Miscompile{static_cast<Bug>(hash / 100 % std::size(EnumNames<Bug>::kNames))};
 }
 
 PrimFunc WithMistake(std::string_view pass, const PrimFunc& f, Miscompile& miscompile) {
@@ -107,6 +109,7 @@ PrimFunc WithMistake(std::string_view pass, const PrimFunc& f, Miscompile& misco
       {"hoist_guards", LosingLastIteration},
       {"unroll", LosingAnUpdate},
   };
+  static_assert(std::size(kMistakes) == std::size(EnumNames<Bug>::kNames));
   const Mistake& mistake = kMistakes[static_cast<int>(miscompile.bug)];
   if (miscompile.applied || pass != mistake.pass) return f;
   return WithBody(f, mistake.make(f.body, miscompile.applied));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <map>
@@ -107,6 +108,8 @@ int64_t MostBytes(const std::string& path) {
 }
 
 Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
+  constexpr size_t kLongestName = 4096;
+  constexpr int64_t kHeader = 512;
   int64_t left = MostBytes(path);
   std::unique_ptr<archive, FreeReader> in(archive_read_new());
   archive_read_support_format_tar(in.get());
@@ -125,6 +128,7 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
     if (code != ARCHIVE_OK) return Err(archive_error_string(in.get()));
     const char* path = archive_entry_pathname(entry);
     if (!path) return Err("a member has no name");
+    if (std::strlen(path) > kLongestName) return Err("a member's name has ", std::strlen(path), " bytes");
     std::string name = OneLine(path);
     TRY(CheckPlace(name));
     if (archive_entry_filetype(entry) == AE_IFDIR) continue;
@@ -132,8 +136,10 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
       return Err("member ", name, " is a link or a device; a package holds files only");
     if (members.count(name)) return Err("member ", name, " occurs twice");
     int64_t size = archive_entry_size(entry);
+    left -= kHeader;
     if (size < 0 || size > left)
-      return Err("member ", name, " claims ", size, " bytes, more than a file of this size can be expected to hold");
+      return Err("member ", name, " claims ", size,
+                 " bytes; with it a file of this size holds more than can be expected");
     // Grows with what is really there, not with what the header claims.
     std::string bytes;
     char chunk[1 << 16];

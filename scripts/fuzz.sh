@@ -2,20 +2,26 @@
 # Fuzzes one target with libFuzzer, AddressSanitizer and UBSan: scripts/fuzz.sh TARGET SECONDS [options of libFuzzer]
 # Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET; one that crashes, hangs or takes 2 GiB
 # to build-fuzz/findings/: mend it, then keep it in tests/fuzz/corpus/TARGET. Each target runs so for 20,000 inputs as a
-# test, LibFuzzer.TARGET. Environment: JOBS, of the build; LEVEL, -O0 for a short run.
+# test, LibFuzzer.TARGET. Environment: BUILD, another folder than build-fuzz; LEVEL, -O0 for a short run; JOBS, of the build;
+# FRESH=1, without what earlier runs have added to the corpus.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then
-  sed -n '2,5s/^# //p' "$0" >&2
+  sed -n '2,6s/^# //p' "$0" >&2
   echo "targets: $(ls tests/fuzz/*_fuzz.cc | sed 's,.*/\(.*\)_fuzz.cc,\1,' | tr '\n' ' ')" >&2
   exit 2
 fi
 command -v clang++-19 >/dev/null || { echo "clang-19 is missing: run scripts/install.sh" >&2; exit 1; }
-target=$1 seconds=$2
+target=$1 seconds=$2 build=${BUILD:-build-fuzz}
 shift 2
-cmake --preset fuzz -DAUTOTUNE_SANITIZE_LEVEL="${LEVEL:--O1}" >/dev/null
-cmake --build build-fuzz -j "${JOBS:-$(nproc)}" --target "fuzz_$target"
-mkdir -p "build-fuzz/corpus/$target" build-fuzz/findings
-exec "build-fuzz/tests/fuzz_$target" "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
-  -artifact_prefix="build-fuzz/findings/$target-" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+mkdir -p "$build"
+(
+  flock 9 # whoever fuzzes another target builds in the same folder
+  cmake --preset fuzz -B "$build" -DAUTOTUNE_SANITIZE_LEVEL="${LEVEL:--O1}" >/dev/null
+  cmake --build "$build" -j "${JOBS:-$(nproc)}" --target "fuzz_$target"
+) 9>"$build/lock"
+[ "${FRESH:-0}" = 0 ] || rm -rf "$build/corpus/$target"
+mkdir -p "$build/corpus/$target" "$build/findings"
+exec "$build/tests/fuzz_$target" "$build/corpus/$target" "tests/fuzz/corpus/$target" \
+  -artifact_prefix="$build/findings/$target-" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
   -malloc_limit_mb=2048 -max_len=20000 -print_final_stats=1 "$@"

@@ -25,7 +25,8 @@ struct SavedState {
 };
 
 Result<SavedState> ReadState(const std::string& path) {
-  if (!std::filesystem::exists(path)) return SavedState{};
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return SavedState{};
   Json json = TRY_NOTE(Json::Parse(TRY(ReadFile(path))), "in the tracker's state file " + path);
   return FromJson<SavedState>(json);
 }

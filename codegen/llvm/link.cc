@@ -1,5 +1,4 @@
 #include "codegen/llvm/link.h"
-#include "support/file.h"
 
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
@@ -8,6 +7,8 @@
 
 #include <cstdlib>
 #include <cstring>
+
+#include "support/file.h"
 
 LLD_HAS_DRIVER(elf)
 

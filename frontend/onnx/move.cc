@@ -16,6 +16,7 @@ int64_t Offset(const Shape& shape, const Shape& index) {
 // The part of input 0; of a constant at once.
 Status BindSlice(ImportContext& c, const SliceAttrs& a, size_t output = 0) {
   Shape in = TRY(c.ShapeOf(0));
+  if (const TensorValue* value = c.Constant(0)) TRY(InferType(Op::kSlice, a, {value->spec}));
   if (a.extent == in && std::all_of(a.step.begin(), a.step.end(), [](int64_t s) { return s == 1; })) {
     if (const TensorValue* value = c.Constant(0)) return c.BindConstant(*value, output);
     return c.Bind(TRY(c.Reshape(TRY(c.Tensor(0)), in)), output);
@@ -76,9 +77,9 @@ Status ImportSplit(ImportContext& c) {
     if (in[axis] % parts != 0) return Err("cannot split ", in[axis], " elements into ", parts, " equal parts");
     sizes.assign(parts, in[axis] / parts);
   }
-  auto negative = [](int64_t size) { return size < 0; };
-  if (static_cast<int64_t>(sizes.size()) != parts || std::any_of(sizes.begin(), sizes.end(), negative) ||
-      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != in[axis]) {
+  int64_t left = in[axis];  // a sum might overflow
+  for (int64_t size : sizes) left = size < 0 || left < size ? -1 : left - size;
+  if (static_cast<int64_t>(sizes.size()) != parts || left != 0) {
     return Err("sizes ", ShapeText(sizes), " do not split dimension ", axis, " of ", ShapeText(in), " into ", parts,
                " parts");
   }
@@ -229,7 +230,10 @@ Status ImportTrilu(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.Rank(x) < 2) return Err("the input must be a matrix, not ", c.builder.Spec(x).Text());
   double k = c.Has(1) ? TRY(c.ConstantNumber(1, "k")) : 0;
+  if (c.builder.Spec(x).NumElements() == 0) return c.Bind(x);
+  constexpr int64_t kMost = int64_t{1} << 28;
   int64_t rows = c.ShapeOfValue(x)[c.Rank(x) - 2], columns = c.ShapeOfValue(x).back();
+  if (rows * columns > kMost) return Err("the mask of ", c.builder.Spec(x).Text(), " is too large");
   int64_t diagonal = static_cast<int64_t>(std::clamp<double>(k, -1.0 * rows - 1, 1.0 * columns + 1));
   std::vector<double> ones = Triangle(rows, columns, diagonal, TRY(c.Int("upper", 1)) != 0);
   ValueId mask = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {rows, columns}, ones));

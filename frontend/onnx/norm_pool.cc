@@ -202,6 +202,7 @@ Status ImportLogSoftmax(ImportContext& c) {
 // 1 at the first of the largest elements.
 Status ImportHardmax(ImportContext& c) {
   Rows r = TRY(ReadRows(c));
+  if (c.builder.Spec(r.x).NumElements() == 0) return BindRows(c, r.x);
   ValueId best = TRY(c.Emit(Op::kArgReduce, {r.x}, ArgAttrs{r.axis, true, false}));
   Shape shape(c.Rank(r.x), 1);
   shape[r.axis] = c.ShapeOfValue(r.x)[r.axis];
@@ -246,6 +247,7 @@ Status ImportMeanVarianceNormalization(ImportContext& c) {
 }  // namespace
 
 Result<ValueId> LogSoftmaxValue(ImportContext& c, ValueId x, int64_t axis) {
+  if (c.builder.Spec(x).NumElements() == 0) return x;
   ValueId shifted = TRY(c.Apply(Op::kSub, x, TRY(c.Reduce(Op::kReduceMax, x, {axis}))));
   ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(c.Apply(Op::kExp, shifted)), {axis}));
   return c.Apply(Op::kSub, shifted, TRY(c.Apply(Op::kLog, sum)));

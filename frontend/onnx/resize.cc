@@ -109,6 +109,11 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
   size_t given = sizes.empty() ? scales.size() : sizes.size();
   if (given != in.size()) return Err("has ", given, " scales or sizes for ", ShapeText(in));
   for (size_t d = 0; d < in.size(); ++d) {
+    if (in[d] == 0) {
+      if (!sizes.empty() && sizes[d] != 0)
+        return Err("makes ", sizes[d], " elements of dimension ", d, " of ", ShapeText(in), ", which has none");
+      continue;
+    }
     double scale = sizes.empty() ? scales[d] : static_cast<double>(sizes[d]) / static_cast<double>(in[d]);
     Axis axis{.in = in[d], .scale = scale, .wanted = scale * static_cast<double>(in[d])};
     if (!box.empty()) {
@@ -117,7 +122,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
     }
     // A hair more, for scales such as 0.6 that binary fractions miss.
     double out = sizes.empty() ? std::floor(axis.wanted + 1e-6) : static_cast<double>(sizes[d]);
-    if (in[d] == 0 || !(scale > 0) || !(out >= 1) || out > 1 << 24)
+    if (!(scale > 0) || !(out >= 1) || out > 1 << 24)
       return Err("makes ", out, " elements of dimension ", d, " of ", ShapeText(in));
     if (scale == 1 && axis.start == 0 && axis.end == 1) continue;
     axis.out = static_cast<int64_t>(out);

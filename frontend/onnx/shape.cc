@@ -11,7 +11,9 @@ namespace {
 
 // Input 0 under another shape, whether constant or not.
 Status BindReshaped(ImportContext& c, Shape shape) {
-  if (const TensorValue* value = c.Constant(0)) return c.BindConstant(value->Reshaped(std::move(shape)));
+  const TensorValue* value = c.Constant(0);
+  if (value) TRY(InferType(Op::kReshape, ReshapeAttrs{shape}, {value->spec}));
+  if (value) return c.BindConstant(value->Reshaped(std::move(shape)));
   return c.Bind(TRY(c.Reshape(TRY(c.Tensor(0)), std::move(shape))));
 }
 

@@ -177,7 +177,7 @@ constexpr uint64_t kParts = 4;
 
 TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   size_t processes = getenv("AUTOTUNE_SCHEDULES") ? std::max(1u, std::thread::hardware_concurrency()) : 1;
-  uint64_t count = FromEnvironment("AUTOTUNE_SCHEDULES", 11000) / kParts;
+  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 11000) + kParts - 1) / kParts;
   Tally tally;
   uint64_t first = (FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) * kParts + GetParam()) << 32;
   if (std::string wrong = CheckInProcesses(first, count, processes, tally); !wrong.empty()) FAIL() << wrong;

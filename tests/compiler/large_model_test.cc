@@ -2,6 +2,7 @@
 // through 32 bits.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <numeric>

@@ -70,6 +70,11 @@ TEST(EmptyTensor, PartsOfASplit) {
   negative.Ints("x", {1, 2, 3}).Ints("sizes", {-1, 4}).Output("y");
   negative.Node("Split", {"x", "sizes"}, {"y", "z"});
   EXPECT_THAT(ImportError(negative), HasSubstr("sizes [-1,4] do not split"));
+  constexpr int64_t kQuarter = int64_t{1} << 62;  // four of them are 0
+  ModelMaker wraps;
+  wraps.Ints("x", {1, 2, 3}).Ints("sizes", {kQuarter, kQuarter, kQuarter, kQuarter, 3}).Output("e");
+  wraps.Node("Split", {"x", "sizes"}, {"a", "b", "c", "d", "e"});
+  EXPECT_THAT(ImportError(wraps), HasSubstr("do not split"));
 }
 
 TEST(EmptyTensor, ConcatPassesOverIt) {
@@ -101,6 +106,11 @@ TEST(EmptyTensor, ReshapedAndMoved) {
   open.Input("x", {0, 3}).Ints("shape", {0, -1}).Output("y");
   open.Node("Reshape", {"x", "shape"}, {"y"});
   EXPECT_THAT(ImportError(open), HasSubstr("cannot reshape [0,3] to [0,-1]"));
+  ModelMaker huge(14);
+  huge.Input("x", {0, 3}).Ints("shape", {0, int64_t{1} << 62, 4}).Output("y");
+  huge.Node("Reshape", {"x", "shape"}, {"z"}).Int("allowzero", 1);
+  huge.Node("Flatten", {"z"}, {"y"}).Int("axis", 1);
+  EXPECT_THAT(ImportError(huge), HasSubstr("is too large"));
   ModelMaker tiled;
   tiled.Input("x", {2, 3}).Ints("repeats", {1, 0}).Output("y");
   tiled.Node("Tile", {"x", "repeats"}, {"y"});
@@ -136,6 +146,29 @@ TEST(EmptyTensor, SumsAndProductsOfNothing) {
   padded.Input("x", {0, 2}).Ints("pads", {1, 0, 1, 1}).Floats("v", {}, {7}).Output("y");
   padded.Node("Pad", {"x", "pads", "v"}, {"y"});
   EXPECT_EQ(Evaluated(padded).data, std::vector<double>(6, 7));
+}
+
+TEST(EmptyTensor, ResultsOfTheSameShape) {
+  for (const char* op : {"Softmax", "LogSoftmax", "Hardmax", "Trilu"}) {
+    ModelMaker m(14);
+    m.Input("x", {0, 3}).Output("y").Node(op, {"x"}, {"y"});
+    EXPECT_EQ(EmptyShape(m), (Shape{0, 3})) << op;
+  }
+  ModelMaker resized;  // of no images
+  resized.Input("x", {0, 1, 2, 2}).Floats("scales", {4}, {1, 1, 2, 3}).Output("y");
+  resized.Node("Resize", {"x", "", "scales"}, {"y"});
+  EXPECT_EQ(EmptyShape(resized), (Shape{0, 1, 4, 6}));
+  ModelMaker mirrored;  // another dimension
+  mirrored.Input("x", {0, 3}).Ints("pads", {0, 1, 0, 1}).Output("y");
+  mirrored.Node("Pad", {"x", "pads"}, {"y"}).String("mode", "reflect");
+  EXPECT_EQ(EmptyShape(mirrored), (Shape{0, 5}));
+}
+
+TEST(EmptyTensor, ConvolutionWithoutInputChannels) {
+  ModelMaker m;
+  m.Input("x", {1, 0, 3, 3}).Floats("w", {2, 0, 2, 2}, {}).Floats("b", {2}, {5, 6}).Output("y");
+  m.Node("Conv", {"x", "w", "b"}, {"y"});
+  EXPECT_EQ(Evaluated(m).data, (std::vector<double>{5, 5, 5, 5, 6, 6, 6, 6}));
 }
 
 TEST(EmptyTensor, WhatNothingCannotGive) {

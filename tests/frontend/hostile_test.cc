@@ -186,6 +186,12 @@ TEST(HostileModel, SizesThatOverflow) {
             "m.onnx: input 'x': a tensor of shape [9223372036854775807,9223372036854775807,2] is too large");
   EXPECT_EQ(input({0, INT64_MAX}), "m.onnx: input 'x': a tensor of shape [0,9223372036854775807] is too large");
   EXPECT_EQ(input({0, int64_t{1} << 36}), "no error");
+  ModelMaker padded;
+  padded.Input("x", {2, 2}).Ints("pads", {int64_t{1} << 62, 0, int64_t{1} << 62, 0}).Output("y");
+  padded.Node("Pad", {"x", "pads"}, {"y"});
+  EXPECT_EQ(
+      ImportError(padded),
+      "m.onnx needs what is not supported: Pad (node #0): a pad of 4611686018427387904 elements is too large (in pad)");
   ModelMaker constant;
   constant.Input("x", {1}).Floats("w", {-1, 4}, {}).Output("y").Node("Add", {"x", "w"}, {"y"});
   EXPECT_EQ(ImportError(constant), "tensor 'w' has an impossible shape [-1,4] (in m.onnx)");

@@ -1,9 +1,12 @@
 # Each *_fuzz.cc is, beside a part of test_fuzz, a libFuzzer program, fuzz_NAME, where the compiler is clang (preset fuzz).
 # Where clang is another compiler beside that of the build, tests build these programs apart and run each for a while:
-# the first tests to begin, since they take longest, and one after the other, in the one build folder of scripts/fuzz.sh.
+# the first tests to begin, since they take longest, and one after the other, in one build folder below this one.
 set(EXTRA frontend graph ir records rpc package runtime schedule target support)
 option(AUTOTUNE_FUZZ "libFuzzer programs; needs clang" OFF)
 find_program(AUTOTUNE_CLANG clang++-19)
+if(NOT AUTOTUNE_CLANG)
+  message(STATUS "no clang++-19: no tests LibFuzzer.*")
+endif()
 function(fuzz_target name)
   if(AUTOTUNE_FUZZ)
     add_executable(fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}_fuzz.cc)
@@ -11,10 +14,10 @@ function(fuzz_target name)
     target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-  elseif(AUTOTUNE_CLANG AND NOT AUTOTUNE_SANITIZE)
-    add_test(NAME LibFuzzer.${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/fuzz.sh ${name} 60 -runs=20000 -seed=1)
-    set_tests_properties(LibFuzzer.${name} PROPERTIES
-      LABELS fuzz ENVIRONMENT "JOBS=1;LEVEL=-O0" RESOURCE_LOCK build-fuzz COST 10000 TIMEOUT 3000)
+  elseif(AUTOTUNE_CLANG AND NOT AUTOTUNE_SANITIZE AND NOT AUTOTUNE_VERIFY)
+    add_test(NAME LibFuzzer.${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/fuzz.sh ${name} 2000 -runs=20000 -seed=1)
+    set_tests_properties(LibFuzzer.${name} PROPERTIES LABELS fuzz RESOURCE_LOCK build-fuzz COST 10000 TIMEOUT 3000
+      ENVIRONMENT "BUILD=${CMAKE_BINARY_DIR}/fuzz;LEVEL=-O0;JOBS=1;FRESH=1")
   endif()
 endfunction()
 fuzz_target(graph_json runtime)

@@ -1,7 +1,7 @@
 // The state machines of tracker, servers and clients, each in a thread of its own, over a network that ThreadSanitizer
 // sees through. What the simulator cannot show, since it has one thread: that they share nothing. Servers end in
-// mid-job and a client vanishes. No expectation rests on how fast the threads run: who is starved loses its lease and
-// tries again.
+// mid-job and a client vanishes. No expectation rests on how fast the threads run, but that all is over within a
+// minute: who is starved loses its lease and tries again.
 #include "tests/tracker/in_process.h"
 
 #include <gmock/gmock.h>

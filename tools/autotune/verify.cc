@@ -238,14 +238,18 @@ Result<int> Verify(const VerifyOptions& options) {
     std::printf("%s: %s\n", result.verdict == CaseVerdict::kPassed ? "ok" : "WRONG", result.text.c_str());
     return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
   }
+  std::vector<std::vector<fs::path>> cases;
+  for (const std::string& data : options.data) {
+    cases.push_back(CasesIn(data));
+    if (cases.back().empty())
+      return Err("--data ", data, " holds no case with a model.onnx; for one model give --model as well");
+  }
   Tally all;
   std::vector<std::string> totals;  // of each folder
-  for (const std::string& data : options.data) {
-    std::vector<fs::path> cases = CasesIn(data);
-    if (cases.empty())
-      return Err("--data ", data, " holds no case with a model.onnx; for one model give --model as well");
+  for (size_t i = 0; i < options.data.size(); ++i) {
+    const std::string& data = options.data[i];
     Tally here;
-    for (const fs::path& folder : cases) {
+    for (const fs::path& folder : cases[i]) {
       auto checked =
           CheckCase((folder / "model.onnx").string(), folder, options, network_options, target, store.get(), *builder);
       CaseResult result = checked.ok() ? *checked : CaseResult{CaseVerdict::kFailed, checked.error().Text()};
@@ -254,7 +258,7 @@ Result<int> Verify(const VerifyOptions& options) {
                                                                   : "unsupported";
       here.Add(result);
       all.Add(result);
-      std::string name = fs::relative(folder, data).string();
+      std::string name = options.data.size() > 1 ? folder.string() : fs::relative(folder, data).string();
       for (const std::string& note : result.notes) std::printf("note: %s: %s\n", name.c_str(), note.c_str());
       std::printf("%s %s: %s\n", word, name.c_str(), result.text.c_str());
       std::fflush(stdout);

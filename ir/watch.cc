@@ -1,6 +1,7 @@
 #include "ir/watch.h"
 
 #include <cstdlib>
+#include <string_view>
 
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -9,17 +10,22 @@
 
 namespace autotune {
 
-#ifdef AUTOTUNE_VERIFY
-std::atomic<ProgramWatcher> program_watcher = CheckProgram;
-#else
-std::atomic<ProgramWatcher> program_watcher = nullptr;
 namespace {
-[[maybe_unused]] const bool from_environment = [] {
-  if (std::getenv("AUTOTUNE_VERIFY")) program_watcher = CheckSomePrograms;
-  return true;
-}();
-}  // namespace
+
+#ifdef AUTOTUNE_VERIFY
+constexpr bool kAll = true;
+#else
+constexpr bool kAll = false;
 #endif
+
+}  // namespace
+
+ProgramWatcher WatcherFor(const char* value) {
+  if (kAll || (value && std::string_view(value) == "all")) return CheckProgram;
+  return value ? CheckSomePrograms : nullptr;
+}
+
+std::atomic<ProgramWatcher> program_watcher = WatcherFor(std::getenv("AUTOTUNE_VERIFY"));
 
 namespace {
 

@@ -12,9 +12,11 @@ namespace autotune {
 // `where` says what has made it: "after pass unroll". Called by several threads at once.
 using ProgramWatcher = void (*)(const std::string& where, const PrimFunc& f);
 
-// The watcher, or null. CheckProgram in a build with AUTOTUNE_VERIFY, else CheckSomePrograms in a process whose
-// environment names AUTOTUNE_VERIFY.
+// The watcher, or null: at first what the environment asks for.
 extern std::atomic<ProgramWatcher> program_watcher;
+// Asked for by the value of AUTOTUNE_VERIFY: CheckProgram by "all", and by whatever in a build with AUTOTUNE_VERIFY;
+// CheckSomePrograms by anything else; none by null.
+ProgramWatcher WatcherFor(const char* value);
 
 // Aborts with `where`, what is wrong and the program, unless it verifies and prints to a text that parses to its equal.
 void CheckProgram(const std::string& where, const PrimFunc& f);

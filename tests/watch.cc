@@ -8,8 +8,8 @@ namespace autotune {
 namespace {
 
 [[maybe_unused]] const bool installed = [] {
-  setenv("AUTOTUNE_VERIFY", "1", 1);
-  program_watcher = CheckSomePrograms;
+  setenv("AUTOTUNE_VERIFY", "some", 0);
+  program_watcher = WatcherFor(getenv("AUTOTUNE_VERIFY"));
   return true;
 }();
 

@@ -44,5 +44,13 @@ TEST(Watch, WatchesInTests) {
   program_watcher = watcher;
 }
 
+TEST(Watch, TheEnvironmentSaysHowMuchIsChecked) {
+  EXPECT_EQ(WatcherFor("all"), &CheckProgram);
+#ifndef AUTOTUNE_VERIFY
+  EXPECT_EQ(WatcherFor("some"), &CheckSomePrograms);
+  EXPECT_EQ(WatcherFor(nullptr), nullptr);
+#endif
+}
+
 }  // namespace
 }  // namespace autotune

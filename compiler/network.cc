@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <numeric>
 #include <sstream>
 
 #include "compiler/kernels.h"
@@ -115,13 +113,12 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   }
   network.notes = std::move(model.notes);
 
-  std::ostringstream text;
-  text << TRY(ReadFile(path));
+  std::ostringstream text;  // what the model was told to be, beside its file
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";
   for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
-  network.digest = HashBytes128(text.view());
+  network.digest = HashBytes128(TRY(ReadFile(path)) + text.str());
   return network;
 }
 

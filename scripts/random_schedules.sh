@@ -1,6 +1,6 @@
 #!/bin/sh
 # Random schedules, interpreted and then compiled, on all cores: scripts/random_schedules.sh [COUNT, a million] [SEED, 0]
-# Interpreted, a million take twenty minutes of two cores; compiled, three hours. What is wrong is shrunk and printed
+# Interpreted, a million take twenty minutes of two cores; compiled, by the rate of smaller runs, three hours. What is wrong is shrunk and printed
 # (docs/trace.md). Needs the tests built in build/.
 set -eu
 cd "$(dirname "$0")/.."

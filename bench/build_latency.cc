@@ -1,6 +1,6 @@
 // How long a candidate takes from request to bytes: candidates that the search would build for ResNet-50's
 // convolutions, one after another through one real build worker. Prints medians; the bar is 25 ms on an idle machine.
-//   build_latency [candidates=500] [seed=1]
+//   build_latency [candidates=500] [seed=1] [target=cpu]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,9 @@ double Quantile(std::vector<double> values, double q) {
 int main(int argc, char** argv) {
   int wanted = argc > 1 ? std::atoi(argv[1]) : 500;
   uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  Target target = Target::Parse("cpu").value();
+  auto parsed = Target::Parse(argc > 3 ? argv[3] : "cpu");
+  if (!parsed.ok()) return std::fprintf(stderr, "%s\n", parsed.error().Text().c_str()), 1;
+  const Target& target = *parsed;
   BuildWorkersOptions options{.workers = 1};
   options.command = {AUTOTUNE_BINARY_DIR "/tools/autotune", "--build-worker"};
   auto builder = MakeBuildWorkers(options);

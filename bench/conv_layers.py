@@ -6,12 +6,13 @@
 For each layer: a model of `--layers` equal ones with random weights and ReLUs. Where the output has the input's shape they
 form a chain, and whole runs are compared: ONNX Runtime's and ours in alternation, the least of each. Elsewhere they
 are branches that read one input, and the kernels alone are compared, by either side's own profile (marked `p`): what
-changes layouts at the ends of a branch is left out on both sides. Layers of large weights come fewer times.
+changes layouts at the ends of a branch stands apart, in `reorders` (ours / ONNX Runtime's). Layers of large weights come
+fewer times. Each layer is tuned for each number of threads it is measured on.
 
-`ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak`: of the multiply-add peak of these threads (--peak),
-counted as a direct convolution, so that Winograd's may exceed 100. `bound`: the time that memory traffic and that peak
-allow for the direct sum at least. `error`: the largest difference from float64 arithmetic as part of its largest value,
-behind all layers of the model (--check).
+`ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak`: of the multiply-add peak of these threads (--peak, else
+what `autotune doctor` finds), counted as a direct convolution, so that Winograd's may exceed 100. `bound`: the time that
+memory traffic and that peak allow for the direct sum at least. `error`: the largest difference from float64 arithmetic
+as part of its largest value, behind all layers of the model (--check).
 
 Models, packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second
 one only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
@@ -21,6 +22,7 @@ import argparse
 import hashlib
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -66,6 +68,10 @@ class Layer:
 
     def bytes(self):
         return 4 * (math.prod(self.data) + math.prod(self.weight) + math.prod(self.output()))
+
+    def one_pixel(self):
+        """A convolution of an image of one pixel: a call costs more than its work."""
+        return self.kind == "conv" and math.prod(self.output()[2:]) == 1
 
     def tags(self):
         if self.kind == "dense":
@@ -154,16 +160,25 @@ def run(arguments, *words, quiet=True):
     return result.stdout
 
 
-def package_of(arguments, layer, model, folder):
-    """Tuned for the largest number of threads asked for; what is there is not tuned again."""
-    options = f"{arguments.trials}{'-no-winograd' if arguments.no_winograd else ''}"
+def measured_peak(autotune):
+    """GFLOPS of one core's multiply-adds, by `autotune doctor`."""
+    text = subprocess.run([str(autotune), "doctor"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    speed = re.search(r"([\d.]+) GFLOPS \(fp32 multiply-adds, (\d+) core", text)
+    if not speed:
+        raise SystemExit(f"{autotune} doctor prints no speed; give --peak GFLOPS")
+    return float(speed[1]) / int(speed[2])
+
+
+def package_of(arguments, layer, model, folder, threads):
+    """What is there is not tuned again."""
+    options = f"{threads}-{arguments.trials}{'-no-winograd' if arguments.no_winograd else ''}"
     package = folder / f"tuned-{options}.tar"
     if package.exists() and not arguments.retune:
         return package
     words = ["tune", "--model", model, "--trials", arguments.trials, "--db", arguments.work / "records.db", "-o", package]
-    words += ["--target", f"llvm -mcpu=host -num-cores={max(arguments.threads)}"]
+    words += ["--target", f"llvm -mcpu=host -num-cores={threads}"]
     words += ["--no-winograd"] if arguments.no_winograd else []
-    print(f"tuning {layer.text()}", file=sys.stderr)
+    print(f"tuning {layer.text()} for {threads} threads", file=sys.stderr)
     run(arguments, *words, "--json")
     return package
 
@@ -209,11 +224,12 @@ def compare_chains(arguments, model, package, threads):
         best[1] = min(best[1], *peer.ask(f"run {runs}")["times_ms"])
     peer.close()
     ours.close()
-    return best
+    return best, None
 
 
 def compare_kernels(arguments, model, package, threads):
-    """Kernels named after a layer, and ONNX Runtime's nodes of these operators: the sum of each one's least time."""
+    """Kernels named after a layer, and ONNX Runtime's nodes of these operators: the sum of each one's least time; and the
+    same of all others."""
     peer, ours = OnnxRuntime(str(model), threads, profile=True), Serving(arguments, package, threads)
     least = {}
     runs = runs_for(min(peer.ask("run 3")["times_ms"]))
@@ -222,10 +238,14 @@ def compare_kernels(arguments, model, package, threads):
         for name, us in ours.kernels(runs).items():
             least[name] = min(us, least.get(name, math.inf))
         peer.ask(f"run {runs}")
-    theirs = [n["min_us"] for n in peer.ask("nodes")["nodes"] if any(op in n["op"] for op in ("Conv", "Gemm", "MatMul"))]
+    sums, others = [0, 0], [0, 0]
+    for name, us in least.items():
+        (sums if name.startswith("layer") else others)[0] += us / 1e3
+    for node in peer.ask("nodes")["nodes"]:
+        (sums if any(op in node["op"] for op in ("Conv", "Gemm", "MatMul")) else others)[1] += node["min_us"] / 1e3
     peer.close()
     ours.close()
-    return sum(us for name, us in least.items() if name.startswith("layer")) / 1e3, sum(theirs) / 1e3
+    return sums, others
 
 
 def error_of(arguments, layer, model, package):
@@ -251,12 +271,13 @@ def measure(arguments, layer):
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "model.onnx"
     count, chain = make_model(layer, arguments.layers, model)
-    package = package_of(arguments, layer, model, folder)
-    error = error_of(arguments, layer, model, package) if arguments.check else None
     rows = []
     for threads in arguments.threads:
+        package = package_of(arguments, layer, model, folder, threads)
+        error = error_of(arguments, layer, model, package) if arguments.check else None
         compare = compare_chains if chain else compare_kernels
-        ours, theirs = (ms / count for ms in compare(arguments, model, package, threads))
+        times, others = compare(arguments, model, package, threads)
+        ours, theirs = (ms / count for ms in times)
         peak = arguments.peak * 1e9 * threads
         rows.append(
             {
@@ -271,6 +292,7 @@ def measure(arguments, layer):
                 "gflops": layer.flops() / ours / 1e6,
                 "peak": 100 * layer.flops() / peak / ours * 1e3,
                 "bound_ms": 1e3 * max(layer.flops() / peak, layer.bytes() / MEMORY),
+                "reorders_ms": others,
                 "error": error,
             }
         )
@@ -295,7 +317,7 @@ def main():
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path("conv_layers"))
-    parser.add_argument("--peak", type=float, default=103.5, help="GFLOPS of a core's multiply-adds")
+    parser.add_argument("--peak", type=float, help="GFLOPS of a core's multiply-adds; else they are measured")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-winograd", action="store_true")
     parser.add_argument("--tune-only", action="store_true")
@@ -303,6 +325,7 @@ def main():
     parser.add_argument("--json", action="store_true", help="one JSON line for each row")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune")
     arguments = parser.parse_args()
+    arguments.peak = arguments.peak or measured_peak(arguments.autotune)
 
     layers = {}
     for path in arguments.models:
@@ -318,26 +341,32 @@ def main():
             folder = arguments.work / hashlib.sha256(layer.key().encode()).hexdigest()[:12]
             folder.mkdir(parents=True, exist_ok=True)
             make_model(layer, arguments.layers, folder / "model.onnx")
-            package_of(arguments, layer, folder / "model.onnx", folder)
+            for threads in arguments.threads:
+                package_of(arguments, layer, folder / "model.onnx", folder, threads)
         return
     width = max(len(layer.text()) for layer in chosen)
     if not arguments.json:
-        print(f"{'layer':<{width}} thr      ms     ORT   ratio  GFLOPS  % peak   bound{'    error' if arguments.check else ''}  nets")
-    ratios = {}
+        error = "    error" if arguments.check else ""
+        print(f"{'layer':<{width}} thr      ms     ORT   ratio  GFLOPS  % peak   bound  {'reorders':<13}{error}  nets")
+    ratios, larger = {}, {}
     for layer in chosen:
         for row in measure(arguments, layer):
             ratios.setdefault(row["threads"], []).append(row["ratio"])
+            if not layer.one_pixel():
+                larger.setdefault(row["threads"], []).append(row["ratio"])
             if arguments.json:
                 print(json.dumps(row), flush=True)
                 continue
             error = f" {row['error']:8.1e}" if arguments.check else ""
             nets = " ".join(f"{net}:{n}" for net, n in row["nets"].items())
+            reorders = "" if row["chain"] else "{:.3f}/{:.3f}".format(*row["reorders_ms"])
             print(
                 f"{row['layer']:<{width}} {row['threads']}{' ' if row['chain'] else 'p'} {row['ms']:7.3f} {row['ort_ms']:7.3f} "
-                f"{row['ratio']:7.3f} {row['gflops']:7.1f} {row['peak']:7.1f} {row['bound_ms']:7.3f}{error}  {nets}",
+                f"{row['ratio']:7.3f} {row['gflops']:7.1f} {row['peak']:7.1f} {row['bound_ms']:7.3f}  {reorders:<13}{error}  {nets}",
                 flush=True,
             )
     print_means(ratios, "layers", arguments.json)
+    print_means(larger, "layers of more than one pixel", arguments.json)
 
 
 if __name__ == "__main__":

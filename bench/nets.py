@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from compare_ort import OnnxRuntime
-from conv_layers import REST, ROOT, Serving, print_means, run
+from conv_layers import REST, ROOT, Serving, measured_peak, print_means, run
 
 
 def packages_of(arguments, model):
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="of a network in a round")
     parser.add_argument("--work", type=Path, default=Path("nets"))
     parser.add_argument("--layers", action="store_true", help="a table of the kernels of each network as well")
-    parser.add_argument("--peak", type=float, default=103.5, help="GFLOPS of a core's multiply-adds")
+    parser.add_argument("--peak", type=float, help="GFLOPS of a core's multiply-adds; else they are measured")
     parser.add_argument(
         "--memory",
         type=lambda s: [float(t) for t in s.split(",")],
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--json", action="store_true", help="one JSON line for each row")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune")
     arguments = parser.parse_args()
+    arguments.peak = arguments.peak or measured_peak(arguments.autotune)
 
     if arguments.tune_only:
         for model in arguments.models:

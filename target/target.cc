@@ -1,8 +1,8 @@
 #include "target/target.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -67,6 +67,9 @@ void ResolveHost(Target& target) {
       break;
     }
   }
+  // Compilers that know of no Zen 4 take it for a Zen 3, whose model in LLVM knows of no 512-bit vectors: nearly every
+  // register tile then spills.
+  if (target.cpu == "znver3" && avx512) target.cpu = "znver4";
   std::sort(target.features.begin(), target.features.end());
 #endif
 }
@@ -79,6 +82,25 @@ bool CpuImplies(const std::string& cpu, std::string_view feature) {
   bool avx512 = std::any_of(std::begin(kAvx512), std::end(kAvx512), [&](const char* n) { return cpu == n; });
   bool avx2 = avx512 || std::any_of(std::begin(kAvx2), std::end(kAvx2), [&](const char* n) { return cpu == n; });
   return feature == "avx512f" ? avx512 : avx2;
+}
+
+// Of the first core's data or unified cache; 0 if the kernel does not say. Not sysconf: on AMD's processors glibc
+// multiplies what one group of cores shares by a number of threads that a virtual machine makes up.
+int64_t HostCacheBytes(int level) {
+  for (int index = 0; index < 8; ++index) {
+    std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+    auto word = [&](const char* name) {
+      std::string text;
+      std::ifstream(folder + "/" + name) >> text;
+      return text;
+    };
+    if (word("level") != std::to_string(level) || word("type") == "Instruction") continue;
+    std::string size = word("size");
+    char* unit = nullptr;
+    int64_t bytes = std::strtoll(size.c_str(), &unit, 10);
+    return *unit == 'K' ? bytes << 10 : *unit == 'M' ? bytes << 20 : bytes;
+  }
+  return 0;
 }
 
 void Derive(Target& target) {
@@ -97,13 +119,10 @@ void Derive(Target& target) {
     target.has_fma = true;
   }
   if (target.triple == HostTriple()) {
-    auto size = [](int name, int64_t fallback) {
-      int64_t bytes = sysconf(name);
-      return bytes > 0 ? bytes : fallback;
-    };
-    target.l1_bytes = size(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
-    target.l2_bytes = size(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
-    target.l3_bytes = size(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
+    for (int64_t* bytes : {&target.l1_bytes, &target.l2_bytes, &target.l3_bytes}) {
+      int level = bytes == &target.l1_bytes ? 1 : bytes == &target.l2_bytes ? 2 : 3;
+      if (int64_t known = HostCacheBytes(level)) *bytes = known;
+    }
   }
 }
 

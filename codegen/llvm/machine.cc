@@ -223,6 +223,9 @@ void Machine::Describe(llvm::Module& module) const {
     f.addFnAttr("no-builtins");
     f.addFnAttr("target-cpu", tools_->machine->getTargetCPU());
     f.addFnAttr("target-features", tools_->machine->getTargetFeatureString());
+    // Scheduled by LLVM's model of these processors, 12 % of all candidates spill; by the model of all x86-64, 3 %, and
+    // what spills in neither is equally fast.
+    if (target_->cpu == "znver4" || target_->cpu == "znver5") f.addFnAttr("tune-cpu", "x86-64");
     if (target_->vector_bits > 256) f.addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
   }
 }

@@ -9,16 +9,37 @@
 #include <cstdlib>
 #include <unordered_set>
 
-#include "bench/resnet50.h"
 #include "costmodel/features.h"
 #include "schedule/replay.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "te/create_prim_func.h"
+#include "te/reference.h"
+#include "topi/conv.h"
+#include "topi/elementwise.h"
 #include "tuner/search.h"
+#include "tuner/successive_replays.h"
 
 using namespace autotune;
 
 namespace {
+
+// A 3x3 convolution with bias and ReLU on an image of 14 x 14.
+TuneTask ConvTask(int64_t channels) {
+  te::Tensor data = te::Placeholder("data", {1, 14, 14, channels});
+  te::Tensor weight = te::Placeholder("weight", {3, 3, channels, channels}), bias = te::Placeholder("bias", {channels});
+  te::Tensor conv = topi::Conv("conv", data, weight, {.pad = {1, 1, 1, 1}});
+  te::Tensor out = topi::Relu("relu", topi::Add("add", conv, bias));
+  PrimFunc func = te::CreatePrimFunc("conv_bias_relu",
+                                     {{data, ParamRole::kInput},
+                                      {weight, ParamRole::kConstant},
+                                      {bias, ParamRole::kConstant},
+                                      {out, ParamRole::kOutput}},
+                                     {.use_fma = true});
+  TuneTask task{.label = "conv", .reference = te::ToReference(func)};
+  task.alternatives.push_back({"direct", std::move(func)});
+  return task;
+}
 
 // Distinct ones that replay, from one parent by chains of mutations.
 std::vector<Decisions> Mutants(const PrimFunc& func, const Sketch& sketch, const Target& target, int wanted, Rng& rng) {
@@ -34,13 +55,6 @@ std::vector<Decisions> Mutants(const PrimFunc& func, const Sketch& sketch, const
   return found;
 }
 
-// As many leading decisions as the two share.
-size_t Shared(const Decisions& a, const Decisions& b) {
-  size_t n = 0;
-  while (n < a.size() && a[n] == b[n]) ++n;
-  return n;
-}
-
 void Print(const char* what, double count, double milliseconds) {
   std::printf("%-28s %9.0f candidates/s\n", what, 1e3 * count / milliseconds);
 }
@@ -51,7 +65,7 @@ int main(int argc, char** argv) {
   int wanted = argc > 1 ? std::atoi(argv[1]) : 10000;
   Rng rng(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
   Target target = Target::Parse("cpu").value();
-  TuneTask task = bench::ConvTask({14, 256, 256, 3, 1, 1});
+  TuneTask task = ConvTask(256);
   TaskSpace space = TaskSpace::Make(task, target).value();
   const Sketch& sketch = space.sketches[0];
   const PrimFunc& func = space.FuncOf(sketch);
@@ -71,8 +85,7 @@ int main(int argc, char** argv) {
 
   // In an order in which neighbours share the most.
   std::sort(mutants.begin(), mutants.end(), [](const Decisions& a, const Decisions& b) {
-    size_t i = Shared(a, b);
-    return i < a.size() && a[i].values < b[i].values;
+    return std::ranges::lexicographical_compare(a, b, {}, &Decision::values, &Decision::values);
   });
   start = CpuMilliseconds();
   std::vector<Features> full;
@@ -82,23 +95,11 @@ int main(int argc, char** argv) {
   Print("full replay and features", count, CpuMilliseconds() - start);
 
   start = CpuMilliseconds();
-  std::vector<Snapshot> snapshots;  // one for each decision of the candidate before
-  const Decisions* before = nullptr;
+  SuccessiveReplays replays(func, sketch);
   size_t different = 0;
   for (size_t i = 0; i < mutants.size(); ++i) {
-    Trace trace = Decide(sketch, mutants[i]);
-    size_t shared = before ? Shared(*before, mutants[i]) : 0;
-    ReplayOptions options{.snapshots = &snapshots};
-    Result<Schedule> schedule = Error();
-    if (before) {
-      Snapshot from = snapshots[shared];
-      snapshots.resize(shared);
-      schedule = ReplayFrom(from, trace, options);
-    } else {
-      schedule = Replay(func, trace, options);
-    }
+    Result<Schedule> schedule = replays.Replay(mutants[i], Decide(sketch, mutants[i]));
     different += ExtractFeatures(schedule.value().func(), target) != full[i];
-    before = &mutants[i];
   }
   Print("prefix reuse and features", count, CpuMilliseconds() - start);
 

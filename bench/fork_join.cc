@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/thread_pool.h"
+#include "support/cpus.h"
 
 namespace autotune {
 namespace {

@@ -10,6 +10,7 @@
 #include "codegen/frame.h"
 #include "codegen/job.h"
 #include "support/check.h"
+#include "support/cpus.h"
 #include "support/host_lock.h"
 #include "support/subprocess.h"
 
@@ -53,7 +54,7 @@ class BuildWorkers : public Builder {
   explicit BuildWorkers(BuildWorkersOptions options) : options_(std::move(options)) {}
 
   Status Start() {
-    int count = options_.workers > 0 ? options_.workers : static_cast<int>(std::thread::hardware_concurrency());
+    int count = options_.workers > 0 ? options_.workers : AvailableCpus();
     workers_.resize(static_cast<size_t>(std::max(1, count)));
     for (Worker& worker : workers_) TRY(Spawn(worker));
     return {};

@@ -21,6 +21,7 @@
 #include "runtime/fill.h"
 #include "runtime/kernel_context.h"
 #include "runtime/time_evaluator.h"
+#include "support/cpus.h"
 #include "support/sanitized.h"
 
 namespace autotune::rpc {

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <climits>
 
+#include "support/cpus.h"
+
 namespace autotune {
 namespace {
 
@@ -50,19 +52,6 @@ bool SpinUntil(int64_t nanoseconds, F done, P pause = Pause) {
 // dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
-std::vector<int> AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) cpus.push_back(i);
-    }
-  }
-  if (cpus.empty()) cpus.push_back(0);
-  return cpus;
-}
-
 // The parts of a ticket. Of so many tasks that they cannot be counted in it, several are a unit.
 constexpr int kUnitBits = 16;
 constexpr uint32_t kMaxUnits = (1u << kUnitBits) - 1;
@@ -73,12 +62,11 @@ int64_t TasksOfUnit(int32_t num_tasks) { return (int64_t{num_tasks} + kMaxUnits 
 
 }  // namespace
 
-int AvailableCpus() { return static_cast<int>(AllowedCpus().size()); }
-
 ThreadPool::ThreadPool(ThreadPoolOptions options) {
   std::vector<int> cpus = AllowedCpus();
-  int threads = options.num_threads > 0 ? options.num_threads : static_cast<int>(cpus.size());
-  bool oversubscribed = threads > static_cast<int>(cpus.size());
+  const int available = AvailableCpus();
+  int threads = options.num_threads > 0 ? options.num_threads : available;
+  bool oversubscribed = threads > available;
   spin_nanoseconds_ = oversubscribed ? 0 : static_cast<int64_t>(options.spin_seconds * 1e9);
   workers_.reserve(threads - 1);
   for (int i = 1; i < threads; ++i) {

@@ -11,11 +11,8 @@
 
 namespace autotune {
 
-// CPUs this process may run on (its affinity mask).
-int AvailableCpus();
-
 struct ThreadPoolOptions {
-  int num_threads = 0;           // the caller included; 0: AvailableCpus()
+  int num_threads = 0;           // the caller included; 0: AvailableCpus() (support/cpus.h)
   double spin_seconds = 100e-6;  // before a worker sleeps. Longer: cheaper forks; shorter: kinder to other processes.
                                  // 0 is used where threads outnumber CPUs.
   bool pin = false;              // worker i on the i-th CPU of the mask (the caller is left alone)

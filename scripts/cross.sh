@@ -117,6 +117,8 @@ if have qemu-riscv64 riscv64-linux-gnu-g++; then
   arch=riscv64
   build_loader riscv64 riscv64-linux-gnu-g++
   on sifive-u74 'llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
+  on rv64gcv 'llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v -num-cores=2' \
+    qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu
 fi
 arch=host
 # Older processors are emulated where qemu is there, so that an instruction too many is a crash; else they run here.

@@ -1,10 +1,12 @@
 #include "target/target.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <thread>
+
+#include "support/cpus.h"
 
 namespace autotune {
 namespace {
@@ -50,17 +52,22 @@ void ResolveHost(Target& target) {
     bool is;
     const char* name;
   };
-  const Model models[] = {{__builtin_cpu_is("znver3") != 0, "znver3"},
-                          {__builtin_cpu_is("znver2") != 0, "znver2"},
-                          {__builtin_cpu_is("znver1") != 0, "znver1"},
-                          {__builtin_cpu_is("sapphirerapids") != 0, "sapphirerapids"},
-                          {__builtin_cpu_is("icelake-server") != 0, "icelake-server"},
-                          {__builtin_cpu_is("cascadelake") != 0, "cascadelake"},
-                          {__builtin_cpu_is("skylake-avx512") != 0, "skylake-avx512"},
-                          {__builtin_cpu_is("alderlake") != 0, "alderlake"},
-                          {__builtin_cpu_is("skylake") != 0, "skylake"},
-                          {__builtin_cpu_is("broadwell") != 0, "broadwell"},
-                          {__builtin_cpu_is("haswell") != 0, "haswell"}};
+  const Model models[] = {
+#if __GNUC__ >= 13
+    {__builtin_cpu_is("znver4") != 0, "znver4"},
+#endif
+    {__builtin_cpu_is("znver3") != 0, "znver3"},
+    {__builtin_cpu_is("znver2") != 0, "znver2"},
+    {__builtin_cpu_is("znver1") != 0, "znver1"},
+    {__builtin_cpu_is("sapphirerapids") != 0, "sapphirerapids"},
+    {__builtin_cpu_is("icelake-server") != 0, "icelake-server"},
+    {__builtin_cpu_is("cascadelake") != 0, "cascadelake"},
+    {__builtin_cpu_is("skylake-avx512") != 0, "skylake-avx512"},
+    {__builtin_cpu_is("alderlake") != 0, "alderlake"},
+    {__builtin_cpu_is("skylake") != 0, "skylake"},
+    {__builtin_cpu_is("broadwell") != 0, "broadwell"},
+    {__builtin_cpu_is("haswell") != 0, "haswell"}
+  };
   for (const Model& model : models) {
     if (model.is) {
       target.cpu = model.name;
@@ -70,18 +77,57 @@ void ResolveHost(Target& target) {
   // Compilers that know of no Zen 4 take it for a Zen 3, whose model in LLVM knows of no 512-bit vectors: nearly every
   // register tile then spills.
   if (target.cpu == "znver3" && avx512) target.cpu = "znver4";
-  std::sort(target.features.begin(), target.features.end());
+#else
+  std::ostringstream text;
+  text << std::ifstream("/proc/cpuinfo").rdbuf();
+  DescribeCpu(text.str(), target);
 #endif
+  std::sort(target.features.begin(), target.features.end());
 }
 
-bool CpuImplies(const std::string& cpu, std::string_view feature) {
-  static const char* const kAvx512[] = {"sapphirerapids", "icelake-server", "cascadelake",
-                                        "skylake-avx512", "x86-64-v4",      "znver4"};
-  static const char* const kAvx2[] = {"znver1",    "znver2",  "znver3",    "haswell",
-                                      "broadwell", "skylake", "alderlake", "x86-64-v3"};
-  bool avx512 = std::any_of(std::begin(kAvx512), std::end(kAvx512), [&](const char* n) { return cpu == n; });
-  bool avx2 = avx512 || std::any_of(std::begin(kAvx2), std::end(kAvx2), [&](const char* n) { return cpu == n; });
-  return feature == "avx512f" ? avx512 : avx2;
+// What LLVM's names imply of vectors on x86-64; tests/codegen compares it with LLVM's own tables.
+bool CpuImplies(std::string_view cpu, std::string_view feature) {
+  static constexpr std::string_view kAvx512[] = {
+      "x86-64-v4",      "skylake-avx512",  "skx",       "cascadelake", "cooperlake",     "cannonlake",
+      "icelake-client", "icelake-server",  "tigerlake", "rocketlake",  "sapphirerapids", "emeraldrapids",
+      "graniterapids",  "graniterapids-d", "knl",       "knm",         "znver4",         "znver5"};
+  static constexpr std::string_view kAvx2[] = {
+      "x86-64-v3",  "haswell",          "core-avx2",   "broadwell", "skylake",     "alderlake", "raptorlake",
+      "meteorlake", "arrowlake",        "arrowlake-s", "lunarlake", "pantherlake", "gracemont", "sierraforest",
+      "grandridge", "clearwaterforest", "bdver4",      "znver1",    "znver2",      "znver3"};
+  static constexpr std::string_view kAvx[] = {"sandybridge", "corei7-avx", "ivybridge", "core-avx-i",
+                                              "bdver1",      "bdver2",     "bdver3",    "btver2"};
+  static constexpr std::string_view kFmaWithoutAvx2[] = {"bdver2", "bdver3"};
+  auto in = [&](const auto& names) { return std::find(std::begin(names), std::end(names), cpu) != std::end(names); };
+  bool avx512 = in(kAvx512), avx2 = avx512 || in(kAvx2);
+  if (feature == "avx512f") return avx512;
+  if (feature == "fma") return avx2 || in(kFmaWithoutAvx2);
+  return avx2 || (feature == "avx" && in(kAvx));
+}
+
+// Bits of the vector registers that a RISC-V target states by a zvl<n>b feature, by v alone, or not at all.
+int RiscvVectorBits(const std::vector<std::string>& features) {
+  int bits = 32;  // scalars
+  for (const std::string& feature : features) {
+    if (feature == "+v") bits = std::max(bits, 128);
+    if (feature.starts_with("+zvl")) bits = std::max(bits, std::atoi(feature.c_str() + 4));
+  }
+  return std::min(bits, 512);
+}
+
+// "32K", "1M" or plain bytes; -1: something else.
+int64_t ParseSize(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  if (error != std::errc() || value < 0 || value > (int64_t{1} << 40)) return -1;
+  return unit.empty() ? value : unit == "K" ? value << 10 : unit == "M" ? value << 20 : -1;
+}
+
+std::string SizeText(int64_t bytes) {
+  if (bytes > 0 && bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + "M";
+  if (bytes > 0 && bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + "K";
+  return std::to_string(bytes);
 }
 
 // Of the first core's data or unified cache; 0 if the kernel does not say. Not sysconf: on AMD's processors glibc
@@ -95,12 +141,15 @@ int64_t HostCacheBytes(int level) {
       return text;
     };
     if (word("level") != std::to_string(level) || word("type") == "Instruction") continue;
-    std::string size = word("size");
-    char* unit = nullptr;
-    int64_t bytes = std::strtoll(size.c_str(), &unit, 10);
-    return *unit == 'K' ? bytes << 10 : *unit == 'M' ? bytes << 20 : bytes;
+    return std::max<int64_t>(0, ParseSize(word("size")));
   }
   return 0;
+}
+
+void ReadHostCaches(Target& target) {
+  if (int64_t bytes = HostCacheBytes(1)) target.l1_bytes = bytes;
+  if (int64_t bytes = HostCacheBytes(2)) target.l2_bytes = bytes;
+  if (int64_t bytes = HostCacheBytes(3)) target.l3_bytes = bytes;
 }
 
 void Derive(Target& target) {
@@ -113,16 +162,10 @@ void Derive(Target& target) {
     target.vector_bits = avx512 ? 512 : has("avx") || has("avx2") ? 256 : 128;
     target.vector_registers = avx512 ? 32 : 16;
     target.has_fma = has("fma");
-  } else {  // NEON and RVV 1.0: 32 registers and a fused multiply-add
-    target.vector_bits = 128;
+  } else {  // 32 registers and a fused multiply-add
+    target.vector_bits = target.triple.starts_with("riscv64") ? RiscvVectorBits(target.features) : 128;
     target.vector_registers = 32;
     target.has_fma = true;
-  }
-  if (target.triple == HostTriple()) {
-    for (int64_t* bytes : {&target.l1_bytes, &target.l2_bytes, &target.l3_bytes}) {
-      int level = bytes == &target.l1_bytes ? 1 : bytes == &target.l2_bytes ? 2 : 3;
-      if (int64_t known = HostCacheBytes(level)) *bytes = known;
-    }
   }
 }
 
@@ -138,7 +181,7 @@ Result<Target> Target::Parse(std::string_view text) {
     return Parse("llvm -mcpu=host");
   }
   if (word != "llvm") return Err("unknown target kind '", word, "'; known: cpu, llvm");
-  bool host = true, explicit_triple = false;
+  bool host = true, explicit_triple = false, caches = false;
   int cores = 0;
   while (words >> word) {
     size_t equals = word.find('=');
@@ -162,14 +205,24 @@ Result<Target> Target::Parse(std::string_view text) {
       long n = std::strtol(value.c_str(), &end, 10);
       if (*end || n < 1 || n > 4096) return Err("-num-cores: '", value, "' is not a count between 1 and 4096");
       cores = static_cast<int>(n);
+    } else if (key == "-caches") {
+      int64_t sizes[3];
+      std::istringstream list(value);
+      std::string size;
+      for (int64_t& bytes : sizes) bytes = std::getline(list, size, ',') ? ParseSize(size) : -1;
+      if (std::any_of(std::begin(sizes), std::end(sizes), [](int64_t b) { return b < 0; }) || std::getline(list, size))
+        return Err("-caches: '", value, "' is not the sizes of three levels, such as 32K,1M,32M (0: there is none)");
+      target.l1_bytes = sizes[0], target.l2_bytes = sizes[1], target.l3_bytes = sizes[2];
+      caches = true;
     } else {
-      return Err("unknown target option '", key, "'; known: -mtriple, -mcpu, -mattr, -num-cores");
+      return Err("unknown target option '", key, "'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
     }
   }
   if (host) {
     if (explicit_triple && target.triple != HostTriple())
       return Err("target for ", target.triple, " needs -mcpu=<name>");
     ResolveHost(target);
+    if (!caches) ReadHostCaches(target);
   } else if (target.triple.empty()) {
     target.triple = HostTriple();
   }
@@ -179,14 +232,58 @@ Result<Target> Target::Parse(std::string_view text) {
   }
   std::sort(target.features.begin(), target.features.end());
   target.features.erase(std::unique(target.features.begin(), target.features.end()), target.features.end());
-  target.num_cores = cores ? cores : std::max(1u, std::thread::hardware_concurrency());
+  target.num_cores = cores ? cores : AvailableCpus();
   Derive(target);
   return target;
+}
+
+void DescribeCpu(const std::string& cpuinfo, Target& target) {
+  auto field = [&](const std::string& name) {  // of the first core that has it
+    std::istringstream lines(cpuinfo);
+    for (std::string line; std::getline(lines, line);) {
+      size_t colon = line.find(':');
+      if (colon == std::string::npos || !line.starts_with(name)) continue;
+      if (line.find_first_not_of(" \t", name.size()) != colon) continue;
+      size_t begin = line.find_first_not_of(" \t", colon + 1);
+      return begin == std::string::npos ? std::string() : line.substr(begin);
+    }
+    return std::string();
+  };
+  if (target.triple.starts_with("aarch64")) {
+    static constexpr struct {
+      const char *part, *name;
+    } kArm[] = {{"0xd03", "cortex-a53"},  {"0xd04", "cortex-a35"},  {"0xd05", "cortex-a55"},  {"0xd07", "cortex-a57"},
+                {"0xd08", "cortex-a72"},  {"0xd09", "cortex-a73"},  {"0xd0a", "cortex-a75"},  {"0xd0b", "cortex-a76"},
+                {"0xd0c", "neoverse-n1"}, {"0xd0d", "cortex-a77"},  {"0xd40", "neoverse-v1"}, {"0xd41", "cortex-a78"},
+                {"0xd44", "cortex-x1"},   {"0xd47", "cortex-a710"}, {"0xd49", "neoverse-n2"}, {"0xd4f", "neoverse-v2"}};
+    if (field("CPU implementer") != "0x41") return;
+    for (const auto& [part, name] : kArm) {
+      if (field("CPU part") == part) target.cpu = name;
+    }
+  } else if (target.triple.starts_with("riscv64")) {
+    target.cpu = "generic-rv64";
+    std::string isa = field("isa");  // rv64imafdcv_zicsr_..._zvl256b
+    if (!isa.starts_with("rv64")) return;
+    std::istringstream extensions(isa.substr(4));
+    std::string letters, extension;
+    std::getline(extensions, letters, '_');
+    for (char letter : letters) {
+      if (letter == 'g') {
+        for (const char* each : {"+m", "+a", "+f", "+d"}) target.features.push_back(each);
+      } else if (std::string_view("mafdcv").find(letter) != std::string_view::npos) {
+        target.features.push_back(std::string("+") + letter);
+      }
+    }
+    while (std::getline(extensions, extension, '_')) {
+      if (extension.starts_with("zvl")) target.features.push_back("+" + extension);
+    }
+  }
 }
 
 std::string Target::Text() const {
   std::string text = "llvm -mtriple=" + triple + " -mcpu=" + cpu;
   for (size_t i = 0; i < features.size(); ++i) text += (i ? "," : " -mattr=") + features[i];
+  text += " -caches=" + SizeText(l1_bytes) + "," + SizeText(l2_bytes) + "," + SizeText(l3_bytes);
   return text + " -num-cores=" + std::to_string(num_cores);
 }
 

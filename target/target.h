@@ -1,7 +1,8 @@
 // Target: what code is made for. A value with one canonical text, which records and packages store:
-//   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -num-cores=2
-// `cpu` means `llvm -mcpu=host -num-cores=<all>`; `host` is resolved when parsed. Knows nothing of LLVM: attributes
-// come from the architecture and the feature list. Immutable once parsed; thread-safe.
+//   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
+// `cpu` means `llvm -mcpu=host -num-cores=<all>`; `host` is resolved when parsed, its caches too. The sizes of caches
+// are part of the text, since programs depend on them: what was tuned on one machine is found again on another. Knows
+// nothing of LLVM: attributes come from the architecture and the feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,20 +19,25 @@ struct Target {
   std::vector<std::string> features;  // "+avx2", sorted; only those that the CPU name does not imply may be needed
   int num_cores = 1;
 
-  // Derived when parsed:
-  int vector_bits = 128;      // of the widest profitable vector register
-  int vector_registers = 16;  // architectural
-  bool has_fma = false;
   int64_t l1_bytes = 32 << 10;   // data, per core
   int64_t l2_bytes = 512 << 10;  // per core
   int64_t l3_bytes = 16 << 20;   // shared
+
+  // Derived when parsed:
+  int vector_bits = 128;      // of the widest profitable vector register; 32: there are none, a scalar's
+  int vector_registers = 16;  // architectural
+  bool has_fma = false;
   int cache_line = 64;
 
   // Accepts "cpu", "llvm", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);
-  std::string Text() const;  // canonical; Parse(Text()) == *this up to cache sizes of the host
+  std::string Text() const;  // canonical; Parse(Text()) == *this
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };
+
+// The name and features of an Arm or RISC-V host, from the text of Linux's /proc/cpuinfo; `target` has its triple. What
+// the text does not tell stays as it is.
+void DescribeCpu(const std::string& cpuinfo, Target& target);
 
 }  // namespace autotune

@@ -44,10 +44,11 @@ double FirstBandwidth(double bytes, const Target& target) {
   return bytes <= 0.75 * static_cast<double>(target.l2_bytes) ? kL2BytesPerCycle : kBytesPerCycle;
 }
 
-// Whether a register tile of these accumulators, `loaded` vectors and a broadcast fits the register file. With all
-// registers taken, many steps of k in a row leave the scheduler none for what comes next: it spills.
+// Whether a register tile of these accumulators, `loaded` vectors, a broadcast, and a product where no instruction adds
+// it at once fits the register file. With all registers taken, many steps of k in a row leave the scheduler none for
+// what comes next: it spills.
 bool FitsRegisters(double accumulators, double loaded, double unroll, const Target& target) {
-  double registers = accumulators + loaded + 1;
+  double registers = accumulators + loaded + (target.has_fma ? 1 : 2);
   bool crowded = target.vector_registers > 16 && unroll > 4 && registers > target.vector_registers - 2;
   return registers <= target.vector_registers && !crowded;
 }
@@ -175,7 +176,7 @@ double TransformCycles(const StageModel& s, const Target& target) {
 
 double WindowCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
-  double lanes = target.VectorLanes(32);
+  double lanes = static_cast<double>(s.lanes);
   double h0 = tile(s.h_knob, 0), hr = tile(s.h_knob, 1), wr = tile(s.m_knob, 1);
   double c0 = tile(s.n_knob, 0), c1 = tile(s.n_knob, 1), nv = tile(s.n_knob, 2) / lanes;
   double rows = static_cast<double>(s.window_rows), columns = tile(s.k_knob, 0);

@@ -11,8 +11,9 @@
 #include <thread>
 #include <unordered_set>
 
-#include "schedule/replay.h"
+#include "support/cpus.h"
 #include "tuner/rule/rule.h"
+#include "tuner/successive_replays.h"
 
 namespace autotune {
 namespace {
@@ -45,35 +46,60 @@ Point DrawPoint(const TaskSpace& space, Rng& rng) {
 }
 
 // Replays; nothing if a step refuses these decisions.
-std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features) {
-  const Sketch& sketch = space.sketches[point.sketch];
+std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features,
+                                SuccessiveReplays& replays) {
   Proposal proposal{.sketch = point.sketch,
                     .decisions = point.decisions,
-                    .trace = Decide(sketch, point.decisions),
+                    .trace = Decide(replays.sketch(), point.decisions),
                     .draft_seconds = point.draft};
-  Result<Schedule> schedule = Replay(space.FuncOf(sketch), proposal.trace);
+  Result<Schedule> schedule = replays.Replay(point.decisions, proposal.trace);
   if (!schedule.ok()) return std::nullopt;
   if (with_features) proposal.features = ExtractFeatures(schedule->func(), space.target);
   return proposal;
 }
 
-// Of each point, in their order. On all cores: replays share nothing but immutable programs.
+SuccessiveReplays ReplaysOf(const TaskSpace& space, int sketch) {
+  return SuccessiveReplays(space.FuncOf(space.sketches[sketch]), space.sketches[sketch]);
+}
+
+std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features) {
+  SuccessiveReplays replays = ReplaysOf(space, point.sketch);
+  return Realize(space, point, with_features, replays);
+}
+
+// Of each point, in their order. On all cores: replays share nothing but immutable programs. Each core takes runs of
+// neighbours, which share most of their decisions.
 std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points) {
+  constexpr size_t kRun = 16;  // short enough for an even load
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (points[a]->sketch != points[b]->sketch) return points[a]->sketch < points[b]->sketch;
+    return std::ranges::lexicographical_compare(points[a]->decisions, points[b]->decisions, {}, &Decision::values,
+                                                &Decision::values);
+  });
   std::vector<std::optional<Proposal>> proposals(points.size());
   std::vector<std::exception_ptr> failures(points.size());  // failing CHECKs, which the caller's thread reports
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i; (i = next++) < points.size();) {
-      try {
-        proposals[i] = Realize(space, *points[i], true);
-      } catch (...) {
-        failures[i] = std::current_exception();
+    for (size_t begin; (begin = next.fetch_add(kRun)) < order.size();) {
+      std::optional<SuccessiveReplays> replays;
+      for (size_t i : std::span(order).subspan(begin, std::min(kRun, order.size() - begin))) {
+        const Point& point = *points[i];
+        try {
+          if (!replays || &replays->sketch() != &space.sketches[point.sketch])
+            replays.emplace(ReplaysOf(space, point.sketch));
+          proposals[i] = Realize(space, point, true, *replays);
+        } catch (...) {
+          failures[i] = std::current_exception();
+          replays.reset();
+        }
       }
     }
   };
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const size_t cores = static_cast<size_t>(AvailableCpus());
   std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min(cores, points.size()); ++i) helpers.emplace_back(work);
+  for (size_t i = 1; i < std::min(cores, (points.size() + kRun - 1) / kRun); ++i) helpers.emplace_back(work);
   work();
   helpers.clear();  // joins
   for (const std::exception_ptr& failure : failures) {

@@ -67,6 +67,23 @@ TEST(Instructions, NoneBeyondTheTarget) {
   EXPECT_NE(Find(avx512, kAvx512), "");
 }
 
+std::string Assembly(const std::string& target) {
+  auto object = Compile(Parse(kProgram), Target::Parse(target).value(), {.keep_assembly = true});
+  EXPECT_TRUE(object.ok()) << object.error().Text();
+  return object.ok() ? object->assembly : "";
+}
+
+TEST(Instructions, VectorsOfOtherArchitectures) {
+  std::string neon = Assembly("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72");
+  EXPECT_NE(Find(neon, "fmla\\s+v[0-9]+\\.4s"), "");
+  const std::string riscv = "llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64";
+  std::string scalar = Assembly(riscv), vector = Assembly(riscv + " -mattr=+v");
+  EXPECT_NE(Find(vector, "vfmacc|vfmadd"), "");
+  EXPECT_NE(Find(scalar, "fmadd\\.s"), "");
+  EXPECT_EQ(Find(scalar, "vsetvli|vsetivli|vf[a-z]*\\.v"), "");
+  EXPECT_NE(Find(vector, "vsetvli|vsetivli|vf[a-z]*\\.v"), "") << "the pattern finds what it looks for";
+}
+
 // A sigmoid's exponential stands in the branch of a choice and behind it, and what it is of is loaded: by the condition
 // already, so that the branch needs neither a load of its own nor an exponential of its own.
 TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {

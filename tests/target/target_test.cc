@@ -24,10 +24,66 @@ TEST(Target, AttributesFollowTheFeatures) {
   EXPECT_EQ(Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")->vector_registers, 32);
 }
 
+TEST(Target, VectorsOfEveryGeneration) {
+  auto of = [](const std::string& cpu) { return *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=" + cpu); };
+  for (const char* cpu :
+       {"znver4", "znver5", "graniterapids", "emeraldrapids", "cooperlake", "tigerlake", "rocketlake"}) {
+    EXPECT_EQ(of(cpu).vector_registers, 32) << cpu;
+    EXPECT_TRUE(of(cpu).has_fma) << cpu;
+  }
+  EXPECT_EQ(of("sierraforest").vector_bits, 256);
+  EXPECT_TRUE(of("sierraforest").has_fma);
+  EXPECT_EQ(of("ivybridge").vector_bits, 256);
+  EXPECT_FALSE(of("ivybridge").has_fma);
+  EXPECT_EQ(of("nehalem").vector_bits, 128);
+  auto riscv = [](const std::string& more) {
+    return Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64" + more)->vector_bits;
+  };
+  EXPECT_EQ(riscv(""), 32);
+  EXPECT_EQ(riscv(" -mattr=+v"), 128);
+  EXPECT_EQ(riscv(" -mattr=+v,+zvl256b"), 256);
+}
+
+TEST(Target, CachesArePartOfTheText) {
+  Target stated = *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -caches=48K,2M,0 -num-cores=4");
+  EXPECT_EQ(stated.l1_bytes, 48 << 10);
+  EXPECT_EQ(stated.l2_bytes, 2 << 20);
+  EXPECT_EQ(stated.l3_bytes, 0);
+  EXPECT_EQ(stated.Text(), "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -caches=48K,2M,0 -num-cores=4");
+  // Of another machine: not this one's.
+  EXPECT_EQ(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3")->l2_bytes, 512 << 10);
+  EXPECT_EQ(Target::Parse("llvm -mcpu=host -caches=1K,2K,3K")->l3_bytes, 3 << 10);
+  EXPECT_GT(Target::Parse("cpu")->l1_bytes, 1 << 10);
+  for (const char* bad : {"32K", "32K,1M", "32K,1M,32M,1G", "32K,1M,x", "-1,1,1", "32G,1M,1M", ",,"}) {
+    auto refused = Target::Parse(std::string("llvm -mcpu=znver3 -caches=") + bad);
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_NE(refused.error().message.find("is not the sizes of three levels"), std::string::npos);
+  }
+}
+
+TEST(Target, ArmAndRiscvHostsDescribeThemselves) {
+  Target arm{.triple = "aarch64-linux-gnu", .cpu = "generic"};
+  DescribeCpu("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", arm);
+  EXPECT_EQ(arm.cpu, "neoverse-v1");
+  arm.cpu = "generic";
+  DescribeCpu("CPU implementer\t: 0x61\nCPU part\t: 0xd40\n", arm);  // another maker's
+  EXPECT_EQ(arm.cpu, "generic");
+  DescribeCpu("", arm);
+  EXPECT_EQ(arm.cpu, "generic");
+  Target riscv{.triple = "riscv64-linux-gnu", .cpu = "generic"};
+  DescribeCpu("hart\t\t: 0\nisa\t\t: rv64imafdcv_zicsr_zvl256b\nmmu: sv39\n", riscv);
+  EXPECT_EQ(riscv.cpu, "generic-rv64");
+  EXPECT_EQ(riscv.features, (std::vector<std::string>{"+m", "+a", "+f", "+d", "+c", "+v", "+zvl256b"}));
+  riscv.features.clear();
+  DescribeCpu("isa : rv64imafdc\nisa-ext : v\n", riscv);
+  EXPECT_EQ(riscv.features, (std::vector<std::string>{"+m", "+a", "+f", "+d", "+c"}));
+  DescribeCpu("isa : rv32imac\n", riscv);
+}
+
 TEST(Target, BadTextIsRefusedByName) {
   EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm");
   EXPECT_EQ(Target::Parse("llvm -mcup=x").error().message,
-            "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -num-cores");
+            "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
   EXPECT_FALSE(Target::Parse("llvm -num-cores=0").ok());
   EXPECT_FALSE(Target::Parse("").ok());
   EXPECT_FALSE(Target::Parse("llvm -mtriple=sparc-linux -mcpu=x").ok());

@@ -105,6 +105,11 @@ TEST(Lowered, PackedOperandsComputeTheSame) {
 
 TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(test::Dense(13, 24, 7), 8); }
 
+TEST(Lowered, BatchesOfProductsComputeTheSame) {
+  CheckLowering(test::Products(3, 13, 24, 9), 3);
+  CheckLowering(test::Products(2, 17, 5, 31), 3);
+}
+
 TEST(Lowered, StreamsComputeTheSame) { CheckLowering(test::Dense(2, 131, 128), 1); }
 
 }  // namespace

@@ -40,6 +40,14 @@ inline PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRol
 // Of two run-time operands.
 inline PrimFunc Product(int64_t m, int64_t n, int64_t k) { return Dense(m, n, k, ParamRole::kInput); }
 
+// `batch` products, of run-time operands.
+inline PrimFunc Products(int64_t batch, int64_t m, int64_t n, int64_t k) {
+  te::Tensor a = te::Placeholder("a", {batch, m, k}), b = te::Placeholder("b", {batch, k, n});
+  te::Tensor out = topi::MatMul("products", a, b);
+  return te::CreatePrimFunc("products", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
 // Softmax over the last dimension; a layer normalization without its scale.
 inline PrimFunc Softmax(const te::Shape& shape) {
   te::Tensor x = te::Placeholder("x", shape);

@@ -10,6 +10,7 @@
 #include "tests/tuner/programs.h"
 #include "tuner/rule/rule.h"
 #include "tuner/search.h"
+#include "tuner/successive_replays.h"
 
 namespace autotune {
 namespace {
@@ -35,9 +36,9 @@ std::vector<double> RunInterpreted(const PrimFunc& func) {
   return args.back().data;
 }
 
-void CheckSpace(const PrimFunc& func, int draws, int min_sketches = 1) {
+void CheckSpace(const PrimFunc& func, int draws, int min_sketches = 1, const Target& target = TestTarget()) {
   std::vector<double> expected = RunInterpreted(func);
-  auto sketches = GenerateSketches(func, TestTarget());
+  auto sketches = GenerateSketches(func, target);
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text() << "\n" << ToText(func);
   EXPECT_GE(static_cast<int>(sketches->size()), min_sketches);
   Rng rng(11);
@@ -138,6 +139,11 @@ TEST(Sketch, ProductsOfAFewElements) {
       }
     }
   }
+}
+
+TEST(Sketch, BatchesOfProductsComputeTheSame) {
+  CheckSpace(test::Products(3, 13, 24, 9), 6);
+  CheckSpace(test::Products(2, 17, 5, 31), 6);
 }
 
 TEST(Sketch, DenseLayersComputeTheSame) {
@@ -301,23 +307,106 @@ TEST(Sketch, StreamsComputeTheSame) {
   CheckSpace(ConvBiasRelu(3, 3, 24, 80, 3), 3);  // a window that fills the image: one row
 }
 
+// The attributes of a target alone decide: lanes, registers, and whether a product needs one of its own.
 TEST(Sketch, DraftRefusesTilesBeyondTheRegisterFile) {
-  PrimFunc func = Dense(256, 256, 256);
-  auto sketches = GenerateSketches(func, TestTarget());
-  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
-  const Sketch& sketch = (*sketches)[0];
-  Rng rng(1);
-  int finite = 0, infinite = 0;
-  for (int i = 0; i < 400; ++i) {
-    Decisions d = DrawDecisions(sketch, rng);
+  struct Case {
+    const char* target;
+    int64_t lanes, registers, product;
+  };
+  const Case cases[] = {{"llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem", 4, 16, 1},
+                        {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver3", 8, 16, 0},
+                        {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver4", 16, 32, 0},
+                        {"llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", 4, 32, 0},
+                        {"llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v", 4, 32, 0},
+                        {"llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v,+zvl256b", 8, 32, 0}};
+  for (const Case& c : cases) {
+    Target target = Target::Parse(c.target).value();
+    auto sketches = GenerateSketches(Dense(256, 256, 256), target);
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    const Sketch& sketch = (*sketches)[0];
     const StageModel& s = sketch.stages[0];
-    int64_t vectors = d[s.n_knob].values[2] / 8;
-    bool fits = d[s.m_knob].values[2] * vectors + vectors + 1 <= 16;
-    EXPECT_EQ(std::isfinite(DraftSeconds(sketch, d, TestTarget())), fits);
-    (fits ? finite : infinite)++;
+    Rng rng(1);
+    int finite = 0, infinite = 0;
+    for (int i = 0; i < 400; ++i) {
+      Decisions d = DrawDecisions(sketch, rng);
+      ASSERT_EQ(d[s.n_knob].values[2] % c.lanes, 0) << c.target;
+      int64_t vectors = d[s.n_knob].values[2] / c.lanes;
+      int64_t wanted = d[s.m_knob].values[2] * vectors + vectors + 1 + c.product;
+      bool crowded = c.registers > 16 && d[s.k_knob].values[0] > 4 && wanted > c.registers - 2;
+      bool fits = wanted <= c.registers && !crowded;
+      EXPECT_EQ(std::isfinite(DraftSeconds(sketch, d, target)), fits) << c.target;
+      (fits ? finite : infinite)++;
+    }
+    EXPECT_GT(finite, 20) << c.target;
+    EXPECT_GT(infinite, 20) << c.target;
   }
-  EXPECT_GT(finite, 20);
-  EXPECT_GT(infinite, 20);
+}
+
+// Boards without vectors: scalars, 32 of them.
+TEST(Sketch, TargetsWithoutVectorsHaveSchedules) {
+  Target target = Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2").value();
+  ASSERT_EQ(target.VectorLanes(32), 1);
+  for (const PrimFunc& func : {Dense(12, 16, 20), Dense(1, 33, 19), ConvBiasRelu(7, 7, 3, 20, 3, {.pad = {1, 1, 1, 1}}),
+                               ConvBiasRelu(6, 7, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16})}) {
+    CheckSpace(func, 4, 1, target);
+  }
+}
+
+// Channels that are no whole vectors of the longest kind are whole vectors of a shorter one: no lane is cut off.
+TEST(Sketch, WindowsTakeTheLongestVectorThatDividesTheirChannels) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -num-cores=2").value();
+  for (auto [channels, lanes] : {std::pair<int64_t, int64_t>{32, 16}, {24, 8}, {72, 8}, {20, 4}, {18, 0}}) {
+    auto sketches =
+        GenerateSketches(ConvBiasRelu(9, 7, channels, channels, 3, {.pad = {1, 1, 1, 1}, .groups = channels}), target);
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    const StageModel& s = (*sketches)[0].stages[0];
+    EXPECT_EQ(s.kind == StageModel::kWindow, lanes > 0) << channels;
+    if (lanes > 0) EXPECT_EQ(s.lanes, lanes) << channels;
+    CheckSpace(ConvBiasRelu(5, 7, channels, channels, 3, {.pad = {1, 1, 1, 1}, .groups = channels}), 4, 1, target);
+  }
+}
+
+// Each from the one before, sorted or not, refused ones among them: as from the start.
+TEST(Sketch, SuccessiveReplaysGiveTheSameAsReplaysFromTheStart) {
+  for (const PrimFunc& func : {Dense(96, 80, 64), ConvBiasRelu(9, 9, 8, 24, 3, {.pad = {1, 1, 1, 1}})}) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    for (const Sketch& sketch : *sketches) {
+      Rng rng(4);
+      std::vector<Decisions> candidates;
+      Decisions at = DrawDecisions(sketch, rng);
+      for (int i = 0; i < 40; ++i) {
+        int knob = static_cast<int>(rng.Below(static_cast<int64_t>(at.size())));
+        at[knob] = MutateDecision(sketch, knob, at[knob], rng);
+        candidates.push_back(at);
+        if (i % 5 != 0) continue;
+        candidates.push_back(at);
+        candidates.back()[knob] = {-7};  // no step takes this
+      }
+      for (bool sorted : {false, true}) {
+        if (sorted) {
+          std::sort(candidates.begin(), candidates.end(), [](const Decisions& a, const Decisions& b) {
+            return std::ranges::lexicographical_compare(a, b, {}, &Decision::values, &Decision::values);
+          });
+        }
+        SuccessiveReplays replays(func, sketch);
+        int refused = 0;
+        for (const Decisions& decisions : candidates) {
+          Trace trace = Decide(sketch, decisions);
+          Result<Schedule> successive = replays.Replay(decisions, trace), whole = Replay(func, trace);
+          ASSERT_EQ(successive.ok(), whole.ok()) << ToText(trace);
+          if (!whole.ok()) {
+            EXPECT_EQ(successive.error().Text(), whole.error().Text());
+            ++refused;
+            continue;
+          }
+          EXPECT_EQ(ToText(successive->trace()), ToText(whole->trace()));
+          ASSERT_EQ(FirstMismatch(successive->func(), whole->func()), "");
+        }
+        EXPECT_GE(refused, 8);
+      }
+    }
+  }
 }
 
 // A register tile that may begin a new row of the image, or overshoots, has an address for each of its pixels.

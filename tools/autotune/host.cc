@@ -1,6 +1,5 @@
 #include "tools/autotune/host.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "runtime/tensor.h"
+#include "support/cpus.h"
 #include "support/host_lock.h"
 #include "tools/autotune/peak.h"
 
@@ -78,8 +78,7 @@ HostFacts FactsOfHost() {
   }
   if (facts.model.empty()) facts.model = "unknown CPU";
   facts.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t set;
-  facts.usable_cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : facts.online_cores;
+  facts.usable_cores = AvailableCpus();
   facts.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   return facts;
 }

@@ -8,9 +8,18 @@
 namespace autotune {
 namespace {
 
+constexpr int64_t kShortestVector = 4;
 constexpr int64_t kMaxWindowRows = 3;    // rows of a register tile
 constexpr int64_t kMaxPixels = 14;       // pixels of a row in a register tile
 constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows
+
+// Elements of a vector of channels: the longest that they are whole vectors of, since lanes that are cut off would be
+// scalar code; 0: none.
+int64_t LanesOf(int64_t channels, const Target& target) {
+  int64_t lanes = target.VectorLanes(32);
+  while (lanes > kShortestVector && channels % lanes != 0) lanes /= 2;
+  return channels % lanes == 0 ? lanes : 0;
+}
 
 // Sliding windows that take every channel for itself (depthwise convolution, pooling), whole vectors of them: nothing
 // is broadcast, each input is used by a few neighbouring outputs only, and a copy of the input with its padding would
@@ -33,8 +42,8 @@ class Window : public SketchRule {
       if (!block.reduction || state.done.count(block.name) || !FindAxes(block, target, axes)) continue;
       std::vector<SketchState> states;
       for (bool channels_inside : {true, false}) {
-        if (!channels_inside && block.spatial[axes.c].extent <= target.VectorLanes(32)) continue;
-        states.push_back(TRY_NOTE(Place(state, block, blocks, target, axes, channels_inside),
+        if (!channels_inside && block.spatial[axes.c].extent <= axes.lanes) continue;
+        states.push_back(TRY_NOTE(Place(state, block, blocks, axes, channels_inside),
                                   "while placing the windows of block " + block.name.str()));
       }
       return states;
@@ -46,11 +55,14 @@ class Window : public SketchRule {
   struct Axes {  // indices into the block's spatial loops
     int h = -1, w = -1, c = -1;
     int64_t stride = 1;  // along w
+    int64_t lanes = 0;   // of vectors along c
   };
 
   static bool FindAxes(const BlockView& view, const Target& target, Axes& axes) {
     axes.c = static_cast<int>(view.spatial.size()) - 1;
-    if (axes.c < 1 || view.reduce.empty() || view.spatial[axes.c].extent % target.VectorLanes(32) != 0) return false;
+    if (axes.c < 1 || view.reduce.empty()) return false;
+    axes.lanes = LanesOf(view.spatial[axes.c].extent, target);
+    if (axes.lanes == 0) return false;
     std::set<Name> reduce;
     for (const Iter& iter : view.node.As<Block>()->iters) {
       if (iter.kind == IterKind::kReduce) reduce.insert(iter.var);
@@ -126,13 +138,13 @@ class Window : public SketchRule {
   }
 
   static Result<SketchState> Place(const SketchState& from, const BlockView& block,
-                                   const std::vector<BlockView>& blocks, const Target& target, const Axes& axes,
-                                   bool channels_inside) {
+                                   const std::vector<BlockView>& blocks, const Axes& axes, bool channels_inside) {
     SketchState s = from;
-    const int64_t lanes = target.VectorLanes(32);
+    const int64_t lanes = axes.lanes;
     StageModel model{.kind = StageModel::kWindow, .flops = block.flops};
     model.n_inside = channels_inside;
     model.stride = axes.stride;
+    model.lanes = lanes;
     model.operands = static_cast<int>(block.reads.size());
     bool padded = TRY(InlinePadding(s, block, blocks));
 

@@ -1,0 +1,72 @@
+#include "support/cpus.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace autotune {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
+// "max 100000" or "200000 100000": microseconds of each period.
+double QuotaOf(std::istream& text) {
+  double quota = 0, period = 0;
+  return text >> quota >> period && quota > 0 && period > 0 ? quota / period : kNone;
+}
+
+double QuotaOf(const std::filesystem::path& group, bool second_version) {
+  if (second_version) {
+    std::ifstream text(group / "cpu.max");
+    return QuotaOf(text);
+  }
+  double quota = 0, period = 0;  // -1: none
+  std::ifstream(group / "cpu.cfs_quota_us") >> quota;
+  std::ifstream(group / "cpu.cfs_period_us") >> period;
+  return quota > 0 && period > 0 ? quota / period : kNone;
+}
+
+}  // namespace
+
+std::vector<int> AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) cpus.push_back(i);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+int AvailableCpus() {
+  double allowed = static_cast<double>(AllowedCpus().size());
+  return static_cast<int>(std::max(1.0, std::min(allowed, std::ceil(CpuQuota("/")))));
+}
+
+double CpuQuota(const std::string& root) {
+  const std::filesystem::path groups = std::filesystem::path(root) / "sys/fs/cgroup";
+  std::ifstream lines(std::filesystem::path(root) / "proc/self/cgroup");
+  double least = kNone;
+  for (std::string line; std::getline(lines, line);) {  // id:controllers:path
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    bool second_version = controllers == ",,";
+    if (!second_version && controllers.find(",cpu,") == std::string::npos) continue;
+    const std::filesystem::path top = second_version ? groups : groups / "cpu";
+    // In a container the path may be one of the host's, which is not there: the root is the container's own group.
+    std::filesystem::path path = std::filesystem::path(line.substr(second + 1)).relative_path();
+    for (; !path.empty(); path = path.parent_path()) least = std::min(least, QuotaOf(top / path, second_version));
+    least = std::min(least, QuotaOf(top, second_version));
+  }
+  return least;
+}
+
+}  // namespace autotune

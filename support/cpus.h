@@ -1,0 +1,18 @@
+// How many CPUs this process may use. Thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace autotune {
+
+// Those of this process's affinity mask; at least one.
+std::vector<int> AllowedCpus();
+// How many threads can run at once: as many as there are allowed CPUs, and no more than the quotas of its control
+// groups give time for (a container's `--cpus`), rounded up. At least 1.
+int AvailableCpus();
+
+// CPUs that the control groups of a process give it time for, the least along the path to the root; infinity without a
+// quota. `root` holds proc/self/cgroup and sys/fs/cgroup ("/" but in tests). Groups of both versions.
+double CpuQuota(const std::string& root);
+
+}  // namespace autotune

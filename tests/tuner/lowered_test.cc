@@ -1,8 +1,12 @@
 // Sketches through the lowering pipeline: after every pass the program still computes the same.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <set>
+
 #include "ir/interp.h"
 #include "ir/text.h"
+#include "ir/visit.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
 #include "tests/lower/refusals.h"
@@ -104,6 +108,90 @@ TEST(Lowered, PackedOperandsComputeTheSame) {
 }
 
 TEST(Lowered, DenseLayersComputeTheSame) { CheckLowering(test::Dense(13, 24, 7), 8); }
+
+bool ReadsRegisters(const Expr& e) {
+  bool reads = false;
+  Walk(e, [&](const Expr& x) {
+    const Load* load = x.As<Load>();
+    reads |= load && load->buffer->scope == Scope::kRegister;
+    return true;
+  });
+  return reads;
+}
+
+struct RegisterTiles {
+  int loops = 0, guarded = 0;   // innermost loops that add to a register tile; those with a branch inside
+  std::set<std::string> homes;  // buffers in memory that are written from one
+};
+
+RegisterTiles RegisterTilesOf(const Stmt& body) {
+  RegisterTiles found;
+  Walk(body, [&](const Stmt& s) {
+    if (const Store* store = s.As<Store>()) {
+      if (store->buffer->scope != Scope::kRegister && ReadsRegisters(store->value))
+        found.homes.insert(store->buffer->name.str());
+    }
+    const For* loop = s.As<For>();
+    if (!loop) return true;
+    bool innermost = true, guard = false, adds = false;
+    Walk(loop->body, [&](const Stmt& inner) {
+      innermost &= !inner.As<For>();
+      guard |= inner.As<If>() != nullptr;
+      const Store* store = inner.As<Store>();
+      adds |= store && store->buffer->scope == Scope::kRegister && ReadsRegisters(store->value);
+      return true;
+    });
+    found.loops += innermost && adds;
+    found.guarded += innermost && adds && guard;
+    return true;
+  });
+  return found;
+}
+
+// Of every register-tiled sketch of it, some draws of which lower.
+void ForEachLowered(const PrimFunc& program, const std::function<void(const LoweredKernel&)>& check) {
+  auto sketches = GenerateSketches(program, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  Rng rng(6);
+  int lowered = 0;
+  for (const Sketch& sketch : *sketches) {
+    for (int i = 0; i < 8; ++i) {
+      Result<Schedule> schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng)));
+      ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
+      PassContext context;
+      auto kernel = Lower(schedule->func(), TestTarget(), context);
+      if (!kernel.ok() || !kernel->has_register_tile) continue;
+      ++lowered;
+      SCOPED_TRACE(sketch.name + "\n" + ToText(schedule->trace()) + ToText(kernel->run));
+      check(*kernel);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(lowered, 4);
+}
+
+// Sizes that no tile divides, padding: what overshoots is cut off outside, or clamped.
+TEST(Lowered, NoBranchInALoopThatAddsToARegisterTile) {
+  for (const PrimFunc& program : {test::Dense(49, 70, 64), test::Product(53, 71, 12), test::Products(3, 13, 24, 9),
+                                  test::ConvBiasRelu(7, 7, 8, 24, 3, {.pad = {1, 1, 1, 1}}),
+                                  test::ConvBiasRelu(9, 11, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}),
+                                  test::ConvBiasRelu(13, 5, 16, 40, 1)}) {
+    ForEachLowered(program, [](const LoweredKernel& kernel) {
+      RegisterTiles tiles = RegisterTilesOf(kernel.run.body);
+      EXPECT_GT(tiles.loops, 0);
+      EXPECT_EQ(tiles.guarded, 0);
+    });
+  }
+}
+
+// Scale, shift, residual and activation: the sum itself never goes to memory.
+TEST(Lowered, EpiloguesAreComputedOnTheRegisterTile) {
+  for (const PrimFunc& program : {test::ConvResidualSwish(7, 7, 8, 24, 3), test::ConvResidualSwish(6, 6, 16, 20, 1)}) {
+    ForEachLowered(program, [](const LoweredKernel& kernel) {
+      EXPECT_EQ(RegisterTilesOf(kernel.run.body).homes, std::set<std::string>{"out"});
+    });
+  }
+}
 
 TEST(Lowered, BatchesOfProductsComputeTheSame) {
   CheckLowering(test::Products(3, 13, 24, 9), 3);

@@ -32,6 +32,26 @@ inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64
                             {.use_fma = true});
 }
 
+// act(conv2d(data, weight) * scale + shift + residual), act(x) = x * sigmoid(x), NHWC, padded to the same size.
+inline PrimFunc ConvResidualSwish(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel) {
+  te::Tensor data = te::Placeholder("data", {1, h, w, ic}), residual = te::Placeholder("residual", {1, h, w, oc});
+  te::Tensor weight = te::Placeholder("weight", {kernel, kernel, ic, oc});
+  te::Tensor scale = te::Placeholder("scale", {oc}), shift = te::Placeholder("shift", {oc});
+  const int64_t pad = kernel / 2;
+  te::Tensor conv = topi::Conv("conv", data, weight, {.pad = {pad, pad, pad, pad}});
+  te::Tensor normed = topi::Add("shifted", topi::Mul("scaled", conv, scale), shift);
+  te::Tensor sum = topi::Add("sum", normed, residual);
+  te::Tensor out = topi::Mul("out", sum, topi::ApplyOp("sigmoid", Op::kSigmoid, sum));
+  return te::CreatePrimFunc("conv_residual_swish",
+                            {{data, ParamRole::kInput},
+                             {weight, ParamRole::kConstant},
+                             {scale, ParamRole::kConstant},
+                             {shift, ParamRole::kConstant},
+                             {residual, ParamRole::kInput},
+                             {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
 inline PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRole::kConstant) {
   te::Tensor a = te::Placeholder("a", {m, k}), b = te::Placeholder("b", {k, n});
   te::Tensor out = topi::MatMul("dense", a, b);

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <numeric>
 
 #include "codegen/builder.h"
 #include "compiler/network.h"
@@ -41,7 +43,8 @@ constexpr ConvShape kShapes[] = {
 graph::Graph Convolutions() {
   graph::GraphBuilder b;
   auto constant = [&](graph::Shape shape) {
-    std::vector<float> values(static_cast<size_t>(graph::NumElements(shape)), 0.5F);
+    int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    std::vector<float> values(static_cast<size_t>(count), 0.5F);
     return b.AddConstant("", graph::TensorValue::Of<float>(shape, values));
   };
   for (const ConvShape& s : kShapes) {

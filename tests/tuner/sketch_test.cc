@@ -361,7 +361,9 @@ TEST(Sketch, WindowsTakeTheLongestVectorThatDividesTheirChannels) {
     ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
     const StageModel& s = (*sketches)[0].stages[0];
     EXPECT_EQ(s.kind == StageModel::kWindow, lanes > 0) << channels;
-    if (lanes > 0) EXPECT_EQ(s.lanes, lanes) << channels;
+    if (lanes > 0) {
+      EXPECT_EQ(s.lanes, lanes) << channels;
+    }
     CheckSpace(ConvBiasRelu(5, 7, channels, channels, 3, {.pad = {1, 1, 1, 1}, .groups = channels}), 4, 1, target);
   }
 }

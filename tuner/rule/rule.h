@@ -16,6 +16,7 @@ namespace autotune {
 // Of a register tile: rows of a product (AVX2 has room for 14 one-vector accumulators; tiles of another form have
 // limits of their own), vectors of a row or pixel, unrolled steps of the reduction.
 inline constexpr int64_t kMaxRows = 14, kMaxVectors = 4, kMaxUnroll = 8;
+inline constexpr int64_t kShortestVector = 4;    // elements: what is shorter stays scalar
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 

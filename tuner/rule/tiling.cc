@@ -8,7 +8,6 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kShortestVector = 4;
 constexpr int64_t kWorthPacking = 12;      // rows that read a column packed at run time, at least
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
 constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are worth asking for early

@@ -8,7 +8,6 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kShortestVector = 4;
 constexpr int64_t kMaxWindowRows = 3;    // rows of a register tile
 constexpr int64_t kMaxPixels = 14;       // pixels of a row in a register tile
 constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows

@@ -122,7 +122,7 @@ class Lowering {
         const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
         if (!row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
         name_ = row.name;
-        return done(row.make(name, in[0], in[1]));
+        return done(row.make(name, in[0], in[1], target_));
       }
       case Op::kRelu:
         return done(topi::Relu(name, in[0]));

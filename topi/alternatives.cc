@@ -35,8 +35,27 @@ constexpr ConvAlternative kConv[] = {
     Winograd<WinogradWhole, 2>("winograd2_whole"),
 };
 
+// Terms of a block of a long sum, of which a panel of two vectors of columns takes a quarter of a core's own cache; 0:
+// the sum is too short, has no such divisor, or too few rows use a panel.
+int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
+  constexpr int64_t kFewestRows = 64;
+  if (a.size() < 2 || b.size() != 2) return 0;
+  const int64_t k = b[0], rows = te::Product(a) / std::max<int64_t>(1, k);
+  const int64_t most = target.l2_bytes / 4 / (2 * target.VectorLanes(32) * 4);
+  if (k < 2 * most || rows < kFewestRows) return 0;
+  for (int64_t block = most; block > most / 4; --block) {
+    if (k % block == 0) return block;
+  }
+  return 0;
+}
+
 constexpr MatMulAlternative kMatMul[] = {
-    {"direct", [](const Shape&, const Shape&, const Target&) { return true; }, MatMul},
+    {"direct", [](const Shape&, const Shape&, const Target&) { return true; },
+     [](const std::string& name, const Tensor& a, const Tensor& b, const Target&) { return MatMul(name, a, b); }},
+    {"blocks", [](const Shape& a, const Shape& b, const Target& target) { return BlockOf(a, b, target) > 0; },
+     [](const std::string& name, const Tensor& a, const Tensor& b, const Target& target) {
+       return MatMulInBlocks(name, a, b, BlockOf(a.shape(), b.shape(), target));
+     }},
 };
 
 }  // namespace

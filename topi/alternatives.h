@@ -23,7 +23,7 @@ std::span<const ConvAlternative> ConvAlternatives();
 struct MatMulAlternative {
   std::string_view name;
   bool (*applies)(const Shape& a, const Shape& b, const Target&);
-  Tensor (*make)(const std::string& name, const Tensor& a, const Tensor& b);
+  Tensor (*make)(const std::string& name, const Tensor& a, const Tensor& b, const Target&);
 };
 std::span<const MatMulAlternative> MatMulAlternatives();
 

@@ -60,6 +60,25 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b) {
       shape);
 }
 
+Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b, int64_t block) {
+  CHECK(a.rank() >= 2 && b.rank() == 2) << name;
+  const int64_t k = a.shape().back(), n = b.shape()[1];
+  CHECK(k == b.shape()[0] && k % block == 0) << name;
+  Shape rows(a.shape().begin(), a.shape().end() - 1);
+  const int64_t m = te::Product(rows), blocks = k / block;
+  Tensor sums = te::Reduce(name + "_blocks", {{"kb", blocks}, {"m", m}, {"n", n}}, {{"k", block}}, te::Combiner::kSum,
+                           {a, b}, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                             Expr at = i[0] * block + r[0];
+                             return a(Concatenated(te::ReshapeIndices({i[1]}, {m}, rows), {at})) * b({at, i[2]});
+                           });
+  return te::Reduce(
+      name, {{"m", m}, {"n", n}}, {{"kb", blocks}}, te::Combiner::kSum, {sums},
+      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+        return sums({r[0], i[0], i[1]});
+      },
+      Concatenated(rows, {n}));
+}
+
 Tensor Gemm(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c, const GemmAttrs& attrs) {
   CHECK(a.rank() == 2 && b.rank() == 2) << name;
   int64_t m = a.shape()[attrs.transpose_a ? 1 : 0], k = a.shape()[attrs.transpose_a ? 0 : 1];

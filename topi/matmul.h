@@ -14,6 +14,11 @@ using te::Tensor;
 // over the broadcast leading dimensions. Reduction: k.
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b);
 
+// The same of a matrix b, its sum cut into blocks of `block` terms, which divides K; the sums of blocks are called
+// <name>_blocks and wait in memory. What a block needs of b stays in caches that cannot hold it for the whole sum (Goto
+// and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
+Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b, int64_t block);
+
 struct GemmAttrs {
   double alpha = 1, beta = 1;
   bool transpose_a = false, transpose_b = false;

@@ -93,6 +93,12 @@ PrimFunc Dense(const Args& a) {
   return Func(params, {out}, a["fma"]);
 }
 
+PrimFunc DenseInBlocks(const Args& a) {
+  Tensor x = Placeholder("a", {a["m"], a["block"] * a["blocks"]}), b = Placeholder("b", {x.shape()[1], a["n"]});
+  Tensor out = topi::MatMulInBlocks("dense", x, b, a["block"]);
+  return Func({{x}, {b, ParamRole::kConstant}}, {topi::Relu("relu", out)}, true);
+}
+
 PrimFunc BatchMatMul(const Args& a) {
   Tensor x = Placeholder("a", {a["batch"], a["m"], a["k"]});
   Tensor y = Placeholder("b", {a["shared"] ? 1 : a["batch"], a["k"], a["n"]});
@@ -263,6 +269,7 @@ const std::vector<Kind>& Kinds() {
          Winograd,
          {{"tile", 1, 2}, {"rows", 0, 2}, {"columns", 1, 2}, {"h", 1, 5}, {"w", 1, 5}, {"ic", 1, 2}, {"oc", 1, 3}}},
         {"dense", 2, 0, Dense, {{"m", 1, 9}, {"n", 1, 9}, {"k", 1, 9}, {"bias", 0, 1}, {"fma", 0, 1}}},
+        {"dense_in_blocks", 1, 0, DenseInBlocks, {{"m", 1, 7}, {"n", 1, 7}, {"block", 1, 4}, {"blocks", 1, 4}}},
         {"batch_matmul", 1, 0, BatchMatMul, {{"batch", 1, 3}, {"m", 1, 5}, {"n", 1, 5}, {"k", 1, 6}, {"shared", 0, 1}}},
         {"mlp", 2, 0, Mlp, {{"m", 1, 5}, {"k", 1, 5}, {"h", 1, 6}, {"n", 1, 4}, {"outputs", 1, 2}}},
         {"pool",

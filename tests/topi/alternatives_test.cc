@@ -131,14 +131,28 @@ TEST(AlternativesTest, AWrongConvolutionIsNoticed) {
 
 TEST(AlternativesTest, EveryProductEqualsTheFirst) {
   Rng rng(3);
-  for (const auto& [sa, sb] : {std::pair<Shape, Shape>{{3, 5}, {5, 4}}, {{2, 3, 5}, {5, 4}}, {{2, 3, 5}, {2, 5, 4}}}) {
+  Target small;  // whose caches hold panels of four terms
+  small.l2_bytes = 4 * 4 * 2 * small.VectorLanes(32) * 4;
+  for (const auto& [sa, sb, alternatives] : {std::tuple<Shape, Shape, int>{{3, 5}, {5, 4}, 1},
+                                             {{2, 3, 5}, {5, 4}, 1},
+                                             {{2, 3, 5}, {2, 5, 4}, 1},
+                                             {{64, 8}, {8, 5}, 2},
+                                             {{2, 33, 12}, {12, 7}, 2},
+                                             {{70, 15}, {15, 1}, 2},
+                                             {{64, 4}, {4, 5}, 1},    // short
+                                             {{64, 13}, {13, 5}, 1},  // no divisor
+                                             {{5, 8}, {8, 5}, 1},     // few rows
+                                             {{2, 64, 8}, {2, 8, 5}, 1}}) {
     Tensor a = te::Placeholder("a", sa), b = te::Placeholder("b", sb);
+    int applying = 0;
     for (const MatMulAlternative& alternative : MatMulAlternatives()) {
-      if (!alternative.applies(sa, sb, Target{})) continue;
-      std::function<Tensor()> first = [&, &a = a, &b = b] { return MatMulAlternatives()[0].make("mm", a, b); };
-      std::function<Tensor()> other = [&, &a = a, &b = b] { return alternative.make("mm", a, b); };
+      if (!alternative.applies(sa, sb, small)) continue;
+      ++applying;
+      std::function<Tensor()> first = [&, &a = a, &b = b] { return MatMulAlternatives()[0].make("mm", a, b, small); };
+      std::function<Tensor()> other = [&, &a = a, &b = b] { return alternative.make("mm", a, b, small); };
       EXPECT_EQ(Differs({a, b}, first, other, rng), "") << alternative.name;
     }
+    EXPECT_EQ(applying, alternatives) << te::Product(sa) << " " << te::Product(sb);
   }
 }
 

@@ -48,6 +48,13 @@ bool SpinUntil(int64_t nanoseconds, F done, P pause = Pause) {
   }
 }
 
+void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus) CPU_SET(cpu, &set);
+  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a hint: what fails changes nothing
+}
+
 // The pool of this process that forked last. Only its workers spin: those of the others would stand in their way. Never
 // dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
@@ -71,13 +78,20 @@ ThreadPool::ThreadPool(ThreadPoolOptions options) {
   workers_.reserve(threads - 1);
   for (int i = 1; i < threads; ++i) {
     workers_.emplace_back([this, i] { Work(i); });
-    if (options.pin && !oversubscribed) {
-      cpu_set_t set;
-      CPU_ZERO(&set);
-      CPU_SET(cpus[i], &set);
-      pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
-    }
+    if (options.pin && !oversubscribed) KeepOn(workers_.back(), {cpus[i]});
   }
+  if (!options.pin && !oversubscribed) cpus_ = std::move(cpus);
+}
+
+// Sleeping workers wake where they slept, and the caller may run there by now: a worker would then wait for
+// milliseconds, until the kernel balances its load. So they may not, wherever else they go.
+void ThreadPool::LeaveCallersCpu() {
+  const int cpu = sched_getcpu();
+  if (cpus_.size() < 2 || cpu < 0 || cpu == callers_cpu_) return;
+  callers_cpu_ = cpu;
+  std::vector<int> others = cpus_;
+  std::erase(others, cpu);
+  for (std::thread& worker : workers_) KeepOn(worker, others);
 }
 
 ThreadPool::~ThreadPool() {
@@ -132,6 +146,7 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   ticket_.store(region << 32 | units);  // publishes the fields above
   // Sequentially consistent with the worker's check before it sleeps: it sees the ticket, or we see the sleeper.
   if (sleepers_.load() > 0) {
+    LeaveCallersCpu();
     wakeups_.fetch_add(1);
     FutexWake(wakeups_, std::min<int32_t>(num_tasks - 1, static_cast<int32_t>(workers_.size())));
   }

@@ -50,6 +50,7 @@ class ThreadPool {
  private:
   void Work(int thread);
   bool RunSomeTasks(int thread);
+  void LeaveCallersCpu();
 
   // `ticket_` = region number << 32 | front << 16 | back: the units of tasks [front, back) are not yet handed out. A
   // compare-exchange on it takes a chunk; as the number
@@ -66,6 +67,8 @@ class ThreadPool {
   std::atomic<int32_t> wakeups_{0};  // sleeping workers wait for it to change
   std::atomic<bool> stop_{false};
   int64_t spin_nanoseconds_ = 0;
+  std::vector<int> cpus_;  // that workers may choose from; empty: they are pinned, or more than there are CPUs
+  int callers_cpu_ = -1;   // which they were told to leave last
   std::vector<std::thread> workers_;
 };
 

@@ -98,6 +98,7 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(test::CenteredSquares(9, 37), 1);
   CheckLowering(test::RowSums(40, 64), 1);
   CheckLowering(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
+  CheckLowering(test::Transposed({18, 1024}, {1, 0}), 1);  // rows a page apart: tiles are copied first
 }
 
 TEST(Lowered, PackedOperandsComputeTheSame) {

@@ -141,6 +141,28 @@ TEST(Sketch, ProductsOfAFewElements) {
   }
 }
 
+// What a cache does not hold, in the order in which it is read; else in that of the result.
+TEST(Sketch, LargeCopiesFollowWhatTheyRead) {
+  auto reorders = [](const te::Shape& shape, const std::vector<int>& perm) {
+    auto sketches = GenerateSketches(test::Transposed(shape, perm), TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    return ToText((*sketches)[0].trace).find("reorder(") != std::string::npos;
+  };
+  EXPECT_TRUE(reorders({64, 384, 12, 64}, {0, 2, 1, 3}));
+  EXPECT_FALSE(reorders({8, 384, 12, 64}, {0, 2, 1, 3}));
+  EXPECT_FALSE(reorders({64, 384, 12, 64}, {0, 1, 2, 3}));
+}
+
+TEST(Sketch, TilesOfRowsAPageApartAreCopied) {
+  auto copies = [](const te::Shape& shape) {
+    auto sketches = GenerateSketches(test::Transposed(shape, {1, 0}), TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    return ToText((*sketches)[0].trace).find("cache_read(") != std::string::npos;
+  };
+  EXPECT_TRUE(copies({64, 2048}));
+  EXPECT_FALSE(copies({64, 2032}));
+}
+
 TEST(Sketch, BatchesOfProductsComputeTheSame) {
   CheckSpace(test::Products(3, 13, 24, 9), 6);
   CheckSpace(test::Products(2, 17, 5, 31), 6);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "arith/analyzer.h"
 #include "codegen/codegen.h"
@@ -8,7 +9,8 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kTile = 16;  // of a transpose, both ways: a line of memory of 32-bit elements
+constexpr int64_t kPage = 4096;  // bytes that the sets of a first-level cache cover once, on most processors
+constexpr int64_t kTile = 16;    // of a transpose, both ways: a line of memory of 32-bit elements
 
 // Blocks without data reuse: outer loops fused and run in parallel; the last one in vectors. The
 // producer of a tiled reduction (a padded copy of its input) may also be computed inside the reduction's loops.
@@ -87,6 +89,9 @@ class Streaming : public SketchRule {
       TRY(s.Do(Vectorize{.loop = vector_loop}));
       TRY(s.Do(Unroll{.loop = made[1]}));
     }
+    std::vector<int64_t> extents;
+    for (size_t i = 0; i < loops.size(); ++i) extents.push_back(block.spatial[i].extent);
+    if (!vector_loop.empty() && WritesAroundCaches(block, total, target)) TRY(FollowReads(s, block, loops, extents));
     // The fewest outer loops that give every core several tasks are shared out; inside a reduction's parallel loop they
     // stay serial.
     if (total >= kWorthForking && !loops.empty()) {
@@ -95,7 +100,7 @@ class Streaming : public SketchRule {
       size_t usable = std::max<size_t>(1, loops.size() - (vector_loop.empty() || loops.size() == 1 ? 0 : 1));
       for (size_t i = 0; i < usable && tasks < kTasksPerCore * target.num_cores; ++i) {
         outer.push_back(loops[i]);
-        tasks *= block.spatial[i].extent;
+        tasks *= extents[i];
       }
       Name fused = outer[0];
       if (outer.size() > 1) fused = TRY(s.Do(Fuse{.loops = outer}))[0];
@@ -189,6 +194,9 @@ class Streaming : public SketchRule {
   // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
                                         StageModel model, const Target& target, bool fuse) {
+    Name copy;  // of a tile that a cache does not hold
+    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty())
+      copy = TRY(s.Do(CacheRead{.block = block.name, .buffer = conflicting}))[0];
     std::vector<int64_t> extents;
     for (const BlockView::Loop& loop : block.spatial) extents.push_back(loop.extent);
     // Neighbours in both operands are one dimension. From the last loop on: loops before stay where they are.
@@ -206,8 +214,7 @@ class Streaming : public SketchRule {
     auto tiles = [&](int64_t extent) { return (extent + kTile - 1) / kTile; };
     int64_t along_tiles = tiles(extents.back()), tasks = tiles(extents[across]);
     Name along = b[0], other = a[0];
-    const Buffer& result = block.node.As<Block>()->body.As<Store>()->buffer;
-    const bool streamed = block.writes_output && IsStreamed(result->dtype.Bytes() * model.m, target);
+    const bool streamed = WritesAroundCaches(block, model.m, target);
     if (streamed || extents[across] > extents.back()) {
       std::swap(along, other);
       std::swap(along_tiles, tasks);
@@ -241,6 +248,13 @@ class Streaming : public SketchRule {
       model.outer = tasks;
     }
     const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
+    if (!copy.empty()) {
+      Name row = TRY(s.Do(ComputeAt{.block = copy, .loop = along})).back();
+      std::vector<Name> vectors = TRY(s.Do(Split{.loop = row, .factors = {Factors::kAuto, lanes}}));
+      TRY(s.Do(Vectorize{.loop = vectors[1]}));
+      TRY(s.Do(Unroll{.loop = vectors[0]}));
+      s.done.insert(copy);
+    }
     std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));
     TRY(s.Do(Vectorize{.loop = made[1]}));
     TRY(s.Do(Unroll{.loop = made[0]}));
@@ -248,6 +262,55 @@ class Streaming : public SketchRule {
     s.done.insert(block.name);
     s.stages.push_back(model);
     return s;
+  }
+
+  static bool WritesAroundCaches(const BlockView& block, int64_t elements, const Target& target) {
+    const Store* store = block.node.As<Block>()->body.As<Store>();
+    return store && block.writes_output && IsStreamed(store->buffer->dtype.Bytes() * elements, target);
+  }
+
+  // Bytes from an element that the block reads to the one that the next iteration of `iter` reads.
+  static int64_t ReadStride(const Load& load, const Name& iter) {
+    int64_t stride = load.buffer->dtype.Bytes(), bytes = 0;
+    for (size_t d = load.indices.size(); d-- > 0; stride *= ConstShape(load.buffer)[d])
+      bytes += stride * ToLinear(load.indices[d]).Coefficient(iter);
+    return bytes;
+  }
+
+  // Stores around the caches wait for nothing: then the rows of a copy follow one another as they lie in what is read,
+  // as prefetchers do. The last loop keeps its place.
+  static Status FollowReads(SketchState& s, const BlockView& view, std::vector<Name>& loops,
+                            std::vector<int64_t>& extents) {
+    const Block& block = *view.node.As<Block>();
+    const Load* load = block.body.As<Store>()->value.As<Load>();
+    if (!load || view.spatial.size() != block.iters.size() || loops.size() != block.iters.size()) return {};
+    std::vector<size_t> order(loops.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end() - 1, [&](size_t a, size_t b) {
+      return ReadStride(*load, block.iters[a].var) > ReadStride(*load, block.iters[b].var);
+    });
+    if (std::is_sorted(order.begin(), order.end())) return {};
+    std::vector<Name> ordered;
+    std::vector<int64_t> ordered_extents;
+    for (size_t i : order) ordered.push_back(loops[i]), ordered_extents.push_back(extents[i]);
+    loops = std::move(ordered), extents = std::move(ordered_extents);
+    TRY(s.Do(Reorder{.loops = loops}));
+    return {};
+  }
+
+  // An operand whose tiles' lines all fall into one set of a first-level cache, which holds fewer: rows that are whole
+  // multiples of a page apart. Each line would be fetched again for each of its elements.
+  static Name ConflictingOperand(const BlockView& view) {
+    const Block& block = *view.node.As<Block>();
+    const Name& last = block.iters.back().var;
+    Name found;
+    Walk(block.body.As<Store>()->value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      int64_t bytes = load ? ReadStride(*load, last) : 0;
+      if (bytes > 0 && bytes % kPage == 0) found = load->buffer->name;
+      return true;
+    });
+    return found;
   }
 
   // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that can be asked for.

@@ -104,6 +104,49 @@ TEST(Sketch, DepthwiseConvolutionsReadTheirInputWhereItIs) {
   for (const Sketch& sketch : *sketches) EXPECT_EQ(sketch.stages[0].kind, StageModel::kTiled);
 }
 
+// A vector holds several groups, or ends within one.
+TEST(Sketch, ConvolutionsAcrossGroupsComputeTheSame) {
+  struct Case {
+    int64_t h, w, groups, ic, oc, kernel;  // channels of a group
+    topi::ConvAttrs attrs;
+  };
+  const Case cases[] = {
+      {7, 9, 4, 4, 4, 3, {.pad = {1, 1, 1, 1}}},
+      {9, 6, 8, 2, 2, 3, {.stride = {2, 2}, .pad = {0, 1, 1, 0}}},
+      {8, 9, 4, 2, 4, 3, {.dilation = {2, 2}, .pad = {2, 2, 2, 2}}},
+      {5, 17, 4, 3, 2, 2, {.pad = {0, 1, 1, 0}}},
+      {6, 5, 8, 3, 3, 3, {.pad = {1, 1, 1, 1}}},
+      {4, 7, 2, 8, 8, 3, {.pad = {1, 1, 1, 1}}},
+      {6, 5, 4, 4, 4, 1, {}},
+      {5, 5, 3, 4, 4, 3, {.pad = {1, 1, 1, 1}}},  // no whole vectors
+      {1, 1, 2, 4, 4, 3, {.pad = {1, 1, 1, 1}}},
+  };
+  for (const Case& c : cases) {
+    topi::ConvAttrs attrs = c.attrs;
+    attrs.groups = c.groups;
+    CheckSpace(ConvBiasRelu(c.h, c.w, c.groups * c.ic, c.groups * c.oc, c.kernel, attrs, "across_groups"), 4);
+    if (::testing::Test::HasFailure()) FAIL() << c.h << " x " << c.w << ", " << c.groups << " groups of " << c.ic;
+  }
+}
+
+// Data read where it is, in vectors of several groups; the draft score prefers that to vectors of one.
+TEST(Sketch, GroupsOfLessThanAVectorShareOne) {
+  topi::ConvAttrs attrs{.pad = {1, 1, 1, 1}, .groups = 16};
+  auto best = [&](std::string_view alternative, StageModel::Kind kind) {
+    double least = std::numeric_limits<double>::infinity();
+    auto sketches = GenerateSketches(ConvBiasRelu(28, 28, 64, 64, 3, attrs, alternative), TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    Rng rng(1);
+    for (const Sketch& sketch : *sketches) {
+      EXPECT_EQ(sketch.stages[0].kind, kind);
+      for (int i = 0; i < 300; ++i)
+        least = std::min(least, DraftSeconds(sketch, DrawDecisions(sketch, rng), TestTarget()));
+    }
+    return least;
+  };
+  EXPECT_LT(best("across_groups", StageModel::kWindow), best("direct", StageModel::kTiled));
+}
+
 // The padded copy of an image of three channels goes along the row; of whole vectors of channels, pixel by pixel.
 TEST(Sketch, NarrowPixelsAreCopiedInVectors) {
   auto fuses_pad = [](int64_t channels) {

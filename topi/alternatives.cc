@@ -29,6 +29,10 @@ constexpr ConvAlternative kConv[] = {
      [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
        return Conv(name, data, weight, attrs);
      }},
+    {"across_groups", AcrossGroupsApplies,
+     [](const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs, const Target&) {
+       return ConvAcrossGroups(name, data, weight, attrs);
+     }},
     Winograd<WinogradGroups, 4>("winograd4"),
     Winograd<WinogradWhole, 4>("winograd4_whole"),
     Winograd<WinogradGroups, 2>("winograd2"),

@@ -42,7 +42,11 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
   });
 }
 
-Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+namespace {
+
+// `by_channel`: over (n, h, w, c), each output channel for itself; else over fused pixels, a matrix product.
+Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
+                bool by_channel) {
   CHECK(data.rank() >= 3 && weight.rank() == data.rank()) << name;
   const Shape &in = data.shape(), &kernel = weight.shape();
   const size_t dims = in.size() - 2;
@@ -64,14 +68,17 @@ Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, c
   shape.push_back(oc);
   std::vector<Axis> window = WindowAxes(name, {kernel.begin(), kernel.end() - 2});
 
-  if (groups > 1 && ic == 1) {  // depthwise; `multiplier` outputs per channel
-    int64_t multiplier = oc / groups;
-    return te::Reduce(name, te::NaturalAxes(shape), window, te::Combiner::kSum, {x, weight},
+  if (by_channel) {
+    int64_t outputs = oc / groups;  // of a group
+    std::vector<Axis> reduce = window;
+    if (ic > 1) reduce.insert(reduce.begin(), Axis{"ic", ic});
+    return te::Reduce(name, te::NaturalAxes(shape), reduce, te::Combiner::kSum, {x, weight},
                       [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                        std::vector<Expr> at = i, tap = r;
-                        for (size_t d = 0; d < dims; ++d) at[d + 1] = i[d + 1] * stride[d] + r[d] * dilation[d];
-                        at.back() = FloorDiv(i.back(), multiplier);
-                        tap.insert(tap.end(), {Expr(0), i.back()});
+                        std::vector<Expr> at = i, tap(r.end() - static_cast<std::ptrdiff_t>(dims), r.end());
+                        for (size_t d = 0; d < dims; ++d) at[d + 1] = i[d + 1] * stride[d] + tap[d] * dilation[d];
+                        at.back() = FloorDiv(i.back(), outputs);
+                        if (ic > 1) at.back() = at.back() * ic + r[0];
+                        tap.insert(tap.end(), {ic > 1 ? r[0] : Expr(0), i.back()});
                         return x(at) * weight(tap);
                       });
   }
@@ -100,6 +107,24 @@ Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, c
         return x(at) * weight(tap);
       },
       shape);
+}
+
+}  // namespace
+
+Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+  bool depthwise = attrs.groups > 1 && weight.rank() >= 2 && weight.shape()[weight.rank() - 2] == 1;
+  return Convolve(name, data, weight, attrs, depthwise);
+}
+
+Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+  return Convolve(name, data, weight, attrs, true);
+}
+
+bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
+  if (data.size() != 4) return false;
+  const int64_t lanes = target.VectorLanes(32), ic = weight[2], oc = weight[3], outputs = oc / attrs.groups;
+  if (ic == 1 || outputs >= lanes || lanes % outputs != 0 || oc % lanes != 0) return false;
+  return (lanes / outputs - 1) * ic < lanes;
 }
 
 }  // namespace autotune::topi

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "target/target.h"
 #include "te/tensor.h"
 
 namespace autotune::topi {
@@ -35,5 +36,13 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
 // Where padding is read, a tensor <name>_pad holds the padded data, no larger than what is read.
 // So in two dimensions; in one and three, likewise with W, and with D before H.
 Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
+
+// The same, over the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c holds the
+// outputs of several groups, where those of one would leave most of its lanes idle. Weights are one vector of constants
+// as they are; of the data, each lane takes its group's channel: a vector of neighbours, permuted, which every column
+// of the window uses again.
+Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
+// Whether vectors hold whole groups that read within one vector's length of each other.
+bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 }  // namespace autotune::topi

@@ -184,19 +184,27 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double c = static_cast<double>(s.n), stride = static_cast<double>(s.stride);
   // Guarded lanes are scalar code.
   if (c0 * c1 * nv * lanes > c) return std::numeric_limits<double>::infinity();
-  double tile_vectors = hr * wr * nv, taps = rows * static_cast<double>(s.k);
+  double depth = static_cast<double>(s.depth);
+  double tile_vectors = hr * wr * nv, taps = depth * rows * static_cast<double>(s.k);
   double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time
   if (tile_vectors + nv + 1 > target.vector_registers) return std::numeric_limits<double>::infinity();
-  double excess = std::max(0.0, tile_vectors + (row + 1) * nv - target.vector_registers);
+  double in_rows = tall ? (hr - 1) * stride + rows : hr;  // of the input, in use at a time
+  // Channels of a group are permutations of one vector, which costs a port of the multiply-adds; unrolled, all are made
+  // of what was loaded once, which stays in registers.
+  bool deep = depth > 1 && tile(s.depth_knob, 0) == depth;
+  double held = row + 1 + (deep ? row * in_rows : 0);
+  double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);
 
   // Inputs are loaded once for each use that unrolling does not show to be the same; weights once a tile.
-  double input = nv * (tall ? (hr - 1) * stride + rows : hr * rows) * (whole ? row : wr * static_cast<double>(s.k));
-  double loads = input + (s.operands > 1 ? taps * nv : 0);
-  double issue = std::max(tile_vectors * taps, loads) / 2 + excess * rows;
+  double input = nv * (tall ? in_rows : hr * rows) * (whole ? row : wr * static_cast<double>(s.k));
+  double loads = (deep ? 1 : depth) * input + (s.operands > 1 ? taps * nv : 0);
+  double permuted = depth > 1 ? depth * input : 0;
+  double issue = std::max(tile_vectors * taps + permuted, loads) / 2 + excess * rows * depth;
   double chain =
       taps * kLatency / (tall && whole ? 2 : 1);  // tiles overlap as far as the window of instructions reaches
   double epilogue = tile_vectors * (3 + s.epilogue_flops / 2);
-  double overhead = 12 + (tall ? 0 : 6 * rows) + (whole ? 0 : 3 * rows * static_cast<double>(s.k) / columns);
+  double overhead =
+      12 + (deep ? 1 : depth) * ((tall ? 0 : 6 * rows) + (whole ? 0 : 3 * rows * static_cast<double>(s.k) / columns));
   double cycles = std::max(issue, chain) + epilogue + overhead;
   double tiles = std::ceil(static_cast<double>(s.m) / wr * 4) / 4 * c1;
   // What overshoots is guarded: a branch for each of its rows or pixels, and nothing of it is shared.

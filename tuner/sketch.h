@@ -41,8 +41,10 @@ struct StageModel {
   int consumer = -1;      // index of the stage that reads it
   int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).
-  int h_knob = -1, row_knob = -1;  // tile of the rows (outer, register); rows of a window unrolled
+  int h_knob = -1;                     // tile of the rows (outer, register)
+  int row_knob = -1, depth_knob = -1;  // rows of a window, and channels, unrolled
   int64_t rows = 1, window_rows = 1, stride = 1, lanes = 1;
+  int64_t depth = 1;          // channels that an output sums over, each a permutation of the vector that holds them
   int operands = 1;           // buffers read in an update: 2 with weights
   double epilogue_flops = 0;  // per point
 };

@@ -58,6 +58,13 @@ struct Workspace {
 // LLVM that their pointers do not alias.
 Workspace LayOut(const Stmt& s);
 
+// A vector of indices: how far each lane lies from `base`. Absent where that is not known.
+struct Lanes {
+  Expr base;
+  std::vector<int64_t> offsets;
+};
+std::optional<Lanes> LanesOf(const Expr& index);
+
 class FunctionEmitter {
  public:
   FunctionEmitter(Modules modules, const Target& target, std::string prefix);
@@ -124,6 +131,9 @@ class FunctionEmitter {
   llvm::Value* EmitCall(const Call& n, const Expr& e);
   llvm::Value* EmitRamp(const Ramp& n, int lanes);
   llvm::Value* EmitLoad(const Load& n, DType dtype);
+  // Lanes within a vector's length of each other (lanes.cc): one vector from memory, permuted. Null where that is not
+  // so.
+  llvm::Value* LoadNeighbours(const Buffer& buffer, const Lanes& at, llvm::Type* type);
   llvm::Value* Index(const Expr& e);  // scalar i64
 
   // base + constant addressing: the variable part is shared between accesses that differ in a constant.

@@ -405,6 +405,9 @@ llvm::Value* FunctionEmitter::EmitLoad(const Load& n, DType dtype) {
     return FromMemory(
         builder_.CreateMaskedLoad(type, address.pointer, element, mask, llvm::Constant::getNullValue(type)), dtype);
   }
+  if (std::optional<Lanes> at = LanesOf(index)) {
+    if (llvm::Value* near = LoadNeighbours(n.buffer, *at, type)) return FromMemory(near, dtype);
+  }
   llvm::Value* indices = Value(index);
   if (guard) {
     indices = builder_.CreateSelect(Splat(guard, lanes), indices, llvm::Constant::getNullValue(indices->getType()));

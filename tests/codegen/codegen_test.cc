@@ -51,6 +51,35 @@ TEST(Codegen, RowsLieApart) {
   }
 }
 
+// Lanes within a vector's length of each other, wherever these lie in a buffer that ends with the last one: aligned or
+// not, in any order, under a condition; and lanes further apart.
+TEST(Codegen, LanesNearEachOther) {
+  struct Case {
+    std::string elements, index;
+  };
+  const Case cases[] = {{"64", "v // 4 * 4 + r"},
+                        {"64", "v // 8 * 8 + r"},
+                        {"64", "v // 2 * 2 + r % 2"},
+                        {"67", "v // 4 * 4 + 3 + r"},
+                        {"66", "63 - v + r % 3"},
+                        {"64", "v % 16 + 40"},
+                        {"64", "v // 16 * 16 + 5"},
+                        {"35", "v // 2 + r"},
+                        {"256", "v // 4 * 16 + r"},
+                        {"64", "v // 3 * 3"},
+                        {"64", "v // 16 * 16 + (15 - v % 16)"},
+                        {"130", "v // 4 * 8 + r + 3"}};
+  for (const Case& c : cases) {
+    for (const std::string& value : {"x[" + c.index + "]", "select(r > 1, x[" + c.index + "], 7.0)"}) {
+      SCOPED_TRACE(value);
+      AgreesWithInterpreter(Parse("func f(x: f32[" + c.elements +
+                                  "] input, y: f32[4, 64] output) { for j in 4 { for i in 64 vectorized {"
+                                  " block b(r: S 4 = j, v: S 64 = i) { y[r, v] = " +
+                                  value + " } } } }"));
+    }
+  }
+}
+
 // Registers read under a condition stay registers: there is nothing to protect.
 TEST(Codegen, RegistersUnderAConditionStayRegisters) {
   PrimFunc f = Parse(R"(func f(a: f32[13] input, c: f32[13] output) {

@@ -102,6 +102,24 @@ TEST(Instructions, WhatAConditionLoadsIsNotLoadedAgainInItsBranches) {
   EXPECT_EQ(multiply_adds("exp(a[v]) + exp(b[v])"), 2 * exponential) << "counts what there is";
 }
 
+// Lanes near each other are one vector from memory and a permutation; lanes far apart come one by one.
+TEST(Instructions, LanesNearEachOtherAreOneLoad) {
+  auto program = [](const std::string& index) {
+    return "func k(x: f32[1024] input, y: f32[4, 64] output) { for i in 4 { for j in 64 vectorized {"
+           " block b(r: S 4 = i, v: S 64 = j) { y[r, v] = x[" +
+           index + "] } } } }";
+  };
+  constexpr char kOneByOne[] = "vinsertps|vunpcklps|vinsertf", kPermute[] = "vpermilps|vpermps|vmovs[hl]dup";
+  for (const char* cpu : {"skylake-avx512", "haswell"}) {
+    for (const char* index : {"v // 4 * 4 + r", "v // 2 * 2 + 1"}) {
+      std::string near = Disassembly(cpu, program(index));
+      EXPECT_EQ(Find(near, kOneByOne), "") << cpu << " " << index;
+      EXPECT_NE(Find(near, kPermute), "") << cpu << " " << index;
+    }
+    EXPECT_NE(Find(Disassembly(cpu, program("v * 16 + r")), kOneByOne), "") << cpu;
+  }
+}
+
 // rows x columns elements, each row in vectors of 16: y = x + 1, by all threads; `read_back` makes y a summand, too.
 std::string Sum(int64_t rows, int64_t columns, bool read_back = false) {
   std::string r = std::to_string(rows), c = std::to_string(columns), shape = "f32[" + r + ", " + c + "]";

@@ -144,10 +144,11 @@ TEST(RandomSchedules, KeepTheMeaning) {
   (std::make_index_sequence<std::variant_size_v<Step>>());
 }
 
-// The ways to compute an operator that the workloads know: kinds conv, dense and dense_in_blocks, and winograd in
-// tilings of their own. The operators' lists hold no others, so that whoever adds one adds a workload.
+// The ways to compute an operator that the workloads know: kinds conv, conv_across_groups, dense and dense_in_blocks,
+// and winograd in tilings of its own. The operators' lists hold no others, so that whoever adds one adds a workload.
 TEST(Workloads, EveryComputeAlternativeIsAmongThem) {
-  const std::set<std::string_view> known = {"direct", "winograd2", "winograd2_whole", "winograd4", "winograd4_whole"};
+  const std::set<std::string_view> known = {"direct",          "across_groups", "winograd2",
+                                            "winograd2_whole", "winograd4",     "winograd4_whole"};
   for (const auto& alternative : topi::ConvAlternatives())
     EXPECT_TRUE(known.count(alternative.name)) << alternative.name;
   for (const auto& alternative : topi::MatMulAlternatives())

@@ -47,7 +47,10 @@ PrimFunc Func(std::vector<TensorParam> params, const std::vector<Tensor>& output
   return te::CreatePrimFunc("f", params, {.use_fma = use_fma});
 }
 
-PrimFunc Conv(const Args& a) {
+using Convolution = Tensor(const std::string&, const Tensor&, const Tensor&, const topi::ConvAttrs&);
+
+template <Convolution* convolution>
+PrimFunc ConvBy(const Args& a) {
   int64_t groups = a["groups"];
   Tensor data =
       Placeholder("data", {a["n"], InputOf(a["oh"], a["kh"], a["stride"], a["dilation"], a["pad"]),
@@ -58,7 +61,7 @@ PrimFunc Conv(const Args& a) {
   attrs.dilation = {a["dilation"], a["dilation"]};
   attrs.pad = {a["pad"], a["pad"], a["pad"], a["pad"]};
   attrs.groups = groups;
-  Tensor out = topi::Conv("conv", data, weight, attrs);
+  Tensor out = convolution("conv", data, weight, attrs);
   std::vector<TensorParam> params{{data}, {weight, ParamRole::kConstant}};
   if (a["epilogue"] >= 1) {
     Tensor bias = Placeholder("bias", {a["oc"] * groups});
@@ -249,7 +252,7 @@ const std::vector<Kind>& Kinds() {
         {"conv",
          4,
          0,
-         Conv,
+         ConvBy<topi::Conv>,
          {{"n", 1, 2},
           {"oh", 1, 4},
           {"ow", 1, 4},
@@ -261,6 +264,23 @@ const std::vector<Kind>& Kinds() {
           {"dilation", 1, 2},
           {"pad", 0, 1},
           {"groups", 1, 3},
+          {"epilogue", 0, 2},
+          {"fma", 0, 1}}},
+        {"conv_across_groups",
+         1,
+         0,
+         ConvBy<topi::ConvAcrossGroups>,
+         {{"n", 1, 2},
+          {"oh", 1, 4},
+          {"ow", 1, 4},
+          {"ic", 1, 3},
+          {"oc", 1, 5},
+          {"kh", 1, 3},
+          {"kw", 1, 3},
+          {"stride", 1, 2},
+          {"dilation", 1, 2},
+          {"pad", 0, 1},
+          {"groups", 2, 4},
           {"epilogue", 0, 2},
           {"fma", 0, 1}}},
         {"winograd",

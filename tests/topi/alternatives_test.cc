@@ -82,13 +82,13 @@ struct ConvCase {
   ConvAttrs attrs;
 };
 
-std::vector<ConvCase> ConvCases(Rng& rng) {
-  std::vector<ConvCase> cases;
-  while (cases.size() < 25) {
+// Of so many groups, each of ic channels in and oc out.
+ConvCase RandomCase(int64_t groups, int64_t ic, int64_t oc, Rng& rng) {
+  for (;;) {
     ConvCase c;
-    c.attrs.groups = rng.Below(4) ? 1 : 2;
-    c.in = {1 + rng.Below(2), 1 + rng.Below(8), 1 + rng.Below(8), (1 + rng.Below(3)) * c.attrs.groups};
-    c.kernel = {1 + rng.Below(3), 1 + rng.Below(3), c.in[3] / c.attrs.groups, (1 + rng.Below(3)) * c.attrs.groups};
+    c.attrs.groups = groups;
+    c.in = {1 + rng.Below(2), 1 + rng.Below(8), 1 + rng.Below(8), ic * groups};
+    c.kernel = {1 + rng.Below(3), 1 + rng.Below(3), ic, oc * groups};
     for (int d = 0; d < 2; ++d) c.attrs.stride[d] = 1 + rng.Below(2), c.attrs.dilation[d] = 1 + rng.Below(2);
     for (int64_t& p : c.attrs.pad) p = rng.Below(3);
     bool fits = true;
@@ -96,7 +96,15 @@ std::vector<ConvCase> ConvCases(Rng& rng) {
       fits &= ConvOutput(c.in[d + 1], c.kernel[d], c.attrs.stride[d], c.attrs.dilation[d], c.attrs.pad[d],
                          c.attrs.pad[d + 2]) > 0;
     }
-    if (fits) cases.push_back(c);
+    if (fits) return c;
+  }
+}
+
+std::vector<ConvCase> ConvCases(Rng& rng) {
+  std::vector<ConvCase> cases;
+  for (int i = 0; i < 25; ++i) {
+    int64_t groups = rng.Below(4) ? 1 : 2, ic = 1 + rng.Below(3);
+    cases.push_back(RandomCase(groups, ic, 1 + rng.Below(3), rng));
   }
   return cases;
 }
@@ -116,6 +124,44 @@ TEST(AlternativesTest, EveryConvolutionEqualsTheFirst) {
     }
   }
   EXPECT_GT(used, 30);
+}
+
+// Whatever the number of groups and their width: offered or not.
+TEST(AlternativesTest, AcrossGroupsEqualsTheFirst) {
+  Rng rng(4);
+  const ConvAlternative& across = *FindAlternative(ConvAlternatives(), "across_groups");
+  for (int i = 0; i < 40; ++i) {
+    int64_t groups = 1 + rng.Below(8), ic = 1 + rng.Below(8);
+    ConvCase c = RandomCase(groups, ic, 1 + rng.Below(8), rng);
+    EXPECT_EQ(ConvDiffers(across, c.in, c.kernel, c.attrs, rng), "") << groups << " groups of " << ic;
+  }
+  ConvAlternative wrong = across;
+  wrong.make = [](const std::string& name, const Tensor& x, const Tensor& w, const ConvAttrs& attrs, const Target&) {
+    ConvAttrs other = attrs;
+    other.dilation = {1, 2};
+    return ConvAcrossGroups(name, x, w, other);
+  };
+  EXPECT_NE(ConvDiffers(wrong, {1, 5, 6, 8}, {1, 2, 4, 8}, {.pad = {0, 0, 0, 1}, .groups = 2}, rng), "");
+}
+
+TEST(AlternativesTest, AcrossGroupsIsForGroupsOfLessThanAVector) {
+  auto offered = [](const char* cpu, int64_t groups, int64_t ic, int64_t oc) {
+    Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=1 -mcpu=" + std::string(cpu)).value();
+    return AcrossGroupsApplies({1, 9, 9, groups * ic}, {3, 3, ic, groups * oc}, {.groups = groups}, target);
+  };
+  const char *lanes16 = "skylake-avx512", *lanes8 = "znver3";
+  EXPECT_TRUE(offered(lanes16, 32, 4, 4));
+  EXPECT_TRUE(offered(lanes16, 32, 8, 8));
+  EXPECT_TRUE(offered(lanes16, 32, 2, 4));
+  EXPECT_TRUE(offered(lanes8, 32, 4, 4));
+  EXPECT_FALSE(offered(lanes8, 32, 8, 8)) << "a group fills a vector";
+  EXPECT_FALSE(offered(lanes16, 32, 16, 16)) << "a group fills a vector";
+  EXPECT_FALSE(offered(lanes16, 1, 4, 4)) << "nothing else to fill the vector with";
+  EXPECT_FALSE(offered(lanes16, 6, 4, 4)) << "no whole vectors";
+  EXPECT_FALSE(offered(lanes16, 16, 3, 3)) << "a vector would end within a group";
+  EXPECT_FALSE(offered(lanes16, 32, 8, 2)) << "eight groups read far apart";
+  EXPECT_FALSE(offered(lanes16, 32, 1, 1)) << "depthwise as it is";
+  EXPECT_FALSE(offered(lanes16, 32, 1, 4)) << "depthwise as it is";
 }
 
 TEST(AlternativesTest, AWrongConvolutionIsNoticed) {

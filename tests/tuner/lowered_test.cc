@@ -89,6 +89,15 @@ TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
   CheckLowering(test::ConvBiasRelu(1, 1, 8, 8, 3, {.pad = {1, 1, 1, 1}, .groups = 8}), 2);
 }
 
+TEST(Lowered, ConvolutionsAcrossGroupsComputeTheSame) {
+  auto check = [](int64_t h, int64_t w, int64_t ic, int64_t oc, topi::ConvAttrs attrs, int draws) {
+    CheckLowering(test::ConvBiasRelu(h, w, ic, oc, 3, attrs, "across_groups"), draws);
+  };
+  check(7, 9, 16, 16, {.pad = {1, 1, 1, 1}, .groups = 4}, 4);
+  check(9, 8, 8, 16, {.stride = {2, 2}, .pad = {1, 1, 1, 1}, .groups = 4}, 2);
+  check(7, 8, 12, 8, {.dilation = {2, 2}, .pad = {2, 2, 2, 2}, .groups = 4}, 2);
+}
+
 TEST(Lowered, StridedWithoutPadding) { CheckLowering(test::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
 
 TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {

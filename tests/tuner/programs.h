@@ -5,6 +5,7 @@
 #include "target/target.h"
 #include "te/create_prim_func.h"
 #include "te/reference.h"
+#include "topi/alternatives.h"
 #include "topi/conv.h"
 #include "topi/elementwise.h"
 #include "topi/matmul.h"
@@ -18,12 +19,14 @@ namespace autotune::test {
 
 inline Target TestTarget() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value(); }
 
-// relu(conv2d(data, weight) + bias), NHWC.
-inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel, topi::ConvAttrs attrs = {}) {
+// relu(conv2d(data, weight) + bias), NHWC; the convolution by one of its alternatives.
+inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel, topi::ConvAttrs attrs = {},
+                             std::string_view alternative = "direct") {
+  auto make = topi::FindAlternative(topi::ConvAlternatives(), alternative)->make;
   te::Tensor data = te::Placeholder("data", {1, h, w, ic});
   te::Tensor weight = te::Placeholder("weight", {kernel, kernel, ic / attrs.groups, oc});
   te::Tensor bias = te::Placeholder("bias", {oc});
-  te::Tensor out = topi::Relu("relu", topi::Add("add", topi::Conv("conv", data, weight, attrs), bias));
+  te::Tensor out = topi::Relu("relu", topi::Add("add", make("conv", data, weight, attrs, TestTarget()), bias));
   return te::CreatePrimFunc("conv_bias_relu",
                             {{data, ParamRole::kInput},
                              {weight, ParamRole::kConstant},

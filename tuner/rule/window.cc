@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxWindowRows = 3;    // rows of a register tile
 constexpr int64_t kMaxPixels = 14;       // pixels of a row in a register tile
-constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows
+constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows, deeper ones over channels
 
 // Elements of a vector of channels: the longest that they are whole vectors of, since lanes that are cut off would be
 // scalar code; 0: none.
@@ -20,14 +20,15 @@ int64_t LanesOf(int64_t channels, const Target& target) {
   return channels % lanes == 0 ? lanes : 0;
 }
 
-// Sliding windows that take every channel for itself (depthwise convolution, pooling), whole vectors of them: nothing
-// is broadcast, each input is used by a few neighbouring outputs only, and a copy of the input with its padding would
-// cost as much as the work.
+// Sliding windows that take every channel for itself (depthwise convolution, pooling), or a few near it (a convolution
+// across groups), whole vectors of them: nothing is broadcast, each input is used by a few neighbouring outputs only,
+// and a copy of the input with its padding would cost as much as the work.
 //
 //   parallel over (outer loops, c_0, h_0)
 //     w_0, c_1 (or c_1, w_0)
 //       registers = 0
-//       window rows; window columns unrolled: h_1 unrolled: w_1 unrolled: c_2 in vectors: registers += x * w
+//       window rows; channels of a group; window columns unrolled: h_1 unrolled: w_1 unrolled: c_2 in vectors:
+//         registers += x * w
 //       write the registers' tile back through the element-wise epilogue
 //
 // Padding is a condition of the update, not a copy: lowering turns it into guards, peels the few tiles at the ends of a
@@ -62,10 +63,11 @@ class Window : public SketchRule {
     if (axes.c < 1 || view.reduce.empty()) return false;
     axes.lanes = LanesOf(view.spatial[axes.c].extent, target);
     if (axes.lanes == 0) return false;
-    std::set<Name> reduce;
+    std::vector<Name> reduce;
     for (const Iter& iter : view.node.As<Block>()->iters) {
-      if (iter.kind == IterKind::kReduce) reduce.insert(iter.var);
+      if (iter.kind == IterKind::kReduce) reduce.push_back(iter.var);
     }
+    const size_t window = reduce.size() - std::min<size_t>(2, reduce.size());  // from there on: its rows and columns
     std::vector<Name> spatial;
     for (const BlockView::Loop& loop : view.spatial) spatial.push_back(IterOf(view, loop.var));
     auto uses = [](const Expr& e, const Name& var) { return UsesVar(e, [&](const Name& v) { return v == var; }); };
@@ -77,11 +79,15 @@ class Window : public SketchRule {
       for (size_t d = 0; d < load->indices.size(); ++d) {
         const Expr& index = load->indices[d];
         bool last = d + 1 == load->indices.size();
-        bool reduces = UsesVar(index, [&](const Name& v) { return reduce.count(v) > 0; });
+        auto reduced = [&](size_t from) {
+          return std::any_of(reduce.begin() + static_cast<std::ptrdiff_t>(from), reduce.end(),
+                             [&](const Name& v) { return uses(index, v); });
+        };
         if (last) {
-          fits = fits && !reduces && uses(index, spatial[axes.c]);
+          fits = fits && !reduced(window) && uses(index, spatial[axes.c]);
           continue;
         }
+        bool reduces = reduced(0);
         fits = fits && !uses(index, spatial[axes.c]);
         for (int i = 0; i < axes.c; ++i) {
           if (reduces && uses(index, spatial[i])) sliding.insert(i);
@@ -179,24 +185,26 @@ class Window : public SketchRule {
         c.extent, {}, model.n_knob));
     c_loops = TRY(s.Do(Split{.loop = c.var, .factors = Factors(c_tile)}));
 
-    // The window: columns unrolled as far as they go, rows all or not at all.
+    // The window: columns unrolled as far as they go; rows, and channels of a group, all or not at all.
     std::vector<Name> serial, unrolled;
     for (size_t i = 0; i < block.reduce.size(); ++i) {
       const BlockView::Loop& loop = block.reduce[i];
-      bool last = i + 1 == block.reduce.size(), row = i + 2 == block.reduce.size();
-      (last ? model.k : model.window_rows) *= loop.extent;
-      if (!last && !row) {
+      const size_t inside = block.reduce.size() - 1 - i;  // loops inside this one
+      bool column = inside == 0, row = inside == 1;
+      (column ? model.k : row ? model.window_rows : model.depth) *= loop.extent;
+      if (inside > 2) {
         serial.push_back(loop.var);
         continue;
       }
       std::vector<int64_t> steps = {1};
-      if (last) {
+      if (column) {
         steps = Divisors(loop.extent, kMaxPixels);
       } else if (loop.extent > 1 && loop.extent <= kMaxUnrolledRows) {
         steps.push_back(loop.extent);
       }
+      int& knob = column ? model.k_knob : row ? model.row_knob : model.depth_knob;
       Name u = TRY(s.Sample(SampleCategorical{.candidates = steps, .results = {Name(loop.var.str() + "_u")}},
-                            loop.extent, steps, last ? model.k_knob : model.row_knob));
+                            loop.extent, steps, knob));
       std::vector<Name> made = TRY(s.Do(Split{.loop = loop.var, .factors = {Factors::kAuto, u}}));
       serial.push_back(made[0]);
       unrolled.push_back(made[1]);

@@ -1,0 +1,153 @@
+// What is judged without a replay, and replays that share what candidates have in common.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/visit.h"
+#include "schedule/replay.h"
+#include "tests/tuner/programs.h"
+#include "tuner/rule/rule.h"
+#include "tuner/successive_replays.h"
+
+namespace autotune {
+namespace {
+
+using test::ConvBiasRelu;
+using test::Dense;
+using test::TestTarget;
+
+// The attributes of a target alone decide: lanes, registers, and whether a product needs one of its own.
+TEST(Draft, RefusesTilesBeyondTheRegisterFile) {
+  struct Case {
+    const char* target;
+    int64_t lanes, registers, product;
+  };
+  const Case cases[] = {{"llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem", 4, 16, 1},
+                        {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver3", 8, 16, 0},
+                        {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver4", 16, 32, 0},
+                        {"llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", 4, 32, 0},
+                        {"llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v", 4, 32, 0},
+                        {"llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v,+zvl256b", 8, 32, 0}};
+  for (const Case& c : cases) {
+    Target target = Target::Parse(c.target).value();
+    auto sketches = GenerateSketches(Dense(256, 256, 256), target);
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    const Sketch& sketch = (*sketches)[0];
+    const StageModel& s = sketch.stages[0];
+    Rng rng(1);
+    int finite = 0, infinite = 0;
+    for (int i = 0; i < 400; ++i) {
+      Decisions d = DrawDecisions(sketch, rng);
+      ASSERT_EQ(d[s.n_knob].values[2] % c.lanes, 0) << c.target;
+      int64_t vectors = d[s.n_knob].values[2] / c.lanes;
+      int64_t wanted = d[s.m_knob].values[2] * vectors + vectors + 1 + c.product;
+      bool crowded = c.registers > 16 && d[s.k_knob].values[0] > 4 && wanted > c.registers - 2;
+      bool fits = wanted <= c.registers && !crowded;
+      EXPECT_EQ(std::isfinite(DraftSeconds(sketch, d, target)), fits) << c.target;
+      (fits ? finite : infinite)++;
+    }
+    EXPECT_GT(finite, 20) << c.target;
+    EXPECT_GT(infinite, 20) << c.target;
+  }
+}
+
+// A register tile that may begin a new row of the image, or overshoots, has an address for each of its pixels.
+TEST(Draft, KnowsTilesWithinARowOfTheImage) {
+  auto sketches = GenerateSketches(ConvBiasRelu(28, 28, 16, 16, 3, {.pad = {1, 1, 1, 1}}), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  auto plain = std::find_if(sketches->begin(), sketches->end(),
+                            [](const Sketch& s) { return s.stages[0].m_knob >= 0 && s.stages[0].rows_knob < 0; });
+  ASSERT_NE(plain, sketches->end());
+  EXPECT_EQ(plain->stages[0].image_row, 28);
+  Sketch without = *plain;
+  without.stages[0].image_row = 0;
+  Rng rng(1);
+  Decisions d = DrawDecisions(*plain, rng);
+  d[plain->stages[0].n_knob] = {{2, 1, 8}};
+  auto same = [&](const Decision& tile) {
+    d[plain->stages[0].m_knob] = tile;
+    return DraftSeconds(*plain, d, TestTarget()) == DraftSeconds(without, d, TestTarget());
+  };
+  EXPECT_TRUE(same({{28, 4, 7}}));
+  EXPECT_TRUE(same({{196, 1, 4}}));
+  EXPECT_FALSE(same({{131, 1, 6}}));  // crosses rows
+  EXPECT_FALSE(same({{23, 5, 7}}));   // overshoots
+  for (const PrimFunc& linear : {Dense(28, 64, 16), ConvBiasRelu(28, 28, 16, 16, 1)}) {
+    auto products = GenerateSketches(linear, TestTarget());
+    ASSERT_TRUE(products.ok());
+    EXPECT_EQ((*products)[0].stages[0].image_row, 0);
+  }
+  auto strided = GenerateSketches(ConvBiasRelu(28, 28, 16, 16, 1, {.stride = {2, 2}}), TestTarget());
+  ASSERT_TRUE(strided.ok());
+  EXPECT_EQ((*strided)[0].stages[0].image_row, 14);
+}
+
+// With 31 of 32 registers taken, unrolling far spills; with fewer, or less of it, not.
+TEST(Draft, LeavesRegistersForUnrolledSteps) {
+  Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2").value();
+  auto sketches = GenerateSketches(Dense(252, 256, 256), target);
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  const Sketch& sketch = (*sketches)[0];
+  const StageModel& s = sketch.stages[0];
+  auto fits = [&](int64_t rows, int64_t vectors, int64_t unroll) {
+    Decisions d(sketch.knobs.size());
+    d[s.m_knob] = {{252 / rows, 1, rows}};
+    d[s.n_knob] = {{16 / vectors, 1, 16 * vectors}};
+    d[s.k_knob] = {{unroll}};
+    for (int knob : {s.panel_ahead_knob, s.rows_ahead_knob}) {
+      if (knob >= 0) d[knob] = {{0}};
+    }
+    return std::isfinite(DraftSeconds(sketch, d, target));
+  };
+  EXPECT_TRUE(fits(14, 2, 4));
+  EXPECT_FALSE(fits(14, 2, 8));
+  EXPECT_TRUE(fits(12, 2, 8));
+  EXPECT_FALSE(fits(14, 4, 1));
+}
+
+// Each from the one before, sorted or not, refused ones among them: as from the start.
+TEST(SuccessiveReplays, GiveTheSameAsReplaysFromTheStart) {
+  for (const PrimFunc& func : {Dense(96, 80, 64), ConvBiasRelu(9, 9, 8, 24, 3, {.pad = {1, 1, 1, 1}})}) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    for (const Sketch& sketch : *sketches) {
+      Rng rng(4);
+      std::vector<Decisions> candidates;
+      Decisions at = DrawDecisions(sketch, rng);
+      for (int i = 0; i < 40; ++i) {
+        int knob = static_cast<int>(rng.Below(static_cast<int64_t>(at.size())));
+        at[knob] = MutateDecision(sketch, knob, at[knob], rng);
+        candidates.push_back(at);
+        if (i % 5 != 0) continue;
+        candidates.push_back(at);
+        candidates.back()[knob] = {-7};  // no step takes this
+      }
+      for (bool sorted : {false, true}) {
+        if (sorted) {
+          std::sort(candidates.begin(), candidates.end(), [](const Decisions& a, const Decisions& b) {
+            return std::ranges::lexicographical_compare(a, b, {}, &Decision::values, &Decision::values);
+          });
+        }
+        SuccessiveReplays replays(func, sketch);
+        int refused = 0;
+        for (const Decisions& decisions : candidates) {
+          Trace trace = Decide(sketch, decisions);
+          Result<Schedule> successive = replays.Replay(decisions, trace), whole = Replay(func, trace);
+          ASSERT_EQ(successive.ok(), whole.ok()) << ToText(trace);
+          if (!whole.ok()) {
+            EXPECT_EQ(successive.error().Text(), whole.error().Text());
+            ++refused;
+            continue;
+          }
+          EXPECT_EQ(ToText(successive->trace()), ToText(whole->trace()));
+          ASSERT_EQ(FirstMismatch(successive->func(), whole->func()), "");
+        }
+        EXPECT_GE(refused, 8);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace autotune

@@ -109,7 +109,7 @@ TEST(Instructions, LanesNearEachOtherAreOneLoad) {
            " block b(r: S 4 = i, v: S 64 = j) { y[r, v] = x[" +
            index + "] } } } }";
   };
-  constexpr char kOneByOne[] = "vinsertps|vunpcklps|vinsertf", kPermute[] = "vpermilps|vpermps|vmovs[hl]dup";
+  constexpr char kOneByOne[] = "vinsertps|vunpcklps|vinsertf", kPermute[] = "vpermilps|vpermps|vshufps|vmovs[hl]dup";
   for (const char* cpu : {"skylake-avx512", "haswell"}) {
     for (const char* index : {"v // 4 * 4 + r", "v // 2 * 2 + 1"}) {
       std::string near = Disassembly(cpu, program(index));

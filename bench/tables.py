@@ -51,12 +51,13 @@ def layers(path):
     print("| layer | nets | 1 thread: ms, ratio, % peak, % bound | 2 threads | reorders, ours / theirs: 1, 2 threads |")
     print("|---|---|---|---|---|")
     for name, rows in layer_rows(path).items():
-        any_row = rows[1]
+        any_row = next(iter(rows.values()))
         nets = " ".join(LETTERS.get(net, net) + (str(n) if n > 1 else "") for net, n in any_row["nets"].items())
         cells = [
-            f"{r['ms']:.3f}, {r['ratio']:.2f}, {r['peak']:.0f}, {100 * r['bound_ms'] / r['ms']:.0f}" for r in (rows[1], rows[2])
+            f"{r['ms']:.3f}, {r['ratio']:.2f}, {r['peak']:.0f}, {100 * r['bound_ms'] / r['ms']:.0f}" if r else ""
+            for r in (rows.get(1), rows.get(2))
         ]
-        reorders = "" if any_row["chain"] else ", ".join("{:.2f} / {:.2f}".format(*rows[t]["reorders_ms"]) for t in (1, 2))
+        reorders = "" if any_row["chain"] else ", ".join("{:.2f} / {:.2f}".format(*rows[t]["reorders_ms"]) for t in rows)
         print(f"| {name.replace('groups', 'g')}{'' if any_row['chain'] else ' p'} | {nets} | {cells[0]} | {cells[1]} | {reorders} |")
 
 
@@ -66,8 +67,9 @@ def kind_of(name):
     kernel, stride, size, rest = re.match(r"(\dx\d) s(\d) (\d+x\d+) (.*)", name).groups()
     if size == "1x1":
         return "1x1 of one pixel, where a call costs more than the work"
-    if "groups" in rest:
-        return "depthwise 3x3, 5x5"
+    channels, groups = re.search(r"(\d+) -> \d+(?: groups (\d+))?", rest).groups()
+    if groups:
+        return "depthwise 3x3, 5x5" if channels == groups else "grouped"
     if kernel == "3x3" and stride == "1":
         return "3x3 s1 (Winograd allowed)"
     return f"1x1 s{stride}" if kernel == "1x1" else "3x3 s2, 7x7 s2"

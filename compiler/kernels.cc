@@ -25,24 +25,43 @@ struct Option {
   bool unscheduled = false;  // the last resort
 };
 
-// The same target but for the number of cores.
-std::string WithoutCores(const std::string& target) { return target.substr(0, target.find(" -num-cores=")); }
+// A target's text in parts: the processor, its caches and the number of cores. Old records state no caches.
+struct TargetParts {
+  std::string processor, caches;
+  int cores = 1;
+};
 
-int CoresOf(const std::string& target) {
-  size_t at = target.find(" -num-cores=");
-  return at == std::string::npos ? 1 : std::atoi(target.c_str() + at + 12);
+TargetParts PartsOf(const std::string& target) {
+  auto option = [&](std::string_view name) {
+    size_t begin = target.find(name);
+    if (begin == std::string::npos) return std::string();
+    begin += name.size();
+    return target.substr(begin, target.find(' ', begin) - begin);
+  };
+  TargetParts parts;
+  parts.processor = target.substr(0, std::min(target.find(" -caches="), target.find(" -num-cores=")));
+  parts.caches = option(" -caches=");
+  parts.cores = std::atoi(option(" -num-cores=").c_str());
+  return parts;
 }
 
-// Where records for this task are: at this very target, else at the nearest core count.
+// Where records for this task are: at this very target, else at the same processor with these caches, if there is one,
+// and the nearest number of cores. Programs that depend on caches differ then, which shows when a record is looked at.
 Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, RecordStore& store, std::string& note) {
-  std::string own = target.Text(), nearest;
+  const std::string own = target.Text();
+  const TargetParts wanted = PartsOf(own);
+  std::string nearest;
+  std::pair<bool, int> least;
   for (const std::string& other : TRY(store.Targets(task.hash.Hex()))) {
     if (other == own) return own;
-    if (WithoutCores(other) != WithoutCores(own)) continue;
-    if (nearest.empty() || std::abs(CoresOf(other) - target.num_cores) < std::abs(CoresOf(nearest) - target.num_cores))
-      nearest = other;
+    TargetParts parts = PartsOf(other);
+    if (parts.processor != wanted.processor) continue;
+    std::pair<bool, int> distance(parts.caches != wanted.caches, std::abs(parts.cores - wanted.cores));
+    if (!nearest.empty() && distance >= least) continue;
+    nearest = other, least = distance;
+    note = "tuned for " + (least.first ? "caches of " + (parts.caches.empty() ? "unknown size" : parts.caches)
+                                       : std::to_string(parts.cores) + " cores");
   }
-  if (!nearest.empty()) note = "tuned for " + std::to_string(CoresOf(nearest)) + " cores";
   return nearest;
 }
 

@@ -105,11 +105,12 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   return avx2 || (feature == "avx" && in(kAvx));
 }
 
-// Bits of the vector registers that a RISC-V target states by a zvl<n>b feature, by v alone, or not at all.
-int RiscvVectorBits(const std::vector<std::string>& features) {
-  int bits = 32;  // scalars
-  for (const std::string& feature : features) {
-    if (feature == "+v") bits = std::max(bits, 128);
+// Bits of a RISC-V target's vector registers: what its name implies, else as its features state, v and zvl<n>b.
+int RiscvVectorBits(const Target& target) {
+  if (target.cpu == "sifive-x280") return 512;
+  if (target.cpu != "sifive-p670" && !Has(target.features, "v")) return 32;  // scalars
+  int bits = 128;
+  for (const std::string& feature : target.features) {
     if (feature.starts_with("+zvl")) bits = std::max(bits, std::atoi(feature.c_str() + 4));
   }
   return std::min(bits, 512);
@@ -147,9 +148,11 @@ int64_t HostCacheBytes(int level) {
 }
 
 void ReadHostCaches(Target& target) {
-  if (int64_t bytes = HostCacheBytes(1)) target.l1_bytes = bytes;
-  if (int64_t bytes = HostCacheBytes(2)) target.l2_bytes = bytes;
-  if (int64_t bytes = HostCacheBytes(3)) target.l3_bytes = bytes;
+  const int64_t first = HostCacheBytes(1);
+  if (first == 0) return;  // the kernel tells nothing
+  target.l1_bytes = first;
+  target.l2_bytes = HostCacheBytes(2);
+  target.l3_bytes = HostCacheBytes(3);
 }
 
 void Derive(Target& target) {
@@ -163,7 +166,7 @@ void Derive(Target& target) {
     target.vector_registers = avx512 ? 32 : 16;
     target.has_fma = has("fma");
   } else {  // 32 registers and a fused multiply-add
-    target.vector_bits = target.triple.starts_with("riscv64") ? RiscvVectorBits(target.features) : 128;
+    target.vector_bits = target.triple.starts_with("riscv64") ? RiscvVectorBits(target) : 128;
     target.vector_registers = 32;
     target.has_fma = true;
   }
@@ -275,7 +278,7 @@ void DescribeCpu(const std::string& cpuinfo, Target& target) {
       }
     }
     while (std::getline(extensions, extension, '_')) {
-      if (extension.starts_with("zvl")) target.features.push_back("+" + extension);
+      if (extension.starts_with("zvl") && Has(target.features, "v")) target.features.push_back("+" + extension);
     }
   }
 }

@@ -210,7 +210,8 @@ std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, co
 std::optional<WinogradTiling> WinogradWhole(int64_t tile, const Shape& data, const Shape& weight,
                                             const ConvAttrs& attrs, const Target& target) {
   Grid g = GridOf(tile, data, weight, attrs);
-  if (data[0] * g.rows * g.columns * (g.images + g.products) > target.l3_bytes) return std::nullopt;
+  const int64_t largest = std::max(target.l2_bytes, target.l3_bytes);
+  if (data[0] * g.rows * g.columns * (g.images + g.products) > largest) return std::nullopt;
   return WinogradTiling{tile, 0, 0};
 }
 

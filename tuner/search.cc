@@ -70,7 +70,8 @@ std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool
 // Of each point, in their order. On all cores: replays share nothing but immutable programs. Each core takes runs of
 // neighbours, which share most of their decisions.
 std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points) {
-  constexpr size_t kRun = 16;  // short enough for an even load
+  const size_t cores = static_cast<size_t>(AvailableCpus());
+  const size_t run = std::clamp<size_t>(points.size() / (4 * cores), 1, 16);  // of neighbours; many are an even load
   std::vector<size_t> order(points.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -82,9 +83,9 @@ std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::spa
   std::vector<std::exception_ptr> failures(points.size());  // failing CHECKs, which the caller's thread reports
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t begin; (begin = next.fetch_add(kRun)) < order.size();) {
+    for (size_t begin; (begin = next.fetch_add(run)) < order.size();) {
       std::optional<SuccessiveReplays> replays;
-      for (size_t i : std::span(order).subspan(begin, std::min(kRun, order.size() - begin))) {
+      for (size_t i : std::span(order).subspan(begin, std::min(run, order.size() - begin))) {
         const Point& point = *points[i];
         try {
           if (!replays || &replays->sketch() != &space.sketches[point.sketch])
@@ -97,9 +98,8 @@ std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::spa
       }
     }
   };
-  const size_t cores = static_cast<size_t>(AvailableCpus());
   std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min(cores, (points.size() + kRun - 1) / kRun); ++i) helpers.emplace_back(work);
+  for (size_t i = 1; i < std::min(cores, (points.size() + run - 1) / run); ++i) helpers.emplace_back(work);
   work();
   helpers.clear();  // joins
   for (const std::exception_ptr& failure : failures) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "codegen/llvm/emitter.h"
 
@@ -65,6 +66,7 @@ llvm::Value* FunctionEmitter::LoadNeighbours(const Buffer& buffer, const Lanes& 
   const int64_t span = *high - *low;
   const Slot& slot = slots_.at(buffer->name);
   llvm::Value* guard = guard_.condition;
+  if (!std::has_single_bit(static_cast<uint64_t>(count))) return nullptr;
   if (span >= count || slot.elements < count || buffer->scope == Scope::kRegister) return nullptr;
   if (guard && guard->getType()->isVectorTy()) return nullptr;
   // All of an aligned vector may be read if one element may: of others, what lies behind the last lane is left out.

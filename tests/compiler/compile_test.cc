@@ -228,6 +228,29 @@ TEST_F(CompileTest, RecordsOfAnotherCoreCountAreUsedWithANote) {
   EXPECT_TRUE(Check(result.package).ok);
 }
 
+// As old records are, which state no caches; another processor's are not used.
+TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
+  Record record = RecordOf(network().tasks[0], 0);
+  std::string own = record.target;
+  size_t begin = own.find(" -caches="), end = own.find(" -num-cores=");
+  ASSERT_TRUE(begin != std::string::npos && begin < end);
+  for (const auto& [caches, note] :
+       {std::pair{"", "caches of unknown size"}, {" -caches=1K,2K,3K", "caches of 1K,2K,3K"}}) {
+    auto store = NewMemoryStore();
+    record.target = own.substr(0, begin) + caches + own.substr(end);
+    ASSERT_TRUE(store->Append(std::vector{record}).ok());
+    CompileResult result = CompileWith(store.get()).value();
+    if (result.choices[0].tuned) {
+      EXPECT_THAT(result.choices[0].note, HasSubstr(note));
+    }
+    EXPECT_EQ(result.package.info.tuned_tasks, result.choices[0].tuned ? 1 : 0);
+  }
+  auto store = NewMemoryStore();
+  record.target = "llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem" + own.substr(begin);
+  ASSERT_TRUE(store->Append(std::vector{record}).ok());
+  EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 0);
+}
+
 // Members that do not belong together are an error in one line, never a crash.
 TEST_F(CompileTest, DamagedMembersAreRefused) {
   auto error_of = [](Package package) {

@@ -1,6 +1,7 @@
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "runtime/kernel_context.h"
+#include "support/cpus.h"
 
 namespace autotune {
 namespace {
@@ -64,6 +66,37 @@ TEST(ThreadPool, SleepingWorkersWakeUp) {
     });
     EXPECT_EQ(here, 2);
   }
+}
+
+// It would wait there until the kernel balances its load.
+TEST(ThreadPool, WokenWorkersLeaveTheCallersCpu) {
+  if (AvailableCpus() < 2) GTEST_SKIP() << "one CPU";
+  const std::vector<int> cpus = AllowedCpus();
+  ThreadPool pool({.num_threads = 2, .spin_seconds = 0});
+  auto stay_on = [](const std::vector<int>& some) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu : some) CPU_SET(cpu, &set);
+    ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+  };
+  for (int cpu : {cpus[0], cpus[1], cpus[0]}) {
+    stay_on({cpu});
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the worker is asleep
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> here = 0, may = -1;
+    pool.For(2, [&](int) {
+      if (std::this_thread::get_id() != caller) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        sched_getaffinity(0, sizeof set, &set);
+        may = CPU_ISSET(cpu, &set) ? 1 : 0;
+      }
+      ++here;
+      while (here < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(may, 0);
+  }
+  stay_on(cpus);
 }
 
 // A pool's workers sleep at once while another pool forks; none of its tasks may be lost for that.

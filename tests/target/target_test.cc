@@ -42,6 +42,8 @@ TEST(Target, VectorsOfEveryGeneration) {
   EXPECT_EQ(riscv(""), 32);
   EXPECT_EQ(riscv(" -mattr=+v"), 128);
   EXPECT_EQ(riscv(" -mattr=+v,+zvl256b"), 256);
+  EXPECT_EQ(riscv(" -mattr=+zvl256b"), 32);
+  EXPECT_EQ(Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-x280")->vector_bits, 512);
 }
 
 TEST(Target, CachesArePartOfTheText) {
@@ -75,7 +77,7 @@ TEST(Target, ArmAndRiscvHostsDescribeThemselves) {
   EXPECT_EQ(riscv.cpu, "generic-rv64");
   EXPECT_EQ(riscv.features, (std::vector<std::string>{"+m", "+a", "+f", "+d", "+c", "+v", "+zvl256b"}));
   riscv.features.clear();
-  DescribeCpu("isa : rv64imafdc\nisa-ext : v\n", riscv);
+  DescribeCpu("isa : rv64imafdc_zve32x_zvl32b\nisa-ext : v\n", riscv);
   EXPECT_EQ(riscv.features, (std::vector<std::string>{"+m", "+a", "+f", "+d", "+c"}));
   DescribeCpu("isa : rv32imac\n", riscv);
 }

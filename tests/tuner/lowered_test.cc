@@ -194,6 +194,32 @@ TEST(Lowered, NoBranchInALoopThatAddsToARegisterTile) {
   }
 }
 
+// Rows a page apart: a tile of 16 x 16 is copied and no more, and nothing where there is another operand.
+TEST(Lowered, CopiesOfTilesAreTiles) {
+  te::Tensor x = te::Placeholder("x", {64, 1024}), y = te::Placeholder("y", {1024, 64});
+  te::Tensor sum = topi::Add("sum", topi::Transpose("turned", x, {1, 0}), y);
+  PrimFunc two = te::CreatePrimFunc("two", {{x, ParamRole::kInput}, {y, ParamRole::kInput}, {sum, ParamRole::kOutput}});
+  for (const auto& [program, copies] : {std::pair{test::Transposed({64, 1024}, {1, 0}), true},
+                                        {test::Transposed({1, 64, 64, 64}, {0, 2, 3, 1}), true},
+                                        {test::Transposed({2, 32, 32, 64}, {0, 3, 1, 2}), false},
+                                        {two, false}}) {
+    auto sketches = GenerateSketches(program, TestTarget());
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    Rng rng(6);
+    for (const Sketch& sketch : *sketches) {
+      Schedule schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng))).value();
+      PassContext context;
+      LoweredKernel kernel = Lower(schedule.func(), TestTarget(), context).value();
+      int64_t largest = 0;
+      Walk(kernel.run.body, [&](const Stmt& s) {
+        if (const Alloc* alloc = s.As<Alloc>()) largest = std::max(largest, ConstShape(alloc->buffer)[0]);
+        return true;
+      });
+      EXPECT_EQ(largest, copies ? 256 : 0) << ToText(kernel.run);
+    }
+  }
+}
+
 // Scale, shift, residual and activation: the sum itself never goes to memory.
 TEST(Lowered, EpiloguesAreComputedOnTheRegisterTile) {
   for (const PrimFunc& program : {test::ConvResidualSwish(7, 7, 8, 24, 3), test::ConvResidualSwish(6, 6, 16, 20, 1)}) {

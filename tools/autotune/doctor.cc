@@ -52,8 +52,6 @@ void LookAtHost(Doctor& doctor, const Target& target) {
   doctor.Say("caches", "L1 %ld KiB, L2 %ld KiB a core, L3 %ld KiB, lines of %d bytes",
              static_cast<long>(target.l1_bytes >> 10), static_cast<long>(target.l2_bytes >> 10),
              static_cast<long>(target.l3_bytes >> 10), target.cache_line);
-  if (host.usable_cores < target.num_cores)
-    doctor.Bad("cpu", "the target has more cores than this process may use: name a --target with fewer");
 }
 
 void Measure(Doctor& doctor, const Target& target) {

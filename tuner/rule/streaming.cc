@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "arith/analyzer.h"
@@ -194,9 +195,12 @@ class Streaming : public SketchRule {
   // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
                                         StageModel model, const Target& target, bool fuse) {
-    Name copy;  // of a tile that a cache does not hold
-    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty())
+    Name
+        copy;  // of a tile that a cache does not hold. Bounds of tiles of fused dimensions are not known as tight ones.
+    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty()) {
       copy = TRY(s.Do(CacheRead{.block = block.name, .buffer = conflicting}))[0];
+      fuse = false;
+    }
     std::vector<int64_t> extents;
     for (const BlockView::Loop& loop : block.spatial) extents.push_back(loop.extent);
     // Neighbours in both operands are one dimension. From the last loop on: loops before stay where they are.
@@ -287,7 +291,7 @@ class Streaming : public SketchRule {
     std::vector<size_t> order(loops.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end() - 1, [&](size_t a, size_t b) {
-      return ReadStride(*load, block.iters[a].var) > ReadStride(*load, block.iters[b].var);
+      return std::abs(ReadStride(*load, block.iters[a].var)) > std::abs(ReadStride(*load, block.iters[b].var));
     });
     if (std::is_sorted(order.begin(), order.end())) return {};
     std::vector<Name> ordered;
@@ -298,19 +302,21 @@ class Streaming : public SketchRule {
     return {};
   }
 
-  // An operand whose tiles' lines all fall into one set of a first-level cache, which holds fewer: rows that are whole
-  // multiples of a page apart. Each line would be fetched again for each of its elements.
+  // The one operand, if its tiles' lines all fall into one set of a first-level cache, which holds fewer: rows that are
+  // whole multiples of a page apart. Each line would be fetched again for each of its elements.
   static Name ConflictingOperand(const BlockView& view) {
     const Block& block = *view.node.As<Block>();
     const Name& last = block.iters.back().var;
+    int loads = 0;
     Name found;
     Walk(block.body.As<Store>()->value, [&](const Expr& e) {
       const Load* load = e.As<Load>();
       int64_t bytes = load ? ReadStride(*load, last) : 0;
-      if (bytes > 0 && bytes % kPage == 0) found = load->buffer->name;
+      loads += load != nullptr;
+      if (bytes != 0 && bytes % kPage == 0) found = load->buffer->name;
       return true;
     });
-    return found;
+    return loads == 1 ? found : Name();
   }
 
   // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that can be asked for.

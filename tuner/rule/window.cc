@@ -14,7 +14,7 @@ constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over 
 
 // Elements of a vector of channels: the longest that they are whole vectors of, since lanes that are cut off would be
 // scalar code; 0: none.
-int64_t LanesOf(int64_t channels, const Target& target) {
+int64_t LongestLanes(int64_t channels, const Target& target) {
   int64_t lanes = target.VectorLanes(32);
   while (lanes > kShortestVector && channels % lanes != 0) lanes /= 2;
   return channels % lanes == 0 ? lanes : 0;
@@ -61,7 +61,7 @@ class Window : public SketchRule {
   static bool FindAxes(const BlockView& view, const Target& target, Axes& axes) {
     axes.c = static_cast<int>(view.spatial.size()) - 1;
     if (axes.c < 1 || view.reduce.empty()) return false;
-    axes.lanes = LanesOf(view.spatial[axes.c].extent, target);
+    axes.lanes = LongestLanes(view.spatial[axes.c].extent, target);
     if (axes.lanes == 0) return false;
     std::vector<Name> reduce;
     for (const Iter& iter : view.node.As<Block>()->iters) {

@@ -14,8 +14,10 @@ only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install 
 
 import argparse
 import json
+import re
 import statistics
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -62,14 +64,29 @@ def compare(arguments, model, threads):
     }
 
 
+def kernels_of(package):
+    """By node: the kernel's operators and the shapes that it reads, weights in HWIO: "conv2d_add_relu 1x56x56x64 x 3x3x64x64"."""
+    with tarfile.open(package) as archive:
+        graph = json.load(archive.extractfile("executor-config/graph/graph.json"))
+    shapes, labels = graph["attrs"]["shape"][1], {}
+    for node in graph["nodes"]:
+        if node["op"] == "null":
+            continue
+        inputs = ["x".join(str(d) for d in shapes[i]) for i, *_ in node["inputs"]]
+        operators = re.sub(r"^k\d+_", "", node["attrs"]["func_name"])
+        labels[node["name"]] = f"{operators} {' x '.join(inputs[:2])}"
+    return labels
+
+
 def print_layers(arguments, package, threads):
+    labels = kernels_of(package)
     text = run(arguments, "bench", package, "--threads", threads, "--seconds", 0.2, "--profile")
     memory = arguments.memory[min(threads, len(arguments.memory)) - 1]
     print(f"{'us':>10} {'GFLOPS':>8} {'GB/s':>7} {'% roof':>7}  kernel, {threads} threads")
     for line in text.splitlines()[2:]:
         us, _, gflops, gbytes, name = line.split(None, 4)
         roof = 100 * max(float(gflops) / (threads * arguments.peak), float(gbytes) / memory)
-        print(f"{us:>10} {gflops:>8} {gbytes:>7} {roof:7.1f}  {name}", flush=True)
+        print(f"{us:>10} {gflops:>8} {gbytes:>7} {roof:7.1f}  {name}: {labels.get(name, '')}", flush=True)
 
 
 def main():

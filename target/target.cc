@@ -85,7 +85,7 @@ void ResolveHost(Target& target) {
   std::sort(target.features.begin(), target.features.end());
 }
 
-// What LLVM's names imply of vectors on x86-64; tests/codegen compares it with LLVM's own tables.
+// What LLVM's names of x86-64 processors imply of vectors. LLVM's own tables are beyond this layer.
 bool CpuImplies(std::string_view cpu, std::string_view feature) {
   static constexpr std::string_view kAvx512[] = {
       "x86-64-v4",      "skylake-avx512",  "skx",       "cascadelake", "cooperlake",     "cannonlake",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tuner/rule/rule.h"
 #include "tuner/sketch.h"
 
 namespace autotune {
@@ -15,10 +16,9 @@ constexpr double kForkCycles = 9000;  // fork and join of one parallel loop
 constexpr double kBytesPerCycle = 6;  // memory, one core
 constexpr double kL2BytesPerCycle = 32;
 constexpr double kL3BytesPerCycle = 10;
-constexpr double kLatency = 4;    // of an FMA
-constexpr double kIssue = 0.4;    // part of a step's loads that its multiply-adds do not hide
-constexpr double kAddresses = 8;  // that stay in registers
-constexpr int64_t kPage = 4096;
+constexpr double kLatency = 4;      // of an FMA
+constexpr double kIssue = 0.4;      // part of a step's loads that its multiply-adds do not hide
+constexpr double kAddresses = 8;    // that stay in registers
 constexpr double kWays = 8;         // of an L1 cache
 constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
 

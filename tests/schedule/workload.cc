@@ -245,44 +245,18 @@ struct Kind {
   std::vector<std::string> names = {};
 };
 
+std::vector<Range> ConvRanges(const Range& groups) {
+  return {{"n", 1, 2},  {"oh", 1, 4},       {"ow", 1, 4},     {"ic", 1, 3},       {"oc", 1, 5},
+          {"kh", 1, 3}, {"kw", 1, 3},       {"stride", 1, 2}, {"dilation", 1, 2}, {"pad", 0, 1},
+          groups,       {"epilogue", 0, 2}, {"fma", 0, 1}};
+}
+
 const std::vector<Kind>& Kinds() {
   static const std::vector<Kind> kinds = [] {
     std::vector<Kind> list{
         {"random", 12, 0, Random, {{"seed", 0, 1 << 20}, {"stages", 1, 5}, {"extent", 1, 8}}},
-        {"conv",
-         4,
-         0,
-         ConvBy<topi::Conv>,
-         {{"n", 1, 2},
-          {"oh", 1, 4},
-          {"ow", 1, 4},
-          {"ic", 1, 3},
-          {"oc", 1, 5},
-          {"kh", 1, 3},
-          {"kw", 1, 3},
-          {"stride", 1, 2},
-          {"dilation", 1, 2},
-          {"pad", 0, 1},
-          {"groups", 1, 3},
-          {"epilogue", 0, 2},
-          {"fma", 0, 1}}},
-        {"conv_across_groups",
-         1,
-         0,
-         ConvBy<topi::ConvAcrossGroups>,
-         {{"n", 1, 2},
-          {"oh", 1, 4},
-          {"ow", 1, 4},
-          {"ic", 1, 3},
-          {"oc", 1, 5},
-          {"kh", 1, 3},
-          {"kw", 1, 3},
-          {"stride", 1, 2},
-          {"dilation", 1, 2},
-          {"pad", 0, 1},
-          {"groups", 2, 4},
-          {"epilogue", 0, 2},
-          {"fma", 0, 1}}},
+        {"conv", 4, 0, ConvBy<topi::Conv>, ConvRanges({"groups", 1, 3})},
+        {"conv_across_groups", 1, 0, ConvBy<topi::ConvAcrossGroups>, ConvRanges({"groups", 2, 4})},
         {"winograd",
          1,
          kWinogradError,

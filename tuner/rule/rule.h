@@ -17,6 +17,7 @@ namespace autotune {
 // limits of their own), vectors of a row or pixel, unrolled steps of the reduction.
 inline constexpr int64_t kMaxRows = 14, kMaxVectors = 4, kMaxUnroll = 8;
 inline constexpr int64_t kShortestVector = 4;    // elements: what is shorter stays scalar
+inline constexpr int64_t kPage = 4096;           // bytes: the sets of a first-level cache cover it once, mostly
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 

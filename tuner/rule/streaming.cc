@@ -10,8 +10,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kPage = 4096;  // bytes that the sets of a first-level cache cover once, on most processors
-constexpr int64_t kTile = 16;    // of a transpose, both ways: a line of memory of 32-bit elements
+constexpr int64_t kTile = 16;  // of a transpose, both ways: a line of memory of 32-bit elements
 
 // Blocks without data reuse: outer loops fused and run in parallel; the last one in vectors. The
 // producer of a tiled reduction (a padded copy of its input) may also be computed inside the reduction's loops.
@@ -195,8 +194,9 @@ class Streaming : public SketchRule {
   // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
                                         StageModel model, const Target& target, bool fuse) {
-    Name
-        copy;  // of a tile that a cache does not hold. Bounds of tiles of fused dimensions are not known as tight ones.
+    // A tile that a cache does not hold is copied first. Bounds of tiles of fused dimensions are not known as tight
+    // ones.
+    Name copy;
     if (const Name conflicting = ConflictingOperand(block); !conflicting.empty()) {
       copy = TRY(s.Do(CacheRead{.block = block.name, .buffer = conflicting}))[0];
       fuse = false;

@@ -1,5 +1,6 @@
 #include "ir/interp_scalar.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -149,6 +150,11 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kFma: {
       double b = args[1].f, c = args[2].f;
       return Float(to.bits == 64 ? std::fma(x, b, c) : FusedNarrow(x, b, c, to));
+    }
+    case Op::kLdexp: {
+      double n = std::floor(args[1].f);
+      if (std::isnan(n)) return Float(n);
+      return rounded(std::scalbn(x, static_cast<int>(std::clamp(n, -5000.0, 5000.0))));
     }
     case Op::kIsNan:
       return Int(std::isnan(x));

@@ -21,6 +21,7 @@ enum class Op : uint8_t {
   kCeil,
   kRound,
   kFma,
+  kLdexp,
   kReinterpret,
   kIsNan,
   kPrefetch,
@@ -51,6 +52,7 @@ inline constexpr OpRow kOps[] = {
     {"ceil", 1, OpType::kSameAsFirst, false},
     {"round", 1, OpType::kSameAsFirst, false},  // half to even
     {"fma", 3, OpType::kSameAsFirst, false},
+    {"ldexp", 2, OpType::kSameAsFirst, false},  // x * 2^floor(n), n finite, rounded once
     {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
     {"isnan", 1, OpType::kBool, false},
     {"prefetch", 1, OpType::kSameAsFirst, false},        // of a Load: a hint; only as Evaluate

@@ -99,6 +99,11 @@ class Math {
     return CopySign(MakeSelect(r < x, r + C(1), r), x);
   }
 
+  // AVX-512's vscalef.
+  static bool HasLdexp(const Target& target) {
+    return target.triple.starts_with("x86_64") && target.vector_bits == 512;
+  }
+
   static bool HasRounding(const Target& target) {
     if (!target.triple.starts_with("x86_64")) return true;
     if (target.vector_bits > 128) return true;  // AVX implies SSE4.1
@@ -193,9 +198,9 @@ class Math {
     return Scaled(ReduceExp(product.high, -746, 710, low));
   }
 
-  // exp(x) = 2^n * (1 + p); n as an integer of the dtype's width.
+  // exp(x) = 2^n * (1 + p); n as an integer of the dtype's width, and as a number.
   struct Reduced {
-    Expr n, p;
+    Expr n, number, p;
   };
   // `rest` is added to x where it is there.
   Reduced ReduceExp(const Expr& x, double low, double high, const Expr& rest = {}) const {
@@ -207,18 +212,21 @@ class Math {
     Expr nf = t - C(magic);
     Expr r = Fma(nf, C(-LogTwoLow()), Fma(nf, C(-LogTwoHigh()), clipped));
     if (rest) r = r + rest;
-    std::vector<double> series;  // (exp(r) - 1 - r) / r^2
+    std::vector<double> series(std::begin(kExpSingle), std::end(kExpSingle));  // (exp(r) - 1 - r) / r^2
+    if (wide_) series.clear();
     double factorial = 1;
-    for (int k = 2; k <= (wide_ ? 13 : 7); ++k) {
+    for (int k = 2; wide_ && k <= 13; ++k) {
       factorial *= k;
       series.push_back(1 / factorial);
     }
-    return {n, Fma(r * r, Polynomial(series, r), r)};
+    return {n, nf, Fma(r * r, Polynomial(series, r), r)};
   }
-  // In two factors, so that results outside the normal range round once and overflow only where they should.
+  // In two factors where no instruction does it, so that results outside the normal range round once and overflow only
+  // where they should.
   Expr Scaled(const Reduced& e) const {
-    Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1));
-    return (e.p + C(1)) * PowerOfTwo(half) * PowerOfTwo(e.n - half);
+    if (HasLdexp(target_)) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
+    Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1)), power = PowerOfTwo(half);
+    return Fma(e.p, power, power) * PowerOfTwo(e.n - half);
   }
   Expr PowerOfTwo(const Expr& n) const {
     return FromBits(MakeBinary(BinaryOp::kShl, n + I(wide_ ? 1023 : 127), I(Mantissa())));

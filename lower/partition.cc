@@ -60,11 +60,100 @@ class Partitioner {
       return MapChildren(
           s, [&](const Stmt& child) { return Run(child, inside); }, nullptr);
     }
+    const Alloc* alloc = s.As<Alloc>();
+    if (alloc && alloc->buffer->scope == Scope::kRegister) {
+      Stmt tile = MakeStmt(Alloc{alloc->buffer, UnguardInit(alloc->body, alloc->buffer, outer)});
+      if (std::optional<Stmt> split = SplitTile(tile, outer)) return *split;
+      return MapChildren(
+          tile, [&](const Stmt& child) { return Run(child, outer); }, nullptr);
+    }
     return MapChildren(
         s, [&](const Stmt& child) { return Run(child, outer); }, nullptr);
   }
 
  private:
+  // A register tile that begins as a constant begins so in all its elements: where a guard left some out, the values of
+  // the tile before would stay in registers in vain. `body`: the scope of the buffer, whose content is undefined
+  // before.
+  static Stmt UnguardInit(const Stmt& body, const Buffer& buffer, const Analyzer& outer) {
+    const Seq* seq = body.As<Seq>();
+    if (!seq || seq->stmts.empty()) return body;
+    const Stmt& first = seq->stmts[0];
+    Analyzer inside = outer;
+    std::function<Stmt(const Stmt&)> unguarded = [&](const Stmt& s) -> Stmt {  // null: not of this kind
+      if (const If* branch = s.As<If>()) {
+        return branch->else_body || HasNode<Load>(branch->condition) ? Stmt() : unguarded(branch->then_body);
+      }
+      if (const For* loop = s.As<For>()) {
+        if (!AsInt(loop->extent)) return Stmt();
+        inside.Bind(loop->var, 0, *AsInt(loop->extent) - 1);
+        Stmt inner = unguarded(loop->body);
+        return inner ? MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, inner}) : inner;
+      }
+      const Store* store = s.As<Store>();
+      if (!store || store->buffer->name != buffer->name || !store->value.As<FloatImm>()) return Stmt();
+      for (size_t d = 0; d < store->indices.size(); ++d) {
+        Interval range = inside.Bounds(store->indices[d]);
+        const int64_t* extent = AsInt(buffer->shape[d]);
+        if (!extent || !range.low || !range.high || *range.low < 0 || *range.high >= *extent) return Stmt();
+      }
+      return s;
+    };
+    Stmt all = unguarded(first);
+    if (!all) return body;
+    std::vector<Stmt> stmts = seq->stmts;
+    stmts[0] = all;
+    return MakeSeq(std::move(stmts));
+  }
+
+  // Whether something computed from memory goes to a register buffer under a guard.
+  static bool GuardsUpdates(const Stmt& s) {
+    bool found = false;
+    Walk(s, [&](const Stmt& x) {
+      const If* branch = x.As<If>();
+      if (!branch || branch->else_body) return !found;
+      Walk(branch->then_body, [&](const Stmt& y) {
+        const Store* store = y.As<Store>();
+        found |= store && store->buffer->scope == Scope::kRegister && HasNode<Load>(store->value);
+        return !found;
+      });
+      return !found;
+    });
+    return found;
+  }
+
+  // if (every guard of a register tile's life holds) all of it without them, else all of it with them: accumulators
+  // that branches meet in again and again do not stay in registers. Absent where that is not so, or a guard tells lanes
+  // apart.
+  std::optional<Stmt> SplitTile(const Stmt& s, const Analyzer& outer) {
+    if (!GuardsUpdates(s)) return std::nullopt;
+    Guards guards = GuardsIn(s);
+    std::set<Name> lanes = LanesIn(s);
+    std::vector<Expr> dropped, whole;
+    for (const Expr& guard : guards.conditions) {
+      if (UsesVar(guard, [&](const Name& n) { return lanes.contains(n); })) return std::nullopt;
+      Expr all = HoldsForAll(guard, guards.inner);
+      if (all) all = outer.Simplify(all);
+      if (!all) return std::nullopt;
+      if (IsConst(all, 0)) continue;  // at the end of a row: each pixel has its own answer, which unrolling finds
+      dropped.push_back(guard);
+      if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
+    }
+    if (dropped.empty()) return std::nullopt;
+    Stmt fast = WithoutGuards(s, dropped);
+    if (whole.empty()) return fast;
+    return MakeStmt(If{Conjunction(whole), fast, s});
+  }
+
+  static std::set<Name> LanesIn(const Stmt& s) {
+    std::set<Name> lanes;
+    Walk(s, [&](const Stmt& x) {
+      if (const For* loop = x.As<For>(); loop && loop->kind == LoopKind::kVectorized) lanes.insert(loop->var);
+      return true;
+    });
+    return lanes;
+  }
+
   // for i in E: S(i)  ->  S(0); for i in E - 2: S(i + 1); S(E - 1), where some guard of S holds in the middle only.
   Stmt Peel(const For& loop, const Analyzer& outer) {
     int64_t extent = *AsInt(loop.extent);
@@ -135,13 +224,12 @@ class Partitioner {
   // the loops become serial ones over scalars; what they read from register buffers goes through a scratch buffer,
   // whole, as register buffers cannot be indexed by loops that stay.
   Stmt Slow(const Stmt& s, const std::vector<Expr>& guards) {
-    std::set<Name> lanes;
+    const std::set<Name> lanes = LanesIn(s);
     bool writes_registers = false;
     std::map<Name, Buffer> read;
     Walk(
         s,
         [&](const Stmt& x) {
-          if (const For* loop = x.As<For>(); loop && loop->kind == LoopKind::kVectorized) lanes.insert(loop->var);
           const Store* store = x.As<Store>();
           writes_registers |= store && store->buffer->scope == Scope::kRegister;
           return true;

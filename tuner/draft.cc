@@ -220,6 +220,9 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   // Channels in pieces: what lies between them is skipped, and prefetchers follow less well.
   double piece = (s.n_inside ? c1 : 1) * nv * lanes * 4;
   if (piece < kLongPiece && c0 * c1 > 1) traffic *= 1 + 0.5 * std::log2(kLongPiece / piece);
+  // From memory, a tile of many pixels waits: it touches more lines at once than a core has misses in flight, and a
+  // piece of the channels only, it comes back to each pixel when prefetchers have left it.
+  if (Bandwidth(2 * all, target) == kBytesPerCycle) traffic *= 1 + (c1 > 1 ? 0.12 : 0.06) * (wr - 1) * stride;
   double busy = tiles * cycles;
   return Spread(static_cast<double>(s.outer) * c0 * h0, std::max(busy, traffic) + 0.3 * std::min(busy, traffic),
                 target);

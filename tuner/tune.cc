@@ -16,7 +16,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kCodeGeneratorVersion = 4;
+constexpr int kCodeGeneratorVersion = 5;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kCutoff = 3;  // times the best: slower candidates are not repeated
 constexpr int kMaxRecordsPerTrial =

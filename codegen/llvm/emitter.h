@@ -129,6 +129,7 @@ class FunctionEmitter {
   llvm::Value* EmitSelect(const Select& n);
   static bool HasGuardedWork(const Expr& e);
   llvm::Value* EmitCall(const Call& n, const Expr& e);
+  llvm::Value* EmitLdexp(llvm::Value* x, llvm::Value* n);
   llvm::Value* EmitRamp(const Ramp& n, int lanes);
   llvm::Value* EmitLoad(const Load& n, DType dtype);
   // Lanes within a vector's length of each other (lanes.cc): one vector from memory, permuted. Null where that is not

@@ -1,3 +1,5 @@
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -284,6 +286,8 @@ llvm::Value* FunctionEmitter::EmitCall(const Call& n, const Expr& e) {
     case Op::kFma:
       CHECK(target_.has_fma && is_float) << "fma without the instruction would call the math library";
       return intrinsic(llvm::Intrinsic::fma);
+    case Op::kLdexp:
+      return EmitLdexp(args[0], args[1]);
     case Op::kReinterpret:
       return builder_.CreateBitCast(args[0], ValueType(e.dtype()));
     case Op::kIsNan:
@@ -292,6 +296,48 @@ llvm::Value* FunctionEmitter::EmitCall(const Call& n, const Expr& e) {
       CHECK(false) << Row(n.op).name << " was not expanded";
       return nullptr;
   }
+}
+
+// vscalef, in whole registers of 512 bits: the last one is filled up with zeros.
+llvm::Value* FunctionEmitter::EmitLdexp(llvm::Value* x, llvm::Value* n) {
+  CHECK(target_.vector_bits == 512) << "ldexp without the instruction would call the math library";
+  llvm::Type *type = x->getType(), *element = type->getScalarType();
+  const int whole = element->isFloatTy() ? 16 : 8;
+  const int lanes =
+      type->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(type)->getNumElements()) : 1;
+  const auto id = element->isFloatTy() ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
+                                       : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
+  llvm::Type* mask = builder_.getIntNTy(static_cast<unsigned>(whole));
+  auto lanes_of = [&](llvm::Value* v, int begin, int end, int size) {  // zeros where there are none
+    std::vector<int> at;
+    for (int i = 0; i < size; ++i) at.push_back(begin + i < end ? begin + i : lanes);
+    return builder_.CreateShuffleVector(v, llvm::Constant::getNullValue(v->getType()), at);
+  };
+  if (lanes == 1) {
+    x = builder_.CreateInsertElement(llvm::Constant::getNullValue(llvm::FixedVectorType::get(element, 1)), x,
+                                     uint64_t{0});
+    n = builder_.CreateInsertElement(llvm::Constant::getNullValue(x->getType()), n, uint64_t{0});
+  }
+  llvm::Value* all = nullptr;
+  for (int begin = 0; begin < lanes; begin += whole) {
+    const int end = std::min(lanes, begin + whole);
+    llvm::Value *piece_x = lanes_of(x, begin, end, whole), *piece_n = lanes_of(n, begin, end, whole);
+    llvm::Value* piece = builder_.CreateIntrinsic(id, {},
+                                                  {piece_x, piece_n, llvm::Constant::getNullValue(piece_x->getType()),
+                                                   llvm::Constant::getAllOnesValue(mask), builder_.getInt32(4)});
+    if (lanes == 1) return builder_.CreateExtractElement(piece, uint64_t{0});
+    // Appended to those before, which are whole ones: both made as long as the result first.
+    std::vector<int> wide(lanes, llvm::PoisonMaskElem), order(lanes, llvm::PoisonMaskElem);
+    for (int i = begin; i < end; ++i) wide[i] = i - begin;
+    piece = builder_.CreateShuffleVector(piece, wide);
+    if (!all) {
+      all = piece;
+      continue;
+    }
+    for (int i = 0; i < end; ++i) order[i] = i < begin ? i : lanes + i;
+    all = builder_.CreateShuffleVector(all, piece, order);
+  }
+  return all;
 }
 
 llvm::Value* FunctionEmitter::EmitRamp(const Ramp& n, int lanes) {

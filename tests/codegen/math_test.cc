@@ -78,6 +78,23 @@ TEST(Math, RoundingWithAndWithoutTheInstruction) {
   }
 }
 
+// Registers are filled up where lanes are fewer, and cut where they are more; results leave the normal range both ways.
+TEST(Math, LdexpOfAnyLanes) {
+  if (Cpu().vector_bits != 512 || !Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "no instruction for it";
+  for (const char* type : {"f32", "f64"}) {
+    for (int lanes : {1, 2, 3, 8, 12, 16, 24, 40}) {
+      SCOPED_TRACE(std::string(type) + " " + std::to_string(lanes));
+      const std::string n = std::to_string(lanes), all = std::to_string(lanes * 64);
+      PrimFunc f = Parse("func f(x: " + std::string(type) + "[" + all + "] input, y: " + type + "[" + all +
+                         "] input, out: " + type + "[" + all + "] output) { for i in 64 { for j in " + n +
+                         (lanes > 1 ? " vectorized" : "") + " { block b(v: S " + all + " = i * " + n +
+                         " + j) { out[v] = ldexp(x[v] * 0.3" + (type[1] == '6' ? "f64" : "") + ", y[v] * " +
+                         (type[1] == '6' ? "270.25f64" : "36.75") + ") } } } }");
+      AgreesWithInterpreter(f, static_cast<uint64_t>(lanes));
+    }
+  }
+}
+
 // What the functions expand to shares so much that walking it as a tree would never end.
 TEST(Math, ExpandedExpressionsAreWalkedAsGraphs) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value();

@@ -49,6 +49,11 @@ TEST(Interp, FloatsRoundOncePerOperation) {
   double tie = 1 + 0x1p-23, one = 1 + 0x1p-12;
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {one, one, 0x1p-80}), std::fmaf(one, one, 0x1p-80f));
   EXPECT_EQ(Eval("fma(a, b, c)", f32, {0x1p-24, 1, tie}), std::fmaf(0x1p-24f, 1, static_cast<float>(tie)));
+  // Rounded once where the result is denormal; the exponent is rounded down.
+  EXPECT_EQ(Eval("ldexp(a, b)", f32, {1 + 0x1p-23, -148.5}), 0x1p-149);
+  EXPECT_EQ(Eval("ldexp(a, b)", f32, {-3, -151}), -0x1p-149);
+  EXPECT_EQ(Eval("ldexp(a, b)", f32, {3, 127}), INFINITY);
+  EXPECT_EQ(Eval("ldexp(a, b)", f64, {3, -1074}), std::ldexp(3, -1074));
   EXPECT_EQ(Eval("a + b", f64, {1, 0x1p-52}), 1 + 0x1p-52);
   EXPECT_EQ(Eval("a + b", f16, {2048, 1}), 2048);
   EXPECT_EQ(Eval("a + b", f16, {2048, 3}), 2052);

@@ -260,6 +260,8 @@ TEST(Sketch, ColumnsComputeTheSame) {
   }
   CheckSpace(test::ColumnSums({2, 9, 30, 40}, {1, 2}), 1);
   CheckSpace(test::ColumnSums({3, 50, 7, 24}, {1}), 1);
+  CheckSpace(test::ColumnSums({307, 64}, {0}), 1);           // no core's share divides the rows
+  CheckSpace(test::ColumnSums({3, 12, 11, 56}, {1, 2}), 1);  // fewer images than cores
 }
 
 // Memory is read in its order, by as many tasks as there are cores; where elements are few, or used more than once, or
@@ -269,8 +271,9 @@ TEST(Sketch, ColumnsAreReadInOrder) {
     auto sketches = GenerateSketches(func, TestTarget());
     return sketches.ok() && !sketches->empty() ? (*sketches)[0].name : std::string();
   };
-  EXPECT_EQ(name_of(test::ColumnSums({300, 128}, {0})), "sum:columns");
-  EXPECT_EQ(name_of(test::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");
+  EXPECT_EQ(name_of(test::ColumnSums({300, 128}, {0})).find("sum_rf:columns"), 0);  // rows are shared out
+  EXPECT_EQ(name_of(test::ColumnSums({307, 128}, {0})), "sum:columns");             // they cannot be
+  EXPECT_EQ(name_of(test::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");     // images are
   EXPECT_EQ(name_of(test::ColumnSums({100, 128}, {0})).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(test::ColumnSums({64, 20, 300}, {2})).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(Dense(40, 40, 40)).find(":columns"), std::string::npos);

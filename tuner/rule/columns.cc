@@ -19,6 +19,9 @@ constexpr int64_t kUnroll = 4;              // vectors
 //   parallel over (outer loops, c_0)
 //     c_1 in vectors: sums = 0
 //     reduction loops: c_1 in vectors: sums += x
+//
+// Where columns alone would have to keep all cores busy, each core takes some of the rows, whole, and its sums are
+// added up in the end: in pieces, rows come in at half the bandwidth or less.
 class Columns : public SketchRule {
  public:
   Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
@@ -74,15 +77,40 @@ class Columns : public SketchRule {
     return std::min((each + lanes - 1) / lanes * lanes, (columns + lanes - 1) / lanes * lanes);
   }
 
-  static Result<SketchState> Place(const SketchState& from, const BlockView& block, const Target& target) {
-    SketchState s = from;
-    const int64_t lanes = target.VectorLanes(32), columns = block.spatial.back().extent;
-    std::vector<Name> parallel, reduce;
+  static int64_t OuterOf(const BlockView& block) {
     int64_t outer = 1;
-    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) {
-      parallel.push_back(block.spatial[i].var);
-      outer *= block.spatial[i].extent;
+    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) outer *= block.spatial[i].extent;
+    return outer;
+  }
+
+  // Into how many parts the outermost reduction is cut: as many as cores lack tasks, or a few more, if that divides it.
+  static int64_t PartsOfRows(const BlockView& block, const Target& target) {
+    const int64_t rows = block.reduce[0].extent, wanted = (target.num_cores + OuterOf(block) - 1) / OuterOf(block);
+    for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows); ++parts) {
+      if (rows % parts == 0) return parts;
     }
+    return 1;
+  }
+
+  static Result<SketchState> Place(const SketchState& from, const BlockView& block, const Target& target) {
+    const int64_t parts = PartsOfRows(block, target);
+    if (parts == 1) return PlaceAlone(from, block, target);
+    SketchState s = from;
+    Name part = TRY(s.Do(Split{.loop = block.reduce[0].var, .factors = {parts, Factors::kAuto}}))[0];
+    // What adds the parts up comes behind the outermost reduction loop: behind everything.
+    std::vector<Name> order = {part};
+    for (const BlockView::Loop& loop : block.spatial) order.push_back(loop.var);
+    TRY(s.Do(Reorder{.loops = std::move(order)}));
+    Name partial = TRY(s.Do(Rfactor{.loop = part, .axis = 0}))[0];
+    std::vector<BlockView> blocks = ViewBlocks(s.schedule.func());
+    return PlaceAlone(s, *FindBlock(blocks, partial), target);
+  }
+
+  static Result<SketchState> PlaceAlone(const SketchState& from, const BlockView& block, const Target& target) {
+    SketchState s = from;
+    const int64_t lanes = target.VectorLanes(32), columns = block.spatial.back().extent, outer = OuterOf(block);
+    std::vector<Name> parallel, reduce;
+    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) parallel.push_back(block.spatial[i].var);
     const int64_t each = ColumnsOfTask(columns, outer, target), vectors = each / lanes;
     int64_t unroll = kUnroll;
     while (vectors % unroll != 0) unroll /= 2;

@@ -135,6 +135,15 @@ class FunctionEmitter {
   // Lanes within a vector's length of each other (lanes.cc): one vector from memory, permuted. Null where that is not
   // so.
   llvm::Value* LoadNeighbours(const Buffer& buffer, const Lanes& at, llvm::Type* type);
+  // Squares of elements that loads of columns read together (tiles.cc): found in the statements of a sequence; a
+  // column, null where the load is of none.
+  struct Tile {
+    std::vector<const Load*> columns;
+    std::vector<llvm::Value*> values;  // of the columns, once one of them has been needed
+  };
+  void FindTiles(const Seq& seq);
+  llvm::Value* ColumnOfTile(const Load& load, llvm::Type* type);
+  std::vector<llvm::Value*> Transposed(std::vector<llvm::Value*> rows, int element_bytes);
   llvm::Value* Index(const Expr& e);  // scalar i64
 
   // base + constant addressing: the variable part is shared between accesses that differ in a constant.
@@ -174,6 +183,7 @@ class FunctionEmitter {
   };
   std::map<std::pair<const ExprCell*, llvm::Value*>, Memo> memo_;
   std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;  // by scope
+  std::unordered_map<const Load*, std::shared_ptr<Tile>> tiles_;
   int next_parallel_ = 0;
   std::set<Name> streamed_;   // buffers written around the caches
   bool needs_fence_ = false;  // such a store has been emitted

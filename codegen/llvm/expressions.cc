@@ -451,6 +451,7 @@ llvm::Value* FunctionEmitter::EmitLoad(const Load& n, DType dtype) {
     return FromMemory(
         builder_.CreateMaskedLoad(type, address.pointer, element, mask, llvm::Constant::getNullValue(type)), dtype);
   }
+  if (llvm::Value* column = guard ? nullptr : ColumnOfTile(n, type)) return FromMemory(column, dtype);
   if (std::optional<Lanes> at = LanesOf(index)) {
     if (llvm::Value* near = LoadNeighbours(n.buffer, *at, type)) return FromMemory(near, dtype);
   }

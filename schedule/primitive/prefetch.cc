@@ -98,7 +98,7 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   return digits;
 }
 
-// The lines by address, where a loop was fused from several dimensions: the box around what it reads in them would be
+// The lines by address: where a loop was fused from several dimensions, the box around what it reads in them would be
 // several times as large.
 struct Walked {
   Expr base;                      // where the running loops are at 0
@@ -111,16 +111,13 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Range
   Walked walked;
   if (!load.buffer->strides.empty()) return std::nullopt;
   const std::vector<int64_t> strides = StridesOf(ConstShape(load.buffer), load.buffer->dim_align);
-  bool fused = false;
   Expr address(0);
   for (size_t d = 0; d < load.indices.size(); ++d) {
     Expr index = analyzer.Simplify(Substitute(WithoutClamps(load.indices[d]), bindings));
-    Expr rest = ToLinear(index).rest;
-    fused |= rest && UsesAny(rest, running);
     address = address + index * Expr(strides[d]);
   }
   LinearForm form = ToLinear(analyzer.Simplify(address));
-  if (!fused || (form.rest && UsesAny(form.rest, running))) return std::nullopt;
+  if (form.rest && UsesAny(form.rest, running)) return std::nullopt;
   const int64_t line = kLineBytes / load.buffer->dtype.Bytes();
   int64_t side_by_side = 1;
   for (const LoopRange& loop : running) {
@@ -145,6 +142,12 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Range
     if (!runs) walked.base = walked.base + IndexVar(var) * Expr(step);
   }
   return walked;
+}
+
+int64_t Lines(const std::vector<LineDigit>& digits) {
+  int64_t lines = 1;
+  for (const LineDigit& digit : digits) lines *= digit.count;
+  return lines;
 }
 
 // Line number `position` of the lines of all digits; its iterators' values, or its address where there are none.
@@ -184,14 +187,15 @@ Status ApplyStep(State& state, Prefetch& step) {
   Analyzer analyzer;
   for (const LoopRange& loop : ranges) analyzer.Bind(loop.var, 0, loop.extent - 1);
   std::optional<Walked> walked = WalkedBy(block, load, running, analyzer);
-  std::vector<LineDigit> digits =
-      walked ? walked->digits : TRY(LineDigitsOf(block, load, IterRegions(block, running, fixed), start));
+  Result<std::vector<LineDigit>> boxed = LineDigitsOf(block, load, IterRegions(block, running, fixed), start);
+  if (boxed.ok() && walked && Lines(*boxed) <= Lines(walked->digits)) walked.reset();
+  std::vector<LineDigit> digits = walked ? std::move(walked->digits) : TRY(std::move(boxed));
 
   state.prefetches = true;
   if (ahead == 0) return {};
 
-  int64_t lines = 1, iterations = 1;
-  for (const LineDigit& digit : digits) lines *= digit.count;
+  const int64_t lines = Lines(digits);
+  int64_t iterations = 1;
   Expr iteration(0);
   for (size_t i = from + 1; i <= to; ++i) {
     if (loops[i]->kind == LoopKind::kVectorized) return Err("loop '", loops[i]->var, "' is vectorized");

@@ -194,10 +194,11 @@ class Streaming : public SketchRule {
   // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
                                         StageModel model, const Target& target, bool fuse) {
-    // A tile that a cache does not hold is copied first. Bounds of tiles of fused dimensions are not known as tight
-    // ones.
+    // A tile that a cache does not hold is copied first, if its lines are read more than once: a vector of a whole line
+    // is transposed in registers. Bounds of tiles of fused dimensions are not known as tight ones.
     Name copy;
-    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty()) {
+    const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
+    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty() && lanes < kTile) {
       copy = TRY(s.Do(CacheRead{.block = block.name, .buffer = conflicting}))[0];
       fuse = false;
     }
@@ -251,7 +252,6 @@ class Streaming : public SketchRule {
       model.m = std::max<int64_t>(1, model.m / tasks);
       model.outer = tasks;
     }
-    const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
     if (!copy.empty()) {
       Name row = TRY(s.Do(ComputeAt{.block = copy, .loop = along})).back();
       std::vector<Name> vectors = TRY(s.Do(Split{.loop = row, .factors = {Factors::kAuto, lanes}}));
@@ -262,7 +262,8 @@ class Streaming : public SketchRule {
     std::vector<Name> made = TRY(s.Do(Split{.loop = b[1], .factors = {Factors::kAuto, lanes}}));
     TRY(s.Do(Vectorize{.loop = made[1]}));
     TRY(s.Do(Unroll{.loop = made[0]}));
-    if (!streamed) TRY(AskAhead(s, block, along, a[1], model.rows_ahead_knob));
+    TRY(s.Do(Unroll{.loop = a[1]}));
+    TRY(AskAhead(s, block, along, a[1], streamed, model.rows_ahead_knob));
     s.done.insert(block.name);
     s.stages.push_back(model);
     return s;
@@ -319,10 +320,12 @@ class Streaming : public SketchRule {
     return loads == 1 ? found : Name();
   }
 
-  // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that can be asked for.
-  static Status AskAhead(SketchState& s, const BlockView& block, const Name& along, const Name& at, int& knob) {
+  // In the iterations of `at`, the lines of a tile that comes later along `along`, of all that can be asked for. Of
+  // results that go around the caches none is; then tiles follow rows, and a tile further on is beyond the row's end.
+  static Status AskAhead(SketchState& s, const BlockView& block, const Name& along, const Name& at, bool streamed,
+                         int& knob) {
     std::set<Name> buffers = block.reads;
-    buffers.insert(block.writes);
+    if (!streamed) buffers.insert(block.writes);
     std::vector<Prefetch> prefetches;
     for (const Name& buffer : buffers) {
       Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = at, .ahead = 1};
@@ -330,6 +333,7 @@ class Streaming : public SketchRule {
     }
     if (prefetches.empty()) return {};
     std::vector<int64_t> ahead = {0, 1, 4};
+    if (streamed) ahead.pop_back();
     Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_tile_ahead")}},
                           static_cast<int64_t>(ahead.size()), ahead, knob));
     for (Prefetch& prefetch : prefetches) {

@@ -15,6 +15,7 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kMaxStackBytes = 16 << 10;  // workspaces up to this size live on the stack
+constexpr int64_t kLeastAround = 16;          // bytes that one store around the caches takes, at least
 constexpr int kTasksPerThread = 8;            // of a parallel loop: enough to even out, few enough to cost nothing
 
 int64_t AlignUp(int64_t n) { return (n + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
@@ -326,7 +327,7 @@ void FunctionEmitter::EmitStore(const Store& store) {
   const Ramp* ramp = index.As<Ramp>();
   if (lanes == 1 || (ramp && IsConst(ramp->stride, 1))) {
     Address address = AddressOf(store.buffer, ramp ? ramp->base : index);
-    Streamed(builder_.CreateAlignedStore(value, address.pointer, address.alignment), store);
+    if (!StoreAround(store, value, address)) builder_.CreateAlignedStore(value, address.pointer, address.alignment);
     return;
   }
   llvm::Value* indices = ramp ? nullptr : Value(index);
@@ -338,15 +339,26 @@ void FunctionEmitter::EmitStore(const Store& store) {
   }
 }
 
-void FunctionEmitter::Streamed(llvm::StoreInst* instruction, const Store& store) {
+bool FunctionEmitter::StoreAround(const Store& store, llvm::Value* value, const Address& address) {
   const Ramp* ramp = store.indices[0].As<Ramp>();
   const int lanes = store.value.dtype().lanes;
-  if (!ramp || !streamed_.contains(store.buffer->name)) return;
-  if (static_cast<int64_t>(instruction->getAlign().value()) < lanes * store.buffer->dtype.Bytes()) return;
-  if (!FillsLines(store.buffer, ramp->base, lanes, inner_loop_ ? inner_loop_->var : Name())) return;
+  if (!ramp || !streamed_.contains(store.buffer->name)) return false;
+  const int64_t bytes = store.buffer->dtype.Bytes(), aligned = static_cast<int64_t>(address.alignment.value());
+  if (!FillsLines(store.buffer, ramp->base, lanes, inner_loop_ ? inner_loop_->var : Name())) return false;
+  // Such a store must be aligned. Of a longer vector, as where rows are no whole vectors, it takes several.
+  const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
+  if (piece * bytes < kLeastAround || lanes % piece != 0) return false;
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
-  instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
+  for (int64_t begin = 0; begin < lanes; begin += piece) {
+    std::vector<int> order;
+    for (int64_t i = begin; i < begin + piece; ++i) order.push_back(static_cast<int>(i));
+    llvm::Value* part = piece == lanes ? value : builder_.CreateShuffleVector(value, order);
+    llvm::Value* pointer = builder_.CreateConstGEP1_64(part->getType()->getScalarType(), address.pointer, begin);
+    llvm::StoreInst* instruction = builder_.CreateAlignedStore(part, pointer, llvm::Align(piece * bytes));
+    instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
+  }
   needs_fence_ = true;
+  return true;
 }
 
 // Who learns that this function has ended must see what it wrote.

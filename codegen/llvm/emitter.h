@@ -111,7 +111,6 @@ class FunctionEmitter {
   void EmitStore(const Store& store);
   void EmitAlloc(const Alloc& alloc);
   void EmitPrefetch(const Expr& value);
-  void Streamed(llvm::StoreInst* instruction, const Store& store);  // around the caches, if it is such a store
   void FenceStreams();
   void EmitParallel(const For& loop);
   llvm::Function* EmitParallelBody(const For& loop, const std::vector<PointerParam>& pointers,
@@ -151,6 +150,8 @@ class FunctionEmitter {
     llvm::Value* pointer;
     llvm::Align alignment;
   };
+  // Stores around the caches, where that is such a store; tells whether it did.
+  bool StoreAround(const Store& store, llvm::Value* value, const Address& address);
   Address AddressOf(const Buffer& buffer, const Expr& index);
   Address ElementAt(const Buffer& buffer, llvm::Value* index);
   llvm::Value* FromMemory(llvm::Value* value, DType dtype);

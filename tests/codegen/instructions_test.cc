@@ -124,10 +124,10 @@ TEST(Instructions, LanesNearEachOtherAreOneLoad) {
 std::string Sum(int64_t rows, int64_t columns, bool read_back = false) {
   std::string r = std::to_string(rows), c = std::to_string(columns), shape = "f32[" + r + ", " + c + "]";
   return "func k(x: " + shape + " input, y: " + shape + " output) { for i in " + r + " parallel { for j in " +
-         std::to_string(columns / 16) + " { for l in 16 vectorized { block sum(v0: S " + r + " = i, v1: S " + c +
-         " = j * 16 + l) { y[v0, v1] = x[v0, v1] + 1.0 } }" +
+         std::to_string((columns + 15) / 16) + " { for l in 16 vectorized { block sum(v0: S " + r + " = i, v1: S " + c +
+         " = j * 16 + l) where j * 16 + l < " + c + " { y[v0, v1] = x[v0, v1] + 1.0 } }" +
          (read_back ? " for m in 16 { block again(w0: S " + r + " = i, w1: S " + c +
-                          " = j * 16 + m) { y[w0, w1] = y[w0, w1] * 2.0 } }"
+                          " = j * 16 + m) where j * 16 + m < " + c + " { y[w0, w1] = y[w0, w1] * 2.0 } }"
                     : "") +
          " } } }";
 }
@@ -148,6 +148,32 @@ TEST(Instructions, LargeResultsGoAroundTheCaches) {
   }
 }
 
+// Rows that are no whole lines: in the pieces that their alignment allows.
+TEST(Instructions, RowsThatAreNoLinesGoAroundTheCachesInPieces) {
+  for (const char* cpu : {"skylake-avx512", "haswell", "nehalem"}) {
+    const std::string wide = cpu[0] == 'n' ? "%xmm" : "%ymm";
+    EXPECT_NE(Find(Disassembly(cpu, Sum(9000, 1000)), "movnt[a-z]* *" + wide), "") << cpu;
+    EXPECT_NE(Find(Disassembly(cpu, Sum(9000, 1004)), "movnt[a-z]* *%xmm"), "") << cpu;
+  }
+}
+
+// A square of elements is read by rows and shuffled; what is no whole square is gathered.
+TEST(Instructions, SquaresAreTransposedInRegisters) {
+  auto program = [](int columns) {
+    const std::string n = std::to_string(columns);
+    return "func k(x: f32[64, 64] input, y: f32[64, 64] output) { for i in 4 { for u in " + n +
+           " unrolled { for l in 16 vectorized { block t(c: S 64 = u, r: S 64 = i * 16 + l) { y[c, r] = x[r, c] } } } "
+           "} }";
+  };
+  constexpr char kOneByOne[] = "insertps", kShuffle[] = "shufps";
+  for (const auto& [cpu, lanes] : {std::pair{"skylake-avx512", 16}, {"haswell", 8}, {"nehalem", 4}}) {
+    std::string whole = Disassembly(cpu, program(2 * lanes)), cut = Disassembly(cpu, program(lanes - 1));
+    EXPECT_EQ(Find(whole, kOneByOne), "") << cpu;
+    EXPECT_NE(Find(whole, kShuffle), "") << cpu;
+    EXPECT_NE(Find(cut, std::string(kOneByOne) + "|unpcklps"), "") << cpu;
+  }
+}
+
 // What will be written is asked for to be written, unless its stores go around the caches.
 TEST(Instructions, PrefetchesOfResults) {
   auto copy = [](const std::string& rows, const char* hint) {
@@ -155,7 +181,7 @@ TEST(Instructions, PrefetchesOfResults) {
            " { for j in 256 { evaluate " + hint + "[i + 1, j * 16]) for l in 16 vectorized { block copy(v0: S " + rows +
            " = i, v1: S 4096 = j * 16 + l) { y[v0, v1] = x[v0, v1] } } } } }";
   };
-  constexpr char kRead[] = "prefetcht1", kWrite[] = "prefetchw";
+  constexpr char kRead[] = "prefetcht0", kWrite[] = "prefetchw";
   for (const char* cpu : {"skylake-avx512", "haswell", "nehalem"}) {
     std::string text = Disassembly(cpu, copy("64", "prefetch_write(y"));
     EXPECT_NE(Find(text, kWrite), "") << cpu;
@@ -170,16 +196,19 @@ TEST(Instructions, PrefetchesOfResults) {
 }
 
 TEST(Instructions, LargeResultsAreRight) {
-  auto built = Build(Parse(Sum(2048, 4096)));
-  ASSERT_TRUE(built.ok()) << built.error().Text();
-  Tensor x = Tensor::Empty({2048, 4096}, "f32").value(), y = Tensor::Empty({2048, 4096}, "f32").value();
-  for (int64_t i = 0; i < x.num_elements(); ++i) x.Data<float>()[i] = static_cast<float>(i % 1000);
-  KernelContext context(2);
-  void* args[] = {x.data(), y.data()};
-  ASSERT_EQ(built->kernel->raw(context.abi(), args), 0);
-  int64_t wrong = 0;
-  for (int64_t i = 0; i < x.num_elements(); ++i) wrong += y.Data<float>()[i] != static_cast<float>(i % 1000 + 1);
-  EXPECT_EQ(wrong, 0);
+  for (const auto& [rows, columns] :
+       {std::pair<int64_t, int64_t>{2048, 4096}, {9000, 1008}, {9000, 1000}, {9000, 995}}) {
+    auto built = Build(Parse(Sum(rows, columns)));
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    Tensor x = Tensor::Empty({rows, columns}, "f32").value(), y = Tensor::Empty({rows, columns}, "f32").value();
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.Data<float>()[i] = static_cast<float>(i % 1000);
+    KernelContext context(2);
+    void* args[] = {x.data(), y.data()};
+    ASSERT_EQ(built->kernel->raw(context.abi(), args), 0);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < x.num_elements(); ++i) wrong += y.Data<float>()[i] != static_cast<float>(i % 1000 + 1);
+    EXPECT_EQ(wrong, 0) << rows << " x " << columns;
+  }
 }
 
 }  // namespace

@@ -282,6 +282,35 @@ TEST(Lower, PeeledLoopsHaveNoGuards) {
   EXPECT_THAT(text, HasSubstr("if"));
 }
 
+int Count(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// Accumulators never meet branches: a tile is computed without any guard, or with all of them; and none keeps what the
+// tile before has left.
+TEST(Lower, TilesOfWindowsAreVersionedAsAWhole) {
+  std::string plain(kWindow);
+  plain.erase(plain.find("@{peel=1}"), 9);
+  const std::string text = RunText(CheckEveryPass(Parse(plain), 8));
+  const size_t tile = text.find("local s"), other = text.find("else");
+  ASSERT_NE(tile, std::string::npos) << text;
+  ASSERT_NE(other, std::string::npos) << text;
+  const std::string fast = text.substr(tile, other - tile), slow = text.substr(other);
+  EXPECT_EQ(Count(text, "else"), 1) << text;
+  EXPECT_EQ(Count(text.substr(0, other), "if "), 1) << text;
+  EXPECT_EQ(Count(fast, "if "), 0) << text;
+  EXPECT_GT(Count(slow, "if "), 2) << text;
+  const std::string init = slow.substr(slow.find("local s"), slow.find("if ") - slow.find("local s"));
+  EXPECT_EQ(Count(init, "= broadcast(0.0, 8)"), 3) << text;
+  // The twin: registers that begin as what may not be there keep their guard.
+  std::string loaded = plain;
+  loaded.replace(loaded.find("s[u, v] = 0.0"), 13, "s[u, v] = a[u, v]");
+  const std::string guarded = RunText(CheckEveryPass(Parse(loaded), 8));
+  EXPECT_THAT(guarded, HasSubstr("if i_0 < 4 {\n      s_1[ramp(16, 1, 8)] = a[")) << guarded;
+}
+
 Error LowerError(const PrimFunc& f, const Target& target = Avx2()) {
   PassContext context;
   auto kernel = Lower(f, target, context);

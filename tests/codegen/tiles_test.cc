@@ -1,0 +1,77 @@
+// Transposes in registers (codegen/llvm/tiles.cc): the same as interpreted, whatever the elements, lanes and squares.
+#include "tests/codegen/kernel.h"
+
+namespace autotune {
+namespace {
+
+std::vector<Target> Targets() {
+  std::vector<Target> targets = {Cpu()};
+  for (const char* cpu : {"x86-64", "x86-64-v3"}) {
+    if (Cpu().triple.starts_with("x86_64")) {
+      targets.push_back(Target::Parse(std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=") + cpu).value());
+    }
+  }
+  return targets;
+}
+
+TEST(Tiles, SquaresOfAnyElements) {
+  for (const Target& target : Targets()) {
+    for (const char* type : {"f32", "f64", "i8", "i16", "i32", "i64"}) {
+      for (int lanes : {4, 8, 16}) {
+        for (int columns : {lanes, 2 * lanes, lanes + 3, lanes - 1}) {
+          SCOPED_TRACE(target.cpu + " " + type + ", " + std::to_string(lanes) + " lanes, " + std::to_string(columns));
+          const std::string l = std::to_string(lanes), c = std::to_string(columns), rows = std::to_string(2 * lanes),
+                            all = std::to_string(3 * columns);
+          AgreesWithInterpreter(
+              Parse("func f(x: " + std::string(type) + "[" + rows + ", " + all + "] input, y: " + type + "[" + all +
+                    ", " + rows + "] output) { for i in 3 { for j in 2 { for u in " + c + " unrolled { for l in " + l +
+                    " vectorized { block t(c: S " + all + " = i * " + c + " + u, r: S " + rows + " = j * " + l +
+                    " + l) { y[c, r] = x[r, c] } } } } } }"),
+              3, target);
+        }
+      }
+    }
+  }
+}
+
+// Several squares in one sequence, in expressions, in any order.
+TEST(Tiles, SeveralSquares) {
+  for (const Target& target : Targets()) {
+    AgreesWithInterpreter(Parse(R"(func f(a: f32[16, 40] input, b: f32[16, 40] input, y: f32[32, 16] output) {
+      for u in 32 unrolled { for l in 16 vectorized {
+        block t(c: S 32 = 31 - u, r: S 16 = l) { y[c, r] = a[r, c + 8] * 2.0 + b[r, c] - a[r, c] }
+      } }
+    })"),
+                          5, target);
+  }
+}
+
+// What a sequence writes, it reads as it is then.
+TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
+  for (const Target& target : Targets()) {
+    AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, z: f32[16, 16] output) {
+      alloc t: f32[16, 16]
+      for i in 16 { for j in 16 vectorized { block zero(a: S 16 = i, b: S 16 = j) { t[a, b] = 0.0 } } }
+      for u in 16 unrolled {
+        for l in 16 vectorized { block w(c: S 16 = u, d: S 16 = l) { t[c, d] = x[c, d] } }
+        for m in 16 vectorized { block r(e: S 16 = u, g: S 16 = m) { z[e, g] = t[g, e] } }
+      }
+    })"),
+                          7, target);
+  }
+}
+
+// Lanes that are not read are no part of a square, whatever lies there.
+TEST(Tiles, ConditionsKeepTheirLanes) {
+  for (const Target& target : Targets()) {
+    AgreesWithInterpreter(Parse(R"(func f(x: f32[20, 16] input, y: f32[16, 32] output) {
+      for j in 2 { for u in 16 unrolled { for l in 16 vectorized {
+        block t(c: S 16 = u, r: S 32 = j * 16 + l) { y[c, r] = select(r < 20, x[r, c], -1.0) }
+      } } }
+    })"),
+                          9, target);
+  }
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,8 +1,9 @@
-// How much of the machine's copy bandwidth memory-bound operators reach: bench_memory_ops [--threads N] [--rounds N]
-// [NAME...]. Tensors are larger than the last cache. Each operator (default schedules) and copies of as many bytes run
-// in alternation, best of the rounds; bytes are those of the inputs and of the output, once each. There are two copies:
-// by ordinary stores, which read each line before they write it, and by stores that go around the caches; the last
-// column is what part of the faster one an operator reaches.
+// How much of the machine's memory bandwidth memory-bound operators reach: bench_memory_ops [--threads N] [--rounds N]
+// [NAME...]. Tensors are larger than the last cache. Each operator (default schedules) and loops that read and write as
+// many bytes run in alternation, best of the rounds; bytes are those of the inputs and of the output, once each. Where
+// both are the same, the loops are copies; else each line that is written is the sum of those that are read for it.
+// There are two: one writes by ordinary stores, which read each line before they write it, one by stores that go around
+// the caches; the last two columns are what part of each an operator reaches.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "compiler/network.h"
 #include "package/load.h"
 #include "runtime/fill.h"
+#include "runtime/tensor.h"
 #include "runtime/thread_pool.h"
 #include "support/subprocess.h"
 
@@ -126,64 +129,70 @@ double Seconds(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// No calls of memcpy, which chooses between the two by sizes of its own.
-__attribute__((noinline)) void CopyAround(float* to, const float* from, int64_t n) {
-  int64_t i = 0;
+constexpr int64_t kLine = 16;  // floats
+
+// Each line of `to` becomes the sum of `ratio` lines of `from`. No calls of memcpy, which chooses its stores by sizes
+// of its own.
+template <bool kAround>
+__attribute__((noinline)) void Combine(float* to, const float* from, int64_t lines, int64_t ratio) {
+  typedef float Vector __attribute__((vector_size(16), aligned(16)));
+  auto at = [](const float* p) { return *reinterpret_cast<const Vector*>(p); };
+  auto store = [](float* p, Vector v) {
 #if defined(__SSE2__)
-  for (; i < n && reinterpret_cast<uintptr_t>(to + i) % 16; ++i) to[i] = from[i];
-  for (; i + 16 <= n; i += 16) {
-    __m128 a = _mm_loadu_ps(from + i), b = _mm_loadu_ps(from + i + 4), c = _mm_loadu_ps(from + i + 8),
-           d = _mm_loadu_ps(from + i + 12);
-    _mm_stream_ps(to + i, a), _mm_stream_ps(to + i + 4, b), _mm_stream_ps(to + i + 8, c), _mm_stream_ps(to + i + 12, d);
-  }
-  _mm_sfence();
+    if (kAround) return _mm_stream_ps(p, v);
 #endif
-  for (; i < n; ++i) to[i] = from[i];
-}
-
-__attribute__((noinline)) void CopyVectors(float* to, const float* from, int64_t n) {
-  typedef float Vector __attribute__((vector_size(32), aligned(4)));
-  int64_t i = 0;
-  for (; i + 32 <= n; i += 32) {
-    Vector a = *reinterpret_cast<const Vector*>(from + i), b = *reinterpret_cast<const Vector*>(from + i + 8),
-           c = *reinterpret_cast<const Vector*>(from + i + 16), d = *reinterpret_cast<const Vector*>(from + i + 24);
-    *reinterpret_cast<Vector*>(to + i) = a;
-    *reinterpret_cast<Vector*>(to + i + 8) = b;
-    *reinterpret_cast<Vector*>(to + i + 16) = c;
-    *reinterpret_cast<Vector*>(to + i + 24) = d;
+    *reinterpret_cast<Vector*>(p) = v;
+  };
+  for (int64_t line = 0; line < lines; ++line, to += kLine) {
+    Vector a = at(from), b = at(from + 4), c = at(from + 8), d = at(from + 12);
+    from += kLine;
+    for (int64_t i = 1; i < ratio; ++i, from += kLine) {
+      a += at(from), b += at(from + 4), c += at(from + 8), d += at(from + 12);
+    }
+    store(to, a), store(to + 4, b), store(to + 8, c), store(to + 12, d);
   }
-  for (; i < n; ++i) to[i] = from[i];
+#if defined(__SSE2__)
+  if (kAround) _mm_sfence();
+#endif
 }
 
-class CopyLoop {
+class Loop {
  public:
-  CopyLoop(int64_t bytes, int threads)
-      : floats_(bytes / 8), from_(floats_, 1.f), to_(floats_, 0.f), pool_({.num_threads = threads}) {}
-  double bytes() const { return 8.0 * static_cast<double>(floats_); }
+  Loop(double read_bytes, double written_bytes, int threads)
+      : ratio_(std::max<int64_t>(1, std::llround(read_bytes / written_bytes))),
+        lines_(static_cast<int64_t>((read_bytes + written_bytes) / (4.0 * kLine)) / (1 + ratio_)),
+        from_(Tensor::Empty({lines_ * ratio_ * kLine}, "f32").value()),
+        to_(Tensor::Empty({lines_ * kLine}, "f32").value()),
+        pool_({.num_threads = threads}) {
+    std::fill_n(from_.Data<float>(), from_.num_elements(), 1.f);
+    std::fill_n(to_.Data<float>(), to_.num_elements(), 0.f);
+  }
+  double bytes() const { return 4.0 * kLine * static_cast<double>(lines_ * (1 + ratio_)); }
   void Run(bool around) {
-    constexpr int kTasks = 64;
+    constexpr int64_t kTasks = 64;
     pool_.For(kTasks, [&](int task) {
-      int64_t begin = floats_ * task / kTasks, end = floats_ * (task + 1) / kTasks;
-      (around ? CopyAround : CopyVectors)(to_.data() + begin, from_.data() + begin, end - begin);
+      int64_t begin = lines_ * task / kTasks, end = lines_ * (task + 1) / kTasks;
+      (around ? Combine<true> : Combine<false>)(to_.Data<float>() + begin * kLine,
+                                                from_.Data<float>() + begin * ratio_ * kLine, end - begin, ratio_);
     });
   }
 
  private:
-  int64_t floats_;
-  std::vector<float> from_, to_;
+  int64_t ratio_, lines_;
+  Tensor from_, to_;
   ThreadPool pool_;
 };
 
 Status Measure(const Case& c, int threads, int rounds, Builder& builder) {
   GraphBuilder b;
   std::vector<ValueId> inputs;
-  double bytes = 0;
+  double read = 0;
   for (const graph::Shape& shape : c.inputs) {
     inputs.push_back(b.Input("x" + std::to_string(inputs.size()), F32(shape)));
-    bytes += static_cast<double>(b.Spec(inputs.back()).Bytes());
+    read += static_cast<double>(b.Spec(inputs.back()).Bytes());
   }
   ValueId y = c.make(b, inputs);
-  bytes += static_cast<double>(b.Spec(y).Bytes());
+  const double written = static_cast<double>(b.Spec(y).Bytes());
   b.Output(y, "y");
   Target target = TRY(Target::Parse("cpu"));
   target.num_cores = threads;
@@ -194,21 +203,21 @@ Status Measure(const Case& c, int threads, int rounds, Builder& builder) {
   }
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), threads));
   for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), i + 1);
-  CopyLoop copy(static_cast<int64_t>(bytes), threads);
+  Loop loop(read, written, threads);
   TRY(model.executor->Run());
-  copy.Run(true);
-  copy.Run(false);
+  loop.Run(true);
+  loop.Run(false);
   double ours = 1e9, plain = 1e9, around = 1e9;
   for (int round = 0; round < rounds; ++round) {
-    plain = std::min(plain, Seconds([&] { copy.Run(false); }));
-    around = std::min(around, Seconds([&] { copy.Run(true); }));
+    plain = std::min(plain, Seconds([&] { loop.Run(false); }));
+    around = std::min(around, Seconds([&] { loop.Run(true); }));
     Status status;
     ours = std::min(ours, Seconds([&] { status = model.executor->Run(); }));
     TRY(std::move(status));
   }
-  double reached = bytes / ours * 1e-9, copied = copy.bytes() * 1e-9;
-  printf("%-24s %d  %8.2f ms %7.2f GB/s  copies %6.2f, %6.2f GB/s  %5.2f\n", c.name, threads, ours * 1e3, reached,
-         copied / plain, copied / around, reached * std::min(plain, around) / copied);
+  const double reached = (read + written) / ours * 1e-9, bytes = loop.bytes() * 1e-9;
+  printf("%-24s %d  %8.2f ms %7.2f GB/s  loops %6.2f, %6.2f GB/s  %5.2f, %5.2f\n", c.name, threads, ours * 1e3, reached,
+         bytes / plain, bytes / around, reached * plain / bytes, reached * around / bytes);
   fflush(stdout);
   return {};
 }

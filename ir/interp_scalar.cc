@@ -160,6 +160,7 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
       return Int(std::isnan(x));
     case Op::kReinterpret:
     case Op::kPrefetch:
+    case Op::kPrefetchFar:
     case Op::kPrefetchWrite:
     case Op::kBarrier:
       break;

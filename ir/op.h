@@ -25,6 +25,7 @@ enum class Op : uint8_t {
   kReinterpret,
   kIsNan,
   kPrefetch,
+  kPrefetchFar,
   kPrefetchWrite,
   kBarrier,
 };
@@ -56,10 +57,13 @@ inline constexpr OpRow kOps[] = {
     {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
     {"isnan", 1, OpType::kBool, false},
     {"prefetch", 1, OpType::kSameAsFirst, false},        // of a Load: a hint; only as Evaluate
+    {"prefetch_far", 1, OpType::kSameAsFirst, false},    // the same, long before: not into the first cache
     {"prefetch_write", 1, OpType::kSameAsFirst, false},  // the same, of what will be stored there
     {"barrier", 0, OpType::kNone, false},                // no thread of the block goes on before all have come here
 };
-constexpr bool IsPrefetch(Op op) { return op == Op::kPrefetch || op == Op::kPrefetchWrite; }
+constexpr bool IsPrefetch(Op op) {
+  return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite;
+}
 
 constexpr const OpRow& Row(Op op) { return kOps[static_cast<int>(op)]; }
 constexpr std::optional<Op> OpByName(std::string_view name) {

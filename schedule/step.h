@@ -304,9 +304,9 @@ struct SkipPadding {
 };
 
 // for l: .. for k: C reads B  ->  for l: .. for k: { prefetch B; C reads B }    (at: k)
-// What the iteration l + ahead reads of B, or writes to it, is asked for, line by line, spread evenly over the
-// iterations of k and of the loops between. 0 ahead: nothing. After it only steps that leave loops and buffers as they
-// are may follow.
+// What the iteration l + ahead reads of B, or writes to it, and the one before does not, as far as that is known, is
+// asked for, line by line, spread evenly over the iterations of k and of the loops between; in each at most 32 lines,
+// the others not at all. 0 ahead: nothing. After it only steps that leave loops and buffers as they are may follow.
 struct Prefetch {
   static constexpr std::string_view kName = "prefetch";
   Name block;

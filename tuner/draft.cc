@@ -224,8 +224,9 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   // piece of the channels only, it comes back to each pixel when prefetchers have left it.
   if (Bandwidth(2 * all, target) == kBytesPerCycle) traffic *= 1 + (c1 > 1 ? 0.12 : 0.06) * (wr - 1) * stride;
   double busy = tiles * cycles;
-  return Spread(static_cast<double>(s.outer) * c0 * h0, std::max(busy, traffic) + 0.3 * std::min(busy, traffic),
-                target);
+  bool ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
+  return Spread(static_cast<double>(s.outer) * c0 * h0,
+                std::max(busy, traffic) + (ahead ? 0.1 : 0.3) * std::min(busy, traffic), target);
 }
 
 double StreamsCycles(const StageModel& s, const Decisions& d, const Target& target) {

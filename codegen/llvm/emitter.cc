@@ -210,6 +210,7 @@ void FunctionEmitter::Emit(const Stmt& s) {
       [&](const Seq& n) {
         FindTiles(n);
         for (const Stmt& child : n.stmts) Emit(child);
+        tiles_.clear();  // another sequence may share a load with this one
       },
       [&](const If& n) { EmitIf(n); },
       [&](const For& n) { EmitFor(n); },
@@ -375,7 +376,7 @@ void FunctionEmitter::EmitPrefetch(const Expr& value) {
   Address address = AddressOf(load->buffer, ramp ? ramp->base : load->indices[0]);
   builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                            {address.pointer, builder_.getInt32(call->op == Op::kPrefetchWrite ? 1 : 0),
-                            builder_.getInt32(3), builder_.getInt32(1)});
+                            builder_.getInt32(call->op == Op::kPrefetchFar ? 2 : 3), builder_.getInt32(1)});
 }
 
 // The loop's body as a function of an interval of iterations, called by a thunk that the pool calls for every task.

@@ -7,8 +7,9 @@
 namespace autotune::schedule {
 namespace {
 
-constexpr int64_t kLineBytes = 64;   // of a cache
-constexpr int64_t kMostAtOnce = 32;  // lines asked for in one iteration
+constexpr int64_t kLineBytes = 64;       // of a cache
+constexpr int64_t kMostAtOnce = 32;      // lines asked for in one iteration
+constexpr int64_t kFarBytes = 16 << 10;  // what would fill half of a first cache goes to the second
 
 // A digit of the position in the piece: `count` steps of `step` from where the iterator's values begin.
 struct LineDigit {
@@ -98,48 +99,71 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   return digits;
 }
 
-// The lines by address: where a loop was fused from several dimensions, the box around what it reads in them would be
-// several times as large.
+// The lines by address: where a loop was fused from several dimensions, or windows overlap, the box around what it
+// reads in them would be several times as large.
 struct Walked {
   Expr base;                      // where the running loops are at 0
   std::vector<LineDigit> digits;  // without iterators, those with long steps first
 };
 
-std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Ranges& running, const Analyzer& analyzer) {
+// From the inside out: digits whose pieces touch or overlap become one. Absent where they overlap and do not line up.
+std::optional<std::vector<LineDigit>> Merged(const std::vector<LineDigit>& digits) {
+  std::vector<LineDigit> merged = {digits.back()};
+  for (size_t d = digits.size() - 1; d-- > 0;) {
+    const LineDigit& digit = digits[d];
+    LineDigit& inner = merged.front();
+    if (digit.count == 1) continue;
+    if (digit.step % inner.step == 0 && digit.step / inner.step <= inner.count) {
+      inner.count += digit.step / inner.step * (digit.count - 1);
+    } else if (digit.step >= inner.step * inner.count) {
+      merged.insert(merged.begin(), digit);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return merged;
+}
+
+// `moved`: the loop whose later iteration it is about: what the one before that reads, too, is not asked for.
+std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Name& moved, const Ranges& running,
+                               const Analyzer& analyzer) {
   VarMap bindings;
   for (const Iter& iter : block.iters) bindings[iter.var] = iter.binding;
-  Walked walked;
-  if (!load.buffer->strides.empty()) return std::nullopt;
+  if (!load.buffer->strides.empty() || load.indices.empty()) return std::nullopt;
   const std::vector<int64_t> strides = StridesOf(ConstShape(load.buffer), load.buffer->dim_align);
   Expr address(0);
   for (size_t d = 0; d < load.indices.size(); ++d) {
-    Expr index = analyzer.Simplify(Substitute(WithoutClamps(load.indices[d]), bindings));
-    address = address + index * Expr(strides[d]);
+    address = address + analyzer.Simplify(Substitute(WithoutClamps(load.indices[d]), bindings)) * Expr(strides[d]);
   }
   LinearForm form = ToLinear(analyzer.Simplify(address));
   if (form.rest && UsesAny(form.rest, running)) return std::nullopt;
   const int64_t line = kLineBytes / load.buffer->dtype.Bytes();
   int64_t side_by_side = 1;
+  std::vector<LineDigit> digits;
   for (const LoopRange& loop : running) {
     int64_t step = form.Coefficient(loop.var);
     if (step < 0) return std::nullopt;
     if (step >= line) {
-      walked.digits.push_back({.count = loop.extent, .step = step});
+      digits.push_back({.count = loop.extent, .step = step});
     } else {
       side_by_side += step * (loop.extent - 1);
     }
   }
-  std::sort(walked.digits.begin(), walked.digits.end(),
-            [](const LineDigit& a, const LineDigit& b) { return a.step > b.step; });
-  walked.digits.push_back({.count = (side_by_side + line - 1) / line, .step = line});
-  // Windows that overlap: most lines would be asked for several times.
-  for (size_t i = 0; i + 2 < walked.digits.size(); ++i) {
-    if (walked.digits[i].step < walked.digits[i + 1].step * walked.digits[i + 1].count) return std::nullopt;
-  }
-  walked.base = form.rest ? form.rest + Expr(form.constant) : Expr(form.constant);
+  std::stable_sort(digits.begin(), digits.end(),
+                   [](const LineDigit& a, const LineDigit& b) { return a.step > b.step; });
+  digits.push_back({.count = (side_by_side + line - 1) / line, .step = line});
+  std::optional<std::vector<LineDigit>> merged = Merged(digits);
+  if (!merged) return std::nullopt;
+  Walked walked{form.rest ? form.rest + Expr(form.constant) : Expr(form.constant), std::move(*merged)};
   for (const auto& [var, step] : form.terms) {
     bool runs = std::any_of(running.begin(), running.end(), [&](const LoopRange& loop) { return loop.var == var; });
     if (!runs) walked.base = walked.base + IndexVar(var) * Expr(step);
+  }
+  LineDigit& outer = walked.digits.front();
+  const int64_t by = form.Coefficient(moved) / outer.step;
+  if (form.Coefficient(moved) % outer.step == 0 && by > 0 && by < outer.count) {
+    walked.base = walked.base + Expr((outer.count - by) * outer.step);
+    outer.count = by;
   }
   return walked;
 }
@@ -155,10 +179,13 @@ Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& 
   Expr sum(0);
   for (size_t d = digits.size(); d-- > 0;) {
     const LineDigit& digit = digits[d];
-    Expr step = (d > 0 ? FloorMod(position, Expr(digit.count)) : position) * Expr(digit.step);
+    // Behind the last line may come anything: where it is the only digit, it need not begin again.
+    const bool carries = std::any_of(digits.begin(), digits.begin() + static_cast<std::ptrdiff_t>(d),
+                                     [](const LineDigit& outer) { return outer.count > 1; });
+    Expr step = (carries ? FloorMod(position, Expr(digit.count)) : position) * Expr(digit.step);
     if (digit.min) values[digit.iter] = Substitute(digit.min, later) + step;
     sum = sum + step;
-    position = FloorDiv(position, Expr(digit.count));
+    position = carries ? FloorDiv(position, Expr(digit.count)) : Expr(0);
   }
   return sum;
 }
@@ -186,7 +213,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   auto [load, written] = TRY(OnlyAccess(block, step.buffer));
   Analyzer analyzer;
   for (const LoopRange& loop : ranges) analyzer.Bind(loop.var, 0, loop.extent - 1);
-  std::optional<Walked> walked = WalkedBy(block, load, running, analyzer);
+  std::optional<Walked> walked = WalkedBy(block, load, step.loop, running, analyzer);
   Result<std::vector<LineDigit>> boxed = LineDigitsOf(block, load, IterRegions(block, running, fixed), start);
   if (boxed.ok() && walked && Lines(*boxed) <= Lines(walked->digits)) walked.reset();
   std::vector<LineDigit> digits = walked ? std::move(walked->digits) : TRY(std::move(boxed));
@@ -204,15 +231,13 @@ Status ApplyStep(State& state, Prefetch& step) {
     iterations *= extent;
   }
   const int64_t each = (lines + iterations - 1) / iterations;
-  if (each > kMostAtOnce) {
-    return Err("loop '", step.at, "' runs ", iterations, " times, too few for ", lines, " lines");
-  }
   const VarMap later{{step.loop, IndexVar(step.loop) + Expr(ahead)}};
   // Fewer lines than iterations: some in a row ask for the same one.
   Expr first = iterations > lines ? FloorDiv(iteration, Expr(iterations / lines)) : iteration * Expr(each);
-  const Op hint = written ? Op::kPrefetchWrite : Op::kPrefetch;
+  const bool far = lines * ahead * kLineBytes > kFarBytes;
+  const Op hint = written ? Op::kPrefetchWrite : far ? Op::kPrefetchFar : Op::kPrefetch;
   std::vector<Stmt> body;
-  for (int64_t i = 0; i < each; ++i) {
+  for (int64_t i = 0; i < std::min(each, kMostAtOnce); ++i) {  // of its share, the first ones
     VarMap values;
     Expr place = Located(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;

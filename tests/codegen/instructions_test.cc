@@ -189,6 +189,9 @@ TEST(Instructions, PrefetchesOfResults) {
     text = Disassembly(cpu, copy("64", "prefetch(x"));
     EXPECT_EQ(Find(text, kWrite), "") << cpu;
     EXPECT_NE(Find(text, kRead), "") << cpu;
+    text = Disassembly(cpu, copy("64", "prefetch_far(x"));
+    EXPECT_EQ(Find(text, kRead), "") << cpu;
+    EXPECT_NE(Find(text, "prefetcht1"), "") << cpu;
     text = Disassembly(cpu, copy("2048", "prefetch_write(y"));
     EXPECT_EQ(Find(text, kWrite), "") << cpu;
     EXPECT_NE(Find(text, "movnt[a-z]*"), "") << cpu;

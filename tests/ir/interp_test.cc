@@ -132,6 +132,7 @@ TEST(Interp, BoundsAndUninitialisedMemory) {
   Runs("for i in 4 { out[4 // i] = 1.0 }", "undefined: 4 // 0");
   Runs("for i in 4 { evaluate prefetch(x[i + 100]) out[i] = 0.0 }", "");
   Runs("for i in 4 { evaluate prefetch_write(out[i + 100]) out[i] = 0.0 }", "");
+  Runs("for i in 4 { evaluate prefetch_far(out[i + 100]) out[i] = 0.0 }", "");
 }
 
 TEST(Interp, RacesBetweenParallelIterations) {

@@ -83,6 +83,8 @@ TEST(Verify, Accesses) {
   Body("evaluate prefetch(x[0])", "");
   Body("out[0] = prefetch_write(out[0])", "a prefetch has no value");
   Body("evaluate prefetch_write(out[0])", "");
+  Body("out[0] = prefetch_far(out[0])", "a prefetch has no value");
+  Body("evaluate prefetch_far(out[0])", "");
   Body("evaluate x[0]", "only a prefetch");
   Body("evaluate exp(x[0])", "only a prefetch");
 }

@@ -43,7 +43,7 @@ class Window : public SketchRule {
       std::vector<SketchState> states;
       for (bool channels_inside : {true, false}) {
         if (!channels_inside && block.spatial[axes.c].extent <= axes.lanes) continue;
-        states.push_back(TRY_NOTE(Place(state, block, blocks, axes, channels_inside),
+        states.push_back(TRY_NOTE(Place(state, block, blocks, axes, channels_inside, target),
                                   "while placing the windows of block " + block.name.str()));
       }
       return states;
@@ -142,8 +142,46 @@ class Window : public SketchRule {
     return divisors;
   }
 
+  // Whether what the windows slide over is more than a core's share of the last cache.
+  static bool FromMemory(const BlockView& block, const Axes& axes, const Target& target) {
+    int64_t elements = 1;
+    for (const BlockView::Loop& loop : block.spatial) elements *= loop.extent;
+    return 4 * elements * axes.stride * axes.stride > target.l3_bytes;
+  }
+
+  // What the block reads at rows that follow `h`.
+  static Status AskForNextRows(SketchState& s, const BlockView& block, const Name& h, const Name& loop, const Name& at,
+                               StageModel& model) {
+    std::vector<BlockView> blocks = ViewBlocks(s.schedule.func());
+    const BlockView& now = *FindBlock(blocks, block.name);
+    std::set<Name> sliding;
+    Walk(now.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      if (!load || load->buffer->name == now.writes) return true;
+      for (const Expr& index : load->indices) {
+        if (UsesVar(index, [&](const Name& v) { return v == h; })) sliding.insert(load->buffer->name);
+      }
+      return true;
+    });
+    std::vector<Prefetch> prefetches;
+    for (const Name& buffer : sliding) {
+      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = loop, .at = at, .ahead = 1};
+      if (SketchState trial = s; trial.Do(prefetch).ok()) prefetches.push_back(prefetch);
+    }
+    if (prefetches.empty()) return {};
+    std::vector<int64_t> ahead = {0, 1};
+    Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_rows_ahead")}},
+                          static_cast<int64_t>(ahead.size()), ahead, model.rows_ahead_knob));
+    for (Prefetch& prefetch : prefetches) {
+      prefetch.ahead = n;
+      s.prefetches.push_back(prefetch);
+    }
+    return {};
+  }
+
   static Result<SketchState> Place(const SketchState& from, const BlockView& block,
-                                   const std::vector<BlockView>& blocks, const Axes& axes, bool channels_inside) {
+                                   const std::vector<BlockView>& blocks, const Axes& axes, bool channels_inside,
+                                   const Target& target) {
     SketchState s = from;
     const int64_t lanes = axes.lanes;
     StageModel model{.kind = StageModel::kWindow, .flops = block.flops};
@@ -220,6 +258,11 @@ class Window : public SketchRule {
     order.push_back(c_loops[0]);
     if (!h_loops.empty()) order.push_back(h_loops[0]);
     std::vector<Name> parallel = order;
+    // Many images from memory: the tiles of one follow one another, and each asks for the next one's rows, which no
+    // prefetcher does in time.
+    const bool in_order =
+        !h_loops.empty() && model.outer >= kTasksPerCore * target.num_cores && FromMemory(block, axes, target);
+    if (in_order) parallel.pop_back();
     order.push_back(channels_inside ? w_loops[0] : c_loops[1]);
     order.push_back(channels_inside ? c_loops[1] : w_loops[0]);
     Name inner = order.back();
@@ -254,6 +297,7 @@ class Window : public SketchRule {
     for (const Name& loop : tile) TRY(s.Do(Unroll{.loop = loop}));
     TRY(s.Do(Vectorize{.loop = vectors[1]}));
     if (padded) (void)s.Do(SkipPadding{.block = block.name});  // a condition of another kind stays one
+    if (in_order) TRY(AskForNextRows(s, block, IterOf(block, block.spatial[axes.h].var), h_loops[0], inner, model));
     s.done.insert(block.name);
     s.stages.push_back(model);
     s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + (channels_inside ? ":wc" : ":cw");

@@ -1,6 +1,7 @@
 // Elementary functions as IR arithmetic: branch-free, on scalars and vectors alike. docs/ir.md has their errors, which
 // are tested. NaN, infinities, signed zeros and denormals come out right. The methods are the textbook ones (Muller,
-// Elementary Functions): reduction by powers of two, then Taylor or Chebyshev series whose tails are below half an ulp.
+// Elementary Functions): reduction by powers of two, then Taylor or Chebyshev series, or the best polynomial of their
+// length, whose errors are below half an ulp.
 #include <cmath>
 #include <limits>
 
@@ -97,11 +98,6 @@ class Math {
   Expr Ceil(const Expr& x) const {
     Expr r = Round(x);
     return CopySign(MakeSelect(r < x, r + C(1), r), x);
-  }
-
-  // AVX-512's vscalef.
-  static bool HasLdexp(const Target& target) {
-    return target.triple.starts_with("x86_64") && target.vector_bits == 512;
   }
 
   static bool HasRounding(const Target& target) {
@@ -224,7 +220,7 @@ class Math {
   // In two factors where no instruction does it, so that results outside the normal range round once and overflow only
   // where they should.
   Expr Scaled(const Reduced& e) const {
-    if (HasLdexp(target_)) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
+    if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
     Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1)), power = PowerOfTwo(half);
     return Fma(e.p, power, power) * PowerOfTwo(e.n - half);
   }

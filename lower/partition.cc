@@ -37,11 +37,19 @@ Expr Smallest(const Expr& e, const Ranges& inner) {
   return smallest;
 }
 
-// A condition over outer variables that implies `condition` for every value of the inner ones; absent if none is known.
-Expr HoldsForAll(const Expr& condition, const Ranges& inner) {
+// A condition over variables from around s that implies `condition` for every value of the loops `inner` in it; absent
+// if none is known.
+Expr HoldsForAll(const Expr& condition, const Ranges& inner, const Stmt& s) {
   Expr slack = Slack(condition);
   Expr smallest = slack ? Smallest(slack, inner) : Expr();
-  return smallest ? smallest >= Expr(0) : Expr();
+  if (!smallest) return Expr();
+  bool bound = false;  // by a loop whose extent is no constant, or a let
+  Walk(s, [&](const Stmt& x) {
+    if (const For* loop = x.As<For>()) bound |= Uses(smallest, loop->var);
+    if (const Let* let = x.As<Let>()) bound |= Uses(smallest, let->var);
+    return !bound;
+  });
+  return bound ? Expr() : smallest >= Expr(0);
 }
 
 Stmt WithoutGuards(const Stmt& s, const std::vector<Expr>& dropped) {
@@ -132,7 +140,7 @@ class Partitioner {
     std::vector<Expr> dropped, whole;
     for (const Expr& guard : guards.conditions) {
       if (UsesVar(guard, [&](const Name& n) { return lanes.contains(n); })) return std::nullopt;
-      Expr all = HoldsForAll(guard, guards.inner);
+      Expr all = HoldsForAll(guard, guards.inner, s);
       if (all) all = outer.Simplify(all);
       if (!all) return std::nullopt;
       if (IsConst(all, 0)) continue;  // at the end of a row: each pixel has its own answer, which unrolling finds
@@ -164,7 +172,7 @@ class Partitioner {
     std::vector<Expr> dropped;
     int64_t low = 0, high = extent;
     for (const Expr& guard : guards.conditions) {
-      Expr all = HoldsForAll(guard, guards.inner);
+      Expr all = HoldsForAll(guard, guards.inner, loop.body);
       if (!all || !Uses(all, loop.var)) continue;
       // Linear in the loop's variable: what holds at both ends holds between them.
       const Binary* compare = all.As<Binary>();
@@ -207,7 +215,7 @@ class Partitioner {
     Guards guards = GuardsIn(s);
     std::vector<Expr> dropped, whole;
     for (const Expr& guard : guards.conditions) {
-      Expr all = HoldsForAll(guard, guards.inner);
+      Expr all = HoldsForAll(guard, guards.inner, s);
       if (!all) continue;
       all = outer.Simplify(all);
       if (IsConst(all, 0)) continue;  // never all of it: this guard stays in the fast version too

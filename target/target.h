@@ -27,6 +27,7 @@ struct Target {
   int vector_bits = 128;      // of the widest profitable vector register; 32: there are none, a scalar's
   int vector_registers = 16;  // architectural
   bool has_fma = false;
+  bool has_ldexp = false;  // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
 
   // Accepts "cpu", "llvm", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.

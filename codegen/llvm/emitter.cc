@@ -312,7 +312,9 @@ void FunctionEmitter::EmitIf(const If& branch) {
     EnterScope();
     Analyzer outside = analyzer_;
     if (block == then_block) analyzer_.Assume(branch.condition);
+    const bool was_in_else = std::exchange(in_else_, in_else_ || block == else_block);
     Emit(body);
+    in_else_ = was_in_else;
     analyzer_ = outside;
     LeaveScope();
     builder_.CreateBr(after);
@@ -345,7 +347,10 @@ bool FunctionEmitter::StoreAround(const Store& store, llvm::Value* value, const 
   const int lanes = store.value.dtype().lanes;
   if (!ramp || !streamed_.contains(store.buffer->name)) return false;
   const int64_t bytes = store.buffer->dtype.Bytes(), aligned = static_cast<int64_t>(address.alignment.value());
-  if (!FillsLines(store.buffer, ramp->base, lanes, inner_loop_ ? inner_loop_->var : Name())) return false;
+  // What an innermost loop does not move is a tail, if vectors go before it: beside them.
+  const Name innermost = inner_loop_ ? inner_loop_->var : Name();
+  const bool tail = inner_loop_ && in_else_ && ToLinear(ramp->base).Coefficient(innermost) == 0;
+  if (!tail && !FillsLines(store.buffer, ramp->base, lanes, innermost)) return false;
   // Such a store must be aligned. Of a longer vector, as where rows are no whole vectors, it takes several.
   const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
   if (piece * bytes < kLeastAround || lanes % piece != 0) return false;

@@ -137,8 +137,8 @@ class FunctionEmitter {
   // Squares of elements that loads of columns read together (tiles.cc): found in the statements of a sequence; a
   // column, null where the load is of none.
   struct Tile {
-    std::vector<const Load*> columns;
-    std::vector<llvm::Value*> values;  // of the columns, once one of them has been needed
+    const Load* first = nullptr;        // the column that begins first: its lanes are where rows begin
+    std::vector<llvm::Value*> columns;  // once one of them has been needed
   };
   void FindTiles(const Seq& seq);
   llvm::Value* ColumnOfTile(const Load& load, llvm::Type* type);
@@ -183,10 +183,11 @@ class FunctionEmitter {
     llvm::Value* value;
   };
   std::map<std::pair<const ExprCell*, llvm::Value*>, Memo> memo_;
-  std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;  // by scope
-  std::unordered_map<const Load*, std::shared_ptr<Tile>> tiles_;
+  std::vector<std::map<std::vector<int64_t>, llvm::Value*>> addresses_;              // by scope
+  std::unordered_map<const Load*, std::pair<std::shared_ptr<Tile>, size_t>> tiles_;  // of a sequence; which column
   int next_parallel_ = 0;
   std::set<Name> streamed_;   // buffers written around the caches
+  bool in_else_ = false;      // of a statement that has its fast version before it
   bool needs_fence_ = false;  // such a store has been emitted
 };
 

@@ -300,7 +300,8 @@ llvm::Value* FunctionEmitter::EmitCall(const Call& n, const Expr& e) {
 
 // vscalef, in whole registers of 512 bits: the last one is filled up with zeros.
 llvm::Value* FunctionEmitter::EmitLdexp(llvm::Value* x, llvm::Value* n) {
-  CHECK(target_.vector_bits == 512) << "ldexp without the instruction would call the math library";
+  CHECK(target_.has_ldexp && x->getType()->isFPOrFPVectorTy())
+      << "ldexp without the instruction would call the math library";
   llvm::Type *type = x->getType(), *element = type->getScalarType();
   const int whole = element->isFloatTy() ? 16 : 8;
   const int lanes =

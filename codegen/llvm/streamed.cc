@@ -45,8 +45,6 @@ bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const Name& 
   if (bytes % kLineBytes == 0) return true;
   if (bytes < kLeastBytes || kLineBytes % bytes != 0) return false;
   const int64_t step = ToLinear(index).Coefficient(innermost);
-  // What the loop does not move is what is left behind its vectors, beside them.
-  if (step == 0 && !innermost.empty()) return true;
   return step >= lanes && step * buffer->dtype.Bytes() <= kMostStep;
 }
 

@@ -12,9 +12,9 @@ namespace autotune {
 // of a copy. Only for processors whose stores of this kind are written out at once and ordered by a fence: x86-64.
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target);
 
-// Whether vectors of `lanes` elements at `index` fill whole lines of memory, alone, with their neighbours in this and
-// the next iteration of the loop over `innermost` (may be empty), or as what is left at its end: a part of a line
-// alone, written around the caches, costs more than all of it.
+// Whether vectors of `lanes` elements at `index` fill whole lines of memory, alone or with their neighbours in this and
+// the next iteration of the loop over `innermost` (may be empty): a part of a line, written around the caches, costs
+// more than all of it.
 bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const Name& innermost);
 
 }  // namespace autotune

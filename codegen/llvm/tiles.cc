@@ -3,6 +3,8 @@
 // a square of elements: its rows are loaded as vectors and shuffled, log2(lanes) times each, into its columns.
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <map>
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/walk.h"
@@ -37,12 +39,11 @@ std::optional<Column> AsColumn(const Expr& e) {
   return Column{load, ToLinear(ramp->base), *stride, lanes};
 }
 
-// Of a store without conditions, which load would be executed under.
+// Those that are loaded whatever holds.
 void AddColumns(const Store& store, std::vector<Column>& columns) {
-  if (HasNode<Select>(store.value)) return;
   WalkOnce(store.value, [&](const Expr& e) {
     if (std::optional<Column> column = AsColumn(e)) columns.push_back(std::move(*column));
-    return !e.As<Load>();
+    return !e.As<Load>() && !e.As<Select>();
   });
 }
 
@@ -64,25 +65,22 @@ void FunctionEmitter::FindTiles(const Seq& seq) {
                                         [first = columns[0]](const Column& c) { return c.InOneSquareWith(first); });
     std::vector<Column> square(columns.begin(), others);
     columns.erase(columns.begin(), others);
-    std::stable_sort(square.begin(), square.end(),
-                     [](const Column& a, const Column& b) { return a.base.constant < b.base.constant; });
-    // Whole squares only, of columns side by side.
-    const auto lanes = static_cast<size_t>(square[0].lanes);
-    for (size_t begin = 0; begin + lanes <= square.size();) {
-      bool whole = true;
-      for (size_t i = 1; i < lanes; ++i) {
-        whole = whole && square[begin + i].base.constant == square[begin].base.constant + static_cast<int64_t>(i);
+    // By where they begin; several may be the same one. Whole squares only, of columns side by side.
+    std::map<int64_t, std::vector<const Load*>> starts;
+    for (const Column& column : square) starts[column.base.constant].push_back(column.load);
+    const int64_t lanes = square[0].lanes;
+    for (auto begin = starts.begin(); begin != starts.end();) {
+      auto end = begin;
+      while (end != starts.end() && end->first == begin->first + std::distance(begin, end) &&
+             std::distance(begin, end) < lanes)
+        ++end;
+      if (std::distance(begin, end) == lanes) {
+        auto tile = std::make_shared<Tile>(Tile{begin->second[0], {}});
+        for (auto at = begin; at != end; ++at) {
+          for (const Load* load : at->second) tiles_[load] = {tile, static_cast<size_t>(at->first - begin->first)};
+        }
       }
-      if (!whole) {
-        ++begin;
-        continue;
-      }
-      auto tile = std::make_shared<Tile>();
-      for (size_t i = 0; i < lanes; ++i) {
-        tile->columns.push_back(square[begin + i].load);
-        tiles_[square[begin + i].load] = tile;
-      }
-      begin += lanes;
+      begin = end;
     }
   }
 }
@@ -90,17 +88,16 @@ void FunctionEmitter::FindTiles(const Seq& seq) {
 llvm::Value* FunctionEmitter::ColumnOfTile(const Load& load, llvm::Type* type) {
   auto found = tiles_.find(&load);
   if (found == tiles_.end()) return nullptr;
-  Tile& tile = *found->second;
-  if (tile.values.empty()) {
-    const Ramp& ramp = *tile.columns[0]->indices[0].As<Ramp>();
-    for (size_t row = 0; row < tile.columns.size(); ++row) {
-      Address address = AddressOf(load.buffer, ramp.base + ramp.stride * Expr(static_cast<int64_t>(row)));
-      tile.values.push_back(builder_.CreateAlignedLoad(type, address.pointer, address.alignment));
+  auto& [tile, column] = found->second;
+  if (tile->columns.empty()) {
+    const Ramp& ramp = *tile->first->indices[0].As<Ramp>();
+    for (int64_t row = 0; row < llvm::cast<llvm::FixedVectorType>(type)->getNumElements(); ++row) {
+      Address address = AddressOf(load.buffer, ramp.base + ramp.stride * Expr(row));
+      tile->columns.push_back(builder_.CreateAlignedLoad(type, address.pointer, address.alignment));
     }
-    tile.values = Transposed(std::move(tile.values), static_cast<int>(load.buffer->dtype.Bytes()));
+    tile->columns = Transposed(std::move(tile->columns), static_cast<int>(load.buffer->dtype.Bytes()));
   }
-  auto column = std::find(tile.columns.begin(), tile.columns.end(), &load);
-  return tile.values[static_cast<size_t>(column - tile.columns.begin())];
+  return tile->columns[column];
 }
 
 std::vector<llvm::Value*> FunctionEmitter::Transposed(std::vector<llvm::Value*> rows, int element_bytes) {

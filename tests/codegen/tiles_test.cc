@@ -61,16 +61,64 @@ TEST(Tiles, WhatIsWrittenInBetweenIsSeen) {
   }
 }
 
-// Lanes that are not read are no part of a square, whatever lies there.
+// Lanes that are not read are no part of a square, whatever lies there; columns beside a condition are.
 TEST(Tiles, ConditionsKeepTheirLanes) {
   for (const Target& target : Targets()) {
-    AgreesWithInterpreter(Parse(R"(func f(x: f32[20, 16] input, y: f32[16, 32] output) {
+    AgreesWithInterpreter(Parse(R"(func f(x: f32[20, 16] input, w: f32[32, 16] input, y: f32[16, 32] output) {
       for j in 2 { for u in 16 unrolled { for l in 16 vectorized {
-        block t(c: S 16 = u, r: S 32 = j * 16 + l) { y[c, r] = select(r < 20, x[r, c], -1.0) }
+        block t(c: S 16 = u, r: S 32 = j * 16 + l) { y[c, r] = w[r, c] + select(r < 20, x[r, c], -1.0) }
       } } }
     })"),
                           9, target);
   }
+}
+
+// Columns that are asked for twice are one.
+TEST(Tiles, TheSameColumnTwice) {
+  for (const Target& target : Targets()) {
+    AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[16, 16] output, z: f32[16, 16] output) {
+      for u in 16 unrolled {
+        for l in 16 vectorized { block a(c: S 16 = u, r: S 16 = l) { y[c, r] = x[r, c] * 2.0 } }
+        for m in 16 vectorized { block b(d: S 16 = u, s: S 16 = m) { z[d, s] = x[s, d] + 1.0 } }
+      }
+    })"),
+                          11, target);
+  }
+}
+
+// Unrolled copies share loads: what one sequence has read is not what another would.
+TEST(Tiles, EachSequenceReadsForItself) {
+  for (const Target& target : Targets()) {
+    AgreesWithInterpreter(Parse(R"(func f(x: f32[16, 16] input, y: f32[2, 2, 16, 16] output) {
+      alloc z: f32[2, 4] alloc t: f32[16, 16]
+      for v in 2 unrolled {
+        for a in 16 { for b in 16 vectorized {
+          block w(vv: S 2 = v, va: S 16 = a, vb: S 16 = b) { t[va, vb] = x[va, vb] + f32(vv) }
+        } }
+        for i in 2 {
+          for u in 16 unrolled { for l in 16 vectorized {
+            block r(rv: S 2 = v, ri: S 2 = i, ru: S 16 = u, rl: S 16 = l) { y[rv, ri, ru, rl] = t[rl, ru] }
+          } }
+          for k in 2 { block e(ev: S 2 = v, ei: S 2 = i, ek: S 2 = k) where v >= 1 { z[ev, ei * 2 + ek] = 1.0 } }
+        }
+      }
+    })"),
+                          13, target);
+  }
+}
+
+// Looked for in expressions as the graphs that they are.
+TEST(Tiles, ExpandedExpressionsAreWalkedAsGraphs) {
+  std::string value = "x[v]";
+  for (int i = 0; i < 12; ++i) value = "exp(" + value + " - 1.0)";
+  auto built = Build(
+      Parse("func f(x: f32[32] input, y: f32[32] output, z: f32[32] output) { for i in 2 { for j in 16 vectorized {"
+            " block a(v: S 32 = i * 16 + j) { y[v] = " +
+            value +
+            " } } for k in 16 vectorized {"
+            " block b(v: S 32 = i * 16 + k) { z[v] = " +
+            value + " } } } }"));
+  EXPECT_TRUE(built.ok()) << built.error().Text();
 }
 
 }  // namespace

@@ -311,6 +311,22 @@ TEST(Lower, TilesOfWindowsAreVersionedAsAWhole) {
   EXPECT_THAT(guarded, HasSubstr("if i_0 < 4 {\n      s_1[ramp(16, 1, 8)] = a[")) << guarded;
 }
 
+// A condition stays inside the loop that binds its variables.
+TEST(Lower, TilesAreNotVersionedByWhatIsBoundInside) {
+  const std::string text = RunText(CheckEveryPass(Parse(R"(func f(x: f32[6, 16] input, y: f32[4, 16] output) {
+    alloc s: f32[2, 16] register
+    for i in 4 {
+      for u in 2 unrolled { for l in 16 vectorized { block z(a: S 2 = u, b: S 16 = l) { s[a, b] = 0.0 } } }
+      for k in i + 1 { for u2 in 2 unrolled { for l2 in 16 vectorized {
+        block m(vi: S 4 = i, vk: S 4 = k, c: S 2 = u2, d: S 16 = l2) where k + u2 < 3 { s[c, d] = s[c, d] + x[vk + c, d] }
+      } } }
+      for l3 in 16 vectorized { block o(vj: S 4 = i, e: S 16 = l3) { y[vj, e] = s[0, e] + s[1, e] } }
+    }
+  })"),
+                                                  5));
+  EXPECT_LT(text.find("for k in"), text.find("if ")) << text;
+}
+
 Error LowerError(const PrimFunc& f, const Target& target = Avx2()) {
   PassContext context;
   auto kernel = Lower(f, target, context);

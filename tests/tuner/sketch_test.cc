@@ -261,6 +261,7 @@ TEST(Sketch, ColumnsComputeTheSame) {
   CheckSpace(test::ColumnSums({2, 9, 30, 40}, {1, 2}), 1);
   CheckSpace(test::ColumnSums({3, 50, 7, 24}, {1}), 1);
   CheckSpace(test::ColumnSums({307, 64}, {0}), 1);           // no core's share divides the rows
+  CheckSpace(test::ColumnSums({32, 8200}, {0}), 1);          // the sums of the parts are many columns, too
   CheckSpace(test::ColumnSums({3, 12, 11, 56}, {1, 2}), 1);  // fewer images than cores
 }
 
@@ -273,6 +274,7 @@ TEST(Sketch, ColumnsAreReadInOrder) {
   };
   EXPECT_EQ(name_of(test::ColumnSums({300, 128}, {0})).find("sum_rf:columns"), 0);  // rows are shared out
   EXPECT_EQ(name_of(test::ColumnSums({307, 128}, {0})), "sum:columns");             // they cannot be
+  EXPECT_EQ(name_of(test::ColumnSums({12, 8192}, {0})), "sum:columns");             // too few for it
   EXPECT_EQ(name_of(test::ColumnSums({4, 40, 40, 16}, {1, 2})), "sum:columns");     // images are
   EXPECT_EQ(name_of(test::ColumnSums({100, 128}, {0})).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(test::ColumnSums({64, 20, 300}, {2})).find(":columns"), std::string::npos);

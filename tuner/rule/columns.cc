@@ -11,6 +11,7 @@ constexpr int64_t kNarrowest = 64;          // columns of a task: some lines of 
 constexpr int64_t kWidest = 4096;           // columns of a task: their accumulators stay in the first cache
 constexpr int64_t kColumnTasksPerCore = 1;  // a column's neighbours are worth more than balance
 constexpr int64_t kUnroll = 4;              // vectors
+constexpr int64_t kRowsOfPart = 8;          // below which the parts' sums are too large a part of the work
 
 // Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
 // would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
@@ -86,7 +87,7 @@ class Columns : public SketchRule {
   // Into how many parts the outermost reduction is cut: as many as cores lack tasks, or a few more, if that divides it.
   static int64_t PartsOfRows(const BlockView& block, const Target& target) {
     const int64_t rows = block.reduce[0].extent, wanted = (target.num_cores + OuterOf(block) - 1) / OuterOf(block);
-    for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows); ++parts) {
+    for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows / kRowsOfPart); ++parts) {
       if (rows % parts == 0) return parts;
     }
     return 1;

@@ -194,11 +194,13 @@ class Streaming : public SketchRule {
   // are written around the caches wait for nothing; then tiles follow the rows of what is read, as prefetchers do.
   static Result<SketchState> PlaceTiles(SketchState s, const BlockView& block, std::vector<Name> loops, size_t across,
                                         StageModel model, const Target& target, bool fuse) {
-    // A tile that a cache does not hold is copied first, if its lines are read more than once: a vector of a whole line
-    // is transposed in registers. Bounds of tiles of fused dimensions are not known as tight ones.
+    // A tile that a cache does not hold is copied first, if its lines are read more than once: whole tiles of vectors
+    // of a whole line are transposed in registers. Bounds of tiles of fused dimensions are not known as tight ones.
     Name copy;
     const int64_t lanes = std::min(target.VectorLanes(32), static_cast<int>(kTile));
-    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty() && lanes < kTile) {
+    const bool whole = block.spatial[across].extent % kTile == 0 && block.spatial.back().extent % kTile == 0 &&
+                       !HasNode<Select>(block.node.As<Block>()->body.As<Store>()->value);
+    if (const Name conflicting = ConflictingOperand(block); !conflicting.empty() && !(lanes == kTile && whole)) {
       copy = TRY(s.Do(CacheRead{.block = block.name, .buffer = conflicting}))[0];
       fuse = false;
     }

@@ -61,9 +61,7 @@ inline constexpr OpRow kOps[] = {
     {"prefetch_write", 1, OpType::kSameAsFirst, false},  // the same, of what will be stored there
     {"barrier", 0, OpType::kNone, false},                // no thread of the block goes on before all have come here
 };
-constexpr bool IsPrefetch(Op op) {
-  return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite;
-}
+constexpr bool IsPrefetch(Op op) { return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite; }
 
 constexpr const OpRow& Row(Op op) { return kOps[static_cast<int>(op)]; }
 constexpr std::optional<Op> OpByName(std::string_view name) {

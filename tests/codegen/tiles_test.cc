@@ -107,18 +107,5 @@ TEST(Tiles, EachSequenceReadsForItself) {
   }
 }
 
-// Looked for in expressions as the graphs that they are.
-TEST(Tiles, ExpandedExpressionsAreWalkedAsGraphs) {
-  auto block = [](const std::string& out, const std::string& lane, const std::string& v) {
-    std::string value = "x[" + v + "]";
-    for (int i = 0; i < 12; ++i) value = "exp(" + value + " - 1.0)";
-    return "for " + lane + " in 16 vectorized { block b" + v + "(" + v + ": S 32 = i * 16 + " + lane + ") { " + out +
-           "[" + v + "] = " + value + " } }";
-  };
-  auto built = Build(Parse("func f(x: f32[32] input, y: f32[32] output, z: f32[32] output) { for i in 2 { " +
-                           block("y", "j", "v") + block("z", "k", "w") + " } }"));
-  EXPECT_TRUE(built.ok()) << built.error().Text();
-}
-
 }  // namespace
 }  // namespace autotune

@@ -11,20 +11,14 @@ namespace autotune {
 namespace {
 
 constexpr LoweringPass kPasses[] = {
-    {"decompose_init", DecomposeInit, true},
-    {"lower_blocks", LowerBlocks, true},
-    {"simplify_loops", Simplify, true},
-    {"hoist_guards", HoistGuards, true},
-    {"compact_regions", CompactRegions, true},
-    {"settle_loop_kinds", SettleLoopKinds, true},
+    {"decompose_init", DecomposeInit, true},    {"lower_blocks", LowerBlocks, true},
+    {"simplify_loops", Simplify, true},         {"hoist_guards", HoistGuards, true},
+    {"compact_regions", CompactRegions, true},  {"settle_loop_kinds", SettleLoopKinds, true},
     {"partition_loops", PartitionLoops, false},  // the guarded version has guards still
-    {"hoist_partitions", HoistGuards, true},
-    {"flatten_buffers", FlattenBuffers, true},
-    {"vectorize", VectorizeLoops, true},
-    {"unroll", UnrollLoops, true},
-    {"simplify", Simplify, true},
-    {"merge_guards", HoistGuards, true},
-    {"verify_registers", VerifyRegisters, true},
+    {"hoist_partitions", HoistGuards, true},    {"flatten_buffers", FlattenBuffers, true},
+    {"vectorize", VectorizeLoops, true},        {"unroll", UnrollLoops, true},
+    {"overlap_rows", OverlapRows, true},        {"simplify", Simplify, true},
+    {"merge_guards", HoistGuards, true},        {"verify_registers", VerifyRegisters, true},
     {"expand_math", ExpandMath, true},
 };
 

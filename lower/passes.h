@@ -65,6 +65,8 @@ Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> VectorizeLoops(const PrimFunc& f, PassEnv& env);
 // Unrolled loops become sequences (loops.cc).
 Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
+// Loops annotated kOverlap: the last pass of an iteration runs inside a loop of the next (pipeline.cc).
+Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
 // Ops that no back end has become arithmetic (math.cc).

@@ -1,7 +1,5 @@
 #include "codegen/llvm/emitter.h"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <set>
@@ -15,7 +13,6 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kMaxStackBytes = 16 << 10;  // workspaces up to this size live on the stack
-constexpr int64_t kLeastAround = 16;          // bytes that one store around the caches takes, at least
 constexpr int kTasksPerThread = 8;            // of a parallel loop: enough to even out, few enough to cost nothing
 
 int64_t AlignUp(int64_t n) { return (n + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
@@ -340,36 +337,6 @@ void FunctionEmitter::EmitStore(const Store& store) {
     builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane), address.pointer,
                                 llvm::Align(element.Bytes()));
   }
-}
-
-bool FunctionEmitter::StoreAround(const Store& store, llvm::Value* value, const Address& address) {
-  const Ramp* ramp = store.indices[0].As<Ramp>();
-  const int lanes = store.value.dtype().lanes;
-  if (!ramp || !streamed_.contains(store.buffer->name)) return false;
-  const int64_t bytes = store.buffer->dtype.Bytes(), aligned = static_cast<int64_t>(address.alignment.value());
-  // What an innermost loop does not move is a tail, if vectors go before it: beside them.
-  const Name innermost = inner_loop_ ? inner_loop_->var : Name();
-  const bool tail = inner_loop_ && in_else_ && ToLinear(ramp->base).Coefficient(innermost) == 0;
-  if (!tail && !FillsLines(store.buffer, ramp->base, lanes, innermost)) return false;
-  // Such a store must be aligned. Of a longer vector, as where rows are no whole vectors, it takes several.
-  const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
-  if (piece * bytes < kLeastAround || lanes % piece != 0) return false;
-  llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
-  for (int64_t begin = 0; begin < lanes; begin += piece) {
-    std::vector<int> order;
-    for (int64_t i = begin; i < begin + piece; ++i) order.push_back(static_cast<int>(i));
-    llvm::Value* part = piece == lanes ? value : builder_.CreateShuffleVector(value, order);
-    llvm::Value* pointer = builder_.CreateConstGEP1_64(part->getType()->getScalarType(), address.pointer, begin);
-    llvm::StoreInst* instruction = builder_.CreateAlignedStore(part, pointer, llvm::Align(piece * bytes));
-    instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
-  }
-  needs_fence_ = true;
-  return true;
-}
-
-// Who learns that this function has ended must see what it wrote.
-void FunctionEmitter::FenceStreams() {
-  if (needs_fence_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 void FunctionEmitter::EmitPrefetch(const Expr& value) {

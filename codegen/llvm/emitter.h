@@ -111,7 +111,7 @@ class FunctionEmitter {
   void EmitStore(const Store& store);
   void EmitAlloc(const Alloc& alloc);
   void EmitPrefetch(const Expr& value);
-  void FenceStreams();
+  void FenceStreams();  // streamed.cc
   void EmitParallel(const For& loop);
   llvm::Function* EmitParallelBody(const For& loop, const std::vector<PointerParam>& pointers,
                                    const std::vector<Name>& scalars);

@@ -1,7 +1,12 @@
 #include "codegen/llvm/streamed.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+
 #include "arith/analyzer.h"
 #include "codegen/codegen.h"
+#include "codegen/llvm/emitter.h"
 #include "codegen/llvm/walk.h"
 
 namespace autotune {
@@ -46,6 +51,36 @@ bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const Name& 
   if (bytes < kLeastBytes || kLineBytes % bytes != 0) return false;
   const int64_t step = ToLinear(index).Coefficient(innermost);
   return step >= lanes && step * buffer->dtype.Bytes() <= kMostStep;
+}
+
+bool FunctionEmitter::StoreAround(const Store& store, llvm::Value* value, const Address& address) {
+  const Ramp* ramp = store.indices[0].As<Ramp>();
+  const int lanes = store.value.dtype().lanes;
+  if (!ramp || !streamed_.contains(store.buffer->name)) return false;
+  const int64_t bytes = store.buffer->dtype.Bytes(), aligned = static_cast<int64_t>(address.alignment.value());
+  // What an innermost loop does not move is a tail, if vectors go before it: beside them.
+  const Name innermost = inner_loop_ ? inner_loop_->var : Name();
+  const bool tail = inner_loop_ && in_else_ && ToLinear(ramp->base).Coefficient(innermost) == 0;
+  if (!tail && !FillsLines(store.buffer, ramp->base, lanes, innermost)) return false;
+  // Such a store must be aligned. Of a longer vector, as where rows are no whole vectors, it takes several.
+  const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
+  if (piece * bytes < kLeastBytes || lanes % piece != 0) return false;
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+  for (int64_t begin = 0; begin < lanes; begin += piece) {
+    std::vector<int> order;
+    for (int64_t i = begin; i < begin + piece; ++i) order.push_back(static_cast<int>(i));
+    llvm::Value* part = piece == lanes ? value : builder_.CreateShuffleVector(value, order);
+    llvm::Value* pointer = builder_.CreateConstGEP1_64(part->getType()->getScalarType(), address.pointer, begin);
+    llvm::StoreInst* instruction = builder_.CreateAlignedStore(part, pointer, llvm::Align(piece * bytes));
+    instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
+  }
+  needs_fence_ = true;
+  return true;
+}
+
+// Who learns that this function has ended must see what it wrote.
+void FunctionEmitter::FenceStreams() {
+  if (needs_fence_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 }  // namespace autotune

@@ -311,6 +311,46 @@ TEST(Lower, TilesOfWindowsAreVersionedAsAWhole) {
   EXPECT_THAT(guarded, HasSubstr("if i_0 < 4 {\n      s_1[ramp(16, 1, 8)] = a[")) << guarded;
 }
 
+constexpr std::string_view kPasses = R"(func rows(x: f32[5, 32] input, y: f32[5, 32] output) {
+  alloc e: f32[5, 32]
+  alloc m: f32[5]
+  alloc acc: f32[32]
+  for q in 32 { block start(t: S 32 = q) { acc[t] = 1.0 } }
+  for r in 5 @{overlap=1} {
+    for j in 4 { for l in 8 vectorized { block a(v: S 5 = r, c: S 32 = j * 8 + l) { e[v, c] = x[v, c] * acc[c] } } }
+    for k in 32 { block s(w: S 5 = r, d: R 32 = k) { init { m[w] = 0.0 } m[w] = m[w] + e[w, d] } }
+    for j2 in 4 { for l2 in 8 vectorized { block o(u: S 5 = r, f: S 32 = j2 * 8 + l2) { y[u, f] = e[u, f] - m[u] } } }
+  }
+}
+)";
+
+// The last pass over a row runs in the next row's loop of the same length, the last row's behind everything.
+TEST(Lower, LastPassesOverlapTheNextRow) {
+  const std::string text = RunText(CheckEveryPass(Parse(kPasses), 8));
+  EXPECT_THAT(text, HasSubstr("for r in 4"));
+  EXPECT_EQ(Count(text, "  y["), 2) << text;
+  EXPECT_EQ(Count(text, "  e_turns["), 2) << text;
+  const size_t rows = text.find("for r in 4"), end = text.find("\n  }", rows);
+  const std::string loop = text.substr(rows, end - rows);
+  EXPECT_EQ(Count(loop, "  y["), 1) << text;
+  EXPECT_THAT(loop.substr(0, loop.find("  y[")), HasSubstr("e_turns[")) << text;
+  // The twins: no annotation; a pass that the next row waits for; one of another length; one that needs registers.
+  auto with = [](std::string_view what, std::string_view other) {
+    std::string changed(kPasses);
+    const size_t at = changed.find(what);
+    EXPECT_NE(at, std::string::npos) << what;
+    return RunText(CheckEveryPass(Parse(changed.replace(at, what.size(), other)), 8));
+  };
+  for (const std::string& stays :
+       {with(" @{overlap=1}", ""), with("y[u, f] = e[u, f] - m[u]", "y[u, f] = e[u, f] - m[u] acc[f] = 2.0"),
+        with("for j2 in 4 { for l2 in 8 vectorized { block o(u: S 5 = r, f: S 32 = j2 * 8 + l2)",
+             "for j2 in 8 { for l2 in 4 vectorized { block o(u: S 5 = r, f: S 32 = j2 * 4 + l2)"),
+        with("alloc m: f32[5]", "alloc m: f32[5] register")}) {
+    EXPECT_THAT(stays, HasSubstr("for r in 5"));
+    EXPECT_EQ(Count(stays, "  y["), 1) << stays;
+  }
+}
+
 // A condition stays inside the loop that binds its variables.
 TEST(Lower, TilesAreNotVersionedByWhatIsBoundInside) {
   const std::string text = RunText(CheckEveryPass(Parse(R"(func f(x: f32[6, 16] input, y: f32[4, 16] output) {

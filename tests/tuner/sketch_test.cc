@@ -254,6 +254,18 @@ TEST(Sketch, RowsAreOnePass) {
   EXPECT_FALSE(is_rows(te::CreatePrimFunc("f", {{data, ParamRole::kInput}, {pool, ParamRole::kOutput}})));
 }
 
+// Rows that compute and go around the caches overlap.
+TEST(Sketch, LastPassesOfLargeSoftmaxesOverlap) {
+  auto overlaps = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    return sketches.ok() && !sketches->empty() && ToText((*sketches)[0].trace).find("overlap") != std::string::npos;
+  };
+  EXPECT_TRUE(overlaps(test::Softmax({16384, 1024})));
+  EXPECT_FALSE(overlaps(test::Softmax({64, 1024})));
+  EXPECT_FALSE(overlaps(test::Softmax({16384, 1000})));  // no whole lines
+  EXPECT_FALSE(overlaps(test::CenteredSquares(16384, 1024)));
+}
+
 TEST(Sketch, ColumnsComputeTheSame) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 64}, {70, 300}, {5, 4099}}) {
     CheckSpace(test::ColumnSums({rows, columns}, {0}), 1);

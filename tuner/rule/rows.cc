@@ -2,11 +2,14 @@
 #include <map>
 #include <set>
 
+#include "codegen/codegen.h"
+#include "ir/annotations.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {
 
+constexpr int64_t kLine = 16;            // elements of a line of memory
 constexpr int64_t kTaskElements = 8192;  // of a task, if there are enough: then handing it out costs next to nothing
 
 // Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over
@@ -46,6 +49,13 @@ class Rows : public SketchRule {
     return longer ? static_cast<int>(depth) : 0;
   }
 
+  // Elements of a row.
+  static int64_t ColumnsOf(const BlockView& block, int depth) {
+    int64_t columns = 1;
+    for (size_t i = depth; i < block.spatial.size(); ++i) columns *= block.spatial[i].extent;
+    return columns;
+  }
+
   static Status Place(SketchState& s, const std::vector<BlockView>& blocks, int depth, const Target& target) {
     const BlockView& last = blocks.back();
     const int64_t lanes = target.VectorLanes(32);
@@ -57,8 +67,7 @@ class Rows : public SketchRule {
     }
     StageModel model;
     for (const BlockView& block : blocks) {
-      int64_t columns = 1;
-      for (size_t i = depth; i < block.spatial.size(); ++i) columns *= block.spatial[i].extent;
+      int64_t columns = ColumnsOf(block, depth);
       columns = static_cast<int64_t>(static_cast<double>(columns) * block.reduce_length);
       widest = std::max(widest, columns);
       model.flops += std::max(1.0, block.flops) * static_cast<double>(columns);
@@ -86,6 +95,13 @@ class Rows : public SketchRule {
     passes.back() = TRY(Vectors(s, last, loops, depth, lanes));
     s.done.insert(last.name);
     AskForNextRow(s, blocks, passes, row);
+    // Where results go around the caches, the last pass waits for memory, and exponentials do not. In halves of lines
+    // it would wait longer than alone.
+    const bool computes =
+        std::any_of(blocks.begin(), blocks.end() - 1, [](const BlockView& block) { return block.transcendental; });
+    const int64_t columns = ColumnsOf(last, depth);
+    if (each > 1 && computes && columns % kLine == 0 && IsStreamed(4 * rows * columns, target))
+      TRY(s.Do(Annotate{.target = row, .key = kOverlap, .value = 1}));
     if (rows * widest >= kWorthForking && rows > 1) TRY(s.Do(Parallel{.loop = task}));
 
     model.outer = rows / each;

@@ -40,6 +40,20 @@ bool Stores(const Stmt& s, const Name& buffer) {
   return found;
 }
 
+// Whether it is stored to where a condition holds, and not where it does not.
+bool StoresSometimes(const Stmt& s, const Name& buffer) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) {
+    const If* branch = x.As<If>();
+    if (branch) {
+      const bool then_stores = Stores(branch->then_body, buffer);
+      found |= then_stores != (branch->else_body && Stores(branch->else_body, buffer));
+    }
+    return !found;
+  });
+  return found;
+}
+
 bool HasKind(const Stmt& s, const std::function<bool(const Stmt&)>& is_it) {
   bool found = false;
   Walk(s, [&](const Stmt& x) {
@@ -74,7 +88,8 @@ Stmt InHalf(const Stmt& s, const BufferMap& doubled, const Expr& half) {
 
 class RowPasses {
  public:
-  explicit RowPasses(const For& loop) : loop_(loop) {
+  // `taken`: the names of all buffers.
+  RowPasses(const For& loop, const std::set<Name>& taken) : loop_(loop), taken_(taken) {
     Stmt body = loop.body;
     while (const Alloc* alloc = body.As<Alloc>()) {
       allocs_.push_back(alloc->buffer);
@@ -111,7 +126,7 @@ class RowPasses {
         continue;
       }
       const For& loop = *LoopIn(stmts_[i]);
-      Stmt inside = Substitute(last->body, {{last->var, IndexVar(loop.var)}});
+      Stmt inside = Substitute(OnlyIterations(stmts_.back()), {{last->var, IndexVar(loop.var)}});
       body.push_back(MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations,
                                   MakeSeq({OnlyIterations(at(stmts_[i], next)), at(inside, row)})}));
     }
@@ -126,8 +141,7 @@ class RowPasses {
   // The body of the loop that LoopIn finds, the loops of one iteration around it at 0.
   static Stmt OnlyIterations(const Stmt& s) {
     const For& loop = *s.As<For>();
-    return IsConst(loop.extent, 1) && LoopIn(s) != &loop ? OnlyIterations(Substitute(loop.body, {{loop.var, Expr(0)}}))
-                                                         : loop.body;
+    return IsConst(loop.extent, 1) ? OnlyIterations(Substitute(loop.body, {{loop.var, Expr(0)}})) : loop.body;
   }
 
   Stmt InAllocs(Stmt body) const {
@@ -161,14 +175,23 @@ class RowPasses {
       } else if ((*it)->scope != Scope::kGlobal || !(*it)->dim_align.empty() || (*it)->shape.size() != 1) {
         may = false;
       } else {
-        crossing_[load.buffer->name] = Buffer::Make(load.buffer->name.str() + "_turns", (*it)->dtype,
-                                                    {Expr(2 * ConstShape(*it)[0])}, (*it)->scope);
+        // What some rows write only, others may read from a row before.
+        for (const Stmt& s : stmts_) may = may && !StoresSometimes(s, load.buffer->name);
+        crossing_[load.buffer->name] =
+            Buffer::Make(Unused(load.buffer->name), (*it)->dtype, {Expr(2 * ConstShape(*it)[0])}, (*it)->scope);
       }
     });
     return may && !crossing_.empty();
   }
 
+  Name Unused(const Name& buffer) const {
+    std::string name = buffer.str() + "_turns";
+    while (taken_.contains(Name(name))) name += "_";
+    return Name(name);
+  }
+
   const For& loop_;
+  const std::set<Name>& taken_;
   std::vector<Buffer> allocs_;
   std::vector<Stmt> stmts_;
   BufferMap crossing_;
@@ -177,11 +200,19 @@ class RowPasses {
 }  // namespace
 
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv&) {
-  return WithBody(f, WithUniqueNames(RewriteStmt(f.body, [](const Stmt& s) {
+  std::set<Name> taken;
+  for (const Param& p : f.params) taken.insert(p.buffer->name);
+  Walk(f.body, [&](const Stmt& s) {
+    if (const Alloc* alloc = s.As<Alloc>()) taken.insert(alloc->buffer->name);
+    return true;
+  });
+  return WithBody(f, WithUniqueNames(RewriteStmt(f.body, [&](const Stmt& s) {
                     const For* loop = s.As<For>();
                     if (!loop || !loop->annotations.contains(kOverlap)) return s;
-                    if (std::optional<Stmt> pipelined = RowPasses(*loop).Pipelined()) return *pipelined;
-                    return MakeStmt(For{loop->var, loop->extent, loop->kind, {}, loop->body});
+                    if (std::optional<Stmt> pipelined = RowPasses(*loop, taken).Pipelined()) return *pipelined;
+                    Annotations others = loop->annotations;
+                    others.erase(kOverlap);
+                    return MakeStmt(For{loop->var, loop->extent, loop->kind, std::move(others), loop->body});
                   })));
 }
 

@@ -334,6 +334,13 @@ TEST(Lower, LastPassesOverlapTheNextRow) {
   const std::string loop = text.substr(rows, end - rows);
   EXPECT_EQ(Count(loop, "  y["), 1) << text;
   EXPECT_THAT(loop.substr(0, loop.find("  y[")), HasSubstr("e_turns[")) << text;
+  // Loops of one iteration go; a name that is taken gets another one.
+  std::string odd(kPasses);
+  odd.replace(odd.find("for j2 in 4 {"), 13, "for one in 1 { for j2 in 4 {");
+  odd.replace(odd.find("j2 * 8 + l2"), 11, "one * 32 + j2 * 8 + l2");
+  odd.replace(odd.rfind("} }\n  }"), 7, "} } }\n  }");
+  for (size_t at = 0; (at = odd.find("y", at)) != std::string::npos; at += 7) odd.replace(at, 1, "e_turns");
+  EXPECT_THAT(RunText(CheckEveryPass(Parse(odd), 8)), HasSubstr("for r in 4"));
   // The twins: no annotation; a pass that the next row waits for; one of another length; one that needs registers.
   auto with = [](std::string_view what, std::string_view other) {
     std::string changed(kPasses);
@@ -345,7 +352,8 @@ TEST(Lower, LastPassesOverlapTheNextRow) {
        {with(" @{overlap=1}", ""), with("y[u, f] = e[u, f] - m[u]", "y[u, f] = e[u, f] - m[u] acc[f] = 2.0"),
         with("for j2 in 4 { for l2 in 8 vectorized { block o(u: S 5 = r, f: S 32 = j2 * 8 + l2)",
              "for j2 in 8 { for l2 in 4 vectorized { block o(u: S 5 = r, f: S 32 = j2 * 4 + l2)"),
-        with("alloc m: f32[5]", "alloc m: f32[5] register")}) {
+        with("alloc m: f32[5]", "alloc m: f32[5] register"),
+        with("for j2 in 4", "block g(h: S 5 = r) where r == 2 { m[h] = m[h] + 1.0 } for j2 in 4")}) {
     EXPECT_THAT(stays, HasSubstr("for r in 5"));
     EXPECT_EQ(Count(stays, "  y["), 1) << stays;
   }

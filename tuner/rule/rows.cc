@@ -122,6 +122,7 @@ class Rows : public SketchRule {
     for (size_t i = 0; i < blocks.size(); ++i) {
       for (const Name& buffer : blocks[i].reads) {
         if (written.contains(buffer) || read.insert(buffer).second || passes[i] == Name()) continue;
+        if (i + 1 == blocks.size() && again.contains(buffer)) continue;  // the last pass waits for memory itself
         again[buffer] = {.block = blocks[i].name, .buffer = buffer, .loop = row, .at = passes[i], .ahead = 1};
       }
     }

@@ -202,10 +202,14 @@ class RowPasses {
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv&) {
   std::set<Name> taken;
   for (const Param& p : f.params) taken.insert(p.buffer->name);
+  bool any = false;
   Walk(f.body, [&](const Stmt& s) {
     if (const Alloc* alloc = s.As<Alloc>()) taken.insert(alloc->buffer->name);
+    const For* loop = s.As<For>();
+    any |= loop && loop->annotations.contains(kOverlap);
     return true;
   });
+  if (!any) return f;  // as for most kernels: a rewriting costs more than a walk
   return WithBody(f, WithUniqueNames(RewriteStmt(f.body, [&](const Stmt& s) {
                     const For* loop = s.As<For>();
                     if (!loop || !loop->annotations.contains(kOverlap)) return s;

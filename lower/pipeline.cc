@@ -133,7 +133,9 @@ class RowPasses {
     Stmt all = MakeSeq({InAllocs(MakeSeq(std::move(first))),
                         MakeStmt(For{loop_.var, Expr(*rows - 1), loop_.kind, {}, InAllocs(MakeSeq(std::move(body)))}),
                         at(stmts_.back(), Expr(*rows - 1))});
-    for (const auto& [name, buffer] : crossing_) all = MakeStmt(Alloc{buffer, all});
+    for (const Buffer& buffer : allocs_) {
+      if (auto it = crossing_.find(buffer->name); it != crossing_.end()) all = MakeStmt(Alloc{it->second, all});
+    }
     return all;
   }
 

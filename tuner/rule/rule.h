@@ -34,6 +34,9 @@ struct SketchState {
   Result<std::vector<Name>> Do(Step step);
   // Applies a sampling step and registers its knob; `knob` receives the knob's index. Returns the result's name.
   Result<Name> Sample(Step step, int64_t extent, std::vector<int64_t> candidates, int& knob);
+  // Of the prefetches, those that can be applied, in the end, all as far ahead as one new knob says; none: no knob.
+  Status SampleAhead(const std::vector<Prefetch>& wanted, const std::string& name, const std::vector<int64_t>& ahead,
+                     int& knob);
 };
 
 // What rules ask of a block. Loops around it, outermost first.

@@ -13,6 +13,22 @@ Result<Name> SketchState::Sample(Step step, int64_t extent, std::vector<int64_t>
   return TRY(Do(std::move(step)))[0];
 }
 
+Status SketchState::SampleAhead(const std::vector<Prefetch>& wanted, const std::string& name,
+                                const std::vector<int64_t>& ahead, int& knob) {
+  std::vector<Prefetch> possible;
+  for (const Prefetch& prefetch : wanted) {
+    if (SketchState trial = *this; trial.Do(prefetch).ok()) possible.push_back(prefetch);
+  }
+  if (possible.empty()) return {};
+  Name n = TRY(Sample(SampleCategorical{.candidates = ahead, .results = {Name(name)}},
+                      static_cast<int64_t>(ahead.size()), ahead, knob));
+  for (Prefetch& prefetch : possible) {
+    prefetch.ahead = n;
+    prefetches.push_back(prefetch);
+  }
+  return {};
+}
+
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
   const SketchRule* const rules[] = {&InlineRule(),  &WinogradRule(), &RowsRule(),   &WindowRule(),

@@ -328,21 +328,11 @@ class Streaming : public SketchRule {
                          int& knob) {
     std::set<Name> buffers = block.reads;
     if (!streamed) buffers.insert(block.writes);
-    std::vector<Prefetch> prefetches;
-    for (const Name& buffer : buffers) {
-      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = along, .at = at, .ahead = 1};
-      if (SketchState trial = s; trial.Do(prefetch).ok()) prefetches.push_back(prefetch);
-    }
-    if (prefetches.empty()) return {};
-    std::vector<int64_t> ahead = {0, 1, 4};
-    if (streamed) ahead.pop_back();
-    Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_tile_ahead")}},
-                          static_cast<int64_t>(ahead.size()), ahead, knob));
-    for (Prefetch& prefetch : prefetches) {
-      prefetch.ahead = n;
-      s.prefetches.push_back(prefetch);
-    }
-    return {};
+    std::vector<Prefetch> wanted;
+    for (const Name& buffer : buffers)
+      wanted.push_back({.block = block.name, .buffer = buffer, .loop = along, .at = at, .ahead = 1});
+    const std::vector<int64_t> ahead = streamed ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0, 1, 4};
+    return s.SampleAhead(wanted, block.name.str() + "_tile_ahead", ahead, knob);
   }
 };
 

@@ -163,20 +163,10 @@ class Window : public SketchRule {
       }
       return true;
     });
-    std::vector<Prefetch> prefetches;
-    for (const Name& buffer : sliding) {
-      Prefetch prefetch{.block = block.name, .buffer = buffer, .loop = loop, .at = at, .ahead = 1};
-      if (SketchState trial = s; trial.Do(prefetch).ok()) prefetches.push_back(prefetch);
-    }
-    if (prefetches.empty()) return {};
-    std::vector<int64_t> ahead = {0, 1};
-    Name n = TRY(s.Sample(SampleCategorical{.candidates = ahead, .results = {Name(block.name.str() + "_rows_ahead")}},
-                          static_cast<int64_t>(ahead.size()), ahead, model.rows_ahead_knob));
-    for (Prefetch& prefetch : prefetches) {
-      prefetch.ahead = n;
-      s.prefetches.push_back(prefetch);
-    }
-    return {};
+    std::vector<Prefetch> wanted;
+    for (const Name& buffer : sliding)
+      wanted.push_back({.block = block.name, .buffer = buffer, .loop = loop, .at = at, .ahead = 1});
+    return s.SampleAhead(wanted, block.name.str() + "_rows_ahead", {0, 1}, model.rows_ahead_knob);
   }
 
   static Result<SketchState> Place(const SketchState& from, const BlockView& block,

@@ -170,22 +170,12 @@ class Compactor {
     Analyzer inside = outer;
     inside.Bind(loop->var, 0, *AsInt(loop->extent) - 1);
     // What the iterations of a parallel loop write and read for themselves must be theirs alone.
-    if (loop->kind == LoopKind::kParallel && Writes(loop->body)) {
+    if (loop->kind == LoopKind::kParallel && StoresTo(loop->body, buffer_->name)) {
       private_here_ = true;
     } else if (!RegionOf(loop->body, inside, false)) {
       return PlaceHere(s, outer);
     }
     return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Descend(loop->body, inside)});
-  }
-
-  bool Writes(const Stmt& s) const {
-    bool writes = false;
-    Walk(s, [&](const Stmt& x) {
-      const Store* store = x.As<Store>();
-      writes |= store && store->buffer->name == buffer_->name;
-      return !writes;
-    });
-    return writes;
   }
 
   std::optional<Box> RegionOf(const Stmt& s, const Analyzer& outer, bool private_here) {

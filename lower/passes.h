@@ -80,6 +80,7 @@ Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
 // Helpers (util.cc).
 bool Uses(const Expr& e, const Name& var);
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
+bool StoresTo(const Stmt& s, const Name& buffer);
 bool Contains(const std::vector<Expr>& list, const Expr& e);  // an equal one
 std::vector<Expr> Conjuncts(const Expr& condition);
 Expr Conjunction(const std::vector<Expr>& conditions);  // at least one

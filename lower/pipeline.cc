@@ -30,24 +30,14 @@ void ForEachLoad(const Stmt& s, const std::function<void(const Load&)>& fn) {
   });
 }
 
-bool Stores(const Stmt& s, const Name& buffer) {
-  bool found = false;
-  Walk(s, [&](const Stmt& x) {
-    const Store* store = x.As<Store>();
-    found |= store && store->buffer->name == buffer;
-    return !found;
-  });
-  return found;
-}
-
 // Whether it is stored to where a condition holds, and not where it does not.
 bool StoresSometimes(const Stmt& s, const Name& buffer) {
   bool found = false;
   Walk(s, [&](const Stmt& x) {
     const If* branch = x.As<If>();
     if (branch) {
-      const bool then_stores = Stores(branch->then_body, buffer);
-      found |= then_stores != (branch->else_body && Stores(branch->else_body, buffer));
+      const bool then_stores = StoresTo(branch->then_body, buffer);
+      found |= then_stores != (branch->else_body && StoresTo(branch->else_body, buffer));
     }
     return !found;
   });
@@ -109,7 +99,7 @@ class RowPasses {
     for (size_t i = 0; i + 1 < stmts_.size(); ++i) {
       const For* loop = LoopIn(stmts_[i]);
       if (!loop || !Equal(loop->extent, last->extent) || loop->kind != LoopKind::kSerial) continue;
-      if (std::any_of(crossing_.begin(), crossing_.end(), [&](const auto& b) { return Stores(stmts_[i], b.first); }))
+      if (std::any_of(crossing_.begin(), crossing_.end(), [&](const auto& b) { return StoresTo(stmts_[i], b.first); }))
         host = i;
     }
     if (host == stmts_.size()) return std::nullopt;
@@ -173,7 +163,7 @@ class RowPasses {
     ForEachLoad(last, [&](const Load& load) {
       auto it = own(load.buffer->name);
       if (it == allocs_.end()) {
-        for (const Stmt& s : stmts_) may = may && !Stores(s, load.buffer->name);
+        for (const Stmt& s : stmts_) may = may && !StoresTo(s, load.buffer->name);
       } else if ((*it)->scope != Scope::kGlobal || !(*it)->dim_align.empty() || (*it)->shape.size() != 1) {
         may = false;
       } else {

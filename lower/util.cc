@@ -24,6 +24,16 @@ bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_i
   return found;
 }
 
+bool StoresTo(const Stmt& s, const Name& buffer) {
+  bool stores = false;
+  Walk(s, [&](const Stmt& x) {
+    const Store* store = x.As<Store>();
+    stores |= store && store->buffer->name == buffer;
+    return !stores;
+  });
+  return stores;
+}
+
 bool Contains(const std::vector<Expr>& list, const Expr& e) {
   return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
 }

@@ -1,6 +1,7 @@
 #include "support/loop.h"
 
 #include <fcntl.h>
+#include <poll.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -104,9 +105,21 @@ struct SignalState {
   bool ended = false;
 };
 
+// The way without a duplicate: looks now and then, as long as the watch lives.
+Loop::Watch PollDescriptor(asio::io_context& context, int fd, DescriptorState::Waits waits, std::function<void()> f) {
+  constexpr int64_t kPollMs = 10;
+  short events = waits == DescriptorState::Waits::wait_read ? POLLIN : POLLOUT;
+  auto look = [fd, events, f = std::move(f)] {
+    pollfd p{fd, events, 0};
+    if (poll(&p, 1, 0) > 0) f();
+  };
+  return std::make_unique<Owner<TimerState>>(std::make_shared<TimerState>(context, kPollMs, true, std::move(look)));
+}
+
 Loop::Watch WatchDescriptor(asio::io_context& context, int fd, DescriptorState::Waits waits, std::function<void()> f) {
   // Epoll takes each descriptor once; a duplicate lets one descriptor have several watches.
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  if (copy < 0 && errno == EMFILE) return PollDescriptor(context, fd, waits, std::move(f));
   CHECK(copy >= 0) << "cannot watch descriptor " << fd << ": " << strerror(errno);
   auto state = std::make_shared<DescriptorState>(context, copy, waits, std::move(f));
   return std::make_unique<Owner<DescriptorState>>(std::move(state));

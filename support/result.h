@@ -13,13 +13,23 @@
 
 namespace autotune {
 
+// The errors that some caller treats unlike others. No caller reads the message to find out.
+enum class ErrorKind {
+  kOther,
+  kOutOfMemory,  // this machine cannot hold what was asked for
+};
+
 // One line that says what is wrong and what to do; notes, innermost first, say where.
 struct Error {
   std::string message;
   std::vector<std::string> notes;
+  ErrorKind kind = ErrorKind::kOther;
+  // The message without the names of the file and of its parts, so that equal causes can be counted. Empty: the
+  // message itself.
+  std::string cause;
 
   Error() = default;
-  explicit Error(std::string text) : message(std::move(text)) {}
+  explicit Error(std::string text, ErrorKind its_kind = ErrorKind::kOther) : message(std::move(text)), kind(its_kind) {}
   Error&& Note(std::string note) && {
     notes.push_back(std::move(note));
     return std::move(*this);
@@ -30,6 +40,7 @@ struct Error {
     for (size_t i = 0; i < notes.size(); ++i) text += (i ? "; " : " (") + notes[i];
     return notes.empty() ? text : text + ")";
   }
+  std::string Cause() const { return cause.empty() ? message : cause; }
 };
 
 // Err("cannot open ", path, ": ", reason)
@@ -38,6 +49,20 @@ template <class... Parts>
   std::ostringstream out;
   (out << ... << parts);
   return Error(out.str());
+}
+
+inline Error WithCause(std::string message, std::string cause) {
+  Error error(std::move(message));
+  error.cause = std::move(cause);
+  return error;
+}
+
+// OutOfMemory("cannot allocate ", bytes, " bytes for weights")
+template <class... Parts>
+[[nodiscard]] Error OutOfMemory(const Parts&... parts) {
+  Error error = Err("out of memory: ", parts...);
+  error.kind = ErrorKind::kOutOfMemory;
+  return error;
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -161,22 +162,39 @@ void EndWithParent() {
 
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-int KillStrangers(const std::vector<pid_t>& known) {
-  int killed = 0;
+Strangers KillStrangers(const std::vector<pid_t>& known) {
+  Strangers strangers;
   for (bool found = true; found;) {
     found = false;
+    strangers.alive = 0;
     std::error_code ignored;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
       std::ifstream children(task.path() / "children");
       for (pid_t pid; children >> pid;) {
         if (std::find(known.begin(), known.end(), pid) != known.end()) continue;
         kill(pid, SIGKILL);
+        pid_t reaped = waitpid(pid, nullptr, WNOHANG);
+        strangers.alive += reaped == 0;
         // Its own children come to us once it is gone: look again.
-        if (waitpid(pid, nullptr, 0) == pid) found = true, ++killed;
+        if (reaped == pid) found = true, ++strangers.reaped;
       }
     }
   }
-  return killed;
+  return strangers;
+}
+
+bool OutputTail::ReadSome(int fd) {
+  char bytes[4096];
+  for (size_t total = 0; total < kMostBytes;) {
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return true;  // nothing there
+    if (n == 0) return false;
+    total += static_cast<size_t>(n);
+    text_.append(bytes, static_cast<size_t>(n));
+    if (text_.size() > kKept) text_.erase(0, text_.size() - kKept);
+  }
+  return true;
 }
 
 Result<std::pair<UniqueFd, UniqueFd>> MakeSocketPair() {

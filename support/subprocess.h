@@ -64,8 +64,27 @@ void EndWithParent();
 
 // For a parent: descendants orphaned by their own parents become our children, so that KillStrangers finds them.
 void AdoptOrphans();
-// Kills and reaps every child of this process that is not in `known`. Returns how many.
-int KillStrangers(const std::vector<pid_t>& known);
+struct Strangers {
+  int reaped = 0;
+  int alive = 0;  // killed, but not dead yet
+};
+// Kills every child of this process that is not in `known`, and reaps the dead ones. It waits for none, since a process
+// in a system call that does not return outlives SIGKILL: call it again while some are alive.
+Strangers KillStrangers(const std::vector<pid_t>& known);
+
+// The last words of a child: the end of what it writes to a pipe.
+class OutputTail {
+ public:
+  static constexpr size_t kKept = 500;
+  static constexpr size_t kMostBytes = 64 << 10;  // in one call; a full pipe
+  // Reads what is there from a descriptor that does not block, but no more than kMostBytes, since a child may write
+  // faster than we read. False: that was the end.
+  bool ReadSome(int fd);
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
 
 Result<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();  // stream, both ends CLOEXEC
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe();        // {read, write}, both CLOEXEC

@@ -1,6 +1,7 @@
 #include "support/loop.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -91,6 +92,32 @@ TEST(Loop, SeesTheEndOfAChild) {
   Loop::Watch watch = loop.OnReadable(child.exit_descriptor(), [&] { loop.Stop(); });
   loop.Run();
   EXPECT_EQ(child.Poll(), (ExitStatus{7, 0}));
+}
+
+TEST(Loop, WatchesWithoutADescriptorToSpare) {
+  Loop loop;
+  auto watched = loop.After(1000000, [] {});  // the first watch has the loop open its own descriptors
+  auto [out, in] = std::move(MakePipe()).value();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 4;  // as many as a duplicate needs, and they are taken
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string events;
+  Loop::Watch reading;
+  Loop::Watch writing = loop.OnWritable(in.get(), [&] {
+    events += 'w';
+    writing.reset();
+    (void)!write(in.get(), "x", 1);
+  });
+  reading = loop.OnReadable(out.get(), [&] {
+    events += 'r';
+    reading.reset();
+    loop.Stop();
+  });
+  loop.Run();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(events, "wr");
 }
 
 TEST(Loop, Signals) {

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include "support/clock.h"
 #include "support/host_lock.h"
 #include "support/subprocess.h"
+#include "tests/support/trace.h"
 
 namespace autotune {
 namespace {
@@ -128,11 +130,57 @@ TEST(Subprocess, StrangersAreKilled) {
   ASSERT_TRUE(parent.Wait(10000));
   int killed = 0;
   for (int i = 0; i < 200 && killed == 0; ++i) {
-    killed = KillStrangers({known.pid()});
+    killed += KillStrangers({known.pid()}).reaped;
     usleep(5000);
   }
   EXPECT_EQ(killed, 1);
   EXPECT_FALSE(known.Poll());
+}
+
+TEST(Subprocess, AStrangerThatDoesNotDieIsNotWaitedFor) {
+  AdoptOrphans();
+  Subprocess known = Shell("exec sleep 1000");
+  pid_t stranger = fork();
+  if (stranger == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ConsentToTracing();
+    for (;;) pause();
+  }
+  std::optional<Tracer> tracer;
+  for (int i = 0; i < 100 && !tracer; ++i, usleep(10000)) tracer = Tracer::Of(stranger);
+  if (!tracer) {
+    EXPECT_EQ(kill(stranger, SIGKILL), 0);
+    waitpid(stranger, nullptr, 0);
+    GTEST_SKIP() << "this system forbids tracing";
+  }
+  Strangers strangers = KillStrangers({known.pid(), tracer->pid()});
+  EXPECT_EQ(strangers.reaped, 0);
+  EXPECT_EQ(strangers.alive, 1);
+  tracer->End();
+  for (int i = 0; i < 1000 && strangers.reaped == 0; ++i) {
+    usleep(5000);
+    strangers = KillStrangers({known.pid()});
+  }
+  EXPECT_EQ(strangers.reaped, 1);
+  EXPECT_EQ(strangers.alive, 0);
+  EXPECT_FALSE(known.Poll());
+}
+
+TEST(OutputTail, KeepsTheEndAndNeverReadsForEver) {
+  UniqueFd zeros(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  OutputTail endless;
+  EXPECT_TRUE(endless.ReadSome(zeros.get()));
+  EXPECT_EQ(endless.text(), std::string(OutputTail::kKept, '\0'));
+  auto [out, in] = std::move(MakePipe()).value();
+  fcntl(out.get(), F_SETFL, O_NONBLOCK);
+  OutputTail words;
+  EXPECT_TRUE(words.ReadSome(out.get()));
+  std::string said = std::string(1000, 'x') + "last";
+  ASSERT_EQ(write(in.get(), said.data(), said.size()), static_cast<ssize_t>(said.size()));
+  EXPECT_TRUE(words.ReadSome(out.get()));
+  EXPECT_EQ(words.text(), said.substr(said.size() - OutputTail::kKept));
+  in.Reset();
+  EXPECT_FALSE(words.ReadSome(out.get()));
 }
 
 TEST(HostLock, SharedAmongBuildersExclusiveForMeasuring) {

@@ -1,0 +1,58 @@
+// Makes a process that SIGKILL does not remove, as one that sleeps in the kernel would be: a zombie is visible to its
+// tracer only, so for its parent it lives on until the tracer ends. Only for tests of one thread.
+#pragma once
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "support/subprocess.h"
+
+namespace autotune {
+
+// For the process to be traced, where only ancestors may trace without its consent.
+inline void ConsentToTracing() { prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
+
+class Tracer {
+ public:
+  // nullopt: this system forbids it.
+  static std::optional<Tracer> Of(pid_t traced) {
+    auto [out, in] = std::move(MakePipe()).value();
+    pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      char done = ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0;
+      (void)!write(in.get(), &done, 1);
+      for (;;) pause();
+    }
+    char done = 0;
+    bool answered = pid > 0 && read(out.get(), &done, 1) == 1;
+    Tracer tracer(pid);
+    if (answered && done) return tracer;
+    return std::nullopt;
+  }
+  Tracer(Tracer&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Tracer& operator=(Tracer&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    return *this;
+  }
+  ~Tracer() { End(); }
+  pid_t pid() const { return pid_; }
+  void End() {  // the traced process becomes its parent's to reap
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  explicit Tracer(pid_t pid) : pid_(pid) {}
+  pid_t pid_;
+};
+
+}  // namespace autotune

@@ -191,30 +191,30 @@ Status CheckGraph(const Graph& graph) {
 }
 
 int64_t GraphFlops(const Graph& graph) {
-  int64_t flops = 0;
+  double flops = 0;  // of absurd extents, more than an integer holds
   for (const Node& node : graph.nodes) {
     const TensorSpec& out = graph.Spec(node.output);
     const TensorSpec& in = node.inputs.empty() ? out : graph.Spec(node.inputs[0]);
-    int64_t n = out.NumElements();
+    auto n = static_cast<double>(out.NumElements());
     switch (node.op) {
       case Op::kConv2d:
       case Op::kConv3d: {
         const TensorSpec& w = graph.Spec(node.inputs[1]);
         bool nchw = std::get<ConvAttrs>(node.attrs).layout == Layout::kNCHW;
-        flops += 2 * n * (w.NumElements() / (nchw ? w.shape[0] : w.shape.back()));
+        flops += 2 * n * static_cast<double>(w.NumElements() / (nchw ? w.shape[0] : w.shape.back()));
         break;
       }
       case Op::kMatmul:
       case Op::kBatchMatmul:
-        flops += 2 * n * in.shape.back();
+        flops += 2 * n * static_cast<double>(in.shape.back());
         break;
       case Op::kMaxPool2d:
       case Op::kAvgPool2d:
       case Op::kMaxPool3d:
       case Op::kAvgPool3d:
       case Op::kArgMaxPool: {
-        int64_t window = 1;
-        for (int64_t extent : std::get<PoolAttrs>(node.attrs).kernel) window *= extent;
+        double window = 1;
+        for (int64_t extent : std::get<PoolAttrs>(node.attrs).kernel) window *= static_cast<double>(extent);
         flops += n * window;
         break;
       }
@@ -225,10 +225,10 @@ int64_t GraphFlops(const Graph& graph) {
       case Op::kReduceMax:
       case Op::kReduceMin:
       case Op::kArgReduce:
-        flops += in.NumElements();
+        flops += static_cast<double>(in.NumElements());
         break;
       case Op::kLrn:
-        flops += n * (2 * std::get<LrnAttrs>(node.attrs).size + 3);
+        flops += n * (2 * static_cast<double>(std::get<LrnAttrs>(node.attrs).size) + 3);
         break;
       case Op::kSoftmax:
         flops += 4 * n;
@@ -246,14 +246,14 @@ int64_t GraphFlops(const Graph& graph) {
       case Op::kTranspose:
         break;
       case Op::kFused:
-        flops += GraphFlops(*node.body);
+        flops += static_cast<double>(GraphFlops(*node.body));
         break;
       default:
         flops += n;
         break;
     }
   }
-  return flops;
+  return static_cast<int64_t>(std::min(flops, 0x1p62));
 }
 
 }  // namespace autotune::graph

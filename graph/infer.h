@@ -9,7 +9,6 @@ namespace autotune::graph {
 using Specs = std::vector<TensorSpec>;
 
 Status NeedRank(const TensorSpec& spec, int rank, const char* what);
-Status SameDType(const Specs& specs);
 
 // Operators that slide a window over the spatial dimensions of an image, of which there are `dims`, 2 or 3
 // (infer_window.cc).

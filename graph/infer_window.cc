@@ -45,13 +45,13 @@ Result<TensorSpec> InferConv(const Attrs& attrs, const Specs& in) {
   const auto& a = std::get<ConvAttrs>(attrs);
   TRY(NeedRank(in[0], dims + 2, "input"));
   TRY(NeedRank(in[1], dims + 2, "weight"));
-  TRY(SameDType(in));
   TRY(CheckWindow(dims, a.strides, a.pads, a.dilations));
   const Shape &x = in[0].shape, &w = in[1].shape;
   bool nchw = a.layout == Layout::kNCHW;
   ImageAxes ax = AxesOf(a.layout, dims);
   int64_t oc = nchw ? w[0] : w[dims + 1], ic = nchw ? w[1] : w[dims], channels = x[ax.channels];
-  if (a.groups < 1 || oc % a.groups != 0) return Err(oc, " output channels do not divide into ", a.groups, " groups");
+  if (a.groups < 1 || a.groups > std::max<int64_t>(oc, 1) || oc % a.groups != 0)
+    return Err(oc, " output channels do not divide into ", a.groups, " groups");
   if (channels != ic * a.groups) {
     return Err("input ", in[0].Text(), " has ", channels, " channels, weight ", in[1].Text(), " with ", a.groups,
                " groups wants ", ic * a.groups);
@@ -74,6 +74,7 @@ Result<TensorSpec> InferPool(const Attrs& attrs, const Specs& in) {
   TRY(NeedRank(in[0], dims + 2, "input"));
   TRY(CheckWindow(dims, a.strides, a.pads, a.dilations));
   if (a.kernel.size() != dims) return Err("kernel must be ", dims, " numbers");
+  TRY(CheckSize({in[0].dtype, a.kernel}));  // pads may make room for a window of any size
   TensorSpec out = in[0];
   for (size_t d = 0; d < dims; ++d) {
     int64_t reach = (a.kernel[d] - 1) * a.dilations[d], before = a.pads[d], after = a.pads[d + dims];

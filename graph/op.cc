@@ -13,31 +13,51 @@ Status NeedRank(const TensorSpec& spec, int rank, const char* what) {
   return {};
 }
 
-Status SameDType(const Specs& in) {
-  for (const TensorSpec& spec : in) {
-    if (spec.dtype != in[0].dtype) return Err("element types differ: ", in[0].Text(), " and ", spec.Text());
-  }
-  return {};
-}
-
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 36;
 
-Status NeedFloat(const TensorSpec& spec) {
-  if (!spec.dtype.IsFloat()) return Err("is for floats, not ", spec.Text());
+struct TypeSet {
+  bool (*contains)(DType);
+  const char* name;
+};
+constexpr TypeSet kAnything = {[](DType) { return true; }, "any elements"};
+constexpr TypeSet kFloat = {[](DType t) { return t.IsFloat(); }, "floats"};
+constexpr TypeSet kNumber = {[](DType t) { return !t.IsBool(); }, "numbers"};
+constexpr TypeSet kSignedNumber = {[](DType t) { return t.IsFloat() || t.code == TypeCode::kInt; }, "signed numbers"};
+constexpr TypeSet kInteger = {[](DType t) { return t.IsInt(); }, "integers"};
+constexpr TypeSet kBool = {[](DType t) { return t.IsBool(); }, "bools"};
+
+// Operands from `first` up to `last` have one type, which is in the set.
+Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set, const char* verb = "is for ") {
+  for (size_t i = first; i < last; ++i) {
+    if (in[i].dtype != in[first].dtype) return Err("element types differ: ", in[first].Text(), " and ", in[i].Text());
+    if (!set.contains(in[i].dtype)) return Err(verb, set.name, ", not ", in[i].Text());
+  }
   return {};
 }
-Status NeedNumber(const TensorSpec& spec) {
-  if (spec.dtype.IsBool()) return Err("is for numbers, not ", spec.Text());
-  return {};
-}
-Status NeedBool(const TensorSpec& spec) {
-  if (!spec.dtype.IsBool()) return Err("is for bools, not ", spec.Text());
-  return {};
-}
-Status NeedInteger(const TensorSpec& spec) {
-  if (!spec.dtype.IsInt()) return Err("must be integers, not ", spec.Text());
+
+Status CheckTypes(OperandTypes types, const Specs& in) {
+  switch (types) {
+    case OperandTypes::kAny:
+      return NeedTypes(in, 0, in.size(), kAnything);
+    case OperandTypes::kFloats:
+      return NeedTypes(in, 0, in.size(), kFloat);
+    case OperandTypes::kNumbers:
+      return NeedTypes(in, 0, in.size(), kNumber);
+    case OperandTypes::kSigned:
+      return NeedTypes(in, 0, in.size(), kSignedNumber);
+    case OperandTypes::kIntegers:
+      return NeedTypes(in, 0, in.size(), kInteger);
+    case OperandTypes::kBools:
+      return NeedTypes(in, 0, in.size(), kBool);
+    case OperandTypes::kSelected:
+      TRY(NeedTypes(in, 0, 1, kBool, "takes a condition of "));
+      return NeedTypes(in, 1, in.size(), kAnything);
+    case OperandTypes::kIndexed:
+      return NeedTypes(in, 1, in.size(), kInteger, "takes indices that are ");
+  }
+  UNREACHABLE();
   return {};
 }
 
@@ -49,13 +69,11 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
 Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {
   TRY(NeedRank(in[0], 2, "left operand"));
   TRY(NeedRank(in[1], 2, "right operand"));
-  TRY(SameDType(in));
   if (in[0].shape[1] != in[1].shape[0]) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
   return TensorSpec{in[0].dtype, {in[0].shape[0], in[1].shape[1]}};
 }
 
 Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
-  TRY(SameDType(in));
   int rank = in[0].rank();
   if (rank < 3 || in[1].rank() != rank)
     return Err("operands must have one rank of 3 or more: ", in[0].Text(), ", ", in[1].Text());
@@ -69,8 +87,6 @@ Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
 
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<BatchNormAttrs>(attrs).axis;
-  TRY(NeedFloat(in[0]));
-  TRY(SameDType(in));
   TRY(CheckAxis(axis, in[0]));
   for (size_t i = 1; i < in.size(); ++i) {
     if (in[i].shape != Shape{in[0].shape[axis]})
@@ -79,47 +95,25 @@ Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
   return in[0];
 }
 
-Result<TensorSpec> InferFloat(const Attrs&, const Specs& in) {
-  TRY(NeedFloat(in[0]));
-  return in[0];
-}
+Result<TensorSpec> InferSame(const Attrs&, const Specs& in) { return in[0]; }
 
-Result<TensorSpec> InferNumber(const Attrs&, const Specs& in) {
-  TRY(NeedNumber(in[0]));
-  return in[0];
-}
-
-Result<TensorSpec> InferIsNan(const Attrs&, const Specs& in) {
-  TRY(NeedFloat(in[0]));
-  return TensorSpec{DType::Bool(), in[0].shape};
-}
-
-Result<TensorSpec> InferNot(const Attrs&, const Specs& in) {
-  TRY(NeedBool(in[0]));
-  return in[0];
-}
+Result<TensorSpec> InferIsNan(const Attrs&, const Specs& in) { return TensorSpec{DType::Bool(), in[0].shape}; }
 
 Result<TensorSpec> InferCast(const Attrs& attrs, const Specs& in) {
   return TensorSpec{std::get<CastAttrs>(attrs).to, in[0].shape};
 }
 
-template <Status (*need)(const TensorSpec&)>
 Result<TensorSpec> InferBinary(const Attrs&, const Specs& in) {
-  TRY(SameDType(in));
-  TRY(need(in[0]));
   Shape shape = TRY(BroadcastShapes(in[0].shape, in[1].shape));
   return TensorSpec{in[0].dtype, std::move(shape)};
 }
 
 Result<TensorSpec> InferComparison(const Attrs&, const Specs& in) {
-  TRY(SameDType(in));
   Shape shape = TRY(BroadcastShapes(in[0].shape, in[1].shape));
   return TensorSpec{DType::Bool(), std::move(shape)};
 }
 
 Result<TensorSpec> InferWhere(const Attrs&, const Specs& in) {
-  TRY(NeedBool(in[0]));
-  TRY(SameDType({in[1], in[2]}));
   Shape values = TRY(BroadcastShapes(in[1].shape, in[2].shape));
   Shape shape = TRY(BroadcastShapes(in[0].shape, values));
   return TensorSpec{in[1].dtype, std::move(shape)};
@@ -127,7 +121,6 @@ Result<TensorSpec> InferWhere(const Attrs&, const Specs& in) {
 
 Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {
   const auto& axes = std::get<AxesAttrs>(attrs).axes;
-  TRY(NeedNumber(in[0]));
   if (axes.empty()) return Err("names no axis");
   TensorSpec out = in[0];
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -140,7 +133,6 @@ Result<TensorSpec> InferReduce(const Attrs& attrs, const Specs& in) {
 
 Result<TensorSpec> InferArgReduce(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<ArgAttrs>(attrs).axis;
-  TRY(NeedNumber(in[0]));
   TRY(CheckAxis(axis, in[0]));
   TensorSpec out{DType::Int(64), in[0].shape};
   out.shape[axis] = 1;
@@ -148,22 +140,20 @@ Result<TensorSpec> InferArgReduce(const Attrs& attrs, const Specs& in) {
 }
 
 Result<TensorSpec> InferLrn(const Attrs& attrs, const Specs& in) {
-  TRY(NeedFloat(in[0]));
   const auto& a = std::get<LrnAttrs>(attrs);
   TRY(CheckAxis(a.axis, in[0]));
-  if (a.size < 1) return Err("size must be positive");
+  constexpr int64_t kMostSize = 1 << 24;  // beyond all channels, and no kernel that never ends
+  if (a.size < 1 || a.size > kMostSize) return Err("size ", a.size, " is not between 1 and ", kMostSize);
   return in[0];
 }
 
 Result<TensorSpec> InferSoftmax(const Attrs& attrs, const Specs& in) {
-  TRY(NeedFloat(in[0]));
   TRY(CheckAxis(std::get<AxisAttrs>(attrs).axis, in[0]));
   return in[0];
 }
 
 Result<TensorSpec> InferConcat(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<AxisAttrs>(attrs).axis;
-  TRY(SameDType(in));
   TRY(CheckAxis(axis, in[0]));
   TensorSpec out = in[0];
   for (size_t i = 1; i < in.size(); ++i) {
@@ -179,7 +169,6 @@ Result<TensorSpec> InferConcat(const Attrs& attrs, const Specs& in) {
 Result<TensorSpec> InferGather(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<AxisAttrs>(attrs).axis;
   TRY(CheckAxis(axis, in[0]));
-  TRY_NOTE(NeedInteger(in[1]), "of the indices");
   const Shape& data = in[0].shape;
   TensorSpec out{in[0].dtype, {data.begin(), data.begin() + axis}};
   out.shape.insert(out.shape.end(), in[1].shape.begin(), in[1].shape.end());
@@ -190,7 +179,6 @@ Result<TensorSpec> InferGather(const Attrs& attrs, const Specs& in) {
 Result<TensorSpec> InferGatherElements(const Attrs& attrs, const Specs& in) {
   int64_t axis = std::get<AxisAttrs>(attrs).axis;
   TRY(CheckAxis(axis, in[0]));
-  TRY_NOTE(NeedInteger(in[1]), "of the indices");
   TRY(NeedRank(in[1], in[0].rank(), "indices"));
   for (int d = 0; d < in[0].rank(); ++d) {
     if (d != axis && in[1].shape[d] > in[0].shape[d])
@@ -268,69 +256,70 @@ Result<TensorSpec> InferFused(const Attrs&, const Specs&) { return Err("a fused 
 
 using K = OpKind;
 using L = LayoutRule;
+using T = OperandTypes;
 // clang-format off
 const OpInfo kTable[] = {
-    // op               inputs  attributes         kind             layout           commutative  type
-    {Op::kConv2d,         2, ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
-    {Op::kConv3d,         2, ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
-    {Op::kMatmul,         2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
-    {Op::kBatchMatmul,    2, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
-    {Op::kBatchNorm,      5, BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
-    {Op::kRelu,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNumber},
-    {Op::kClip,          1, ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kSigmoid,       1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kSqrt,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kTanh,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kErf,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kExp,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kLog,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kAbs,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNumber},
-    {Op::kNeg,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNumber},
-    {Op::kFloor,         1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kCeil,          1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kRound,         1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kLeakyRelu,     1, AlphaAttrs{},       K::kElementwise, L::kElementwise, false, InferFloat},
-    {Op::kIsNan,         1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferIsNan},
-    {Op::kNot,           1, std::monostate{},   K::kElementwise, L::kElementwise, false, InferNot},
-    {Op::kCast,          1, CastAttrs{},        K::kElementwise, L::kElementwise, false, InferCast},
-    {Op::kAdd,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedNumber>},
-    {Op::kSub,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
-    {Op::kMul,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedNumber>},
-    {Op::kDiv,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
-    {Op::kMod,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedInteger>},
-    {Op::kPow,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedFloat>},
-    {Op::kMax,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
-    {Op::kMin,           2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary<NeedNumber>},
-    {Op::kEqual,         2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferComparison},
-    {Op::kLess,          2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
-    {Op::kLessEqual,     2, std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
-    {Op::kAnd,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
-    {Op::kOr,            2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
-    {Op::kXor,           2, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary<NeedBool>},
-    {Op::kWhere,         3, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
-    {Op::kMaxPool2d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
-    {Op::kAvgPool2d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
-    {Op::kMaxPool3d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},
-    {Op::kAvgPool3d,      1, PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},
-    {Op::kArgMaxPool,     1, PoolAttrs{},        K::kOpaque,      L::kImage,       false, InferArgMaxPool},
-    {Op::kGlobalAvgPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
-    {Op::kGlobalMaxPool,  1, ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
-    {Op::kReduceSum,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
-    {Op::kReduceProd,     1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
-    {Op::kReduceMax,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
-    {Op::kReduceMin,      1, AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
-    {Op::kArgReduce,      1, ArgAttrs{},         K::kOpaque,      L::kAxis,        false, InferArgReduce},
-    {Op::kLrn,            1, LrnAttrs{},         K::kOpaque,      L::kAxis,        false, InferLrn},
-    {Op::kSoftmax,        1, AxisAttrs{},        K::kOpaque,      L::kAxis,        false, InferSoftmax},
-    {Op::kConcat,        -1, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferConcat},
-    {Op::kGather,         2, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGather},
-    {Op::kGatherElements, 2, AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGatherElements},
-    {Op::kSlice,          1, SliceAttrs{},       K::kInjective,   L::kPerDim,      false, InferSlice},
-    {Op::kPad,            1, PadAttrs{},         K::kInjective,   L::kPerDim,      false, InferPad},
-    {Op::kBroadcastTo,    1, ReshapeAttrs{},     K::kInjective,   L::kFixed,       false, InferBroadcastTo},
-    {Op::kReshape,        1, ReshapeAttrs{},     K::kAlias,       L::kFixed,       false, InferReshape},
-    {Op::kTranspose,      1, TransposeAttrs{},   K::kInjective,   L::kFixed,       false, InferTranspose},
-    {Op::kFused,         -1, std::monostate{},   K::kOpaque,      L::kFixed,       false, InferFused},
+    // op          inputs   types         attributes         kind             layout           commutative  type
+    {Op::kConv2d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
+    {Op::kConv3d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
+    {Op::kMatmul,          2, T::kNumbers,  std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
+    {Op::kBatchMatmul,     2, T::kNumbers,  std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
+    {Op::kBatchNorm,       5, T::kFloats,   BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
+    {Op::kRelu,            1, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kClip,            1, T::kFloats,   ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kSigmoid,         1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kSqrt,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kTanh,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kErf,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kExp,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kLog,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAbs,             1, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kNeg,             1, T::kSigned,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kFloor,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kCeil,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kRound,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kLeakyRelu,       1, T::kFloats,   AlphaAttrs{},       K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kIsNan,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferIsNan},
+    {Op::kNot,             1, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kCast,            1, T::kAny,      CastAttrs{},        K::kElementwise, L::kElementwise, false, InferCast},
+    {Op::kAdd,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kSub,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kMul,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kDiv,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kMod,             2, T::kIntegers, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kPow,             2, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kMax,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kMin,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kEqual,           2, T::kAny,      std::monostate{},   K::kElementwise, L::kElementwise, true,  InferComparison},
+    {Op::kLess,            2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
+    {Op::kLessEqual,       2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
+    {Op::kAnd,             2, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kOr,              2, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kXor,             2, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kWhere,           3, T::kSelected, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
+    {Op::kMaxPool2d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
+    {Op::kAvgPool2d,       1, T::kFloats,   PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
+    {Op::kMaxPool3d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},
+    {Op::kAvgPool3d,       1, T::kFloats,   PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<3>},
+    {Op::kArgMaxPool,      1, T::kNumbers,  PoolAttrs{},        K::kOpaque,      L::kImage,       false, InferArgMaxPool},
+    {Op::kGlobalAvgPool,   1, T::kFloats,   ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
+    {Op::kGlobalMaxPool,   1, T::kNumbers,  ImageAttrs{},       K::kReduction,   L::kImage,       false, InferGlobalPool},
+    {Op::kReduceSum,       1, T::kNumbers,  AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kReduceProd,      1, T::kNumbers,  AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kReduceMax,       1, T::kNumbers,  AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kReduceMin,       1, T::kNumbers,  AxesAttrs{},        K::kReduction,   L::kAxis,        false, InferReduce},
+    {Op::kArgReduce,       1, T::kNumbers,  ArgAttrs{},         K::kOpaque,      L::kAxis,        false, InferArgReduce},
+    {Op::kLrn,             1, T::kFloats,   LrnAttrs{},         K::kOpaque,      L::kAxis,        false, InferLrn},
+    {Op::kSoftmax,         1, T::kFloats,   AxisAttrs{},        K::kOpaque,      L::kAxis,        false, InferSoftmax},
+    {Op::kConcat,         -1, T::kAny,      AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferConcat},
+    {Op::kGather,          2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGather},
+    {Op::kGatherElements,  2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGatherElements},
+    {Op::kSlice,           1, T::kAny,      SliceAttrs{},       K::kInjective,   L::kPerDim,      false, InferSlice},
+    {Op::kPad,             1, T::kAny,      PadAttrs{},         K::kInjective,   L::kPerDim,      false, InferPad},
+    {Op::kBroadcastTo,     1, T::kAny,      ReshapeAttrs{},     K::kInjective,   L::kFixed,       false, InferBroadcastTo},
+    {Op::kReshape,         1, T::kAny,      ReshapeAttrs{},     K::kAlias,       L::kFixed,       false, InferReshape},
+    {Op::kTranspose,       1, T::kAny,      TransposeAttrs{},   K::kInjective,   L::kFixed,       false, InferTranspose},
+    {Op::kFused,          -1, T::kAny,      std::monostate{},   K::kOpaque,      L::kFixed,       false, InferFused},
 };
 // clang-format on
 static_assert(std::size(kTable) == kNumOps);
@@ -383,6 +372,7 @@ Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<Tensor
                " inputs, not ", n);
   }
   std::string where = "in " + std::string(ToText(op));
+  TRY_NOTE(CheckTypes(info.types, inputs), where);
   TensorSpec out = TRY_NOTE(info.infer(attrs, inputs), where);
   TRY_NOTE(CheckSize(out), where);
   return out;

@@ -103,21 +103,35 @@ enum class LayoutRule {
   kFixed,        // wants the axes it was written for
 };
 
+// The element types that an operator takes. Operands have one type, but where two kinds are named.
+enum class OperandTypes {
+  kAny,
+  kFloats,
+  kNumbers,  // floats and integers
+  kSigned,   // numbers but unsigned ones
+  kIntegers,
+  kBools,
+  kSelected,  // a condition of bools, then any
+  kIndexed,   // any, then indices of integers
+};
+
 struct OpInfo {
   Op op;
   int num_inputs;  // -1: one or more
+  OperandTypes types;
   Attrs defaults;  // also says which alternative of Attrs the operator takes
   OpKind kind;
   LayoutRule layout;
   bool commutative;
-  // Result type; errors say what does not fit, without the node's name.
+  // Result type of operands whose number and element types fit; errors say what does not, without the node's name.
   Result<TensorSpec> (*infer)(const Attrs&, const std::vector<TensorSpec>&);
 };
 
 const OpInfo& GetOpInfo(Op op);
 inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
 
-// Checks number of inputs and attribute struct, then infers. Not for kFused.
+// Checks number and element types of the inputs, then infers. The attributes must be the operator's (CHECK). Not for
+// kFused.
 Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
 
 // Refuses negative extents and more elements than any machine holds, zeros aside, so that no product of extents

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/cpu_features.h"
 #include "support/cpus.h"
 
 namespace autotune {
@@ -27,36 +28,24 @@ std::string HostTriple() {
 #endif
 }
 
-// The host's CPU in LLVM's words. The features are listed in full, so that an unlisted model still gets its vectors.
-void ResolveHost(Target& target) {
-  target.triple = HostTriple();
-  target.cpu = "generic";
 #if defined(__x86_64__)
-  target.cpu = "x86-64";
-  __builtin_cpu_init();
-  auto add = [&](bool present, const char* name) {
-    if (present) target.features.push_back(std::string("+") + name);
-  };
-  add(__builtin_cpu_supports("sse4.2"), "sse4.2");
-  add(__builtin_cpu_supports("popcnt"), "popcnt");
-  add(__builtin_cpu_supports("avx"), "avx");
-  add(__builtin_cpu_supports("avx2"), "avx2");
-  add(__builtin_cpu_supports("fma"), "fma");
-  add(__builtin_cpu_supports("bmi"), "bmi");
-  add(__builtin_cpu_supports("bmi2"), "bmi2");
-  bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                __builtin_cpu_supports("avx512cd");
-  for (const char* name : {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"}) add(avx512, name);
+// The model of this processor in LLVM's words; "x86-64" for one that is not in the list, and for one whose virtual
+// machine hides instructions that LLVM would take for granted: the listed features alone count then.
+std::string HostModel(const std::vector<std::string>& present) {
   struct Model {
     bool is;
     const char* name;
   };
+  __builtin_cpu_init();
+  const bool avx512 = __builtin_cpu_supports("avx512f");
   const Model models[] = {
 #if __GNUC__ >= 13
     {__builtin_cpu_is("znver4") != 0, "znver4"},
 #endif
-    {__builtin_cpu_is("znver3") != 0, "znver3"},
+    // Compilers that know of no Zen 4 take it for a Zen 3, whose model in LLVM knows of no 512-bit vectors: nearly
+    // every register tile then spills.
+    {__builtin_cpu_is("znver3") && avx512, "znver4"},
+    {__builtin_cpu_is("znver3") && !avx512, "znver3"},
     {__builtin_cpu_is("znver2") != 0, "znver2"},
     {__builtin_cpu_is("znver1") != 0, "znver1"},
     {__builtin_cpu_is("sapphirerapids") != 0, "sapphirerapids"},
@@ -69,14 +58,27 @@ void ResolveHost(Target& target) {
     {__builtin_cpu_is("haswell") != 0, "haswell"}
   };
   for (const Model& model : models) {
-    if (model.is) {
-      target.cpu = model.name;
-      break;
-    }
+    if (model.is && CheckCpuFeatures(FeaturesOfModel(model.name), present).ok()) return model.name;
   }
-  // Compilers that know of no Zen 4 take it for a Zen 3, whose model in LLVM knows of no 512-bit vectors: nearly every
-  // register tile then spills.
-  if (target.cpu == "znver3" && avx512) target.cpu = "znver4";
+  return "x86-64";
+}
+#endif
+
+// The host's CPU in LLVM's words. The features are listed in full, so that an unlisted model still gets its vectors.
+void ResolveHost(Target& target) {
+  target.triple = HostTriple();
+  target.cpu = "generic";
+#if defined(__x86_64__)
+  const std::vector<std::string>& present = HostCpuFeatures();
+  target.cpu = HostModel(present);
+  auto has = [&](const char* name) { return std::find(present.begin(), present.end(), name) != present.end(); };
+  for (const char* name : {"sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2"}) {
+    if (has(name)) target.features.push_back(std::string("+") + name);
+  }
+  constexpr const char* kAvx512[] = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"};
+  if (std::all_of(std::begin(kAvx512), std::end(kAvx512), has)) {
+    for (const char* name : kAvx512) target.features.push_back(std::string("+") + name);
+  }
 #else
   std::ostringstream text;
   text << std::ifstream("/proc/cpuinfo").rdbuf();
@@ -174,6 +176,28 @@ void Derive(Target& target) {
 }
 
 }  // namespace
+
+std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
+  std::vector<std::string> features = {"avx",   "avx2",   "bmi",  "bmi2",   "f16c",   "fma",  "lzcnt",
+                                       "movbe", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"};
+  auto add = [&](std::initializer_list<const char*> more) {
+    features.insert(features.end(), more.begin(), more.end());
+  };
+  bool zen = cpu.starts_with("znver"), alder_lake = cpu == "alderlake";
+  bool zen4 = cpu == "znver4", sapphire_rapids = cpu == "sapphirerapids";
+  bool ice_lake = cpu == "icelake-server" || sapphire_rapids || zen4;  // their common extensions of AVX-512
+  bool cascade_lake = cpu == "cascadelake" || ice_lake;
+  if (zen) add({"sse4a"});
+  if (ice_lake || alder_lake) add({"gfni"});
+  if (sapphire_rapids || alder_lake) add({"avxvnni"});
+  if (cpu == "skylake-avx512" || cascade_lake) add({"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"});
+  if (cascade_lake) add({"avx512vnni"});
+  if (ice_lake) add({"avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq"});
+  if (sapphire_rapids || zen4) add({"avx512bf16"});
+  if (sapphire_rapids) add({"avx512fp16"});
+  std::sort(features.begin(), features.end());
+  return features;
+}
 
 Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};

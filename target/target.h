@@ -37,6 +37,10 @@ struct Target {
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };
 
+// What LLVM takes for granted of an x86-64 model, from AVX2 on, that -mcpu=host may stand for, in the words of
+// support/cpu_features.h. Sorted.
+std::vector<std::string> FeaturesOfModel(std::string_view cpu);
+
 // The name and features of an Arm or RISC-V host, from the text of Linux's /proc/cpuinfo; `target` has its triple. What
 // the text does not tell stays as it is.
 void DescribeCpu(const std::string& cpuinfo, Target& target);

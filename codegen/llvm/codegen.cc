@@ -150,6 +150,7 @@ Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects,
     for (const Json::Bytes& elf : object->objects) files.push_back(&elf.data);
   }
   Machine machine = TRY(Machine::For(target, Machine::Effort::kQuick));
+  metadata.cpu_features = machine.CpuFeatures();
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);

@@ -25,6 +25,7 @@
 
 #include "codegen/llvm/emitter.h"
 #include "support/check.h"
+#include "support/cpu_features.h"
 
 namespace autotune {
 namespace {
@@ -205,6 +206,13 @@ Result<Machine> Machine::For(const Target& target, Effort effort) {
   machine.target_ = &target;
   machine.tools_ = at->second;
   return machine;
+}
+
+std::vector<std::string> Machine::CpuFeatures() const {
+  const llvm::MCSubtargetInfo& subtarget = *tools_->machine->getMCSubtargetInfo();
+  std::vector<std::string> features = KnownCpuFeatures(target_->triple.substr(0, target_->triple.find('-')));
+  std::erase_if(features, [&](const std::string& name) { return !subtarget.checkFeatures("+" + name); });
+  return features;
 }
 
 std::unique_ptr<llvm::Module> Machine::NewModule(llvm::LLVMContext& context, const std::string& name) const {

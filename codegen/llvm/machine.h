@@ -16,6 +16,8 @@ class Machine {
   enum class Effort { kFull, kQuick };
   static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
 
+  // Those of KnownCpuFeatures (support/cpu_features.h) that code for this target may use, by name of the CPU or listed.
+  std::vector<std::string> CpuFeatures() const;
   // A module set up for this target.
   std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;
   // Runs the fixed pass list over all functions. Afterwards no register buffer may be left in memory:

@@ -5,6 +5,8 @@
 
 namespace autotune::onnx_import {
 
+constexpr int64_t kMaxWindow = 1 << 24;  // of what describes a window, so that no sum or product overflows
+
 Shape Window::Lifted(Shape shape) const {
   if (one_dimensional) shape.insert(shape.begin() + 2, 1);
   return shape;
@@ -16,7 +18,6 @@ Shape Window::Lowered(Shape shape) const {
 }
 
 Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, std::vector<int64_t> kernel) {
-  constexpr int64_t kMaxWindow = 1 << 24;  // so that no sum or product overflows
   size_t rank = spatial.size();
   if (rank < 1 || rank > 3) return Err("works on ", rank, "-D images; only 1-D to 3-D are supported");
   Window w;
@@ -34,7 +35,8 @@ Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, st
   for (const auto* numbers : {&w.kernel, &w.strides, &w.dilations, &w.pads}) {
     for (int64_t n : *numbers) {
       if (n < -kMaxWindow || n > kMaxWindow)
-        return Err("kernel, strides, dilations or pads hold an impossible number, ", n);
+        return Err("kernel, strides, dilations or pads hold ", n, ", which is not between ", -kMaxWindow, " and ",
+                   kMaxWindow);
     }
   }
   std::string auto_pad = TRY(context.String("auto_pad", "NOTSET"));
@@ -104,6 +106,12 @@ Status ImportConvTranspose(ImportContext& c) {
   Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
   std::vector<int64_t> more = TRY(c.IntList("output_padding", Shape(xs.size() - 2, 0)));
   std::vector<int64_t> wanted = TRY(c.IntList("output_shape", {}));
+  for (const auto* numbers : {&more, &wanted}) {
+    for (int64_t n : *numbers) {
+      if (n < 0 || n > kMaxWindow)
+        return Err("output_padding or output_shape hold ", n, ", which is not between 0 and ", kMaxWindow);
+    }
+  }
   if (more.size() != xs.size() - 2 || (!wanted.empty() && wanted.size() != xs.size() - 2))
     return Err("output_padding or output_shape do not fit an image of ", xs.size() - 2, " dimensions");
   xs = window.Lifted(xs), ws = window.Lifted(ws);
@@ -112,8 +120,10 @@ Status ImportConvTranspose(ImportContext& c) {
     more.insert(more.begin(), 0);
     if (!wanted.empty()) wanted.insert(wanted.begin(), 1);
   }
-  int64_t groups = TRY(c.Int("group", 1)), out_channels = ws[1] * groups, inner = groups < 1 ? 0 : ws[0] / groups;
-  if (groups < 1 || ws[0] % groups != 0) return Err(ws[0], " input channels do not divide into ", groups, " groups");
+  int64_t groups = TRY(c.Int("group", 1));
+  if (groups < 1 || groups > std::max<int64_t>(ws[0], 1) || ws[0] % groups != 0)
+    return Err(ws[0], " input channels do not divide into ", groups, " groups");
+  int64_t out_channels = ws[1] * groups, inner = ws[0] / groups;
   PadAttrs spread{Shape(rank, 0), Shape(rank, 0), Shape(rank, 0), PadMode::kConstant, 0};
   SliceAttrs cut{Shape(rank, 0), xs, Shape(rank, 1)}, mirror{Shape(rank, 0), ws, Shape(rank, 1)};
   Shape out = {xs[0], out_channels};

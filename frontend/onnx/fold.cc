@@ -70,6 +70,13 @@ Folded Fold(const std::string& op, const std::vector<int64_t>& in) {
   return out;
 }
 
+// Whether ONNX defines the operator on this type: others are left to type inference, which refuses them.
+bool TakesType(const std::string& op, DType type) {
+  if (op == "Equal" || op == "Where") return true;
+  bool logical = op == "And" || op == "Or" || op == "Xor" || op == "Not";
+  return logical == type.IsBool();
+}
+
 }  // namespace
 
 std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& c) {
@@ -88,7 +95,7 @@ std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& c) {
   for (size_t i = c.node().op_type == "Where" ? 1 : 0; i < in.size(); ++i) {
     if (in[i]->spec.dtype != type) return std::nullopt;
   }
-  if (c.HasAttr("fmod")) return std::nullopt;
+  if (c.HasAttr("fmod") || !TakesType(c.node().op_type, type)) return std::nullopt;
   std::vector<int64_t> out;
   bool comparison = false;
   int64_t n = shape.empty() ? 1 : shape.front();

@@ -25,6 +25,8 @@ Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank) 
   return axes;
 }
 
+constexpr const char* kNoHalves = "floats of 16 bits are not supported";
+
 bool IsSupported(DType dtype) { return dtype.IsInt() || dtype.IsBool() || (dtype.IsFloat() && dtype.bits >= 32); }
 
 TensorValue Moved(const TensorValue& from, const Shape& shape, const std::function<int64_t(const Shape&)>& source) {
@@ -43,10 +45,20 @@ TensorValue Moved(const TensorValue& from, const Shape& shape, const std::functi
   return {std::move(spec), std::move(bytes)};
 }
 
+Status ImportContext::Reserve(const Shape& shape) {
+  constexpr int64_t kMostElements = int64_t{1} << 27;  // 1 GiB as doubles, in which some are made
+  TensorSpec spec{DType::Float(64), shape};
+  TRY(CheckSize(spec));
+  reserved_ += spec.NumElements();
+  if (reserved_ <= kMostElements) return {};
+  return Err("makes a constant of shape ", ShapeText(shape), ": more than ", kMostElements,
+             " elements of constants that the file does not hold");
+}
+
 Result<const ImportContext::Entry*> ImportContext::Find(size_t i) const {
   if (!Has(i)) return Err("input ", i, " is missing");
   auto it = env_.find(node().inputs[i]);
-  if (it == env_.end()) return Err("input '", node().inputs[i], "' is computed by no earlier node");
+  if (it == env_.end()) return Err("there is no tensor '", node().inputs[i], "'");
   return &it->second;
 }
 
@@ -56,7 +68,7 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
   const TensorValue& value = std::get<TensorValue>(*entry);
   const std::string& name = node().inputs[i];
   if (!IsSupported(value.spec.dtype))
-    return Err("input '", name, "' is ", value.spec.Text(), "; floats of 16 bits are not supported");
+    return WithCause("input '" + name + "' is " + value.spec.Text() + "; " + kNoHalves, kNoHalves);
   TRY_NOTE(CheckSize(value.spec), "of input '" + name + "'");
   auto [it, is_new] = materialized_.try_emplace(name, 0);
   if (is_new) it->second = builder.AddConstant(name, value);
@@ -191,19 +203,16 @@ class Importer {
 
   Result<ImportedModel> Run() {
     if (model_.opset < kMinOpset || model_.opset > kMaxOpset) {
-      return Err(source_, " uses ONNX operator set ", model_.opset, "; supported are ", kMinOpset, " to ", kMaxOpset,
-                 " (onnx.version_converter converts)");
+      std::string uses = "uses ONNX operator set " + std::to_string(model_.opset) + "; supported are " +
+                         std::to_string(kMinOpset) + " to " + std::to_string(kMaxOpset);
+      return WithCause(source_ + " " + uses + " (onnx.version_converter converts)", uses);
     }
     context_.opset = model_.opset;
     TRY(AddInputs());
     for (const auto& [name, value] : model_.initializers) context_.env_.insert_or_assign(name, value);
     CollectUses();
     ImportNodes();
-    if (!unsupported_.empty()) {
-      std::string text = source_ + " needs what is not supported: ";
-      for (size_t i = 0; i < unsupported_.size(); ++i) text += (i ? "; " : "") + unsupported_[i];
-      return Error(text);
-    }
+    if (!problems_.empty()) return Refusal(" cannot be imported: ");
     TRY(AddOutputs());
     ImportedModel out{context_.builder.Finish(), model_.graph_name, model_.opset, std::move(notes_)};
     if (Status valid = CheckGraph(out.graph); !valid.ok()) CHECK(false) << valid.error().Text();
@@ -212,22 +221,21 @@ class Importer {
 
  private:
   Status AddInputs() {
-    std::vector<std::string> problems;
     std::set<std::string> names;
     for (const OnnxValueInfo& info : model_.inputs) {
       names.insert(info.name);
       if (!info.dtype || !IsSupported(*info.dtype)) {
-        problems.push_back("input '" + info.name + "' is " + info.type +
-                           "; floats of 32 and 64 bits, integers and bools are supported");
+        std::string is = "is " + info.type + "; floats of 32 and 64 bits, integers and bools are supported";
+        Complain("input '" + info.name + "' " + is, "input " + is);
         continue;
       }
       if (auto fixed = options_.fixed.find(info.name); fixed != options_.fixed.end()) {
-        if (std::string problem = FixInput(info, fixed->second); !problem.empty()) problems.push_back(problem);
+        FixInput(info, fixed->second);
         continue;
       }
-      if (std::optional<Shape> shape = ChooseShape(info, problems)) {
+      if (std::optional<Shape> shape = ChooseShape(info)) {
         if (Status fits = CheckSize({*info.dtype, *shape}); !fits.ok()) {
-          problems.push_back("input '" + info.name + "': " + fits.error().Text());
+          Complain("input '" + info.name + "': " + fits.error().Text(), "an input that is too large");
         } else {
           TensorSpec spec{*info.dtype, *shape};
           ValueId v = context_.builder.Input(info.name, spec);
@@ -243,40 +251,53 @@ class Importer {
       if (names.count(name)) return;
       std::string known;
       for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
-      problems.push_back(flag + (" names input '" + name) + "', which the model does not have (it has: " + known + ")");
+      Complain(flag + (" names input '" + name) + "', which the model does not have (it has: " + known + ")",
+               flag + std::string(" names no input of the model"));
     };
     for (const auto& [name, shape] : options_.shapes) check_name("--shape", name);
     for (const auto& [name, value] : options_.fixed) check_name("--bind", name);
-    if (problems.empty()) return {};
-    std::string text = source_ + ": ";
-    for (size_t i = 0; i < problems.size(); ++i) text += (i ? "; " : "") + problems[i];
-    return Error(text);
+    if (problems_.empty()) return {};
+    return Refusal(": ");
   }
 
-  std::string FixInput(const OnnxValueInfo& info, const TensorValue& value) {
+  void Complain(std::string text, std::string cause) {
+    problems_.push_back(WithCause(std::move(text), std::move(cause)));
+  }
+
+  // All complaints in one line; of several causes, the first.
+  Error Refusal(const char* what) const {
+    std::string text = source_ + what;
+    for (size_t i = 0; i < problems_.size(); ++i) text += (i ? "; " : "") + problems_[i].message;
+    return WithCause(std::move(text), problems_[0].cause);
+  }
+
+  void FixInput(const OnnxValueInfo& info, const TensorValue& value) {
     bool fits =
         info.dtype && *info.dtype == value.spec.dtype && (!info.dims || info.dims->size() == value.spec.shape.size());
     for (size_t i = 0; fits && info.dims && i < info.dims->size(); ++i) {
       int64_t extent = (*info.dims)[i].extent;
       fits = extent < 0 || extent == value.spec.shape[i];
     }
-    if (!fits) return "input '" + info.name + "' cannot be fixed to " + value.spec.Text();
-    context_.env_.insert_or_assign(info.name, value);
-    return "";
+    if (fits) {
+      context_.env_.insert_or_assign(info.name, value);
+    } else {
+      Complain("input '" + info.name + "' cannot be fixed to " + value.spec.Text(), "an input cannot be fixed");
+    }
   }
 
-  std::optional<Shape> ChooseShape(const OnnxValueInfo& info, std::vector<std::string>& problems) {
+  std::optional<Shape> ChooseShape(const OnnxValueInfo& info) {
     if (auto it = options_.shapes.find(info.name); it != options_.shapes.end()) {
       if (info.dims && info.dims->size() != it->second.size()) {
-        problems.push_back("--shape gives input '" + info.name + "' " + std::to_string(it->second.size()) +
-                           " dimensions, the model " + std::to_string(info.dims->size()));
+        Complain("--shape gives input '" + info.name + "' " + std::to_string(it->second.size()) +
+                     " dimensions, the model " + std::to_string(info.dims->size()),
+                 "--shape contradicts the model");
         return std::nullopt;
       }
       return it->second;
     }
     if (!info.dims) {
-      problems.push_back("input '" + info.name + "' has no shape; give it, for example --shape " + info.name +
-                         ":1,3,224,224");
+      Complain("input '" + info.name + "' has no shape; give it, for example --shape " + info.name + ":1,3,224,224",
+               "an input has no shape");
       return std::nullopt;
     }
     Shape shape;
@@ -294,8 +315,9 @@ class Importer {
     if (open) {
       std::string flag = info.name + ":";
       for (size_t i = 0; i < shape.size(); ++i) flag += (i ? "," : "") + std::to_string(shape[i]);
-      problems.push_back("input '" + info.name + "' leaves dimensions open, [" + symbols +
-                         "]; choose them, for example --shape " + flag);
+      Complain("input '" + info.name + "' leaves dimensions open, [" + symbols +
+                   "]; choose them, for example --shape " + flag,
+               "an input leaves dimensions open");
       return std::nullopt;
     }
     if (!info.dims->empty() && (*info.dims)[0].extent < 0) {
@@ -325,12 +347,11 @@ class Importer {
   void ImportNodes() {
     std::set<std::string> unknown;  // results of nodes that could not be imported
     for (const OnnxNode& node : model_.nodes) {
-      std::string what = (node.domain.empty() ? "" : node.domain + ".") + node.op_type + " (" + node.Label() + ")";
       const OperatorRow* row = FindRow(node);
       Status status;
       bool blocked = false;
       if (!row) {
-        unsupported_.push_back(what);
+        Complain(node.Text() + " is not supported", node.op_type + " is not supported");
         blocked = true;
       } else if (model_.opset < row->min_opset || model_.opset > row->max_opset) {
         status =
@@ -343,7 +364,8 @@ class Importer {
           status = node.error ? Status(*node.error) : row->import(context_);
         }
       }
-      if (!status.ok()) unsupported_.push_back(what + ": " + status.error().Text());
+      if (!status.ok())
+        Complain(node.Text() + ": " + status.error().Text(), node.op_type + ": " + status.error().Cause());
       if (blocked || !status.ok()) unknown.insert(node.outputs.begin(), node.outputs.end());
     }
   }
@@ -367,7 +389,8 @@ class Importer {
   const ImportOptions& options_;
   std::string source_;
   ImportContext context_;
-  std::vector<std::string> unsupported_, notes_;
+  std::vector<Error> problems_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace onnx_import

@@ -42,6 +42,9 @@ class ImportContext {
   Result<std::vector<float>> FloatList(const char* name, std::vector<float> fallback) const;
 
   // --- results
+  // Asked before a constant is made: an error if all constants that import makes, none of which the file's bytes
+  // account for, would have too many elements together.
+  Status Reserve(const Shape& shape);
   Result<ValueId> Emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
   // Formulas: an operator without attributes on values, or on a value and a number of that value's type.
   Result<ValueId> Apply(Op op, ValueId a) { return Emit(op, {a}); }
@@ -82,6 +85,7 @@ class ImportContext {
   std::map<std::string, Entry> env_;
   std::map<std::string, ValueId> materialized_;  // constants that became graph constants
   std::set<std::string> used_;                   // names read by a node or an output
+  int64_t reserved_ = 0;                         // elements of constants made by import
 };
 
 // Axis in [0, rank) from ONNX's [-rank, rank).

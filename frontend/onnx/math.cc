@@ -8,6 +8,7 @@
 namespace autotune::onnx_import {
 
 Result<DType> SupportedType(int64_t onnx_type) {
+  if (onnx_type < 0 || onnx_type > std::numeric_limits<int>::max()) return Err("there is no element type ", onnx_type);
   std::optional<DType> dtype = OnnxDType(static_cast<int>(onnx_type));
   if (!dtype || !IsSupported(*dtype))
     return Err("element type ", OnnxTypeName(static_cast<int>(onnx_type)), " is not supported");
@@ -201,6 +202,13 @@ Status ImportWhere(ImportContext& c) {
   return c.Bind(TRY(c.Where(condition, a, b)));
 }
 
+// An integer in a narrower type: its low bits, as kernels convert it.
+double Wrapped(double number, DType to) {
+  if (to.bits == 64) return number;
+  double range = std::ldexp(1.0, to.bits), least = to.code == TypeCode::kUInt ? 0 : -range / 2;
+  return number - std::floor((number - least) / range) * range;
+}
+
 Status CastTo(ImportContext& c, DType to) {
   const TensorValue* value = c.Constant(0);
   constexpr int64_t kFew = 1024;  // what shape arithmetic consists of; larger ones are a kernel's work
@@ -211,6 +219,10 @@ Status CastTo(ImportContext& c, DType to) {
       numbers.push_back(value->Number(i));
       if (to.IsInt() && !(numbers.back() > -9e15 && numbers.back() < 9e15))
         return Err("casts ", numbers.back(), " to an integer");
+      // A negative number becomes nearly 2^64, which no double holds: a kernel's work.
+      if (value->spec.dtype.IsInt() && to == DType::UInt(64) && numbers.back() < 0)
+        return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
+      if (value->spec.dtype.IsInt() && to.IsInt()) numbers.back() = Wrapped(numbers.back(), to);
     }
     return c.BindConstant(TensorValue::FromNumbers(to, value->spec.shape, numbers));
   }

@@ -116,6 +116,9 @@ Status ImportPad(ImportContext& c) {
   SliceAttrs cut = Whole(in);
   for (size_t d = 0; d < rank; ++d) {
     int64_t before = pads[d], after = pads[d + rank];
+    constexpr int64_t kMostPad = int64_t{1} << 40;  // more than any tensor has elements; sums do not overflow
+    if (std::max(before, after) > kMostPad || std::min(before, after) < -kMostPad)
+      return Err("pads ", before, " and ", after, " are impossible");
     cut.begin[d] = std::max<int64_t>(0, -before);
     cut.extent[d] = in[d] - cut.begin[d] - std::max<int64_t>(0, -after);
     a.before[d] = std::max<int64_t>(0, before);
@@ -192,7 +195,7 @@ Result<Blocks> ReadBlocks(ImportContext& c) {
   b.shape = TRY(c.ShapeOf(0));
   b.size = TRY(c.Int("blocksize", 0));
   if (b.shape.size() != 4) return Err("the input must be an image of 4 dimensions, not ", ShapeText(b.shape));
-  if (b.size < 1 || b.size > 1 << 15) return Err("blocksize ", b.size, " is impossible");
+  if (b.size < 1 || b.size > 1 << 15) return Err("blocksize ", b.size, " is not between 1 and ", 1 << 15);
   return b;
 }
 
@@ -229,12 +232,13 @@ std::vector<double> Triangle(int64_t rows, int64_t columns, int64_t diagonal, bo
 Status ImportTrilu(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.Rank(x) < 2) return Err("the input must be a matrix, not ", c.builder.Spec(x).Text());
-  double k = c.Has(1) ? TRY(c.ConstantNumber(1, "k")) : 0;
+  std::vector<int64_t> k = {0};
+  if (c.Has(1)) k = TRY(c.Ints(1, "k"));
+  if (k.size() != 1) return Err("k must be one number");
   if (c.builder.Spec(x).NumElements() == 0) return c.Bind(x);
-  constexpr int64_t kMost = int64_t{1} << 28;
   int64_t rows = c.ShapeOfValue(x)[c.Rank(x) - 2], columns = c.ShapeOfValue(x).back();
-  if (rows * columns > kMost) return Err("the mask of ", c.builder.Spec(x).Text(), " is too large");
-  int64_t diagonal = static_cast<int64_t>(std::clamp<double>(k, -1.0 * rows - 1, 1.0 * columns + 1));
+  TRY(c.Reserve({rows, columns}));
+  int64_t diagonal = std::clamp<int64_t>(k[0], -rows - 1, columns + 1);
   std::vector<double> ones = Triangle(rows, columns, diagonal, TRY(c.Int("upper", 1)) != 0);
   ValueId mask = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {rows, columns}, ones));
   return c.Bind(TRY(c.Where(mask, x, c.Number(0, x))));
@@ -248,6 +252,7 @@ Status ImportCumSum(ImportContext& c) {
   if (axes.size() != 1) return Err("axis must be one number");
   int64_t axis = TRY(NormalizeAxis(axes[0], c.Rank(x))), n = c.ShapeOfValue(x)[axis];
   if (n > kMost) return Err("sums up ", n, " elements; at most ", kMost, " are supported");
+  TRY(c.Reserve({n, n}));
   bool reverse = TRY(c.Int("reverse", 0)) != 0, exclusive = TRY(c.Int("exclusive", 0)) != 0;
   int64_t diagonal = !exclusive ? 0 : reverse ? -1 : 1;
   // Element [i, j] says whether input i counts for output j.
@@ -263,7 +268,7 @@ Status ImportCumSum(ImportContext& c) {
 Status ImportOneHot(ImportContext& c) {
   ValueId indices = TRY(c.Tensor(0)), values = TRY(c.Tensor(2));
   double depth = TRY(c.ConstantNumber(1, "the depth of OneHot"));
-  if (!(depth >= 1 && depth <= 1 << 24)) return Err("depth ", depth, " is impossible");
+  if (!(depth >= 1 && depth <= 1 << 24)) return Err("depth ", depth, " is not between 1 and ", 1 << 24);
   if (c.ShapeOfValue(values) != Shape{2}) return Err("values must be two, not ", c.builder.Spec(values).Text());
   if (c.Type(indices).IsBool()) return Err("indices must be numbers");
   int64_t n = static_cast<int64_t>(depth), rank = c.Rank(indices);
@@ -274,6 +279,7 @@ Status ImportOneHot(ImportContext& c) {
   Shape shape = c.ShapeOfValue(indices), along(rank + 1, 1);
   shape.insert(shape.begin() + axis, 1);
   along[axis] = n;
+  TRY(c.Reserve({n}));
   std::vector<int64_t> positions(n);
   std::iota(positions.begin(), positions.end(), 0);
   ValueId all = c.builder.AddConstant("", TensorValue::Of<int64_t>(along, positions));

@@ -114,8 +114,7 @@ Status BindIndices(ImportContext& c, const Pooling& p) {
       place = d + 1 == shape.size() ? along : TRY(c.Apply(Op::kAdd, place, along));
     }
   }
-  constexpr int64_t kMostPlanes = 1 << 24;  // each has its first place in a constant
-  if (shape[0] * shape[1] > kMostPlanes) return Err("indices of ", shape[0] * shape[1], " planes are not supported");
+  TRY(c.Reserve({shape[0], shape[1]}));  // each plane has its first place in a constant
   Shape planes(shape.size(), 1);
   std::copy_n(shape.begin(), 2, planes.begin());
   std::vector<int64_t> first(shape[0] * shape[1]);
@@ -206,6 +205,7 @@ Status ImportHardmax(ImportContext& c) {
   ValueId best = TRY(c.Emit(Op::kArgReduce, {r.x}, ArgAttrs{r.axis, true, false}));
   Shape shape(c.Rank(r.x), 1);
   shape[r.axis] = c.ShapeOfValue(r.x)[r.axis];
+  TRY(c.Reserve(shape));
   std::vector<int64_t> positions(shape[r.axis]);
   std::iota(positions.begin(), positions.end(), 0);
   ValueId all = c.builder.AddConstant("", TensorValue::Of<int64_t>(shape, positions));

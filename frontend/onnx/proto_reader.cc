@@ -8,6 +8,7 @@
 #include <set>
 
 #include "frontend/onnx/tensor_proto.h"
+#include "frontend/onnx/validate.h"
 #include "support/utf8.h"
 
 #define ONNX_ML 1
@@ -86,7 +87,8 @@ Status CheckNames(const onnx::GraphProto& graph) {
     if (IsUtf8(name)) return {};
     return Err("the name of ", what, " '", OneLine(name), "' is not UTF-8 text");
   };
-  std::set<std::string_view> inputs, initializers, outputs, computed;
+  std::set<std::string_view> inputs, initializers, outputs;
+  std::map<std::string_view, std::string> computed;  // tensor -> the node that computes it
   for (const auto& info : graph.input()) {
     TRY(check(info.name(), "input"));
     if (!inputs.insert(info.name()).second) return Err("there are two inputs '", info.name(), "'");
@@ -100,20 +102,35 @@ Status CheckNames(const onnx::GraphProto& graph) {
     if (!outputs.insert(info.name()).second) return Err("there are two outputs '", info.name(), "'");
   }
   TRY(check(graph.name(), "graph"));
-  for (const auto& node : graph.node()) {
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const onnx::NodeProto& node = graph.node(i);
     TRY(check(node.name(), "node"));
+    TRY(check(node.op_type(), "operator"));
+    TRY(check(node.domain(), "domain"));
+    std::string what = node.op_type() + " (" + NodeLabel(node.name(), i) + ")";
     for (const std::string& name : node.input()) TRY(check(name, "tensor"));
     for (const std::string& name : node.output()) {
       TRY(check(name, "tensor"));
       if (name.empty()) continue;  // an optional output that is left out
-      if (inputs.count(name) || initializers.count(name) || !computed.insert(name).second)
-        return Err("tensor '", name, "' is computed by a node, and is something else too");
+      auto [other, is_new] = computed.try_emplace(name, what);
+      const char* origin = inputs.count(name) ? "an input" : initializers.count(name) ? "an initializer" : nullptr;
+      if (origin || !is_new)
+        return Err("tensor '", name, "' has two origins: ", origin ? origin : other->second, " and ", what);
     }
   }
   return {};
 }
 
+// The message of a model that ONNX itself rules out.
+Error InvalidModel(const std::string& source, Error why) {
+  return WithCause(source + " is not a valid ONNX model: " + why.Text(), "not a valid ONNX model: " + why.Cause());
+}
+
 }  // namespace
+
+std::string NodeLabel(const std::string& name, int index) {
+  return name.empty() ? "node #" + std::to_string(index) : "node '" + name + "'";
+}
 
 Result<std::string> ReadProtoFile(const std::string& path) {
   std::error_code error;
@@ -131,34 +148,36 @@ Result<std::string> ReadProtoFile(const std::string& path) {
 }
 
 Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder) {
-  if (bytes.empty()) return Err(source, " is empty");
+  auto refuse = [&](const std::string& why) { return WithCause(source + " " + why, why); };
+  if (bytes.empty()) return refuse("is empty");
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-    return Err(source,
-               " is larger than 2 GiB, which a file of this format cannot be; save large tensors as external data");
+    return refuse("is larger than 2 GiB, which a file of this format cannot be; save large tensors as external data");
   onnx::ModelProto proto;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(std::numeric_limits<int32_t>::max());
   if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !proto.has_graph()) {
-    return Err(source, " is not an ONNX model (damaged or cut short?)");
+    return refuse("is not an ONNX model (damaged or cut short?)");
   }
   OnnxModel model;
   for (const auto& opset : proto.opset_import()) {
     if (opset.domain().empty() || opset.domain() == "ai.onnx") model.opset = opset.version();
   }
-  if (model.opset == 0) return Err(source, " does not say which ONNX operator set it uses (damaged or cut short?)");
+  if (model.opset == 0) return refuse("does not say which ONNX operator set it uses (damaged or cut short?)");
   const onnx::GraphProto& graph = proto.graph();
-  TRY_NOTE(CheckNames(graph), "in " + source);
+  if (Status names = CheckNames(graph); !names.ok()) return InvalidModel(source, std::move(names).error());
   model.graph_name = graph.name();
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     model.initializers[tensor.name()] = TRY_NOTE(ToTensorValue(tensor, folder), "in " + source);
   }
-  if (graph.sparse_initializer_size() > 0) return Err(source, " has sparse initializers, which are not supported");
+  if (graph.sparse_initializer_size() > 0) return refuse("has sparse initializers, which are not supported");
   for (const auto& info : graph.input()) {
     if (!model.initializers.count(info.name())) model.inputs.push_back(ConvertValueInfo(info));
   }
   for (const auto& info : graph.output()) model.outputs.push_back(ConvertValueInfo(info));
   for (int i = 0; i < graph.node_size(); ++i) model.nodes.push_back(ConvertNode(graph.node(i), i, folder));
+  if (Status structure = CheckStructure(model); !structure.ok())
+    return InvalidModel(source, std::move(structure).error());
   return model;
 }
 

@@ -21,6 +21,9 @@ struct OnnxAttr {
   std::optional<graph::TensorValue> tensor;
 };
 
+// node 'conv1', or node #7 if it has no name
+std::string NodeLabel(const std::string& name, int index);
+
 struct OnnxNode {
   int index = 0;
   std::string op_type, domain, name;
@@ -28,8 +31,10 @@ struct OnnxNode {
   std::map<std::string, OnnxAttr> attrs;
   std::optional<Error> error;  // an attribute that cannot be read
 
-  // node 'conv1', or node #7 if it has no name
-  std::string Label() const { return name.empty() ? "node #" + std::to_string(index) : "node '" + name + "'"; }
+  // "Conv (node 'conv1')", with the operator's domain where it is not ONNX's.
+  std::string Text() const {
+    return (domain.empty() ? "" : domain + ".") + op_type + " (" + NodeLabel(name, index) + ")";
+  }
 };
 
 struct OnnxDim {
@@ -54,7 +59,7 @@ struct OnnxModel {
 };
 
 // `source` stands for the file in messages; `folder` is where its external data lies, empty if there is none.
-// A name that occurs twice, or is no UTF-8, is damage too.
+// Names that are no UTF-8 or stand for two tensors, and graphs with cycles or missing tensors, are errors, too.
 Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
 
 // The whole file; refuses what is larger than protobuf's 2 GiB.

@@ -8,6 +8,8 @@
 namespace autotune::onnx_import {
 namespace {
 
+constexpr int64_t kMostTaps = 4;  // input elements that an output element is made of: cubic interpolation's
+
 struct Rules {
   std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";
   double cubic_a = -0.75;
@@ -126,6 +128,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
       return Err("makes ", out, " elements of dimension ", d, " of ", ShapeText(in));
     if (scale == 1 && axis.start == 0 && axis.end == 1) continue;
     axis.out = static_cast<int64_t>(out);
+    TRY(c.Reserve({kMostTaps, axis.out}));
     x = TRY(ResizeAxis(c, rules, x, static_cast<int64_t>(d), TapsOf(rules, axis)));
   }
   return c.Bind(x);
@@ -174,7 +177,8 @@ Status ImportResize(ImportContext& c) {
   if (box.size() != 2 * rank)
     return Err("roi has ", box.size(), " numbers, not a start and an end per dimension of ", rank);
   for (double bound : box) {
-    if (!(std::abs(bound) <= 1 << 24)) return Err("roi holds an impossible number, ", bound);
+    if (!(std::abs(bound) <= 1 << 24))
+      return Err("roi holds ", bound, ", which is not between ", -(1 << 24), " and ", 1 << 24);
   }
   return BindResized(c, rules, scales, sizes, box);
 }

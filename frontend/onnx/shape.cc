@@ -30,6 +30,8 @@ Status ImportDropout(ImportContext& c) {
     Shape shape = TRY(c.ShapeOf(0));
     DType type = DType::Bool();
     if (c.opset < 10) type = c.Constant(0) ? c.Constant(0)->spec.dtype : c.Type(TRY(c.Tensor(0)));  // the data's own
+    if (!IsSupported(type)) return Err("of ", type.Text(), " is not supported");
+    TRY(c.Reserve(shape));
     std::vector<double> kept(TensorSpec{type, shape}.NumElements(), 1);
     TRY(c.BindConstant(TensorValue::FromNumbers(type, shape, kept), 1));
   }
@@ -51,6 +53,7 @@ Status ImportConcat(ImportContext& c) {
       all.insert(all.end(), part.begin(), part.end());
     }
     int64_t n = static_cast<int64_t>(all.size());
+    TRY(c.Reserve({n}));
     return c.BindConstant(TensorValue::Of<int64_t>({n}, all));
   }
   std::vector<ValueId> inputs;
@@ -166,14 +169,8 @@ Status ImportConstantOfShape(ImportContext& c) {
   if (auto it = c.node().attrs.find("value"); it != c.node().attrs.end() && it->second.tensor)
     fill = *it->second.tensor;
   if (fill.spec.NumElements() != 1) return Err("value must have one element, not ", fill.spec.Text());
-  int64_t n = 1, size = fill.spec.dtype.Bytes();
-  bool empty = false;
-  for (int64_t d : shape) {
-    if (d < 0 || __builtin_mul_overflow(n, std::max<int64_t>(d, 1), &n) || n > (int64_t{1} << 31) / size)
-      return Err("impossible shape ", ShapeText(shape));
-    empty |= d == 0;
-  }
-  if (empty) n = 0;
+  TRY(c.Reserve(shape));
+  int64_t n = TensorSpec{fill.spec.dtype, shape}.NumElements(), size = fill.spec.dtype.Bytes();
   char* out = nullptr;
   SharedBytes bytes = SharedBytes::Allocate(n * size, &out);
   if (n > 0) std::memcpy(out, fill.bytes.data(), size);
@@ -201,6 +198,7 @@ Status ImportRange(ImportContext& c) {
          delta = TRY(c.ConstantNumber(2, "delta"));
   double count = delta != 0 ? std::max(0.0, std::ceil((limit - start) / delta)) : kMost + 1;
   if (!(count <= kMost)) return Err("from ", start, " to ", limit, " by ", delta, " is no reasonable range");
+  TRY(c.Reserve({static_cast<int64_t>(count)}));
   std::vector<double> numbers;
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) numbers.push_back(start + static_cast<double>(i) * delta);
   int64_t n = static_cast<int64_t>(numbers.size());
@@ -216,9 +214,10 @@ Status ImportEyeLike(ImportContext& c) {
                                   : c.Type(TRY(c.Tensor(0)));
   if (!IsSupported(type)) return Err("of ", type.Text(), " is not supported");
   int64_t k = TRY(c.Int("k", 0));
+  TRY(c.Reserve(shape));
   std::vector<double> numbers(shape[0] * shape[1]);
   for (int64_t i = 0; i < shape[0]; ++i) {
-    if (i + k >= 0 && i + k < shape[1]) numbers[i * shape[1] + i + k] = 1;
+    if (k >= -i && k < shape[1] - i) numbers[i * shape[1] + i + k] = 1;
   }
   return c.BindConstant(TensorValue::FromNumbers(type, shape, numbers));
 }

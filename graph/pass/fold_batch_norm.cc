@@ -64,7 +64,7 @@ class BatchNormFolder {
     shape[attrs.axis] = builder().Spec(x).shape[attrs.axis];
     ValueId p[5];
     for (int i = 1; i < 5; ++i) p[i] = builder().Reshape(rewriter_.Map(node.inputs[i]), shape, node.name);
-    ValueId epsilon = builder().AddConstant("", TensorValue::Scalar(static_cast<float>(attrs.epsilon)));
+    ValueId epsilon = builder().AddConstant("", TensorValue::FromNumbers(builder().Spec(x).dtype, {}, {attrs.epsilon}));
     ValueId deviation = Emit(Op::kSqrt, {Emit(Op::kAdd, {p[4], epsilon}, node.name)}, node.name);
     ValueId s = Emit(Op::kDiv, {p[1], deviation}, node.name);
     ValueId t = Emit(Op::kSub, {p[2], Emit(Op::kMul, {p[3], s}, node.name)}, node.name);

@@ -134,42 +134,64 @@ TEST_F(ExternalData, FilesAboveTwoGiBAreRefusedBeforeTheyAreRead) {
 TEST(HostileModel, OneNameOneTensor) {
   ModelMaker inputs;
   inputs.Input("x", {4}).Input("x", {4}).Output("y").Node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(ImportError(inputs), "there are two inputs 'x' (in m.onnx)");
+  EXPECT_EQ(ImportError(inputs), "m.onnx is not a valid ONNX model: there are two inputs 'x'");
   ModelMaker constants;
   constants.Input("x", {1}).Floats("w", {1}, {1}).Floats("w", {1}, {2}).Output("y").Node("Add", {"x", "w"}, {"y"});
-  EXPECT_EQ(ImportError(constants), "there are two initializers 'w' (in m.onnx)");
+  EXPECT_EQ(ImportError(constants), "m.onnx is not a valid ONNX model: there are two initializers 'w'");
   ModelMaker outputs;
   outputs.Input("x", {1}).Output("y").Output("y").Node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(ImportError(outputs), "there are two outputs 'y' (in m.onnx)");
+  EXPECT_EQ(ImportError(outputs), "m.onnx is not a valid ONNX model: there are two outputs 'y'");
   ModelMaker nodes;
   nodes.Input("x", {1}).Output("y").Node("Relu", {"x"}, {"y"});
   nodes.Node("Abs", {"x"}, {"y"});
-  EXPECT_EQ(ImportError(nodes), "tensor 'y' is computed by a node, and is something else too (in m.onnx)");
+  EXPECT_EQ(ImportError(nodes),
+            "m.onnx is not a valid ONNX model: tensor 'y' has two origins: Relu (node #0) and Abs (node #1)");
   ModelMaker overwritten;
   overwritten.Input("x", {1}).Output("x").Node("Relu", {"x"}, {"x"});
-  EXPECT_EQ(ImportError(overwritten), "tensor 'x' is computed by a node, and is something else too (in m.onnx)");
+  EXPECT_EQ(ImportError(overwritten),
+            "m.onnx is not a valid ONNX model: tensor 'x' has two origins: an input and Relu (node #0)");
   ModelMaker listed;  // older exporters list initializers as inputs
   listed.Input("x", {1}).Input("w", {1}).Floats("w", {1}, {1}).Output("y").Node("Add", {"x", "w"}, {"y"});
   EXPECT_EQ(ImportError(listed), "no error");
 }
 
 TEST(HostileModel, CyclesAndMissingTensors) {
+  const std::string invalid = "m.onnx is not a valid ONNX model: ";
   ModelMaker cycle;
-  cycle.Input("x", {4}).Output("b");
+  cycle.Input("x", {4}).Output("c");
   cycle.Node("Add", {"x", "b"}, {"a"}, "first");
-  cycle.Node("Relu", {"a"}, {"b"}, "second");
+  cycle.Node("Abs", {"a"}, {"c"}, "between");
+  cycle.Node("Relu", {"c"}, {"b"}, "second");
   EXPECT_EQ(ImportError(cycle),
-            "m.onnx needs what is not supported: Add (node 'first'): input 'b' is computed by no earlier node");
+            invalid + "Add (node 'first') reads 'b', which Relu (node 'second') computes from its result: a cycle");
   ModelMaker self;
   self.Input("x", {4}).Output("y").Node("Add", {"x", "y"}, {"y"}, "n");
   EXPECT_EQ(ImportError(self),
-            "m.onnx needs what is not supported: Add (node 'n'): input 'y' is computed by no earlier node");
-  ModelMaker missing;
-  missing.Input("x", {4}).Output("y").Node("Add", {"x"}, {"y"}, "n");
-  EXPECT_EQ(ImportError(missing), "m.onnx needs what is not supported: Add (node 'n'): input 1 is missing");
+            invalid + "Add (node 'n') reads 'y', which Add (node 'n') computes from its result: a cycle");
+  ModelMaker late;
+  late.Input("x", {4}).Output("b");
+  late.Node("Add", {"x", "a"}, {"b"}, "first");
+  late.Node("Relu", {"x"}, {"a"}, "second");
+  EXPECT_EQ(ImportError(late), invalid +
+                                   "Add (node 'first') reads 'a', which a later node computes, Relu (node "
+                                   "'second'): nodes must stand in the order of their use");
+  ModelMaker dangling;
+  dangling.Input("x", {4}).Output("y").Node("Add", {"x", "gone"}, {"y"}, "n");
+  EXPECT_EQ(ImportError(dangling), invalid +
+                                       "Add (node 'n') reads 'gone', which is computed by no node, and neither an "
+                                       "input nor an initializer");
   ModelMaker nowhere;
   nowhere.Input("x", {4}).Output("z").Node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(ImportError(nowhere), "input 'z' is computed by no earlier node (as an output of m.onnx)");
+  EXPECT_EQ(ImportError(nowhere),
+            invalid + "output 'z' is computed by no node, and neither an input nor an initializer");
+  ModelMaker missing;
+  missing.Input("x", {4}).Output("y").Node("Add", {"x"}, {"y"}, "n");
+  EXPECT_EQ(ImportError(missing), "m.onnx cannot be imported: Add (node 'n'): input 1 is missing");
+  ModelMaker sound;
+  sound.Input("x", {4}).Output("c");
+  sound.Node("Relu", {"x"}, {"b"}, "second");
+  sound.Node("Add", {"x", "b"}, {"c"}, "first");
+  EXPECT_EQ(ImportError(sound), "no error");
 }
 
 TEST(HostileModel, SizesThatOverflow) {
@@ -191,7 +213,7 @@ TEST(HostileModel, SizesThatOverflow) {
   padded.Node("Pad", {"x", "pads"}, {"y"});
   EXPECT_EQ(
       ImportError(padded),
-      "m.onnx needs what is not supported: Pad (node #0): a pad of 4611686018427387904 elements is too large (in pad)");
+      "m.onnx cannot be imported: Pad (node #0): pads 4611686018427387904 and 4611686018427387904 are impossible");
   ModelMaker constant;
   constant.Input("x", {1}).Floats("w", {-1, 4}, {}).Output("y").Node("Add", {"x", "w"}, {"y"});
   EXPECT_EQ(ImportError(constant), "tensor 'w' has an impossible shape [-1,4] (in m.onnx)");
@@ -200,13 +222,64 @@ TEST(HostileModel, SizesThatOverflow) {
   EXPECT_EQ(ImportError(wide), "tensor 'w' has an impossible shape [4294967296,4294967296,0] (in m.onnx)");
 }
 
+// A few bytes of model may ask for constants of any size.
+TEST(HostileModel, ConstantsMadeAtImportAreBounded) {
+  auto made = [](const std::string& op, const std::vector<int64_t>& shape, int copies) {
+    ModelMaker m(11);
+    m.Ints("shape", shape).Input("x", {2, 2}).Floats("w", {1, 1}, {1});
+    for (int i = 0; i < copies; ++i) {
+      std::string name = "y" + std::to_string(i);
+      m.Output(name).Node(op, {"shape"}, {name}, op + std::to_string(i));
+    }
+    return ImportError(m);
+  };
+  EXPECT_EQ(made("ConstantOfShape", {1 << 10, 1 << 10}, 2), "no error");
+  EXPECT_EQ(made("ConstantOfShape", {int64_t{1} << 30, int64_t{1} << 30}, 1),
+            "m.onnx cannot be imported: ConstantOfShape (node 'ConstantOfShape0'): a tensor of shape "
+            "[1073741824,1073741824] is too large");
+  EXPECT_EQ(
+      made("ConstantOfShape", {-1}, 1),
+      "m.onnx cannot be imported: ConstantOfShape (node 'ConstantOfShape0'): a tensor of shape [-1] is impossible");
+  EXPECT_EQ(
+      made("ConstantOfShape", {(1 << 26) + 1}, 2),
+      "m.onnx cannot be imported: ConstantOfShape (node 'ConstantOfShape1'): makes a constant of shape [67108865]: "
+      "more than 134217728 elements of constants that the file does not hold");
+  ModelMaker mask;
+  mask.Input("x", {1 << 18, 1 << 18}).Output("y").Output("kept").Node("Dropout", {"x"}, {"y", "kept"}, "drop");
+  EXPECT_NE(ImportError(mask).find("Dropout (node 'drop'): makes a constant"), std::string::npos);
+}
+
+TEST(HostileModel, NumbersThatOverflow) {
+  auto error = [](const char* op, const std::string& attribute, const std::vector<int64_t>& values) {
+    ModelMaker m(13);
+    m.Input("x", {1, 2, 4, 4}).Floats("w", {2, 1, 3, 3}, std::vector<float>(18, 1)).Output("y");
+    NodeMaker node = m.Node(op, {"x", "w"}, {"y"}, "n");
+    if (op == std::string("MaxPool")) node = m.Node(op, {"x"}, {"z"}, "n");
+    values.size() == 1 ? node.Int(attribute, values[0]) : node.Ints(attribute, values);
+    return ImportError(m);
+  };
+  for (int64_t huge : {INT64_MAX, INT64_MIN, int64_t{1} << 40}) {
+    EXPECT_NE(error("Conv", "group", {huge}), "no error");
+    EXPECT_NE(error("ConvTranspose", "group", {huge}), "no error");
+    EXPECT_NE(error("ConvTranspose", "output_padding", {huge, huge}), "no error");
+    EXPECT_NE(error("ConvTranspose", "output_shape", {huge, huge}), "no error");
+  }
+  EXPECT_EQ(error("ConvTranspose", "group", {2}), "no error");
+  ModelMaker pads;
+  pads.Input("x", {2}).Ints("p", {INT64_MIN, 0}).Output("y").Node("Pad", {"x", "p"}, {"y"});
+  EXPECT_NE(ImportError(pads).find("are impossible"), std::string::npos) << ImportError(pads);
+  ModelMaker nothing;
+  nothing.Input("x", {2}).Output("x").Node("Split", {"x"}, {}, "n");
+  EXPECT_EQ(ImportError(nothing), "m.onnx is not a valid ONNX model: Split (node 'n') has no outputs");
+}
+
 TEST(HostileModel, NamesAreText) {
   ModelMaker m;
   m.Input("x", {4}).Output("y").Node("Relu", {"x"}, {"y"}, "bad\xff\nname");
-  EXPECT_EQ(ImportError(m), "the name of node 'bad\\xff\\x0aname' is not UTF-8 text (in m.onnx)");
+  EXPECT_EQ(ImportError(m), "m.onnx is not a valid ONNX model: the name of node 'bad\\xff\\x0aname' is not UTF-8 text");
   ModelMaker input;
   input.Input("\xc3", {4}).Output("y").Node("Relu", {"\xc3"}, {"y"});
-  EXPECT_EQ(ImportError(input), "the name of input '\\xc3' is not UTF-8 text (in m.onnx)");
+  EXPECT_EQ(ImportError(input), "m.onnx is not a valid ONNX model: the name of input '\\xc3' is not UTF-8 text");
   ModelMaker odd;
   std::string name = "\n\"'\\ \xe2\x82\xac" + std::string(10000, 'n');
   odd.Input(name, {4}).Output(name + "!").Node("Relu", {name}, {name + "!"}, name);

@@ -34,6 +34,22 @@ TEST(Import, ConvWithBias) {
   EXPECT_TRUE(imported->notes.empty());
 }
 
+// The importer computes in doubles, and 2^64 - 1 is none.
+TEST(Import, AKernelCastsNegativeConstantsTo64BitsWithoutSign) {
+  for (int64_t number : {-1, 1}) {
+    ModelMaker m;
+    m.Ints("c", {number, 2}).Output("y");
+    constexpr int kUInt64 = 13;
+    m.Node("Cast", {"c"}, {"y"}).Int("to", kUInt64);
+    Result<ImportedModel> imported = Import(m);
+    ASSERT_TRUE(imported.ok()) << imported.error().Text();
+    const Graph& g = imported->graph;
+    bool casts = std::any_of(g.nodes.begin(), g.nodes.end(), [](auto& n) { return n.op == graph::Op::kCast; });
+    EXPECT_EQ(casts, number < 0);
+    EXPECT_EQ(g.Spec(g.outputs[0]).dtype, DType::UInt(64));
+  }
+}
+
 TEST(Import, OpenLeadingDimensionBecomesOne) {
   ModelMaker m;
   m.Input("x", {-1, 4}).Output("y");
@@ -75,7 +91,7 @@ TEST(Import, ShapeOption) {
 
 TEST(Import, AllUnsupportedNodesAtOnce) {
   ModelMaker m;
-  m.Input("x", {1, 2, 4, 4}).Output("y");
+  m.Input("x", {1, 2, 4, 4}).Floats("s", {2}, {1, 1}).Output("y");
   m.Node("NonZero", {"x"}, {"a"}, "first");
   m.Node("Relu", {"a"}, {"b"});
   m.Node("Loop", {"b"}, {"c"});

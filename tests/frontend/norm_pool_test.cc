@@ -133,7 +133,7 @@ TEST(ImportResize, CropsARegion) {
   EXPECT_EQ((*Outputs(model({0, 0.5, 1, 1.5}, {1, 3}, "nearest"), {x}))[0], (Numbers{30, 90, -7}));
   EXPECT_THAT(ImportError(model({0, 1}, {1, 4}, "linear")), HasSubstr("roi has 2 numbers, not a start and an end"));
   EXPECT_THAT(ImportError(model({0, INFINITY, 0, 1}, {1, 4}, "linear")),
-              HasSubstr("roi holds an impossible number, inf"));
+              HasSubstr("roi holds inf, which is not between -16777216 and 16777216"));
   ModelMaker m;
   m.Input("x", {1, 4}).Input("roi", {4}).Ints("sizes", {1, 4}).Output("y");
   m.Node("Resize", {"x", "roi", "", "sizes"}, {"y"}).String("coordinate_transformation_mode", "tf_crop_and_resize");
@@ -165,9 +165,30 @@ TEST(ImportBatchNormalization, OutputsLeftOutBesideInputsLeftOut) {
 
 TEST(ImportMaxPool, IndicesOfTooManyPlanes) {
   ModelMaker m;
-  m.Input("x", {1, (1 << 24) + 1, 1, 1}).Output("y").Output("i");
+  m.Input("x", {1, (1 << 27) + 1, 1, 1}).Output("y").Output("i");
   m.Node("MaxPool", {"x"}, {"y", "i"}).Ints("kernel_shape", {1, 1});
-  EXPECT_THAT(ImportError(m), HasSubstr("indices of 16777217 planes are not supported"));
+  EXPECT_THAT(ImportError(m), HasSubstr("makes a constant of shape [1,134217729]"));
+}
+
+// ONNX's own definition: averages of floats, maxima of small integers too.
+TEST(ImportPools, ElementTypes) {
+  auto error = [](const std::string& op, int type) {
+    ModelMaker m;
+    m.Input("x", {1, 2, 4, 4}, type).Output("y");
+    NodeMaker node = m.Node(op, {"x"}, {"y"}, "pool");
+    if (!op.starts_with("Global")) node.Ints("kernel_shape", {2, 2});
+    return ImportError(m);
+  };
+  constexpr int kFloat = 1, kInt8 = 3, kInt32 = 6, kBool = 9, kDouble = 11;
+  for (const char* op : {"AveragePool", "GlobalAveragePool"}) {
+    EXPECT_EQ(error(op, kFloat), "no error");
+    EXPECT_EQ(error(op, kDouble), "no error");
+    std::string name = op == std::string("AveragePool") ? "avg_pool2d" : "global_avg_pool";
+    EXPECT_EQ(error(op, kInt32), "m.onnx cannot be imported: " + std::string(op) +
+                                     " (node 'pool'): is for floats, not i32[1,2,4,4] (in " + name + ")");
+  }
+  EXPECT_EQ(error("MaxPool", kInt8), "no error");
+  EXPECT_THAT(error("MaxPool", kBool), HasSubstr("MaxPool (node 'pool'): is for numbers, not bool[1,2,4,4]"));
 }
 
 TEST(ImportDropout, DropsNothingOrIsRandom) {

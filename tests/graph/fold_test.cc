@@ -22,6 +22,25 @@ TEST(FoldBatchNorm, IntoConvolution) {
   EXPECT_EQ(g.nodes.size(), 3u) << GraphText(g);  // conv2d, add, relu
 }
 
+TEST(FoldBatchNorm, OfDoubles) {
+  Maker m(27);
+  const DType f64 = DType::Float(64);
+  auto constant = [&](const Shape& shape) {
+    reference::Tensor t = reference::Random(shape, m.rng, f64);
+    for (double& x : t.data) x = std::abs(x) + 0.5;  // a variance, too
+    return m.b.AddConstant("", reference::ToValue(t));
+  };
+  ValueId x = m.b.Input("x", {f64, {1, 4, 6, 6}});
+  ValueId y = m.b.Must(Op::kConv2d, {x, constant({3, 4, 3, 3})}, ConvAttrs{});
+  y = m.b.Must(Op::kBatchNorm, {y, constant({3}), constant({3}), constant({3}), constant({3})}, BatchNormAttrs{});
+  m.b.Output(y, "y");
+  Counting counting;
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
+                       counting.context);
+  EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);  // conv2d, add
+  EXPECT_EQ(g.Spec(g.outputs[0]).dtype, f64);
+}
+
 TEST(FoldBatchNorm, IntoProduct) {
   Maker m(2);
   ValueId x = m.b.Input("x", F32({3, 4}));

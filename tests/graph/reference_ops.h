@@ -14,7 +14,8 @@
 namespace autotune::reference {
 
 using namespace graph;
-using graph::Op;  // not the kernel language's
+using graph::Graph;  // not the runtime's
+using graph::Op;     // not the kernel language's
 
 struct Tensor {
   Shape shape;

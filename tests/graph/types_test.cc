@@ -1,0 +1,145 @@
+// Element types: what the table of operators takes has a computation that agrees with the reference, in every type;
+// what it does not take is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graph/interpreted.h"
+
+namespace autotune::graph {
+namespace {
+
+using ::testing::HasSubstr;
+
+const DType kTypes[] = {DType::Float(32), DType::Float(64), DType::Int(8),  DType::Int(16),
+                        DType::Int(32),   DType::Int(64),   DType::UInt(8), DType::UInt(16),
+                        DType::UInt(32),  DType::UInt(64),  DType::Bool()};
+
+// Operands and attributes that fit an operator.
+struct Example {
+  std::vector<Shape> shapes;
+  Attrs attrs;
+};
+
+Example ExampleOf(Op op) {
+  const Shape image = {1, 4, 4, 2}, solid = {1, 3, 4, 4, 2}, matrix = {3, 5};
+  const PoolAttrs flat{{2, 2}, {1, 1}, {0, 1, 1, 0}, {1, 1}, false, false, Layout::kNHWC};
+  const PoolAttrs deep{{2, 2, 2}, {1, 1, 1}, {0, 1, 0, 1, 0, 1}, {1, 1, 1}, false, false, Layout::kNHWC};
+  switch (op) {
+    case Op::kConv2d:
+      return {{image, {3, 3, 2, 3}}, ConvAttrs{{1, 1}, {1, 1, 1, 1}, {1, 1}, 1, Layout::kNHWC}};
+    case Op::kConv3d:
+      return {{solid, {2, 2, 2, 2, 3}}, ConvAttrs{{1, 1, 1}, {0, 0, 0, 1, 1, 1}, {1, 1, 1}, 1, Layout::kNHWC}};
+    case Op::kMatmul:
+      return {{matrix, {5, 2}}, {}};
+    case Op::kBatchMatmul:
+      return {{{2, 3, 5}, {2, 5, 2}}, {}};
+    case Op::kMaxPool2d:
+    case Op::kAvgPool2d:
+    case Op::kArgMaxPool:
+      return {{image}, flat};
+    case Op::kMaxPool3d:
+    case Op::kAvgPool3d:
+      return {{solid}, deep};
+    case Op::kGlobalAvgPool:
+    case Op::kGlobalMaxPool:
+      return {{image}, ImageAttrs{Layout::kNHWC}};
+    case Op::kReduceSum:
+    case Op::kReduceProd:
+    case Op::kReduceMax:
+    case Op::kReduceMin:
+      return {{matrix}, AxesAttrs{{1}}};
+    case Op::kLrn:
+      return {{image}, LrnAttrs{.size = 2, .axis = 3}};
+    case Op::kConcat:
+    case Op::kGatherElements:
+      return {{matrix, matrix}, AxisAttrs{0}};
+    case Op::kGather:
+      return {{matrix, {4}}, AxisAttrs{0}};
+    case Op::kSlice:
+      return {{matrix}, SliceAttrs{{2, 0}, {3, 2}, {-1, 2}}};
+    case Op::kPad:
+      return {{matrix}, PadAttrs{{1, 0}, {0, 2}, {0, 0}, PadMode::kConstant, 1}};
+    case Op::kBroadcastTo:
+      return {{{3, 1}}, ReshapeAttrs{{3, 4}}};
+    case Op::kReshape:
+      return {{matrix}, ReshapeAttrs{{5, 3}}};
+    case Op::kTranspose:
+      return {{matrix}, TransposeAttrs{{1, 0}}};
+    case Op::kCast:
+      return {{matrix}, CastAttrs{DType::Float(32)}};
+    case Op::kClip:
+      return {{matrix}, ClipAttrs{0, 1}};
+    default:
+      break;
+  }
+  const OpInfo& info = GetOpInfo(op);
+  return {std::vector<Shape>(info.num_inputs, matrix), info.defaults};
+}
+
+bool Takes(OperandTypes types, DType type) {
+  switch (types) {
+    case OperandTypes::kFloats:
+      return type.IsFloat();
+    case OperandTypes::kNumbers:
+      return !type.IsBool();
+    case OperandTypes::kSigned:
+      return type.IsFloat() || type.code == TypeCode::kInt;
+    case OperandTypes::kIntegers:
+      return type.IsInt();
+    case OperandTypes::kBools:
+      return type.IsBool();
+    default:
+      return true;
+  }
+}
+
+// The operator on operands of the type; `other` stands for the second operand where types may differ.
+Result<Graph> GraphOf(Op op, DType type, DType other) {
+  Example example = ExampleOf(op);
+  OperandTypes types = GetOpInfo(op).types;
+  GraphBuilder b;
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < example.shapes.size(); ++i) {
+    DType own = types == OperandTypes::kSelected && i == 0  ? DType::Bool()
+                : types == OperandTypes::kIndexed && i == 1 ? DType::Int(64)
+                                                            : type;
+    if (i == 1 && other != type) own = other;
+    inputs.push_back(b.Input("x" + std::to_string(i), {own, example.shapes[i]}));
+  }
+  b.Output(TRY(b.Add(op, inputs, example.attrs)), "y");
+  return b.Finish();
+}
+
+TEST(ElementTypes, EveryOperatorComputesWhatItTakes) {
+  for (int i = 0; i < kNumOps; ++i) {
+    const Op op = static_cast<Op>(i);
+    if (op == Op::kFused || op == Op::kBatchNorm) continue;  // which passes take apart
+    for (DType type : kTypes) {
+      SCOPED_TRACE(std::string(ToText(op)) + " of " + type.Text());
+      Result<Graph> graph = GraphOf(op, type, type);
+      ASSERT_EQ(graph.ok(), Takes(GetOpInfo(op).types, type)) << (graph.ok() ? "taken" : graph.error().Text());
+      if (!graph.ok()) {
+        EXPECT_THAT(graph.error().Text(), HasSubstr("is for ")) << graph.error().Text();
+        continue;
+      }
+      std::string error;
+      EXPECT_LE(reference::LoweredExcess(*graph, 1, &error), 0) << error;
+    }
+  }
+}
+
+TEST(ElementTypes, OperandsHaveOneType) {
+  for (int i = 0; i < kNumOps; ++i) {
+    const Op op = static_cast<Op>(i);
+    if (op == Op::kFused || ExampleOf(op).shapes.size() < 2) continue;
+    DType own = GetOpInfo(op).types == OperandTypes::kBools ? DType::Bool() : DType::Float(32);
+    if (GetOpInfo(op).types == OperandTypes::kIntegers) own = DType::Int(64);
+    Result<Graph> mixed = GraphOf(op, own, DType::Float(64));
+    ASSERT_FALSE(mixed.ok()) << ToText(op);
+    bool indexed = GetOpInfo(op).types == OperandTypes::kIndexed;
+    EXPECT_THAT(mixed.error().Text(), HasSubstr(indexed ? "takes indices that are integers" : "element types differ"));
+  }
+}
+
+}  // namespace
+}  // namespace autotune::graph

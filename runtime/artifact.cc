@@ -12,6 +12,7 @@
 
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
+#include "support/cpu_features.h"
 #include "support/json.h"
 
 namespace autotune {
@@ -54,7 +55,7 @@ Status CheckElf(std::string_view elf) {
   }
   if (header.e_machine != kThisMachine) {
     return Err("compiled for ", MachineName(header.e_machine), ", but this device is ", MachineName(kThisMachine),
-               "; check the target");
+               "; check the target (for this machine: --target cpu)");
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > elf.size() ||
       header.e_phnum > (elf.size() - header.e_phoff) / sizeof(Elf64_Phdr)) {
@@ -98,8 +99,7 @@ Status CheckKernelMetadata(const KernelMetadata& kernel) {
 }
 
 Status KernelError(const Kernel& kernel, const char* entry, KernelContext& context, int32_t code) {
-  std::string text = context.TakeError();
-  return Err("kernel ", kernel.metadata.name, entry, " failed with code ", code, text.empty() ? "" : ": ", text);
+  return context.TakeError("kernel " + kernel.metadata.name + entry + " failed with code " + std::to_string(code));
 }
 
 }  // namespace
@@ -169,6 +169,9 @@ Status Artifact::ReadKernels() {
                AT_ABI_VERSION, "; build both from one release");
   }
   metadata_ = TRY_NOTE(FromJson<ArtifactMetadata>(json), "autotune.metadata");
+  if (Status runs_here = CheckCpuFeatures(metadata_.cpu_features); !runs_here.ok()) {
+    return Err("its code ", runs_here.error().Text(), "; check the target (for this machine: --target cpu)");
+  }
   std::set<std::string_view> names;
   for (const KernelMetadata& kernel : metadata_.kernels) {
     if (kernel.name.empty() || !names.insert(kernel.name).second) {

@@ -135,7 +135,7 @@ Result<GuardedTensor> GuardedTensor::Empty(std::vector<int64_t> shape, std::stri
   GuardedTensor guarded;
   guarded.total_bytes_ = bytes + 2 * kBandBytes;
   guarded.memory_ = AllocateAligned(guarded.total_bytes_);
-  if (!guarded.memory_) return Err("out of memory: cannot allocate ", guarded.total_bytes_, " bytes");
+  if (!guarded.memory_) return OutOfMemory("cannot allocate ", guarded.total_bytes_, " bytes");
   char* memory = static_cast<char*>(guarded.memory_.get());
   std::memset(memory, kBandByte, kBandBytes);
   std::memset(memory + kBandBytes + bytes, kBandByte, kBandBytes);

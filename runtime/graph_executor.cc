@@ -9,6 +9,8 @@
 #include <set>
 
 #include "runtime/kernel_context.h"
+#include "support/check.h"
+#include "support/statistics.h"
 
 namespace autotune {
 namespace {
@@ -20,6 +22,13 @@ int64_t EntryBytes(const GraphEntry& entry) {
 }
 
 std::string EntryText(const GraphEntry& entry) { return entry.dtype + ShapeText(entry.shape); }
+
+// Whether NAME.raw reads parameter `i`; a copy (null) reads all.
+bool Reads(const Kernel* kernel, size_t i) {
+  if (!kernel) return true;
+  const auto& skipped = kernel->metadata.prepare_only;
+  return std::find(skipped.begin(), skipped.end(), static_cast<int64_t>(i)) == skipped.end();
+}
 
 }  // namespace
 
@@ -36,9 +45,11 @@ std::string GraphExecutor::NodeText(int64_t node) const {
 
 Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph,
                                                              std::vector<std::shared_ptr<const Artifact>> libraries,
-                                                             Params params, std::shared_ptr<KernelContext> context) {
+                                                             Params params, std::shared_ptr<KernelContext> context,
+                                                             const GraphExecutorOptions& options) {
   TRY_NOTE(graph.Check(), "graph");
   std::unique_ptr<GraphExecutor> executor(new GraphExecutor);
+  executor->options_ = options;
   executor->graph_ = std::move(graph);
   executor->libraries_ = std::move(libraries);
   executor->context_ = std::move(context);
@@ -147,11 +158,10 @@ Status GraphExecutor::AllocateMemory() {
   // Asked for, it would be granted, and the process killed once the pages are touched.
   int64_t machine_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   if (memory_bytes_ > machine_bytes) {
-    return Err("out of memory: intermediate values take ", memory_bytes_, " bytes, and this machine has ",
-               machine_bytes);
+    return OutOfMemory("intermediate values take ", memory_bytes_, " bytes, and this machine has ", machine_bytes);
   }
   std::shared_ptr<void> memory = AllocateAligned(memory_bytes_);
-  if (!memory) return Err("out of memory: cannot allocate ", memory_bytes_, " bytes for intermediate values");
+  if (!memory) return OutOfMemory("cannot allocate ", memory_bytes_, " bytes for intermediate values");
   for (size_t entry = 0; entry < root_.size(); ++entry) {
     const GraphEntry& plan = EntryAt(entry);
     void* data = is_param_[root_[entry]]
@@ -214,11 +224,7 @@ Status GraphExecutor::AddStep(int64_t index) {
     step.copy_bytes = EntryBytes(EntryAt(to));
     step.entries = {from, to};
   } else {
-    for (const auto& library : libraries_) {
-      Result<const Kernel*> found = library->Find(node.func_name);
-      if (found.ok() && !step.kernel) step.kernel = *found;
-    }
-    if (!step.kernel) return Err("the library has no kernel '", node.func_name, "'");
+    TRY(FindKernel(node.func_name, step));
     if (node.prepare && !step.kernel->prepare) {
       return Err("it asks for prepare, but kernel ", node.func_name, " has no entry point ", node.func_name,
                  ".prepare");
@@ -229,17 +235,59 @@ Status GraphExecutor::AddStep(int64_t index) {
   return {};
 }
 
+Status GraphExecutor::FindKernel(const std::string& func_name, Step& step) const {
+  for (const auto& library : libraries_) {
+    Result<const Kernel*> found = library->Find(func_name);
+    if (!found.ok()) continue;
+    step.kernel = *found;
+    return {};
+  }
+  return Err("the library has no kernel '", func_name, "'");
+}
+
+GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const {
+  PreparedKey key{step.kernel, {}};
+  for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant))
+    key.second.push_back(root_[step.entries[param]]);
+  return key;
+}
+
+// Makes sure that buffers of `bytes` in all can be cut from the present block.
+Status GraphExecutor::ReservePrepared(int64_t bytes) {
+  if (bytes <= prepared_free_) return {};
+  // Kernels that are replaced one by one share blocks, so that their buffers lie in huge pages, too.
+  constexpr int64_t kReplaceableBlock = int64_t{8} << 20;
+  int64_t size = options_.replaceable ? std::max(bytes, kReplaceableBlock) : bytes;
+  std::shared_ptr<void> block = AllocateAligned(size);
+  if (!block) return OutOfMemory("cannot allocate ", size, " bytes for prepared constants");
+  prepared_memory_ = std::move(block);
+  prepared_free_ = prepared_block_bytes_ = size;
+  prepared_bytes_ += size;
+  return {};
+}
+
 Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
+  int64_t total = 0;
+  for (int64_t bytes : step.kernel->metadata.prepared) total += Align(bytes);
+  TRY(ReservePrepared(total));
   std::vector<Tensor> constants;
   for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant)) {
     constants.push_back(TRY(values_[step.entries[param]].Reshape(step.kernel->metadata.params[param].shape)));
   }
   return PrepareConstants(*step.kernel, *context_, constants, [&](int64_t bytes) {
-    char* data = static_cast<char*>(prepared_memory_.get()) + prepared_used_;
-    prepared_used_ += Align(bytes);
-    CHECK(prepared_used_ <= prepared_bytes_);
+    char* data = static_cast<char*>(prepared_memory_.get()) + (prepared_block_bytes_ - prepared_free_);
+    prepared_free_ -= Align(bytes);
+    CHECK(prepared_free_ >= 0);
     return Tensor::View(data, {bytes}, {kDLUInt, 8, 1}, prepared_memory_);
   });
+}
+
+// The arguments of a step whose constants are prepared.
+void GraphExecutor::FillArgs(Step& step) {
+  for (size_t i = 0; i < step.entries.size(); ++i) {
+    if (!Reads(step.kernel, i)) step.entries[i] = -1;
+    step.args.push_back(step.entries[i] < 0 ? nullptr : values_[step.entries[i]].data());
+  }
 }
 
 // Prepares constants, lets go of parameters that nothing reads any more as it goes, and fills in the arguments.
@@ -247,46 +295,29 @@ Status GraphExecutor::PrepareSteps() {
   std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> prepares that are still to read it
   std::vector<bool> runs(root_.size(), false);     // read by runs
   for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
-  auto for_constants = [&](const Step& step, auto f) {
-    for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant)) f(root_[step.entries[param]]);
-  };
-  auto reads = [](const Step& step, size_t i) {
-    if (!step.kernel) return true;
-    const auto& skipped = step.kernel->metadata.prepare_only;
-    return std::find(skipped.begin(), skipped.end(), static_cast<int64_t>(i)) == skipped.end();
-  };
+  int64_t bytes = 0;  // of all prepared buffers: one block
   for (const Step& step : steps_) {
-    if (step.kernel && step.kernel->prepare) for_constants(step, [&](int64_t root) { ++prepares[root]; });
     for (size_t i = 0; i < step.entries.size(); ++i) {
-      if (reads(step, i)) runs[root_[step.entries[i]]] = true;
+      if (Reads(step.kernel, i)) runs[root_[step.entries[i]]] = true;
     }
+    if (!step.kernel || !step.kernel->prepare) continue;
+    PreparedKey key = PreparedKeyOf(step);
+    for (int64_t root : key.second) ++prepares[root];
+    if (!prepared_.try_emplace(std::move(key)).second) continue;
+    for (int64_t buffer : step.kernel->metadata.prepared) bytes += Align(buffer);
   }
+  TRY(ReservePrepared(bytes));
   auto release = [&](int64_t root) {
-    if (!is_param_[root] || runs[root] || prepares[root] > 0) return;
+    if (options_.replaceable || !is_param_[root] || runs[root] || prepares[root] > 0) return;
     for (size_t entry = 0; entry < root_.size(); ++entry) {
       if (root_[entry] == root) values_[entry] = Tensor();
     }
   };
-  // Nodes that run one kernel on the same constants share what is prepared.
-  using Prepared = std::pair<const Kernel*, std::vector<int64_t>>;
-  std::map<Prepared, std::vector<Tensor>> done;
-  auto key_of = [&](const Step& step) {
-    Prepared key{step.kernel, {}};
-    for_constants(step, [&](int64_t root) { key.second.push_back(root); });
-    return key;
-  };
-  for (const Step& step : steps_) {
-    if (!step.kernel || !step.kernel->prepare || !done.try_emplace(key_of(step)).second) continue;
-    for (int64_t bytes : step.kernel->metadata.prepared) prepared_bytes_ += Align(bytes);
-  }
-  prepared_memory_ = AllocateAligned(prepared_bytes_);
-  if (!prepared_memory_)
-    return Err("out of memory: cannot allocate ", prepared_bytes_, " bytes for prepared constants");
   for (Step& step : steps_) {
     std::vector<Tensor> buffers;
     if (step.kernel && step.kernel->prepare) {
-      Prepared key = key_of(step);
-      std::vector<Tensor>& made = done.at(key);
+      PreparedKey key = PreparedKeyOf(step);
+      std::vector<Tensor>& made = prepared_.at(key);
       if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
       buffers = made;
       for (int64_t root : key.second) {
@@ -294,13 +325,30 @@ Status GraphExecutor::PrepareSteps() {
         release(root);
       }
     }
-    for (size_t i = 0; i < step.entries.size(); ++i) {
-      if (!reads(step, i)) step.entries[i] = -1;
-      step.args.push_back(step.entries[i] < 0 ? nullptr : values_[step.entries[i]].data());
-    }
+    FillArgs(step);
     for (const Tensor& buffer : buffers) step.args.push_back(buffer.data());
   }
   for (size_t entry = 0; entry < root_.size(); ++entry) release(root_[entry]);
+  return {};
+}
+
+Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) {
+  if (!options_.replaceable) return Err("the executor was not made for kernels to be replaced");
+  auto place = std::find_if(steps_.begin(), steps_.end(), [&](const Step& step) { return step.node == node; });
+  if (place == steps_.end() || !place->kernel) return Err(NodeText(node), " runs no kernel");
+  if (place->kernel->metadata.name == func_name) return {};
+  Step step{.node = node};
+  TRY_NOTE(FindKernel(func_name, step), NodeText(node));
+  TRY_NOTE(FitKernel(graph_.nodes[node], step), NodeText(node));
+  std::vector<Tensor> buffers;
+  if (step.kernel->prepare) {
+    std::vector<Tensor>& made = prepared_[PreparedKeyOf(step)];
+    if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(node));
+    buffers = made;
+  }
+  FillArgs(step);
+  for (const Tensor& buffer : buffers) step.args.push_back(buffer.data());
+  *place = std::move(step);
   return {};
 }
 
@@ -310,40 +358,12 @@ Status GraphExecutor::RunStep(const Step& step) {
     return {};
   }
   if (step.kernel->raw(context_->abi(), step.args.data()) == 0) return {};
-  std::string text = context_->TakeError();
-  return Err(NodeText(step.node), ": kernel ", step.kernel->metadata.name, " failed", text.empty() ? "" : ": ", text);
+  return context_->TakeError(NodeText(step.node) + ": kernel " + step.kernel->metadata.name + " failed");
 }
 
 Status GraphExecutor::Run() {
   for (const Step& step : steps_) TRY(RunStep(step));
   return {};
-}
-
-Result<std::vector<NodeTime>> GraphExecutor::Profile(int runs) {
-  using Clock = std::chrono::steady_clock;
-  if (runs < 1) return Err("a profile takes at least one run");
-  std::vector<std::vector<double>> times(steps_.size());
-  for (int run = 0; run < runs; ++run) {
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      Clock::time_point begin = Clock::now();
-      TRY(RunStep(steps_[i]));
-      times[i].push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-    }
-  }
-  std::vector<NodeTime> result;
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    std::sort(times[i].begin(), times[i].end());
-    const GraphNode& node = graph_.nodes[steps_[i].node];
-    NodeTime time{.name = node.name, .func_name = node.func_name, .seconds = times[i][runs / 2], .least = times[i][0]};
-    if (const Kernel* kernel = steps_[i].kernel) {
-      time.flops = kernel->metadata.flops;
-      for (const TensorSpec& spec : kernel->metadata.params) {
-        time.bytes += static_cast<double>(TRY(ShapeBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)))));
-      }
-    }
-    result.push_back(std::move(time));
-  }
-  return result;
 }
 
 Result<int64_t> GraphExecutor::InputIndex(std::string_view name) const {

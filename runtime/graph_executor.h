@@ -2,6 +2,7 @@
 // beforehand. Its constants are prepared once, at load. One thread at a time; several executors may share a library
 // and parameters. It neither compiles nor reorders anything.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,12 +18,22 @@ namespace autotune {
 
 class KernelContext;
 
+// The timings behind a profile, in seconds.
+struct ProfileSamples {
+  std::vector<double> network;               // per run: the network as a whole
+  std::vector<std::vector<double>> kernels;  // per kernel, in order of execution; per run, its neighbour in `network`
+};
+
 struct NodeTime {
   std::string name, func_name;
   double seconds = 0;  // median of the runs
   double least = 0;    // the least of them, in seconds
-  double flops = 0;    // of one run; 0 when unknown
+  double flops = 0;    // of one run, as the library states them; 0 when unknown
   double bytes = 0;    // of its inputs, constants and outputs, each once
+};
+
+struct GraphExecutorOptions {
+  bool replaceable = false;  // keeps every parameter, which ReplaceKernel needs
 };
 
 class GraphExecutor {
@@ -32,7 +43,8 @@ class GraphExecutor {
   // kernel, one whose parameters do not fit, a memory plan in which a value is overwritten before it is read.
   static Result<std::unique_ptr<GraphExecutor>> Create(Graph graph,
                                                        std::vector<std::shared_ptr<const Artifact>> libraries,
-                                                       Params params, std::shared_ptr<KernelContext> context);
+                                                       Params params, std::shared_ptr<KernelContext> context,
+                                                       const GraphExecutorOptions& options = {});
   ~GraphExecutor();
 
   int64_t num_inputs() const { return static_cast<int64_t>(inputs_.size()); }
@@ -51,6 +63,11 @@ class GraphExecutor {
 
   Status Run();
 
+  // From now on the graph's node `node` runs kernel `func_name` of the libraries, which must take the same parameters.
+  // What the kernel prepares of its constants is made at the first use and kept. Needs an executor that is
+  // `replaceable`. After an error the node runs what it ran before.
+  Status ReplaceKernel(int64_t node, const std::string& func_name);
+
   // The executor's own memory, overwritten by the next run.
   Tensor Input(int64_t i) const;
   Tensor Output(int64_t i) const;
@@ -59,7 +76,12 @@ class GraphExecutor {
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t constant_bytes() const;
 
-  // Median time of each kernel over `runs` runs, in order of execution.
+  // Adds `runs` runs of the network and as many in which each kernel is timed. The two take turns, so that both meet
+  // the same states of the machine, and the order reverses every time, so that neither always follows the other.
+  Status AddProfileSamples(int runs, ProfileSamples& samples);
+  // The time of each kernel, in order of execution. There must be samples.
+  Result<std::vector<NodeTime>> NodeTimes(const ProfileSamples& samples) const;
+  // Both: of `runs` runs.
   Result<std::vector<NodeTime>> Profile(int runs);
 
  private:
@@ -81,9 +103,15 @@ class GraphExecutor {
   Status BindParams(Params params);
   Status AllocateMemory();
   Status AddStep(int64_t node);
+  Status FindKernel(const std::string& func_name, Step& step) const;
   Status FitKernel(const GraphNode& node, Step& step) const;
   Status PrepareSteps();
+  Status ReservePrepared(int64_t bytes);
   Result<std::vector<Tensor>> PrepareStep(const Step& step);
+  void FillArgs(Step& step);
+  // A kernel and the parameters that it prepares: steps with equal ones share what is prepared.
+  using PreparedKey = std::pair<const Kernel*, std::vector<int64_t>>;
+  PreparedKey PreparedKeyOf(const Step& step) const;
   Status RunStep(const Step& step);
   Status SetMemory(int64_t entry, const Tensor& tensor);
   Status CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what) const;
@@ -98,8 +126,11 @@ class GraphExecutor {
   std::vector<bool> is_param_;    // entry -> a parameter itself
   std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
   std::vector<Step> steps_;
-  std::shared_ptr<void> prepared_memory_;  // of all prepared buffers: one block, huge pages
-  int64_t prepared_bytes_ = 0, prepared_used_ = 0;
+  std::map<PreparedKey, std::vector<Tensor>> prepared_;
+  std::shared_ptr<void> prepared_memory_;                  // block of huge pages from which buffers are cut
+  int64_t prepared_free_ = 0;                              // bytes left at the block's end
+  int64_t prepared_block_bytes_ = 0, prepared_bytes_ = 0;  // of this block, of all blocks
+  GraphExecutorOptions options_;
   int64_t memory_bytes_ = 0;
 };
 

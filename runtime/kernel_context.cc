@@ -68,6 +68,10 @@ KernelContext::KernelContext(ThreadPoolOptions options) : pool_(options) {
 
 KernelContext::~KernelContext() = default;
 
+void KernelContext::SetSerial(bool serial) {
+  for (auto& slot : slots_) slot->num_threads = serial ? 1 : static_cast<uint32_t>(pool_.num_threads());
+}
+
 int32_t KernelContext::ParallelFor(AtContext* context, int32_t num_tasks, int32_t (*body)(AtContext*, void*, int32_t),
                                    void* closure) {
   auto* slot = static_cast<Slot*>(context);
@@ -102,7 +106,12 @@ int32_t KernelContext::ParallelFor(AtContext* context, int32_t num_tasks, int32_
 }
 
 void* KernelContext::WorkspaceAlloc(AtContext* context, uint64_t bytes) {
-  return static_cast<Slot*>(context)->scratch.Allocate(bytes);
+  auto* slot = static_cast<Slot*>(context);
+  void* memory = slot->scratch.Allocate(bytes);
+  if (memory) return memory;
+  std::lock_guard lock(slot->owner->mutex_);
+  slot->owner->no_memory_ = true;
+  return nullptr;
 }
 
 void KernelContext::WorkspaceFree(AtContext* context, void* memory) {
@@ -115,9 +124,11 @@ void KernelContext::SetError(AtContext* context, const char* message) {
   if (owner->error_.empty() && message) owner->error_ = message;
 }
 
-std::string KernelContext::TakeError() {
+Error KernelContext::TakeError(const std::string& what) {
   std::lock_guard lock(mutex_);
-  return std::exchange(error_, {});
+  std::string text = std::exchange(error_, {});
+  bool no_memory = std::exchange(no_memory_, false);
+  return Error(text.empty() ? what : what + ": " + text, no_memory ? ErrorKind::kOutOfMemory : ErrorKind::kOther);
 }
 
 }  // namespace autotune

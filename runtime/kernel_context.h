@@ -7,6 +7,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/thread_pool.h"
+#include "support/result.h"
 
 namespace autotune {
 
@@ -59,10 +60,13 @@ class KernelContext {
 
   AtContext* abi() { return slots_[0].get(); }
   int num_threads() const { return pool_.num_threads(); }
+  // While set, kernels run on the calling thread alone, as in a context of one thread. Not while a kernel runs.
+  void SetSerial(bool serial);
   ThreadPool& pool() { return pool_; }
 
-  // The first text given to set_error since the last call, and forgets it; empty if none.
-  std::string TakeError();
+  // The error of a kernel that failed: `what` and the first text given to set_error since the last call. Of kind
+  // kOutOfMemory if an allocation failed since then.
+  Error TakeError(const std::string& what);
 
  private:
   // Each thread of the pool has its own AtContext, so that a kernel's scratch memory needs no look-up.
@@ -79,7 +83,8 @@ class KernelContext {
   ThreadPool pool_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::mutex mutex_;
-  std::string error_;  // guarded by mutex_
+  std::string error_;       // guarded by mutex_
+  bool no_memory_ = false;  // an allocation failed; guarded by mutex_
 };
 
 }  // namespace autotune

@@ -91,8 +91,7 @@ Result<Tensor> Tensor::View(void* data, std::vector<int64_t> shape, DLDataType t
 Result<Tensor> Tensor::Empty(std::vector<int64_t> shape, DLDataType type) {
   int64_t bytes = TRY(ShapeBytes(shape, type));
   std::shared_ptr<void> memory = AllocateAligned(bytes);
-  if (!memory)
-    return Err("out of memory: cannot allocate ", bytes, " bytes for ", DataTypeText(type), ShapeText(shape));
+  if (!memory) return OutOfMemory("cannot allocate ", bytes, " bytes for ", DataTypeText(type), ShapeText(shape));
   void* data = memory.get();
   return View(data, std::move(shape), type, std::move(memory));
 }

@@ -20,8 +20,9 @@ namespace {
 
 constexpr int64_t kMaxCopies = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 32;
-constexpr double kHopeless = 8;      // a cold first call may take this many times longer than a warm one
-constexpr double kLongEnough = 0.8;  // of min_repeat_seconds, for a repeat to count
+constexpr double kHopeless = 8;            // a cold first call may take this many times longer than a warm one
+constexpr double kLongestInterrupt = 0.1;  // seconds for which a busy machine may keep a thread from running
+constexpr double kLongEnough = 0.8;        // of min_repeat_seconds, for a repeat to count
 
 // Copies without leaving the copy in a cache, where the CPU can.
 #if defined(__x86_64__)
@@ -46,64 +47,97 @@ int64_t Calls(double seconds, double per_call) {
 
 }  // namespace
 
+namespace {
+
+// Whether a measurement is worth going on with. A burst slower than the cutoff may have met an interrupt, so it takes
+// two to give up, or one that is slower than interrupts explain. A burst that is not slower ends the doubt.
+class Cutoff {
+ public:
+  explicit Cutoff(double seconds) : seconds_(seconds) {}
+  // A burst of `count` calls; it counts as slow beyond `tolerance` times the cutoff.
+  void See(double per_call, int64_t count, double tolerance = 1) {
+    if (seconds_ <= 0 || fast_enough_) return;
+    if (per_call <= tolerance * seconds_) {
+      fast_enough_ = tolerance == 1;
+      return;
+    }
+    bool unexplained = (per_call - seconds_) * static_cast<double>(count) > kLongestInterrupt;
+    slow_bursts_ += unexplained ? 2 : 1;
+    fastest_ = std::min(fastest_, per_call);
+  }
+  bool InDoubt() const { return slow_bursts_ == 1 && !fast_enough_; }
+  bool Exceeded() const { return slow_bursts_ >= 2 && !fast_enough_; }
+  double fastest() const { return fastest_; }
+
+ private:
+  double seconds_, fastest_ = std::numeric_limits<double>::infinity();
+  int slow_bursts_ = 0;
+  bool fast_enough_ = false;
+};
+
+bool TwoFastestAgree(const std::vector<double>& times) {
+  if (times.size() < 2) return true;
+  double fastest = std::numeric_limits<double>::infinity(), next = fastest;
+  for (double seconds : times) {
+    next = std::min(next, std::max(seconds, fastest));
+    fastest = std::min(seconds, fastest);
+  }
+  return next <= fastest * (1 + TimeOptions::kAgreement);
+}
+
+}  // namespace
+
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before) {
   using Clock = std::chrono::steady_clock;
   Timing timing;
   Clock::time_point started = Clock::now();
-  // Seconds that `count` calls take.
+  // Seconds that each of `count` calls takes.
   auto time = [&](int64_t count) -> Result<double> {
     if (before) TRY(before(timing.calls, count));
     Clock::time_point begin = Clock::now();
     TRY(burst(timing.calls, count));
     Clock::time_point end = Clock::now();
     timing.calls += count;
-    return std::chrono::duration<double>(end - begin).count();
+    return std::chrono::duration<double>(end - begin).count() / static_cast<double>(count);
   };
-  auto cut_off = [&](double per_call) {
-    timing.seconds = {per_call};
-    timing.cut_off = true;
-    return timing;
-  };
-  double cutoff = options.cutoff_seconds, least = options.min_repeat_seconds;
-  int64_t repeats = std::max<int64_t>(options.repeats, 1);
+  const double least = options.min_repeat_seconds;
+  const int64_t repeats = std::max<int64_t>(options.repeats, 1);
+  Cutoff cutoff(options.cutoff_seconds);
 
-  double warm_up = TRY(time(1));
-  if (cutoff > 0 && warm_up > kHopeless * cutoff) return cut_off(warm_up);
+  double per_call = TRY(time(1));
+  cutoff.See(per_call, 1, kHopeless);
   int64_t number = std::clamp<int64_t>(options.number, 1, kMaxNumber);
   if (least > 0) {
-    int64_t count = std::max(number, Calls(least / 4, warm_up));
-    double seconds = TRY(time(count));
-    if (cutoff > 0 && seconds / count > cutoff) return cut_off(seconds / count);
-    if (seconds >= kLongEnough * least) timing.seconds.push_back(seconds / count);
-    number = std::max(number, Calls(least, seconds / count));
-  }
-  auto agreed = [&] {
-    if (timing.seconds.size() < 2) return true;
-    double fastest = std::numeric_limits<double>::infinity(), next = fastest;
-    for (double seconds : timing.seconds) {
-      next = std::min(next, std::max(seconds, fastest));
-      fastest = std::min(seconds, fastest);
+    // Short bursts, until they tell how many calls a repeat takes and whether it is worth making.
+    while (!cutoff.Exceeded()) {
+      int64_t count = std::max(number, Calls(least / 4, per_call));
+      per_call = TRY(time(count));
+      cutoff.See(per_call, count);
+      if (per_call * static_cast<double>(count) >= kLongEnough * least) timing.seconds.push_back(per_call);
+      if (!cutoff.InDoubt()) break;
     }
-    return next <= fastest * (1 + TimeOptions::kAgreement);
-  };
+    number = std::max(number, Calls(least, per_call));
+  }
   auto enough = [&] {
     int64_t done = static_cast<int64_t>(timing.seconds.size());
-    return done >= repeats && (done >= options.max_repeats || agreed());
+    return done >= repeats && (done >= options.max_repeats || TwoFastestAgree(timing.seconds));
   };
-  while (!enough()) {
+  while (!cutoff.Exceeded() && !enough()) {
     if (options.max_seconds > 0 && !timing.seconds.empty() &&
         std::chrono::duration<double>(Clock::now() - started).count() > options.max_seconds) {
       break;
     }
-    double seconds = TRY(time(number));
-    if (seconds < kLongEnough * least && number < kMaxNumber) {
-      number = std::min(Calls(1.1 * least, seconds / number), number * 100);
+    per_call = TRY(time(number));
+    if (per_call * static_cast<double>(number) < kLongEnough * least && number < kMaxNumber) {
+      number = std::min(Calls(1.1 * least, per_call), number * 100);
       continue;
     }
-    timing.seconds.push_back(seconds / number);
-    if (cutoff > 0 && timing.seconds.size() == 1 && timing.seconds[0] > cutoff && repeats > 1) {
-      return cut_off(timing.seconds[0]);
-    }
+    timing.seconds.push_back(per_call);
+    cutoff.See(per_call, number);
+  }
+  if (cutoff.Exceeded()) {
+    timing.seconds = {cutoff.fastest()};
+    timing.cut_off = true;
   }
   return timing;
 }
@@ -113,7 +147,7 @@ Result<char*> CopyArena::Reserve(int64_t bytes) {
     memory_ = nullptr;
     bytes_ = 0;
     memory_ = AllocateAligned(bytes);
-    if (!memory_) return Err("out of memory: cannot allocate ", bytes, " bytes for copies of weights");
+    if (!memory_) return OutOfMemory("cannot allocate ", bytes, " bytes for copies of weights");
     bytes_ = bytes;
   }
   return static_cast<char*>(memory_.get());
@@ -129,6 +163,19 @@ int64_t LastLevelCacheBytes() {
   }
   return int64_t{32} << 20;
 }
+
+namespace {
+
+// How many copies of weights to take turns with.
+int64_t Rotation(int64_t cold_bytes, int64_t copy_bytes, int64_t activation_bytes) {
+  if (copy_bytes == 0 || cold_bytes == 0) return 1;
+  int64_t bytes = cold_bytes < 0 ? 2 * LastLevelCacheBytes() : cold_bytes - activation_bytes;
+  bytes = std::min(bytes, CopyArena::kMaxBytes);
+  int64_t copies = std::clamp<int64_t>((bytes + copy_bytes - 1) / copy_bytes, 1, kMaxCopies);
+  return std::clamp<int64_t>(CopyArena::kMaxBytes / copy_bytes, 1, copies);
+}
+
+}  // namespace
 
 Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
                           std::span<const Tensor> prepared, CopyArena& arena, const KernelTimeOptions& options) {
@@ -146,7 +193,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
     int64_t bytes, offset;  // in a copy
   };
   std::vector<Weight> weights;
-  int64_t copy_bytes = 0;
+  int64_t copy_bytes = 0, activation_bytes = 0;
   auto add = [&](size_t arg, const Tensor& tensor) {
     weights.push_back({arg, tensor.num_bytes(), copy_bytes});
     copy_bytes += (tensor.num_bytes() + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT;
@@ -156,16 +203,16 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
                 metadata.prepare_only.end();
     if (!read) original[i] = nullptr;
     if (read && !args[i].defined()) return Err("kernel ", metadata.name, ": parameter ", i, " has no data");
-    if (read && metadata.params[i].kind == ParamKind::kConstant) add(i, args[i]);
+    if (!read) continue;
+    if (metadata.params[i].kind == ParamKind::kConstant) {
+      add(i, args[i]);
+    } else {
+      activation_bytes += args[i].num_bytes();
+    }
   }
   for (size_t i = 0; i < prepared.size(); ++i) add(args.size() + i, prepared[i]);
 
-  int64_t cold = options.cold_bytes < 0 ? 2 * LastLevelCacheBytes() : options.cold_bytes;
-  cold = std::min(cold, CopyArena::kMaxBytes);
-  int64_t rotation = copy_bytes == 0 ? 1 : std::clamp<int64_t>((cold + copy_bytes - 1) / copy_bytes, 1, kMaxCopies);
-  if (rotation * copy_bytes > CopyArena::kMaxBytes) {
-    rotation = std::max<int64_t>(1, CopyArena::kMaxBytes / copy_bytes);
-  }
+  int64_t rotation = Rotation(options.cold_bytes, copy_bytes, activation_bytes);
   // Copy 0 is the original, copy i > 0 lies at slot i - 1 of the arena. A copy is made just before the burst that first
   // uses it: a slow kernel needs only as many as it makes calls.
   std::vector<std::vector<void*>> copies = {original};
@@ -187,8 +234,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
     size_t next = static_cast<size_t>(first % rotation);
     for (int64_t i = 0; i < count; ++i) {
       if (int32_t code = kernel.raw(context.abi(), copies[next].data())) {
-        std::string text = context.TakeError();
-        return Err("kernel ", metadata.name, ".raw failed with code ", code, text.empty() ? "" : ": ", text);
+        return context.TakeError("kernel " + metadata.name + ".raw failed with code " + std::to_string(code));
       }
       if (++next == static_cast<size_t>(rotation)) next = 0;
     }

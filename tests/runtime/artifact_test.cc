@@ -6,6 +6,7 @@
 
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
+#include "support/cpu_features.h"
 #include "tests/runtime/c_artifact.h"
 
 namespace autotune {
@@ -130,6 +131,19 @@ TEST(Artifact, RefusesWhatIsNoArtifact) {
   std::string negative = SampleMetadata();
   negative.replace(negative.find("[32]"), 4, "[-1]");
   EXPECT_THAT(LoadError(CompileArtifact(negative, SampleBody())), HasSubstr("a prepared buffer of -1 bytes"));
+}
+
+std::string MetadataFor(const std::string& cpu_feature) {
+  std::string metadata = SampleMetadata();
+  return metadata.insert(1, "\"cpu_features\":[\"" + cpu_feature + "\"],");
+}
+
+TEST(Artifact, RefusesCodeForOtherCpus) {
+  std::string error = LoadError(CompileArtifact(MetadataFor("no-cpu-has-it"), SampleBody()));
+  EXPECT_THAT(error, HasSubstr("its code needs no-cpu-has-it, which this CPU lacks; check the target"));
+  if (HostCpuFeatures().empty()) return;
+  auto fits = Artifact::FromBytes(CompileArtifact(MetadataFor(HostCpuFeatures()[0]), SampleBody()));
+  EXPECT_TRUE(fits.ok()) << fits.error().Text();
 }
 
 }  // namespace

@@ -58,6 +58,9 @@ inline std::string SampleMetadata(int abi_version = 1) {
   {"name":"shift","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},
     {"name":"w","dtype":"f32","shape":[8],"kind":"constant"},
     {"name":"y","dtype":"f32","shape":[2,4],"kind":"output"}],"prepared":[32],"prepare_only":[1],"flops":8},
+  {"name":"shift3","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},
+    {"name":"w","dtype":"f32","shape":[8],"kind":"constant"},
+    {"name":"y","dtype":"f32","shape":[2,4],"kind":"output"}],"prepared":[32],"prepare_only":[1],"flops":8},
   {"name":"copy","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},
     {"name":"y","dtype":"f32","shape":[2,4],"kind":"output"}]},
   {"name":"fails","params":[{"name":"x","dtype":"f32","shape":[2,4],"kind":"input"},
@@ -92,6 +95,15 @@ int32_t shift(AtContext* c, const DLTensor* const* a, int32_t n) {
   void* raw[4] = {a[0]->data, a[1]->data, a[2]->data, a[3]->data};
   return shift_raw(c, raw);
 }
+int32_t shift3_prepare(AtContext* c, void* const* a) ENTRY("shift3.prepare");
+int32_t shift3_prepare(AtContext* c, void* const* a) {
+  const float* w = a[0]; float* p = a[1];
+  for (int i = 0; i < 8; ++i) p[i] = 3 * w[i];
+  return 0;
+}
+int32_t shift3_raw(AtContext* c, void* const* a) ENTRY("shift3.raw");
+int32_t shift3_raw(AtContext* c, void* const* a) { return shift_raw(c, a); }
+int32_t shift3(AtContext* c, const DLTensor* const* a, int32_t n) { return shift(c, a, n); }
 int32_t copy_raw(AtContext* c, void* const* a) ENTRY("copy.raw");
 int32_t copy_raw(AtContext* c, void* const* a) {
   const float* x = a[0]; float* y = a[1];

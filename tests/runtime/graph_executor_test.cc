@@ -94,6 +94,21 @@ TEST(GraphExecutor, ReshapeBetweenMemoriesCopies) {
   EXPECT_EQ(executor->Profile(3).value().size(), 5u);
 }
 
+TEST(GraphExecutor, ProfilesBesideTheNetwork) {
+  auto executor = Make(SampleGraph(), OneParam()).value();
+  ProfileSamples samples;
+  ASSERT_TRUE(executor->AddProfileSamples(2, samples).ok());
+  ASSERT_TRUE(executor->AddProfileSamples(1, samples).ok());
+  EXPECT_EQ(samples.network.size(), 3u) << "samples add up";
+  for (const std::vector<double>& kernel : samples.kernels) EXPECT_EQ(kernel.size(), 3u);
+  samples.kernels[0] = {3, 1, 2};
+  std::vector<NodeTime> times = executor->NodeTimes(samples).value();
+  ASSERT_EQ(times.size(), samples.kernels.size());
+  EXPECT_EQ(times[0].seconds, 2);
+  EXPECT_EQ(times[0].least, 1);
+  EXPECT_FALSE(executor->Profile(0).ok());
+}
+
 TEST(GraphExecutor, ZeroCopy) {
   auto executor = Make(SampleGraph(), OneParam()).value();
   Tensor in = Ramp({2, 4}), out = Tensor::Zeros({2, 4}, "f32").value();
@@ -109,6 +124,45 @@ TEST(GraphExecutor, ZeroCopy) {
   EXPECT_FALSE(executor->BindInput(1, in).ok());
   EXPECT_FALSE(executor->SetInput(0, Ramp({8})).ok());
   EXPECT_FALSE(executor->SetInput(0, Tensor::Zeros({2, 4}, "i32").value()).ok());
+}
+
+// The nodes of SampleGraph: 5 is "second", which adds 2w; "shift3" adds 3w.
+TEST(GraphExecutor, KernelsAreReplaced) {
+  auto executor = GraphExecutor::Create(SampleGraph(), {SampleLibrary()}, OneParam(),
+                                        std::make_shared<KernelContext>(2), {.replaceable = true})
+                      .value();
+  auto expect_factor = [&](int factor) {
+    ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4})).ok());
+    ASSERT_TRUE(executor->Run().ok());
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(executor->Output(0).Data<float>()[i], i + factor * (i + 1));
+  };
+  expect_factor(4);
+  ASSERT_TRUE(executor->ReplaceKernel(5, "shift3").ok());
+  expect_factor(5);
+  int64_t bytes = executor->constant_bytes();
+  ASSERT_TRUE(executor->ReplaceKernel(2, "shift3").ok());
+  expect_factor(6);
+  ASSERT_TRUE(executor->ReplaceKernel(5, "shift").ok());
+  expect_factor(5);
+  EXPECT_EQ(executor->constant_bytes(), bytes);  // prepared once for both nodes, and kept
+}
+
+TEST(GraphExecutor, KernelsThatDoNotFitAreNotReplaced) {
+  auto executor = GraphExecutor::Create(SampleGraph(), {SampleLibrary()}, OneParam(),
+                                        std::make_shared<KernelContext>(2), {.replaceable = true})
+                      .value();
+  auto refusal = [&](int64_t node, const std::string& kernel) {
+    Status status = executor->ReplaceKernel(node, kernel);
+    return status.ok() ? "none" : status.error().Text();
+  };
+  EXPECT_THAT(refusal(5, "absent"), HasSubstr("the library has no kernel 'absent'"));
+  EXPECT_THAT(refusal(5, "copy"), HasSubstr("kernel copy has 1 inputs"));
+  EXPECT_THAT(refusal(3, "shift"), HasSubstr("node 3 'flat' runs no kernel"));
+  ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4})).ok());
+  ASSERT_TRUE(executor->Run().ok());
+  EXPECT_EQ(executor->Output(0).Data<float>()[7], 7 + 4 * 8);
+  auto fixed = Make(SampleGraph(), OneParam()).value();
+  EXPECT_FALSE(fixed->ReplaceKernel(5, "shift3").ok());
 }
 
 TEST(GraphExecutor, AFailingKernelNamesItsNode) {

@@ -55,7 +55,8 @@ Module SampleModule() {
 TEST(Module, ALibrarysKernelsAreFunctions) {
   Module module = SampleModule();
   EXPECT_EQ(module->TypeKey(), "lib");
-  EXPECT_THAT(module->FunctionNames(), testing::ElementsAre("shift", "shift.prepare", "copy", "fails", "range"));
+  EXPECT_THAT(module->FunctionNames(),
+              testing::ElementsAre("shift", "shift.prepare", "shift3", "shift3.prepare", "copy", "fails", "range"));
   Tensor x = Tensor::Zeros({2, 4}, "f32").value(), w = Tensor::Zeros({8}, "f32").value(), y = x.Copy().value();
   w.Data<float>()[3] = 5;
   PackedFunc shift = module->GetFunction("shift").value(), prepare = module->GetFunction("shift.prepare").value();

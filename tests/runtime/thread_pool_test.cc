@@ -172,8 +172,20 @@ TEST(KernelContext, ErrorTextOfAWorker) {
       },
       nullptr);
   EXPECT_EQ(code, 9);
-  EXPECT_EQ(context.TakeError(), "task three is unhappy");
-  EXPECT_EQ(context.TakeError(), "");
+  Error error = context.TakeError("kernel k failed");
+  EXPECT_EQ(error.message, "kernel k failed: task three is unhappy");
+  EXPECT_EQ(error.kind, ErrorKind::kOther);
+  EXPECT_EQ(context.TakeError("again").message, "again") << "an error is taken once";
+}
+
+TEST(KernelContext, AnErrorSaysWhetherMemoryRanOut) {
+  KernelContext context(1);
+  context.abi()->set_error(context.abi(), "out of memory, says the kernel, which asked for none");
+  EXPECT_EQ(context.TakeError("failed").kind, ErrorKind::kOther);
+  EXPECT_EQ(context.abi()->workspace_alloc(context.abi(), UINT64_MAX), nullptr);
+  context.abi()->set_error(context.abi(), "no scratch");
+  EXPECT_EQ(context.TakeError("failed").kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(context.TakeError("failed").kind, ErrorKind::kOther) << "a kind is taken once";
 }
 
 TEST(ScratchStack, ReusesAndGrows) {

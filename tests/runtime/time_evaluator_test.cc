@@ -70,10 +70,32 @@ TEST(EvaluateTime, HopelessCandidatesAreCutOff) {
           .value();
   EXPECT_TRUE(timing.cut_off);
   EXPECT_EQ(timing.seconds.size(), 1u);
-  EXPECT_LE(f.calls, 4);
+  EXPECT_LE(f.calls, 5);  // the warm-up and two short bursts, not fifty repeats
   Sleeper good{0.0001};
   EXPECT_FALSE(
       EvaluateTime({.repeats = 3, .min_repeat_seconds = 0.001, .cutoff_seconds = 60}, std::ref(good))->cut_off);
+}
+
+TEST(EvaluateTime, OneInterruptDoesNotCutACandidateOff) {
+  for (int64_t interrupted : {0, 1}) {  // the warm-up, or the first burst
+    int64_t bursts = 0;
+    auto burst = [&](int64_t, int64_t) -> Status {
+      if (bursts++ == interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return {};
+    };
+    auto timing = EvaluateTime({.repeats = 3, .cutoff_seconds = 5e-3}, burst).value();
+    EXPECT_FALSE(timing.cut_off) << interrupted;
+    EXPECT_EQ(timing.seconds.size(), 3u);
+  }
+}
+
+// The negative twin: no interrupt lasts that long, so one burst is enough.
+TEST(EvaluateTime, AVerySlowCandidateIsNotCalledAgain) {
+  Sleeper f{0.15};
+  auto timing = EvaluateTime({.repeats = 3, .min_repeat_seconds = 0.01, .cutoff_seconds = 0.001}, std::ref(f)).value();
+  EXPECT_TRUE(timing.cut_off);
+  EXPECT_EQ(f.calls, 1);
+  EXPECT_GE(timing.seconds.at(0), 0.15);
 }
 
 TEST(EvaluateTime, NoRepeatIsBegunAfterTheLimit) {
@@ -124,9 +146,12 @@ TEST(TimeKernel, WeightsRotate) {
     EXPECT_EQ(log.Data<int64_t>()[0], 21);
     return std::set<int64_t>(log.Data<int64_t>() + 1, log.Data<int64_t>() + 22).size();
   };
+  constexpr int64_t kLog = 800;  // the kernel's activations, touched by every call
   EXPECT_EQ(distinct(0), 1u);
-  EXPECT_EQ(distinct(4 * 128), 4u);
-  EXPECT_EQ(distinct(1000 * 128), 21u);
+  EXPECT_EQ(distinct(kLog), 1u);
+  EXPECT_EQ(distinct(kLog + 4 * 128), 4u);
+  EXPECT_EQ(distinct(kLog + 1000 * 128), 21u);
+  EXPECT_EQ(distinct(-1), 21u);  // as many as fill the caches twice
 }
 
 TEST(TimeKernel, ErrorsAreReported) {

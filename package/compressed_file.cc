@@ -1,0 +1,81 @@
+#include "package/compressed_file.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace autotune {
+namespace {
+
+constexpr char kLevel[] = "19";  // the best of zstd's ordinary levels; files are written once and kept
+
+struct FreeStream {
+  archive* stream;
+  ~FreeStream() { archive_free(stream); }
+};
+
+Status WriteStream(archive* out, const std::string& path, std::string_view bytes) {
+  auto failed = [&] { return Err("cannot write ", path, ": ", archive_error_string(out)); };
+  if (archive_write_add_filter_zstd(out) != ARCHIVE_OK ||
+      archive_write_set_filter_option(out, "zstd", "compression-level", kLevel) != ARCHIVE_OK ||
+      archive_write_set_format_raw(out) != ARCHIVE_OK || archive_write_open_filename(out, path.c_str()) != ARCHIVE_OK)
+    return failed();
+  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
+  archive_entry_set_filetype(entry.get(), AE_IFREG);
+  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return failed();
+  while (!bytes.empty()) {
+    la_ssize_t n = archive_write_data(out, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (n <= 0) return failed();
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  if (archive_write_close(out) != ARCHIVE_OK) return failed();
+  return {};
+}
+
+}  // namespace
+
+Status WriteCompressedFile(const std::string& path, std::string_view bytes) {
+  const std::string temporary = path + ".tmp" + std::to_string(getpid());
+  FreeStream out{archive_write_new()};
+  if (Status written = WriteStream(out.stream, temporary, bytes); !written.ok()) {
+    unlink(temporary.c_str());
+    return written;
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) {
+    Error error = Err("cannot write ", path, ": ", strerror(errno));
+    unlink(temporary.c_str());
+    return error;
+  }
+  return {};
+}
+
+Result<std::string> ReadCompressedFile(const std::string& path, int64_t limit) {
+  FreeStream in{archive_read_new()};
+  auto failed = [&] { return Err("cannot read ", path, ": ", archive_error_string(in.stream)); };
+  archive_read_support_filter_zstd(in.stream);
+  archive_read_support_format_raw(in.stream);
+  archive_read_support_format_empty(in.stream);
+  if (archive_read_open_filename(in.stream, path.c_str(), size_t{1} << 20) != ARCHIVE_OK) return failed();
+  archive_entry* entry = nullptr;
+  int header = archive_read_next_header(in.stream, &entry);
+  if (header == ARCHIVE_EOF) return std::string();
+  if (header != ARCHIVE_OK) return failed();
+  std::string bytes;
+  char chunk[1 << 16];
+  for (;;) {
+    la_ssize_t n = archive_read_data(in.stream, chunk, sizeof chunk);
+    if (n < 0) return failed();
+    if (n == 0) return bytes;
+    if (static_cast<int64_t>(bytes.size()) + n > limit)
+      return Err("cannot read ", path, ": it holds more than ", limit, " bytes");
+    bytes.append(chunk, static_cast<size_t>(n));
+  }
+}
+
+}  // namespace autotune

@@ -1,0 +1,67 @@
+#include "runtime/paired_runs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMaxRunsPerVisit = 64;
+
+double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+Result<double> TimeOnce(const std::function<Status()>& run) {
+  Clock::time_point begin = Clock::now();
+  TRY(run());
+  return SecondsSince(begin);
+}
+
+// The median time of one run, in a visit of about `visit_seconds`.
+Result<double> Visit(const std::function<Status()>& run, double visit_seconds) {
+  double warm_up = TRY(TimeOnce(run));
+  int count = static_cast<int>(std::clamp(visit_seconds / std::max(warm_up, 1e-9), 1.0, double{kMaxRunsPerVisit}));
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) times.push_back(TRY(TimeOnce(run)));
+  return Median(std::move(times));
+}
+
+}  // namespace
+
+Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::function<Status()>& second,
+                               const PairedOptions& options) {
+  std::vector<double> ratios, first_times, second_times;
+  PairedTimes result;
+  Clock::time_point begin = Clock::now();
+  auto spent = [&] { return SecondsSince(begin) >= options.max_seconds; };
+  auto narrow = [&] {
+    result.ratio = MedianWithInterval(ratios);
+    return result.ratio.HalfWidth() <= options.half_width;
+  };
+  int next_look = std::max(options.min_pairs, 1);
+  while (true) {
+    double times[2];
+    for (int turn : {0, 1}) {
+      int which = ratios.size() % 2 ? 1 - turn : turn;
+      times[which] = TRY(Visit(which == 0 ? first : second, options.visit_seconds));
+    }
+    first_times.push_back(times[0]);
+    second_times.push_back(times[1]);
+    ratios.push_back(times[1] / times[0]);
+    if (static_cast<int>(ratios.size()) < next_look) {
+      if (static_cast<int>(ratios.size()) < options.min_pairs || !spent()) continue;
+    }
+    // Sorting all ratios at each pair would take longer than short programs run.
+    next_look = static_cast<int>(ratios.size() + ratios.size() / 4 + 1);
+    if (narrow() || spent()) break;
+  }
+  result.first_seconds = Median(std::move(first_times));
+  result.second_seconds = Median(std::move(second_times));
+  result.pairs = static_cast<int>(ratios.size());
+  return result;
+}
+
+}  // namespace autotune

@@ -26,6 +26,14 @@ Result<Message> DecodeFrames(const Frames& frames) {
 
 }  // namespace
 
+bool OutputsFit(const std::vector<Blob>& outputs) {
+  constexpr size_t kOtherFrames = 4;  // header, body, candidate, reference
+  constexpr size_t kOtherBytes = 2 * kMaxBlobBytes + (1 << 20);
+  size_t bytes = 0;
+  for (const Blob& output : outputs) bytes += output->size();
+  return outputs.size() <= kMaxChannelFrames - kOtherFrames && bytes <= kMaxChannelBytes - kOtherBytes;
+}
+
 std::string PackFrames(const Frames& frames) {
   CHECK(frames.size() <= kMaxChannelFrames);
   std::string out;

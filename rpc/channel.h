@@ -15,6 +15,9 @@ namespace autotune::rpc {
 inline constexpr size_t kMaxChannelFrames = 256;
 inline constexpr size_t kMaxChannelBytes = 512u << 20;  // of one message
 
+// Whether these outputs of a reference fit into one message, beside two artifacts.
+bool OutputsFit(const std::vector<Blob>& outputs);
+
 std::string PackFrames(const Frames& frames);
 
 // Cuts a stream of bytes into messages.

@@ -28,7 +28,7 @@ std::string ClientName() {
 
 }  // namespace
 
-// All of it but `mutex_`-free fields belongs to the loop's thread.
+// Belongs to the loop's thread, but for `options` and `client`, which never change, and the loop's Post.
 struct FarmClient::Impl {
   // One job's way to its results.
   struct Job {
@@ -72,7 +72,7 @@ struct FarmClient::Impl {
       job->results[job->places.at(a.result.candidate)] = std::move(a.result);
     }
     void Do(JobWaits& a) {
-      if (job && job->callbacks.on_wait) job->callbacks.on_wait(a.text);
+      if (job && job->callbacks.on_wait) job->callbacks.on_wait(a.wait);
     }
     void Do(JobDone& a) {
       auto finished = std::move(job);

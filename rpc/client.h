@@ -21,9 +21,14 @@ struct FarmOptions {
   double idle_lease_seconds = 30;  // a device is kept that long between jobs
 };
 
+// Called on the client's thread, one at a time: return quickly, and call nothing of the client but Cancel.
 struct MeasureCallbacks {
-  std::function<void(const TrialResult&)> on_result = nullptr;  // as they come; on the client's thread, so be quick
-  std::function<void(const std::string&)> on_wait = nullptr;    // waiting for a device, and why; likewise
+  // Once for each candidate, as the results come.
+  std::function<void(const TrialResult&)> on_result = nullptr;
+  // While the job has no device: at the tracker's first answer (or after 3 s without one), whenever the reason, the
+  // place in the queue or the holders change (at most once a second), and every 5 s. Never once a device is granted; a
+  // job that loses its device and waits for the next one is reported again. A job that gets a device at once has none.
+  std::function<void(const DeviceWait&)> on_wait = nullptr;
 };
 
 class FarmClient {
@@ -37,8 +42,10 @@ class FarmClient {
   // for no fault of its own has status "infrastructure". An error only if nothing at all could be measured: no device
   // of that key, or none within wait_seconds.
   Result<std::vector<TrialResult>> Measure(MeasureJob job, MeasureCallbacks callbacks = {});
-  // All Measure calls that have begun end soon: running candidates finish, the others are "cancelled". Calls that begin
-  // after this one has returned are not touched.
+  // Ends all Measure calls that have begun; each returns without an error. The candidate that runs finishes, the others
+  // get status "cancelled". A call that waits for a device ends at once, even if the tracker is silent; one whose
+  // candidate runs ends with that candidate, at most 15 s later. Calls that begin after this one has returned are not
+  // touched. Any thread, callbacks included; not a signal handler.
   void Cancel();
 
   Result<StatusReply> Status(double timeout_seconds = 5);

@@ -2,8 +2,64 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+
+#include "support/utf8.h"
 
 namespace autotune::rpc {
+namespace {
+
+constexpr int64_t kQuietTrackerMs = 3000;  // three unanswered requests: worth a word to who waits
+
+std::string LastingText(int64_t ms) {
+  if (ms < 120 * 1000) return std::to_string(ms / 1000) + " s";
+  if (ms < 120 * 60 * 1000) return std::to_string(ms / 60000) + " min";
+  return std::to_string(ms / 3600000) + " h";
+}
+
+// Text of a peer, fit for a line of a terminal: at most `most` bytes of it, and nothing that a terminal would obey.
+std::string Shown(std::string_view text, size_t most) {
+  size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // no part of a character
+  return OneLine(text.substr(0, end)) + (end < text.size() ? "..." : "");
+}
+
+// "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others"
+std::string WaitText(const LeaseQueued& queued) {
+  constexpr size_t kNamed = 3;                       // more would not fit a line
+  constexpr size_t kMostText = 400, kMostName = 80;  // bytes; a text may contain a key of 256
+  std::string text = Shown(queued.text, kMostText);
+  for (size_t i = 0; i < std::min(queued.holders.size(), kNamed); ++i) {
+    const LeaseHolder& holder = queued.holders[i];
+    text += (i == 0 ? "; held by " : ", ") + Shown(holder.client_name, kMostName);
+    if (!holder.job.empty()) text += " (job " + Shown(holder.job, kMostName) + ")";
+    text += " for " + LastingText(holder.held_ms);
+  }
+  if (queued.holders.size() > kNamed) text += " and others";
+  return text;
+}
+
+// Equal but for the time that has passed.
+bool SameWait(const LeaseQueued& a, const LeaseQueued& b) {
+  auto same = [](const LeaseHolder& x, const LeaseHolder& y) {
+    return x.client_name == y.client_name && x.job == y.job;
+  };
+  return a.text == b.text && a.position == b.position &&
+         std::equal(a.holders.begin(), a.holders.end(), b.holders.begin(), b.holders.end(), same);
+}
+
+// Servers refuse deadlines beyond the limit: an hour is as good as any longer time.
+MeasureTask WithinLimits(MeasureTask task) {
+  task.reference_seconds = std::min(task.reference_seconds, kMaxDeadlineSeconds);
+  return task;
+}
+Candidate WithinLimits(Candidate candidate) {
+  candidate.load_seconds = std::min(candidate.load_seconds, kMaxDeadlineSeconds);
+  candidate.run_seconds = std::min(candidate.run_seconds, kMaxDeadlineSeconds);
+  return candidate;
+}
+
+}  // namespace
 
 LeaseClaim ClientSession::Claim() const {
   const LeaseGranted& g = lease_->granted;
@@ -64,11 +120,11 @@ void ClientSession::Continue(int64_t now) {
   if (cancelled_) return FinishAll(TrialStatus::kCancelled, "cancelled before it began", std::nullopt, now);
   if (lease_ && lease_->yield) GiveBack(true);
   if (!lease_) {
-    if (!request_) RequestLease(now);
+    if (!request_) RequestLease(now, now);
     return;
   }
   // As many of the unanswered as one batch takes; candidates that share an artifact share its blob.
-  MeasureRequest request{Claim(), job_->task, {}, false};
+  MeasureRequest request{Claim(), WithinLimits(job_->task), {}, false};
   Batch batch;
   std::map<int, int> blobs;
   int64_t bytes = 0;
@@ -78,7 +134,7 @@ void ClientSession::Continue(int64_t now) {
   }
   for (size_t i = 0; i < job_->candidates.size(); ++i) {
     if (answered_[i]) continue;
-    Candidate candidate = job_->candidates[i];
+    Candidate candidate = WithinLimits(job_->candidates[i]);
     auto found = blobs.find(candidate.blob);
     if (found == blobs.end()) {
       const Blob& artifact = job_->artifacts[static_cast<size_t>(candidate.blob)];
@@ -130,23 +186,27 @@ void ClientSession::FinishAll(TrialStatus status, const std::string& text, std::
 ClientActions ClientSession::Cancel(int64_t now) {
   if (!job_ || cancelled_) return Take();
   cancelled_ = now;
-  if (batch_) {
-    actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
-  } else {
-    if (request_) {
-      actions_.push_back(AskTracker{{options_.new_id(), LeaseWithdraw{request_->id}, {}}});
-      request_.reset();
-    }
-    Continue(now);
+  if (batch_ && batch_->accepted) {
+    CancelBatch(now);
+    return Take();
   }
+  if (batch_) {
+    // Nobody knows whether the server has it. The end of the lease drops it, wherever it is.
+    GiveBack(true);
+    batch_.reset();
+  }
+  Withdraw();
+  Continue(now);
   return Take();
 }
 
+void ClientSession::CancelBatch(int64_t now) {
+  batch_->last_cancel = now;
+  actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
+}
+
 ClientActions ClientSession::Close(int64_t now) {
-  if (request_) {
-    actions_.push_back(AskTracker{{options_.new_id(), LeaseWithdraw{request_->id}, {}}});
-    request_.reset();
-  }
+  Withdraw();
   if (lease_) GiveBack(true);
   if (job_) FinishAll(TrialStatus::kCancelled, "the client was closed", std::nullopt, now);
   return Take();
@@ -155,13 +215,29 @@ ClientActions ClientSession::Close(int64_t now) {
 // --- Leases
 // --------------------------------------------------------------------------------------------------------------
 
-void ClientSession::RequestLease(int64_t now) {
-  request_ = Request{options_.new_id(), now, now, now};
+// The wait counts from `began`.
+void ClientSession::RequestLease(int64_t began, int64_t now) {
+  request_ = Request{options_.new_id(), began, now, now, {}, now};
   SendRequest(now);
+}
+
+void ClientSession::Withdraw() {
+  if (!request_) return;
+  actions_.push_back(AskTracker{{options_.new_id(), LeaseWithdraw{request_->id}, {}}});
+  request_.reset();
+}
+
+void ClientSession::ReportWait(const LeaseQueued& queued, int64_t now) {
+  bool due = now - request_->last_report >= options_.wait_report_ms;
+  if (request_->reported && SameWait(*request_->reported, queued) && !due) return;
+  request_->reported = queued;
+  request_->last_report = now;
+  actions_.push_back(JobWaits{{WaitText(queued), queued.position, now - request_->began, queued.holders}});
 }
 
 void ClientSession::SendRequest(int64_t now) {
   request_->last_sent = now;
+  if (now - excluded_at_ >= options_.exclude_ms) exclude_.clear();
   LeaseRequest request{options_.client,
                        options_.client_name,
                        options_.key,
@@ -182,6 +258,7 @@ void ClientSession::GiveBack(bool politely) {
 // The device is gone or no longer ours: what it has not answered goes elsewhere.
 void ClientSession::Lost(const std::string& why, int64_t now) {
   exclude_ = {lease_->granted.server};
+  excluded_at_ = now;
   GiveBack(false);
   batch_.reset();
   if (!job_) return;
@@ -209,14 +286,14 @@ ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
     idle_since_ = now;
     Continue(now);
   } else if (auto* queued = message.As<LeaseQueued>()) {
-    if (ours) actions_.push_back(JobWaits{queued->text});
+    if (ours) ReportWait(*queued, now);
   } else if (auto* renewed = message.As<LeaseRenewed>()) {
     if (!lease_ || !lease_->renewals.count(message.request)) return Take();
     lease_->renewals.clear();
     if (renewed->yield && !lease_->yield) {
       lease_->yield = true;
       if (batch_) {
-        actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
+        CancelBatch(now);
       } else if (!job_) {
         GiveBack(true);
       }
@@ -225,9 +302,11 @@ ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
     if (lease_ && lease_->renewals.count(message.request)) {
       if (refusal->code == code::kLeaseLost) Lost("the tracker ended the lease: " + refusal->text, now);
     } else if (ours) {
+      int64_t began = request_->began;
       request_.reset();
       if (refusal->code == code::kLeaseLost) {
-        Continue(now);  // granted and expired while we heard nothing: ask anew
+        // Granted and expired while we heard nothing: ask anew, for what is left of the wait.
+        if (job_) RequestLease(began, now);
       } else if (job_) {
         FinishAll(TrialStatus::kInfrastructure, refusal->text,
                   anything_delivered_ ? std::nullopt : std::optional(Err(refusal->text)), now);
@@ -335,8 +414,11 @@ ClientActions ClientSession::Tick(int64_t now) {
         FinishAll(TrialStatus::kInfrastructure, text, anything_delivered_ ? std::nullopt : std::optional(Err(text)),
                   now);
       }
-    } else if (now - request_->last_sent >= options_.resend_ms) {
-      SendRequest(now);
+    } else {
+      if (now - request_->last_sent >= options_.resend_ms) SendRequest(now);
+      if (now - request_->last_answer >= kQuietTrackerMs) {
+        ReportWait({0, "the tracker does not answer", {}}, now);
+      }
     }
   }
   if (lease_ && now - lease_->last_heard > options_.server_silence_ms) {
@@ -351,10 +433,7 @@ ClientActions ClientSession::Tick(int64_t now) {
   }
   if (lease_ && now - lease_->last_beat >= options_.beat_ms) SendBeat(now);
   if (batch_ && !batch_->accepted && now - batch_->last_sent >= 2 * options_.resend_ms) SendBatch(now);
-  if (batch_ && (cancelled_ || lease_->yield) && now - batch_->last_sent >= options_.resend_ms) {
-    batch_->last_sent = now;
-    actions_.push_back(AskServer{{options_.new_id(), BatchCancel{Claim(), batch_->message.request}, {}}});
-  }
+  if (batch_ && (cancelled_ || lease_->yield) && now - batch_->last_cancel >= options_.resend_ms) CancelBatch(now);
   if (cancelled_ && job_ && now - *cancelled_ > options_.cancel_ms) {
     if (lease_) GiveBack(true);
     FinishAll(TrialStatus::kCancelled, "cancelled while it ran", std::nullopt, now);

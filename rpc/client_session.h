@@ -31,8 +31,8 @@ struct Deliver {  // exactly once for each candidate of the job
 struct JobDone {  // after the last Deliver; an error if no device could be had, or the job itself is refused
   std::optional<Error> error;
 };
-struct JobWaits {  // for a device, and why
-  std::string text;
+struct JobWaits {  // for a device
+  DeviceWait wait;
 };
 using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits>;
 using ClientActions = std::vector<ClientAction>;
@@ -50,6 +50,8 @@ class ClientSession {
     int64_t beat_ms = 1000;
     int64_t idle_lease_ms = 30000;  // keep the device that long between jobs
     int64_t cancel_ms = 15000;      // for the candidate that runs while the job is cancelled
+    int64_t wait_report_ms = 5000;  // between two reports of a wait in which nothing changes
+    int64_t exclude_ms = 60000;     // a device that was lost is avoided that long
     int max_losses = 5;             // of a device, one after the other, without any result
     std::function<Id()> new_id = RandomId;
   };
@@ -72,6 +74,8 @@ class ClientSession {
   struct Request {  // for a lease
     Id id;
     int64_t began = 0, last_sent = 0, last_answer = 0;
+    std::optional<LeaseQueued> reported;  // the latest report's reason, as the tracker told it
+    int64_t last_report = 0;
   };
   struct Lease {
     LeaseGranted granted;
@@ -84,10 +88,13 @@ class ClientSession {
     Message message;
     std::set<std::string> waiting;  // candidates without a result
     bool accepted = false, device_failed = false;
-    int64_t last_sent = 0, accepted_at = 0;
+    int64_t last_sent = 0, accepted_at = 0, last_cancel = 0;
   };
 
-  void RequestLease(int64_t now);
+  void RequestLease(int64_t began, int64_t now);
+  void Withdraw();
+  void ReportWait(const LeaseQueued& queued, int64_t now);
+  void CancelBatch(int64_t now);
   void SendRequest(int64_t now);
   void SendBatch(int64_t now);
   void Continue(int64_t now);
@@ -112,6 +119,7 @@ class ClientSession {
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
   std::vector<Id> exclude_;
+  int64_t excluded_at_ = 0;
   int losses_ = 0;
   int64_t idle_since_ = 0;
 };

@@ -25,7 +25,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 1;
-inline constexpr int kWireMinor = 0;
+inline constexpr int kWireMinor = 1;
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
 Id RandomId();           // from the kernel's generator; thread-safe
@@ -130,11 +130,13 @@ struct LeaseRequest {
   int64_t wait_ms = 0;
   AUTOTUNE_FIELDS(client, client_name, key, exclude, tenant, job, wait_ms)
 };
+inline constexpr size_t kMaxHolders = 8;
 struct LeaseQueued {
   static constexpr std::string_view kKind = "lease_queued";
-  int64_t position = 0;  // 1: the next
-  std::string text;      // why
-  AUTOTUNE_FIELDS(position, text)
+  int64_t position = 0;              // 1: the next
+  std::string text;                  // why
+  std::vector<LeaseHolder> holders;  // since 1.1: of devices of this key, the longest first, at most kMaxHolders
+  AUTOTUNE_FIELDS(position, text, holders)
 };
 struct LeaseGranted {
   static constexpr std::string_view kKind = "lease_granted";
@@ -269,14 +271,15 @@ struct LeaseEnd {  // the client needs the device no more
 };
 
 // --- Server parent and runner (over a socket pair)
-// ----------------------------------------------------------------------
 
 struct RunnerHello {
   static constexpr std::string_view kKind = "runner_hello";
   int64_t pid = 0;
   AUTOTUNE_FIELDS(pid)
 };
-struct RunnerRequest {  // blobs: artifact, reference artifact, then the reference's outputs where known
+// Blobs: the artifact; then, unless this runner has the reference of this key (ReferenceKey) already, the reference
+// artifact, and its outputs where known.
+struct RunnerRequest {
   static constexpr std::string_view kKind = "runner_request";
   int64_t run = 0;
   MeasureTask task;

@@ -92,10 +92,11 @@ class SealedMemory {
 
 // A task's inputs, made once and shared by all its candidates, and what the reference made of them.
 struct TaskState {
-  std::string key;
+  std::string reference_key;  // ReferenceKey; empty: there is no reference
+  int64_t seed = 0;
   std::vector<TensorSpec> params;
   std::vector<Tensor> tensors;    // by parameter; outputs undefined
-  std::vector<Tensor> reference;  // by output, in order; empty: unknown
+  std::vector<Tensor> reference;  // by output, in order
 };
 
 struct Failure {
@@ -113,9 +114,9 @@ class Runner {
     result.status = TrialStatus::kOk;
     phase_ = RunnerPhase::kLoad;
     try {
-      if (Status status = Measure(message, request, result); !status) Fail(result, status.error().Text());
+      if (Status status = Measure(message, request, result); !status) Fail(result, status.error());
     } catch (const std::bad_alloc&) {
-      Fail(result, "out of memory");
+      Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
     } catch (const InternalError& error) {
       result.status = TrialStatus::kInfrastructure;
       result.error = error.what();
@@ -124,12 +125,12 @@ class Runner {
   }
 
  private:
-  void Fail(TrialResult& result, const std::string& text) {
-    result.error = text;
+  void Fail(TrialResult& result, const Error& error) {
+    result.error = error.Text();
     if (result.status != TrialStatus::kOk) return;  // set where it happened
-    result.status = text.find("out of memory") != std::string::npos ? TrialStatus::kOutOfMemory
-                    : phase_ == RunnerPhase::kLoad                  ? TrialStatus::kLoadFailed
-                                                                    : TrialStatus::kRunCrashed;
+    result.status = error.kind == ErrorKind::kOutOfMemory ? TrialStatus::kOutOfMemory
+                    : phase_ == RunnerPhase::kLoad        ? TrialStatus::kLoadFailed
+                                                          : TrialStatus::kRunCrashed;
   }
 
   Status Enter(const RunnerRequest& request, RunnerPhase phase) {
@@ -146,20 +147,21 @@ class Runner {
     return *context_;
   }
 
-  Status MakeInputs(const std::string& key, int64_t seed, const KernelMetadata& kernel) {
-    task_ = TaskState{key, kernel.params, {}, {}};
+  Status MakeInputs(int64_t seed, const KernelMetadata& kernel) {
+    task_ = {};  // frees its memory first; stays empty if the inputs cannot be made
+    TaskState made{"", seed, kernel.params, {}, {}};
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const TensorSpec& spec = kernel.params[i];
-      task_.tensors.emplace_back();
+      made.tensors.emplace_back();
       if (spec.kind == ParamKind::kOutput) continue;
       DLDataType type = TRY(DataTypeFromText(spec.dtype));
       auto memory = SealedMemory::Allocate(TRY(ShapeBytes(spec.shape, type)));
-      if (!memory) return Err("out of memory: cannot allocate parameter ", spec.name);
-      task_.tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
-      FillRandom(task_.tensors.back(), static_cast<uint64_t>(seed) + 0x9e3779b97f4a7c15ULL * (i + 1),
-                 FillKind::kNormal);
+      if (!memory) return OutOfMemory("cannot allocate parameter ", spec.name);
+      made.tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
+      FillRandom(made.tensors.back(), static_cast<uint64_t>(seed) + 0x9e3779b97f4a7c15ULL * (i + 1), FillKind::kNormal);
       memory->Seal();
     }
+    task_ = std::move(made);
     return {};
   }
 
@@ -183,9 +185,10 @@ class Runner {
   // Runs the reference artifact, or takes the outputs that an earlier runner made.
   Status MakeReference(const Message& message, const RunnerRequest& request) {
     TRY(Enter(request, RunnerPhase::kReference));
+    if (message.blobs.size() < 2) return Err("the reference artifact is missing");
     auto artifact = TRY(Artifact::FromBytes(*message.blobs[1]));
     const Kernel* kernel = TRY(artifact->Find(request.task.reference_kernel));
-    TRY(MakeInputs(request.task.id, request.task.seed, kernel->metadata));
+    TRY(MakeInputs(request.task.seed, kernel->metadata));
     std::vector<int64_t> outputs = kernel->ParamsOfKind(ParamKind::kOutput);
     std::vector<Tensor> reference;
     if (message.blobs.size() > 2) {
@@ -204,9 +207,10 @@ class Runner {
         reference.push_back(TRY(call.args[static_cast<size_t>(i)].Copy()));
         kept.blobs.push_back(std::make_shared<const std::string>(reference.back().bytes()));
       }
-      TRY(channel_.Send(kept));
+      if (OutputsFit(kept.blobs)) TRY(channel_.Send(kept));
     }
     task_.reference = std::move(reference);
+    task_.reference_key = ReferenceKey(request.task);
     return {};
   }
 
@@ -237,7 +241,7 @@ class Runner {
       if (Status bands = call.guarded[i].Check(); !bands) {
         return Failure{TrialStatus::kWrongAnswer, which + bands.error().Text()};
       }
-      if (!request.candidate.check || task_.reference.empty()) continue;
+      if (!Checks(request)) continue;
       auto compared = CompareTensors(call.guarded[i].tensor(), task_.reference[i],
                                      {.atol = request.task.atol, .rtol = request.task.rtol});
       if (!compared) return Failure{TrialStatus::kWrongAnswer, which + compared.error().Text()};
@@ -249,20 +253,23 @@ class Runner {
     return std::nullopt;
   }
 
+  static bool Checks(const RunnerRequest& request) {
+    return request.candidate.check && !request.task.reference_hash.empty();
+  }
+
   Status Measure(const Message& message, const RunnerRequest& request, TrialResult& result) {
     const Candidate& candidate = request.candidate;
     if (message.blobs.empty()) return Err("the candidate's artifact is missing");
-    bool check = candidate.check && message.blobs.size() > 1;
     auto artifact = TRY(Artifact::FromBytes(*message.blobs[0]));
     const Kernel* kernel = TRY(artifact->Find(candidate.kernel));
-    if (check && (task_.key != request.task.id || task_.reference.empty())) {
+    if (Checks(request) && task_.reference_key != ReferenceKey(request.task)) {
       if (Status made = MakeReference(message, request); !made) {
         task_ = {};
         result.status = TrialStatus::kInfrastructure;
         return made;
       }
-    } else if (task_.key != request.task.id) {
-      TRY(MakeInputs(request.task.id, request.task.seed, kernel->metadata));
+    } else if (!Checks(request) && (task_.seed != request.task.seed || !CheckSignature(kernel->metadata))) {
+      TRY(MakeInputs(request.task.seed, kernel->metadata));
     }
     TRY(Enter(request, RunnerPhase::kRun));
     if (Status same = CheckSignature(kernel->metadata); !same) {
@@ -271,7 +278,9 @@ class Runner {
     }
     KernelContext& context = ContextFor(candidate.threads);
     Call call = TRY(Prepare(*kernel, context));
-    // Once through the entry point that checks its arguments, as the executor's first call does.
+    // Once through the entry point that checks its arguments, as the executor's first call does. Its outputs are
+    // compared for themselves: a kernel that reads what it has not written yet is wrong in its first call only, since
+    // later calls find the same values of the call before. The second comparison finds the opposite.
     TRY(CallKernel(*kernel, context, call.args, call.prepared));
     if (auto failure = CheckOutputs(call, request, result)) {
       result.status = failure->status;
@@ -286,7 +295,7 @@ class Runner {
     options.time.cutoff_seconds = candidate.cutoff_seconds;
     // Leave room for the last repeat before the deadline kills what is merely slow.
     options.time.max_seconds = candidate.run_seconds / 2;
-    if (!candidate.cold_weights) options.cold_bytes = 0;
+    options.cold_bytes = candidate.cold_weights ? candidate.cold_bytes : 0;
     Timing timing = TRY(TimeKernel(*kernel, context, call.args, call.prepared, arena_, options));
     // Right the first time is not enough: a race shows in the thousandth call.
     if (auto failure = CheckOutputs(call, request, result)) {

@@ -9,16 +9,19 @@
 
 #include "rpc/channel.h"
 #include "rpc/runner.h"
+#include "support/clock.h"
 #include "support/log.h"
 #include "support/subprocess.h"
 
 namespace autotune::rpc {
 namespace {
 
-constexpr size_t kLastWords = 500;
+constexpr int64_t kCleanUpMs = 2;       // between two looks at the dying: a kill takes about that long
+constexpr int64_t kUnkillableMs = 100;  // likewise, once they have taken too long
 
-// How many processes this kernel has killed for want of memory.
-int64_t OomKills() {
+}  // namespace
+
+int64_t RunnerPool::OomKills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
   for (int64_t value; file >> name >> value;) {
@@ -27,26 +30,23 @@ int64_t OomKills() {
   return 0;
 }
 
-}  // namespace
-
 struct RunnerPool::Runner {
   explicit Runner(Subprocess p) : process(std::move(p)) {}
   Subprocess process;
   std::unique_ptr<LoopChannel> channel;
   UniqueFd errors;  // the read end of its standard error
-  std::string last_words;
+  OutputTail last_words;
   Loop::Watch exit_watch, error_watch, start_watch;
   bool ready = false;
-  int64_t oom_kills = OomKills();
+  bool replaced = false;    // we killed it, so nobody needs to hear of its end
+  bool was_active = false;  // when it ended
+  bool reported = false;    // its end
+  std::string nonsense;     // why it had to be killed, if it did not end by itself
+  int64_t killed_at = 0;
+  int64_t oom_kills = 0;  // before its latest request
 
   void ReadErrors() {
-    char bytes[4096];
-    ssize_t n;
-    while ((n = read(errors.get(), bytes, sizeof bytes)) > 0) {
-      last_words.append(bytes, static_cast<size_t>(n));
-      if (last_words.size() > kLastWords) last_words.erase(0, last_words.size() - kLastWords);
-    }
-    if (n == 0) error_watch.reset();
+    if (!last_words.ReadSome(errors.get())) error_watch.reset();
   }
 };
 
@@ -89,11 +89,13 @@ void RunnerPool::Start() {
   auto runner = std::make_unique<Runner>(std::move(*process));
   Runner* raw = runner.get();
   fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+  raw->oom_kills = options_.oom_kills();
   raw->errors = std::move(read_end);
   raw->error_watch = loop_.OnReadable(raw->errors.get(), [raw] { raw->ReadErrors(); });
   raw->channel = std::make_unique<LoopChannel>(
       loop_, std::move(ours),
       [this, raw](Message message) {
+        if (raw->killed_at) return;  // still buffered when it was killed
         if (!raw->ready && message.As<RunnerHello>()) {
           raw->ready = true;
           raw->start_watch.reset();
@@ -116,7 +118,7 @@ void RunnerPool::Start() {
 }
 
 void RunnerPool::Promote() {
-  if (active_) return;
+  if (active_ || !dying_.empty()) return;
   for (auto& runner : runners_) {
     if (!runner->ready) continue;
     active_ = runner.get();
@@ -128,65 +130,114 @@ void RunnerPool::Promote() {
   }
 }
 
-// Kills the runner and whatever it left behind, and waits until it is dead.
-void RunnerPool::Remove(Runner* runner) {
+void RunnerPool::Kill(Runner* runner) {
   auto it = std::find_if(runners_.begin(), runners_.end(), [&](const auto& r) { return r.get() == runner; });
-  if (it == runners_.end()) return;
   runner->exit_watch.reset();
   runner->start_watch.reset();
-  runner->process.Kill();
-  if (!runner->process.Wait(5000)) {
-    Log(LogLevel::kError, "runner ", runner->process.pid(), " cannot be killed");
-    handlers_.on_unavailable("a runner cannot be killed; the device needs a restart");
-  }
-  runner->ReadErrors();
   runner->error_watch.reset();
-  if (active_ == runner) active_ = nullptr;
-  dead_.push_back(std::move(*it));
+  runner->process.Kill();
+  runner->was_active = runner == active_;
+  if (runner->was_active) active_ = nullptr;
+  runner->killed_at = BootMillis();
+  dying_.push_back(std::move(*it));
   runners_.erase(it);
-  if (options_.adopt_orphans) {
-    std::vector<pid_t> known;
-    for (auto& r : runners_) known.push_back(r->process.pid());
-    if (int n = KillStrangers(known)) Log(LogLevel::kWarning, "killed ", n, " processes that a runner left behind");
+  CleanUp();
+}
+
+// Whether the dying and whatever they left behind are dead; kills what they left behind.
+bool RunnerPool::AllDead() {
+  std::vector<pid_t> known;
+  for (auto& r : runners_) known.push_back(r->process.pid());
+  bool dead = true;
+  for (auto& r : dying_) {
+    if (r->process.Poll()) continue;
+    dead = false;
+    known.push_back(r->process.pid());
   }
+  if (!options_.adopt_orphans) return dead;
+  Strangers strangers = KillStrangers(known);
+  if (strangers.reaped) {
+    Log(LogLevel::kWarning, "killed ", strangers.reaped, " processes that a runner left behind");
+  }
+  return dead && strangers.alive == 0;
+}
+
+void RunnerPool::CleanUp() {
+  clean_up_.reset();
+  if (!AllDead()) {
+    ReportUnkillable();
+    clean_up_ = loop_.After(unkillable_ ? kUnkillableMs : kCleanUpMs, [this] { CleanUp(); });
+    return;
+  }
+  bool was_unkillable = std::exchange(unkillable_, false);
+  auto ended = std::exchange(dying_, {});
+  for (auto& runner : ended) Report(*runner);
+  for (auto& runner : ended) dead_.push_back(std::move(runner));
   loop_.Post([this, alive = alive_] {
     if (*alive) dead_.clear();
   });
+  handlers_.on_all_dead();
+  if (was_unkillable && active_) handlers_.on_ready();
+  Promote();
+  Fill();
+}
+
+// The end of a runner, once.
+void RunnerPool::Report(Runner& runner) {
+  if (runner.replaced || std::exchange(runner.reported, true)) return;
+  runner.ReadErrors();
+  RunnerEnd end;
+  if (auto status = runner.process.Poll()) {
+    end.text = status->Text();
+    end.signal = status->signal;
+    end.out_of_memory = status->signal == SIGKILL && options_.oom_kills() > runner.oom_kills;
+  } else {
+    end.text = "cannot be killed";
+  }
+  if (!runner.nonsense.empty()) {
+    end.text = runner.ready ? "sent a malformed message: " + runner.nonsense : runner.nonsense;
+    end.signal = 0;
+  }
+  std::string words = runner.last_words.text();
+  auto control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+  std::replace_if(words.begin(), words.end(), control, ' ');
+  while (!words.empty() && words.back() == ' ') words.pop_back();
+  if (!words.empty()) end.text += ": " + words;
+  if (runner.was_active) handlers_.on_end(end);
+  if (!runner.ready) Failed(end.text);
+}
+
+// Something may have been dying for too long. Whoever waits for its end hears of it now.
+void RunnerPool::ReportUnkillable() {
+  auto overdue = [&](auto& runner) { return BootMillis() - runner->killed_at >= options_.unkillable_ms; };
+  if (std::none_of(dying_.begin(), dying_.end(), overdue)) return;
+  bool known = std::exchange(unkillable_, true);
+  if (!known) Log(LogLevel::kError, "a runner, or a process it left behind, cannot be killed");
+  for (auto& runner : dying_) {
+    if (overdue(runner) || runner->process.Poll()) Report(*runner);
+  }
+  if (!known) handlers_.on_unavailable("a runner cannot be killed; the device needs a restart");
 }
 
 void RunnerPool::OnEnd(Runner* runner, const std::string& nonsense) {
-  bool was_active = runner == active_, was_ready = runner->ready;
   if (std::none_of(runners_.begin(), runners_.end(), [&](const auto& r) { return r.get() == runner; })) return;
-  Remove(runner);
-  RunnerEnd end;
-  if (auto status = runner->process.Poll()) {
-    end.text = status->Text();
-    end.signal = status->signal;
-    end.out_of_memory = status->signal == SIGKILL && OomKills() > runner->oom_kills;
-  }
-  if (!nonsense.empty()) {
-    end.text = was_ready ? "sent what makes no sense: " + nonsense : nonsense;
-    end.signal = 0;
-  }
-  std::string words = runner->last_words;
-  std::replace(words.begin(), words.end(), '\n', ' ');
-  while (!words.empty() && words.back() == ' ') words.pop_back();
-  if (!words.empty()) end.text += ": " + words;
-  if (was_active) handlers_.on_end(end);
-  if (!was_ready) return Failed(end.text);
-  Promote();
-  Fill();
+  runner->nonsense = nonsense;
+  Kill(runner);
 }
 
 void RunnerPool::Replace() {
-  if (!active_) return;
-  Remove(active_);
-  Promote();
-  Fill();
+  if (active_) {
+    active_->replaced = true;
+    Kill(active_);
+  } else {
+    for (auto& runner : dying_) runner->replaced |= runner->was_active;
+  }
 }
 
 void RunnerPool::Send(const Message& message) {
-  if (active_) active_->channel->Send(message);
+  if (!active_) return;
+  active_->oom_kills = options_.oom_kills();
+  active_->channel->Send(message);
 }
 
 }  // namespace autotune::rpc

@@ -1,6 +1,7 @@
-// RunnerPool: the parent's side of the runners: one active, one warm spare that takes its place at once when it dies or
-// is killed. A runner is verified dead, its whole process group and its orphans with it, before the next one is handed
-// out. Belongs to its loop's thread.
+// RunnerPool: the parent's side of the runners: one active, one warm spare that takes its place when it dies or is
+// killed. A runner is verified dead, its whole process group and its orphans with it, before the next one is handed
+// out; the loop goes on meanwhile. One that does not die makes the device unavailable until it has. Belongs to its
+// loop's thread.
 #pragma once
 #include <deque>
 #include <functional>
@@ -21,19 +22,27 @@ class RunnerPool {
     bool wrapped = false;           // argv begins with a foreign program (--runner-prefix)
     bool adopt_orphans = false;     // this process is a device server's and has no other children than runners
     int runners = 2;
-    int64_t start_ms = 10000;  // to say hello
+    int64_t start_ms = 10000;      // to say hello
+    int64_t unkillable_ms = 5000;  // what lives that long after SIGKILL is reported
+    std::function<int64_t()> oom_kills = OomKills;
   };
   struct Handlers {
-    std::function<void()> on_ready;                          // there is an active runner
-    std::function<void(const Message&)> on_message;          // of the active one
-    std::function<void(const RunnerEnd&)> on_end;            // of the active one, unless Replace ended it
-    std::function<void(const std::string&)> on_unavailable;  // several failed to start; it goes on trying
+    std::function<void()> on_ready;                  // there is an active runner
+    std::function<void(const Message&)> on_message;  // of the active one
+    std::function<void(const RunnerEnd&)> on_end;    // of the active one, unless Replace ended it
+    // Several failed to start, or one does not die. It goes on trying; on_ready follows when it succeeds.
+    std::function<void(const std::string&)> on_unavailable;
+    std::function<void()> on_all_dead = [] {};  // no killed runner runs any longer
   };
+  // How many processes this kernel has killed for want of memory.
+  static int64_t OomKills();
   RunnerPool(Loop& loop, Options options, Handlers handlers);
   ~RunnerPool();  // kills all
 
   void Send(const Message& message);  // to the active one
   void Replace();                     // kills the active one; on_ready follows
+  // True if a killed runner may still run. on_all_dead follows, or on_unavailable if it does not die in time.
+  bool KillPending() const { return !dying_.empty() && !unkillable_; }
 
  private:
   struct Runner;
@@ -41,17 +50,23 @@ class RunnerPool {
   void Start();
   void Promote();
   void OnEnd(Runner* runner, const std::string& nonsense);
-  void Remove(Runner* runner);
+  void Kill(Runner* runner);
+  void CleanUp();
+  bool AllDead();
+  void Report(Runner& runner);
+  void ReportUnkillable();
   void Failed(const std::string& why);
 
   Loop& loop_;
   Options options_;
   Handlers handlers_;
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<std::unique_ptr<Runner>> dead_;  // destroyed when no callback of theirs is on the stack
+  std::vector<std::unique_ptr<Runner>> dying_;  // killed; until they and their orphans are dead
+  std::vector<std::unique_ptr<Runner>> dead_;   // destroyed when no callback of theirs is on the stack
+  bool unkillable_ = false;                     // and reported
   Runner* active_ = nullptr;
   int failures_ = 0;
-  Loop::Watch retry_;
+  Loop::Watch retry_, clean_up_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

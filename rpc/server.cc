@@ -84,7 +84,11 @@ class Server {
             .on_message = [this](const Message& m) { Perform(session_->OnRunnerMessage(m, BootMillis())); },
             .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
             .on_unavailable =
-                [this](const std::string& why) { Perform(session_->OnRunnersUnavailable(why, BootMillis())); }});
+                [this](const std::string& why) {
+                  Perform(session_->OnRunnersUnavailable(why, BootMillis()));
+                  UnlockHost();
+                },
+            .on_all_dead = [this] { UnlockHost(); }});
     tracker_ = TRY(DealerSocket::Connect(
         loop_, tracker,
         {.on_message = [this](Message message) { Perform(session_->OnTracker(message, BootMillis())); },
@@ -119,15 +123,19 @@ class Server {
   void Do(StartCandidate& a) { pool_->Send(a.request); }
   void Do(KillRunner&) { pool_->Replace(); }
   void Do(AcquireHost&) {
-    wants_host_ = true;
+    wants_host_ = needs_host_ = true;
     host_wanted_since_ = BootMillis();
     // Never inside the session's own call.
     loop_.Post([this] { TryHost(); });
   }
   void Do(ReleaseHost&) {
-    wants_host_ = false;
+    wants_host_ = needs_host_ = false;
     host_retry_.reset();
-    host_.reset();
+    UnlockHost();
+  }
+  // Unlocks the host once the session has released it and no killed kernel disturbs others' timings.
+  void UnlockHost() {
+    if (!needs_host_ && !pool_->KillPending()) host_.reset();
   }
   void TryHost() {
     if (!wants_host_) return;
@@ -154,7 +162,9 @@ class Server {
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
-  bool wants_host_ = false, ever_ready_ = false;
+  bool wants_host_ = false;  // and waits for the lock
+  bool needs_host_ = false;  // from AcquireHost to ReleaseHost
+  bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
   std::optional<HostLock> host_;
   Loop::Watch tick_, signals_, stdin_, host_retry_, last_words_;

@@ -4,16 +4,22 @@
 #include <cmath>
 #include <csignal>
 
+#include "rpc/channel.h"
 #include "support/clock.h"
 #include "support/hash.h"
 
 namespace autotune::rpc {
 namespace {
 
-constexpr double kMaxSeconds = 3600;  // of any deadline
-constexpr int kMaxRepeats = 2;
+constexpr int kKillRepeats = 2;  // of a candidate whose runner someone else killed
+// The kernel tells how many processes it killed, not which: a second time is hardly another's doing.
+constexpr int kOomRepeats = 1;
+// A reference fails for want of memory or time as well, so it gets a second chance, in a fresh runner.
+constexpr int kReferenceTries = 2;
+// So long without an input, although there are ten ticks a second: this process was stopped, or the host suspended.
+constexpr int64_t kStopMs = 500;
 
-bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxSeconds; }
+bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
 int64_t Millis(double seconds) { return static_cast<int64_t>(std::ceil(seconds * 1000)); }
 
 std::string SecondsText(double seconds) {
@@ -51,6 +57,16 @@ void ServerSession::Cache::Put(const std::string& key, std::vector<Blob> blobs, 
 
 void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code, std::string text) {
   actions_.push_back(ToPeer{peer, {request, Refusal{std::move(code), std::move(text)}, {}}});
+}
+
+// Time in which nothing here ran counts against nobody: what happened meanwhile is still to be read, and a candidate
+// may have been stopped as well.
+void ServerSession::Advance(int64_t now) {
+  if (int64_t gap = now - now_; now_ >= 0 && gap > kStopMs) {
+    if (batch_ && batch_->running) batch_->running->deadline += gap;
+    if (lease_) lease_->expires += gap;
+  }
+  now_ = now;
 }
 
 // --- Leases
@@ -101,6 +117,7 @@ void ServerSession::DropLease(const std::string& why, int64_t now) {
 // ----------------------------------------------------------------------------------------------------------
 
 ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_t now) {
+  Advance(now);
   if (auto* ping = message.As<Ping>()) {
     actions_.push_back(ToPeer{peer, {message.request, Pong{ping->payload}, {}}});
   } else if (message.As<MeasureRequest>()) {
@@ -162,7 +179,7 @@ std::optional<Refusal> ServerSession::CheckMeasure(const MeasureRequest& request
       return malformed("candidate '" + c.id + "': no such blob");
     if (c.repeats < 1 || c.repeats > 1000 || c.max_repeats < 0 || c.max_repeats > 1000 || !Sane(c.load_seconds) ||
         !Sane(c.run_seconds) || c.threads < 0 || c.threads > 4096 ||
-        !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0)) {
+        !(c.min_repeat_ms >= 0 && c.min_repeat_ms <= 60000) || !(c.cutoff_seconds >= 0) || c.cold_bytes < -1) {
       return malformed("candidate '" + c.id + "': an option is out of range");
     }
   }
@@ -217,6 +234,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
 // -----------------------------------------------------------------------------------------------------------
 
 ServerActions ServerSession::OnHostAcquired(int64_t now) {
+  Advance(now);
   if (batch_ && batch_->next < batch_->candidates.size()) {
     batch_->host_held = true;
     StartNext(now);
@@ -227,7 +245,9 @@ ServerActions ServerSession::OnHostAcquired(int64_t now) {
 }
 
 ServerActions ServerSession::OnRunnerReady(int64_t now) {
+  Advance(now);
   runner_ready_ = true;
+  runner_reference_.clear();
   bool was_unavailable = !unavailable_.empty();
   unavailable_.clear();
   if (was_unavailable) next_report_ = now;
@@ -236,6 +256,7 @@ ServerActions ServerSession::OnRunnerReady(int64_t now) {
 }
 
 ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_t now) {
+  Advance(now);
   runner_ready_ = false;
   unavailable_ = why;
   next_report_ = now;
@@ -243,28 +264,21 @@ ServerActions ServerSession::OnRunnersUnavailable(const std::string& why, int64_
   return Take();
 }
 
-// Outputs of a reference depend on all this; thread count and candidate do not matter.
-std::string ServerSession::OutputsKey() const {
-  const MeasureTask& task = batch_->task;
-  return task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed);
-}
-
 void ServerSession::StartNext(int64_t now) {
   while (batch_ && !batch_->running && batch_->next < batch_->candidates.size()) {
     const Candidate& candidate = batch_->candidates[batch_->next];
     TrialResult result;
     result.candidate = candidate.id;
-    auto broken =
-        candidate.check && batch_->reference ? broken_references_.find(OutputsKey()) : broken_references_.end();
+    bool checks = candidate.check && batch_->reference;
     if (batch_->cancelled) {
       result.status = TrialStatus::kCancelled;
       result.error = "cancelled before it began";
     } else if (!unavailable_.empty()) {
       result.status = TrialStatus::kDeviceError;
       result.error = unavailable_;
-    } else if (broken != broken_references_.end()) {
+    } else if (checks && !batch_->broken_reference.empty()) {
       result.status = TrialStatus::kInfrastructure;
-      result.error = broken->second;
+      result.error = batch_->broken_reference;
     } else {
       break;
     }
@@ -276,9 +290,10 @@ void ServerSession::StartNext(int64_t now) {
   const Candidate& candidate = batch_->candidates[batch_->next];
   RunnerRequest request{++last_run_, batch_->task, candidate};
   Message message{batch_->id, request, {batch_->artifacts[static_cast<size_t>(candidate.blob)]}};
-  if (candidate.check && batch_->reference) {
+  std::string key = ReferenceKey(batch_->task);
+  if (candidate.check && batch_->reference && runner_reference_ != key) {
     message.blobs.push_back(batch_->reference);
-    if (const std::vector<Blob>* outputs = outputs_.Find(OutputsKey())) {
+    if (const std::vector<Blob>* outputs = outputs_.Find(key)) {
       message.blobs.insert(message.blobs.end(), outputs->begin(), outputs->end());
     }
   }
@@ -307,7 +322,7 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   }
 }
 
-// The running candidate ended without a result of its own.
+// The running candidate ended without a result of its own. The active runner, if there is one, stays.
 void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
   TrialResult result;
   result.candidate = batch_->candidates[batch_->next].id;
@@ -316,34 +331,45 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
   result.started = batch_->running->started_wall;
   result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
   if (batch_->running->phase == RunnerPhase::kReference) {
-    // Not the candidate's fault, and the next one would fare no better.
+    // Not the candidate's fault, and the batch's next one would fare no better. Another batch tries again.
+    if (++batch_->reference_failures < kReferenceTries) {
+      if (std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"the reference kernel failed"});
+      batch_->running.reset();
+      return StartNext(now);
+    }
     result.status = TrialStatus::kInfrastructure;
     result.error = "the reference kernel failed: " + result.error;
-    broken_references_[OutputsKey()] = result.error;
+    batch_->broken_reference = result.error;
   }
   Finish(std::move(result), now);
   StartNext(now);
 }
 
+// A runner goes forward only: one that a candidate has taken over must not get another deadline by beginning anew.
+void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
+  Running& running = *batch_->running;
+  if (phase <= running.phase) return;
+  const Candidate& candidate = batch_->candidates[batch_->next];
+  running.phase = phase;
+  running.deadline =
+      now + Millis(phase == RunnerPhase::kReference ? batch_->task.reference_seconds : candidate.run_seconds);
+  if (phase == RunnerPhase::kRun) {
+    bool checks = candidate.check && batch_->reference;
+    runner_reference_ = checks ? ReferenceKey(batch_->task) : "";
+  }
+}
+
 ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now) {
+  Advance(now);
   if (!batch_ || !batch_->running) return Take();
   Running& running = *batch_->running;
   if (auto* progress = message.As<RunnerProgress>(); progress && progress->run == running.run) {
-    const Candidate& candidate = batch_->candidates[batch_->next];
-    running.phase = progress->phase;
-    switch (progress->phase) {
-      case RunnerPhase::kLoad:
-        running.deadline = now + Millis(candidate.load_seconds);
-        break;
-      case RunnerPhase::kReference:
-        running.deadline = now + Millis(batch_->task.reference_seconds);
-        break;
-      case RunnerPhase::kRun:
-        running.deadline = now + Millis(candidate.run_seconds);
-        break;
-    }
+    OnProgress(progress->phase, now);
   } else if (auto* outputs = message.As<RunnerReference>(); outputs && outputs->run == running.run) {
-    outputs_.Put(OutputsKey(), message.blobs, options_.output_bytes);
+    bool expected = running.phase == RunnerPhase::kReference && !std::exchange(running.outputs_kept, true);
+    if (expected && OutputsFit(message.blobs)) {
+      outputs_.Put(ReferenceKey(batch_->task), message.blobs, options_.output_bytes);
+    }
   } else if (auto* done = message.As<RunnerResult>(); done && done->run == running.run) {
     if (running.phase == RunnerPhase::kReference && done->result.status != TrialStatus::kOk) {
       FinishRunning(done->result.status, done->result.error, now);
@@ -360,16 +386,18 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
 }
 
 ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
+  Advance(now);
   runner_ready_ = false;
   if (!batch_ || !batch_->running) return Take();
   bool loading = batch_->running->phase == RunnerPhase::kLoad;
   TrialStatus status = loading ? TrialStatus::kLoadFailed : TrialStatus::kRunCrashed;
   if (end.signal == SIGILL) status = TrialStatus::kIllegalInstruction;
   if (end.out_of_memory) status = TrialStatus::kOutOfMemory;
-  if (end.signal == SIGKILL && !end.out_of_memory && batch_->repeats < kMaxRepeats) {
+  if (end.signal == SIGKILL && batch_->repeats < (end.out_of_memory ? kOomRepeats : kKillRepeats)) {
     // Hardly the candidate's doing: someone on this host did that. Once more, in a fresh runner.
     ++batch_->repeats;
     batch_->running.reset();
+    StartNext(now);
     return Take();
   }
   FinishRunning(status, "the runner " + end.text, now);
@@ -397,6 +425,7 @@ void ServerSession::SendReport(int64_t now) {
 }
 
 ServerActions ServerSession::OnTracker(const Message& message, int64_t now) {
+  Advance(now);
   if (auto* reply = message.As<ReportReply>()) {
     report_interval_ = std::clamp<int64_t>(reply->interval_ms, 100, 10000);
     for (const Id& lease : reply->revoked) {
@@ -423,6 +452,7 @@ ServerActions ServerSession::OnShutdown(int64_t now) {
 }
 
 ServerActions ServerSession::Tick(int64_t now) {
+  Advance(now);
   if (batch_ && batch_->running && now >= batch_->running->deadline) {
     const Candidate& candidate = batch_->candidates[batch_->next];
     RunnerPhase phase = batch_->running->phase;
@@ -448,7 +478,6 @@ ServerActions ServerSession::Tick(int64_t now) {
     }
   }
   std::erase_if(finished_, [&](const auto& f) { return now - f.second > options_.remember_ms; });
-  if (broken_references_.size() > 1000) broken_references_.clear();
   if (now >= next_report_) SendReport(now);
   return Take();
 }

@@ -77,6 +77,7 @@ class ServerSession {
     int64_t run = 0;
     RunnerPhase phase = RunnerPhase::kLoad;
     int64_t started = 0, deadline = 0, started_wall = 0;
+    bool outputs_kept = false;
   };
   struct Unacknowledged {
     TrialResult result;
@@ -91,6 +92,8 @@ class ServerSession {
     size_t next = 0;
     bool host_held = false, cancelled = false;
     int repeats = 0;  // of the current candidate, after its runner was killed from outside
+    int reference_failures = 0;
+    std::string broken_reference;  // why candidates that want the check cannot be measured; empty: they can
     std::optional<Running> running;
     std::map<std::string, Unacknowledged> unacknowledged;
   };
@@ -113,7 +116,9 @@ class ServerSession {
   bool CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now);
   void OnMeasure(const Peer& peer, const Message& message, int64_t now);
   std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
+  void Advance(int64_t now);
   void StartNext(int64_t now);
+  void OnProgress(RunnerPhase phase, int64_t now);
   void Finish(TrialResult result, int64_t now);
   void FinishRunning(TrialStatus status, std::string error, int64_t now);
   void SendResult(Unacknowledged& result, int64_t now);
@@ -121,7 +126,6 @@ class ServerSession {
   void DropLease(const std::string& why, int64_t now);
   void SendReport(int64_t now);
   void Refuse(const Peer& peer, const Id& request, std::string code, std::string text);
-  std::string OutputsKey() const;
   ServerActions Take() { return std::exchange(actions_, {}); }
 
   Options options_;
@@ -129,11 +133,13 @@ class ServerSession {
   Token highest_;
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
-  std::map<Id, int64_t> finished_;                        // batch -> when
-  std::map<std::string, std::string> broken_references_;  // outputs key -> why
-  Cache references_, outputs_;
+  int64_t now_ = -1;                // of the latest input
+  std::map<Id, int64_t> finished_;  // batch -> when
+  Cache references_;                // by their hash
+  Cache outputs_;                   // by ReferenceKey
   bool runner_ready_ = false;
-  std::string unavailable_;  // why there is no runner
+  std::string runner_reference_;  // the key of the reference that the active runner holds
+  std::string unavailable_;       // why there is no runner
   int64_t last_run_ = 0;
   int64_t next_report_ = 0, report_interval_ = 1000;
   std::map<std::string, int64_t> trials_;

@@ -1,6 +1,10 @@
 #include "tracker/tracker_state.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
+
+#include "support/edit_distance.h"
 
 namespace autotune {
 namespace {
@@ -12,23 +16,6 @@ using rpc::Refusal;
 namespace code = rpc::code;
 
 constexpr size_t kMaxQueue = 100000, kMaxServers = 20000, kMaxErrors = 20, kMaxKeyBytes = 256;
-
-// Edits (insert, delete, replace, swap neighbours) from one word to the other.
-size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) {
-    for (size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  }
-  return d[a.size()][b.size()];
-}
 
 std::string AgeText(int64_t ms) {
   if (ms < 120000) return std::to_string(ms / 1000) + " s ago";
@@ -122,9 +109,13 @@ void TrackerState::EndLease(const Id& id, int64_t now) {
   Lease lease = std::move(it->second);
   leases_.erase(it);
   granted_requests_.erase(lease.request);
-  if (!lease.request.empty()) settled_requests_[lease.request] = now;
+  if (!lease.request.empty()) Settle(lease.request, {code::kLeaseLost, "the lease of this request has ended"}, now);
   auto server = servers_.find(lease.server);
   if (server != servers_.end() && server->second.lease == lease.id) server->second.lease.reset();
+}
+
+void TrackerState::Settle(const Id& request, Refusal answer, int64_t now) {
+  settled_requests_[request] = {now, std::move(answer)};
 }
 
 void TrackerState::SendGrant(const Peer& peer, const Lease& lease) {
@@ -179,6 +170,52 @@ TrackerState::Queue::iterator TrackerState::Leave(Queue::iterator it) {
   return queue_.erase(it);
 }
 
+// Ends a wait. The answer is kept: it may get lost, and the client would wait all over again.
+TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::string code, std::string text,
+                                                   int64_t now) {
+  Refusal refusal{std::move(code), std::move(text)};
+  Send(it->second.peer, it->second.request, refusal);
+  Settle(it->second.request, std::move(refusal), now);
+  return Leave(it);
+}
+
+// Counts the waiting requests of each client. Stops once each of `holders` holders has another client's request to
+// yield to, whoever the holders are: then further requests change nothing.
+std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const {
+  std::map<Id, int64_t> requests;
+  int64_t total = 0, most = 0;  // most: of one client
+  for (auto ticket = tickets.begin(); ticket != tickets.end() && total - most < holders; ++ticket, ++total) {
+    most = std::max(most, ++requests[queue_.at(*ticket).wish.client]);
+  }
+  return requests;
+}
+
+// As many holders yield as requests wait, those who have held their devices longest first, and only after their
+// quantum. A holder yields to other clients only: with its own requests it would trade devices with itself.
+bool TrackerState::MustYield(const Lease& lease, int64_t now) const {
+  auto key_of = [&](const Lease& l) {
+    static const std::string kNone;
+    auto server = servers_.find(l.server);
+    return server == servers_.end() ? &kNone : &server->second.report.device.key;
+  };
+  const std::string& key = *key_of(lease);
+  auto waiting = waiting_.find(key);
+  if (waiting == waiting_.end() || now - lease.granted < options_.quantum_ms) return false;
+  std::vector<const Lease*> holders;
+  for (const auto& [id, other] : leases_) {
+    if (now - other.granted >= options_.quantum_ms && *key_of(other) == key) holders.push_back(&other);
+  }
+  std::sort(holders.begin(), holders.end(),
+            [](auto* a, auto* b) { return std::tie(a->granted, a->token) < std::tie(b->granted, b->token); });
+  std::map<Id, int64_t> wanted = RequestsByClient(waiting->second, static_cast<int64_t>(holders.size()));
+  for (const Lease* holder : holders) {
+    auto other = std::find_if(wanted.begin(), wanted.end(), [&](auto& w) { return w.first != holder->client; });
+    if (holder->id == lease.id) return other != wanted.end();
+    if (other != wanted.end() && --other->second == 0) wanted.erase(other);
+  }
+  return false;
+}
+
 void TrackerState::Dispatch(int64_t now) {
   if (queue_.empty() || Recovering(now)) return;
   std::map<std::string, int> free;
@@ -208,7 +245,7 @@ std::string TrackerState::UnknownKey(const std::string& key) const {
   std::string near, all;
   for (const auto& [known, count] : free) {
     std::string item = "`" + known + "` (" + std::to_string(count) + " free)";
-    if (EditDistance(known, key) <= std::max<size_t>(2, key.size() / 3)) near += (near.empty() ? "" : ", ") + item;
+    if (IsNear(known, key)) near += (near.empty() ? "" : ", ") + item;
     all += (all.empty() ? "" : ", ") + item;
   }
   if (!near.empty()) return "no device has the key `" + key + "`; did you mean " + near + "?";
@@ -217,10 +254,23 @@ std::string TrackerState::UnknownKey(const std::string& key) const {
          "`, nor is any other connected; start one: rpc_server --tracker HOST:PORT --key " + key;
 }
 
+std::vector<rpc::LeaseHolder> TrackerState::Holders(const std::string& key, int64_t now) const {
+  std::vector<rpc::LeaseHolder> holders;
+  for (const auto& [id, server] : servers_) {
+    if (server.report.device.key != key || !server.lease) continue;
+    const Lease& lease = leases_.at(*server.lease);
+    holders.push_back({lease.client_name, lease.tenant, lease.job, now - lease.granted});
+  }
+  std::stable_sort(holders.begin(), holders.end(), [](auto& a, auto& b) { return a.held_ms > b.held_ms; });
+  if (holders.size() > rpc::kMaxHolders) holders.resize(rpc::kMaxHolders);
+  return holders;
+}
+
 rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) const {
   const std::string& key = waiting.wish.key;
   rpc::LeaseQueued queued;
   queued.position = waiting.position;
+  queued.holders = Holders(key, now);
   int reachable = 0, busy = 0;
   for (const auto& [id, server] : servers_) {
     if (server.report.device.key != key || !server.reachable) continue;
@@ -249,8 +299,8 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   if (auto granted = granted_requests_.find(message.request); granted != granted_requests_.end()) {
     return SendGrant(peer, leases_.at(granted->second));
   }
-  if (settled_requests_.count(message.request)) {
-    return Send(peer, message.request, Refusal{code::kLeaseLost, "this request was settled before"});
+  if (auto settled = settled_requests_.find(message.request); settled != settled_requests_.end()) {
+    return Send(peer, message.request, settled->second.answer);
   }
   if (auto ticket = tickets_.find(message.request); ticket != tickets_.end()) {
     Waiting& waiting = queue_.at(ticket->second);
@@ -262,8 +312,7 @@ void TrackerState::OnLeaseRequest(const Peer& peer, const Message& message, int6
   if (auto failed = failed_keys_.find(wish.key); failed != failed_keys_.end()) {
     return Send(peer, message.request, Refusal{code::kKeyFailed, failed->second});
   }
-  bool may_arrive = Recovering(now) || now < started_ + options_.grace_ms;
-  if (!keys_.count(wish.key) && !may_arrive) {
+  if (!keys_.count(wish.key) && !ServersMayArrive(now)) {
     return Send(peer, message.request, Refusal{code::kUnknownKey, UnknownKey(wish.key)});
   }
   if (queue_.size() >= kMaxQueue) return Send(peer, message.request, Refusal{code::kTooLarge, "too many clients wait"});
@@ -290,14 +339,8 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
   } else if (auto* renew = message.As<rpc::LeaseRenew>()) {
     auto it = leases_.find(renew->lease);
     if (it != leases_.end()) {
-      Lease& lease = it->second;
-      lease.expires = now + options_.ttl_ms;
-      rpc::LeaseRenewed renewed{options_.ttl_ms, false};
-      auto server = servers_.find(lease.server);
-      if (server != servers_.end() && now - lease.granted >= options_.quantum_ms) {
-        renewed.yield = waiting_.count(server->second.report.device.key) > 0;
-      }
-      Send(peer, message.request, renewed);
+      it->second.expires = now + options_.ttl_ms;
+      Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, MustYield(it->second, now)});
     } else if (Recovering(now)) {
       // Its server has not reported it yet.
       Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, false});
@@ -313,7 +356,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
     if (auto it = granted_requests_.find(withdraw->withdrawn); it != granted_requests_.end()) {
       EndLease(Id(it->second), now);
     }
-    settled_requests_[withdraw->withdrawn] = now;
+    Settle(withdraw->withdrawn, {code::kLeaseLost, "this request was withdrawn"}, now);
     Send(peer, message.request, rpc::LeaseReleased{});
     Dispatch(now);
   } else if (auto* status = message.As<rpc::StatusRequest>()) {
@@ -330,16 +373,27 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
 TrackerState::Output TrackerState::FailKey(const std::string& key, const std::string& why, int64_t now) {
   failed_keys_[key] = why;
   for (auto it = queue_.begin(); it != queue_.end();) {
-    const Waiting& waiting = it->second;
-    if (waiting.wish.key != key) {
-      ++it;
-      continue;
-    }
-    Send(waiting.peer, waiting.request, Refusal{code::kKeyFailed, why});
-    settled_requests_[waiting.request] = now;
-    it = Leave(it);
+    it = it->second.wish.key == key ? Refuse(it, code::kKeyFailed, why, now) : std::next(it);
   }
   return Take();
+}
+
+void TrackerState::TickQueue(int64_t now) {
+  std::map<std::string, int64_t> positions;
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    Waiting& waiting = it->second;
+    if (now - waiting.heard > options_.client_silence_ms) {
+      Settle(waiting.request, {code::kLeaseLost, "this client was silent for too long"}, now);
+      it = Leave(it);
+    } else if (now >= waiting.deadline) {
+      it = Refuse(it, code::kTimedOut, "no device became free in time: " + Explain(waiting, now).text, now);
+    } else if (!keys_.count(waiting.wish.key) && !ServersMayArrive(now)) {
+      it = Refuse(it, code::kUnknownKey, UnknownKey(waiting.wish.key), now);
+    } else {
+      waiting.position = ++positions[waiting.wish.key];
+      ++it;
+    }
+  }
 }
 
 TrackerState::Output TrackerState::Tick(int64_t now) {
@@ -365,23 +419,8 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
   }
   for (const Id& id : forgotten) servers_.erase(id);
 
-  std::map<std::string, int64_t> positions;
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    Waiting& waiting = it->second;
-    bool silent = now - waiting.heard > options_.client_silence_ms;
-    if (silent || now >= waiting.deadline) {
-      if (!silent) {
-        std::string why = Explain(waiting, now).text;
-        Send(waiting.peer, waiting.request, Refusal{code::kTimedOut, "no device became free in time: " + why});
-      }
-      settled_requests_[waiting.request] = now;
-      it = Leave(it);
-    } else {
-      waiting.position = ++positions[waiting.wish.key];
-      ++it;
-    }
-  }
-  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second > options_.remember_ms; });
+  TickQueue(now);
+  std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when > options_.remember_ms; });
 
   // The answers are of no interest: a peer that has left makes the sending fail, and OnUnreachable tells.
   if (now >= next_ping_) {
@@ -435,7 +474,7 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
   for (const auto& [ticket, waiting] : queue_) {
     if (!key.empty() && waiting.wish.key != key) continue;
     reply.queue.push_back({waiting.wish.key, waiting.wish.client_name, waiting.wish.tenant, waiting.wish.job,
-                           Explain(waiting, now).position, now - waiting.since});
+                           waiting.position, now - waiting.since});
   }
   return reply;
 }

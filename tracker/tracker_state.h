@@ -68,12 +68,21 @@ class TrackerState {
     int64_t since = 0, heard = 0, deadline = 0;
     int64_t position = 0;  // among those who wait for the same key; as of the last tick
   };
+  struct Settled {
+    int64_t when = 0;
+    rpc::Refusal answer;  // to the same request, should it come again
+  };
   using Queue = std::map<int64_t, Waiting>;  // by ticket: first come, first served
 
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void Dispatch(int64_t now);
   Queue::iterator Leave(Queue::iterator it);
+  void Settle(const rpc::Id& request, rpc::Refusal answer, int64_t now);
+  Queue::iterator Refuse(Queue::iterator it, std::string code, std::string text, int64_t now);
+  void TickQueue(int64_t now);
+  std::map<rpc::Id, int64_t> RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const;
+  bool MustYield(const Lease& lease, int64_t now) const;
   std::optional<rpc::Id> FreeServer(const Waiting& waiting) const;
   void Grant(const Waiting& waiting, const rpc::Id& server, int64_t now);
   void SendGrant(const rpc::Peer& peer, const Lease& lease);
@@ -84,6 +93,9 @@ class TrackerState {
     output_.push_back({peer, {request, std::move(body), {}}});
   }
   bool Recovering(int64_t now) const { return now < recovering_until_; }
+  // Servers that were there before us may not have reported yet.
+  bool ServersMayArrive(int64_t now) const { return Recovering(now) || now < started_ + options_.grace_ms; }
+  std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
   std::string UnknownKey(const std::string& key) const;
   Output Take() { return std::exchange(output_, {}); }
@@ -99,7 +111,7 @@ class TrackerState {
   std::map<rpc::Id, int64_t> tickets_;                // request -> its place in the queue
   std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets
   std::map<rpc::Id, rpc::Id> granted_requests_;       // request -> its lease, while that lasts
-  std::map<rpc::Id, int64_t> settled_requests_;       // withdrawn, ended or refused -> when
+  std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused
   std::map<std::string, int64_t> keys_;               // ever offered -> last seen
   std::map<std::string, std::string> failed_keys_;    // -> why
   std::deque<std::string> errors_;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "support/hash.h"
 #include "tests/rpc/bytes.h"
 
@@ -17,7 +19,10 @@ struct World {
     for (auto& action : actions) {
       if (auto* a = std::get_if<ToPeer>(&action)) sent.push_back(a->message);
       if (auto* a = std::get_if<ToTracker>(&action)) tracker.push_back(a->message);
-      if (auto* a = std::get_if<StartCandidate>(&action)) started = *a->request.As<RunnerRequest>();
+      if (auto* a = std::get_if<StartCandidate>(&action)) {
+        started = *a->request.As<RunnerRequest>();
+        blobs = a->request.blobs.size();
+      }
       if (std::get_if<KillRunner>(&action)) ++kills;
       if (std::get_if<AcquireHost>(&action)) Take(session.OnHostAcquired(now));
       if (std::get_if<ReleaseHost>(&action)) ++releases;
@@ -41,6 +46,24 @@ struct World {
   void Say(const Id& request, Body body, std::vector<Blob> blobs = {Bytes("artifact")}) {
     sent.clear();
     Take(session.On("peer", {request, std::move(body), std::move(blobs)}, now));
+  }
+  void Pass(int64_t ms) {
+    for (int64_t end = now + ms; now < end;) Take(session.Tick(now += 100));
+  }
+  void Enter(RunnerPhase phase) { Take(session.OnRunnerMessage({"", RunnerProgress{started->run, phase}, {}}, now)); }
+  void End(RunnerEnd end) {
+    Take(session.OnRunnerEnd(end, now));
+    started.reset();
+    Take(session.OnRunnerReady(now));
+  }
+  // A batch whose candidates are compared with a reference.
+  void MeasureChecked(const Id& id, int candidates, int64_t seed = 0) {
+    MeasureRequest request = Batch(1, candidates);
+    for (Candidate& c : request.candidates) c.check = true;
+    request.task.reference_hash = HashBytes128("reference").Hex();
+    request.task.seed = seed;
+    request.has_reference = true;
+    Say(id, request, {Bytes("artifact"), Bytes("reference")});
   }
   void Finish(TrialStatus status = TrialStatus::kOk) {
     RunnerResult result{started->run, {}};
@@ -66,6 +89,7 @@ struct World {
   int64_t now = 0;
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
+  size_t blobs = 0;  // of the started one
   int kills = 0, releases = 0;
 };
 
@@ -121,13 +145,11 @@ TEST(ServerSession, AnEndedOrExpiredLeaseIsLost) {
   w.Say("x", ClientBeat{World::Claim(1), ""});
   EXPECT_THAT(w.RefusalText(), HasSubstr("lease_lost"));
   w.Say("b", World::Batch(2, 1));
-  w.now = 9000;
+  w.Pass(9000);
   w.Say("x", ClientBeat{World::Claim(2), "b"});
-  w.now = 18000;
-  w.Take(w.session.Tick(w.now));
+  w.Pass(9900);
   EXPECT_TRUE(w.session.Busy());
-  w.now = 19000;
-  w.Take(w.session.Tick(w.now));
+  w.Pass(100);
   EXPECT_FALSE(w.session.Busy());
   EXPECT_GE(w.kills, 1);
 }
@@ -146,14 +168,17 @@ TEST(ServerSession, TheTrackerRevokes) {
 TEST(ServerSession, DeadlinesByPhase) {
   World w;
   w.Say("b", World::Batch(1, 2));
-  w.now = 29000;
-  w.Say("x", ClientBeat{World::Claim(1), "b"});
-  w.Take(w.session.OnRunnerMessage({"", RunnerProgress{w.started->run, RunnerPhase::kRun}, {}}, w.now));
-  for (; w.now < 38900; w.now += 100) w.Take(w.session.Tick(w.now));
+  auto pass = [&](int64_t ms) {
+    for (; ms > 0; ms -= 100) {
+      w.Pass(100);
+      if (w.now % 5000 == 0) w.Say("x", ClientBeat{World::Claim(1), "b"});
+    }
+  };
+  pass(29000);
+  w.Enter(RunnerPhase::kRun);
+  pass(9900);
   EXPECT_EQ(w.kills, 0);
-  w.Say("x", ClientBeat{World::Claim(1), "b"});
-  w.now = 39000;
-  w.Take(w.session.Tick(w.now));
+  w.Pass(100);
   EXPECT_EQ(w.kills, 1);
   ASSERT_EQ(w.Results().size(), 1u);
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kRunTimedOut);
@@ -182,6 +207,10 @@ TEST(ServerSession, CrashesAreChargedKillsFromOutsideAreNot) {
   w.Take(w.session.OnRunnerEnd({"was ended by signal 11", 11, false}, w.now));
   w.Take(w.session.OnRunnerReady(w.now));
   phase();
+  // The kernel has killed something for want of memory: only the second time it was this candidate's doing.
+  w.End({"was killed", 9, true});
+  EXPECT_EQ(w.Results().size(), 1u);
+  phase();
   w.Take(w.session.OnRunnerEnd({"was killed", 9, true}, w.now));
   auto results = w.Results();
   ASSERT_EQ(results.size(), 2u);
@@ -207,6 +236,157 @@ TEST(ServerSession, ReferencesAreKeptByTheirHash) {
   EXPECT_TRUE(w.started);
 }
 
+TEST(ServerSession, AnothersOutOfMemoryIsNotCharged) {
+  World w;
+  w.Say("b", World::Batch(1, 1));
+  w.End({"was killed", 9, true});
+  ASSERT_TRUE(w.started);
+  w.Finish();
+  ASSERT_EQ(w.Results().size(), 1u);
+  EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
+}
+
+// Stopped, or suspended: the result that waits to be read comes first.
+TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {
+  World w;
+  w.Say("b", World::Batch(1, 1));
+  w.Enter(RunnerPhase::kRun);
+  w.Pass(5000);
+  w.now += 60000;
+  w.Take(w.session.Tick(w.now));
+  EXPECT_EQ(w.kills, 0);
+  EXPECT_TRUE(w.session.Busy());
+  w.Finish();
+  ASSERT_EQ(w.Results().size(), 1u);
+  EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
+}
+
+// The negative twin: what the candidate had left, and no more.
+TEST(ServerSession, AfterAStopDeadlinesGoOn) {
+  World w;
+  w.Say("b", World::Batch(1, 1));
+  w.Enter(RunnerPhase::kRun);
+  w.Pass(5000);
+  w.now += 60000;
+  w.Say("x", ClientBeat{World::Claim(1), "b"});
+  w.Pass(4900);
+  EXPECT_EQ(w.kills, 0);
+  w.Pass(200);
+  EXPECT_EQ(w.kills, 1);
+}
+
+TEST(ServerSession, ARunnerThatStartsAnewGetsNoNewDeadline) {
+  World w;
+  w.Say("b", World::Batch(1, 1));
+  w.Enter(RunnerPhase::kRun);
+  for (int second = 0; second < 12; ++second) {
+    w.Say("x", ClientBeat{World::Claim(1), "b"});
+    w.Pass(1000);
+    if (w.kills) break;
+    w.Enter(RunnerPhase::kLoad);
+    w.Enter(RunnerPhase::kReference);
+    w.Enter(RunnerPhase::kRun);
+  }
+  EXPECT_EQ(w.kills, 1);
+  EXPECT_EQ(w.Results().at(0).status, TrialStatus::kRunTimedOut);
+}
+
+TEST(ServerSession, ARunnerGetsAReferenceOnce) {
+  World w;
+  w.MeasureChecked("b1", 3);
+  EXPECT_EQ(w.blobs, 2u);
+  // This one did not load, so the runner never came to the reference.
+  w.Finish(TrialStatus::kLoadFailed);
+  EXPECT_EQ(w.blobs, 2u);
+  w.Enter(RunnerPhase::kReference);
+  w.Take(w.session.OnRunnerMessage({"", RunnerReference{w.started->run}, {Bytes("out")}}, w.now));
+  w.Enter(RunnerPhase::kRun);
+  w.Finish();
+  EXPECT_EQ(w.blobs, 1u);
+  w.Enter(RunnerPhase::kRun);
+  w.End({"was ended by signal 11", 11, false});
+  // The fresh runner knows nothing, but the outputs are known; another seed is another reference.
+  w.MeasureChecked("b2", 2);
+  EXPECT_EQ(w.blobs, 3u);
+  w.Enter(RunnerPhase::kRun);
+  w.Finish();
+  EXPECT_EQ(w.blobs, 1u);
+  w.Finish();
+  w.MeasureChecked("b3", 1, 5);
+  EXPECT_EQ(w.blobs, 2u);
+}
+
+TEST(ServerSession, OutputsAreTakenOnceAndInTheirPhaseOnly) {
+  World w;
+  auto outputs = [&](size_t count) {
+    std::vector<Blob> blobs(count, Bytes("out"));
+    w.Take(w.session.OnRunnerMessage({"", RunnerReference{w.started->run}, blobs}, w.now));
+  };
+  auto known = [&](const Id& batch) {  // to a fresh runner
+    w.Enter(RunnerPhase::kRun);
+    w.End({"was ended by signal 11", 11, false});
+    w.MeasureChecked(batch, 1);
+    return w.blobs - 2;
+  };
+  w.MeasureChecked("b1", 1);
+  outputs(1);  // while loading
+  w.Enter(RunnerPhase::kReference);
+  EXPECT_EQ(known("b2"), 0u);
+  w.Enter(RunnerPhase::kReference);
+  outputs(254);  // more than fit into one message with two artifacts
+  w.Enter(RunnerPhase::kRun);
+  EXPECT_EQ(known("b3"), 0u);
+  w.Enter(RunnerPhase::kReference);
+  outputs(2);
+  outputs(1);
+  w.Enter(RunnerPhase::kRun);
+  outputs(1);
+  EXPECT_EQ(known("b4"), 2u);
+}
+
+TEST(ServerSession, AReferenceGetsASecondChanceAndOnlyItsBatchFails) {
+  World w;
+  w.MeasureChecked("b1", 1);
+  w.Enter(RunnerPhase::kReference);
+  w.End({"was ended by signal 11", 11, false});
+  EXPECT_TRUE(w.Results().empty());
+  ASSERT_TRUE(w.started);
+  w.Enter(RunnerPhase::kReference);
+  w.Enter(RunnerPhase::kRun);
+  w.Finish();  // this time it worked
+  EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOk);
+
+  w.MeasureChecked("b2", 3);
+  w.Enter(RunnerPhase::kReference);
+  w.Finish(TrialStatus::kOutOfMemory);  // as the runner itself says; it must not try again with the same memory
+  EXPECT_EQ(w.kills, 1);
+  EXPECT_TRUE(w.Results().empty());
+  w.Take(w.session.OnRunnerReady(w.now));
+  w.Enter(RunnerPhase::kReference);
+  w.Finish(TrialStatus::kOutOfMemory);
+  ASSERT_EQ(w.Results().size(), 3u);
+  for (const TrialResult& r : w.Results()) EXPECT_EQ(r.status, TrialStatus::kInfrastructure);
+  EXPECT_FALSE(w.started);
+
+  w.MeasureChecked("b3", 1);
+  EXPECT_TRUE(w.started);  // another batch is not condemned with it
+}
+
+// The spare cannot be killed, and that was reported while the active runner went on: no other report follows its end.
+TEST(ServerSession, ABatchEndsIfNoRunnerFollowsTheDeadOne) {
+  for (bool reference : {false, true}) {
+    World w;
+    w.MeasureChecked("b1", 2);
+    w.Enter(reference ? RunnerPhase::kReference : RunnerPhase::kRun);
+    w.Take(w.session.OnRunnersUnavailable("a runner cannot be killed", w.now));
+    EXPECT_TRUE(w.Results().empty());
+    w.Take(w.session.OnRunnerEnd({"was ended by a signal", reference ? SIGSEGV : SIGKILL, false}, w.now));
+    ASSERT_EQ(w.Results().size(), 2u) << reference;
+    for (const TrialResult& r : w.Results()) EXPECT_EQ(r.status, TrialStatus::kDeviceError);
+    EXPECT_EQ(w.releases, 1);
+  }
+}
+
 TEST(ServerSession, NonsensicalBatchesAreRefused) {
   World w;
   auto refusal = [&](auto change, std::vector<Blob> blobs = {Bytes("artifact")}) {
@@ -227,6 +407,7 @@ TEST(ServerSession, NonsensicalBatchesAreRefused) {
   EXPECT_THAT(at([](auto& r) { r.candidates[1].blob = -1; }), HasSubstr("no such blob"));
   EXPECT_THAT(at([](auto& r) { r.candidates[1].run_seconds = 1e9; }), HasSubstr("out of range"));
   EXPECT_THAT(at([](auto& r) { r.candidates[1].repeats = 0; }), HasSubstr("out of range"));
+  EXPECT_THAT(at([](auto& r) { r.candidates[1].cold_bytes = -2; }), HasSubstr("out of range"));
   EXPECT_THAT(at([](auto& r) { r.task.rtol = -1; }), HasSubstr("out of range"));
   EXPECT_THAT(at([](auto& r) { r.has_reference = true; }, {}), HasSubstr("has_reference"));
   EXPECT_THAT(at([](auto&) {}, std::vector<Blob>(65, Bytes("a"))), HasSubstr("too_large"));

@@ -268,7 +268,8 @@ TEST(Transport, AnotherMajorVersionIsToldSo) {
   UniqueFd fd = ConnectAsDealer(echo);
   std::string header = Json(Json::Object{{"major", 9}, {"minor", 0}, {"kind", "ping"}, {"request", "r"}}).Cbor();
   SendRaw(fd.get(), Frame(header, true) + Frame(Json(Json::Object{}).Cbor(), false));
-  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "9.0"), HasSubstr("this side speaks wire version 1.0, not 9.0"));
+  std::string ours = std::to_string(kWireMajor) + "." + std::to_string(kWireMinor);
+  EXPECT_THAT(ReceiveUntil(echo, fd.get(), "9.0"), HasSubstr("this side speaks wire version " + ours + ", not 9.0"));
 }
 
 }  // namespace

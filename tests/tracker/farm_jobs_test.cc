@@ -10,6 +10,9 @@
 namespace autotune {
 namespace {
 
+using rpc::MeasureCallbacks;
+using testing::HasSubstr;
+
 class FarmJobs : public FarmTest {};
 
 TEST_F(FarmJobs, ALargeJobIsCutIntoBatches) {
@@ -85,6 +88,43 @@ TEST_F(FarmJobs, CancelEndsAtTheNextCandidate) {
   results = client->Measure(JobOf({Compile(kDouble)}));
   ASSERT_TRUE(results.ok());
   EXPECT_EQ(results->front().status, TrialStatus::kOk);
+}
+
+TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
+  Subprocess tracker = StartTracker();
+  auto server = StartServer("cpu");
+  ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
+  auto holder = Client("cpu"), waiting = Client("cpu");
+  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());  // and keeps its device for a while
+  std::atomic<int> reports = 0;
+  std::string told;
+  MeasureCallbacks callbacks;
+  callbacks.on_wait = [&](const rpc::DeviceWait& wait) {
+    EXPECT_EQ(wait.position, 1);
+    EXPECT_EQ(wait.holders.size(), 1u);
+    told = wait.text;
+    ++reports;
+    waiting->Cancel();
+  };
+  auto results = waiting->Measure(JobOf({Compile(kDouble), Compile(kDouble)}), callbacks);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(StatusesOf(*results), std::vector(2, TrialStatus::kCancelled));
+  EXPECT_EQ(reports, 1);
+  EXPECT_THAT(told, HasSubstr("1 of 1 devices `cpu` busy; place 1 in the queue; held by "));
+  EXPECT_THAT(told, HasSubstr(":" + std::to_string(getpid()) + " for "));
+  // With a tracker that answers nothing at all, too.
+  callbacks.on_wait = [&](const rpc::DeviceWait& wait) {
+    told = wait.text;
+    if (wait.position == 0) {
+      waiting->Cancel();
+    } else {
+      tracker.Kill(SIGSTOP);
+    }
+  };
+  results = waiting->Measure(JobOf({Compile(kDouble)}), callbacks);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ(results->front().status, TrialStatus::kCancelled);
+  EXPECT_EQ(told, "the tracker does not answer");
 }
 
 // Every job here is cancelled just as it ends, which is too late for it and too early for the next one.

@@ -79,6 +79,8 @@ TEST(TrackerState, GrantsInTheOrderOfTheRequests) {
   ASSERT_TRUE(w.Last<rpc::LeaseQueued>("c"));
   EXPECT_EQ(w.Last<rpc::LeaseQueued>("c")->position, 2);
   EXPECT_THAT(w.Last<rpc::LeaseQueued>("c")->text, HasSubstr("1 of 1 devices `cpu` busy; place 2"));
+  ASSERT_EQ(w.Last<rpc::LeaseQueued>("c")->holders.size(), 1u);
+  EXPECT_EQ(w.Last<rpc::LeaseQueued>("c")->holders[0].client_name, "a");
   w.Say("a", rpc::LeaseRelease{lease});
   EXPECT_TRUE(w.Last<rpc::LeaseReleased>("a"));
   ASSERT_TRUE(w.Last<rpc::LeaseGranted>("b"));
@@ -135,12 +137,59 @@ TEST(TrackerState, AHolderYieldsAfterItsQuantumIfOthersWait) {
   EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a")->yield);
 }
 
+// One waits, so one of two yields: who has held longest, and only after its quantum.
+TEST(TrackerState, AsManyYieldAsWait) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  rpc::Id first = w.Last<rpc::LeaseGranted>("a")->lease;
+  w.now = 5000;
+  w.Report("s1", "cpu");
+  w.Report("s2", "cpu");
+  w.Ask("b", "cpu", "rb");
+  rpc::Id second = w.Last<rpc::LeaseGranted>("b")->lease;
+  auto yields = [&](const std::string& holder, const rpc::Id& lease) {
+    w.Say(holder, rpc::LeaseRenew{lease});
+    auto* renewed = w.Last<rpc::LeaseRenewed>(holder);
+    return renewed && renewed->yield;
+  };
+  auto hold = [&](int64_t ms) {
+    for (int64_t end = w.now + ms; w.now < end;) {
+      w.Pass(2500);
+      w.Report("s1", "cpu");
+      w.Report("s2", "cpu");
+      yields("a", first), yields("b", second);
+    }
+  };
+  hold(35000);
+  w.Ask("c", "cpu", "rc");
+  EXPECT_TRUE(yields("a", first));
+  EXPECT_FALSE(yields("b", second));
+  w.Ask("d", "cpu", "rd");
+  EXPECT_TRUE(yields("b", second));
+  // A holder that asks for a second device does not take its own from itself, but another's.
+  w.Say("c", rpc::LeaseWithdraw{"rc"});
+  w.Say("d", rpc::LeaseWithdraw{"rd"});
+  w.Ask("a", "cpu", "more");
+  EXPECT_FALSE(yields("a", first));
+  EXPECT_TRUE(yields("b", second));
+  // Nor do its requests at the head of the queue hide those of others behind them.
+  w.Ask("a", "cpu", "even more");
+  w.Ask("c", "cpu", "rc2");
+  EXPECT_TRUE(yields("a", first));
+  EXPECT_TRUE(yields("b", second));
+}
+
 TEST(TrackerState, UnknownKeys) {
   World w;
   w.Report("s1", "rpi4");
   w.Report("s2", "rpi4");
   w.Ask("a", "rp4", "early");
   EXPECT_TRUE(w.Last<rpc::LeaseQueued>("a"));  // just started: its server may yet arrive
+  w.Pass(2900, {});
+  EXPECT_EQ(w.RefusalOf("a"), "");
+  w.Pass(200, {});
+  EXPECT_THAT(w.RefusalOf("a"), HasSubstr("unknown_key: no device has the key `rp4`; did you mean `rpi4`"));
   w.now = 5000;
   w.Report("s1", "rpi4");
   w.Ask("a", "rp4", "r1");
@@ -164,6 +213,30 @@ TEST(TrackerState, AnAbsentDeviceIsWaitedFor) {
   w.Ask("b", "cpu", "rb");
   w.Report("s1", "cpu");
   EXPECT_TRUE(w.Last<rpc::LeaseGranted>("b"));
+}
+
+// The negative twin of an unknown key: its server arrives in time.
+TEST(TrackerState, AServerThatArrivesEarlyEnoughIsWaitedFor) {
+  World w;
+  w.Ask("a", "cpu", "ra");
+  w.now = 2000;
+  w.Report("s1", "cpu");
+  EXPECT_TRUE(w.Last<rpc::LeaseGranted>("a"));
+  w.Ask("b", "cpu", "rb");
+  w.Pass(3000, {"s1"});
+  EXPECT_EQ(w.RefusalOf("b"), "");
+}
+
+TEST(TrackerState, ALostTimeOutIsToldAgain) {
+  World w;
+  w.Report("s1", "cpu");
+  w.Ask("a", "cpu", "ra");
+  w.Ask("b", "cpu", "rb", 2000);
+  w.Pass(2100, {"s1"});
+  EXPECT_THAT(w.RefusalOf("b"), HasSubstr("timed_out"));
+  w.Ask("b", "cpu", "rb", 2000);  // the refusal was lost
+  EXPECT_THAT(w.RefusalOf("b"), HasSubstr("timed_out: no device became free in time: 1 of 1"));
+  EXPECT_TRUE(w.tracker.Status("", w.now).queue.empty());
 }
 
 TEST(TrackerState, AClientThatIsSilentLeavesTheQueue) {

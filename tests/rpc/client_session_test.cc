@@ -1,0 +1,267 @@
+#include "rpc/client_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/rpc/bytes.h"
+
+namespace autotune::rpc {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A client session, and what it said since it was last asked.
+struct ClientWorld {
+  explicit ClientWorld(ClientSession::Options options = {}) : session(WithIds(std::move(options))) {}
+  static ClientSession::Options WithIds(ClientSession::Options options) {
+    options.key = "cpu";
+    options.new_id = [n = 0]() mutable { return "id" + std::to_string(++n); };
+    return options;
+  }
+  static std::shared_ptr<const MeasureJob> Job(int candidates) {
+    auto job = std::make_shared<MeasureJob>();
+    for (int i = 0; i < candidates; ++i) {
+      Candidate c;
+      c.id = std::to_string(i);
+      c.blob = i;
+      job->candidates.push_back(c);
+      job->artifacts.push_back(Bytes("artifact"));
+    }
+    return job;
+  }
+  void Take(ClientActions actions) {
+    for (auto& action : actions) {
+      if (auto* a = std::get_if<AskTracker>(&action)) tracker.push_back(a->message);
+      if (auto* a = std::get_if<AskServer>(&action)) server.push_back(a->message);
+      if (auto* a = std::get_if<Deliver>(&action)) results.push_back(a->result);
+      if (auto* a = std::get_if<JobWaits>(&action)) waits.push_back(a->wait);
+      if (auto* a = std::get_if<JobDone>(&action)) {
+        ++done;
+        if (a->error) error = a->error->Text();
+      }
+    }
+  }
+  template <class T>
+  const Message* Last(const std::vector<Message>& messages) const {
+    for (auto it = messages.rbegin(); it != messages.rend(); ++it) {
+      if (it->template As<T>()) return &*it;
+    }
+    return nullptr;
+  }
+  template <class T>
+  int Count(const std::vector<Message>& messages) const {
+    return static_cast<int>(
+        std::count_if(messages.begin(), messages.end(), [](auto& m) { return m.template As<T>(); }));
+  }
+  void Start(int candidates) { Take(session.Start(Job(candidates), now)); }
+  Id LeaseRequestId() const { return Last<LeaseRequest>(tracker)->request; }
+  void Grant(int64_t counter = 1, const Id& on = "s1") {
+    LeaseGranted granted{"lease" + std::to_string(counter), {1, counter}, on, {}, 10000};
+    Take(session.OnTracker({LeaseRequestId(), granted, {}}, now));
+  }
+  void Queue(LeaseQueued queued) { Take(session.OnTracker({LeaseRequestId(), std::move(queued), {}}, now)); }
+  void Renewed(bool yield) {
+    Take(session.OnTracker({Last<LeaseRenew>(tracker)->request, LeaseRenewed{10000, yield}, {}}, now));
+  }
+  void Hear(const Id& request, Body body) { Take(session.OnServer({request, std::move(body), {}}, now)); }
+  void Accept() { Hear(Last<MeasureRequest>(server)->request, MeasureAccepted{1}); }
+  void Pass(int64_t ms) {
+    for (int64_t end = now + ms; now < end;) Take(session.Tick(now += 100));
+  }
+  std::vector<TrialStatus> Statuses() const {
+    std::vector<TrialStatus> statuses;
+    for (const TrialResult& r : results) statuses.push_back(r.status);
+    return statuses;
+  }
+
+  ClientSession session;
+  int64_t now = 0;
+  std::vector<Message> tracker, server;
+  std::vector<TrialResult> results;
+  std::vector<DeviceWait> waits;
+  int done = 0;
+  std::string error;
+};
+
+const std::vector<TrialStatus> kBothCancelled(2, TrialStatus::kCancelled);
+
+TEST(ClientSession, TheTextOfAWaitIsFitForATerminal) {
+  ClientWorld w;
+  w.Start(1);
+  const std::string name(79, 'n');
+  w.Queue({2, "busy\n", {{"ann\x1b[2J", "", "a\tb", 3000}, {name + "\u00e4", "", "", 3000}}});
+  EXPECT_EQ(w.waits.at(0).text, "busy\\x0a; held by ann\\x1b[2J (job a\\x09b) for 3 s, " + name + "... for 3 s");
+}
+
+TEST(ClientSession, AWaitIsReportedWithThePlaceAndTheHolders) {
+  ClientWorld w;
+  w.Start(1);
+  EXPECT_THAT(w.waits, IsEmpty());
+  LeaseQueued queued{2, "1 of 1 devices `cpu` busy; place 2 in the queue", {{"ann@lab:4", "", "resnet", 250000}}};
+  w.now = 40;
+  w.Queue(queued);
+  ASSERT_EQ(w.waits.size(), 1u);
+  EXPECT_EQ(w.waits[0].position, 2);
+  EXPECT_EQ(w.waits[0].waited_ms, 40);
+  EXPECT_EQ(w.waits[0].text,
+            "1 of 1 devices `cpu` busy; place 2 in the queue; held by ann@lab:4 (job resnet) for 4 min");
+  ASSERT_EQ(w.waits[0].holders.size(), 1u);
+  // The same again, but for the time: not before five seconds are over.
+  for (int second = 1; second <= 4; ++second) {
+    w.Pass(1000);
+    queued.holders[0].held_ms += 1000;
+    w.Queue(queued);
+  }
+  EXPECT_EQ(w.waits.size(), 1u);
+  w.Pass(1000);
+  w.Queue(queued);
+  ASSERT_EQ(w.waits.size(), 2u);
+  // A change at once: of the place, of the holder, of the reason.
+  queued.position = 1;
+  w.Queue(queued);
+  queued.holders[0].client_name = "bob@lab:5";
+  w.Queue(queued);
+  queued.text = "no device `cpu` is connected";
+  w.Queue(queued);
+  EXPECT_EQ(w.waits.size(), 5u);
+  w.Grant();
+  w.Pass(4000);
+  EXPECT_EQ(w.waits.size(), 5u);  // it has its device
+}
+
+TEST(ClientSession, ManyHoldersFitALine) {
+  ClientWorld w;
+  w.Start(1);
+  LeaseQueued queued{1, "5 of 5 devices `cpu` busy", {}};
+  for (int i = 0; i < 5; ++i) queued.holders.push_back({"u" + std::to_string(i), "", "", 3000});
+  w.Queue(queued);
+  EXPECT_EQ(w.waits.at(0).text, "5 of 5 devices `cpu` busy; held by u0 for 3 s, u1 for 3 s, u2 for 3 s and others");
+  EXPECT_EQ(w.waits.at(0).holders.size(), 5u);
+}
+
+TEST(ClientSession, ASilentTrackerIsReportedToo) {
+  ClientWorld w;
+  w.Start(1);
+  w.Pass(2900);
+  EXPECT_THAT(w.waits, IsEmpty());
+  w.Pass(200);
+  ASSERT_EQ(w.waits.size(), 1u);
+  EXPECT_EQ(w.waits[0].text, "the tracker does not answer");
+  EXPECT_EQ(w.waits[0].position, 0);
+  w.Pass(5000);
+  EXPECT_EQ(w.waits.size(), 2u);
+  w.Queue({1, "1 of 1 devices `cpu` busy", {}});
+  EXPECT_EQ(w.waits.size(), 3u);
+  w.Pass(33000);
+  EXPECT_EQ(w.done, 1);
+  EXPECT_EQ(w.error, "the tracker does not answer");
+}
+
+TEST(ClientSession, CancelEndsAWaitAtOnceWithoutTheTracker) {
+  ClientWorld w;
+  w.Start(2);
+  w.Pass(5000);  // nobody answers
+  EXPECT_EQ(w.done, 0);
+  w.Take(w.session.Cancel(w.now));
+  EXPECT_EQ(w.done, 1);
+  EXPECT_EQ(w.error, "");
+  EXPECT_EQ(w.Statuses(), kBothCancelled);
+  Id request = w.LeaseRequestId();
+  ASSERT_TRUE(w.Last<LeaseWithdraw>(w.tracker));
+  EXPECT_EQ(w.Last<LeaseWithdraw>(w.tracker)->As<LeaseWithdraw>()->withdrawn, request);
+  // A grant that was under way goes back.
+  w.Grant();
+  EXPECT_TRUE(w.Last<LeaseRelease>(w.tracker));
+  EXPECT_FALSE(w.session.HasLease());
+}
+
+TEST(ClientSession, CancelDoesNotWaitForAServerThatNeverAcceptedTheBatch) {
+  ClientWorld w;
+  w.Start(2);
+  w.Grant();
+  ASSERT_EQ(w.Count<MeasureRequest>(w.server), 1);
+  w.Take(w.session.Cancel(w.now));
+  EXPECT_EQ(w.done, 1);
+  EXPECT_EQ(w.Statuses(), kBothCancelled);
+  EXPECT_TRUE(w.Last<LeaseEnd>(w.server));  // so that a server that did get it drops it
+}
+
+// The negative twin: what has been accepted may be running, and its result is waited for.
+TEST(ClientSession, CancelWaitsForTheCandidateThatRuns) {
+  ClientWorld w;
+  w.Start(2);
+  w.Grant();
+  w.Accept();
+  w.Take(w.session.Cancel(w.now));
+  EXPECT_EQ(w.done, 0);
+  Id batch = w.Last<MeasureRequest>(w.server)->request;
+  EXPECT_EQ(w.Last<BatchCancel>(w.server)->As<BatchCancel>()->batch, batch);
+  TrialResult ran{.candidate = "0", .status = TrialStatus::kOk}, other{.candidate = "1"};
+  other.status = TrialStatus::kCancelled;
+  w.Hear(batch, ResultReport{ran});
+  w.Hear(batch, ResultReport{other});
+  EXPECT_EQ(w.done, 1);
+  EXPECT_EQ(w.Statuses(), (std::vector{TrialStatus::kOk, TrialStatus::kCancelled}));
+}
+
+TEST(ClientSession, ABatchThatGotLostIsSentAgainWhileOthersWait) {
+  ClientWorld w;
+  w.Start(2);
+  w.Grant();
+  w.Pass(3000);
+  w.Renewed(true);
+  int sent = w.Count<MeasureRequest>(w.server);
+  for (int second = 0; second < 4; ++second) {
+    w.Hear("x", ServerBeat{});  // the server lives, and knows no batch
+    w.Pass(1000);
+  }
+  EXPECT_GT(w.Count<MeasureRequest>(w.server), sent);
+  EXPECT_GT(w.Count<BatchCancel>(w.server), 2);
+}
+
+TEST(ClientSession, ALostDeviceIsAvoidedForAWhileOnly) {
+  ClientWorld w;
+  w.Start(1);
+  w.Grant(1, "s1");
+  w.Take(w.session.OnServerDisconnected(w.now));
+  auto excluded = [&] { return w.Last<LeaseRequest>(w.tracker)->As<LeaseRequest>()->exclude; };
+  EXPECT_EQ(excluded(), std::vector<Id>{"s1"});
+  for (int second = 0; second < 58; ++second) {
+    w.Pass(1000);
+    w.Queue({1, "", {}});
+  }
+  EXPECT_EQ(excluded(), std::vector<Id>{"s1"});
+  w.Pass(3000);
+  EXPECT_THAT(excluded(), IsEmpty());
+}
+
+TEST(ClientSession, AGrantThatWasMissedDoesNotRestartTheWait) {
+  ClientWorld w({.wait_ms = 60000});
+  w.Start(1);
+  for (int second = 0; second < 20; ++second) {
+    w.Pass(1000);
+    w.Queue({1, "", {}});
+  }
+  Id first = w.LeaseRequestId();
+  w.Take(w.session.OnTracker({first, Refusal{code::kLeaseLost, "the lease of this request has ended"}, {}}, w.now));
+  EXPECT_NE(w.LeaseRequestId(), first);
+  EXPECT_EQ(w.Last<LeaseRequest>(w.tracker)->As<LeaseRequest>()->wait_ms, 40000);
+}
+
+TEST(ClientSession, DeadlinesAreCutToWhatServersTake) {
+  ClientWorld w;
+  auto job = std::make_shared<MeasureJob>(*ClientWorld::Job(2));
+  job->task.reference_seconds = 1e7;
+  job->candidates[0].run_seconds = 1e9;
+  job->candidates[1].run_seconds = 20;
+  w.Take(w.session.Start(job, 0));
+  w.Grant();
+  const auto& request = *w.Last<MeasureRequest>(w.server)->As<MeasureRequest>();
+  EXPECT_EQ(request.task.reference_seconds, kMaxDeadlineSeconds);
+  EXPECT_EQ(request.candidates[0].run_seconds, kMaxDeadlineSeconds);
+  EXPECT_EQ(request.candidates[1].run_seconds, 20);
+}
+
+}  // namespace
+}  // namespace autotune::rpc

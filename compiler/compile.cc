@@ -4,6 +4,8 @@
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
+#include "schedule/trace.h"
+#include "tuner/tune.h"
 
 namespace autotune {
 namespace {
@@ -15,10 +17,42 @@ TensorSpec PublicSpec(const graph::Graph& graph, graph::ValueId value, std::stri
 
 }  // namespace
 
-Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder,
-                              const CompileOptions& options) {
+bool IsCurrent(const NetworkChoice& choice) {
+  return choice.versions.step_language == kStepLanguageVersion &&
+         choice.versions.code_generator == kCodeGeneratorVersion;
+}
+
+Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder) {
+  if (!store) return CompileFrom(network, target, {}, builder);
+  std::optional<NetworkChoice> choice = TRY(FindChoice(*store, StructureHash(network), target.Text()));
+  std::string note;
+  if (choice && !IsCurrent(*choice)) {
+    choice.reset();
+    note = "the schedules chosen for this network are of another version; `autotune tune` chooses anew";
+  }
+  if (choice) {
+    int newer = 0;
+    for (const TuneTask& task : network.tasks) {
+      std::optional<Record> best = TRY(store->Best(task.hash.Hex(), target.Text()));
+      newer += best && best->created_at > choice->created_at;
+    }
+    if (newer > 0) {
+      note = "for " + std::to_string(newer) + (newer == 1 ? " task" : " tasks") +
+             " the database has newer records than the schedules chosen for this network; `autotune tune` decides on "
+             "them";
+    }
+  }
+  CompileResult result =
+      TRY(CompileFrom(network, target, {.store = store, .choice = choice ? &*choice : nullptr}, builder));
+  result.followed_choice = choice.has_value();
+  result.note = std::move(note);
+  return result;
+}
+
+Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
+                                  Builder& builder) {
   auto begin = std::chrono::steady_clock::now();
-  KernelSet kernels = TRY(BuildKernels(network.tasks, target, options.use_records ? store : nullptr, builder));
+  KernelSet kernels = TRY(BuildKernels(network.tasks, target, sources, builder));
   std::vector<std::string> kernel_of_node;
   for (int task : network.task_of_node) kernel_of_node.push_back(task < 0 ? "" : kernels.names[task]);
   ExecutionPlan plan = TRY(MakePlan(network.graph, kernel_of_node));
@@ -38,7 +72,13 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
   package.info.constants_bytes = plan.constants_bytes;
   package.info.io_bytes = plan.io_bytes;
   package.info.tasks = static_cast<int>(network.tasks.size());
-  for (const KernelChoice& choice : kernels.choices) package.info.tuned_tasks += choice.tuned;
+  for (size_t i = 0; i < network.tasks.size(); ++i) {
+    const TuneTask& task = network.tasks[i];
+    const KernelChoice& choice = kernels.choices[i];
+    package.info.tuned_tasks += choice.tuned;
+    package.info.kernels.push_back(
+        {kernels.names[i], task.hash.Hex(), task.label, choice.alternative, choice.tuned, task.flops});
+  }
   package.graph_json = plan.graph.ToText();
   package.params = ParamsBytes(plan.params);
   package.library = std::move(kernels.library);

@@ -1,16 +1,18 @@
 #include "compiler/kernels.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
 
 #include "ir/text.h"
 #include "schedule/trace.h"
-#include "tuner/search.h"
+#include "tuner/defaults.h"
 
 namespace autotune {
 namespace {
 
 constexpr int kRecordsTried = 3;
-constexpr int kDefaultsTried = 8;
 
 std::string KernelName(const TuneTask& task, size_t index) {
   std::string name = "k" + std::to_string(index) + "_";
@@ -53,7 +55,10 @@ Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, Re
   std::string nearest;
   std::pair<bool, int> least;
   for (const std::string& other : TRY(store.Targets(task.hash.Hex()))) {
-    if (other == own) return own;
+    if (other == own) {
+      note.clear();  // of a target that came before it in the list
+      return own;
+    }
     TargetParts parts = PartsOf(other);
     if (parts.processor != wanted.processor) continue;
     std::pair<bool, int> distance(parts.caches != wanted.caches, std::abs(parts.cores - wanted.cores));
@@ -65,47 +70,87 @@ Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, Re
   return nearest;
 }
 
-// A task's schedules in the order in which they are to be tried.
-Result<std::vector<Option>> OptionsOf(const TuneTask& task, const Target& target, RecordStore* store) {
+// A schedule of `task` that replays on the program of its alternative; nothing if that has changed.
+std::optional<Option> OptionFrom(const TuneTask& task, const std::string& alternative, const std::string& trace,
+                                 const std::function<bool(const std::string&)>& is_func) {
+  auto place = std::find_if(task.alternatives.begin(), task.alternatives.end(),
+                            [&](const TaskAlternative& a) { return a.name == alternative; });
+  if (place == task.alternatives.end() || !is_func(ToText(place->func))) return std::nullopt;
+  return Option{{.task = &task, .alternative = alternative, .trace = trace}, &place->func};
+}
+
+// The task's best records. `dropped` becomes a note if one was of another version of the program.
+Result<std::vector<Option>> RecordOptions(const TuneTask& task, const Target& target, RecordStore& store, int n,
+                                          std::string& dropped) {
   std::vector<Option> options;
-  std::string dropped;
-  if (store) {
-    std::string note;
-    std::string where = TRY(RecordsTarget(task, target, *store, note));
-    if (!where.empty()) {
-      for (const Record& record : TRY(store->Top(task.hash.Hex(), where, kRecordsTried))) {
-        auto alternative = std::find_if(task.alternatives.begin(), task.alternatives.end(),
-                                        [&](const TaskAlternative& a) { return a.name == record.alternative; });
-        // A record replays on the very program it was made for.
-        if (alternative == task.alternatives.end() || ToText(alternative->func) != record.func ||
-            record.versions.step_language != kStepLanguageVersion) {
-          dropped = "a record of another version of this program was passed over";
-          continue;
-        }
-        options.push_back({{.task = &task,
-                            .tuned = true,
-                            .seconds = record.cost,
-                            .alternative = record.alternative,
-                            .trace = record.trace,
-                            .note = note},
-                           &alternative->func});
-      }
+  std::string note;
+  std::string where = TRY(RecordsTarget(task, target, store, note));
+  if (where.empty()) return options;
+  for (const Record& record : TRY(store.Top(task.hash.Hex(), where, n))) {
+    std::optional<Option> option;
+    if (record.versions.step_language == kStepLanguageVersion) {
+      option = OptionFrom(task, record.alternative, record.trace,
+                          [&](const std::string& func) { return func == record.func; });
+    }
+    if (!option) {
+      dropped = "a record of another version of this program was passed over";
+      continue;
+    }
+    option->choice.tuned = true;
+    option->choice.seconds = record.cost;
+    option->choice.note = note;
+    options.push_back(std::move(*option));
+  }
+  return options;
+}
+
+// The task's default schedules, in the order in which the tuner tries them, too.
+Result<std::vector<Option>> DefaultOptions(const TuneTask& task, const Target& target) {
+  std::vector<Option> options;
+  TaskSpace space = TRY(TaskSpace::Make(task, target));
+  const std::vector<Proposal> candidates = DefaultCandidates(space);
+  for (const Proposal& proposal : candidates) {
+    const TaskAlternative& alternative = task.alternatives[space.sketches[proposal.sketch].alternative];
+    Option option{{.task = &task, .alternative = alternative.name, .trace = ToText(proposal.trace)},
+                  &alternative.func,
+                  /*unscheduled=*/&proposal == &candidates.back()};
+    if (option.unscheduled) option.choice.note = "none of its default schedules builds: compiled without a schedule";
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+// The schedule of the choice, then those of the best `records` records.
+Result<std::vector<Option>> TunedOptions(const TuneTask& task, const Target& target, const ScheduleSources& sources,
+                                         int records, std::string& dropped) {
+  std::vector<Option> options;
+  if (const ChosenSchedule* chosen = sources.choice ? sources.choice->Find(task.hash.Hex()) : nullptr) {
+    std::optional<Option> option = OptionFrom(task, chosen->alternative, chosen->trace, [&](const std::string& func) {
+      return HashBytes128(func).Hex() == chosen->func_hash;
+    });
+    if (option) {
+      option->choice.tuned = chosen->seconds > 0;
+      option->choice.seconds = chosen->seconds;
+      options.push_back(std::move(*option));
+    } else {
+      dropped = "its chosen schedule is of another version of this program";
     }
   }
-  TaskSpace space = TRY(TaskSpace::Make(task, target));
-  for (const Proposal& proposal : DefaultProposals(space, kDefaultsTried)) {
-    const TaskAlternative& alternative = task.alternatives[space.sketches[proposal.sketch].alternative];
-    options.push_back(
-        {{.task = &task, .alternative = alternative.name, .trace = ToText(proposal.trace), .note = dropped},
-         &alternative.func});
+  if (sources.store) {
+    std::vector<Option> recorded = TRY(RecordOptions(task, target, *sources.store, records, dropped));
+    options.insert(options.end(), recorded.begin(), recorded.end());
   }
-  // A program that every sketch fails on still compiles, slowly.
-  const TaskAlternative& plain = task.alternatives[0];
-  options.push_back({{.task = &task,
-                      .alternative = plain.name,
-                      .note = "none of its default schedules builds: compiled without a schedule"},
-                     &plain.func,
-                     /*unscheduled=*/true});
+  return options;
+}
+
+// A task's schedules in the order in which they are to be tried.
+Result<std::vector<Option>> OptionsOf(const TuneTask& task, const Target& target, const ScheduleSources& sources) {
+  std::string dropped;
+  std::vector<Option> options = TRY(TunedOptions(task, target, sources, kRecordsTried, dropped));
+  for (Option& option : TRY(DefaultOptions(task, target))) {
+    if (option.choice.note.empty()) option.choice.note = dropped;
+    options.push_back(std::move(option));
+  }
   return options;
 }
 
@@ -118,52 +163,113 @@ BuildRequest RequestOf(const Option& option, const std::string& name, const Targ
   return request;
 }
 
-}  // namespace
+// For each task the place of the first of its options that builds, and why those before it did not.
+struct FirstBuilt {
+  std::vector<size_t> place;
+  std::vector<std::string> first_cause, last_cause;
+};
 
-Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, RecordStore* store,
-                               Builder& builder) {
-  KernelSet set;
-  if (tasks.empty()) return set;
-  std::vector<std::vector<Option>> options;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, store), "while scheduling " + tasks[i].label));
-    set.names.push_back(KernelName(tasks[i], i));
-  }
-  // Everybody's first choice; then the second of those whose first did not build; ...
-  std::vector<size_t> chosen(tasks.size(), 0), open(tasks.size());
-  for (size_t i = 0; i < tasks.size(); ++i) open[i] = i;
-  std::vector<std::string> cause(tasks.size()), first_cause(tasks.size());  // why the last, the first did not build
+// Builds every task's first option; then the second one of those whose first did not build; and so on.
+Result<FirstBuilt> FindFirstBuilt(const std::vector<TuneTask>& tasks, const std::vector<std::string>& names,
+                                  const std::vector<std::vector<Option>>& options, const Target& target,
+                                  Builder& builder) {
+  FirstBuilt built{std::vector<size_t>(tasks.size(), 0), std::vector<std::string>(tasks.size()),
+                   std::vector<std::string>(tasks.size())};
+  std::vector<size_t> open(tasks.size());
+  std::iota(open.begin(), open.end(), size_t{0});
   while (!open.empty()) {
     std::vector<BuildRequest> requests;
     for (size_t i : open) {
-      if (chosen[i] == options[i].size())
+      if (built.place[i] == options[i].size()) {
         return Err("no schedule of ", tasks[i].label,
-                   " could be built: ", cause[i].empty() ? "none replays" : cause[i]);
-      requests.push_back(RequestOf(options[i][chosen[i]], set.names[i], target));
+                   " could be built: ", built.last_cause[i].empty() ? "none replays" : built.last_cause[i]);
+      }
+      requests.push_back(RequestOf(options[i][built.place[i]], names[i], target));
     }
     std::vector<BuildResult> results = builder.Build(requests);
     std::vector<size_t> failed;
     for (size_t k = 0; k < open.size(); ++k) {
       if (results[k].status == TrialStatus::kOk) continue;
-      cause[open[k]] = std::string(ToText(results[k].status)) + ": " + results[k].text;
-      if (chosen[open[k]] == 0) first_cause[open[k]] = cause[open[k]];
-      ++chosen[open[k]];
+      std::string cause = std::string(ToText(results[k].status)) + ": " + results[k].text;
+      if (built.place[open[k]]++ == 0) built.first_cause[open[k]] = cause;
+      built.last_cause[open[k]] = std::move(cause);
       failed.push_back(open[k]);
     }
     open = std::move(failed);
   }
+  return built;
+}
+
+}  // namespace
+
+Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
+                               Builder& builder) {
+  KernelSet set;
+  if (tasks.empty()) return set;
+  std::vector<std::vector<Option>> options;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, sources), "while scheduling " + tasks[i].label));
+    set.names.push_back(KernelName(tasks[i], i));
+  }
+  FirstBuilt built = TRY(FindFirstBuilt(tasks, set.names, options, target, builder));
   std::vector<BuildRequest> requests;
   for (size_t i = 0; i < tasks.size(); ++i) {
-    requests.push_back(RequestOf(options[i][chosen[i]], set.names[i], target));
-    set.choices.push_back(options[i][chosen[i]].choice);
+    requests.push_back(RequestOf(options[i][built.place[i]], set.names[i], target));
+    set.choices.push_back(options[i][built.place[i]].choice);
     std::string& note = set.choices.back().note;
-    if (options[i][chosen[i]].unscheduled && !cause[i].empty()) note += " (" + cause[i] + ")";
-    if (options[i][0].choice.tuned && chosen[i] > 0) {
-      note += std::string(note.empty() ? "" : "; ") + "its best record does not build any more (" + first_cause[i] +
+    if (options[i][built.place[i]].unscheduled && !built.last_cause[i].empty()) {
+      note += " (" + built.last_cause[i] + ")";
+    }
+    if (options[i][0].choice.tuned && built.place[i] > 0) {
+      note += std::string(note.empty() ? "" : "; ") + "its best record does not build any more (" +
+              built.first_cause[i] +
               "): " + (set.choices.back().tuned ? "the next one is used" : "its default schedule is used");
     }
   }
   set.library = TRY_NOTE(builder.BuildLibrary(requests), "while linking the kernels").artifact.data;
+  return set;
+}
+
+Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const Target& target,
+                                     const ScheduleSources& sources, int competitors, Builder& builder) {
+  std::vector<std::vector<Option>> defaults, variants(tasks.size());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    defaults.push_back(TRY_NOTE(DefaultOptions(tasks[i], target), "while scheduling " + tasks[i].label));
+    names.push_back(KernelName(tasks[i], i));
+  }
+  FirstBuilt built = TRY(FindFirstBuilt(tasks, names, defaults, target, builder));
+  std::vector<BuildRequest> requests;
+  std::vector<std::pair<size_t, Option>> others;  // with their tasks; parallel to `requests`
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const Option& untuned = variants[i].emplace_back(defaults[i][built.place[i]]);
+    std::set<std::pair<std::string, std::string>> known = {{untuned.choice.alternative, untuned.choice.trace}};
+    std::string dropped;
+    // One more than compete: the default schedule may be among the records.
+    for (Option& option : TRY(TunedOptions(tasks[i], target, sources, competitors + 1, dropped))) {
+      if (static_cast<int>(known.size()) > competitors) break;
+      if (!known.emplace(option.choice.alternative, option.choice.trace).second) continue;
+      requests.push_back(RequestOf(option, names[i], target));
+      others.emplace_back(i, std::move(option));
+    }
+  }
+  std::vector<BuildResult> results;
+  if (!requests.empty()) results = builder.Build(requests);
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (results[k].status == TrialStatus::kOk) variants[others[k].first].push_back(std::move(others[k].second));
+  }
+  KernelVariants set{.names = std::vector<std::vector<std::string>>(tasks.size()),
+                     .choices = std::vector<std::vector<KernelChoice>>(tasks.size())};
+  requests.clear();
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    for (size_t v = 0; v < variants[i].size(); ++v) {
+      set.names[i].push_back(names[i] + "_v" + std::to_string(v));
+      set.choices[i].push_back(variants[i][v].choice);
+      requests.push_back(RequestOf(variants[i][v], set.names[i].back(), target));
+    }
+  }
+  if (requests.empty()) return set;
+  set.library = TRY_NOTE(builder.BuildLibrary(requests), "while linking the kernels to be compared").artifact.data;
   return set;
 }
 

@@ -14,8 +14,20 @@ struct KernelSet {
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };
 
-// `store` may be null: default schedules. Errors: a task for which nothing builds, with the last cause.
-Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, RecordStore* store,
+// Errors: a task for which nothing builds, with the last cause.
+Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
                                Builder& builder);
+
+// Several kernels for every task, in one library, to be compared in the network.
+struct KernelVariants {
+  std::string library;
+  std::vector<std::vector<std::string>> names;     // of each task's kernels
+  std::vector<std::vector<KernelChoice>> choices;  // parallel to `names`
+};
+
+// Of each task its default schedule, then up to `competitors` others that build: the one of the choice, and its best
+// records. All are distinct.
+Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const Target& target,
+                                     const ScheduleSources& sources, int competitors, Builder& builder);
 
 }  // namespace autotune

@@ -64,7 +64,7 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
   KernelSet kernels;
   std::vector<std::shared_ptr<const Artifact>> libraries;
   if (!list.tasks.empty()) {
-    kernels = TRY(BuildKernels(list.tasks, target, nullptr, builder));
+    kernels = TRY(BuildKernels(list.tasks, target, {}, builder));
     libraries.push_back(TRY(Artifact::FromBytes(kernels.library)));
   }
   std::vector<std::string> kernel_of_node;
@@ -85,6 +85,33 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
 }
 
 }  // namespace
+
+std::string StructureHash(const Network& network) {
+  std::ostringstream text;
+  for (size_t i = 0; i < network.graph.nodes.size(); ++i) {
+    const graph::Node& node = network.graph.nodes[i];
+    int task = network.task_of_node[i];
+    text << (task < 0 ? "reshape" : network.tasks[task].hash.Hex());
+    // Networks that may use other algorithms have other choices.
+    if (task >= 0) {
+      for (const TaskAlternative& alternative : network.tasks[task].alternatives) text << ' ' << alternative.name;
+    }
+    for (graph::ValueId input : node.inputs) text << ' ' << input;
+    text << " -> " << node.output << graph::ShapeText(network.graph.Spec(node.output).shape) << '\n';
+  }
+  return HashBytes128(text.str()).Hex();
+}
+
+int64_t WorkingSetBytes(const Network& network) {
+  const graph::Graph& graph = network.graph;
+  int64_t bytes = 0;
+  for (graph::ValueId input : graph.inputs) bytes += graph.Spec(input).Bytes();
+  for (const graph::Constant& constant : graph.constants) bytes += graph.Spec(constant.value).Bytes();
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (network.task_of_node[i] >= 0) bytes += graph.Spec(graph.nodes[i].output).Bytes();
+  }
+  return bytes;
+}
 
 Result<Network> MakeNetwork(const graph::Graph& graph, const NetworkOptions& options, const Target& target,
                             Builder& builder) {

@@ -30,6 +30,14 @@ struct Network {
   double flops = 0;                // of one run
 };
 
+// Hash of what can run: the tasks of all nodes, their alternatives, and which values they pass on; not of names and
+// constants. Networks that
+// differ in weights only are equal. 32 hex digits.
+std::string StructureHash(const Network& network);
+
+// Bytes that one run of the network touches: constants, inputs and the results of all nodes, each once.
+int64_t WorkingSetBytes(const Network& network);
+
 // `builder` compiles the kernels that fold constants. Errors: as of ImportOnnx; a task that cannot be expressed.
 // The first is for graphs that come from elsewhere; of the options it heeds `winograd`, and leaves name and digest
 // empty.

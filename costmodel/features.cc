@@ -4,18 +4,19 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "ir/int_math.h"
 #include "ir/visit.h"
 #include "support/check.h"
 
 namespace autotune {
 namespace {
 
-constexpr int kFunctionFeatures = 6;
+constexpr int kFunctionFeatures = 8;
 constexpr int kBlocks = 3;
 constexpr int kArithmetic = 8;
 constexpr int kShape = 10;
 constexpr int kAccesses = 4;
-constexpr int kPerAccess = 13;
+constexpr int kPerAccess = 15;
 constexpr int kIntensity = 6;
 constexpr int kPerBlock = kArithmetic + kShape + kAccesses * kPerAccess + kIntensity;
 
@@ -231,6 +232,69 @@ void Collect(const Stmt& s, std::vector<Loop>& loops, std::vector<BlockInfo>& ou
   });
 }
 
+// The value of an index in the first iteration of all loops. What no constant or loop gives counts as 0.
+int64_t ValueAtStart(const Expr& e, const Bindings& bindings) {
+  if (const int64_t* value = AsInt(e)) return *value;
+  return e.Visit(Overloaded{
+      [&](const Var& v) -> int64_t {
+        auto it = bindings.find(v.name);
+        return it == bindings.end() ? 0 : ValueAtStart(it->second, bindings);
+      },
+      [&](const Binary& b) -> int64_t {
+        return FoldInt(b.op, ValueAtStart(b.a, bindings), ValueAtStart(b.b, bindings), e.dtype()).value_or(0);
+      },
+      [&](const Cast& c) -> int64_t { return ValueAtStart(c.a, bindings); },
+      [&](const auto&) -> int64_t { return 0; },
+  });
+}
+// Bytes from the start of the buffer to this element, in the first iteration of all loops.
+int64_t AddressAtStart(const Buffer& buffer, const std::vector<Expr>& indices, const Bindings& bindings) {
+  int64_t element = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const int64_t* extent = AsInt(buffer->shape[d]);
+    element = element * (extent ? *extent : 1) + ValueAtStart(indices[d], bindings);
+  }
+  return element * buffer->dtype.Bytes();
+}
+
+// The prefetches of one buffer.
+struct Asked {
+  Name buffer;
+  double lines = 0;     // in one run of the function
+  int64_t address = 0;  // of the first one, in bytes from the start of the buffer, in the first iteration of all loops
+};
+
+void CollectPrefetches(const Stmt& s, double times, std::vector<Asked>& out) {
+  auto add = [&](const Load& load) {
+    auto it = std::find_if(out.begin(), out.end(), [&](const Asked& a) { return a.buffer == load.buffer->name; });
+    if (it == out.end()) {
+      int64_t address = AddressAtStart(load.buffer, load.indices, {});
+      it = out.insert(out.end(), {.buffer = load.buffer->name, .address = address});
+    }
+    it->lines += times;
+  };
+  s.Visit(Overloaded{
+      [&](const For& f) {
+        const int64_t* extent = AsInt(f.extent);
+        CollectPrefetches(f.body, times * (extent ? static_cast<double>(*extent) : 1), out);
+      },
+      [&](const Seq& seq) {
+        for (const Stmt& child : seq.stmts) CollectPrefetches(child, times, out);
+      },
+      [&](const If& n) {
+        CollectPrefetches(n.then_body, times, out);
+        if (n.else_body) CollectPrefetches(n.else_body, times, out);
+      },
+      [&](const Block& b) { CollectPrefetches(b.body, times, out); },
+      [&](const Evaluate& e) {
+        const Call* call = e.value.As<Call>();
+        const Load* load = call && IsPrefetch(call->op) ? call->args[0].As<Load>() : nullptr;
+        if (load) add(*load);
+      },
+      [&](const auto&) {},
+  });
+}
+
 float Log(double x) { return static_cast<float>(std::log2(1.0 + std::max(0.0, x))); }
 
 struct Footprint {
@@ -271,7 +335,7 @@ double Contiguity(const Access& access, const BlockInfo& info) {
   return s.count <= 1 ? 1 : s.span <= only[v].extent ? 2 : 3;
 }
 
-void BlockFeatures(const BlockInfo& info, const Target& target, float* out) {
+void BlockFeatures(const BlockInfo& info, const std::vector<Asked>& prefetches, const Target& target, float* out) {
   const Arithmetic& a = info.arithmetic;
   for (double x : {a.fma, a.add, a.mul, a.div, a.compare, a.transcendental, a.integer, info.flops}) *out++ = Log(x);
 
@@ -310,15 +374,17 @@ void BlockFeatures(const BlockInfo& info, const Target& target, float* out) {
   *out++ = static_cast<float>(tile);
   *out++ = static_cast<float>(info.iterations / std::max(1.0, useful));
 
-  struct Ranked {
-    const Access* access;
-    Footprint whole;
-  };
-  std::vector<Ranked> ranked;
-  for (const Access& access : info.accesses)
-    ranked.push_back({&access, FootprintAt(access, info, 0, target.cache_line)});
+  // By access and by level: what the loops from this level on touch.
+  std::vector<std::vector<Footprint>> footprints;
+  std::vector<size_t> ranked;
+  for (const Access& access : info.accesses) {
+    ranked.push_back(footprints.size());
+    footprints.emplace_back();
+    for (size_t level = 0; level <= info.loops.size(); ++level)
+      footprints.back().push_back(FootprintAt(access, info, level, target.cache_line));
+  }
   std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const Ranked& x, const Ranked& y) { return x.whole.lines > y.whole.lines; });
+                   [&](size_t x, size_t y) { return footprints[x][0].lines > footprints[y][0].lines; });
 
   // For each cache: the outermost level whose accesses together still fit it.
   const double capacity[] = {static_cast<double>(target.vector_bits / 8 * target.vector_registers),
@@ -326,8 +392,7 @@ void BlockFeatures(const BlockInfo& info, const Target& target, float* out) {
                              static_cast<double>(target.l3_bytes)};
   std::vector<double> total(info.loops.size() + 1, 0);
   for (size_t level = 0; level <= info.loops.size(); ++level) {
-    for (const Access& access : info.accesses)
-      total[level] += FootprintAt(access, info, level, target.cache_line).bytes;
+    for (const std::vector<Footprint>& of_access : footprints) total[level] += of_access[level].bytes;
   }
   size_t fits[4];
   for (int c = 0; c < 4; ++c) {
@@ -337,20 +402,27 @@ void BlockFeatures(const BlockInfo& info, const Target& target, float* out) {
   }
   for (int i = 0; i < kAccesses; ++i, out += kPerAccess) {
     if (i >= static_cast<int>(ranked.size())) continue;
-    const Access& access = *ranked[i].access;
+    const Access& access = info.accesses[ranked[i]];
+    const std::vector<Footprint>& footprint = footprints[ranked[i]];
     out[0] = static_cast<float>(access.buffer->dtype.Bytes());
     out[1] = access.write ? 1.f : 0.f;
     out[2] = static_cast<float>(Contiguity(access, info));
-    out[3] = Log(ranked[i].whole.bytes);
+    out[3] = Log(footprint[0].bytes);
     for (int c = 0; c < 4; ++c) {
-      Footprint f = FootprintAt(access, info, fits[c], target.cache_line);
+      const Footprint& f = footprint[fits[c]];
       double repeats = 1;  // how often the fitting part is brought in again
       for (size_t level = 0; level < fits[c]; ++level) repeats *= info.loops[level].extent;
       out[4 + 2 * c] = Log(f.bytes * repeats);
       out[5 + 2 * c] = Log(f.lines * repeats);
     }
     out[12] =
-        Log(info.iterations * static_cast<double>(access.buffer->dtype.Bytes()) / std::max(1.0, ranked[i].whole.bytes));
+        Log(info.iterations * static_cast<double>(access.buffer->dtype.Bytes()) / std::max(1.0, footprint[0].bytes));
+    for (const Asked& asked : prefetches) {
+      if (asked.buffer != access.buffer->name) continue;
+      int64_t here = AddressAtStart(access.buffer, access.indices, info.bindings);
+      out[13] = Log(asked.lines);
+      out[14] = Log(static_cast<double>(std::abs(asked.address - here)));
+    }
   }
   double flops_per_iteration = a.Flops();
   for (int i = 0; i < kIntensity; ++i) {
@@ -370,6 +442,8 @@ Features ExtractFeatures(const PrimFunc& func, const Target& target) {
   std::vector<Loop> loops;
   int num_loops = 0;
   Collect(func.body, loops, blocks, num_loops);
+  std::vector<Asked> prefetches;
+  CollectPrefetches(func.body, 1, prefetches);
   Features features(NumFeatures(), 0.f);
   double flops = 0, parallel = 1, param_bytes = 0, alloc_bytes = 0;
   auto bytes = [](const Buffer& buffer) {
@@ -391,12 +465,19 @@ Features ExtractFeatures(const PrimFunc& func, const Target& target) {
   *out++ = static_cast<float>(num_loops);
   *out++ = Log(parallel);
   *out++ = Log(alloc_bytes);
+  double lines_asked = 0, bytes_ahead = 0;
+  for (const Asked& asked : prefetches) {
+    lines_asked += asked.lines;
+    bytes_ahead += std::abs(static_cast<double>(asked.address));
+  }
+  *out++ = Log(lines_asked);
+  *out++ = Log(bytes_ahead);
 
   std::stable_sort(blocks.begin(), blocks.end(), [](const BlockInfo& x, const BlockInfo& y) {
     return x.flops + x.iterations > y.flops + y.iterations;
   });
   for (int i = 0; i < kBlocks && i < static_cast<int>(blocks.size()); ++i)
-    BlockFeatures(blocks[i], target, out + i * kPerBlock);
+    BlockFeatures(blocks[i], prefetches, target, out + i * kPerBlock);
   return features;
 }
 

@@ -1,45 +1,110 @@
-#include <xgboost/c_api.h>
-
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "costmodel/cost_model.h"
-#include "support/json.h"
+#include "costmodel/xgboost.h"
+#include "support/check.h"
+#include "support/statistics.h"
 
 namespace autotune {
 namespace {
 
-Status Xgb(int code) {
-  if (code != 0) return Err("XGBoost: ", XGBGetLastError());
-  return {};
-}
+using xgboost::Matrix;
+using xgboost::Xgb;
 
-struct Matrix {
-  DMatrixHandle handle = nullptr;
-  ~Matrix() {
-    if (handle) XGDMatrixFree(handle);
-  }
-  Status Fill(const std::vector<const Features*>& rows) {
-    std::vector<float> data;
-    data.reserve(rows.size() * NumFeatures());
-    for (const Features* row : rows) data.insert(data.end(), row->begin(), row->end());
-    return Xgb(XGDMatrixCreateFromMat(data.data(), rows.size(), NumFeatures(), std::numeric_limits<float>::quiet_NaN(),
-                                      &handle));
-  }
+constexpr size_t kFewest = 8;  // samples, of all tasks, below which trees only memorise
+// A sample that is slower than its task's best by this factor, or that failed, tells bad candidates from good ones.
+// Noise between two measurements of one schedule stays below it.
+constexpr double kContrast = 1.1;
+// The share of the correction that a task applies: (c + kOthers) / (c + kTrust), where c is the number of its own
+// samples with contrast. Without any it takes a quarter of what other tasks taught. From a round of 16 candidates on
+// it takes most of the correction.
+constexpr double kOthers = 4, kTrust = 16;
+// The least weight of a sample. Weights are speeds relative to the task's best: errors matter most where candidates
+// compete for the first place.
+constexpr double kLeastWeight = 0.1;
+constexpr int kBins = 64;              // of a feature: most are logarithms of a few dozen values
+constexpr double kLeastChance = 1e-3;  // of success: keeps its logarithm finite
+
+struct TrainingSet {
+  std::vector<const Features*> rows;
+  std::vector<float> labels, weights;
 };
 
-// Regression on the speed relative to the best of the same task, which makes tasks comparable; failures are 0.
+// Boosted trees that grow: each call adds rounds to what is there, unless it starts again.
+class Trees {
+ public:
+  Trees() = default;
+  Trees(const Trees&) = delete;
+  ~Trees() {
+    if (handle_) XGBoosterFree(handle_);
+  }
+  bool empty() const { return !handle_; }
+
+  // `objective` as XGBoost names it; `base`: the prediction without trees.
+  Status Boost(const TrainingSet& set, int rounds, bool again, const char* objective, double base,
+               const XgboostOptions& options) {
+    Matrix matrix;
+    TRY(matrix.Fill(set.rows));
+    TRY(Xgb(XGDMatrixSetFloatInfo(matrix.handle, "label", set.labels.data(), set.labels.size())));
+    TRY(Xgb(XGDMatrixSetFloatInfo(matrix.handle, "weight", set.weights.data(), set.weights.size())));
+    if (again || !handle_) TRY(Start(matrix, objective, base, options));
+    for (int i = 0; i < rounds; ++i) TRY(Xgb(XGBoosterUpdateOneIter(handle_, round_++, matrix.handle)));
+    return {};
+  }
+
+  std::vector<float> Predict(const std::vector<const Features*>& rows) const {
+    CHECK(handle_);
+    Matrix matrix;
+    matrix.Fill(rows).value();
+    bst_ulong length = 0;
+    const float* values = nullptr;
+    Xgb(XGBoosterPredict(handle_, matrix.handle, 0, 0, 0, &length, &values)).value();
+    CHECK(length == rows.size());
+    return {values, values + length};
+  }
+
+ private:
+  Status Start(const Matrix& matrix, const char* objective, double base, const XgboostOptions& options) {
+    if (handle_) XGBoosterFree(handle_);
+    handle_ = nullptr;
+    round_ = 0;
+    TRY(Xgb(XGBoosterCreate(&matrix.handle, 1, &handle_)));
+    const std::pair<const char*, std::string> parameters[] = {{"objective", objective},
+                                                              {"base_score", std::to_string(base)},
+                                                              {"tree_method", "hist"},
+                                                              {"max_depth", std::to_string(options.max_depth)},
+                                                              {"max_bin", std::to_string(kBins)},
+                                                              {"eta", std::to_string(options.eta)},
+                                                              {"nthread", std::to_string(options.threads)},
+                                                              {"seed", std::to_string(options.seed)},
+                                                              {"min_child_weight", "1"},
+                                                              {"verbosity", "0"}};
+    for (const auto& [key, value] : parameters) TRY(Xgb(XGBoosterSetParam(handle_, key, value.c_str())));
+    return {};
+  }
+
+  BoosterHandle handle_ = nullptr;
+  int round_ = 0;
+};
+
+// Two sets of trees. The first one predicts the residual log(draft / measured), less the median of the task, which
+// makes tasks comparable: the draft score may be wrong by any factor as long as it is the same for all candidates. The
+// second one predicts the chance that a candidate fails. A failure has no time, so it cannot be a residual; a made-up
+// slow one would teach the first trees that its fast neighbours are slow.
+//
+//   score = -log(draft) + share of the task * residual + log(1 - chance of failure)
 class XgboostModel : public CostModel {
  public:
   explicit XgboostModel(const XgboostOptions& options) : options_(options) {}
-  ~XgboostModel() override {
-    if (booster_) XGBoosterFree(booster_);
-  }
 
   void Add(std::vector<Sample> samples) override {
     for (Sample& sample : samples) {
+      CHECK(sample.draft_seconds > 0 && sample.seconds > 0);
+      if (!std::isfinite(sample.draft_seconds)) continue;
       if (std::isfinite(sample.seconds)) {
         auto [it, fresh] = best_.try_emplace(sample.task, sample.seconds);
         if (!fresh) it->second = std::min(it->second, sample.seconds);
@@ -48,64 +113,98 @@ class XgboostModel : public CostModel {
     }
   }
 
+  // Adds rounds in proportion to the share of new samples, over all samples: their medians and bests have moved, and
+  // each round starts from the error that is left. Between two doublings that is about 70 % of a training from scratch,
+  // after which trees that learned from few samples are worth replacing.
   Status Train() override {
-    if (best_.empty() || samples_.size() < 8) return {};
-    if (static_cast<double>(samples_.size()) < static_cast<double>(trained_on_) * (1 + options_.growth) + 1) return {};
-    std::vector<const Features*> rows;
-    std::vector<float> labels;
-    for (const Sample& sample : samples_) {
-      auto best = best_.find(sample.task);
-      if (best == best_.end()) continue;  // nothing of that task has run: no scale
-      rows.push_back(&sample.features);
-      labels.push_back(std::isfinite(sample.seconds) ? static_cast<float>(best->second / sample.seconds) : 0.f);
+    if (best_.empty() || samples_.size() < kFewest || samples_.size() == trained_on_) return {};
+    const bool again = samples_.size() >= 2 * started_on_;
+    const double fresh = static_cast<double>(samples_.size() - trained_on_) / static_cast<double>(samples_.size());
+    const int rounds = again ? options_.rounds : std::max(1, static_cast<int>(std::lround(fresh * options_.rounds)));
+    TRY(residual_.Boost(Residuals(), rounds, again, "reg:squarederror", 0, options_));
+    if (TrainingSet outcomes = Outcomes(); !outcomes.rows.empty()) {
+      const bool first = failure_.empty();
+      TRY(failure_.Boost(outcomes, first ? options_.rounds : rounds, again, "binary:logistic", 0.5, options_));
     }
-    Matrix matrix;
-    TRY(matrix.Fill(rows));
-    TRY(Xgb(XGDMatrixSetFloatInfo(matrix.handle, "label", labels.data(), labels.size())));
-    BoosterHandle booster = nullptr;
-    TRY(Xgb(XGBoosterCreate(&matrix.handle, 1, &booster)));
-    if (booster_) XGBoosterFree(booster_);
-    booster_ = booster;
-    ready_ = false;
-    const std::pair<const char*, std::string> parameters[] = {{"objective", "reg:squarederror"},
-                                                              {"tree_method", "hist"},
-                                                              {"max_depth", std::to_string(options_.max_depth)},
-                                                              {"eta", std::to_string(options_.eta)},
-                                                              {"nthread", std::to_string(options_.threads)},
-                                                              {"seed", std::to_string(options_.seed)},
-                                                              {"min_child_weight", "1"},
-                                                              {"verbosity", "0"}};
-    for (const auto& [key, value] : parameters) TRY(Xgb(XGBoosterSetParam(booster_, key, value.c_str())));
-    for (int round = 0; round < options_.rounds; ++round)
-      TRY(Xgb(XGBoosterUpdateOneIter(booster_, round, matrix.handle)));
-    ready_ = true;
+    if (again) started_on_ = samples_.size();
     trained_on_ = samples_.size();
+    CountContrast();
     return {};
   }
 
-  bool ready() const override { return ready_; }
+  bool ready() const override { return !residual_.empty(); }
 
-  std::vector<float> Predict(std::span<const Features> candidates) const override {
-    CHECK(ready_);
-    if (candidates.empty()) return {};
+  std::vector<float> Predict(uint64_t task, std::span<const Candidate> candidates) const override {
+    std::vector<float> scores;
     std::vector<const Features*> rows;
-    for (const Features& f : candidates) rows.push_back(&f);
-    Matrix matrix;
-    matrix.Fill(rows).value();
-    bst_ulong length = 0;
-    const float* scores = nullptr;
-    Xgb(XGBoosterPredict(booster_, matrix.handle, 0, 0, 0, &length, &scores)).value();
-    CHECK(length == candidates.size());
-    return {scores, scores + length};
+    for (const Candidate& candidate : candidates) {
+      scores.push_back(static_cast<float>(-std::log(candidate.draft_seconds)));
+      rows.push_back(candidate.features);
+    }
+    if (rows.empty() || !ready()) return scores;
+    const std::vector<float> residuals = residual_.Predict(rows);
+    const float share = static_cast<float>(ShareOf(task));
+    for (size_t i = 0; i < rows.size(); ++i) scores[i] += share * residuals[i];
+    if (failure_.empty()) return scores;
+    const std::vector<float> failures = failure_.Predict(rows);
+    for (size_t i = 0; i < rows.size(); ++i)
+      scores[i] += static_cast<float>(std::log(std::max(kLeastChance, 1.0 - failures[i])));
+    return scores;
   }
 
  private:
+  double ShareOf(uint64_t task) const {
+    auto it = contrast_.find(task);
+    double own = it == contrast_.end() ? 0 : it->second;
+    return (own + kOthers) / (own + kTrust);
+  }
+
+  TrainingSet Residuals() const {
+    std::unordered_map<uint64_t, std::vector<double>> by_task;
+    auto residual = [](const Sample& sample) { return std::log(sample.draft_seconds / sample.seconds); };
+    for (const Sample& sample : samples_) {
+      if (std::isfinite(sample.seconds)) by_task[sample.task].push_back(residual(sample));
+    }
+    std::unordered_map<uint64_t, double> centre;
+    for (auto& [task, residuals] : by_task) centre[task] = Median(std::move(residuals));
+    TrainingSet set;
+    for (const Sample& sample : samples_) {
+      if (!std::isfinite(sample.seconds)) continue;
+      set.rows.push_back(&sample.features);
+      set.labels.push_back(static_cast<float>(residual(sample) - centre[sample.task]));
+      set.weights.push_back(static_cast<float>(std::max(kLeastWeight, best_.at(sample.task) / sample.seconds)));
+    }
+    return set;
+  }
+
+  // Empty unless there are both failures and successes: one kind alone cannot be told from the other.
+  TrainingSet Outcomes() const {
+    TrainingSet set;
+    size_t failures = 0;
+    for (const Sample& sample : samples_) {
+      bool failed = !std::isfinite(sample.seconds);
+      failures += failed;
+      set.rows.push_back(&sample.features);
+      set.labels.push_back(failed ? 1.f : 0.f);
+      set.weights.push_back(1.f);
+    }
+    return failures > 0 && failures < samples_.size() ? std::move(set) : TrainingSet{};
+  }
+
+  void CountContrast() {
+    contrast_.clear();
+    for (const Sample& sample : samples_) {
+      auto best = best_.find(sample.task);
+      if (best != best_.end() && sample.seconds > kContrast * best->second) ++contrast_[sample.task];
+    }
+  }
+
   XgboostOptions options_;
-  BoosterHandle booster_ = nullptr;
-  bool ready_ = false;
-  size_t trained_on_ = 0;
+  Trees residual_, failure_;
+  size_t trained_on_ = 0, started_on_ = 0;  // samples at the last training, and at the last one from scratch
   std::vector<Sample> samples_;
-  std::unordered_map<uint64_t, double> best_;  // seconds, by task
+  std::unordered_map<uint64_t, double> best_;   // seconds, by task
+  std::unordered_map<uint64_t, int> contrast_;  // samples with contrast at the last training, by task
 };
 
 }  // namespace

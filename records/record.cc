@@ -27,6 +27,7 @@ bool WasExecuted(TrialStatus status) {
     case TrialStatus::kRunCrashed:
     case TrialStatus::kRunTimedOut:
     case TrialStatus::kWrongAnswer:
+    case TrialStatus::kCutOff:
       return true;
     case TrialStatus::kRejected:
     case TrialStatus::kBuildFailed:

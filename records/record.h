@@ -43,8 +43,8 @@ struct Record {
   uint64_t seed = 0;  // of the run
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
-  // 0: a trial. n: the task's nth confirmation: its best schedules, measured again in turns (tuner/confirm.h); of this
-  // schedule one record. The last confirmation ranks before all else.
+  // 0: a trial. Else one of the task's best schedules, measured again in turns (tuner/confirm.h): n for all that took
+  // part, n + 1 for the winner, where n is greater than in all confirmations before. The greatest ranks first.
   int64_t confirmation = 0;
   Json facts;  // of build and run: spills, code size, load, stage times
   AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "records/open.h"
 #include "support/hash.h"
 
 namespace autotune {
@@ -70,6 +71,12 @@ constexpr const char* kMigrations[] = {R"(
       CROSS JOIN text tenant ON tenant.id = r.tenant;
 )"};
 constexpr int kVersion = std::size(kMigrations);
+
+}  // namespace
+
+int StoreVersion() { return kVersion; }
+
+namespace {
 
 std::string UuidFromBytes(std::string_view bytes) {
   std::string text;

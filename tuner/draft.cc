@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kHz = 3e9;
 constexpr double kTaskCycles = 120;   // handing one parallel task out
-constexpr double kForkCycles = 9000;  // fork and join of one parallel loop
+constexpr double kForkCycles = 450;   // fork and join of one parallel loop: 0.12 to 0.18 us (bench/fork_join.cc)
 constexpr double kBytesPerCycle = 6;  // memory, one core
 constexpr double kL2BytesPerCycle = 32;
 constexpr double kL3BytesPerCycle = 10;
@@ -21,6 +21,11 @@ constexpr double kIssue = 0.4;      // part of a step's loads that its multiply-
 constexpr double kAddresses = 8;    // that stay in registers
 constexpr double kWays = 8;         // of an L1 cache
 constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
+
+// Elements of a vector.
+double Lanes(const StageModel& s, const Target& target) {
+  return target.VectorLanes(static_cast<int>(8 * s.element_bytes));
+}
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 
@@ -72,7 +77,8 @@ double Torn(const StageModel& s, double covered, double mr) {
 
 double TiledCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
-  double lanes = target.VectorLanes(32);
+  const double bytes = static_cast<double>(s.element_bytes);
+  double lanes = Lanes(s, target);
   double m0 = tile(s.m_knob, 0), m1 = tile(s.m_knob, 1), mr = tile(s.m_knob, 2);
   double n0 = tile(s.n_knob, 0), n1 = tile(s.n_knob, 1), nr = tile(s.n_knob, 2);
   if (s.n_knob < 0) nr = static_cast<double>(s.n);
@@ -85,19 +91,21 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
   double step = StepCycles(fma, load, unroll);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
-  double panel = k * nr * 4, rows = mr * k * 4;
+  double panel = k * nr * bytes, rows = mr * k * bytes;
   // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
-  double spread = s.packed || !s.broadcast ? 1 : static_cast<double>(std::min<int64_t>(s.n * 4, kPage)) / (nr * 4);
+  double spread = s.packed || !s.broadcast
+                      ? 1
+                      : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, kPage)) / (nr * bytes);
   double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // touched before the panel comes again
   double rows_from = s.n_inside ? rows : rows * m1;
   double traffic = 0;
   if (s.broadcast) {
-    double a = mr * 4 / Bandwidth(rows_from + panel, target);
+    double a = mr * bytes / Bandwidth(rows_from + panel, target);
     // Rows that far apart share one set of the L1 cache, and evict each other.
     if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % kPage == 0 && mr + nv > kWays) a *= 6;
-    traffic = nr * 4 * (spread > 4 ? 2 : 1) / Bandwidth(panel_from + rows, target) + a;
+    traffic = nr * bytes * (spread > 4 ? 2 : 1) / Bandwidth(panel_from + rows, target) + a;
   } else {
-    traffic = mr * nr * 4 / Bandwidth(mr * nr * k * 4, target);
+    traffic = mr * nr * bytes / Bandwidth(mr * nr * k * bytes, target);
   }
   double overlap = std::max(step, traffic) + 0.15 * std::min(step, traffic);
   if (!s.packed && s.broadcast) overlap *= 1.1;  // translations
@@ -117,18 +125,18 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     double held = depth > 0 && outermost ? part : part * parts;
     task += (depth > 0 && !outermost ? turns : 1) * parts * part * (read + 1 / Bandwidth(held, target));
   };
-  pack(s.location_knob, k * static_cast<double>(s.n) * 4, panel, n1, !s.n_inside, m1);
-  pack(s.rows_knob, k * static_cast<double>(s.m) * 4 * outer, rows, m1, s.n_inside, n1);
+  pack(s.location_knob, k * static_cast<double>(s.n) * bytes, panel, n1, !s.n_inside, m1);
+  pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double tasks = outer * m0 * n0, busy = before + Spread(tasks, task, target);
   // What each operand costs when it comes for the first time, from further away than its copy in the inner caches,
   // hides behind the multiply-adds as far as it was asked for early; asking costs a little itself.
   double workers = std::min(tasks, static_cast<double>(target.num_cores));
-  auto first = [&](double bytes, double bandwidth, int knob) {
+  auto first = [&](double size, double bandwidth, int knob) {
     bool ahead = knob >= 0 && d[knob].values[0] > 0;
-    double cycles = bytes / bandwidth / workers;
+    double cycles = size / bandwidth / workers;
     busy = (ahead ? 1.01 : 1) * std::max(busy, cycles) + (ahead ? 0.1 : 0.3) * std::min(busy, cycles);
   };
-  double weights = k * static_cast<double>(s.n) * 4, all_rows = k * static_cast<double>(s.m) * 4 * outer;
+  double weights = k * static_cast<double>(s.n) * bytes, all_rows = k * static_cast<double>(s.m) * bytes * outer;
   if (s.packed && s.location_knob < 0) {
     first(weights, FirstBandwidth(weights, target), s.panel_ahead_knob);
   } else if (s.panel_ahead_knob >= 0) {
@@ -144,7 +152,8 @@ double Shared(double tasks, double cycles, const Target& target) {
 }
 
 double BatchedCycles(const StageModel& s, const Decisions& d, const Target& target) {
-  double lanes = target.VectorLanes(32);
+  const double bytes = static_cast<double>(s.element_bytes);
+  double lanes = Lanes(s, target);
   double mo = static_cast<double>(d[s.m_knob].values[0]), mr = static_cast<double>(d[s.m_knob].values[1]);
   double no = static_cast<double>(d[s.n_knob].values[0]), nr = static_cast<double>(d[s.n_knob].values[1]);
   double unroll = static_cast<double>(d[s.k_knob].values[0]);
@@ -155,9 +164,9 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
   double step = StepCycles(mr * nv / 2, (mr + nv) / 2, unroll);
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
-  double panel = k * nr * 4, far = FirstBandwidth(points * k * n * 4, target),
-         near = Bandwidth(panel + mr * k * 4, target);
-  double traffic = nr * 4 * (1 / far + (mo - 1) / near) / mo + mr * 4 / Bandwidth(m * k * 4, target);
+  double panel = k * nr * bytes, far = FirstBandwidth(points * k * n * bytes, target),
+         near = Bandwidth(panel + mr * k * bytes, target);
+  double traffic = nr * bytes * (1 / far + (mo - 1) / near) / mo + mr * bytes / Bandwidth(m * k * bytes, target);
   bool ahead = s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0;
   double overlap = (ahead ? 1.01 : 1) * std::max(step, traffic) + (ahead ? 0.1 : 0.3) * std::min(step, traffic);
   double micro = k * overlap + mr * nv * 3 + 30, panels = static_cast<double>(s.outer) * no;
@@ -166,7 +175,7 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
 }
 
 double TransformCycles(const StageModel& s, const Target& target) {
-  double vectors = static_cast<double>(s.m) * Ceil(static_cast<double>(s.n), target.VectorLanes(32));
+  double vectors = static_cast<double>(s.m) * Ceil(static_cast<double>(s.n), Lanes(s, target));
   // Two passes of about two operations, a load and a store for each element.
   double cycles = 4 * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
   double outer = static_cast<double>(s.outer);
@@ -176,14 +185,17 @@ double TransformCycles(const StageModel& s, const Target& target) {
 
 double WindowCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
-  double lanes = static_cast<double>(s.lanes);
+  const double bytes = static_cast<double>(s.element_bytes);
+  // A vector of the schedule may be several of the machine.
+  double lanes = static_cast<double>(s.lanes), registers = std::max(1.0, lanes / Lanes(s, target));
   double h0 = tile(s.h_knob, 0), hr = tile(s.h_knob, 1), wr = tile(s.m_knob, 1);
-  double c0 = tile(s.n_knob, 0), c1 = tile(s.n_knob, 1), nv = tile(s.n_knob, 2) / lanes;
+  double c0 = tile(s.n_knob, 0), c1 = tile(s.n_knob, 1), cr = tile(s.n_knob, 2);
+  double nv = cr / lanes * registers;
   double rows = static_cast<double>(s.window_rows), columns = tile(s.k_knob, 0);
   bool whole = columns == static_cast<double>(s.k), tall = tile(s.row_knob, 0) == rows;
   double c = static_cast<double>(s.n), stride = static_cast<double>(s.stride);
   // Guarded lanes are scalar code.
-  if (c0 * c1 * nv * lanes > c) return std::numeric_limits<double>::infinity();
+  if (c0 * c1 * cr > c) return std::numeric_limits<double>::infinity();
   double depth = static_cast<double>(s.depth);
   double tile_vectors = hr * wr * nv, taps = depth * rows * static_cast<double>(s.k);
   double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time
@@ -212,13 +224,13 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   if (tile(s.m_knob, 0) * wr > static_cast<double>(s.m)) cycles *= 1.1;
 
   // A task reads hr * stride new rows; the others were read by the task before.
-  double slice = static_cast<double>(s.m) * stride * c1 * nv * lanes * 4;
+  double slice = static_cast<double>(s.m) * stride * c1 * cr * bytes;
   double all = slice * static_cast<double>(s.rows) * stride * c0 * static_cast<double>(s.outer);
   double old = std::max(0.0, rows - stride);
   double traffic = slice * (hr * stride + 1) / Bandwidth(2 * all, target) +
                    slice * old / Bandwidth(slice * (rows + hr * stride), target);
   // Channels in pieces: what lies between them is skipped, and prefetchers follow less well.
-  double piece = (s.n_inside ? c1 : 1) * nv * lanes * 4;
+  double piece = (s.n_inside ? c1 : 1) * cr * bytes;
   if (piece < kLongPiece && c0 * c1 > 1) traffic *= 1 + 0.5 * std::log2(kLongPiece / piece);
   // From memory, a tile of many pixels waits: it touches more lines at once than a core has misses in flight, and a
   // piece of the channels only, it comes back to each pixel when prefetchers have left it.
@@ -230,7 +242,8 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
 }
 
 double StreamsCycles(const StageModel& s, const Decisions& d, const Target& target) {
-  double lanes = target.VectorLanes(32), panels = static_cast<double>(d[s.m_knob].values[0]);
+  const double bytes = static_cast<double>(s.element_bytes);
+  double lanes = Lanes(s, target), panels = static_cast<double>(d[s.m_knob].values[0]);
   double width = static_cast<double>(d[s.n_knob].values[0]), unroll = static_cast<double>(d[s.k_knob].values[0]);
   double k = static_cast<double>(s.k), n = static_cast<double>(s.n), rows = static_cast<double>(s.m);
   double vectors = panels * width / lanes;
@@ -239,7 +252,7 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   }
   double step = std::max({rows * vectors / 2, (rows + vectors) / 2, kLatency}) + 0.5 / unroll;
   double share = std::min(1.0, 0.65 + 0.117 * std::log2(panels));  // of the bandwidth that many streams reach
-  double traffic = panels * width * 4 / (share * FirstBandwidth(k * n * 4, target));
+  double traffic = panels * width * bytes / (share * FirstBandwidth(k * n * bytes, target));
   double task = k * (std::max(step, traffic) + 0.1 * std::min(step, traffic)) + rows * vectors * 3 + 30;
   return Spread(Ceil(n, panels * width), task, target);
 }

@@ -1,7 +1,10 @@
 #include "tuner/farm_measurer.h"
 
 #include <algorithm>
+#include <atomic>
+#include <list>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "ir/text.h"
@@ -10,99 +13,202 @@
 namespace autotune {
 namespace {
 
-constexpr double kReferenceFlops = 3e8;  // a second, at the least, of an unscheduled kernel
-constexpr double kRunFlops = 2e8;        // of a candidate that is worth waiting for
+constexpr double kReferenceFlops = 3e8;    // per second; the slowest unscheduled kernel we expect
+constexpr double kRunFlops = 2e8;          // per second; a candidate slower than this is not worth waiting for
+constexpr double kLongestDeadline = 3600;  // seconds; the most that a device server accepts
+// Artifacts take some ten kilobytes, so this holds all good candidates of a run of a thousand trials: a confirmation
+// builds nothing that the run has built.
+constexpr size_t kKeptBytes = size_t{128} << 20;
+
+// Good builds, the most recently used first. The least recently used leave when it is full.
+class KeptBuilds {
+ public:
+  const BuildResult* Find(const std::string& key) {
+    auto found = places_.find(key);
+    if (found == places_.end()) return nullptr;
+    builds_.splice(builds_.begin(), builds_, found->second);
+    return &found->second->second;
+  }
+  void Add(const std::string& key, const BuildResult& build) {
+    if (places_.contains(key)) return;
+    builds_.emplace_front(key, build);
+    places_[key] = builds_.begin();
+    bytes_ += build.artifact.data.size();
+    while (bytes_ > kKeptBytes && builds_.size() > 1) {
+      bytes_ -= builds_.back().second.artifact.data.size();
+      places_.erase(builds_.back().first);
+      builds_.pop_back();
+    }
+  }
+
+ private:
+  std::list<std::pair<std::string, BuildResult>> builds_;
+  std::unordered_map<std::string, std::list<std::pair<std::string, BuildResult>>::iterator> places_;
+  size_t bytes_ = 0;
+};
+
+BuildRequest RequestOf(const MeasureItem& item) {
+  const TaskSpace& space = *item.space;
+  BuildRequest request;
+  request.func = ToText(space.FuncOf(space.sketches[item.proposal.sketch]));
+  request.trace = ToText(item.proposal.trace);
+  request.kernel = "kernel";
+  request.target = space.target.Text();
+  return request;
+}
+
+std::string KeyOf(const BuildRequest& r) { return r.target + '\n' + r.trace + '\n' + r.func; }
+
+double Deadline(double seconds) { return std::min(seconds, kLongestDeadline); }
+
+void Fill(Outcome& outcome, const rpc::TrialResult& result, double cutoff_seconds) {
+  outcome.status = result.status;
+  outcome.error = result.error;
+  outcome.times = result.times;
+  outcome.verified = result.checked && result.status == TrialStatus::kOk;
+  outcome.device = result.device;
+  outcome.facts["worst_error"] = result.worst_error;
+  outcome.facts["elapsed"] = result.elapsed;
+  if (!result.times.empty()) outcome.cost = *std::min_element(result.times.begin(), result.times.end());
+  if (outcome.status == TrialStatus::kOk && outcome.cost <= 0) {
+    outcome.status = TrialStatus::kDeviceError;
+    outcome.error = "the device returned no time";
+  }
+  if (outcome.status == TrialStatus::kOk && result.cut_off) {
+    outcome.status = TrialStatus::kCutOff;
+    outcome.error = "slower than " + std::to_string(cutoff_seconds * 1e3) + " ms: cut off early";
+  }
+}
 
 class FarmMeasurer : public Measurer {
  public:
   FarmMeasurer(Builder& builder, std::unique_ptr<rpc::FarmClient> farm, const FarmMeasurerOptions& options)
       : builder_(builder), farm_(std::move(farm)), options_(options) {}
 
-  Result<std::vector<Outcome>> Measure(const TaskSpace& space, const std::vector<Proposal>& proposals,
-                                       const MeasureOptions& options) override {
-    const TuneTask& task = *space.task;
-    rpc::MeasureJob job;
-    job.reference = TRY(Reference(space));
-    std::vector<BuildRequest> requests;
-    for (const Proposal& proposal : proposals) {
-      BuildRequest request;
-      request.func = ToText(space.FuncOf(space.sketches[proposal.sketch]));
-      request.trace = ToText(proposal.trace);
-      request.kernel = "kernel";
-      request.target = space.target.Text();
-      requests.push_back(std::move(request));
-    }
-    std::vector<BuildResult> builds = Build(requests);
-    std::vector<Outcome> outcomes(proposals.size());
-    std::vector<size_t> sent;
-    for (size_t i = 0; i < builds.size(); ++i) {
+  Result<std::vector<Outcome>> Measure(const std::vector<MeasureItem>& items, const MeasureOptions& options) override {
+    std::vector<BuildResult> builds = Build(items);
+    std::vector<Outcome> outcomes(items.size());
+    std::vector<const TaskSpace*> order;  // tasks in the order of their first items
+    std::map<const TaskSpace*, std::vector<size_t>> sent;
+    for (size_t i = 0; i < items.size(); ++i) {
       outcomes[i].facts["build"] = ToJson(builds[i].facts);
-      if (builds[i].status != TrialStatus::kOk) {
-        outcomes[i].status = builds[i].status;
-        outcomes[i].error = builds[i].text;
-        continue;
-      }
-      rpc::Candidate candidate;
-      candidate.id = std::to_string(next_id_++);
-      candidate.kernel = "kernel";
-      candidate.blob = static_cast<int>(job.artifacts.size());
-      candidate.repeats = options.repeats;
-      candidate.max_repeats = options.max_repeats;
-      candidate.min_repeat_ms = options.min_repeat_ms;
-      candidate.cutoff_seconds = options.cutoff_seconds;
-      candidate.threads = space.target.num_cores;
-      candidate.run_seconds = 10 + task.flops / kRunFlops;
-      job.candidates.push_back(std::move(candidate));
-      job.artifacts.push_back(std::make_shared<const std::string>(builds[i].artifact.data));
-      sent.push_back(i);
+      outcomes[i].status = builds[i].status;
+      outcomes[i].error = builds[i].text;
+      if (builds[i].status != TrialStatus::kOk) continue;
+      std::vector<size_t>& of_task = sent[items[i].space];
+      if (of_task.empty()) order.push_back(items[i].space);
+      of_task.push_back(i);
     }
-    if (sent.empty()) return outcomes;
-    job.task.id = task.hash.Hex();
-    job.task.reference_hash = HashBytes128(*job.reference).Hex();
-    job.task.reference_kernel = "reference";
-    job.task.reference_seconds = 30 + task.flops / kReferenceFlops;
-    job.task.seed = static_cast<int64_t>(options_.seed);
-    job.task.rtol = options_.rtol;
-    job.task.atol = options_.atol;
-    std::vector<rpc::TrialResult> results = TRY(farm_->Measure(std::move(job)));
-    for (size_t k = 0; k < sent.size(); ++k) {
-      Outcome& outcome = outcomes[sent[k]];
-      const rpc::TrialResult& result = results[k];
-      outcome.status = result.status;
-      outcome.error = result.error;
-      outcome.times = result.times;
-      outcome.verified = result.checked && result.status == TrialStatus::kOk;
-      outcome.device = result.device;
-      outcome.facts["worst_error"] = result.worst_error;
-      outcome.facts["elapsed"] = result.elapsed;
-      if (!result.times.empty()) outcome.cost = *std::min_element(result.times.begin(), result.times.end());
-      if (outcome.status == TrialStatus::kOk && outcome.cost <= 0) {
-        outcome.status = TrialStatus::kDeviceError;
-        outcome.error = "the device returned no time";
+    bool any_measured = false;
+    std::optional<Error> gone;  // the device went away after some tasks were measured
+    for (const TaskSpace* space : order) {
+      Result<std::vector<rpc::TrialResult>> results = gone ? Result<std::vector<rpc::TrialResult>>(*gone)
+                                                           : MeasureTask(*space, items, sent[space], builds, options);
+      if (!results.ok() && !any_measured) return results.error();
+      for (size_t k = 0; k < sent[space].size(); ++k) {
+        size_t i = sent[space][k];
+        if (results.ok()) {
+          Fill(outcomes[i], (*results)[k], items[i].cutoff_seconds);
+        } else {
+          outcomes[i].status = TrialStatus::kInfrastructure;
+          outcomes[i].error = results.error().Text();
+        }
       }
+      if (!results.ok()) gone = results.error();
+      any_measured = true;
     }
     return outcomes;
   }
 
  private:
-  // What the last call built is not built again: a confirmation measures the same candidates turn after turn.
-  std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests) {
-    std::map<std::string, BuildResult> known = std::exchange(last_built_, {});
-    auto key = [](const BuildRequest& r) { return r.target + '\n' + r.trace + '\n' + r.func; };
+  // One job: the items of one task that were built. Items with equal builds share an artifact.
+  Result<std::vector<rpc::TrialResult>> MeasureTask(const TaskSpace& space, const std::vector<MeasureItem>& items,
+                                                    const std::vector<size_t>& sent,
+                                                    const std::vector<BuildResult>& builds,
+                                                    const MeasureOptions& options) {
+    const TuneTask& task = *space.task;
+    rpc::MeasureJob job;
+    job.reference = TRY(Reference(space));
+    std::map<std::string, int> artifacts;
+    for (size_t i : sent) {
+      auto [artifact, first] = artifacts.emplace(builds[i].artifact.data, static_cast<int>(job.artifacts.size()));
+      if (first) job.artifacts.push_back(std::make_shared<const std::string>(builds[i].artifact.data));
+      rpc::Candidate candidate;
+      candidate.id = std::to_string(next_id_++);
+      candidate.kernel = "kernel";
+      candidate.blob = artifact->second;
+      candidate.check = items[i].check;
+      candidate.repeats = options.repeats;
+      candidate.max_repeats = options.max_repeats;
+      candidate.min_repeat_ms = options.min_repeat_ms;
+      candidate.cutoff_seconds = items[i].cutoff_seconds;
+      candidate.cold_bytes = options.cold_bytes;
+      candidate.threads = space.target.num_cores;
+      candidate.run_seconds = Deadline(10 + task.flops / kRunFlops);
+      job.candidates.push_back(std::move(candidate));
+    }
+    job.task.id = task.hash.Hex();
+    job.task.reference_hash = HashBytes128(*job.reference).Hex();
+    job.task.reference_kernel = "reference";
+    job.task.reference_seconds = Deadline(30 + task.flops / kReferenceFlops);
+    job.task.seed = static_cast<int64_t>(options_.seed);
+    job.task.rtol = options_.rtol;
+    job.task.atol = options_.atol;
+    return MeasureUnlessStopped(std::move(job));
+  }
+
+  Result<std::vector<rpc::TrialResult>> MeasureUnlessStopped(rpc::MeasureJob job) {
+    const std::stop_token& stop = options_.stop;
+    if (stop.stop_requested()) {
+      return std::vector<rpc::TrialResult>(job.candidates.size(),
+                                           {.status = TrialStatus::kCancelled, .error = "stopped before it began"});
+    }
+    std::atomic<bool> waited = false, answered = false;
+    rpc::MeasureCallbacks callbacks;
+    callbacks.on_wait = [&](const rpc::DeviceWait& wait) {
+      waited = true;
+      if (stop.stop_requested()) farm_->Cancel();  // the stop came when no wait was in sight
+      if (options_.on_wait) options_.on_wait(wait.text);
+    };
+    callbacks.on_result = [&](const rpc::TrialResult&) {
+      answered = true;
+      if (waited.exchange(false) && options_.on_wait) options_.on_wait("");
+    };
+    std::stop_callback cancel(stop, [&] {
+      if (!answered) farm_->Cancel();
+    });
+    return farm_->Measure(std::move(job), std::move(callbacks));
+  }
+
+  // Builds the items of all tasks in one call, so that no build worker waits for another task's turn. Equal candidates
+  // are built once, and what was built before is not built again.
+  std::vector<BuildResult> Build(const std::vector<MeasureItem>& items) {
     std::vector<BuildRequest> missing;
-    for (const BuildRequest& request : requests) {
-      if (!known.contains(key(request))) missing.push_back(request);
+    std::vector<std::string> keys;
+    std::map<std::string, BuildResult> results;
+    for (const MeasureItem& item : items) {
+      BuildRequest request = RequestOf(item);
+      keys.push_back(KeyOf(request));
+      auto [result, first] = results.try_emplace(keys.back());
+      if (!first) continue;
+      if (const BuildResult* known = kept_.Find(keys.back())) {
+        result->second = *known;
+      } else {
+        missing.push_back(std::move(request));
+      }
     }
     std::vector<BuildResult> built;
     if (!missing.empty()) built = builder_.Build(missing);  // which waits for others' measurements
-    for (size_t i = 0; i < missing.size(); ++i) known[key(missing[i])] = std::move(built[i]);
-    std::vector<BuildResult> results;
-    for (const BuildRequest& request : requests) {
-      results.push_back(known.at(key(request)));
-      if (results.back().status == TrialStatus::kOk) last_built_[key(request)] = results.back();
+    for (size_t i = 0; i < missing.size(); ++i) {
+      std::string key = KeyOf(missing[i]);
+      if (built[i].status == TrialStatus::kOk) kept_.Add(key, built[i]);
+      results[key] = std::move(built[i]);
     }
-    return results;
+    std::vector<BuildResult> in_order;
+    for (const std::string& key : keys) in_order.push_back(results.at(key));
+    return in_order;
   }
+
   // Built once per task; as a library, since no other candidate could take its place if workers are killed.
   Result<rpc::Blob> Reference(const TaskSpace& space) {
     rpc::Blob& blob = references_[space.task->hash.Hex()];
@@ -121,7 +227,7 @@ class FarmMeasurer : public Measurer {
   std::unique_ptr<rpc::FarmClient> farm_;
   FarmMeasurerOptions options_;
   std::map<std::string, rpc::Blob> references_;
-  std::map<std::string, BuildResult> last_built_;
+  KeptBuilds kept_;
   int64_t next_id_ = 0;
 };
 

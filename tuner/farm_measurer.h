@@ -1,7 +1,10 @@
 // FarmMeasurer: the real Measurer: build workers make the artifacts, a device of the farm checks and times them. On
 // this host's own CPU building and measuring never overlap (support/host_lock.h). Not thread-safe.
 #pragma once
+#include <functional>
 #include <memory>
+#include <stop_token>
+#include <string>
 
 #include "codegen/builder.h"
 #include "rpc/client.h"
@@ -12,6 +15,12 @@ namespace autotune {
 struct FarmMeasurerOptions {
   uint64_t seed = 0;  // of the inputs
   double rtol = 1e-3, atol = 1e-4;
+  // Called while the measurer waits for a device, as rpc::MeasureCallbacks::on_wait says, and once with an empty text
+  // when the wait is over. Runs on the farm's thread, so it must return quickly.
+  std::function<void(const std::string& reason)> on_wait = nullptr;
+  // A stop ends a wait for a device at once. The job of one task whose results are coming finishes first; the jobs of
+  // the call's other tasks are cancelled, and their outcomes are kCancelled.
+  std::stop_token stop = {};
 };
 
 // `builder` must outlive the measurer. Errors: no tracker there, no device of that key.

@@ -1,19 +1,12 @@
 #include "tuner/search.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <limits>
-#include <numeric>
-#include <set>
-#include <span>
-#include <thread>
 #include <unordered_set>
 
-#include "support/cpus.h"
+#include "tuner/points.h"
 #include "tuner/rule/rule.h"
-#include "tuner/successive_replays.h"
 
 namespace autotune {
 namespace {
@@ -21,152 +14,78 @@ namespace {
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
 constexpr double kHopeless = 6;  // times slower than the best draft: not worth a replay
-constexpr double kUnlikely = 3;  // times slower: an algorithm not worth a trial
-
-struct Point {
-  int sketch;
-  Decisions decisions;
-  double draft;
-  uint64_t hash;
-};
-
-uint64_t PointHash(const TaskSpace& space, int sketch, const Decisions& decisions) {
-  return HashCombine(HashDecisions(space.sketches[sketch], decisions), static_cast<uint64_t>(sketch));
-}
-
-Point MakePoint(const TaskSpace& space, int sketch, Decisions decisions) {
-  double draft = DraftSeconds(space.sketches[sketch], decisions, space.target);
-  uint64_t hash = PointHash(space, sketch, decisions);
-  return {sketch, std::move(decisions), draft, hash};
-}
-
-Point DrawPoint(const TaskSpace& space, Rng& rng) {
-  int sketch = static_cast<int>(rng.Below(static_cast<int64_t>(space.sketches.size())));
-  return MakePoint(space, sketch, DrawDecisions(space.sketches[sketch], rng));
-}
-
-// Replays; nothing if a step refuses these decisions.
-std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features,
-                                SuccessiveReplays& replays) {
-  Proposal proposal{.sketch = point.sketch,
-                    .decisions = point.decisions,
-                    .trace = Decide(replays.sketch(), point.decisions),
-                    .draft_seconds = point.draft};
-  Result<Schedule> schedule = replays.Replay(point.decisions, proposal.trace);
-  if (!schedule.ok()) return std::nullopt;
-  if (with_features) proposal.features = ExtractFeatures(schedule->func(), space.target);
-  return proposal;
-}
-
-SuccessiveReplays ReplaysOf(const TaskSpace& space, int sketch) {
-  return SuccessiveReplays(space.FuncOf(space.sketches[sketch]), space.sketches[sketch]);
-}
-
-std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features) {
-  SuccessiveReplays replays = ReplaysOf(space, point.sketch);
-  return Realize(space, point, with_features, replays);
-}
-
-// Of each point, in their order. On all cores: replays share nothing but immutable programs. Each core takes runs of
-// neighbours, which share most of their decisions.
-std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points) {
-  const size_t cores = static_cast<size_t>(AvailableCpus());
-  const size_t run = std::clamp<size_t>(points.size() / (4 * cores), 1, 16);  // of neighbours; many are an even load
-  std::vector<size_t> order(points.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (points[a]->sketch != points[b]->sketch) return points[a]->sketch < points[b]->sketch;
-    return std::ranges::lexicographical_compare(points[a]->decisions, points[b]->decisions, {}, &Decision::values,
-                                                &Decision::values);
-  });
-  std::vector<std::optional<Proposal>> proposals(points.size());
-  std::vector<std::exception_ptr> failures(points.size());  // failing CHECKs, which the caller's thread reports
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t begin; (begin = next.fetch_add(run)) < order.size();) {
-      std::optional<SuccessiveReplays> replays;
-      for (size_t i : std::span(order).subspan(begin, std::min(run, order.size() - begin))) {
-        const Point& point = *points[i];
-        try {
-          if (!replays || &replays->sketch() != &space.sketches[point.sketch])
-            replays.emplace(ReplaysOf(space, point.sketch));
-          proposals[i] = Realize(space, point, true, *replays);
-        } catch (...) {
-          failures[i] = std::current_exception();
-          replays.reset();
-        }
-      }
-    }
-  };
-  std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min(cores, (points.size() + run - 1) / run); ++i) helpers.emplace_back(work);
-  work();
-  helpers.clear();  // joins
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-  return proposals;
-}
-
-// The product of innermost tiles and unroll factors: the larger, the more a build has against it.
-double UnrolledSize(const Point& point) {
-  double size = 1;
-  for (const Decision& decision : point.decisions) size *= std::max<double>(1, decision.values.back());
-  return size;
-}
-
-void SortByDraft(std::vector<Point>& points) {
-  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.draft < b.draft; });
-}
+// An algorithm that the draft score finds slower than the best one by a greater factor is not worth a trial. The draft
+// score believes in all that Winograd's algorithm saves, a factor of 4 for tiles of 4 x 4 less the transforms: that
+// must not hide the direct algorithm.
+constexpr double kUnlikelyAlgorithm = 3.2;
+// Likewise for a sketch. The draft score ranks sketches of one algorithm better than algorithms.
+constexpr double kUnlikelySketch = 1.5;
+// Own failures after which an algorithm or sketch without a success is not insisted on. The first try follows the draft
+// score, the others take ever smaller bodies; what fails four times fails for a reason that is not its size.
+constexpr int kAttempts = 4;
+// What lies near a measured winner is worth more than its draft score says.
+constexpr double kNearWinner = 0.7;
+constexpr size_t kRemembered = 64;  // best points
+// A time counts as progress if it is below the best by this factor: less is noise of the device.
+constexpr double kProgress = 0.99;
+constexpr int kPatience = 16;          // successes without progress after which a search has stalled
+constexpr int kDescentParents = 3;     // best points whose neighbours may be proposed
+constexpr int kReplaysPerChoice = 10;  // replays for each point wanted: the best of ten by the model
+constexpr int kSmallestBatch = 4;      // what a small batch costs at least: that of so many points
+constexpr int kDrawsPerExplorer = 50;
 
 class Evolutionary : public SearchStrategy {
  public:
   Evolutionary(const TaskSpace& space, const CostModel* model, uint64_t seed, const EvolutionOptions& options)
-      : space_(space), model_(model), rng_(seed), options_(options) {}
+      : space_(space), model_(model), seed_(seed), rng_(seed), options_(options), tries_(space.sketches.size()) {}
 
   std::vector<Proposal> Propose(int n) override {
-    bool learned = model_ && model_->ready();
+    // Proposals follow from the seed, the observations and the closed points, not from earlier calls: so a search that
+    // was told the same continues alike.
+    rng_ = Rng(HashCombine(seed_, static_cast<uint64_t>(observations_)));
+    std::vector<Proposal> chosen;
+    if (n <= 0) return chosen;
     std::vector<Point> points = Drafts();
-    SortByDraft(points);
-    std::vector<uint64_t> first = BestOfNewAlternatives(points);
-    // Without a model the draft decides alone; some luck keeps its blind spots visible.
-    int replays = learned ? options_.replays : std::max(2 * n, 16);
-    std::vector<Scored> pool;
-    std::unordered_set<uint64_t> in_pool;
-    Evaluate(points, replays, learned, pool, in_pool);
-    for (int generation = 1; learned && generation < options_.generations; ++generation) {
-      SortByScore(pool);
-      std::vector<Point> children;
-      for (size_t i = 0; i < pool.size() && i < static_cast<size_t>(options_.parents); ++i) {
-        for (int k = 0; k < options_.mutants / 2; ++k)
-          AddMutant(pool[i].proposal.sketch, pool[i].proposal.decisions, children);
-      }
-      SortByDraft(children);
-      Evaluate(children, options_.replays / 2, learned, pool, in_pool);
-    }
-    for (Scored& scored : pool) {
-      if (std::find(first.begin(), first.end(), scored.hash) != first.end())
-        scored.score = std::numeric_limits<double>::infinity();
-    }
-    SortByScore(pool);
-    return Choose(std::move(pool), n);
+    if (points.empty()) return chosen;
+    TakeUntried(points, n, chosen);
+    const int left = n - static_cast<int>(chosen.size());
+    const int explorers = RandomlyRounded(options_.epsilon * left);
+    const int neighbours = std::min(left - explorers, RandomlyRounded(DescentShare() * left));
+    Explore(points.front().draft, explorers, chosen);
+    Descend(neighbours, chosen);
+    Evolve(points, n, chosen);
+    return chosen;
   }
 
   void Observe(const Proposal& proposal, double seconds) override {
-    seen_.insert(PointHash(space_, proposal.sketch, proposal.decisions));
-    tried_.insert(space_.sketches[proposal.sketch].alternative);
-    if (!std::isfinite(seconds)) return;
-    measured_.push_back({proposal.sketch, proposal.decisions, seconds});
-    std::stable_sort(measured_.begin(), measured_.end(),
-                     [](const Best& a, const Best& b) { return a.seconds < b.seconds; });
-    if (measured_.size() > 64) measured_.resize(64);
+    closed_.Observe(HashOf(proposal));
+    ++observations_;
+    Tries& tries = tries_[proposal.sketch];
+    if (!std::isfinite(seconds)) {
+      ++tries.failures;
+      return;
+    }
+    tries.succeeded = true;
+    const bool progress = measured_.empty() || seconds < kProgress * measured_.front().seconds;
+    without_progress_ = progress ? 0 : without_progress_ + 1;
+    auto place = std::upper_bound(measured_.begin(), measured_.end(), seconds,
+                                  [](double s, const Measured& m) { return s < m.seconds; });
+    measured_.insert(place, {proposal.sketch, proposal.decisions, seconds});
+    if (measured_.size() > kRemembered) measured_.pop_back();
   }
+  void Exclude(const Proposal& proposal) override { closed_.Close(HashOf(proposal)); }
+  void Readmit(const Proposal& proposal) override { closed_.Reopen(HashOf(proposal)); }
 
  private:
-  struct Best {
+  struct Measured {
     int sketch;
     Decisions decisions;
     double seconds;
+  };
+  // What became of the candidates of a sketch.
+  struct Tries {
+    int failures = 0;
+    bool succeeded = false;
   };
   struct Scored {
     Proposal proposal;
@@ -174,14 +93,28 @@ class Evolutionary : public SearchStrategy {
     double score;  // greater is better
   };
 
-  bool Fresh(uint64_t hash) const { return !seen_.count(hash); }
+  uint64_t HashOf(const Proposal& proposal) const { return HashPoint(space_, proposal.sketch, proposal.decisions); }
+  bool IsOpen(const Point& point) const { return std::isfinite(point.draft) && !closed_.Contains(point.hash); }
+  int RandomlyRounded(double x) {
+    double whole = std::floor(x);
+    return static_cast<int>(whole) + (rng_.Uniform() < x - whole);
+  }
+  void Choose(Proposal proposal, std::vector<Proposal>& chosen) {
+    closed_.Close(HashOf(proposal));
+    chosen.push_back(std::move(proposal));
+  }
 
+  // As long as nothing at all has succeeded, nothing is given up.
+  bool IsSettled(const Tries& tries) const {
+    return tries.succeeded || (tries.failures >= kAttempts && !measured_.empty());
+  }
+
+  // Random points and mutants of the best measured ones that are open, in the order in which they deserve a replay.
   std::vector<Point> Drafts() {
     std::vector<Point> points;
     std::unordered_set<uint64_t> known;
     auto add = [&](Point point) {
-      if (std::isfinite(point.draft) && Fresh(point.hash) && known.insert(point.hash).second)
-        points.push_back(std::move(point));
+      if (IsOpen(point) && known.insert(point.hash).second) points.push_back(std::move(point));
     };
     for (int i = 0; i < options_.drafts; ++i) add(DrawPoint(space_, rng_));
     std::vector<Point> mutants;
@@ -189,7 +122,7 @@ class Evolutionary : public SearchStrategy {
     for (size_t i = 0; i < parents; ++i) {
       for (int k = 0; k < options_.mutants; ++k) AddMutant(measured_[i].sketch, measured_[i].decisions, mutants);
       // One knob from another parent of the same sketch.
-      const Best& other = measured_[rng_.Below(static_cast<int64_t>(parents))];
+      const Measured& other = measured_[rng_.Below(static_cast<int64_t>(parents))];
       if (other.sketch == measured_[i].sketch && !other.decisions.empty()) {
         Decisions child = measured_[i].decisions;
         int knob = static_cast<int>(rng_.Below(static_cast<int64_t>(child.size())));
@@ -197,27 +130,14 @@ class Evolutionary : public SearchStrategy {
         mutants.push_back(MakePoint(space_, other.sketch, std::move(child)));
       }
     }
-    // What lies near a measured winner is worth more than its draft score says.
-    for (Point& point : mutants) {
-      point.draft *= 0.7;
-      add(std::move(point));
+    std::unordered_set<uint64_t> near;
+    for (Point& mutant : mutants) {
+      near.insert(mutant.hash);
+      add(std::move(mutant));
     }
+    auto rank = [&](const Point& point) { return point.draft * (near.count(point.hash) ? kNearWinner : 1); };
+    std::stable_sort(points.begin(), points.end(), [&](const Point& a, const Point& b) { return rank(a) < rank(b); });
     return points;
-  }
-
-  // Moves them to the front: the draft score compares schedules of one algorithm better than algorithms, so each that
-  // is not hopeless is tried once.
-  std::vector<uint64_t> BestOfNewAlternatives(std::vector<Point>& points) const {
-    std::set<int> known = tried_;
-    std::vector<uint64_t> hashes;
-    for (const Point& point : points) {
-      if (point.draft > kUnlikely * points.front().draft) break;
-      if (known.insert(space_.sketches[point.sketch].alternative).second) hashes.push_back(point.hash);
-    }
-    std::stable_partition(points.begin(), points.end(), [&](const Point& point) {
-      return std::find(hashes.begin(), hashes.end(), point.hash) != hashes.end();
-    });
-    return hashes;
   }
 
   void AddMutant(int sketch, const Decisions& parent, std::vector<Point>& out) {
@@ -229,33 +149,160 @@ class Evolutionary : public SearchStrategy {
       child[knob] = MutateDecision(space_.sketches[sketch], knob, child[knob], rng_);
     }
     Point point = MakePoint(space_, sketch, std::move(child));
-    if (std::isfinite(point.draft) && Fresh(point.hash)) out.push_back(std::move(point));
+    if (IsOpen(point)) out.push_back(std::move(point));
   }
 
-  void Evaluate(const std::vector<Point>& points, int replays, bool learned, std::vector<Scored>& pool,
+  // Chooses one candidate of each algorithm that is not settled and not hopeless, and, in a quarter of the batch, one
+  // of each such sketch. The draft score compares schedules of one sketch better than sketches and algorithms, so the
+  // device judges those, and a rejected candidate is no judgement.
+  void TakeUntried(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
+    const size_t sketches = space_.sketches.size();
+    std::vector<std::vector<const Point*>> of_sketch(sketches);
+    std::vector<int> order;  // sketches, by their best point
+    for (const Point& point : points) {
+      if (of_sketch[point.sketch].empty()) order.push_back(point.sketch);
+      of_sketch[point.sketch].push_back(&point);
+    }
+    std::vector<Tries> algorithms(space_.task->alternatives.size());
+    for (size_t i = 0; i < sketches; ++i) {
+      Tries& tries = algorithms[space_.sketches[i].alternative];
+      tries.failures += tries_[i].failures;
+      tries.succeeded |= tries_[i].succeeded;
+    }
+    int more = std::max(1, n / 4);
+    for (int sketch : order) {
+      if (static_cast<int>(chosen.size()) == n) return;
+      const double behind = of_sketch[sketch].front()->draft / points.front().draft;
+      Tries& algorithm = algorithms[space_.sketches[sketch].alternative];
+      const bool of_algorithm = !IsSettled(algorithm) && behind <= kUnlikelyAlgorithm;
+      if (!of_algorithm && (IsSettled(tries_[sketch]) || behind > kUnlikelySketch || more == 0)) continue;
+      if (!TakeOne(of_sketch[sketch], tries_[sketch].failures > 0, chosen)) continue;
+      more -= !of_algorithm;
+      algorithm.succeeded = true;  // one of it is enough for this batch
+    }
+  }
+
+  // Chooses the best of a sketch's points that replays; after a failure the one with the smallest body instead, however
+  // slow if nothing has succeeded yet.
+  bool TakeOne(std::vector<const Point*> points, bool small, std::vector<Proposal>& chosen) {
+    if (small) {
+      const double limit = kUnlikelyAlgorithm * points.front()->draft;
+      if (!measured_.empty()) std::erase_if(points, [&](const Point* point) { return point->draft > limit; });
+      std::stable_sort(points.begin(), points.end(),
+                       [](const Point* a, const Point* b) { return UnrolledSize(*a) < UnrolledSize(*b); });
+    }
+    for (const Point* point : points) {
+      if (std::optional<Proposal> proposal = Realize(space_, *point, true)) {
+        Choose(std::move(*proposal), chosen);
+        return true;
+      }
+      closed_.Close(point->hash);
+    }
+    return false;
+  }
+
+  // Chooses uniformly among the points that the draft score does not find hopeless: its favourites are seen anyway.
+  void Explore(double best_draft, int explorers, std::vector<Proposal>& chosen) {
+    for (int tries = 0; explorers > 0 && tries < kDrawsPerExplorer * explorers; ++tries) {
+      Point point = DrawPoint(space_, rng_);
+      if (!IsOpen(point) || point.draft > kHopeless * best_draft) continue;
+      std::optional<Proposal> proposal = Realize(space_, point, true);
+      if (!proposal) {
+        closed_.Close(point.hash);
+        continue;
+      }
+      Choose(std::move(*proposal), chosen);
+      --explorers;
+    }
+  }
+
+  // The part of a batch that goes to the neighbours of the best points: most of it once the search has stalled.
+  double DescentShare() const {
+    if (measured_.empty()) return 0;
+    return without_progress_ >= kPatience ? options_.descent_stalled : options_.descent;
+  }
+
+  // Coordinate descent: chooses, best first by the model, points that differ from the best measured one in one knob;
+  // when it has no more, from the next best.
+  void Descend(int neighbours, std::vector<Proposal>& chosen) {
+    for (size_t i = 0; i < measured_.size() && i < kDescentParents && neighbours > 0; ++i) {
+      const Measured& parent = measured_[i];
+      std::vector<Point> points;
+      for (size_t knob = 0; knob < parent.decisions.size(); ++knob) {
+        for (Decision& to :
+             NeighboursOf(space_.sketches[parent.sketch], static_cast<int>(knob), parent.decisions[knob])) {
+          Decisions decisions = parent.decisions;
+          decisions[knob] = std::move(to);
+          Point point = MakePoint(space_, parent.sketch, std::move(decisions));
+          if (IsOpen(point)) points.push_back(std::move(point));
+        }
+      }
+      if (points.empty()) continue;
+      SortByDraft(points);
+      std::vector<Scored> pool;
+      std::unordered_set<uint64_t> in_pool;
+      Evaluate(points, static_cast<int>(points.size()), pool, in_pool);
+      SortByScore(pool);
+      for (Scored& scored : pool) {
+        if (neighbours-- == 0) return;
+        Choose(std::move(scored.proposal), chosen);
+      }
+    }
+  }
+
+  // Fills the batch with what evolution finds best by the model.
+  void Evolve(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
+    const int left = n - static_cast<int>(chosen.size());
+    if (left <= 0) return;
+    const bool learned = model_ && model_->ready();
+    // Before the model knows more than the draft score, replays find out only what is legal.
+    const int wanted = kReplaysPerChoice * std::max(left, kSmallestBatch);
+    const int replays = learned ? std::min(options_.replays, wanted) : std::max(2 * left, 16);
+    std::vector<Scored> pool;
+    std::unordered_set<uint64_t> in_pool;
+    Evaluate(points, replays, pool, in_pool);
+    for (int generation = 1; learned && generation < options_.generations; ++generation) {
+      SortByScore(pool);
+      std::vector<Point> children;
+      for (size_t i = 0; i < pool.size() && i < static_cast<size_t>(options_.parents); ++i) {
+        for (int k = 0; k < options_.mutants / 2; ++k)
+          AddMutant(pool[i].proposal.sketch, pool[i].proposal.decisions, children);
+      }
+      SortByDraft(children);
+      Evaluate(children, replays / 2, pool, in_pool);
+    }
+    SortByScore(pool);
+    for (Scored& scored : pool) {
+      if (static_cast<int>(chosen.size()) == n) return;
+      Choose(std::move(scored.proposal), chosen);
+    }
+  }
+
+  // Adds the first `replays` points that are open and legal to the pool, with their scores.
+  void Evaluate(const std::vector<Point>& points, int replays, std::vector<Scored>& pool,
                 std::unordered_set<uint64_t>& in_pool) {
     size_t first = pool.size();
     for (auto point = points.begin(); replays > 0 && point != points.end();) {
       std::vector<const Point*> batch;  // as many as are missing, were all of them legal
       for (; static_cast<int>(batch.size()) < replays && point != points.end(); ++point) {
-        if (point->draft <= kHopeless * points.front().draft && in_pool.insert(point->hash).second) {
+        if (point->draft <= kHopeless * points.front().draft && IsOpen(*point) && in_pool.insert(point->hash).second)
           batch.push_back(&*point);
-        }
       }
       std::vector<std::optional<Proposal>> proposals = RealizeAll(space_, batch);
       for (size_t i = 0; i < batch.size(); ++i) {
         if (!proposals[i]) {
-          seen_.insert(batch[i]->hash);
+          closed_.Close(batch[i]->hash);
           continue;
         }
         --replays;
-        pool.push_back({std::move(*proposals[i]), batch[i]->hash, -batch[i]->draft});
+        pool.push_back({std::move(*proposals[i]), batch[i]->hash, -std::log(batch[i]->draft)});
       }
     }
-    if (!learned) return;
-    std::vector<Features> features;
-    for (size_t i = first; i < pool.size(); ++i) features.push_back(pool[i].proposal.features);
-    std::vector<float> scores = model_->Predict(features);
+    if (!model_) return;
+    std::vector<Candidate> candidates;
+    for (size_t i = first; i < pool.size(); ++i)
+      candidates.push_back({&pool[i].proposal.features, pool[i].proposal.draft_seconds});
+    std::vector<float> scores = model_->Predict(space_.task->hash.low, candidates);
     for (size_t i = first; i < pool.size(); ++i) pool[i].score = scores[i - first];
   }
 
@@ -263,26 +310,16 @@ class Evolutionary : public SearchStrategy {
     std::stable_sort(pool.begin(), pool.end(), [](const Scored& a, const Scored& b) { return a.score > b.score; });
   }
 
-  std::vector<Proposal> Choose(std::vector<Scored> pool, int n) {
-    std::vector<Proposal> chosen;
-    int lucky = static_cast<int>(std::ceil(options_.epsilon * n));
-    while (static_cast<int>(chosen.size()) < n && !pool.empty()) {
-      bool random = n > 1 && static_cast<int>(chosen.size()) >= n - lucky;
-      size_t i = random ? rng_.Below(static_cast<int64_t>(pool.size())) : 0;
-      seen_.insert(pool[i].hash);
-      chosen.push_back(std::move(pool[i].proposal));
-      pool.erase(pool.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    return chosen;
-  }
-
   const TaskSpace& space_;
   const CostModel* model_;
-  Rng rng_;
+  const uint64_t seed_;
+  Rng rng_;  // of the present call
   EvolutionOptions options_;
-  std::set<int> tried_;                // alternatives observed
-  std::unordered_set<uint64_t> seen_;  // proposed, observed or illegal
-  std::vector<Best> measured_;         // best first
+  std::vector<Tries> tries_;  // by sketch
+  ClosedPoints closed_;
+  std::vector<Measured> measured_;  // best first
+  int64_t observations_ = 0;
+  int without_progress_ = 0;  // successes since the last progress
 };
 
 class Random : public SearchStrategy {
@@ -293,19 +330,21 @@ class Random : public SearchStrategy {
     std::vector<Proposal> chosen;
     for (int tries = 0; static_cast<int>(chosen.size()) < n && tries < 200 * n; ++tries) {
       Point point = DrawPoint(space_, rng_);
-      if (!seen_.insert(point.hash).second) continue;
+      if (!closed_.Close(point.hash)) continue;
       if (std::optional<Proposal> proposal = Realize(space_, point, true)) chosen.push_back(std::move(*proposal));
     }
     return chosen;
   }
-  void Observe(const Proposal& proposal, double) override {
-    seen_.insert(PointHash(space_, proposal.sketch, proposal.decisions));
-  }
+  void Observe(const Proposal& proposal, double) override { closed_.Observe(HashOf(proposal)); }
+  void Exclude(const Proposal& proposal) override { closed_.Close(HashOf(proposal)); }
+  void Readmit(const Proposal& proposal) override { closed_.Reopen(HashOf(proposal)); }
 
  private:
+  uint64_t HashOf(const Proposal& proposal) const { return HashPoint(space_, proposal.sketch, proposal.decisions); }
+
   const TaskSpace& space_;
   Rng rng_;
-  std::unordered_set<uint64_t> seen_;
+  ClosedPoints closed_;
 };
 
 }  // namespace
@@ -340,6 +379,10 @@ std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternat
       decision->values.clear();
     }
     if (decisions.size() != sketch.knobs.size() || !Equal(undecided, sketch.trace)) continue;
+    bool allowed = true;
+    for (size_t knob = 0; knob < decisions.size(); ++knob)
+      allowed &= Allows(sketch, static_cast<int>(knob), decisions[knob]);
+    if (!allowed) return std::nullopt;
     return Realize(space, MakePoint(space, static_cast<int>(i), std::move(decisions)), true);
   }
   return std::nullopt;

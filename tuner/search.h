@@ -35,27 +35,36 @@ struct Proposal {
 // Finds the point that a stored trace stands for; nothing if it comes from another space (older rules).
 std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternative, const Trace& trace);
 
+// A point is open, closed or observed. Propose returns open points and closes them; an observed point stays observed.
 class SearchStrategy {
  public:
   virtual ~SearchStrategy() = default;
-  // Up to n distinct points that were neither proposed nor observed before; fewer, or none, when the space is
-  // exhausted.
+  // Up to n distinct open points; fewer, or none, when the space is exhausted.
   virtual std::vector<Proposal> Propose(int n) = 0;
-  // What became of a point; infinity: it failed.
+  // Reports what became of a point. Infinity: the candidate itself failed (rejected, crashed, wrong, too slow).
   virtual void Observe(const Proposal& proposal, double seconds) = 0;
+  // Closes a point that is under way or known elsewhere. Teaches the search nothing.
+  virtual void Exclude(const Proposal& proposal) = 0;
+  // Opens a closed point again: the device or the farm failed, not the candidate. Does nothing to an observed point.
+  virtual void Readmit(const Proposal& proposal) = 0;
 };
 
 struct EvolutionOptions {
-  int drafts = 2000;  // random points judged by the draft score alone, per round
-  int replays = 160;  // of these and of mutants, points replayed for the cost model, per generation
+  int drafts = 2000;  // random points judged by the draft score alone, per batch
+  int replays = 160;  // of these and of mutants, points replayed for the cost model; fewer for a small batch
   int generations = 2;
-  int parents = 10;      // best points whose neighbourhood is explored
-  int mutants = 40;      // per parent
-  double epsilon = 0.1;  // share of proposals that ignore the model
+  int parents = 10;                               // best points whose neighbourhood is explored
+  int mutants = 40;                               // per parent
+  double epsilon = 0.1;                           // share of proposals that neither model nor draft score choose
+  double descent = 0.25, descent_stalled = 0.75;  // share of single-knob neighbours of the best measured points
 };
-// Draft-then-verify evolutionary search: random draws and mutants of the best measured points are ranked by the draft
-// score, the best of them by the model (null or not ready: draft score only). After Zhai et al., "Pruner" (2024), for
-// the two stages; and Zheng et al., "Ansor" (2020), for evolution on decisions.
+// Draft-then-verify evolutionary search. Random draws and mutants of the best measured points are ranked by the draft
+// score, the best of them by the model; without a model the draft score decides alone. After Zhai et al., "Pruner"
+// (2024), for the two stages, and Zheng et al., "Ansor" (2020), for evolution on decisions. Part of each batch, and
+// most of it once progress stalls, goes to coordinate descent from the best measured points, after Canesche et al.,
+// "The Droplet Search Algorithm for Kernel Scheduling" (2024). Every plausible algorithm and sketch is proposed until
+// one of its candidates has succeeded, or several have failed. Proposals follow from the seed, the points observed and
+// closed, and what the model has learned, not from earlier calls of Propose.
 std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, const CostModel* model, uint64_t seed,
                                                        const EvolutionOptions& options = {});
 // Uniform draws from the same space: the yardstick.

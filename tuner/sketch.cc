@@ -15,35 +15,39 @@ Decision Draw(const SampleTile& step, int64_t extent, Rng& rng) {
   return DrawTile(extent, step.n, step.max_inner, step.multiple_of, CoverLimit(extent, false), rng).value();
 }
 
-// Another factor at one of the inner levels; the outermost level follows, so that the product covers the extent.
-Decision MutateTile(const SampleTile& step, int64_t extent, const Decision& from, Rng& rng) {
-  constexpr int kTries = 8;
-  for (int i = 0; i < kTries; ++i) {
-    Decision to = from;
-    size_t level = 1 + static_cast<size_t>(rng.Below(static_cast<int64_t>(to.values.size()) - 1));
-    int64_t unit = level + 1 == to.values.size() ? step.multiple_of : 1;
-    int64_t& factor = to.values[level];
-    switch (rng.Below(4)) {
-      case 0:
-        factor += unit;
-        break;
-      case 1:
-        factor -= unit;
-        break;
-      case 2:
-        factor *= 2;
-        break;
-      default:
-        factor = CeilDiv(factor / 2, unit) * unit;
-        break;
-    }
-    if (factor < unit) continue;
+// Tiles that differ from `from` at one inner level: a unit more or less, twice or half as much; or whose factor of two
+// moved from one inner level to another. The outermost level follows, so that the product covers the extent.
+std::vector<Decision> NeighbouringTiles(const SampleTile& step, int64_t extent, const Decision& from) {
+  std::vector<Decision> tiles;
+  const size_t levels = from.values.size();
+  auto unit = [&](size_t level) { return level + 1 == levels ? step.multiple_of : 1; };
+  auto half = [&](size_t level) { return CeilDiv(from.values[level] / 2, unit(level)) * unit(level); };
+  auto add = [&](Decision to) {
     int64_t inner = 1;
-    for (size_t l = 1; l < to.values.size(); ++l) inner *= to.values[l];
+    for (size_t level = 1; level < levels; ++level) {
+      if (to.values[level] < unit(level)) return;
+      inner *= to.values[level];
+    }
     to.values[0] = CeilDiv(extent, inner);
-    if (!(to == from) && CheckTile(to.values, extent, step.n, step.max_inner, step.multiple_of).ok()) return to;
+    if (to == from || std::find(tiles.begin(), tiles.end(), to) != tiles.end()) return;
+    if (CheckTile(to.values, extent, step.n, step.max_inner, step.multiple_of).ok()) tiles.push_back(std::move(to));
+  };
+  for (size_t level = 1; level < levels; ++level) {
+    const int64_t now = from.values[level];
+    for (int64_t factor : {now + unit(level), now - unit(level), now * 2, half(level)}) {
+      Decision to = from;
+      to.values[level] = factor;
+      add(std::move(to));
+    }
+    for (size_t other = 1; other < levels; ++other) {
+      if (other == level) continue;
+      Decision to = from;
+      to.values[level] = now * 2;
+      to.values[other] = half(other);
+      add(std::move(to));
+    }
   }
-  return Draw(step, extent, rng);
+  return tiles;
 }
 
 // By the step's probabilities; equal ones if it has none.
@@ -72,15 +76,31 @@ Decisions DrawDecisions(const Sketch& sketch, Rng& rng) {
   return decisions;
 }
 
-Decision MutateDecision(const Sketch& sketch, int knob_index, const Decision& from, Rng& rng) {
+std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob_index, const Decision& from) {
   const Knob& knob = sketch.knobs[knob_index];
-  const auto* tile = std::get_if<SampleTile>(&sketch.trace[knob.step]);
-  if (tile && from.values.size() > 1 && rng.Below(4) != 0) return MutateTile(*tile, knob.extent, from, rng);
-  if (tile || knob.candidates.size() < 2) return DrawDecision(sketch, knob_index, rng);
-  auto at = std::find(knob.candidates.begin(), knob.candidates.end(), from.values[0]) - knob.candidates.begin();
-  int64_t last = static_cast<int64_t>(knob.candidates.size()) - 1;
-  int64_t next = at == 0 ? 1 : at == last ? last - 1 : rng.Below(2) ? at + 1 : at - 1;
-  return {knob.candidates[next]};
+  if (const auto* tile = std::get_if<SampleTile>(&sketch.trace[knob.step]))
+    return NeighbouringTiles(*tile, knob.extent, from);
+  std::vector<Decision> others;
+  for (int64_t value : knob.candidates) {
+    if (value != from.values[0]) others.push_back({value});
+  }
+  return others;
+}
+
+Decision MutateDecision(const Sketch& sketch, int knob_index, const Decision& from, Rng& rng) {
+  const bool tile = std::holds_alternative<SampleTile>(sketch.trace[sketch.knobs[knob_index].step]);
+  if (tile && rng.Below(4) == 0) return DrawDecision(sketch, knob_index, rng);
+  std::vector<Decision> neighbours = NeighboursOf(sketch, knob_index, from);
+  if (neighbours.empty()) return DrawDecision(sketch, knob_index, rng);
+  return std::move(neighbours[rng.Below(static_cast<int64_t>(neighbours.size()))]);
+}
+
+bool Allows(const Sketch& sketch, int knob_index, const Decision& decision) {
+  const Knob& knob = sketch.knobs[knob_index];
+  if (const auto* tile = std::get_if<SampleTile>(&sketch.trace[knob.step]))
+    return CheckTile(decision.values, knob.extent, tile->n, tile->max_inner, tile->multiple_of).ok();
+  return decision.values.size() == 1 &&
+         std::find(knob.candidates.begin(), knob.candidates.end(), decision.values[0]) != knob.candidates.end();
 }
 
 Trace Decide(const Sketch& sketch, const Decisions& decisions) {

@@ -29,6 +29,7 @@ struct StageModel {
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's
   bool packed = false;                        // the n operand is repacked into panels of the register tile's width
   bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
+  int64_t element_bytes = 4;                  // of what is computed; operands are taken to be of the same size
   double flops = 2;                           // per point
   double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
   // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
@@ -63,8 +64,12 @@ using Decisions = std::vector<Decision>;
 // Seeded draws. Uniform over what the steps allow, weighted as the steps say; they need no replay.
 Decision DrawDecision(const Sketch& sketch, int knob, Rng& rng);
 Decisions DrawDecisions(const Sketch& sketch, Rng& rng);
-// A nearby decision: another factor of a tile, an adjacent choice. May return the same where there is no other.
+// Every decision one move away from `from`, which is not among them: another factor of a tile, another choice.
+std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob, const Decision& from);
+// Mostly one of the neighbours; now and then, or if there is none, a fresh draw, which may be the same.
 Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
+// Whether the knob can take this decision, wherever it comes from.
+bool Allows(const Sketch& sketch, int knob, const Decision& decision);
 
 // The sketch's trace with these decisions filled in.
 Trace Decide(const Sketch& sketch, const Decisions& decisions);

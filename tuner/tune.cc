@@ -2,163 +2,31 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
 #include <memory>
-#include <unordered_set>
 
-#include "ir/text.h"
-#include "schedule/trace.h"
-#include "support/clock.h"
 #include "support/host_lock.h"
-#include "tuner/confirm.h"
+#include "tuner/round.h"
+#include "tuner/run_log.h"
+#include "tuner/trial_fault.h"
 
 namespace autotune {
 namespace {
 
-constexpr int kCodeGeneratorVersion = 5;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kCutoff = 3;  // times the best: slower candidates are not repeated
-constexpr int kMaxRecordsPerTrial =
-    4;                         // a task whose candidates mostly fail to build stops at this multiple of its share
-constexpr int kKnown = 12;     // stored schedules a task starts from
-constexpr int kFinalists = 5;  // of a confirmation, at most
-constexpr int kTrialsPerFinalist = 8;   // small budgets have fewer
-constexpr int kTurns = 4;               // of a confirmation
+// A task whose candidates mostly fail to build stops at this multiple of its trials.
+constexpr int kMaxRecordsPerTrial = 4;
 constexpr double kConfirmShare = 0.15;  // of a budget of time
 constexpr double kNegligible = 0.002;   // a task with less of the network's time is not worth a confirmation
+// Candidates of one task in one round: the search costs a task the same time whether it proposes one or eight.
+constexpr int kMostOfOneTask = 8;
+
+// True if a stop ended the batch. Such a batch leaves no record, so a resumed run makes it again, whole.
+bool WasCancelled(const std::vector<Outcome>& outcomes) {
+  return std::any_of(outcomes.begin(), outcomes.end(),
+                     [](const Outcome& o) { return o.status == TrialStatus::kCancelled; });
+}
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-class TaskState {
- public:
-  TaskState(TaskSpace space, const TuneOptions& options, const CostModel* model) : space_(std::move(space)) {
-    uint64_t seed = HashCombine(options.seed, space_.task->hash.low);
-    search_ = options.search == SearchKind::kRandom ? MakeRandomSearch(space_, seed)
-                                                    : MakeEvolutionarySearch(space_, model, seed);
-    report_.task = space_.task;
-  }
-  TaskState(const TaskState&) = delete;
-
-  const TaskSpace& space() const { return space_; }
-  TaskReport& report() { return report_; }
-  const TaskReport& report() const { return report_; }
-  std::vector<Sample>& fresh_samples() { return samples_; }
-
-  // The untuned schedule first: it is the baseline, and what the draft score believes in.
-  std::vector<Proposal> Next(int n) {
-    std::vector<Proposal> batch;
-    if (report_.default_seconds == 0 && !defaults_tried_) {
-      defaults_tried_ = true;
-      for (Proposal& proposal : DefaultProposals(space_, 4)) {
-        if (static_cast<int>(batch.size()) == std::min(n, 2) || !seen_.insert(ToText(proposal.trace)).second) continue;
-        std::optional<Proposal> full = Locate(
-            space_, space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name, proposal.trace);
-        if (full) {
-          search_->Observe(*full, kInfinity);  // not to be proposed again; its true time follows
-          batch.push_back(std::move(*full));
-        }
-      }
-      default_pending_ = !batch.empty();
-    }
-    int more = n - static_cast<int>(batch.size());
-    for (Proposal& proposal : search_->Propose(more)) {
-      if (seen_.insert(ToText(proposal.trace)).second) batch.push_back(std::move(proposal));
-    }
-    if (batch.empty()) report_.exhausted = true;
-    return batch;
-  }
-
-  // `now`: measured in this sitting (the first outcome then is the default schedule's, if it was asked for).
-  void Observe(const Proposal& proposal, TrialStatus status, double cost, bool verified, bool counts) {
-    bool good = status == TrialStatus::kOk && verified;
-    search_->Observe(proposal, good ? cost : kInfinity);
-    seen_.insert(ToText(proposal.trace));
-    if (status != TrialStatus::kInfrastructure && status != TrialStatus::kCancelled &&
-        status != TrialStatus::kDeviceError) {
-      samples_.push_back({space_.task->hash.low, proposal.features, good ? cost : kInfinity});
-    }
-    if (good && (report_.best_seconds == 0 || cost < report_.best_seconds)) {
-      report_.best_seconds = cost;
-      report_.best_trace = ToText(proposal.trace);
-    }
-    if (!counts) return;
-    Count(status);
-    if (!good) return;
-    Rank(proposal, cost);
-    if (default_pending_) {
-      DefaultIs(proposal, cost);
-      default_pending_ = false;
-    }
-  }
-  // A record of this run, whether or not this search can place its candidate.
-  void Count(TrialStatus status) {
-    ++report_.records;
-    if (WasExecuted(status)) ++report_.trials;
-    if (status != TrialStatus::kOk) ++report_.failures[status];
-  }
-  void DefaultIs(const Proposal& proposal, double seconds) {
-    report_.default_seconds = seconds;
-    default_ = proposal;
-  }
-
-  // Who takes part in a confirmation: the best of this run, the schedule that is best so far (if it is another one),
-  // and the default one, which a tuned one must not lose to. Nobody if no good trial came after the last confirmation.
-  std::vector<Proposal> Finalists(const std::optional<Proposal>& champion) const {
-    size_t most = static_cast<size_t>(std::min(kFinalists, 1 + report_.trials / kTrialsPerFinalist));
-    std::vector<Proposal> finalists;
-    std::unordered_set<std::string> known;
-    auto add = [&](const Proposal& proposal) {
-      if (finalists.size() < most && known.insert(ToText(proposal.trace)).second) finalists.push_back(proposal);
-    };
-    if (!unconfirmed_ || most < 2) return finalists;
-    if (champion) add(*champion);
-    if (!ranking_.empty()) add(ranking_.front().second);
-    if (default_) add(*default_);
-    for (const auto& [cost, proposal] : ranking_) add(proposal);
-    return finalists;
-  }
-  void Confirm(const Proposal& winner, double cost) {
-    unconfirmed_ = false;
-    report_.best_seconds = cost;
-    report_.best_trace = ToText(winner.trace);
-  }
-  // A finalist's cost. The default's, measured beside the winner's, is what the winner's compares with.
-  void Remeasured(const Proposal& finalist, double cost) {
-    if (default_ && ToText(finalist.trace) == ToText(default_->trace)) report_.default_seconds = cost;
-  }
-  // One outcome of a confirmation in an earlier sitting; those of the last one count.
-  void Recall(const Record& record) {
-    if (record.confirmation != confirmation_) {
-      confirmation_ = record.confirmation;
-      unconfirmed_ = false;
-      report_.best_seconds = 0;
-    }
-    if (!IsRanked(record) || (report_.best_seconds > 0 && record.cost >= report_.best_seconds)) return;
-    report_.best_seconds = record.cost;
-    report_.best_trace = record.trace;
-  }
-
- private:
-  void Rank(const Proposal& proposal, double cost) {
-    unconfirmed_ = true;
-    auto place = std::upper_bound(ranking_.begin(), ranking_.end(), cost,
-                                  [](double c, const auto& ranked) { return c < ranked.first; });
-    ranking_.insert(place, {cost, proposal});
-    if (ranking_.size() > kFinalists) ranking_.pop_back();
-  }
-
-  TaskSpace space_;
-  std::unique_ptr<SearchStrategy> search_;
-  TaskReport report_;
-  std::vector<Sample> samples_;
-  std::unordered_set<std::string> seen_;  // trace texts
-  bool defaults_tried_ = false, default_pending_ = false;
-  std::optional<Proposal> default_;
-  std::vector<std::pair<double, Proposal>> ranking_;  // this run's best, cheapest first
-  int64_t confirmation_ = 0;
-  bool unconfirmed_ = false;  // a good trial came after the last confirmation
-};
 
 class Loop {
  public:
@@ -167,28 +35,32 @@ class Loop {
       : tasks_(tasks),
         target_(target),
         options_(options),
-        store_(store),
+        log_(target, options, store),
         measurer_(measurer),
         model_(MakeXgboostModel({.seed = options.seed})) {}
 
   Result<TuneReport> Run(const TuneObserver& observer, const std::atomic<bool>* stop) {
     started_ = Now();
-    for (const TuneTask& task : tasks_)
-      states_.push_back(std::make_unique<TaskState>(TRY(TaskSpace::Make(task, target_)), options_, model_.get()));
-    TRY(Recall());
-    report_.resumed_trials = report_.trials;
+    {
+      std::optional<HostLock> lock = TRY(WhileNobodyMeasures());
+      for (const TuneTask& task : tasks_) {
+        states_.push_back(std::make_unique<TaskState>(TRY(TaskSpace::Make(task, target_)), options_.seed,
+                                                      options_.search, options_.make_search));
+      }
+      TRY(Recall());
+    }
     while (!Finished()) {
       if (stop && *stop) {
         report_.interrupted = true;
         break;
       }
-      TaskState* task = Pick();
+      const TaskState* task = TRY(Round());
       if (!task) break;
-      TRY(Round(*task));
-      if (observer) observer(Report(), task->report());
+      Tell(observer, *task);
+      if (report_.interrupted) break;
     }
     if (options_.confirm && !report_.interrupted) TRY(ConfirmAll(observer, stop));
-    return Report();
+    return FinalReport();
   }
 
  private:
@@ -201,29 +73,228 @@ class Loop {
     return options_.time_budget > 0 && Now() - started_ >= part * options_.time_budget;
   }
 
+  // Search and training take the cores that a measurement on this host needs for itself.
+  Result<std::optional<HostLock>> WhileNobodyMeasures() const {
+    std::optional<HostLock> lock;
+    if (options_.lock_host) lock.emplace(TRY(HostLock::Acquire(HostLock::Mode::kShared)));
+    return lock;
+  }
+
+  // ---- one round
+
+  // A task with candidates in the round; null if no task can be searched any further.
+  Result<const TaskState*> Round() {
+    double begin = Now();
+    std::vector<Planned> plan;
+    Json::Array exhausted;
+    {
+      std::optional<HostLock> lock = TRY(WhileNobodyMeasures());
+      TRY(Learn());
+      while (plan.empty()) {
+        std::vector<TaskState*> searched = Plan(plan);
+        if (searched.empty()) break;
+        for (const TaskState* task : searched) {
+          if (task->report().exhausted) exhausted.push_back(task->space().task->hash.Hex());
+        }
+      }
+    }
+    report_.search_seconds += Now() - begin;
+    if (plan.empty()) return nullptr;
+    begin = Now();
+    std::vector<Outcome> outcomes = TRY_NOTE(MeasureRound(measurer_, plan, reference_, options_.measure),
+                                             "while tuning " + plan.front().task->report().task->label);
+    report_.measure_seconds += Now() - begin;
+    report_.interrupted = WasCancelled(outcomes);
+    if (report_.interrupted) return nullptr;
+    std::vector<Record> records;
+    std::vector<std::optional<Proposal>> proposals;
+    for (size_t i = 0; i < plan.size(); ++i) {
+      records.push_back(log_.Make(*plan[i].task, plan[i].proposal, outcomes[i]));
+      records.back().facts[kRoundFact] = round_;
+      if (!machine_.IsUsual(outcomes[i].reference_seconds))
+        records.back().facts["machine"] = machine_.Name(outcomes[i].reference_seconds);
+      proposals.push_back(std::move(plan[i].proposal));
+    }
+    if (!exhausted.empty()) records.front().facts[kExhaustedFact] = std::move(exhausted);
+    TRY(log_.Append(records));  // only what is safe on disk counts
+    std::vector<TaskState*> tasks;
+    for (const Planned& planned : plan) tasks.push_back(planned.task);
+    Absorb(records, tasks, proposals);
+    for (const Record& record : records) TRY(Watch(record));
+    return Largest(tasks);
+  }
+
+  // The default schedules that are missing, the most expensive tasks first; then doubtful times, if the machine is as
+  // usual again; then what the search proposes for the tasks that promise most. Returns the tasks that were searched.
+  std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
+    const int left = options_.trials - report_.trials;
+    std::vector<TaskState*> by_share = BySeconds();
+    for (TaskState* task : by_share) {
+      std::optional<Proposal> proposal = task->NextDefault();
+      if (proposal && static_cast<int>(plan.size()) < left) plan.push_back({task, std::move(*proposal)});
+    }
+    const size_t most = static_cast<size_t>(std::min(options_.batch, left));
+    for (TaskState* task : by_share) {
+      if (!machine_.IsUsual(last_reference_)) break;
+      for (Proposal& proposal : task->Doubtful(machine_)) {
+        if (plan.size() < most) plan.push_back({task, std::move(proposal), CutoffOf(*task)});
+      }
+    }
+    std::map<TaskState*, int> shares;
+    for (size_t room = most; room > plan.size();) {
+      TaskState* task = Pick(shares);
+      if (!task) break;
+      int n = std::min(Chunk(), static_cast<int>(room - plan.size()));
+      shares[task] += n;
+      room -= static_cast<size_t>(n);
+    }
+    std::vector<TaskState*> searched;
+    for (TaskState* task : by_share) {
+      if (!shares.contains(task)) continue;
+      searched.push_back(task);
+      for (Proposal& proposal : task->Propose(shares[task], model_.get(), machine_)) {
+        plan.push_back({task, std::move(proposal), CutoffOf(*task)});
+      }
+    }
+    return searched;
+  }
+
+  double CutoffOf(const TaskState& task) const { return kCutoff * task.BestSeconds(machine_); }
+
+  int Share() const { return std::max(1, options_.trials / static_cast<int>(states_.size())); }
+
+  // Small budgets have small chunks, so that more tasks get one.
+  int Chunk() const { return std::clamp(Share() / 2, 1, kMostOfOneTask); }
+
+  double FastestRate() const {
+    double rate = 0;
+    for (const auto& state : states_) {
+      double seconds = state->BestSeconds(machine_);
+      if (seconds > 0) rate = std::max(rate, state->space().task->flops / seconds);
+    }
+    return rate;
+  }
+
+  double NetworkSeconds(const TaskState& task, double rate) const {
+    return task.space().task->weight * task.Progress(machine_, peak_, rate).seconds;
+  }
+
+  // Tasks in which the network spends most come first.
+  std::vector<TaskState*> BySeconds() const {
+    double rate = FastestRate();
+    std::vector<std::pair<double, TaskState*>> order;
+    for (const auto& state : states_) order.emplace_back(NetworkSeconds(*state, rate), state.get());
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<TaskState*> tasks;
+    for (const auto& entry : order) tasks.push_back(entry.second);
+    return tasks;
+  }
+
+  // The task whose next trial promises most; null: no task has anything left to try.
+  TaskState* Pick(const std::map<TaskState*, int>& under_way) {
+    TaskState* best = nullptr;
+    double best_gain = -1, rate = FastestRate();
+    for (const auto& state : states_) {
+      TaskReport& r = state->report();
+      int failed = r.records - r.trials;
+      if (r.exhausted || state->NextDefault() ||
+          failed >= (kMaxRecordsPerTrial - 1) * std::max({r.trials, options_.batch, Share()}))
+        continue;
+      TaskProgress progress = state->Progress(machine_, peak_, rate);
+      r.at_roofline = IsAtRoofline(progress);
+      if (r.at_roofline) continue;
+      auto found = under_way.find(state.get());
+      double gain = ExpectedGain(progress, state->space().task->weight, found == under_way.end() ? 0 : found->second);
+      if (gain > best_gain) best_gain = gain, best = state.get();
+    }
+    return best;
+  }
+
+  Status Learn() {
+    if (options_.search == SearchKind::kRandom) return {};
+    for (const auto& state : states_) model_->Add(state->TakeSamples());
+    return model_->Train();
+  }
+
+  // ---- what was measured
+
+  // The records of one round, measured now or before the run was resumed. All decisions follow from what this does.
+  void Absorb(const std::vector<Record>& records, const std::vector<TaskState*>& tasks,
+              const std::vector<std::optional<Proposal>>& proposals) {
+    double reference = records.front().facts[kReferenceFact].Number().value_or(0);
+    if (reference > 0) last_reference_ = reference;
+    if (!machine_.IsUsual(reference) && report_.notes.empty()) {
+      report_.notes.push_back("the machine is " + machine_.Name(reference) +
+                              " than usual in this run; its best candidates of such times are measured again");
+    }
+    machine_.Add(reference);
+    for (size_t i = 0; i < records.size(); ++i) {
+      tasks[i]->Absorb(records[i], proposals[i], machine_);
+      ++report_.records;
+      if (WasExecuted(records[i].status)) ++report_.trials;
+      any_success_ |= records[i].status == TrialStatus::kOk;
+      if (records[i].status != TrialStatus::kOk) report_.first_error.try_emplace(records[i].status, records[i].error);
+    }
+    const Json& facts = records.front().facts;
+    if (const int64_t* number = facts[kRoundFact].As<int64_t>()) round_ = *number + 1;
+    if (const Json::Array* exhausted = facts[kExhaustedFact].As<Json::Array>()) {
+      for (const auto& state : states_) {
+        Json hash = state->space().task->hash.Hex();
+        state->report().exhausted |= std::find(exhausted->begin(), exhausted->end(), hash) != exhausted->end();
+      }
+    }
+    if (!reference_) ChooseReference();
+  }
+
+  // Stops a run whose tools or farm are broken, with the cause, instead of burning the whole budget.
+  Status Watch(const Record& record) {
+    if (!(any_success_ ? IsFarmFault(record.status) : IsToolFault(record.status))) {
+      failures_in_a_row_ = 0;
+      return {};
+    }
+    if (++failures_in_a_row_ < options_.give_up_after) return {};
+    return Err(any_success_ ? "the last " : "the first ", failures_in_a_row_,
+               " candidates all failed: ", ToText(record.status), ": ", record.error);
+  }
+
+  // The reference kernel of the run: the default schedule of the task in which the network spends most, since the
+  // machine's state matters most there; but no kernel so slow that one call exceeds a burst.
+  void ChooseReference() {
+    const TaskState* best = nullptr;
+    double best_share = 0;
+    for (const auto& state : states_) {
+      double seconds = state->report().default_seconds;
+      if (!state->HasDefault() || seconds > options_.measure.min_repeat_ms / 1e3) continue;
+      double share = state->space().task->weight * seconds;
+      if (share > best_share) best_share = share, best = state.get();
+    }
+    if (best) reference_ = MeasureItem{.space = &best->space(), .proposal = best->Default(), .check = false};
+  }
+
+  // The task that occurs most often.
+  static const TaskState* Largest(const std::vector<TaskState*>& tasks) {
+    return *std::max_element(tasks.begin(), tasks.end(), [&](TaskState* a, TaskState* b) {
+      return std::count(tasks.begin(), tasks.end(), a) < std::count(tasks.begin(), tasks.end(), b);
+    });
+  }
+
+  // ---- confirmation
+
   struct Final {
     TaskState* task;
-    std::vector<Proposal> finalists;
+    std::vector<Finalist> finalists;
     int64_t number;  // of the confirmation
   };
 
-  // Who there is to confirm; tasks in which the network spends most come first.
+  // The confirmations to make, the tasks in which the network spends most first.
   Result<std::vector<Final>> Finals() {
-    auto share = [](const TaskState* state) { return state->space().task->weight * state->report().best_seconds; };
-    double total = 0;
-    std::vector<TaskState*> order;
-    for (const auto& state : states_) total += share(state.get());
-    for (const auto& state : states_) {
-      if (share(state.get()) > kNegligible * total) order.push_back(state.get());
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](const TaskState* a, const TaskState* b) { return share(a) > share(b); });
+    double rate = FastestRate(), total = 0;
+    for (const auto& state : states_) total += NetworkSeconds(*state, rate);
     std::vector<Final> finals;
-    for (TaskState* task : order) {
-      std::optional<Record> best = TRY(store_.Best(task->space().task->hash.Hex(), target_.Text()));
-      std::optional<Proposal> champion;
-      if (best && options_.use_known) champion = Find(*task, *best);
-      std::vector<Proposal> finalists = task->Finalists(champion);
+    for (TaskState* task : BySeconds()) {
+      if (NetworkSeconds(*task, rate) <= kNegligible * total) continue;
+      std::optional<Record> best = TRY(log_.Best(*task));
+      std::vector<Finalist> finalists = task->Finalists(options_.use_known ? best : std::nullopt, machine_);
       if (finalists.size() > 1) finals.push_back({task, std::move(finalists), best ? best->confirmation + 1 : 1});
     }
     return finals;
@@ -236,206 +307,118 @@ class Loop {
       if (IsSpent(1)) break;
       report_.interrupted = stop && *stop;
       if (report_.interrupted) break;
-      TRY(Confirm(final));
+      TRY_NOTE(ConfirmOne(final), "while confirming the best schedules of " + final.task->report().task->label);
+      if (report_.interrupted) break;
       ++report_.confirmed;
-      if (observer) observer(Report(), final.task->report());
+      Tell(observer, *final.task);
     }
     return {};
   }
 
-  Status Confirm(const Final& final) {
+  Status ConfirmOne(const Final& final) {
     TaskState& task = *final.task;
-    const std::vector<Proposal>& finalists = final.finalists;
     double begin = Now();
-    std::vector<Outcome> outcomes =
-        TRY_NOTE(MeasureInTurns(measurer_, task.space(), finalists, kTurns, options_.measure),
-                 "while confirming the best schedules of " + task.report().task->label);
+    Confirmation confirmation = TRY(Confirm(measurer_, task.space(), final.finalists, {.measure = options_.measure}));
     report_.measure_seconds += Now() - begin;
+    report_.interrupted = WasCancelled(confirmation.outcomes);
+    if (report_.interrupted) return {};
     std::vector<Record> records;
-    std::optional<size_t> winner;
-    for (size_t i = 0; i < finalists.size(); ++i) {
-      records.push_back(MakeRecord(task, finalists[i], outcomes[i]));
-      records.back().confirmation = final.number;
-      if (!IsRanked(records[i])) continue;
-      task.Remeasured(finalists[i], records[i].cost);
-      if (!winner || records[i].cost < records[*winner].cost) winner = i;
+    for (size_t i = 0; i < final.finalists.size(); ++i) {
+      records.push_back(log_.Make(task, final.finalists[i].proposal, confirmation.outcomes[i]));
+      // The winner's number is one higher than the others', so that it ranks first, also before a challenger that was a
+      // little faster but not significantly so.
+      records.back().confirmation = final.number + (confirmation.winner == i ? 1 : 0);
     }
-    TRY(store_.Append(records));
-    if (winner) task.Confirm(finalists[*winner], records[*winner].cost);
+    TRY(log_.Append(records));
+    for (const Record& record : records) task.AbsorbConfirmation(record);
     return {};
   }
 
-  const TuneReport& Report() {
-    report_.tasks.clear();
-    for (const auto& state : states_) report_.tasks.push_back(state->report());
-    report_.seconds = Now() - started_;
-    return report_;
-  }
+  // ---- resuming
 
-  // Small budgets shrink the rounds, so that every task gets one.
-  int BatchSize() const {
-    int share = options_.trials / std::max<int>(1, static_cast<int>(states_.size()));
-    return std::clamp(share / 2, 1, options_.batch);
-  }
-
-  int ShareOf(const TaskState&) const { return std::max(1, options_.trials / static_cast<int>(states_.size())); }
-
-  // First every task once; then the task with the greatest expected gain: what the network spends in it, discounted by
-  // how long it has been searched already.
-  TaskState* Pick() {
-    TaskState* best = nullptr;
-    double best_gain = -1;
-    for (const auto& state : states_) {
-      const TaskReport& r = state->report();
-      if (r.exhausted || (r.trials == 0 ? r.records >= kMaxRecordsPerTrial * ShareOf(*state)
-                                        : r.records >= kMaxRecordsPerTrial * std::max(r.trials, options_.batch)))
-        continue;
-      if (r.records == 0) return state.get();
-      double seconds = r.best_seconds > 0 ? r.best_seconds : 1e-3;
-      double gain = state->space().task->weight * seconds / (r.records + 4.0);
-      if (gain > best_gain) best_gain = gain, best = state.get();
-    }
-    return best;
-  }
-
-  Status Round(TaskState& task) {
-    double begin = Now();
-    int n = std::min(BatchSize(), options_.trials - report_.trials);
-    std::vector<Proposal> batch;
-    {
-      std::optional<HostLock> lock;
-      if (options_.lock_host) lock.emplace(TRY(HostLock::Acquire(HostLock::Mode::kShared)));
-      TRY(Learn());
-      batch = task.Next(n);
-    }
-    report_.search_seconds += Now() - begin;
-    if (batch.empty()) return {};
-    begin = Now();
-    MeasureOptions measure = options_.measure;
-    if (task.report().best_seconds > 0) measure.cutoff_seconds = kCutoff * task.report().best_seconds;
-    std::vector<Outcome> outcomes =
-        TRY_NOTE(measurer_.Measure(task.space(), batch, measure), "while tuning " + task.report().task->label);
-    report_.measure_seconds += Now() - begin;
-    CHECK(outcomes.size() == batch.size());
-
-    std::vector<Record> records;
-    for (size_t i = 0; i < batch.size(); ++i) records.push_back(MakeRecord(task, batch[i], outcomes[i]));
-    TRY(store_.Append(records));  // only what is safe on disk counts
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const Outcome& o = outcomes[i];
-      task.Observe(batch[i], o.status, o.cost, o.verified, true);
-      ++report_.records;
-      if (WasExecuted(o.status)) ++report_.trials;
-      if (o.status != TrialStatus::kOk) report_.first_error.try_emplace(o.status, o.error);
-      TRY(Watch(o));
-    }
-    return {};
-  }
-
-  // Stops a run in which nothing ever works, with the cause, instead of burning the whole budget.
-  Status Watch(const Outcome& outcome) {
-    if (outcome.status == TrialStatus::kOk) {
-      any_success_ = true;
-      return {};
-    }
-    equal_failures_ = outcome.status == last_failure_ ? equal_failures_ + 1 : 1;
-    last_failure_ = outcome.status;
-    if (!any_success_ && equal_failures_ >= options_.give_up_after) {
-      return Err("the first ", equal_failures_, " candidates all failed: ", ToText(outcome.status), ": ",
-                 outcome.error);
-    }
-    return {};
-  }
-
-  Status Learn() {
-    if (options_.search == SearchKind::kRandom) return {};
-    for (const auto& state : states_) {
-      model_->Add(std::move(state->fresh_samples()));
-      state->fresh_samples().clear();
-    }
-    return model_->Train();
-  }
-
-  Record MakeRecord(const TaskState& task, const Proposal& proposal, const Outcome& outcome) const {
-    const TaskAlternative& alternative =
-        task.space().task->alternatives[task.space().sketches[proposal.sketch].alternative];
-    Record record;
-    record.id = NewRecordId();
-    record.task = task.space().task->hash.Hex();
-    record.alternative = alternative.name;
-    record.func = ToText(alternative.func);
-    record.trace = ToText(proposal.trace);
-    record.target = target_.Text();
-    record.device = outcome.device;
-    record.times = outcome.times;
-    record.cost = outcome.cost;
-    record.status = outcome.status;
-    record.error = outcome.error;
-    record.verified = outcome.verified;
-    record.run = options_.run;
-    record.seed = options_.seed;
-    record.versions = {kIrTextVersion, kStepLanguageVersion, kFeatureVersion, kCodeGeneratorVersion};
-    record.created_at = WallMillis();
-    record.facts = outcome.facts;
-    record.facts["label"] = task.space().task->label;
-    return record;
-  }
-
-  // What this run measured before it was interrupted, and what others know of these tasks.
+  // What the run started from, and what it measured before it was interrupted, round by round.
   Status Recall() {
-    for (const auto& state : states_) {
-      std::string task = state->space().task->hash.Hex();
-      int64_t cursor = 0;
-      bool first = true;
-      while (!options_.run.empty()) {
-        RecordPage page = TRY(store_.Scan({.task = task, .target = target_.Text(), .run = options_.run}, cursor, 500));
-        if (page.records.empty()) break;
-        cursor = page.cursor;
-        for (const Record& record : page.records) {
-          if (record.confirmation) {
-            state->Recall(record);
-            continue;
-          }
-          ++report_.records;
-          if (WasExecuted(record.status)) ++report_.trials;
-          any_success_ |= record.status == TrialStatus::kOk;
-          if (std::optional<Proposal> proposal = Find(*state, record)) {
-            state->Observe(*proposal, record.status, record.cost, record.verified, true);
-            if (first && IsRanked(record)) state->DefaultIs(*proposal, record.cost), first = false;
-          } else {
-            state->Count(record.status);
-          }
-        }
-      }
-      if (!options_.use_known) continue;
-      for (const Record& record : TRY(store_.Top(task, target_.Text(), kKnown))) {
-        if (record.run == options_.run && !options_.run.empty()) continue;
-        if (record.versions.code_generator != kCodeGeneratorVersion) continue;
-        if (std::optional<Proposal> proposal = Find(*state, record))
-          state->Observe(*proposal, record.status, record.cost, record.verified, false);
-      }
+    RunLog::Start start = TRY(log_.Begin(states_));
+    peak_ = start.peak;
+    for (const Record& record : start.known) {
+      TaskState* task = TaskOf(states_, record);
+      std::optional<Proposal> proposal;
+      if (task) proposal = task->Find(record);
+      if (proposal) task->Know(*proposal, record);
     }
+    std::vector<std::vector<Record>> groups = TRY(log_.Groups());
+    int64_t trials = 0;
+    for (const std::vector<Record>& group : groups) trials += std::count_if(group.begin(), group.end(), IsTrial);
+    for (std::vector<Record>& group : groups) {
+      std::erase_if(group, [&](const Record& record) { return !TaskOf(states_, record); });
+      if (group.empty()) continue;
+      if (trials < options_.trials && group.front().confirmation == 0) TRY(Learn());
+      RecallGroup(group);
+    }
+    report_.notes.clear();
+    report_.resumed_trials = report_.trials;
     return {};
   }
 
-  std::optional<Proposal> Find(const TaskState& state, const Record& record) const {
-    Result<Trace> trace = ParseTrace(record.trace);
-    if (!trace.ok() || record.versions.step_language != kStepLanguageVersion) return std::nullopt;
-    return Locate(state.space(), record.alternative, *trace);
+  void RecallGroup(const std::vector<Record>& group) {
+    std::vector<TaskState*> tasks;
+    std::vector<std::optional<Proposal>> proposals;
+    for (const Record& record : group) {
+      tasks.push_back(TaskOf(states_, record));
+      if (record.confirmation > 0) tasks.back()->AbsorbConfirmation(record);
+      proposals.push_back(tasks.back()->Find(record));
+    }
+    if (group.front().confirmation == 0) Absorb(group, tasks, proposals);
+  }
+
+  // ---- reports
+
+  void Report() {
+    report_.tasks.clear();
+    for (const auto& state : states_) {
+      TaskReport task = state->report();
+      if (task.best_seconds == 0) task.best_seconds = state->BestSeconds(machine_);  // not confirmed (yet)
+      report_.tasks.push_back(std::move(task));
+    }
+    report_.seconds = Now() - started_;
+  }
+
+  void Tell(const TuneObserver& observer, const TaskState& current) {
+    if (!observer) return;
+    Report();
+    for (const TaskReport& task : report_.tasks) {
+      if (task.task == current.space().task) return observer(report_, task);
+    }
+  }
+
+  // What the report calls best is what `compile` will use.
+  Result<TuneReport> FinalReport() {
+    Report();
+    for (size_t i = 0; i < states_.size(); ++i) {
+      std::optional<Record> best = TRY(log_.Best(*states_[i]));
+      report_.tasks[i].best_seconds = best ? best->cost : 0;
+      report_.tasks[i].best_trace = best ? best->trace : "";
+      report_.tasks[i].best_alternative = best ? best->alternative : "";
+    }
+    return report_;
   }
 
   const std::vector<TuneTask>& tasks_;
   const Target& target_;
   const TuneOptions& options_;
-  RecordStore& store_;
+  RunLog log_;
   Measurer& measurer_;
+  MachinePeak peak_;
   std::unique_ptr<CostModel> model_;
-  std::vector<std::unique_ptr<TaskState>> states_;
+  TaskStates states_;
+  MachineState machine_;
+  std::optional<MeasureItem> reference_;
+  double last_reference_ = 0;
+  int64_t round_ = 0;
   TuneReport report_;
   double started_ = 0;
   bool any_success_ = false;
-  int equal_failures_ = 0;
-  TrialStatus last_failure_ = TrialStatus::kOk;
+  int failures_in_a_row_ = 0;
 };
 
 }  // namespace

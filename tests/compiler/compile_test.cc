@@ -1,6 +1,6 @@
 // A real network through the compiler and the build workers: deterministic, right with default and with recorded
 // schedules, and not to be led astray by records that do not fit.
-#include "compiler/compile.h"
+#include "compiler/choose.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +15,7 @@
 #include "schedule/trace.h"
 #include "support/rng.h"
 #include "tuner/search.h"
+#include "tuner/tune.h"
 
 namespace autotune {
 namespace {
@@ -55,8 +56,8 @@ class CompileTest : public ::testing::Test {
   const Network& network() { return shared_->network; }
   const Target& target() { return shared_->target; }
   const Package& plain() { return shared_->plain.package; }
-  Result<CompileResult> CompileWith(RecordStore* store, CompileOptions options = {}) {
-    return Compile(network(), target(), store, *shared_->builder, options);
+  Result<CompileResult> CompileWith(RecordStore* store) {
+    return Compile(network(), target(), store, *shared_->builder);
   }
 
   static Comparison Check(const Package& package, int threads = 2) {
@@ -83,6 +84,17 @@ class CompileTest : public ::testing::Test {
     record.cost = 1e-6;
     record.verified = true;
     record.versions = {kIrTextVersion, kStepLanguageVersion, 1, 1};
+    return record;
+  }
+
+  // A record of the schedule that the task runs untuned.
+  Record DefaultRecordOf(size_t task) {
+    Record record = RecordOf(network().tasks[task], 0);
+    record.alternative = shared_->plain.choices[task].alternative;
+    record.trace = shared_->plain.choices[task].trace;
+    for (const TaskAlternative& alternative : network().tasks[task].alternatives) {
+      if (alternative.name == record.alternative) record.func = ToText(alternative.func);
+    }
     return record;
   }
 
@@ -173,7 +185,7 @@ TEST_F(CompileTest, RecordedSchedulesAreUsedAndRight) {
   EXPECT_TRUE(comparison.ok) << comparison.Text();
   EXPECT_FALSE(tuned.package.library == plain().library);
   // And not where they are not wanted.
-  CompileResult without = CompileWith(store.get(), {.use_records = false}).value();
+  CompileResult without = CompileWith(nullptr).value();
   EXPECT_EQ(without.package.info.tuned_tasks, 0);
   EXPECT_TRUE(without.package.library == plain().library);
 }
@@ -215,22 +227,40 @@ TEST_F(CompileTest, RecordsThatDoNotFitArePassedOver) {
   EXPECT_TRUE(result.package.library == plain().library);
 }
 
+// The first task runs its default schedule, which builds: so its record is used wherever it is looked up.
 TEST_F(CompileTest, RecordsOfAnotherCoreCountAreUsedWithANote) {
   auto store = NewMemoryStore();
-  Record record = RecordOf(network().tasks[0], 0);
+  Record record = DefaultRecordOf(0);
   std::string own = record.target;
   record.target = own.substr(0, own.find(" -num-cores=")) + " -num-cores=64";
   ASSERT_TRUE(store->Append(std::vector{record}).ok());
   CompileResult result = CompileWith(store.get()).value();
-  if (result.choices[0].tuned) {
-    EXPECT_THAT(result.choices[0].note, HasSubstr("tuned for 64 cores"));
-  }
+  EXPECT_TRUE(result.choices[0].tuned);
+  EXPECT_THAT(result.choices[0].note, HasSubstr("tuned for 64 cores"));
   EXPECT_TRUE(Check(result.package).ok);
+}
+
+TEST_F(CompileTest, RecordsOfOtherCoreCountsAreNotMentionedBesideOwnOnes) {
+  auto store = NewMemoryStore();
+  std::vector<Record> records;
+  Record record = RecordOf(network().tasks[0], 0);
+  const std::string own = record.target;
+  for (const char* cores : {"1", "64"}) {
+    records.push_back(record);
+    records.back().id = NewRecordId();
+    records.back().target = own.substr(0, own.find(" -num-cores=")) + " -num-cores=" + cores;
+  }
+  record.id = NewRecordId();
+  records.push_back(record);
+  ASSERT_TRUE(store->Append(records).ok());
+  CompileResult result = CompileWith(store.get()).value();
+  EXPECT_TRUE(result.choices[0].tuned);
+  EXPECT_EQ(result.choices[0].note, "");
 }
 
 // As old records are, which state no caches; another processor's are not used.
 TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
-  Record record = RecordOf(network().tasks[0], 0);
+  Record record = DefaultRecordOf(0);
   std::string own = record.target;
   size_t begin = own.find(" -caches="), end = own.find(" -num-cores=");
   ASSERT_TRUE(begin != std::string::npos && begin < end);
@@ -240,15 +270,119 @@ TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
     record.target = own.substr(0, begin) + caches + own.substr(end);
     ASSERT_TRUE(store->Append(std::vector{record}).ok());
     CompileResult result = CompileWith(store.get()).value();
-    if (result.choices[0].tuned) {
-      EXPECT_THAT(result.choices[0].note, HasSubstr(note));
-    }
-    EXPECT_EQ(result.package.info.tuned_tasks, result.choices[0].tuned ? 1 : 0);
+    EXPECT_THAT(result.choices[0].note, HasSubstr(note));
+    EXPECT_EQ(result.package.info.tuned_tasks, 1);
   }
   auto store = NewMemoryStore();
   record.target = "llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem" + own.substr(begin);
   ASSERT_TRUE(store->Append(std::vector{record}).ok());
   EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 0);
+}
+
+// The claim that a program without a schedule takes a nanosecond does not survive the network.
+TEST_F(CompileTest, TheNetworkRefusesSchedulesThatAreSlower) {
+  auto store = NewMemoryStore();
+  std::vector<Record> records;
+  for (const TuneTask& task : network().tasks) {
+    Record record = RecordOf(task, 0);
+    record.alternative = task.alternatives[0].name;
+    record.func = ToText(task.alternatives[0].func);
+    record.trace = "";
+    record.cost = 1e-9;
+    records.push_back(record);
+  }
+  ASSERT_TRUE(store->Append(records).ok());
+  EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 15);
+  ChosenNetwork chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0.1}).value();
+  EXPECT_GE(chosen.tasks_with_records, 10);
+  // Convolutions without a schedule are many times slower; of the smallest tasks some may not be.
+  for (size_t i = 0; i < 10; ++i) EXPECT_EQ(chosen.choice.schedules[i].seconds, 0) << network().tasks[i].label;
+  ASSERT_TRUE(StoreChoice(*store, chosen.choice).ok());
+  CompileResult compiled = CompileWith(store.get()).value();
+  EXPECT_TRUE(compiled.followed_choice);
+  EXPECT_TRUE(compiled.package.library == chosen.compiled.package.library);
+  EXPECT_LT(compiled.package.info.tuned_tasks, 6);
+  EXPECT_TRUE(Check(compiled.package).ok);
+}
+
+TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
+  auto store = NewMemoryStore();
+  Record best = DefaultRecordOf(0);
+  best.trace = "";
+  best.alternative = network().tasks[0].alternatives[0].name;
+  best.func = ToText(network().tasks[0].alternatives[0].func);
+  ASSERT_TRUE(store->Append(std::vector{best}).ok());
+  Record chosen = DefaultRecordOf(0);
+  NetworkChoice choice{.network = StructureHash(network()),
+                       .target = target().Text(),
+                       .schedules = {{.task = chosen.task,
+                                      .alternative = chosen.alternative,
+                                      .func_hash = HashBytes128(chosen.func).Hex(),
+                                      .trace = chosen.trace,
+                                      .seconds = 2e-6}},
+                       .versions = CurrentVersions(),
+                       .created_at = 1};
+  auto trace_of_first = [&] { return CompileWith(store.get()).value().choices[0].trace; };
+  EXPECT_EQ(trace_of_first(), "");
+  ASSERT_TRUE(StoreChoice(*store, choice).ok());
+  EXPECT_EQ(trace_of_first(), chosen.trace);
+  // Chosen for another program: the record is used again.
+  choice.schedules[0].func_hash = HashBytes128("another").Hex();
+  ASSERT_TRUE(StoreChoice(*store, choice).ok());
+  EXPECT_EQ(trace_of_first(), "");
+  // Of another step language: not followed, and said so.
+  choice.schedules[0].func_hash = HashBytes128(chosen.func).Hex();
+  choice.versions.step_language += 1;
+  ASSERT_TRUE(StoreChoice(*store, choice).ok());
+  CompileResult result = CompileWith(store.get()).value();
+  EXPECT_FALSE(result.followed_choice);
+  EXPECT_THAT(result.note, HasSubstr("of another version"));
+  EXPECT_EQ(result.choices[0].trace, "");
+}
+
+TEST_F(CompileTest, AChoiceIsReplacedByABetterOneOnly) {
+  auto store = NewMemoryStore();
+  Record record = DefaultRecordOf(0);
+  NetworkChoice previous{.network = StructureHash(network()),
+                         .target = target().Text(),
+                         .schedules = {{.task = record.task,
+                                        .alternative = record.alternative,
+                                        .func_hash = HashBytes128(record.func).Hex(),
+                                        .trace = record.trace,
+                                        .seconds = 1e-6}},
+                         .comparisons = {{.threads = 2, .ratio = 0.5, .ratio_low = 0.4, .ratio_high = 0.6}},
+                         .versions = CurrentVersions(),
+                         .created_at = 1};
+  ASSERT_TRUE(StoreChoice(*store, previous).ok());
+  ChosenNetwork chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();
+  EXPECT_TRUE(chosen.kept_previous);
+  EXPECT_EQ(chosen.choice.created_at, 1);
+  // One of another version does not compete.
+  previous.versions.code_generator -= 1;
+  ASSERT_TRUE(StoreChoice(*store, previous).ok());
+  chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();
+  EXPECT_FALSE(chosen.kept_previous);
+  EXPECT_TRUE(chosen.kept_defaults);
+}
+
+TEST_F(CompileTest, StructureHashTellsNetworksApart) {
+  Network other = network();
+  EXPECT_EQ(StructureHash(other), StructureHash(network()));
+  other.name = "another";
+  other.digest = {};
+  EXPECT_EQ(StructureHash(other), StructureHash(network()));
+  ASSERT_NE(other.task_of_node.front(), other.task_of_node.back());
+  std::swap(other.task_of_node.front(), other.task_of_node.back());
+  EXPECT_NE(StructureHash(other), StructureHash(network()));
+}
+
+TEST(Choose, IsImprovement) {
+  MedianInterval faster{0.9, 0.95, 0.99}, slower{1.01, 1.05, 1.1}, even{0.98, 1, 1.02};
+  EXPECT_TRUE(IsImprovement({faster, even}));
+  EXPECT_TRUE(IsImprovement({even, faster}));
+  EXPECT_FALSE(IsImprovement({faster, slower}));
+  EXPECT_FALSE(IsImprovement({even, even}));
+  EXPECT_FALSE(IsImprovement({}));
 }
 
 // Members that do not belong together are an error in one line, never a crash.

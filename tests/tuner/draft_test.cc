@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "costmodel/features.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
 #include "tests/tuner/programs.h"
@@ -147,6 +149,82 @@ TEST(SuccessiveReplays, GiveTheSameAsReplaysFromTheStart) {
       }
     }
   }
+}
+
+// Two candidates that differ in how far ahead they prefetch, in nothing else, are different to the cost model.
+TEST(Features, SeePrefetches) {
+  std::vector<PrimFunc> funcs = {ConvBiasRelu(7, 7, 256, 96, 1), test::Transposed({2048, 2048}, {1, 0}),
+                                 ConvBiasRelu(112, 112, 64, 64, 3, {.pad = {1, 1, 1, 1}, .groups = 64})};
+  int pairs = 0;
+  for (const PrimFunc& func : funcs) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    for (const Sketch& sketch : *sketches) {
+      for (size_t knob = 0; knob < sketch.knobs.size(); ++knob) {
+        const Step& step = sketch.trace[sketch.knobs[knob].step];
+        const auto* choice = std::get_if<SampleCategorical>(&step);
+        if (!choice || choice->results.names[0].str().find("_ahead") == std::string::npos) continue;
+        Rng rng(3);
+        Decisions decisions = DrawDecisions(sketch, rng);
+        std::set<Features> seen;
+        size_t legal = 0;
+        for (int64_t ahead : choice->candidates) {
+          decisions[knob] = {ahead};
+          Result<Schedule> schedule = Replay(func, Decide(sketch, decisions));
+          if (!schedule.ok()) continue;
+          ++legal;
+          seen.insert(ExtractFeatures(schedule->func(), TestTarget()));
+        }
+        EXPECT_EQ(seen.size(), legal) << sketch.name << " " << choice->results.names[0].str();
+        pairs += legal > 1;
+      }
+    }
+  }
+  EXPECT_GE(pairs, 4);
+}
+
+// A product of f64 needs twice the registers of one of f32.
+TEST(Draft, CountsRegistersByTheSizeOfTheElements) {
+  auto fits = [](DType dtype, int64_t rows, int64_t columns) {
+    te::Tensor a = te::Placeholder("a", {240, 64}, dtype), b = te::Placeholder("b", {64, 256}, dtype);
+    te::Tensor out = topi::MatMul("dense", a, b);
+    PrimFunc func = te::CreatePrimFunc(
+        "dense", {{a, ParamRole::kInput}, {b, ParamRole::kConstant}, {out, ParamRole::kOutput}}, {.use_fma = true});
+    auto sketches = GenerateSketches(func, TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    const Sketch& sketch = (*sketches)[0];
+    const StageModel& s = sketch.stages[0];
+    Rng rng(1);
+    Decisions d = DrawDecisions(sketch, rng);
+    d[s.m_knob] = {{240 / rows, 1, rows}};
+    d[s.n_knob] = {{256 / columns, 1, columns}};
+    d[s.k_knob] = {{1}};
+    return std::isfinite(DraftSeconds(sketch, d, TestTarget()));
+  };
+  EXPECT_TRUE(fits(DType::Float(32), 6, 16));
+  EXPECT_FALSE(fits(DType::Float(64), 6, 16));
+  EXPECT_TRUE(fits(DType::Float(64), 6, 8));
+  EXPECT_FALSE(fits(DType::Float(32), 12, 16));
+}
+
+// The fork costs what bench/fork_join.cc measures: a product of a few microseconds is worth two cores.
+TEST(Draft, SharesSmallProducts) {
+  auto sketches = GenerateSketches(Dense(48, 64, 64), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  const Sketch& sketch = (*sketches)[0];
+  const StageModel& s = sketch.stages[0];
+  auto seconds = [&](int64_t tasks) {
+    Decisions d(sketch.knobs.size());
+    d[s.m_knob] = {{tasks, 8 / tasks, 6}};
+    d[s.n_knob] = {{1, 4, 16}};
+    d[s.k_knob] = {{4}};
+    for (int knob : {s.panel_ahead_knob, s.rows_ahead_knob}) {
+      if (knob >= 0) d[knob] = {{0}};
+    }
+    return DraftSeconds(sketch, d, TestTarget());
+  };
+  EXPECT_LT(seconds(2), seconds(1));
+  EXPECT_LT(seconds(2), seconds(8)) << "tasks cost, too";
 }
 
 }  // namespace

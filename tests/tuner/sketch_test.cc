@@ -414,5 +414,26 @@ TEST(Sketch, WindowsTakeTheLongestVectorThatDividesTheirChannels) {
   }
 }
 
+// Few output columns fill a part of a vector, not scalars; a single one has no use for it.
+TEST(Sketch, NarrowOutputsAreVectors) {
+  for (const char* cpu : {"znver3", "znver4"}) {
+    Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=2 -mcpu=" + std::string(cpu)).value();
+    for (int64_t n : {1, 2, 3, 5, 6, 7}) {
+      for (const PrimFunc& func :
+           {Dense(13, n, 24), test::Product(13, n, 24), ConvBiasRelu(5, 6, 8, n, 3, {.pad = {1, 1, 1, 1}}),
+            ConvBiasRelu(5, 6, 8, 4 * n, 1, {.groups = 4})}) {
+        CheckSpace(func, 4, 1, target);
+        if (::testing::Test::HasFailure()) FAIL() << cpu << " " << n << " " << func.name;
+        auto sketches = GenerateSketches(func, target);
+        for (const Sketch& sketch : *sketches) {
+          const StageModel& tiled = *std::find_if(sketch.stages.begin(), sketch.stages.end(),
+                                                  [](const StageModel& s) { return s.kind == StageModel::kTiled; });
+          EXPECT_EQ(tiled.n_knob >= 0, n > 1) << cpu << " " << n << " " << func.name;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace autotune

@@ -42,7 +42,10 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
         Walk(
             block.body,
             [&](const Stmt& inner) {
-              if (const Store* store = inner.As<Store>()) view.writes = store->buffer->name;
+              if (const Store* store = inner.As<Store>()) {
+                view.writes = store->buffer->name;
+                view.element_bytes = store->buffer->dtype.Bytes();
+              }
               return true;
             },
             [&](const Expr& e) {

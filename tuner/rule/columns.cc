@@ -137,8 +137,9 @@ class Columns : public SketchRule {
     StageModel model;
     model.flops = block.flops;
     model.outer = outer * ((columns + each - 1) / each);
-    model.read_bytes = 4.0 * Elements(block);
-    model.write_bytes = 4.0 * static_cast<double>(outer * columns);
+    model.element_bytes = block.element_bytes;
+    model.read_bytes = static_cast<double>(block.element_bytes) * Elements(block);
+    model.write_bytes = static_cast<double>(block.element_bytes * outer * columns);
     model.m = static_cast<int64_t>(Elements(block)) / model.outer;
     s.stages.push_back(model);
     s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + ":columns";

@@ -106,7 +106,8 @@ class Rows : public SketchRule {
 
     model.outer = rows / each;
     model.m = each;
-    model.read_bytes = model.write_bytes = 4.0 * static_cast<double>(rows * widest);
+    model.element_bytes = last.element_bytes;
+    model.read_bytes = model.write_bytes = static_cast<double>(model.element_bytes * rows * widest);
     s.stages.push_back(model);
     s.name = "rows";
     return {};

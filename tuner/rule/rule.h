@@ -51,7 +51,8 @@ struct BlockView {
   std::set<Name> reads;               // buffers, without the one it writes
   std::vector<Loop> spatial, reduce;  // loops that feed spatial and reduction iterators
   bool reduction = false, guarded = false, transcendental = false;
-  double flops = 0;  // of one instance
+  double flops = 0;           // of one instance
+  int64_t element_bytes = 4;  // of the buffer it writes
   double reduce_length = 1;
   std::optional<topi::WinogradStage> winograd;  // of a Winograd convolution
   Stmt node;

@@ -40,9 +40,9 @@ class Streaming : public SketchRule {
       total *= loop.extent;
     }
     model.m = total;
-    model.read_bytes =
-        4.0 * static_cast<double>(total * std::max<int64_t>(1, static_cast<int64_t>(block.reads.size())));
-    model.write_bytes = 4.0 * static_cast<double>(total);
+    model.element_bytes = block.element_bytes;
+    model.write_bytes = static_cast<double>(block.element_bytes * total);
+    model.read_bytes = model.write_bytes * std::max(1.0, static_cast<double>(block.reads.size()));
     int64_t last = block.spatial.empty() ? 1 : block.spatial.back().extent;
 
     // A producer of exactly one tiled reduction may move into it.

@@ -69,7 +69,8 @@ class Streams : public SketchRule {
     const int64_t lanes = target.VectorLanes(32);
     const BlockView::Loop& n = block.spatial.back();
     const int64_t vectors = (n.extent + lanes - 1) / lanes;
-    StageModel model{.kind = StageModel::kStreams, .n = n.extent, .flops = block.flops};
+    StageModel model{
+        .kind = StageModel::kStreams, .n = n.extent, .element_bytes = block.element_bytes, .flops = block.flops};
     for (const BlockView::Loop& loop : block.reduce) model.k *= loop.extent;
 
     const BlockView* consumer = FusedConsumer(from, blocks, block);

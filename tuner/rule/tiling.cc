@@ -33,13 +33,14 @@ struct Variant {
   Buffer unpacked_rows;   // what the rows are read from where they are not packed; null: unknown
 };
 
-// Elements of a vector along n; 0: none. Shorter ones where they fit exactly: what overshoots is clamped, which tears
-// an address that is linear otherwise into quotients and remainders.
+// Elements of a vector along n: the shortest one that holds all of a narrow n, so that the fewest lanes overshoot. What
+// overshoots is clamped, which tears an address that is linear otherwise into quotients and remainders. 0: scalars, if
+// there is a single column.
 int64_t LanesFor(int64_t n, const Target& target) {
   const int64_t full = target.VectorLanes(32);
   if (n >= full) return full;
-  if (n >= kShortestVector && std::has_single_bit(static_cast<uint64_t>(n))) return n;
-  return n >= full / 2 && n > 1 ? full : 0;
+  if (n == 1) return 0;
+  return std::min(full, std::max(kShortestVector, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)))));
 }
 
 std::vector<Variant> VariantsOf(const PrimFunc& func, const BlockView& view, const Target& target) {
@@ -163,6 +164,7 @@ class Tiler {
     StageModel model;
     model.kind = StageModel::kTiled;
     model.n_inside = variant_.n_inside;
+    model.element_bytes = block_.element_bytes;
     model.flops = block_.flops;
     for (const BlockView::Loop& loop : block_.reduce) model.k *= loop.extent;
     for (int i = 0; i < n_index_; ++i) {

@@ -174,7 +174,7 @@ class Window : public SketchRule {
                                    const Target& target) {
     SketchState s = from;
     const int64_t lanes = axes.lanes;
-    StageModel model{.kind = StageModel::kWindow, .flops = block.flops};
+    StageModel model{.kind = StageModel::kWindow, .element_bytes = block.element_bytes, .flops = block.flops};
     model.n_inside = channels_inside;
     model.stride = axes.stride;
     model.lanes = lanes;

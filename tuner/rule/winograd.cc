@@ -133,7 +133,7 @@ class Winograd : public SketchRule {
 
     Status Product(const Name& registers, const Name& copy, std::vector<Name> loop) {
       if (InGroups()) loop = TRY(s_.Do(ComputeAt{.block = copy, .loop = group_}));
-      StageModel model{.kind = StageModel::kBatched};
+      StageModel model{.kind = StageModel::kBatched, .element_bytes = product_.element_bytes};
       model.tasks = InGroups() ? groups_ : 0;
       model.outer = Extent(3) * Extent(4) * (InGroups() ? groups_ : 1);
       model.m = Extent(5);
@@ -238,13 +238,14 @@ class Winograd : public SketchRule {
 
     // One of the two transforms: `width` x (tile + 2) elements for each tile and channel.
     StageModel Transform(int64_t channels, int64_t width) const {
-      StageModel model{.kind = StageModel::kTransform};
+      StageModel model{.kind = StageModel::kTransform, .element_bytes = product_.element_bytes};
       model.tasks = InGroups() ? groups_ : 0;
       model.outer = groups_;
       model.m = Extent(5);
       model.n = channels;
       model.k = width * (tile_ + 2);
-      model.read_bytes = model.write_bytes = 4.0 * static_cast<double>(model.m * channels * Extent(3) * Extent(4));
+      model.read_bytes = model.write_bytes =
+          static_cast<double>(model.element_bytes * model.m * channels * Extent(3) * Extent(4));
       return model;
     }
 

@@ -1,0 +1,32 @@
+// Regression: gradient-boosted trees that predict a number from the features of a program. Unlike a CostModel, whose
+// scores only rank, it predicts the label itself. Thread-safe once fitted.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "costmodel/features.h"
+#include "support/result.h"
+
+namespace autotune {
+
+struct RegressionOptions {
+  int rounds = 200;  // trees
+  int max_depth = 6;
+  double eta = 0.08;
+  double subsample = 0.8;  // share of the rows that each tree sees
+  int threads = 1;
+  uint64_t seed = 0;
+};
+
+class Regression {
+ public:
+  virtual ~Regression() = default;
+  virtual std::vector<float> Predict(std::span<const Features> rows) const = 0;
+};
+
+// Least squares. `rows` and `labels` are parallel and not empty. Deterministic.
+Result<std::unique_ptr<Regression>> FitRegression(std::span<const Features* const> rows, std::span<const float> labels,
+                                                  const RegressionOptions& options = {});
+
+}  // namespace autotune

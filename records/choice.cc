@@ -1,0 +1,34 @@
+#include "records/choice.h"
+
+#include <algorithm>
+
+namespace autotune {
+namespace {
+
+std::string ChoiceKey(const std::string& network, const std::string& target) {
+  return RunKey(std::vector<std::string>{"network choice", network, target});
+}
+
+}  // namespace
+
+const ChosenSchedule* NetworkChoice::Find(std::string_view task) const {
+  auto place =
+      std::find_if(schedules.begin(), schedules.end(), [&](const ChosenSchedule& s) { return s.task == task; });
+  return place == schedules.end() ? nullptr : &*place;
+}
+
+Status StoreChoice(RecordStore& store, const NetworkChoice& choice) {
+  return store.PutRun(
+      {.key = ChoiceKey(choice.network, choice.target), .state = ToJson(choice), .updated_at = choice.created_at});
+}
+
+Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::string& network,
+                                                const std::string& target) {
+  std::optional<RunState> state = TRY(store.GetRun(ChoiceKey(network, target)));
+  if (!state) return std::optional<NetworkChoice>();
+  NetworkChoice choice =
+      TRY_NOTE(FromJson<NetworkChoice>(state->state), "while reading the schedules chosen for network " + network);
+  return std::optional<NetworkChoice>(std::move(choice));
+}
+
+}  // namespace autotune

@@ -1,0 +1,301 @@
+// What the search strategies promise about the points that they propose.
+#include "tuner/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "schedule/replay.h"
+#include "support/hash.h"
+#include "tests/tuner/programs.h"
+#include "topi/winograd.h"
+#include "tuner/points.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+using test::Dense;
+using test::MakeTask;
+using test::TestTarget;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A space of a few hundred points: small enough to be exhausted.
+struct SmallSpace {
+  TuneTask task = MakeTask("dense", Dense(2, 8, 3));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+};
+
+using Search = std::unique_ptr<SearchStrategy>;
+using MakeSearch = std::function<Search(const TaskSpace&)>;
+const MakeSearch kStrategies[] = {[](const TaskSpace& space) { return MakeEvolutionarySearch(space, nullptr, 1); },
+                                  [](const TaskSpace& space) { return MakeRandomSearch(space, 1); }};
+
+// The traces of everything that the search still proposes.
+std::set<std::string> Drain(SearchStrategy& search) {
+  std::set<std::string> traces;
+  for (std::vector<Proposal> batch; !(batch = search.Propose(32)).empty();) {
+    for (const Proposal& proposal : batch) EXPECT_TRUE(traces.insert(ToText(proposal.trace)).second);
+  }
+  return traces;
+}
+
+TEST(SearchStrategy, ProposesNoPointTwice) {
+  SmallSpace small;
+  for (const MakeSearch& make : kStrategies) {
+    Search search = make(small.space);
+    EXPECT_GT(Drain(*search).size(), 4u);
+    EXPECT_TRUE(search->Propose(4).empty());
+  }
+}
+
+TEST(SearchStrategy, ExcludedPointsAreNotProposed) {
+  SmallSpace small;
+  for (const MakeSearch& make : kStrategies) {
+    std::vector<Proposal> known = make(small.space)->Propose(3);
+    ASSERT_EQ(known.size(), 3u);
+    Search search = make(small.space);
+    for (const Proposal& proposal : known) search->Exclude(proposal);
+    std::set<std::string> proposed = Drain(*search);
+    for (const Proposal& proposal : known) EXPECT_EQ(proposed.count(ToText(proposal.trace)), 0u);
+    for (const Proposal& proposal : known) search->Readmit(proposal);
+    EXPECT_EQ(Drain(*search).size(), known.size());
+  }
+}
+
+TEST(SearchStrategy, ReadmittedPointsAreProposedAgainObservedOnesAreNot) {
+  SmallSpace small;
+  for (const MakeSearch& make : kStrategies) {
+    Search search = make(small.space);
+    std::vector<Proposal> batch = search->Propose(4);
+    ASSERT_EQ(batch.size(), 4u);
+    search->Observe(batch[0], 1e-3);
+    search->Observe(batch[1], kInfinity);
+    Drain(*search);
+    for (const Proposal& proposal : batch) search->Readmit(proposal);
+    std::set<std::string> again = Drain(*search);
+    EXPECT_EQ(again, (std::set<std::string>{ToText(batch[2].trace), ToText(batch[3].trace)}));
+  }
+}
+
+// What each batch does besides following the draft score; here nothing, so that a test sees one cause at a time.
+constexpr EvolutionOptions kPlain{.epsilon = 0, .descent = 0, .descent_stalled = 0};
+
+// A convolution by two Winograd algorithms, which the draft score prefers, and by the direct one.
+struct ThreeAlgorithms {
+  TuneTask task = MakeTask("conv", test::ConvBiasRelu(28, 28, 64, 64, 3, {.pad = {1, 1, 1, 1}}));
+  TaskSpace space;
+
+  ThreeAlgorithms() {
+    for (int64_t tile : {2, 4}) {
+      te::Tensor data = te::Placeholder("data", {1, 28, 28, 64}), weight = te::Placeholder("weight", {3, 3, 64, 64});
+      te::Tensor out = topi::Conv2dWinograd("conv", data, weight, {.pad = {1, 1, 1, 1}}, {tile, 0, 0});
+      PrimFunc func = te::CreatePrimFunc(
+          "f", {{data, ParamRole::kInput}, {weight, ParamRole::kConstant}, {out, ParamRole::kOutput}},
+          {.use_fma = true});
+      task.alternatives.push_back({"winograd" + std::to_string(tile), std::move(func)});
+    }
+    space = TaskSpace::Make(task, TestTarget()).value();
+  }
+  bool IsDirect(const Proposal& proposal) const { return space.sketches[proposal.sketch].alternative == 0; }
+};
+
+// In how many of ten batches of three the direct algorithm is proposed, if its first `rejected` candidates fail.
+int BatchesWithDirect(int rejected) {
+  ThreeAlgorithms three;
+  Search search = MakeEvolutionarySearch(three.space, nullptr, 1, kPlain);
+  int batches = 0;
+  for (int i = 0; i < 10; ++i) {
+    bool direct = false;
+    for (const Proposal& proposal : search->Propose(3)) {
+      bool fails = three.IsDirect(proposal) && rejected-- > 0;
+      direct |= three.IsDirect(proposal);
+      search->Observe(proposal, fails ? kInfinity : 1e-3);
+    }
+    batches += direct;
+  }
+  return batches;
+}
+
+TEST(EvolutionarySearch, AnAlgorithmIsTriedUntilACandidateSucceeds) {
+  const int at_once = BatchesWithDirect(0);
+  EXPECT_LE(at_once, 3) << "the draft score must not prefer it, or this test shows nothing";
+  EXPECT_EQ(BatchesWithDirect(1), at_once + 1);
+  EXPECT_EQ(BatchesWithDirect(2), at_once + 2);
+}
+
+TEST(EvolutionarySearch, AnAlgorithmThatOnlyFailsIsGivenUp) { EXPECT_LE(BatchesWithDirect(1000), 6); }
+
+double BodyOf(const Proposal& proposal) { return UnrolledSize({.decisions = proposal.decisions}); }
+
+// Where builds reject all but tiny bodies, which the draft score finds slow, one is found all the same.
+TEST(EvolutionarySearch, FindsWhatBuildsWhereNearlyNothingDoes) {
+  TuneTask task = MakeTask("dense", Dense(64, 256, 256));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+  Search search = MakeEvolutionarySearch(space, nullptr, 1, kPlain);
+  constexpr double kLargest = 16;
+  int successes = 0, large = 0;
+  for (int i = 0; i < 4; ++i) {
+    for (const Proposal& proposal : search->Propose(8)) {
+      bool builds = BodyOf(proposal) <= kLargest;
+      successes += builds;
+      large += !builds;
+      search->Observe(proposal, builds ? 1e-3 : kInfinity);
+    }
+  }
+  EXPECT_GT(successes, 0);
+  EXPECT_GT(large, 8) << "the draft score must prefer larger bodies, or this test shows nothing";
+}
+
+// Smaller bodies hardly ever spill.
+TEST(EvolutionarySearch, ARejectedCandidateIsFollowedByASmallerOne) {
+  ThreeAlgorithms three;
+  Search search = MakeEvolutionarySearch(three.space, nullptr, 1, kPlain);
+  std::vector<double> sizes;
+  for (int i = 0; i < 2; ++i) {
+    for (const Proposal& proposal : search->Propose(3)) {
+      if (three.IsDirect(proposal)) sizes.push_back(BodyOf(proposal));
+      search->Observe(proposal, three.IsDirect(proposal) ? kInfinity : 1e-3);
+    }
+  }
+  ASSERT_EQ(sizes.size(), 2u);
+  EXPECT_LT(sizes[1], sizes[0]);
+}
+
+TEST(EvolutionarySearch, ExclusionsAreNoTries) {
+  ThreeAlgorithms three;
+  Search search = MakeEvolutionarySearch(three.space, nullptr, 1, kPlain);
+  for (const Proposal& proposal : search->Propose(3)) search->Exclude(proposal);
+  std::vector<Proposal> again = search->Propose(3);
+  EXPECT_TRUE(std::any_of(again.begin(), again.end(), [&](const Proposal& p) { return three.IsDirect(p); }));
+}
+
+// How many of 60 proposals, asked for one by one, the draft score finds twice as slow as the best of all.
+int UnlikelyProposals(double epsilon) {
+  TuneTask task = MakeTask("dense", Dense(64, 256, 256));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+  EvolutionOptions options = kPlain;
+  options.epsilon = epsilon;
+  Search search = MakeEvolutionarySearch(space, nullptr, 1, options);
+  std::vector<double> drafts;
+  for (int i = 0; i < 60; ++i) {
+    for (const Proposal& proposal : search->Propose(1)) {
+      drafts.push_back(proposal.draft_seconds);
+      search->Observe(proposal, proposal.draft_seconds);
+    }
+  }
+  EXPECT_EQ(drafts.size(), 60u);
+  double best = *std::min_element(drafts.begin(), drafts.end());
+  return static_cast<int>(std::count_if(drafts.begin(), drafts.end(), [&](double d) { return d > 2 * best; }));
+}
+
+TEST(EvolutionarySearch, ExploresOutsideTheFavouritesOfTheDraftScore) {
+  EXPECT_EQ(UnlikelyProposals(0), 0);
+  EXPECT_GT(UnlikelyProposals(0.3), 0);
+  EXPECT_GT(UnlikelyProposals(1), 10);
+}
+
+// How many of a batch differ from the best measured point in one decision, after `successes` without progress.
+int NeighboursInABatch(int successes, const EvolutionOptions& options) {
+  TuneTask task = MakeTask("dense", Dense(64, 256, 256));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+  Search search = MakeEvolutionarySearch(space, nullptr, 1, options);
+  std::vector<Proposal> first = search->Propose(successes);
+  for (size_t i = 0; i < first.size(); ++i) search->Observe(first[i], i == 0 ? 1e-3 : 2e-3);
+  int neighbours = 0;
+  for (const Proposal& proposal : search->Propose(16)) {
+    int differ = 0;
+    for (size_t knob = 0; knob < proposal.decisions.size() && proposal.sketch == first[0].sketch; ++knob)
+      differ += !(proposal.decisions[knob] == first[0].decisions[knob]);
+    neighbours += differ == 1;
+  }
+  return neighbours;
+}
+
+TEST(EvolutionarySearch, DescendsByCoordinatesWhenItStalls) {
+  EvolutionOptions options = kPlain;
+  options.descent_stalled = 0.75;
+  EXPECT_GE(NeighboursInABatch(20, options), 12);
+  EXPECT_LT(NeighboursInABatch(4, options), 12);
+  EXPECT_LT(NeighboursInABatch(20, kPlain), 12);
+}
+
+// A search that is told what became of the points of another one goes on as that one does, with or without a model.
+TEST(EvolutionarySearch, ContinuesAlikeFromTheSameObservations) {
+  TuneTask task = MakeTask("dense", Dense(16, 96, 64));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+  auto model = MakeXgboostModel();
+  for (const CostModel* m : {static_cast<const CostModel*>(nullptr), static_cast<const CostModel*>(model.get())}) {
+    Search whole = MakeEvolutionarySearch(space, m, 3), resumed = MakeEvolutionarySearch(space, m, 3);
+    std::vector<std::pair<Proposal, double>> history;
+    for (int round = 0; round < 4; ++round) {
+      for (const Proposal& proposal : whole->Propose(8)) {
+        double seconds = Hash64(ToText(proposal.trace)) % 5 == 0 ? kInfinity : proposal.draft_seconds;
+        whole->Observe(proposal, seconds);
+        history.push_back({proposal, seconds});
+      }
+    }
+    for (const auto& [proposal, seconds] : history) resumed->Observe(proposal, seconds);
+    std::vector<Proposal> a = whole->Propose(8), b = resumed->Propose(8);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(ToText(a[i].trace), ToText(b[i].trace));
+    if (m) continue;
+    std::vector<Sample> samples;
+    for (const auto& [p, seconds] : history) samples.push_back({task.hash.low, p.features, p.draft_seconds, seconds});
+    model->Add(samples);
+    ASSERT_TRUE(model->Train().ok() && model->ready());
+  }
+}
+
+// Decisions of records and imported traces need not be ones that a rule offers.
+TEST(Sketch, AllowsOnlyDecisionsOfItsKnobs) {
+  auto sketches = GenerateSketches(test::Product(32, 128, 64), TestTarget());
+  ASSERT_TRUE(sketches.ok());
+  Rng rng(1);
+  int lists = 0, tiles = 0;
+  for (const Sketch& sketch : *sketches) {
+    Decisions decisions = DrawDecisions(sketch, rng);
+    for (int knob = 0; knob < static_cast<int>(decisions.size()); ++knob) {
+      EXPECT_TRUE(Allows(sketch, knob, decisions[knob]));
+      for (const Decision& neighbour : NeighboursOf(sketch, knob, decisions[knob])) {
+        EXPECT_TRUE(Allows(sketch, knob, neighbour));
+        EXPECT_FALSE(neighbour == decisions[knob]);
+      }
+      Decision outside = decisions[knob];
+      outside.values.back() = 77;
+      EXPECT_FALSE(Allows(sketch, knob, outside));
+      EXPECT_FALSE(Allows(sketch, knob, {}));
+      (sketch.knobs[knob].candidates.empty() ? tiles : lists) += 1;
+    }
+  }
+  EXPECT_GT(lists, 4);
+  EXPECT_GT(tiles, 4);
+}
+
+TEST(Sketch, TracesWithDecisionsOutsideTheirListsAreNotLocated) {
+  TuneTask task = MakeTask("product", test::Product(32, 128, 64));
+  TaskSpace space = TaskSpace::Make(task, TestTarget()).value();
+  Rng rng(1);
+  int refused = 0;
+  for (Sketch& sketch : space.sketches) {
+    Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+    EXPECT_TRUE(Locate(space, "direct", trace).has_value());
+    for (Knob& knob : sketch.knobs) {
+      if (!std::holds_alternative<SampleComputeLocation>(trace[knob.step])) continue;
+      // A legal location that this version of the rule does not offer.
+      std::erase(knob.candidates, DecisionOf(trace[knob.step])->values[0]);
+      EXPECT_FALSE(Locate(space, "direct", trace).has_value());
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace autotune

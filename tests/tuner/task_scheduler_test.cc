@@ -1,0 +1,65 @@
+// Where the next trials go, and what is known of the machine's state.
+#include "tuner/task_scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/tuner/simulated.h"
+#include "tuner/machine_state.h"
+
+namespace autotune {
+namespace {
+
+TEST(TaskScheduler, GainGrowsWithTheShareAndWithWhatTheSearchStillFinds) {
+  TaskProgress task{.seconds = 1e-3, .attempts = 32, .recent = 16};
+  double plain = ExpectedGain(task, 1, 0);
+  EXPECT_DOUBLE_EQ(ExpectedGain(task, 3, 0), 3 * plain);
+  EXPECT_LT(ExpectedGain(task, 1, 8), plain) << "what is under way counts";
+  TaskProgress improving = task, old = task, near = task;
+  improving.improvement = 0.1;
+  EXPECT_GT(ExpectedGain(improving, 1, 0), plain);
+  old.attempts = 64;
+  old.recent = 32;
+  EXPECT_LT(ExpectedGain(old, 1, 0), plain);
+  near.bound = 0.9e-3;
+  EXPECT_DOUBLE_EQ(ExpectedGain(near, 1, 0), 0.1 * plain) << "only the distance to the bound can be gained";
+}
+
+TEST(TaskScheduler, StopsAtTheRoofline) {
+  EXPECT_TRUE(IsAtRoofline({.seconds = 1.02e-3, .bound = 1e-3}));
+  EXPECT_FALSE(IsAtRoofline({.seconds = 1.1e-3, .bound = 1e-3}));
+  EXPECT_FALSE(IsAtRoofline({.seconds = 1e-3, .bound = 0})) << "the machine's peak is unknown";
+}
+
+TEST(TaskScheduler, TheBoundIsTheLargerOfArithmeticAndMemory) {
+  TuneTask task = test::TwoTasks()[1];  // dense 16 x 96 x 64
+  task.flops = 1e6;
+  double bytes = 0;
+  for (const Param& param : task.alternatives[0].func.params) {
+    double n = 1;
+    for (int64_t extent : ConstShape(param.buffer)) n *= static_cast<double>(extent);
+    bytes += 4 * n;
+  }
+  EXPECT_DOUBLE_EQ(RooflineSeconds(task, {}), 0);
+  EXPECT_DOUBLE_EQ(RooflineSeconds(task, {.flops = 1e9}), 1e-3);
+  EXPECT_DOUBLE_EQ(RooflineSeconds(task, {.flops = 1e9, .bytes = bytes}), 1);
+  EXPECT_DOUBLE_EQ(EstimatedSeconds(task, 1e9), 1e-3);
+  task.alternatives.push_back({"winograd4", task.alternatives[0].func});
+  EXPECT_DOUBLE_EQ(RooflineSeconds(task, {.flops = 1e9}), 0.25e-3) << "Winograd multiplies less often";
+}
+
+TEST(MachineState, ScalesTimesOfAnotherStateOnly) {
+  MachineState machine;
+  EXPECT_TRUE(machine.IsUsual(1)) << "nothing is unusual yet";
+  for (double reference : {1.0, 1.02, 0.0, 0.98}) machine.Add(reference);
+  EXPECT_DOUBLE_EQ(machine.Usual(), 1);
+  EXPECT_DOUBLE_EQ(machine.Comparable(5, 1.05), 5) << "noise";
+  EXPECT_DOUBLE_EQ(machine.Comparable(5, 0), 5) << "no reference";
+  EXPECT_DOUBLE_EQ(machine.Comparable(2.62, 1.31), 2);
+  EXPECT_DOUBLE_EQ(machine.Comparable(0.8, 0.8), 1);
+  EXPECT_EQ(machine.Name(1.31), "31 % slower");
+  EXPECT_EQ(machine.Name(0.8), "25 % faster");
+  EXPECT_EQ(machine.Name(1.05), "usual");
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,24 @@
+#include "tuner/defaults.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace autotune {
+namespace {
+
+// A build rejects the best draft of some tasks, and rarely the next ones; nearly no task needs the eighth.
+constexpr int kDefaultsTried = 8;
+
+}  // namespace
+
+std::vector<Proposal> DefaultCandidates(const TaskSpace& space) {
+  std::vector<Proposal> candidates = DefaultProposals(space, kDefaultsTried);
+  auto plain = std::min_element(space.sketches.begin(), space.sketches.end(),
+                                [](const Sketch& a, const Sketch& b) { return a.alternative < b.alternative; });
+  Proposal unscheduled;
+  unscheduled.sketch = static_cast<int>(plain - space.sketches.begin());
+  candidates.push_back(std::move(unscheduled));
+  return candidates;
+}
+
+}  // namespace autotune

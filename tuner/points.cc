@@ -1,0 +1,111 @@
+#include "tuner/points.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <numeric>
+#include <thread>
+
+#include "support/cpus.h"
+#include "tuner/successive_replays.h"
+
+namespace autotune {
+namespace {
+
+constexpr size_t kLongestRun = 16;  // points that one core takes at a time
+constexpr size_t kRunsPerCore = 4;  // at least, so that all cores end together
+
+std::optional<Proposal> RealizeNext(const TaskSpace& space, const Point& point, bool with_features,
+                                    SuccessiveReplays& replays) {
+  Proposal proposal{.sketch = point.sketch,
+                    .decisions = point.decisions,
+                    .trace = Decide(replays.sketch(), point.decisions),
+                    .draft_seconds = point.draft};
+  Result<Schedule> schedule = replays.Replay(point.decisions, proposal.trace);
+  if (!schedule.ok()) return std::nullopt;
+  if (with_features) proposal.features = ExtractFeatures(schedule->func(), space.target);
+  return proposal;
+}
+
+SuccessiveReplays ReplaysOf(const TaskSpace& space, int sketch) {
+  return SuccessiveReplays(space.FuncOf(space.sketches[sketch]), space.sketches[sketch]);
+}
+
+// Points of one sketch with equal first decisions become neighbours.
+std::vector<size_t> ByDecisions(std::span<const Point* const> points) {
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (points[a]->sketch != points[b]->sketch) return points[a]->sketch < points[b]->sketch;
+    return std::ranges::lexicographical_compare(points[a]->decisions, points[b]->decisions, {}, &Decision::values,
+                                                &Decision::values);
+  });
+  return order;
+}
+
+}  // namespace
+
+uint64_t HashPoint(const TaskSpace& space, int sketch, const Decisions& decisions) {
+  return HashCombine(HashDecisions(space.sketches[sketch], decisions), static_cast<uint64_t>(sketch));
+}
+
+Point MakePoint(const TaskSpace& space, int sketch, Decisions decisions) {
+  double draft = DraftSeconds(space.sketches[sketch], decisions, space.target);
+  uint64_t hash = HashPoint(space, sketch, decisions);
+  return {sketch, std::move(decisions), draft, hash};
+}
+
+Point DrawPoint(const TaskSpace& space, Rng& rng) {
+  int sketch = static_cast<int>(rng.Below(static_cast<int64_t>(space.sketches.size())));
+  return MakePoint(space, sketch, DrawDecisions(space.sketches[sketch], rng));
+}
+
+void SortByDraft(std::vector<Point>& points) {
+  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.draft < b.draft; });
+}
+
+double UnrolledSize(const Point& point) {
+  double size = 1;
+  for (const Decision& decision : point.decisions) size *= std::max<double>(1, decision.values.back());
+  return size;
+}
+
+std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features) {
+  SuccessiveReplays replays = ReplaysOf(space, point.sketch);
+  return RealizeNext(space, point, with_features, replays);
+}
+
+std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points) {
+  const size_t cores = static_cast<size_t>(AvailableCpus());
+  const size_t run = std::clamp<size_t>(points.size() / (kRunsPerCore * cores), 1, kLongestRun);
+  const std::vector<size_t> order = ByDecisions(points);
+  std::vector<std::optional<Proposal>> proposals(points.size());
+  std::vector<std::exception_ptr> failures(points.size());  // failing CHECKs, which the caller's thread reports
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t begin; (begin = next.fetch_add(run)) < order.size();) {
+      std::optional<SuccessiveReplays> replays;
+      for (size_t i : std::span(order).subspan(begin, std::min(run, order.size() - begin))) {
+        const Point& point = *points[i];
+        try {
+          if (!replays || &replays->sketch() != &space.sketches[point.sketch])
+            replays.emplace(ReplaysOf(space, point.sketch));
+          proposals[i] = RealizeNext(space, point, true, *replays);
+        } catch (...) {
+          failures[i] = std::current_exception();
+          replays.reset();
+        }
+      }
+    }
+  };
+  std::vector<std::jthread> helpers;
+  for (size_t i = 1; i < std::min(cores, (points.size() + run - 1) / run); ++i) helpers.emplace_back(work);
+  work();
+  helpers.clear();  // joins
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return proposals;
+}
+
+}  // namespace autotune

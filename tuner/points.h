@@ -1,0 +1,48 @@
+// Points of a task's space on their way to a proposal: drawn, judged by the draft score, replayed. Functions are
+// thread-safe, except for the generator that they draw from.
+#pragma once
+#include <optional>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "tuner/search.h"
+
+namespace autotune {
+
+struct Point {
+  int sketch = 0;
+  Decisions decisions;
+  double draft = 0;  // seconds
+  uint64_t hash = 0;
+};
+
+uint64_t HashPoint(const TaskSpace& space, int sketch, const Decisions& decisions);
+Point MakePoint(const TaskSpace& space, int sketch, Decisions decisions);
+// Uniform over the sketches, then over the decisions of the sketch.
+Point DrawPoint(const TaskSpace& space, Rng& rng);
+void SortByDraft(std::vector<Point>& points);
+// The product of innermost tiles and unroll factors. The larger it is, the likelier a build rejects the candidate.
+double UnrolledSize(const Point& point);
+
+// Replays a point. Nothing if a step refuses its decisions.
+std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features);
+// Replays every point, on all cores, and returns the proposals in the order of the points. Neighbouring points share
+// most of their decisions, so each core takes a contiguous range and reuses the common prefix.
+std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points);
+
+// The points that must not be proposed, by hash.
+class ClosedPoints {
+ public:
+  bool Contains(uint64_t hash) const { return closed_.count(hash) || observed_.count(hash); }
+  // Returns false if the point was closed already.
+  bool Close(uint64_t hash) { return !observed_.count(hash) && closed_.insert(hash).second; }
+  void Observe(uint64_t hash) { observed_.insert(hash); }
+  void Reopen(uint64_t hash) { closed_.erase(hash); }
+
+ private:
+  std::unordered_set<uint64_t> closed_;    // under way, known elsewhere, or illegal
+  std::unordered_set<uint64_t> observed_;  // for good
+};
+
+}  // namespace autotune

@@ -1,0 +1,60 @@
+#include "tuner/task_scheduler.h"
+
+#include <algorithm>
+
+#include "ir/stmt.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kAtRoofline = 1.03;
+constexpr double kUnknownRate = 1e10;  // operations, or bytes, per second; tasks are only compared with each other
+// F(4x4, 3x3), the largest of topi/winograd.h, multiplies 36 times where the direct sum multiplies 144 times.
+constexpr double kWinogradSaving = 4;
+
+// The least of k draws from a bounded distribution falls like 1 / k. So a search that has made k attempts promises
+// kPriorGain * k / (kPriorTrials + k) in all, and the derivative of that per attempt. The first sixteen trials of a
+// task bring about a tenth.
+constexpr double kPriorGain = 0.2;
+constexpr double kPriorTrials = 16;
+
+double Bytes(const TuneTask& task) {
+  double bytes = 0;
+  for (const Param& param : task.alternatives[0].func.params) {
+    double elements = 1;
+    for (int64_t extent : ConstShape(param.buffer)) elements *= static_cast<double>(extent);
+    bytes += elements * static_cast<double>(param.buffer->dtype.Bytes());
+  }
+  return bytes;
+}
+
+double Operations(const TuneTask& task) {
+  bool winograd = std::any_of(task.alternatives.begin(), task.alternatives.end(),
+                              [](const TaskAlternative& a) { return a.name.starts_with("winograd"); });
+  return winograd ? task.flops / kWinogradSaving : task.flops;
+}
+
+}  // namespace
+
+double RooflineSeconds(const TuneTask& task, const MachinePeak& peak) {
+  double seconds = peak.flops > 0 ? Operations(task) / peak.flops : 0;
+  return peak.bytes > 0 ? std::max(seconds, Bytes(task) / peak.bytes) : seconds;
+}
+
+double EstimatedSeconds(const TuneTask& task, double rate) {
+  if (rate <= 0) rate = kUnknownRate;
+  return std::max(task.flops, Bytes(task)) / rate;
+}
+
+bool IsAtRoofline(const TaskProgress& progress) {
+  return progress.bound > 0 && progress.seconds <= kAtRoofline * progress.bound;
+}
+
+double ExpectedGain(const TaskProgress& progress, int weight, int under_way) {
+  double attempts = kPriorTrials + progress.attempts + under_way;
+  double prior = kPriorGain * kPriorTrials / (attempts * attempts);  // per trial
+  double rate = (prior * kPriorTrials + progress.improvement) / (kPriorTrials + progress.recent + under_way);
+  return weight * std::max(0.0, progress.seconds - progress.bound) * rate;
+}
+
+}  // namespace autotune

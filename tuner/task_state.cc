@@ -1,0 +1,261 @@
+#include "tuner/task_state.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include "ir/text.h"
+#include "schedule/trace.h"
+#include "tuner/defaults.h"
+#include "tuner/trial_fault.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr size_t kFinalists = 5;        // at most; more of them take a longer time than they win
+constexpr int kTrialsPerFinalist = 16;  // beyond two: a confirmation stays a fraction of its task's trials
+// Times the cost of a champion from another run, when the machine's state may have been another one.
+constexpr double kOtherRun = 1.5;
+constexpr double kNearBest = 1.05;  // within the noise of a comparison between two states of the machine
+constexpr size_t kDoubtful = 2;     // per task and round
+
+// Seconds that a candidate which was cut off takes at the least; 0 for others.
+double BoundOf(const Record& record) { return record.status == TrialStatus::kCutOff ? record.cost : 0; }
+
+}  // namespace
+
+TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFactory make_search)
+    : space_(std::move(space)),
+      seed_(HashCombine(seed, space_.task->hash.low)),
+      search_(search),
+      make_search_(std::move(make_search)) {
+  report_.task = space_.task;
+  for (Proposal& proposal : DefaultCandidates(space_)) {
+    std::string trace = ToText(proposal.trace);
+    // With features, if it is a point of the space.
+    std::optional<Proposal> full =
+        Locate(space_, space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name, proposal.trace);
+    candidates_.push_back(full ? std::move(*full) : std::move(proposal));
+    candidate_traces_.push_back(std::move(trace));
+  }
+}
+
+std::optional<Proposal> TaskState::Find(const Record& record) const {
+  if (record.versions.step_language != kStepLanguageVersion) return std::nullopt;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const Sketch& sketch = space_.sketches[candidates_[i].sketch];
+    if (record.trace == candidate_traces_[i] &&
+        record.alternative == space_.task->alternatives[sketch.alternative].name)
+      return candidates_[i];
+  }
+  Result<Trace> trace = ParseTrace(record.trace);
+  if (!trace.ok()) return std::nullopt;
+  return Locate(space_, record.alternative, *trace);
+}
+
+std::string TaskState::KeyOf(const Proposal& proposal) const {
+  return space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name + '\n' + ToText(proposal.trace);
+}
+
+std::optional<Proposal> TaskState::NextDefault() const {
+  if (default_ || next_candidate_ >= candidates_.size()) return std::nullopt;
+  return candidates_[next_candidate_];
+}
+
+// A new strategy for each round: what it proposes then follows from the entries alone, whether they were measured in
+// this process or before.
+std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const MachineState& machine) {
+  uint64_t seed = HashCombine(seed_, static_cast<uint64_t>(report_.records));
+  std::unique_ptr<SearchStrategy> search = make_search_ ? make_search_(space_, model, seed)
+                                           : search_ == SearchKind::kRandom
+                                               ? MakeRandomSearch(space_, seed)
+                                               : MakeEvolutionarySearch(space_, model, seed);
+  for (const Entry& entry : entries_) {
+    if (entry.proposal.features.empty()) continue;  // no point of the space, as most unscheduled programs are
+    if (entry.status == TrialStatus::kUploadFailed) {
+      search->Exclude(entry.proposal);
+    } else if (entry.seconds > 0) {
+      search->Observe(entry.proposal, machine.Comparable(entry.seconds, entry.reference_seconds));
+    } else {
+      search->Observe(entry.proposal, entry.bound > 0 ? entry.bound : kInfinity);
+    }
+  }
+  for (const Proposal& candidate : candidates_) {
+    if (!candidate.features.empty() && !default_) search->Exclude(candidate);
+  }
+  std::vector<Proposal> proposals = search->Propose(n);
+  if (proposals.empty()) report_.exhausted = true;
+  return proposals;
+}
+
+void TaskState::Know(const Proposal& proposal, const Record& record) {
+  if (!places_.emplace(KeyOf(proposal), entries_.size()).second) return;
+  entries_.push_back({.proposal = proposal,
+                      .status = record.status,
+                      .seconds = IsRanked(record) ? record.cost : 0,
+                      .bound = BoundOf(record)});
+  AddSample(proposal, IsRanked(record) ? record.cost : kInfinity, record);
+}
+
+void TaskState::Absorb(const Record& record, const std::optional<Proposal>& proposal, const MachineState& machine) {
+  ++report_.records;
+  if (WasExecuted(record.status)) ++report_.trials;
+  if (record.status != TrialStatus::kOk) ++report_.failures[record.status];
+  if (!proposal || IsFarmFault(record.status)) return;
+  double reference = record.facts[kReferenceFact].Number().value_or(0);
+  Entry entry{.proposal = *proposal,
+              .status = record.status,
+              .seconds = IsRanked(record) ? record.cost : 0,
+              .bound = BoundOf(record),
+              .reference_seconds = reference,
+              .ours = true};
+  auto [place, first] = places_.emplace(KeyOf(*proposal), entries_.size());
+  if (first) {
+    entries_.push_back(std::move(entry));
+  } else {
+    entry.measured_again = entries_[place->second].ours;
+    entries_[place->second] = std::move(entry);
+  }
+  if (!AbsorbDefault(*proposal, record)) {
+    ++report_.candidates;
+    report_.good += IsRanked(record);
+  }
+  unconfirmed_ |= IsRanked(record);
+  if (record.status != TrialStatus::kUploadFailed)
+    AddSample(*proposal, IsRanked(record) ? machine.Comparable(record.cost, reference) : kInfinity, record);
+}
+
+// A candidate that was cut off teaches that it takes its bound at least: it is slow, but it works.
+void TaskState::AddSample(const Proposal& proposal, double seconds, const Record& record) {
+  if (proposal.features.empty()) return;
+  if (BoundOf(record) > 0) seconds = BoundOf(record);
+  samples_.push_back({space_.task->hash.low, proposal.features, proposal.draft_seconds, seconds});
+}
+
+bool TaskState::AbsorbDefault(const Proposal& proposal, const Record& record) {
+  if (default_) return KeyOf(proposal) == KeyOf(*default_);
+  if (next_candidate_ >= candidates_.size() || KeyOf(proposal) != KeyOf(candidates_[next_candidate_])) return false;
+  if (IsRanked(record)) {
+    default_ = proposal;
+    report_.default_seconds = record.cost;
+  } else {
+    ++next_candidate_;
+  }
+  return true;
+}
+
+void TaskState::AbsorbConfirmation(const Record& record) {
+  unconfirmed_ = false;
+  if (!IsRanked(record)) return;
+  if (default_ && record.alternative + '\n' + record.trace == KeyOf(*default_)) report_.default_seconds = record.cost;
+  if (record.confirmation < confirmation_) return;
+  confirmation_ = record.confirmation;
+  report_.best_seconds = record.cost;
+  report_.best_trace = record.trace;
+  report_.best_alternative = record.alternative;
+}
+
+double TaskState::BestSeconds(const MachineState& machine) const {
+  double best = 0;
+  for (const Entry& entry : entries_) {
+    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    if (entry.ours && entry.seconds > 0 && (best == 0 || seconds < best)) best = seconds;
+  }
+  return best;
+}
+
+TaskProgress TaskState::Progress(const MachineState& machine, const MachinePeak& peak, double rate) const {
+  TaskProgress progress;
+  progress.bound = RooflineSeconds(*space_.task, peak);
+  for (const Entry& entry : entries_) progress.attempts += entry.ours;
+  progress.recent = RecentAttempts(progress.attempts);
+  double best = 0, earlier = 0;  // the latter without the recent attempts
+  int attempts = 0;
+  for (const Entry& entry : entries_) {
+    attempts += entry.ours;
+    if (entry.ours && entry.seconds > 0) {
+      double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+      best = best == 0 ? seconds : std::min(best, seconds);
+    }
+    if (attempts <= progress.attempts - progress.recent) earlier = best;
+  }
+  progress.seconds = best > 0 ? best : EstimatedSeconds(*space_.task, rate);
+  if (earlier > 0) progress.improvement = 1 - best / earlier;
+  return progress;
+}
+
+std::vector<Proposal> TaskState::Doubtful(const MachineState& machine) const {
+  std::vector<std::pair<double, const Entry*>> found;
+  double best = BestSeconds(machine);
+  for (const Entry& entry : entries_) {
+    if (entry.seconds <= 0 || entry.measured_again || machine.IsUsual(entry.reference_seconds)) continue;
+    double seconds = machine.Comparable(entry.seconds, entry.reference_seconds);
+    if (seconds <= kNearBest * best) found.emplace_back(seconds, &entry);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Proposal> proposals;
+  for (size_t i = 0; i < std::min(kDoubtful, found.size()); ++i) proposals.push_back(found[i].second->proposal);
+  return proposals;
+}
+
+// A champion of older rules has no place in the space, but its trace can still be replayed, and `compile` would use it.
+std::optional<Proposal> TaskState::Champion(const Record& record) const {
+  if (std::optional<Proposal> placed = Find(record)) return placed;
+  Result<Trace> trace = ParseTrace(record.trace);
+  if (!trace.ok() || record.versions.step_language != kStepLanguageVersion) return std::nullopt;
+  for (size_t i = 0; i < space_.sketches.size(); ++i) {
+    const TaskAlternative& alternative = space_.task->alternatives[space_.sketches[i].alternative];
+    if (alternative.name != record.alternative || ToText(alternative.func) != record.func) continue;
+    Proposal proposal;
+    proposal.sketch = static_cast<int>(i);
+    proposal.trace = *trace;
+    return proposal;
+  }
+  return std::nullopt;
+}
+
+std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion, const MachineState& machine) const {
+  std::vector<Finalist> finalists;
+  if (!unconfirmed_) return finalists;
+  std::vector<std::pair<double, const Entry*>> ranking;  // this run's, best first
+  for (const Entry& entry : entries_) {
+    if (entry.ours && entry.seconds > 0)
+      ranking.emplace_back(machine.Comparable(entry.seconds, entry.reference_seconds), &entry);
+  }
+  std::stable_sort(ranking.begin(), ranking.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const size_t most = std::min(kFinalists, 2 + static_cast<size_t>(report_.trials / kTrialsPerFinalist));
+  std::unordered_set<std::string> known;
+  auto add = [&](const Proposal& proposal) {
+    if (finalists.size() >= most || !known.insert(KeyOf(proposal)).second) return;
+    auto place = places_.find(KeyOf(proposal));
+    bool right = place != places_.end() && entries_[place->second].ours && entries_[place->second].seconds > 0;
+    finalists.push_back({proposal, right});
+  };
+  std::optional<Proposal> best = champion ? Champion(*champion) : std::nullopt;
+  double limit = kInfinity;  // what is slower cannot win
+  if (best && champion->confirmation > 0) {
+    add(*best);
+    limit = kOtherRun * champion->cost;
+  } else if (default_) {
+    add(*default_);
+    const Entry& entry = entries_[places_.at(KeyOf(*default_))];
+    if (entry.seconds > 0) limit = kNearBest * machine.Comparable(entry.seconds, entry.reference_seconds);
+  }
+  // Whatever the incumbent's time was: it may have been measured in another state of the machine.
+  for (const auto& [seconds, entry] : ranking) {
+    if (finalists.empty() || KeyOf(entry->proposal) != KeyOf(finalists.front().proposal)) {
+      add(entry->proposal);
+      break;
+    }
+  }
+  if (best) add(*best);
+  if (default_) add(*default_);
+  for (const auto& [seconds, entry] : ranking) {
+    if (seconds <= limit) add(entry->proposal);
+  }
+  return finalists;
+}
+
+}  // namespace autotune

@@ -5,8 +5,7 @@
 
 Each network is tuned for the machine's cores (or the most --threads), then runs in alternation with ONNX Runtime: the
 least and the median of each over all rounds. `ratio` is ONNX Runtime / ours: above 1 we are faster. `untuned`: our
-default schedules. --layers prints, for each kernel of a network, the time in it, what it reaches of the multiply-add
-peak, and of what memory traffic and that peak allow (the roofline).
+default schedules. --layers prints the profile of each tuned network: `autotune bench --profile`.
 
 Packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second one
 only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
@@ -14,15 +13,13 @@ only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install 
 
 import argparse
 import json
-import re
 import statistics
 import sys
-import tarfile
 import time
 from pathlib import Path
 
 from compare_ort import OnnxRuntime
-from conv_layers import REST, ROOT, Serving, measured_peak, print_means, run
+from conv_layers import REST, ROOT, Serving, print_means, run
 
 
 def packages_of(arguments, model):
@@ -64,29 +61,8 @@ def compare(arguments, model, threads):
     }
 
 
-def kernels_of(package):
-    """By node: the kernel's operators and the shapes that it reads, weights in HWIO: "conv2d_add_relu 1x56x56x64 x 3x3x64x64"."""
-    with tarfile.open(package) as archive:
-        graph = json.load(archive.extractfile("executor-config/graph/graph.json"))
-    shapes, labels = graph["attrs"]["shape"][1], {}
-    for node in graph["nodes"]:
-        if node["op"] == "null":
-            continue
-        inputs = ["x".join(str(d) for d in shapes[i]) for i, *_ in node["inputs"]]
-        operators = re.sub(r"^k\d+_", "", node["attrs"]["func_name"])
-        labels[node["name"]] = f"{operators} {' x '.join(inputs[:2])}"
-    return labels
-
-
 def print_layers(arguments, package, threads):
-    labels = kernels_of(package)
-    text = run(arguments, "bench", package, "--threads", threads, "--seconds", 0.2, "--profile")
-    memory = arguments.memory[min(threads, len(arguments.memory)) - 1]
-    print(f"{'us':>10} {'GFLOPS':>8} {'GB/s':>7} {'% roof':>7}  kernel, {threads} threads")
-    for line in text.splitlines()[2:]:
-        us, _, gflops, gbytes, name = line.split(None, 4)
-        roof = 100 * max(float(gflops) / (threads * arguments.peak), float(gbytes) / memory)
-        print(f"{us:>10} {gflops:>8} {gbytes:>7} {roof:7.1f}  {name}: {labels.get(name, '')}", flush=True)
+    print(run(arguments, "bench", package, "--threads", threads, "--seconds", 0.4, "--profile"), flush=True)
 
 
 def main():
@@ -98,18 +74,10 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="of a network in a round")
     parser.add_argument("--work", type=Path, default=Path("nets"))
     parser.add_argument("--layers", action="store_true", help="a table of the kernels of each network as well")
-    parser.add_argument("--peak", type=float, help="GFLOPS of a core's multiply-adds; else they are measured")
-    parser.add_argument(
-        "--memory",
-        type=lambda s: [float(t) for t in s.split(",")],
-        default=[20],
-        help="GB/s of memory, by one core, two cores, ... (the last counts for more)",
-    )
     parser.add_argument("--tune-only", action="store_true")
     parser.add_argument("--json", action="store_true", help="one JSON line for each row")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune")
     arguments = parser.parse_args()
-    arguments.peak = arguments.peak or measured_peak(arguments.autotune)
 
     if arguments.tune_only:
         for model in arguments.models:

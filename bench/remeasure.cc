@@ -83,7 +83,7 @@ Status MeasureAgain(Measurer& measurer, const Target& target, Choice& choice) {
   TaskSpace space{.task = &task, .target = target, .sketches = {Sketch{.name = "recorded"}}};
   Proposal proposal;
   proposal.trace = TRY(ParseTrace(record.trace));
-  choice.now = TRY(measurer.Measure(space, {proposal}, MeasureOptions{}))[0];
+  choice.now = TRY(measurer.Measure({{.space = &space, .proposal = proposal}}, MeasureOptions{}))[0];
   return {};
 }
 

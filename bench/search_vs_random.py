@@ -68,7 +68,7 @@ def main():
             runs[kind].append(tune(arguments, kind, seed))
 
     every = [run for kind in KINDS for run in runs[kind]]
-    known = [h for h in every[0] if all(run[h]["tuned_ms"] > 0 for run in every)]
+    known = [h for h in every[0] if all(run[h]["tuned_ms"] is not None for run in every)]
     weight = {h: every[0][h]["weight"] for h in known}
     heavy = sorted(known, key=lambda h: -weight[h] * sum(run[h]["tuned_ms"] for run in every))[: arguments.tasks]
 

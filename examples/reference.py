@@ -280,7 +280,7 @@ OPS = {
     "Gemm": gemm,
     "MatMul": lambda _, __, a, b: a @ b,
     "BatchNormalization": batch_norm,
-    "Relu": lambda _, __, x: np.maximum(x, 0.0),
+    "Relu": lambda _, __, x: np.maximum(x, x.dtype.type(0)),
     "Clip": clip,
     "Sigmoid": lambda _, __, x: 1.0 / (1.0 + np.exp(-x)),
     "Add": lambda _, __, a, b: a + b,

@@ -99,10 +99,11 @@ def max_pool(attributes, _, x):
     pixels = int(np.prod(size))
     order = "F" if attributes.get("storage_order", 0) else "C"
     places = np.arange(pixels).reshape((1, 1) + size, order=order)
-    y = np.full(x.shape[:2] + tuple(counts), -np.inf)
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    y = np.full(x.shape[:2] + tuple(counts), least, x.dtype)
     indices = np.zeros(y.shape, np.int64)
     window = lambda array, fill: _taps(array, kernel, strides, dilations, pads, counts, fill)
-    for (_, part), (_, place) in zip(window(x, -np.inf), window(places, 0)):
+    for (_, part), (_, place) in zip(window(x, least), window(places, 0)):
         indices = np.where(part > y, place, indices)
         y = np.maximum(y, part)
     planes = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * len(size))

@@ -19,7 +19,7 @@ export AUTOTUNE_DB=$work/records.db
 # build_loader NAME COMPILER: what the loader takes of this project, and no library of the target beside its C++'s.
 build_loader() {
   mkdir -p "$work/$1"
-  for source in scripts/cross/loader.cc support/file.cc support/json.cc runtime/*.cc; do
+  for source in scripts/cross/loader.cc support/cpu_features.cc support/file.cc support/json.cc support/statistics.cc runtime/*.cc; do
     # -idirafter: header-only packages of this machine, behind the target's own headers
     echo "$source" | tr / _ | sed 's/cc$/o/' | xargs -I OBJECT echo "$source -o $work/$1/OBJECT"
   done | xargs -P "$(nproc)" -L 1 ${CCACHE-$(command -v ccache || true)} "$2" -std=gnu++20 -O1 -fvisibility=hidden \
@@ -136,5 +136,16 @@ else
   for model in $models; do unpack "$model" "$host -mcpu=skylake-avx512 -num-cores=2" "$work/skylake-avx512-$(basename "$(dirname "$model")")" || failed=1; done
 fi
 some skylake-avx512 '%zmm' AVX-512
+# A processor without AVX-512 refuses the package in one line, before it meets an instruction that it does not know.
+if have qemu-x86_64; then
+  for folder in "$work"/skylake-avx512-*; do
+    code=0
+    text=$(qemu-x86_64 -cpu Haswell "$work/host/loader" run "$folder" "$folder/refused" 2>&1 >/dev/null) || code=$?
+    case "$code $text" in
+      "1 "*"needs AVX-512 (avx512"*"which this CPU lacks"*) echo "skylake-avx512 $(basename "$folder"): refused by Haswell" ;;
+      *) echo "skylake-avx512 $(basename "$folder"): FAILED, on Haswell: exit $code $text"; failed=1 ;;
+    esac
+  done
+fi
 none skylake-avx512 'vdpbf16|vp2intersect|tdpb' 'later extensions'
 exit $failed

@@ -174,7 +174,7 @@ def resize(net):
         scales[1] = 2.0
     if any(int(d * s + 1e-6) < 1 for d, s in zip(shape, scales)):
         return None
-    numbers = lambda: net.constant(np.array(scales, np.float32))
+    numbers = lambda: net.constant(np.array(scales, np.float32), single=True)
     if net.opset < 11:
         mode = net.pick(None, "nearest", "linear")
         if net.opset == 10 and net.chance(70):
@@ -197,16 +197,16 @@ def resize(net):
     if coordinates == "tf_crop_and_resize":
         rank = len(shape)
         box = [0.0] * 2 + [net.pick(0.0, 0.25, -0.125) for _ in shape[2:]] + [1.0] * 2
-        roi = net.constant(np.array(box + [net.pick(1.0, 0.75, 1.25, 0.5) for _ in range(rank - 2)], np.float32))
+        roi = net.constant(np.array(box + [net.pick(1.0, 0.75, 1.25, 0.5) for _ in range(rank - 2)], np.float32), single=True)
         attributes["extrapolation_value"] = net.pick(None, 2.0)
     # What align_corners means by the length of the output is disputed where scales leave it a fraction.
     whole = all(float(d * np.float32(s)).is_integer() for d, s in zip(shape, scales))
     if net.chance(50) and (whole or coordinates in (None, "half_pixel", "asymmetric")) and not roi:
         if net.opset < 13:  # required there, if only as an empty tensor
-            roi = net.constant(np.zeros([0], np.float32))
+            roi = net.constant(np.zeros([0], np.float32), single=True)
         return net.emit("Resize", [x, roi, numbers()], attributes)
     sizes = [int(d * s + 1e-6) for d, s in zip(shape, scales)]
-    empty = "" if net.opset >= 13 else net.constant(np.zeros([0], np.float32))
+    empty = "" if net.opset >= 13 else net.constant(np.zeros([0], np.float32), single=True)
     return net.emit("Resize", [x, roi or empty, empty, net.integers(sizes)], attributes)
 
 

@@ -152,7 +152,7 @@ def by_shape(net):
         y = net.uniform([d if net.chance(50) else 1 for d in net.shape(x)], -1, 1)
         return net.emit("Mul", [x, net.emit("Expand", [y, net.emit("Shape", [x])])])
     if kind == "fill" and net.opset >= 9:
-        value = numpy_helper.from_array(np.array([0.5], np.float32))
+        value = numpy_helper.from_array(np.array([0.5], net.float))
         return net.emit("Add", [x, net.emit("ConstantOfShape", [net.emit("Shape", [x])], {"value": value})])
     count = net.emit("Size", [x])
     return net.emit("Reshape", [x, net.emit("Unsqueeze", [count], {"axes": [0]})]) if net.opset < 13 else count

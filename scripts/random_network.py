@@ -4,7 +4,7 @@ examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; 
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 from random_graph import CHANNELS, EXTENTS, Network
 from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
@@ -224,8 +224,9 @@ def filled(net):
         return None
     x = net.choose()
     shape = [d if net.chance(60) else 1 for d in net.shape(x)]
-    value = numpy_helper.from_array(np.array([0.5], np.float32))
-    name = net.emit("ConstantOfShape", [net.integers(shape)], {"value": net.pick(value, value, None)})
+    value = numpy_helper.from_array(np.array([0.5], net.float))
+    absent = None if net.float == np.float32 else value  # zeros of 32 bits
+    name = net.emit("ConstantOfShape", [net.integers(shape)], {"value": net.pick(value, value, absent)})
     return name and net.emit("Add", [x, name])
 
 
@@ -239,7 +240,7 @@ STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized
 
 
 def make(seed):
-    """The model, its inputs and its outputs in float64, by name."""
+    """The model, its inputs and its outputs, by name: computed in float64, given in the network's type."""
     net = Network(seed)
     rank = net.pick(4, 4, 4, 4, 3, 5, 2, 2, 1)
     n = net.pick(1, 1, 1, 2, 3)
@@ -258,7 +259,7 @@ def make(seed):
     computed = [v for n in net.nodes if n.op_type != "Constant" for v in n.output]
     outputs = [v for v in computed if v in net.unread] or computed[-1:]
     outputs += [v for v in computed if v not in outputs and net.chance(5)]
-    kind = lambda dtype: TensorProto.FLOAT if dtype.kind == "f" else NP_TYPE_TO_TENSOR_TYPE[dtype]
+    kind = lambda dtype: net.float_type if dtype.kind == "f" else NP_TYPE_TO_TENSOR_TYPE[dtype]
     info = lambda name: helper.make_tensor_value_info(name, kind(net.values[name].dtype), net.shape(name))
     used = {i for node in net.nodes for i in node.input}
     inputs = [(name, array) for name, array in net.inputs if name in used or name == net.inputs[0][0]]
@@ -267,4 +268,5 @@ def make(seed):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", net.opset)])
     model.ir_version = 8  # initializers are no inputs
     onnx.checker.check_model(model)
-    return model, inputs, [(v, net.values[v]) for v in outputs]
+    typed = lambda array: array.astype(net.float) if array.dtype.kind == "f" else array
+    return model, inputs, [(v, typed(net.values[v])) for v in outputs]

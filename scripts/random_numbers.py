@@ -2,6 +2,7 @@
 
 import numpy as np
 from onnx import TensorProto
+from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 
 COMPARISONS = {"Less": 7, "Greater": 7, "LessOrEqual": 12, "GreaterOrEqual": 12, "Equal": 11}  # on floats since then
 
@@ -37,7 +38,7 @@ def place_of_extreme(net):
     if net.opset >= 12:
         attributes["select_last_index"] = net.pick(None, 0, 1)
     place = net.emit(net.pick("ArgMax", "ArgMin"), [x], attributes)
-    return place if not place or net.chance(50) else net.emit("Cast", [place], {"to": TensorProto.FLOAT})
+    return place if not place or net.chance(50) else net.emit("Cast", [place], {"to": net.float_type})
 
 
 def cumulated(net):
@@ -81,7 +82,7 @@ def compared(net):
     if not flag or net.chance(15):
         return flag
     if net.chance(30):
-        return net.emit("Cast", [flag], {"to": TensorProto.FLOAT})
+        return net.emit("Cast", [flag], {"to": net.float_type})
     return net.emit("Where", [flag] + net.partners(net.shape(flag), 2))
 
 
@@ -110,13 +111,46 @@ def whole(net):
             x = net.emit(op, [x, other], {"fmod": net.pick(None, 1) if op == "Mod" else None})
     if not x or net.chance(20):
         return x
-    return net.emit("Cast", [x], {"to": net.pick(TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.BOOL)})
+    return net.emit("Cast", [x], {"to": net.pick(net.float_type, net.float_type, TensorProto.BOOL)})
+
+
+def small_integers(net):
+    """Pools, extremes and moves of integers of 8 to 32 bits, then floats again."""
+    x = net.choose(3, 4, 5)
+    if not x or net.opset < 12:
+        return None
+    pools = [np.int8, np.uint8]  # MaxPool takes no others
+    kind = net.pick(*pools, *pools, np.int16, np.uint16, np.int32, np.uint32)
+    if np.dtype(kind).kind == "u":
+        x = net.emit("Abs", [x])
+    scale = x and float(np.abs(net.values[x]).max())
+    x = x and net.emit("Mul", [x, net.constant(np.array(100 / scale, np.float32))])
+    x = x and net.emit("Cast", [x], {"to": NP_TYPE_TO_TENSOR_TYPE[np.dtype(kind)]})
+    for _ in range(net.rng.randint(1, 2)):
+        if not x:
+            return None
+        rank = len(net.shape(x))
+        op = net.pick("Max", "Min", "Concat", "Transpose", "Relu", *["MaxPool"] * 4)
+        if op == "MaxPool" and kind in pools:
+            kernel = [net.rng.randint(1, min(3, d)) for d in net.shape(x)[2:]]
+            pads = [net.rng.randint(0, k - 1) for k in kernel * 2]
+            x = net.emit(op, [x], {"kernel_shape": kernel, "pads": pads, "ceil_mode": net.pick(None, 1)})
+        elif op in ("Max", "Min"):
+            shape = [d if net.chance(50) else 1 for d in net.shape(x)]
+            x = net.emit(op, [x, net.constant(net.numbers.integers(0, 50, shape).astype(kind))])
+        elif op == "Concat":
+            x = net.emit(op, [x, x], {"axis": net.axis(rank)})
+        elif op == "Transpose":
+            x = net.emit(op, [x], {"perm": [0, 1] + net.rng.sample(range(2, rank), rank - 2)})
+        elif op == "Relu" and net.opset >= 14 and np.dtype(kind).kind == "i":
+            x = net.emit(op, [x])
+    return x if not x or net.chance(20) else net.emit("Cast", [x], {"to": net.float_type})
 
 
 def quantized(net):
     """Small integers, and floats again."""
     x = net.choose(1, 2, 3, 4)
-    if not x or net.opset < 10:
+    if not x or net.opset < 10 or net.float != np.float32:
         return None
     scale, rank = np.array(np.abs(net.values[x]).max() / net.pick(60, 127, 160), np.float32), len(net.shape(x))
     if net.opset >= 11 and net.chance(25):
@@ -144,7 +178,7 @@ def quantized(net):
     b_zero = [net.constant(net.numbers.integers(0, 100, net.pick([], [n])).astype(net.values[b].dtype))]
     zeros = [zero or ""] + b_zero if net.chance(60) else [zero] if zero else []
     y = net.emit("MatMulInteger", [y, b] + zeros)
-    y = y and net.emit("Cast", [y], {"to": TensorProto.FLOAT})
+    y = y and net.emit("Cast", [y], {"to": net.float_type})
     return y and net.emit("Mul", [y, net.uniform([1], 1e-4, 1e-3)])
 
 
@@ -175,7 +209,7 @@ def power(net):
 
 def remainder(net):
     x = net.choose()
-    if net.opset < 10:
+    if net.opset < 10 or net.float != np.float32:
         return None
     return net.emit("Mod", [x, net.uniform([d if net.chance(50) else 1 for d in net.shape(x)], 0.3, 2)], {"fmod": 1})
 
@@ -205,4 +239,4 @@ def activation(net):
 
 
 NUMBERS = ([reduce] * 4 + [place_of_extreme] * 2 + [cumulated] * 2 + [of_several] * 2 + [rounded] + [compared] * 3 +
-           [whole] * 2 + [quantized] * 3 + [loss] + [power] * 2 + [remainder] + [activation] * 4)
+           [whole] * 2 + [quantized] * 3 + [small_integers] * 2 + [loss] + [power] * 2 + [remainder] + [activation] * 4)

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/abi.h"
+#include "support/cpu_features.h"
 #include "tests/codegen/kernel.h"
 
 namespace autotune {
@@ -59,6 +60,37 @@ TEST(Targets, CodeOfOlderProcessorsRunsHereToo) {
     if (*needs && !has(needs)) continue;
     Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=" + std::string(cpu)).value();
     AgreesWithInterpreter(Parse(kEverything), 12, target, 1e-14);
+  }
+}
+
+// As the library states them for the loader, which knows nothing of LLVM.
+std::vector<std::string> CpuFeaturesOf(const std::string& target_text) {
+  Target target = Target::Parse("llvm -mtriple=" + target_text).value();
+  auto object =
+      Compile(Parse("func f(x: f32[1] output) { for i in 1 { block b(v: S 1 = i) { x[v] = 0.0 } } }"), target);
+  std::string elf = LinkKernels({&*object}, target).value().data;
+  size_t begin = elf.find("{\"abi_version\"");
+  Json metadata = Json::Parse(elf.c_str() + begin).value();
+  return FromJson<ArtifactMetadata>(metadata).value().cpu_features;
+}
+
+TEST(Targets, LibrariesStateTheCpuFeaturesThatTheyMayNeed) {
+  EXPECT_THAT(CpuFeaturesOf("x86_64-linux-gnu -mcpu=x86-64"), testing::IsEmpty());
+  EXPECT_THAT(CpuFeaturesOf("x86_64-linux-gnu -mcpu=x86-64 -mattr=+fma"),
+              testing::IsSupersetOf({"avx", "fma", "sse4.2", "ssse3"}));
+  EXPECT_THAT(CpuFeaturesOf("x86_64-linux-gnu -mcpu=haswell -mattr=-avx2,-fma"),
+              testing::Not(testing::Contains("fma")));
+  EXPECT_THAT(CpuFeaturesOf("x86_64-linux-gnu -mcpu=bdver4"), testing::IsSupersetOf({"fma4", "tbm", "xop"}));
+  EXPECT_THAT(CpuFeaturesOf("aarch64-linux-gnu -mcpu=cortex-a72"), testing::IsEmpty());
+  EXPECT_THAT(CpuFeaturesOf("aarch64-linux-gnu -mcpu=neoverse-n1"), testing::IsSupersetOf({"dotprod", "lse", "rdm"}));
+  EXPECT_TRUE(CheckCpuFeatures(CpuFeaturesOf(Cpu().Text().substr(strlen("llvm -mtriple=")))).ok())
+      << "what is compiled for this machine runs on it";
+}
+
+TEST(Targets, FeaturesOfHostModelsAreThoseOfLlvm) {
+  for (const char* cpu : {"znver1", "znver2", "znver3", "znver4", "sapphirerapids", "icelake-server", "cascadelake",
+                          "skylake-avx512", "alderlake", "skylake", "broadwell", "haswell"}) {
+    EXPECT_EQ(CpuFeaturesOf("x86_64-linux-gnu -mcpu=" + std::string(cpu)), FeaturesOfModel(cpu)) << cpu;
   }
 }
 

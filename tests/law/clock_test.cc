@@ -14,9 +14,11 @@ namespace {
 const std::map<std::string, std::string> kReaders = {
     {"support/clock.h", "defines WallMillis"},
     {"records/record.cc", "the time in a record's id"},
-    {"tuner/tune.cc", "Record::created_at"},
+    {"compiler/choose.cc", "NetworkChoice::created_at"},
+    {"tuner/run_log.cc", "Record::created_at, RunState::updated_at"},
     {"tools/autotune/tune.cc", "RunState::updated_at"},
     {"tools/autotune/records/show.cc", "prints created_at"},
+    {"tools/autotune/progress.cc", "prints since when it waits for a device"},
     {"rpc/server_session.cc", "TrialResult::started"},
     {"package/package_io.cc", "the date in a package"},
     {"tracker/local_farm.cc", "age of a stale folder, whose date is the file system's"},

@@ -45,14 +45,21 @@ class Clocks : public test::CliTest {
     ASSERT_TRUE(store.ok()) << store.error().Text();
     EXPECT_TRUE((*store)->Check().ok());
     EXPECT_EQ((*store)->Count({.trials_only = true}).value(), trials);
-    EXPECT_EQ(Json((*store)->Count({}).value()), end["records"]);
+    std::map<TrialStatus, int64_t> stored;  // without confirmations
+    int64_t all = 0;
+    for (const Record& record : (*store)->Scan({}, 0, 1000).value().records) {
+      if (record.confirmation > 0) continue;
+      ++stored[record.status];
+      ++all;
+    }
+    EXPECT_EQ(Json(all), end["records"]);
     const Json::Object* outcomes = end["outcomes"].As<Json::Object>();
     ASSERT_TRUE(outcomes) << end.Dump();
     int64_t sum = 0;
     for (const auto& [name, count] : *outcomes) {
       std::optional<TrialStatus> status = EnumFromText<TrialStatus>(name);
       ASSERT_TRUE(status) << name;
-      EXPECT_EQ(Json((*store)->Count({.status = status}).value()), count) << name;
+      EXPECT_EQ(Json(stored[*status]), count) << name;
       sum += *count.As<int64_t>();
     }
     EXPECT_EQ(Json(sum), end["records"]);

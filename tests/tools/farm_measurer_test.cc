@@ -1,4 +1,4 @@
-// Which candidates the farm's measurer builds: those it did not just build, and those that failed; and that what it
+// Which candidates the farm's measurer builds: those it did not build before, and those that failed; and that what it
 // keeps is measured under the right candidate.
 #include "tuner/farm_measurer.h"
 
@@ -46,7 +46,7 @@ class Counting : public Builder {
 
 class KeptBuilds : public test::CliTest {};
 
-TEST_F(KeptBuilds, OnlyOfTheLastCallAndOnlyGoodOnes) {
+TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
   ASSERT_TRUE(workers.ok()) << workers.error().Text();
   Counting builder(**workers);
@@ -68,16 +68,16 @@ TEST_F(KeptBuilds, OnlyOfTheLastCallAndOnlyGoodOnes) {
   // The facts that a build leaves are those of the candidate, whether it was built now or before.
   std::map<std::string, std::string> facts;
   auto measure = [&](std::initializer_list<int> which) {
-    std::vector<Proposal> some;
-    for (int i : which) some.push_back(all[i]);
-    auto outcomes = (*measurer)->Measure(space, some, options);
+    std::vector<MeasureItem> some;
+    for (int i : which) some.push_back({.space = &space, .proposal = all[i]});
+    auto outcomes = (*measurer)->Measure(some, options);
     ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
     for (size_t i = 0; i < some.size(); ++i) {
       Outcome& outcome = (*outcomes)[i];
       if (outcome.status != TrialStatus::kOk) continue;
       EXPECT_TRUE(outcome.verified);
       std::string build = outcome.facts["build"].Dump();
-      auto [known, first] = facts.emplace(ToText(some[i].trace), build);
+      auto [known, first] = facts.emplace(ToText(some[i].proposal.trace), build);
       EXPECT_EQ(known->second, build) << "the build of another candidate, or built again";
     }
   };
@@ -94,14 +94,50 @@ TEST_F(KeptBuilds, OnlyOfTheLastCallAndOnlyGoodOnes) {
   size_t calls = builder.calls.size();
   measure({0, 4});
   EXPECT_EQ(builder.calls.size(), calls) << "nobody is asked for nothing";
-  facts.erase(ToText(all[1].trace));
-  measure({5, 1});  // 1 is forgotten: only the last call's are kept
-  EXPECT_EQ(builder.calls.back(), traces({5, 1}));
+  calls = builder.calls.size();
+  measure({5, 1, 5});  // 1 is kept from the first call, and 5 is built once
+  EXPECT_EQ(builder.calls.back(), traces({5}));
+  EXPECT_EQ(builder.calls.size(), calls + 1);
 
   calls = builder.calls.size();
-  auto confirmed = MeasureInTurns(**measurer, space, {all[5], all[1]}, 3, options);
+  auto confirmed = Confirm(**measurer, space, {{all[5]}, {all[1]}}, {.measure = options});
   ASSERT_TRUE(confirmed.ok()) << confirmed.error().Text();
+  EXPECT_TRUE(confirmed->winner);
   EXPECT_EQ(builder.calls.size(), calls) << "a confirmation builds nothing that was just measured";
+}
+
+// A call over two tasks builds all candidates at once, and each outcome stands in its item's place.
+TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
+  auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
+  ASSERT_TRUE(workers.ok()) << workers.error().Text();
+  Counting builder(**workers);
+  auto farm = LocalFarm::Start();
+  ASSERT_TRUE(farm.ok()) << farm.error().Text();
+  auto measurer = MakeFarmMeasurer(builder, {.tracker = (*farm)->tracker(), .key = (*farm)->key()});
+  ASSERT_TRUE(measurer.ok()) << measurer.error().Text();
+  TuneTask tasks[] = {test::MakeTask("dense", test::Dense(16, 96, 64)),
+                      test::MakeTask("other", test::Dense(8, 32, 64))};
+  std::vector<TaskSpace> spaces;
+  std::vector<std::vector<Proposal>> proposals;
+  for (const TuneTask& task : tasks) {
+    spaces.push_back(TaskSpace::Make(task, Target::Parse("cpu").value()).value());
+    proposals.push_back(MakeRandomSearch(spaces.back(), 5)->Propose(3));
+    ASSERT_EQ(proposals.back().size(), 3u);
+  }
+  std::vector<MeasureItem> items;
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t t = 0; t < 2; ++t) items.push_back({.space = &spaces[t], .proposal = proposals[t][i], .check = i != 2});
+  }
+  builder.unlucky = ToText(proposals[1][0].trace);
+  auto outcomes = (*measurer)->Measure(items, {.repeats = 1, .max_repeats = 1, .min_repeat_ms = 0.1});
+  ASSERT_TRUE(outcomes.ok()) << outcomes.error().Text();
+  EXPECT_EQ(builder.calls.size(), 1u);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Outcome& outcome = (*outcomes)[i];
+    EXPECT_EQ(outcome.status, i == 1 ? TrialStatus::kBuildTimedOut : TrialStatus::kOk) << outcome.error;
+    EXPECT_EQ(outcome.verified, i != 1 && items[i].check);
+    EXPECT_EQ(outcome.cost > 0, i != 1);
+  }
 }
 
 }  // namespace

@@ -107,7 +107,8 @@ TEST_F(Faults, WorkersDieAtRandom) {
   EXPECT_GE(faults, 3);
 
   EXPECT_EQ(report->trials, kTrials);
-  EXPECT_EQ(report->records, static_cast<int>(builder.built.size()));
+  // A candidate that was measured in another state of the machine is measured again, with the same build.
+  EXPECT_GE(report->records, static_cast<int>(builder.built.size()));
   std::map<TrialStatus, int> failures;
   int executed = 0, records = 0, died = 0;
   RecordPage page = store->Scan({}, 0, 1000).value();
@@ -145,7 +146,7 @@ TEST_F(Faults, TheReferenceSurvivesItsWorkers) {
   int kills = 0;
   std::thread misfortune([&] {
     std::set<pid_t> killed;
-    while (!builder.in_library && !builder.building && !over) usleep(500);
+    while (!builder.in_library && !over) usleep(500);
     for (; kills < 4 && !builder.building && !over; usleep(500)) {
       for (const Process& worker : BuildWorkersOfThis()) {
         if (killed.insert(worker.pid).second) kills += kill(worker.pid, SIGKILL) == 0;

@@ -20,7 +20,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-const std::string kTask = std::string(30, '7') + "aa", kOtherTask = std::string(30, '7') + "bb";
+const std::string kTask = "7777aaaa" + std::string(24, '0'), kOtherTask = "7777bbbb" + std::string(24, '0');
 
 class Records : public test::CliTest {
  protected:
@@ -151,20 +151,29 @@ TEST_F(Records, StatsAndShowTellWhatIsThere) {
   CliResult stats = Run({"records", "stats"});
   EXPECT_EQ(stats.code, 0) << stats.Text();
   EXPECT_THAT(stats.out, AllOf(HasSubstr("4 records: 3 trials (executed), 2 of them ran and are right"),
-                               HasSubstr("2 tasks on 1 targets; 1 without"), HasSubstr("rejected")));
+                               HasSubstr("2 tasks on 1 target; 1 without"), HasSubstr("rejected")));
   EXPECT_THAT(stats.out, Not(HasSubstr("wrong answer")));
   CliResult table = Run({"records", "show"});
-  EXPECT_THAT(table.out, AllOf(HasSubstr(kTask), HasSubstr(kOtherTask), HasSubstr(best.id), HasSubstr("0.5000")));
-  EXPECT_THAT(Run({"records", "show", "--task", kOtherTask}).out, Not(HasSubstr(kTask)));
-  for (const std::string& name : {best.id, kTask, kTask.substr(0, 31)}) {
+  EXPECT_THAT(table.out, AllOf(HasSubstr("7777aaaa "), HasSubstr("7777bbbb "), HasSubstr("0.5000")));
+  EXPECT_THAT(table.out, AllOf(Not(HasSubstr("-mtriple")), Not(HasSubstr(kTask)), HasSubstr(" of "))) << "in words";
+  CliResult verbose = Run({"records", "show", "--verbose"});
+  EXPECT_THAT(verbose.out, AllOf(HasSubstr(best.target), HasSubstr(kTask), HasSubstr(best.id)));
+  EXPECT_THAT(Run({"records", "show", "--task", "7777bbbb"}).out, Not(HasSubstr("7777aaaa")));
+  for (const std::string& name : {best.id, best.id.substr(0, 35), kTask, kTask.substr(0, 31), std::string("7777a")}) {
     CliResult one = Run({"records", "show", name});
     EXPECT_THAT(one.out, AllOf(HasSubstr(best.id), HasSubstr("parallel("), HasSubstr("func dense"))) << one.Text();
   }
+  Record elsewhere = Make(kTask, 1e-3);
+  elsewhere.target += "9";  // more cores
+  Store({elsewhere});
+  EXPECT_THAT(Run({"records", "show", "--task", kTask}).out, AllOf(HasSubstr("9 cores of "), HasSubstr(" of ")));
+  ExpectOneLine(Run({"records", "show", "0-0"}), {"no record 0-0"});
+  ExpectOneLine(Run({"records", "show", best.id.substr(0, 9)}), {"several records", best.id.substr(0, 9)});
   ExpectOneLine(Run({"records", "show", NewRecordId()}), {"no record"});
   ExpectOneLine(Run({"records", "show", kOtherTask}), {"no task"});
   ExpectOneLine(Run({"records", "show", "the best"}), {"neither"});
   Store({Make(kOtherTask, 1e-3)});
-  ExpectOneLine(Run({"records", "show", "7777"}), {"several tasks"});
+  ExpectOneLine(Run({"records", "show", "7777"}), {"2 tasks", "7777aaaa, 7777bbbb"});
 }
 
 TEST_F(Records, PruneSaysWhatItWouldDeleteAndDeletesThat) {
@@ -210,7 +219,7 @@ TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
   Store({wrong});
   CliResult found = Run({"records", "verify"});
   EXPECT_EQ(found.code, 3) << found.Text();
-  EXPECT_THAT(found.out, AllOf(HasSubstr("WRONG    " + kTask + " " + wrong.id), HasSubstr("elements differ"),
+  EXPECT_THAT(found.out, AllOf(HasSubstr("WRONG    7777aaaa " + wrong.id), HasSubstr("elements differ"),
                                HasSubstr("0 right, 1 wrong, 0 broken, 1 not run")));
 
   // One whose trace does not replay, and one whose program does not parse.
@@ -222,7 +231,7 @@ TEST_F(Records, VerifyTellsRightFromWrongAndBroken) {
   Store({broken, nonsense});
   found = Run({"records", "verify"});
   EXPECT_EQ(found.code, 3) << found.Text();
-  EXPECT_THAT(found.out, AllOf(HasSubstr("BROKEN   " + kTask + " " + broken.id), HasSubstr("no_such_loop"),
+  EXPECT_THAT(found.out, AllOf(HasSubstr("BROKEN   7777aaaa " + broken.id), HasSubstr("no_such_loop"),
                                HasSubstr("0 right, 0 wrong, 2 broken, 1 not run")));
 }
 
@@ -241,7 +250,10 @@ TEST_F(Records, ReplayPrintsEveryStage) {
   EXPECT_THAT(print("lowered"), AllOf(HasSubstr("func dense"), Not(HasSubstr("block "))));
   EXPECT_THAT(print("llvm"), HasSubstr("define "));
   EXPECT_THAT(print("asm"), HasSubstr(".globl"));
-  EXPECT_THAT(print("features"), HasSubstr("features of schema"));
+  // Sums of 16 x 64 x 96 products: 2 operations each.
+  EXPECT_THAT(print("features"),
+              AllOf(HasSubstr("function.flops"), HasSubstr("196608 operations"), HasSubstr("block0.parallel"),
+                    HasSubstr("16 iterations"), HasSubstr("features of schema")));
   EXPECT_EQ(Run({"replay", kTask, "--print", "ir"}).out, print("ir")) << "a task means its best record";
 
   Record broken = record;

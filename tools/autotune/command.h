@@ -36,18 +36,26 @@ Command ReplayCommand(CLI::App& root);
 Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 
-// Options that several commands share.
+// The network that several commands work on: a model, or one operator.
 struct ModelOptions {
-  std::string model;
+  std::string model, op;
   std::vector<std::string> shapes, bind;
   std::string target = "cpu";
   std::string db;
   bool no_winograd = false;
   void Add(CLI::App& app, bool model_required = true);
+  // With --op; neither it nor --model is required: that is CheckSource's.
+  void AddWithOperator(CLI::App& app);
+  Status CheckSource() const;
   // Of --target; an error also if LLVM does not know it.
   Result<Target> ParseTarget(Builder& builder) const;
   // Of --shape, --bind and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
+  Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder) const;
 };
+// The options that tell this network, target and database from others, as one would type them.
+std::string ModelLine(const ModelOptions& options);
+// The end of the help of a command with --op: its example, and the operators.
+std::string OperatorFooter(const std::string& example);
 
 }  // namespace autotune::tools

@@ -7,6 +7,7 @@
 #include "target/target.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/host.h"
+#include "tools/autotune/text.h"
 #include "tools/farm_status.h"
 
 namespace autotune::tools {
@@ -40,8 +41,9 @@ Result<int> ShowDevices(const DevicesOptions& options) {
     std::printf("%s\n", line.Dump().c_str());
     return kExitOk;
   }
-  std::printf("this machine: %s, %d cores, %.1f GB\n  --target '%s'\n", host.model.c_str(), host.usable_cores,
-              static_cast<double>(host.memory_bytes) / 1e9, target.Text().c_str());
+  std::printf("this machine: %s, %s, %.1f GB\n  --target '%s'\n", host.model.c_str(),
+              Counted(host.usable_cores, "core").c_str(), static_cast<double>(host.memory_bytes) / 1e9,
+              target.Text().c_str());
   return kExitOk;
 }
 

@@ -13,6 +13,7 @@
 #include "support/host_lock.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/host.h"
+#include "tools/autotune/text.h"
 #include "tracker/local_farm.h"
 
 namespace autotune::tools {
@@ -62,11 +63,17 @@ void Measure(Doctor& doctor, const Target& target) {
   Result<HostSpeed> speed = measure();
   if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
   doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who disturb what follows"));
-  doctor.Say("speed", "%.1f GFLOPS (fp32 multiply-adds, %d cores), %.1f GB/s (copying, read and written)",
-             speed->flops / 1e9, target.num_cores, speed->copy_bytes / 1e9);
-  doctor.Say("noise", "half of the repeats of one loop are up to %.1f %% slower than the fastest, the worst %.0f %%%s",
-             100 * speed->noise.median, 100 * speed->noise.worst,
-             speed->noise.median > 0.05 ? ": the machine is busy, tuning would choose by chance" : "");
+  std::string copying;
+  for (const CopySpeed& level : speed->roofline.copying) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%s%.1f in %s", copying.empty() ? "" : ", ", level.bytes_per_second / 1e9,
+                  level.level.c_str());
+    copying += text;
+  }
+  doctor.Say("speed", "%.1f GFLOPS (fp32 multiply-adds, %s)", speed->roofline.flops_per_second / 1e9,
+             Counted(target.num_cores, "core").c_str());
+  doctor.Say("copying", "GB/s, read and written: " + copying);
+  doctor.Say("noise", NoiseText(speed->noise));
 }
 
 // A field of /proc/PID/status, or of limits by its first words.
@@ -141,7 +148,7 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(*path, {.lock_timeout_ms = 2000});
     Result<int64_t> count = store.ok() ? (*store)->Count({}) : Result<int64_t>(store.error());
     if (!count.ok()) return doctor.Bad("database", count.error().Text());
-    doctor.Say("database", *path + ": " + std::to_string(*count) + " records");
+    doctor.Say("database", *path + ": " + Counted(*count, "record"));
   } else {
     doctor.Say("database", *path + ": not there yet");
   }
@@ -175,7 +182,7 @@ Result<int> Examine(const DoctorOptions& options) {
   LookAtRunner(doctor);
   LookAtDatabase(doctor, options);
   if (doctor.problems() == 0) return kExitOk;
-  return Err(doctor.problems(), doctor.problems() == 1 ? " problem was found" : " problems were found");
+  return Err(Counted(doctor.problems(), "problem"), " found");
 }
 
 }  // namespace

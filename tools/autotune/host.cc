@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "runtime/tensor.h"
 #include "support/cpus.h"
 #include "support/host_lock.h"
+#include "support/statistics.h"
 #include "tools/autotune/peak.h"
 
 namespace autotune::tools {
@@ -20,25 +23,32 @@ using Clock = std::chrono::steady_clock;
 
 double Seconds(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Bytes read and written a second by `threads` threads that copy buffers of their own.
-Result<double> MeasureCopy(int threads) {
-  constexpr int64_t kBytes = int64_t{64} << 20;
-  constexpr double kSpan = 0.4;
+// Bytes read and written a second by `threads` threads, each of which copies a buffer of `bytes` to another.
+Result<double> MeasureCopy(int threads, int64_t bytes) {
+  constexpr double kSpan = 0.2;                         // seconds
+  constexpr int64_t kBetweenClocks = int64_t{1} << 20;  // bytes: reading the clock costs nothing beside copying them
+  const int64_t copies_at_once = std::max<int64_t>(1, kBetweenClocks / bytes);
   std::vector<std::shared_ptr<void>> buffers;
   for (int i = 0; i < 2 * threads; ++i) {
-    buffers.push_back(AllocateAligned(kBytes));
-    if (!buffers.back()) return Err("cannot allocate ", 2 * threads * (kBytes >> 20), " MB to measure the memory with");
-    std::memset(buffers.back().get(), i + 1, kBytes);
+    buffers.push_back(AllocateAligned(bytes));
+    if (!buffers.back()) return Err("cannot allocate ", 2 * threads * (bytes >> 20), " MB to measure the memory with");
+    std::memset(buffers.back().get(), i + 1, bytes);
   }
   std::vector<double> rates(threads, 0);
   std::vector<std::thread> copying;
   for (int t = 0; t < threads; ++t) {
     copying.emplace_back([&, t] {
+      char *to = static_cast<char*>(buffers[2 * t].get()), *from = static_cast<char*>(buffers[2 * t + 1].get());
       int64_t copies = 0;
       Clock::time_point begin = Clock::now();
-      for (; copies == 0 || Seconds(begin) < kSpan; ++copies)
-        std::memcpy(buffers[2 * t].get(), buffers[2 * t + 1].get(), kBytes);
-      rates[t] = static_cast<double>(2 * kBytes * copies) / Seconds(begin);
+      while (copies == 0 || Seconds(begin) < kSpan) {
+        for (int64_t i = 0; i < copies_at_once; ++i) {
+          std::memcpy(to, from, bytes);
+          asm volatile("" : : "r"(to) : "memory");  // or the compiler would copy once
+        }
+        copies += copies_at_once;
+      }
+      rates[t] = static_cast<double>(2 * bytes * copies) / Seconds(begin);
     });
   }
   for (std::thread& thread : copying) thread.join();
@@ -47,26 +57,56 @@ Result<double> MeasureCopy(int threads) {
   return sum;
 }
 
-// One loop of about a millisecond, again and again.
-Noise MeasureNoise() {
-  volatile double sink = 0;
-  auto work = [&] {
-    double x = 1;
-    for (int i = 0; i < 200000; ++i) x = x * 0.999999 + 1e-6;
-    sink = sink + x;
-  };
-  work();
-  std::vector<double> times;
-  for (Clock::time_point begin = Clock::now(); times.size() < 20 || Seconds(begin) < 0.4;) {
-    Clock::time_point start = Clock::now();
-    work();
-    times.push_back(Seconds(start));
+// The widest vector instructions that programs for the target use.
+std::string VectorText(const Target& target) {
+  if (target.vector_bits <= 32) return "no vectors";
+  if (target.triple.starts_with("aarch64")) return "NEON";
+  if (target.triple.starts_with("riscv64")) return "RVV of " + std::to_string(target.vector_bits) + " bits";
+  return target.vector_bits == 512 ? "AVX-512" : target.vector_bits == 256 ? target.has_fma ? "AVX2" : "AVX" : "SSE";
+}
+
+// Leaves out what makers add to their processors' names: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz" becomes "Intel
+// Xeon Platinum 8481C".
+std::string ShortModel(std::string model) {
+  size_t cores = model.find("-Core Processor");  // "AMD EPYC 7B13 64-Core Processor"
+  if (cores != std::string::npos) model = model.substr(0, model.rfind(' ', cores));
+  for (const char* end : {" CPU @", " @ ", " Processor"}) model = model.substr(0, model.find(end));
+  for (std::string_view mark : {"(R)", "(TM)", "(tm)"}) {
+    for (size_t at; (at = model.find(mark)) != std::string::npos;) model.erase(at, mark.size());
   }
-  std::sort(times.begin(), times.end());
-  return {times[times.size() / 2] / times[0] - 1, times.back() / times[0] - 1};
+  return model;
 }
 
 }  // namespace
+
+std::string MachineText(const Target& target) {
+  Result<Target> host = Target::Parse("cpu");
+  bool is_host = host.ok() && host->triple == target.triple && host->cpu == target.cpu;
+  return std::to_string(target.num_cores) + (target.num_cores == 1 ? " core of " : " cores of ") +
+         (is_host ? ShortModel(FactsOfHost().model) : target.cpu) + " (" + VectorText(target) + ")";
+}
+
+Noise MeasureNoise() {
+  constexpr int kSteps = 200000;  // each waits for the one before: about half a millisecond
+  constexpr double kSpan = 0.4;   // seconds
+  constexpr size_t kLeastRepeats = 20;
+  // Volatile, so that the compiler knows neither where the loop starts nor that its result is not needed.
+  volatile double start = 1, result = 0;
+  auto work = [&] {
+    double x = start;
+    for (int i = 0; i < kSteps; ++i) x = x * 0.999999 + 1e-6;
+    result = x;
+  };
+  work();
+  std::vector<double> times;
+  for (Clock::time_point begin = Clock::now(); times.size() < kLeastRepeats || Seconds(begin) < kSpan;) {
+    Clock::time_point repeat = Clock::now();
+    work();
+    times.push_back(Seconds(repeat));
+  }
+  std::sort(times.begin(), times.end());
+  return {Median(times) / times[0] - 1, times.back() / times[0] - 1, times[0]};
+}
 
 HostFacts FactsOfHost() {
   HostFacts facts;
@@ -83,13 +123,62 @@ HostFacts FactsOfHost() {
   return facts;
 }
 
+Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
+  constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes of a buffer; with its peer more than caches hold
+  constexpr double kForever = std::numeric_limits<double>::infinity();
+  struct Level {
+    const char* name;
+    int64_t bytes;    // what one core can fill
+    double capacity;  // of all cores
+  };
+  const int cores = target.num_cores;
+  const Level levels[] = {{"L1", target.l1_bytes, static_cast<double>(target.l1_bytes) * cores},
+                          {"L2", target.l2_bytes, static_cast<double>(target.l2_bytes) * cores},
+                          {"L3", target.l3_bytes / cores, static_cast<double>(target.l3_bytes)},
+                          {"memory", 4 * kBeyondCaches, kForever}};
+  std::vector<CopySpeed> speeds;
+  for (const Level& level : levels) {
+    if (level.bytes == 0) continue;
+    // Two buffers that fill half of the level, so that they lie in it whatever else does.
+    const double bytes_per_second = TRY(MeasureCopy(cores, level.bytes / 4));
+    speeds.push_back({level.name, level.capacity, bytes_per_second});
+  }
+  return speeds;
+}
+
+Roof Roofline::Of(double flops, double bytes) const {
+  Roof roof{flops_per_second > 0 ? flops / flops_per_second : 0, "arithmetic"};
+  for (const CopySpeed& level : copying) {
+    if (bytes > level.capacity) continue;
+    if (double seconds = bytes / level.bytes_per_second; seconds > roof.seconds) roof = {seconds, level.level};
+    break;
+  }
+  return roof;
+}
+
+Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms) {
+  Roofline roofline;
+  roofline.flops_per_second = TRY(MeasurePeakFlops(target, builder, patience_ms));
+  std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
+  roofline.copying = TRY(MeasureCopySpeeds(target));
+  return roofline;
+}
+
+std::string NoiseText(const Noise& noise) {
+  constexpr double kBusy = 0.05;  // schedules that differ by less are not worth telling apart
+  char text[160];
+  std::snprintf(text, sizeof text, "repeats of one loop vary by %.1f %% (median), the worst took %.*f times as long",
+                100 * noise.median, noise.worst < 9 ? 1 : 0, 1 + noise.worst);
+  if (noise.median <= kBusy) return text;
+  return std::string("a busy neighbour: ") + text + "; tuning would choose by chance";
+}
+
 Result<HostSpeed> MeasureHostSpeed(const Target& target, Builder& builder) {
   HostSpeed speed;
   constexpr int kPatienceMs = 500;
-  speed.flops = TRY(MeasurePeakFlops(target, builder, kPatienceMs));
+  speed.roofline = TRY(MeasureRoofline(target, builder, kPatienceMs));
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kPatienceMs));
   speed.alone = alone.has_value();
-  speed.copy_bytes = TRY(MeasureCopy(target.num_cores));
   speed.noise = MeasureNoise();
   return speed;
 }

@@ -4,10 +4,16 @@
 #include <cstring>
 
 #include "codegen/builder.h"
+#include "costmodel/features.h"
+#include "ir/text.h"
+#include "records/open.h"
+#include "rpc/message.h"
+#include "schedule/trace.h"
 #include "support/check.h"
 #include "support/subprocess.h"
 #include "support/utf8.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/usage.h"
 
 namespace autotune::tools {
 namespace {
@@ -15,6 +21,7 @@ namespace {
 constexpr const char* kFooter =
     "Examples:\n"
     "  autotune --model m.onnx --trials 400 -o m.tar      tune, then compile with what was found\n"
+    "  autotune --op 'matmul:512,512,512' --trials 64     tune one operator\n"
     "  autotune compile --model m.onnx -o m.tar           compile with the best schedules known so far\n"
     "  autotune run m.tar --input data=x.npy              run once, print or save the outputs\n"
     "  autotune bench m.tar --threads 2                   measure its latency\n"
@@ -27,25 +34,52 @@ constexpr const char* kFooter =
     "interrupted,\n"
     "what was measured is saved";
 
+// One example for each command that has none of its own.
+constexpr std::pair<const char*, const char*> kExamples[] = {
+    {"run", "autotune run m.tar --input data=x.npy --output-dir outputs"},
+    {"bench", "autotune bench m.tar --threads 2 --profile"},
+    {"verify", "autotune verify --model m.onnx --data test_data_set_0"},
+    {"records", "autotune records show"},
+    {"replay", "autotune replay 3f2a1b2c --print asm"},
+    {"devices", "autotune devices --tracker farm.local:9190"},
+    {"doctor", "autotune doctor"},
+};
+
+// The version of the program, and those of what it stores and sends.
+std::string VersionText() {
+  return std::string("autotune ") + AUTOTUNE_VERSION + "\nrecord database " + std::to_string(StoreVersion()) +
+         ", traces " + std::to_string(kStepLanguageVersion) + ", programs " + std::to_string(kIrTextVersion) +
+         ", features " + std::to_string(kFeatureVersion) + ", wire " + std::to_string(rpc::kWireMajor) + "." +
+         std::to_string(rpc::kWireMinor);
+}
+
+// `autotune --model ...` is `autotune tune --model ...`.
+bool IsTuneWithoutItsName(const std::string& first) {
+  return first.starts_with("-") && first != "-h" && first != "--help" && first != "--help-all" && first != "--version";
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{"Tunes, compiles and runs neural networks: finds fast kernels for your machine by measuring them.",
                "autotune"};
-  app.footer(kFooter);
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
+  app.set_version_flag("--version", VersionText(), "the version of the program and of its formats");
   const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),
                                          BenchCommand(app),  VerifyCommand(app),  RecordsCommand(app),
                                          ReplayCommand(app), DevicesCommand(app), DoctorCommand(app)};
+  for (const auto& [name, example] : kExamples) app.get_subcommand(name)->footer(std::string("Example:\n  ") + example);
+  app.footer(kFooter);  // last: commands would inherit it
 
-  // `autotune --model ...` is `autotune tune --model ...`.
   std::vector<std::string> args(argv + 1, argv + argc);
-  if (!args.empty() && args[0].starts_with("-") && args[0] != "-h" && args[0] != "--help" && args[0] != "--help-all")
-    args.insert(args.begin(), "tune");
+  if (!args.empty() && IsTuneWithoutItsName(args[0])) args.insert(args.begin(), "tune");
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
     app.parse(reversed);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+    std::fprintf(stderr, "autotune: %s\n", UsageText(app, e).c_str());
+    return kExitUsage;
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;

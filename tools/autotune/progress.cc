@@ -5,33 +5,36 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "support/clock.h"
 #include "support/json.h"
+#include "support/task_id.h"
+#include "tools/autotune/choice_report.h"
+#include "tools/autotune/host.h"
+#include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
 
-constexpr double kSecondsPerTrial = 0.15;  // for the first estimate only
 constexpr double kLineEvery = 10;          // seconds between plain lines
+constexpr int64_t kWaitLineEvery = 60000;  // milliseconds between plain lines of a wait
 
-std::string Duration(double seconds) {
-  long s = static_cast<long>(seconds + 0.5);
-  char text[32];
-  if (s < 60) {
-    std::snprintf(text, sizeof text, "%lds", s);
-  } else if (s < 3600) {
-    std::snprintf(text, sizeof text, "%ldm%02lds", s / 60, s % 60);
-  } else {
-    std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
-  }
-  return text;
-}
-
-// What the network takes with the best schedules so far, in ms; tasks without one are left out.
-double BestMs(const TuneReport& report) {
+// The time of one call of every kernel of the network, with the best schedules so far. Tasks without one are left out.
+struct KernelSum {
   double ms = 0;
-  for (const TaskReport& task : report.tasks) ms += task.best_seconds * 1e3 * task.task->weight;
-  return ms;
+  size_t tasks = 0;  // that are in it
+};
+
+KernelSum SumOf(const TuneReport& report) {
+  KernelSum sum;
+  for (const TaskReport& task : report.tasks) {
+    sum.ms += task.best_seconds * 1e3 * task.task->weight;
+    sum.tasks += task.best_seconds > 0;
+  }
+  return sum;
 }
+
+// Milliseconds, or null where nothing was measured.
+Json MsOrNull(double seconds) { return seconds > 0 ? Json(seconds * 1e3) : Json(); }
 
 std::map<TrialStatus, int> FailuresByStatus(const TuneReport& report) {
   std::map<TrialStatus, int> total;
@@ -56,65 +59,130 @@ void AddOutcomes(const TuneReport& report, Json& line) {
 
 std::string Failures(const TuneReport& report) {
   std::string text;
-  for (const auto& [status, count] : FailuresByStatus(report))
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(ToText(status));
+  for (const auto& [status, count] : FailuresByStatus(report)) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " +
+            (status == TrialStatus::kRejected ? "skipped" : std::string(ToText(status)));
+  }
+  return text;
+}
+
+// Winograd's alternatives are named winograd4, winograd2_whole, ... (topi/alternatives.cc).
+bool IsWinograd(const TaskReport& task) { return task.best_alternative.starts_with("winograd"); }
+
+// "12.3456", or "-" where nothing was measured.
+std::string Cell(double value, int digits) {
+  char text[32] = "-";
+  if (value > 0) std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
 
 }  // namespace
 
-Progress::Progress(const Network& network, const Target& target, const TuneOptions& options, bool json)
-    : network_(network), target_(target), options_(options), json_(json), terminal_(!json && isatty(1)) {}
+Progress::Progress(const Network& network, const std::vector<TuneTask>& tasks, const Target& target,
+                   const TuneOptions& options, ProgressOptions style)
+    : network_(network),
+      tasks_(tasks),
+      target_(target),
+      options_(options),
+      style_(style),
+      terminal_(!style.json && isatty(1)) {}
+
+void Progress::PrintJson(const Json& line) const {
+  std::printf("%s\n", line.Dump().c_str());
+  std::fflush(stdout);
+}
 
 void Progress::Begin(const std::string& where) {
-  if (json_) {
+  if (style_.json) {
     Json line;
     line["event"] = "begin";
     line["model"] = network_.name;
     line["target"] = target_.Text();
-    line["tasks"] = static_cast<int64_t>(network_.tasks.size());
+    line["tasks"] = static_cast<int64_t>(tasks_.size());
     line["trials"] = options_.trials;
-    std::printf("%s\n", line.Dump().c_str());
-    std::fflush(stdout);
-    return;
+    return PrintJson(line);
   }
-  for (const std::string& note : network_.notes) std::printf("note: %s\n", note.c_str());
-  double estimate = options_.trials * kSecondsPerTrial;
-  if (options_.time_budget > 0) estimate = std::min(estimate, options_.time_budget);
-  std::printf("tuning %s (%.2f GFLOP, %zu tasks) for %s on %s: %d trials, about %s\n", network_.name.c_str(),
-              network_.flops / 1e9, network_.tasks.size(), target_.Text().c_str(), where.c_str(), options_.trials,
-              Duration(estimate).c_str());
+  for (const std::string& note : WithoutRepeats(network_.notes)) std::printf("note: %s\n", note.c_str());
+  double flops = 0;
+  for (const TuneTask& task : tasks_) flops += task.flops * task.weight;
+  std::string part = Counted(static_cast<int64_t>(tasks_.size()), "task");
+  if (tasks_.size() < network_.tasks.size())
+    part = std::to_string(tasks_.size()) + " of " + Counted(static_cast<int64_t>(network_.tasks.size()), "task");
+  std::string limit = options_.time_budget > 0 ? ", at most " + DurationText(options_.time_budget) : "";
+  std::printf("tuning %s (%.4g GFLOP, %s) for %s%s: %s%s\n", network_.name.c_str(), flops / 1e9, part.c_str(),
+              MachineText(target_).c_str(), where.c_str(), Counted(options_.trials, "trial").c_str(), limit.c_str());
+  if (style_.verbose) std::printf("target: %s\n", target_.Text().c_str());
   std::fflush(stdout);
 }
 
+void Progress::Wait(const std::string& reason) {
+  std::lock_guard lock(wait_mutex_);
+  const int64_t now = BootMillis();
+  if (reason.empty()) {
+    if (waiting_since_ > 0 && terminal_) std::printf("\r\033[K");
+    waiting_since_ = 0;
+    return;
+  }
+  const bool begins = waiting_since_ == 0;
+  if (begins) waiting_since_ = now, wait_began_at_ = WallMillis();
+  const double seconds = static_cast<double>(now - waiting_since_) / 1e3;
+  const std::string text =
+      "waiting for a device since " + ClockText(wait_began_at_) + " (" + DurationText(seconds) + "): " + reason;
+  if (terminal_) {
+    std::printf("\r\033[K%s", text.c_str());
+    std::fflush(stdout);
+    return;
+  }
+  if (!begins && now - last_wait_line_ < kWaitLineEvery) return;
+  last_wait_line_ = now;
+  if (!style_.json) {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+    return;
+  }
+  Json line;
+  line["event"] = "waiting";
+  line["seconds"] = seconds;
+  line["reason"] = reason;
+  PrintJson(line);
+}
+
 std::string Progress::Line(const TuneReport& report) const {
-  int here = report.trials - report.resumed_trials;
-  double rate = report.seconds > 0 ? here / report.seconds : 0;
-  double eta = rate > 0 ? std::max(0, options_.trials - report.trials) / rate : 0;
-  if (options_.time_budget > 0) eta = std::min(eta, std::max(0.0, options_.time_budget - report.seconds));
-  char text[256];
-  std::snprintf(text, sizeof text, "%d/%d trials  best %.3f ms  %.1f trials/s  ETA %s", report.trials, options_.trials,
-                BestMs(report), rate, Duration(eta).c_str());
+  const KernelSum sum = SumOf(report);
+  char text[64];
+  std::snprintf(text, sizeof text, "%d/%d trials", report.trials, options_.trials);
+  std::string line = text;
+  if (sum.tasks > 0) line += "  kernels " + Cell(sum.ms, 3) + " ms";
+  if (sum.tasks > 0 && sum.tasks < report.tasks.size())
+    line += " (" + std::to_string(sum.tasks) + " of " + std::to_string(report.tasks.size()) + " tasks)";
+  const int here = report.trials - report.resumed_trials;
   if (report.to_confirm > 0) {
-    std::snprintf(text, sizeof text, "%d/%d trials  best %.3f ms  tasks confirmed %d/%d", report.trials,
-                  options_.trials, BestMs(report), report.confirmed, report.to_confirm);
+    line += "  tasks confirmed " + std::to_string(report.confirmed) + "/" + std::to_string(report.to_confirm);
+  } else if (here > 0 && report.seconds > 0) {
+    const double rate = here / report.seconds;
+    double left = std::max(0, options_.trials - report.trials) / rate;
+    if (options_.time_budget > 0) left = std::min(left, std::max(0.0, options_.time_budget - report.seconds));
+    std::snprintf(text, sizeof text, "  %.1f trials/s", rate);
+    line += text;
+    if (left > 0) line += "  ETA " + DurationText(left);
+    if (left > 0 && options_.confirm && options_.time_budget == 0) line += " + final choice";
   }
   std::string failures = Failures(report);
-  return failures.empty() ? text : text + ("  (" + failures + ")");
+  return failures.empty() ? line : line + "  (" + failures + ")";
 }
 
 void Progress::Update(const TuneReport& so_far, const TaskReport& current) {
-  if (json_) {
+  if (style_.json) {
     Json line;
     line["event"] = so_far.to_confirm > 0 ? "confirmed" : "round";
     line["trials"] = so_far.trials;
     AddOutcomes(so_far, line);
     line["seconds"] = so_far.seconds;
     line["task"] = current.task->label;
-    line["task_best_ms"] = current.best_seconds * 1e3;
-    line["best_ms"] = BestMs(so_far);
-    std::printf("%s\n", line.Dump().c_str());
-    std::fflush(stdout);
+    line["hash"] = current.task->hash.Hex();
+    line["task_best_ms"] = MsOrNull(current.best_seconds);
+    line["best_ms"] = MsOrNull(SumOf(so_far).ms / 1e3);
+    PrintJson(line);
   } else if (terminal_) {
     std::printf("\r\033[K%s  %s", Line(so_far).c_str(), current.task->label.c_str());
     std::fflush(stdout);
@@ -126,72 +194,99 @@ void Progress::Update(const TuneReport& so_far, const TaskReport& current) {
 }
 
 void Progress::End(const TuneReport& report) {
-  if (json_) return;
+  if (style_.json) return;
   std::printf("%s%s\n", terminal_ ? "\r\033[K" : "", Line(report).c_str());
-  for (const auto& [status, text] : report.first_error)
-    std::printf("first '%s': %s\n", std::string(ToText(status)).c_str(), text.c_str());
+  for (const auto& [status, count] : FailuresByStatus(report)) {
+    auto first = report.first_error.find(status);
+    std::string cause = first == report.first_error.end() ? "" : "; the first: " + first->second;
+    if (status == TrialStatus::kRejected) {
+      std::printf("%d of %s skipped: mostly, their tiles need more registers than the CPU has (normal)%s\n", count,
+                  (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str(),
+                  style_.verbose ? cause.c_str() : "");
+    } else if (status == TrialStatus::kCutOff) {
+      std::printf("%d of %s cut off: much slower than the best so far (normal)\n", count,
+                  (Counted(report.records, "candidate") + (report.records == 1 ? " was" : " were")).c_str());
+    } else {
+      std::printf("%d of %s failed, %s%s\n", count, Counted(report.records, "candidate").c_str(),
+                  std::string(ToText(status)).c_str(), cause.c_str());
+    }
+  }
   std::fflush(stdout);
 }
 
-void Progress::Summary(const TuneReport& report, std::optional<double> before_ms, std::optional<double> after_ms,
-                       std::optional<double> peak_flops) const {
-  if (json_) {
-    Json line;
-    line["event"] = "end";
-    line["trials"] = report.trials;
-    AddOutcomes(report, line);
-    line["seconds"] = report.seconds;
-    line["before_ms"] = before_ms ? Json(*before_ms) : Json();
-    line["after_ms"] = after_ms ? Json(*after_ms) : Json();
-    Json::Array tasks;
-    for (const TaskReport& task : report.tasks) {
-      Json row;
-      row["task"] = task.task->label;
-      row["hash"] = task.task->hash.Hex();
-      row["weight"] = task.task->weight;
-      row["default_ms"] = task.default_seconds * 1e3;
-      row["tuned_ms"] = task.best_seconds * 1e3;
-      row["trials"] = task.trials;
-      tasks.push_back(row);
-    }
-    line["tasks"] = tasks;
-    std::printf("%s\n", line.Dump().c_str());
-    return;
-  }
-  size_t width = 4;
-  for (const TaskReport& task : report.tasks) width = std::max(width, task.task->label.size());
-  std::printf("\n%-*s %6s %11s %10s %8s %6s %7s\n", static_cast<int>(width), "task", "weight", "default ms", "tuned ms",
-              "GFLOPS", "% peak", "trials");
+void Progress::Choosing(double done) {
+  if (!terminal_) return;
+  std::printf("\r\033[Kcomparing tuned and untuned schedules in the network  %3.0f %%", 100 * done);
+  std::fflush(stdout);
+}
+
+void Progress::SummaryAsJson(const TuneReport& report, const ChosenNetwork* chosen) const {
+  Json line;
+  line["event"] = "end";
+  line["trials"] = report.trials;
+  AddOutcomes(report, line);
+  line["seconds"] = report.seconds;
+  if (chosen) AddChoice(*chosen, line);
+  Json::Array tasks;
   for (const TaskReport& task : report.tasks) {
-    std::printf("%-*s %6d ", static_cast<int>(width), task.task->label.c_str(), task.task->weight);
-    if (task.default_seconds > 0) {
-      std::printf("%11.4f ", task.default_seconds * 1e3);
-    } else {
-      std::printf("%11s ", "-");
-    }
-    if (task.best_seconds > 0) {
-      std::printf("%10.4f %8.1f", task.best_seconds * 1e3, task.task->flops / task.best_seconds / 1e9);
-    } else {
-      std::printf("%10s %8s", "-", "-");
-    }
-    if (task.best_seconds > 0 && task.task->flops > 0 && peak_flops) {
-      std::printf(" %6.1f", 100 * task.task->flops / task.best_seconds / *peak_flops);
-    } else {
-      std::printf(" %6s", "-");
-    }
-    std::printf(" %7d\n", task.trials);
+    Json row;
+    row["task"] = task.task->label;
+    row["hash"] = task.task->hash.Hex();
+    row["weight"] = task.task->weight;
+    row["default_ms"] = MsOrNull(task.default_seconds);
+    row["tuned_ms"] = MsOrNull(task.best_seconds);
+    row["trials"] = task.trials;
+    tasks.push_back(row);
   }
-  std::printf("\n%d trials in %s (%.1f/s; search %s, build and measure %s)\n", report.trials,
-              Duration(report.seconds).c_str(),
-              report.seconds > 0 ? (report.trials - report.resumed_trials) / report.seconds : 0.0,
-              Duration(report.search_seconds).c_str(), Duration(report.measure_seconds).c_str());
-  if (before_ms && after_ms)
-    std::printf("latency: %.3f ms untuned, %.3f ms tuned (%.2f times as fast)\n", *before_ms, *after_ms,
-                *before_ms / *after_ms);
+  line["tasks"] = tasks;
+  PrintJson(line);
+}
+
+void Progress::Table(const TuneReport& report, std::optional<double> peak_flops) const {
+  std::printf("\n%-8s %6s %11s %10s %8s %7s %7s  %s\n", "task", "weight", "default ms", "tuned ms", "GFLOPS", "% peak",
+              "trials", "operators and shapes");
+  bool any_winograd = false;
+  for (const TaskReport& task : report.tasks) {
+    const double flops = task.best_seconds > 0 ? task.task->flops / task.best_seconds : 0;
+    const bool winograd = IsWinograd(task);
+    any_winograd |= winograd;
+    std::printf("%-8s %6d %11s %10s %8s %6s%c %7d  %s\n", ShortTaskId(task.task->hash).c_str(), task.task->weight,
+                Cell(task.default_seconds * 1e3, 4).c_str(), Cell(task.best_seconds * 1e3, 4).c_str(),
+                Cell(flops / 1e9, 1).c_str(), Cell(peak_flops ? 100 * flops / *peak_flops : 0, 1).c_str(),
+                winograd ? '*' : ' ', task.trials, task.task->label.c_str());
+  }
+  const KernelSum sum = SumOf(report);
+  if (sum.tasks > 0) {
+    std::printf(
+        "\nms: one call of the kernel alone, its weights as cold as the network leaves them. Each times its weight, "
+        "they add up to "
+        "%.3f ms; the warm network may take less\n",
+        sum.ms);
+  }
+  if (any_winograd)
+    std::printf("*: a Winograd convolution, which multiplies less than the direct one that GFLOPS and %% peak count\n");
+}
+
+void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const {
+  if (style_.json) return SummaryAsJson(report, chosen);
+  if (terminal_) std::printf("\r\033[K");
+  Table(report, peak_flops);
+  const int here = report.trials - report.resumed_trials;
+  if (here == 0 && report.trials > 0) {
+    std::printf("\n%s, all measured by earlier runs of this command; --fresh measures anew\n",
+                Counted(report.trials, "trial").c_str());
+  } else {
+    std::printf("\n%s in %s (%.1f/s; search %s, build and measure %s)\n", Counted(here, "trial").c_str(),
+                DurationText(report.seconds).c_str(), report.seconds > 0 ? here / report.seconds : 0.0,
+                DurationText(report.search_seconds).c_str(), DurationText(report.measure_seconds).c_str());
+    if (report.resumed_trials > 0)
+      std::printf("%s more from earlier runs of this command\n", Counted(report.resumed_trials, "trial").c_str());
+  }
+  if (chosen) std::fputs(ChoiceText(*chosen).c_str(), stdout);
 }
 
 void Progress::NextSteps(const std::string& package, const std::string& compile) const {
-  if (json_) return;
+  if (style_.json) return;
   if (package.empty()) {
     std::printf("compile it:  %s\n", compile.c_str());
     return;

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "codegen/codegen.h"
+#include "costmodel/feature_names.h"
 #include "costmodel/features.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -18,12 +19,17 @@ struct ReplayCommandOptions {
   std::string print = "ir";
 };
 
+// A line for each feature that is not 0: its number, its value as the model sees it, what that stands for, its name.
 void PrintFeatures(const Features& features) {
+  const std::vector<FeatureName>& names = FeatureNames();
+  std::printf("%6s %10s  %-32s %s\n", "number", "value", "name", "stands for");
   for (size_t i = 0; i < features.size(); ++i) {
-    if (features[i] != 0) std::printf("%zu: %g\n", i, static_cast<double>(features[i]));
+    const double value = static_cast<double>(features[i]);
+    if (value == 0) continue;
+    std::printf("%6zu %10.4f  %-32s %.6g%s%s\n", i, value, names[i].name.c_str(), names[i].QuantityOf(value),
+                names[i].unit.empty() ? "" : " ", names[i].unit.c_str());
   }
-  std::printf("%zu features of schema %d (costmodel/features.h); those that are not shown are 0\n", features.size(),
-              kFeatureVersion);
+  std::printf("%zu features of schema %d; those that are not shown are 0\n", features.size(), kFeatureVersion);
 }
 
 Result<int> ReplayRecord(const ReplayCommandOptions& options) {
@@ -69,7 +75,7 @@ Command ReplayCommand(CLI::App& root) {
   auto options = std::make_shared<ReplayCommandOptions>();
   CLI::App* app = root.add_subcommand("replay", "Replays a record on its program and prints what comes of it.");
   app->add_option("record", options->record,
-                  "a record's id, or the first digits of a task's hash: its best record (`autotune records show`)")
+                  "a record's id, or a task's: its best record (`autotune records show`); first digits do")
       ->required();
   app->add_option("--print", options->print, "trace, ir, lowered, llvm, asm or features")
       ->check(CLI::IsMember({"trace", "ir", "lowered", "llvm", "asm", "features"}))

@@ -1,28 +1,25 @@
 // `autotune run` and `autotune bench`: what they do with a package.
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "frontend/onnx/tensor_pb.h"
 #include "package/load.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
-#include "support/host_lock.h"
 #include "support/json.h"
+#include "support/statistics.h"
 #include "support/utf8.h"
+#include "tools/autotune/alone.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
+#include "tools/autotune/profile.h"
+#include "tools/autotune/usage.h"
 
 namespace autotune::tools {
 namespace {
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct RunOptions {
   std::string package;
@@ -30,7 +27,6 @@ struct RunOptions {
   std::string output_dir;
   int threads = 0;
   int repeat = 1;
-  bool profile = false;
 };
 
 Result<Tensor> ReadTensor(const std::string& path) {
@@ -98,14 +94,26 @@ void PrintSummary(const TensorSpec& spec, const Tensor& tensor) {
   std::printf("\n");
 }
 
+// The first run meets cold caches and sleeping threads, so it is told apart.
+void PrintTimes(const std::vector<double>& ms, const std::string& package) {
+  std::printf("first run: %.3f ms, with cold caches", ms[0]);
+  if (ms.size() == 1) {
+    std::printf("; for the latency: autotune bench %s\n", package.c_str());
+    return;
+  }
+  std::vector<double> later(ms.begin() + 1, ms.end());
+  std::printf("; %zu more: min %.3f ms, median %.3f ms\n", later.size(), *std::min_element(later.begin(), later.end()),
+              Median(later));
+}
+
 Result<int> Run(const RunOptions& options) {
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
   TRY(BindInputs(options, model));
   std::vector<double> ms;
   for (int i = 0; i < options.repeat; ++i) {
-    double begin = Now();
+    double begin = MonotonicSeconds();
     TRY(model.executor->Run());
-    ms.push_back((Now() - begin) * 1e3);
+    ms.push_back((MonotonicSeconds() - begin) * 1e3);
   }
   if (!options.output_dir.empty()) {
     std::error_code error;
@@ -122,9 +130,7 @@ Result<int> Run(const RunOptions& options) {
     TRY(WriteNpy(path, output));
     std::printf("wrote %s\n", path.c_str());
   }
-  std::sort(ms.begin(), ms.end());
-  std::printf("%d run%s: min %.3f ms, median %.3f ms\n", options.repeat, options.repeat == 1 ? "" : "s", ms[0],
-              ms[ms.size() / 2]);
+  PrintTimes(ms, options.package);
   return kExitOk;
 }
 
@@ -138,63 +144,15 @@ struct BenchOptions {
   bool serve = false;
 };
 
-// Has this host for measurements while nobody else builds or measures on it. After `wait` seconds in vain a measurement
-// goes on disturbed, and later ones wait no more. Says on standard error, once each, that it waits and that it gave up.
-class Alone {
- public:
-  explicit Alone(double wait) : wait_(wait) {}
-  std::optional<HostLock> Take() {
-    std::optional<HostLock> lock = Within(std::min(wait_, 1.0));
-    if (!lock && wait_ > 1) {
-      Say("waiting for others who build or measure on this host: they hold " + HostLock::Path());
-      lock = Within(wait_ - 1);
-    }
-    if (!lock) {
-      Say("these times may be disturbed: " + (error_.empty() ? "others hold " + HostLock::Path() : error_));
-      undisturbed_ = false;
-      wait_ = 0;
-    }
-    return lock;
-  }
-  bool TakeUndisturbed() { return std::exchange(undisturbed_, true); }  // since the last call
-
- private:
-  std::optional<HostLock> Within(double seconds) {
-    auto lock = HostLock::AcquireWithin(HostLock::Mode::kExclusive, static_cast<int64_t>(seconds * 1e3));
-    if (lock.ok()) return std::move(*lock);
-    error_ = lock.error().Text();
-    wait_ = 0;
-    return std::nullopt;
-  }
-  void Say(const std::string& note) {
-    if (said_.insert(note).second) std::fprintf(stderr, "note: %s\n", note.c_str());
-  }
-
-  double wait_;
-  bool undisturbed_ = true;
-  std::string error_;
-  std::set<std::string> said_;
-};
-
-constexpr double kTurn = 5;                  // seconds that a long measurement has the host before others may
-constexpr useconds_t kBetweenTurns = 20000;  // microseconds: longer than others who want the lock sleep
-
-// Latencies in ms, sorted: at least `runs`, and as many as `seconds` holds, not counting what was waited.
+// Latencies in ms, sorted: at least `runs`, and as many as `seconds` hold.
 Result<std::vector<double>> Measure(GraphExecutor& executor, double seconds, int runs, Alone& alone) {
   std::vector<double> ms;
-  double left = seconds;
-  while (static_cast<int>(ms.size()) < runs || left > 0) {
-    if (!ms.empty()) usleep(kBetweenTurns);
-    std::optional<HostLock> lock = alone.Take();
-    double start = Now(), now = start;
-    while ((static_cast<int>(ms.size()) < runs || now - start < left) && now - start < kTurn) {
-      TRY(executor.Run());
-      double end = Now();
-      ms.push_back((end - now) * 1e3);
-      now = end;
-    }
-    left -= now - start;
-  }
+  TRY(RunInTurns(seconds, runs, alone, [&]() -> Status {
+    const double begin = MonotonicSeconds();
+    TRY(executor.Run());
+    ms.push_back((MonotonicSeconds() - begin) * 1e3);
+    return {};
+  }));
   std::sort(ms.begin(), ms.end());
   return ms;
 }
@@ -207,16 +165,17 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const std:
     line["threads"] = options.threads;
     line["n"] = static_cast<int64_t>(ms.size());
     line["min_ms"] = ms[0];
-    line["median_ms"] = ms[ms.size() / 2];
+    line["median_ms"] = Median(ms);
     line["undisturbed"] = alone.TakeUndisturbed();
     std::printf("%s\n", line.Dump().c_str());
   } else {
-    std::printf("%s: min %.3f ms, median %.3f ms over %zu runs\n", model.info.model_name.c_str(), ms[0],
-                ms[ms.size() / 2], ms.size());
+    std::printf("%s: min %.3f ms, median %.3f ms over %zu runs\n", model.info.model_name.c_str(), ms[0], Median(ms),
+                ms.size());
   }
   std::fflush(stdout);
 }
 
+// For --serve: the times alone.
 void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
   Json::Array kernels;
   for (const NodeTime& t : times) {
@@ -229,6 +188,26 @@ void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
   line["undisturbed"] = alone.TakeUndisturbed();
   std::printf("%s\n", line.Dump().c_str());
   std::fflush(stdout);
+}
+
+// The network's latency and its kernels', measured in turns: a line as without --profile, then the kernels.
+Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alone) {
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target host = TRY(Target::Parse("cpu"));
+  if (options.threads > 0) host.num_cores = options.threads;
+  constexpr int kPatienceMs = 500;  // for the roofline; disturbed times of kernels are what matters, and reported
+  Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
+  ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
+  std::vector<double> ms;
+  for (double seconds : samples.network) ms.push_back(seconds * 1e3);
+  std::sort(ms.begin(), ms.end());
+  PrintLine(options, model, ms, alone);
+  std::vector<ProfileRow> rows = TRY(ProfileRows(model, samples, roofline));
+  ProfileBalance balance = BalanceOf(samples, ClockSeconds());
+  std::string text = options.json ? ProfileJson(rows, balance, roofline).Dump() + "\n"
+                                  : ProfileTable(rows, balance, roofline, host.num_cores);
+  std::fputs(text.c_str(), stdout);
+  return kExitOk;
 }
 
 // For interleaving with a peer: one line of JSON for each "run N" or "profile N" on standard input.
@@ -254,19 +233,9 @@ Result<int> Bench(const BenchOptions& options) {
   for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
   Alone alone(options.wait);
   if (options.serve) return Serve(options, model, alone);
-  PrintLine(options, model, TRY(Measure(*model.executor, options.seconds, 5, alone)), alone);
-  if (options.profile) {
-    std::optional<HostLock> lock = alone.Take();
-    std::vector<NodeTime> times = TRY(model.executor->Profile(20));
-    double total = 0;
-    for (const NodeTime& t : times) total += t.seconds;
-    std::printf("%8s %6s %8s %7s  %s\n", "us", "%", "GFLOPS", "GB/s", "kernel");
-    for (const NodeTime& t : times) {
-      double rate = t.seconds > 0 ? 1e-9 / t.seconds : 0;
-      std::printf("%8.1f %6.1f %8.1f %7.1f  %s\n", t.seconds * 1e6, 100 * t.seconds / total, t.flops * rate,
-                  t.bytes * rate, t.name.c_str());
-    }
-  }
+  if (options.profile) return Profile(options, model, alone);
+  constexpr int kLeastRuns = 5;
+  PrintLine(options, model, TRY(Measure(*model.executor, options.seconds, kLeastRuns, alone)), alone);
   return kExitOk;
 }
 
@@ -279,9 +248,9 @@ Command RunCommand(CLI::App& root) {
   app->add_option("--input", options->inputs, "NAME=FILE.npy or NAME=FILE.pb, once for each input; others are random");
   app->add_option("--output-dir", options->output_dir, "write each output to DIR/NAME.npy");
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeastZero())
       ->capture_default_str();
-  app->add_option("--repeat", options->repeat, "runs")->check(CLI::PositiveNumber)->capture_default_str();
+  app->add_option("--repeat", options->repeat, "runs")->check(AtLeastOne())->capture_default_str();
   return {app, [options] { return Run(*options); }};
 }
 
@@ -290,14 +259,18 @@ Command BenchCommand(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "Measures the latency of a package on random inputs.");
   app->add_option("package", options->package, "the package made by `autotune compile`")->required();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeastZero())
       ->capture_default_str();
   app->add_option("--seconds", options->seconds, "how long to measure; at least 5 runs")->capture_default_str();
   app->add_option("--wait", options->wait, "seconds to wait, at most, for others who build or measure on this host")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  app->add_flag("--json", options->json, "one line of JSON: min_ms, median_ms, n, undisturbed");
-  app->add_flag("--profile", options->profile, "a table of the time in each kernel as well");
+  app->add_flag("--json", options->json,
+                "one line of JSON: min_ms, median_ms, n, undisturbed; with --profile another one: kernels");
+  app->add_flag(
+      "--profile", options->profile,
+      "each kernel's time, task and distance to what the machine allows (the roofline), measured in turns with the "
+      "network");
   app->add_flag("--serve", options->serve,
                 "answer each line 'run N' or 'profile N' (each kernel) on standard input with a measurement of N runs, "
                 "to alternate with a peer");

@@ -12,6 +12,9 @@
 #include "records/open.h"
 #include "runtime/compare.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
+#include "tools/autotune/text.h"
+#include "tools/autotune/usage.h"
 
 namespace autotune::tools {
 namespace {
@@ -21,34 +24,29 @@ namespace fs = std::filesystem;
 struct CompileCommandOptions {
   ModelOptions model;
   std::string output;
-  bool no_records = false;
+  bool no_records = false, verbose = false;
 };
-
-// What is to be said of the kernels' schedules, one line each.
-std::vector<std::string> NotesOf(const CompileResult& result) {
-  std::vector<std::string> notes;
-  for (const KernelChoice& choice : result.choices) {
-    if (!choice.note.empty()) notes.push_back(choice.task->label + ": " + choice.note);
-  }
-  return notes;
-}
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target target = TRY(options.model.ParseTarget(*builder));
   NetworkOptions network_options = TRY(options.model.ParseNetwork());
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
-  Network network = TRY(LoadNetwork(options.model.model, network_options, target, *builder));
-  for (const std::string& note : network.notes) std::printf("note: %s\n", note.c_str());
-  CompileResult result = TRY(Compile(network, target, store.get(), *builder, {.use_records = !options.no_records}));
+  Network network = TRY(options.model.Load(network_options, target, *builder));
+  for (const std::string& note : WithoutRepeats(network.notes)) std::printf("note: %s\n", note.c_str());
+  CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder));
   TRY(WritePackage(result.package, options.output));
-  for (const std::string& note : NotesOf(result)) std::printf("note: %s\n", note.c_str());
-  std::printf("compiled %s for %s: %d of %d kernels tuned, %.1f s; wrote %s\n", network.name.c_str(),
-              target.Text().c_str(), result.package.info.tuned_tasks, result.package.info.tasks, result.seconds,
-              options.output.c_str());
-  if (result.package.info.tuned_tasks == 0 && !options.no_records) {
-    std::printf("note: the database has no schedule for this model and target; tune it first: autotune --model %s\n",
-                options.model.model.c_str());
+  for (const std::string& note : KernelNotes(result.choices)) std::printf("note: %s\n", note.c_str());
+  std::printf("compiled %s for %s: %d of %s tuned, %.1f s; wrote %s\n", network.name.c_str(),
+              MachineText(target).c_str(), result.package.info.tuned_tasks,
+              Counted(result.package.info.tasks, "kernel").c_str(), result.seconds, options.output.c_str());
+  if (options.verbose) std::printf("target: %s\n", target.Text().c_str());
+  if (!result.note.empty()) std::printf("note: %s\n", result.note.c_str());
+  if (result.package.info.tuned_tasks == 0 && result.followed_choice) {
+    std::printf("note: no tuned schedule made this network faster when it was tuned; it keeps its default schedules\n");
+  } else if (result.package.info.tuned_tasks == 0 && !options.no_records) {
+    std::printf("note: the database has no schedule for this network and target; tune it first: autotune%s\n",
+                ModelLine(options.model).c_str());
   }
   return kExitOk;
 }
@@ -66,6 +64,7 @@ struct CaseResult {
   CaseVerdict verdict = CaseVerdict::kFailed;
   std::string text;
   std::vector<std::string> notes = {};
+  std::string cause = {};  // why the case is unsupported, without its names
 };
 
 Result<std::vector<NamedTensor>> ReadTensors(const fs::path& folder, const std::string& prefix) {
@@ -157,37 +156,18 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
   return {};
 }
 
-// Why the importer refused a case, without the names that are its own: what a summary counts.
-std::string ReasonOf(const std::string& text) {
-  static constexpr std::string_view kNeeds = "needs what is not supported: ";
-  std::string reason = text;
-  if (size_t at = text.find(kNeeds); at != std::string::npos) {
-    reason = text.substr(at + kNeeds.size());
-    size_t node = reason.find(" (node "), end = reason.find(')', node);
-    if (node != std::string::npos && end != std::string::npos) reason.erase(node, end + 1 - node);
-  } else if (size_t at = text.find("model.onnx"); at != std::string::npos) {
-    reason = text.substr(at + 10);
-    reason.erase(0, reason.find_first_not_of(": "));
-  }
-  reason = reason.substr(0, reason.find(';'));  // the first of several
-  for (size_t open; (open = reason.find(" '")) != std::string::npos;) {
-    size_t close = reason.find('\'', open + 2);
-    reason.erase(open, close == std::string::npos ? close : close + 1 - open);
-  }
-  return reason;
-}
-
 // Import decides what is supported. An error: the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
                              NetworkOptions network_options, const Target& target, RecordStore* store,
                              Builder& builder) {
   std::vector<fs::path> sets = DataSets(data);
   Status imported = TryImport(model_path, network_options, sets, network_options.fixed);
-  if (!imported.ok()) return CaseResult{CaseVerdict::kUnsupported, imported.error().Text()};
+  if (!imported.ok())
+    return CaseResult{CaseVerdict::kUnsupported, imported.error().Text(), {}, imported.error().Cause()};
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
   CompileResult compiled = TRY(Compile(network, target, store, builder));
-  CaseResult all{CaseVerdict::kPassed, "", NotesOf(compiled)};
+  CaseResult all{CaseVerdict::kPassed, "", KernelNotes(compiled.choices)};
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
   for (const fs::path& set : sets) {
     CaseResult one = TRY(CheckData(model, set, options, network_options.fixed));
@@ -204,7 +184,7 @@ struct Tally {
 
   void Add(const CaseResult& result) {
     (result.verdict == CaseVerdict::kPassed ? passed : result.verdict == CaseVerdict::kFailed ? failed : unsupported)++;
-    if (result.verdict == CaseVerdict::kUnsupported) ++reasons[ReasonOf(result.text)];
+    if (result.verdict == CaseVerdict::kUnsupported) ++reasons[result.cause];
   }
   std::string Text() const {
     return std::to_string(passed) + " passed, " + std::to_string(failed) + " failed, " + std::to_string(unsupported) +
@@ -280,10 +260,12 @@ Command CompileCommand(CLI::App& root) {
   auto options = std::make_shared<CompileCommandOptions>();
   CLI::App* app =
       root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
-  options->model.Add(*app);
+  app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar"));
+  options->model.AddWithOperator(*app);
   app->add_option("-o,--output", options->output, "the package to write")->required();
   app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
-  return {app, [options] { return CompileModel(*options); }};
+  app->add_flag("--verbose", options->verbose, "also print the target in full");
+  return {app, [options] { return CompileModel(*options); }, [options] { return options->model.CheckSource(); }};
 }
 
 Command VerifyCommand(CLI::App& root) {
@@ -298,7 +280,7 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--rtol", options->rtol, "allowed: |a-b| <= atol * max|b| + rtol * |b|")->capture_default_str();
   app->add_option("--atol", options->atol, "relative to the largest expected value")->capture_default_str();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeastZero())
       ->capture_default_str();
   return {app, [options] { return Verify(*options); },
           [options]() -> Status {

@@ -1,8 +1,10 @@
 // `autotune records`: its subcommands and their options.
 #include "tools/autotune/command.h"
 #include "records/open.h"
+#include "support/task_id.h"
 #include "target/target.h"
 #include "tools/autotune/records/records.h"
+#include "tools/autotune/usage.h"
 
 namespace autotune::tools {
 
@@ -15,29 +17,58 @@ std::string LabelOf(const Record& record) {
   return label ? *label : "";
 }
 
+namespace {
+
+// The one record whose id begins with `prefix`; reads every record.
+Result<Record> FindRecordById(RecordStore& store, const std::string& prefix) {
+  constexpr int kPage = 500;
+  std::optional<Record> found;
+  for (int64_t cursor = 0;;) {
+    RecordPage page = TRY(store.Scan({}, cursor, kPage));
+    if (page.records.empty()) break;
+    cursor = page.cursor;
+    for (Record& record : page.records) {
+      if (!record.id.starts_with(prefix)) continue;
+      if (found) return Err("several records have an id that begins with ", prefix, "; give more digits");
+      found = std::move(record);
+    }
+  }
+  if (!found) return Err("the database has no record ", prefix, "...");
+  return std::move(*found);
+}
+
+}  // namespace
+
 Result<Record> FindRecord(RecordStore& store, const std::string& name) {
   if (IsRecordId(name)) {
     std::optional<Record> record = TRY(store.Get(name));
     if (!record) return Err("the database has no record ", name);
     return std::move(*record);
   }
-  if (name.empty() || name.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return Err("'", name, "' is neither a record's id nor the first digits of a task's hash; `autotune records show`",
-               " lists both");
-  std::vector<TaskSummary> found;
-  for (TaskSummary& task : TRY(store.Tasks())) {
-    if (task.task.starts_with(name) && task.ranked > 0) found.push_back(std::move(task));
+  // Records' ids have dashes, tasks' hashes have none.
+  const bool hex = name.find_first_not_of("0123456789abcdef-") == std::string::npos;
+  if (hex && name.find('-') != std::string::npos) return FindRecordById(store, name);
+  if (!IsTaskIdPrefix(name)) {
+    return Err("'", name, "' is neither a record's id nor a task's; `autotune records show` lists the tasks,",
+               " `autotune records show TASK` the best record of one");
   }
-  if (found.empty()) return Err("the database has no task ", name, "... with a record that ran and is right");
+  std::vector<TaskSummary> ranked;
+  std::vector<std::string> hashes;
+  for (TaskSummary& task : TRY(store.Tasks())) {
+    if (!task.task.starts_with(name) || task.ranked == 0) continue;
+    hashes.push_back(task.task);
+    ranked.push_back(std::move(task));
+  }
+  if (ranked.empty()) return Err("the database has no task ", name, "... with a record that ran and is right");
+  TRY(FindTask(hashes, name));  // one task, on one target or several
   std::string host = TRY(Target::Parse("cpu")).Text();
-  const TaskSummary* chosen = found.size() == 1 ? &found[0] : nullptr;
-  for (const TaskSummary& task : found) {
-    if (task.task != found[0].task) return Err(name, "... means several tasks: ", found[0].task, ", ", task.task);
+  const TaskSummary* chosen = ranked.size() == 1 ? &ranked[0] : nullptr;
+  for (const TaskSummary& task : ranked) {
     if (task.target == host) chosen = &task;
   }
   if (!chosen) {
-    return Err("task ", found[0].task, " has records for ", found.size(), " targets, none of them this machine; name",
-               " a record by its id");
+    return Err("task ", name, " has records for ", ranked.size(), " targets, none of them this machine; name a record",
+               " by its id");
   }
   return *TRY(store.Best(chosen->task, chosen->target));
 }
@@ -54,11 +85,14 @@ Command RecordsCommand(CLI::App& root) {
     command->callback([chosen, work] { *chosen = work; });
     return command;
   };
-  constexpr char kTask[] = "only this task: the first digits of its hash";
-  add("stats", "Counts what is there.", ShowStatistics);
+  constexpr char kTask[] = "only this task: its id in tables, or other first digits of its hash";
+  constexpr char kVerbose[] = "targets, hashes and record ids in full";
+  CLI::App* stats = add("stats", "Counts what is there.", ShowStatistics);
+  stats->add_flag("--verbose", options->verbose, kVerbose);
   CLI::App* show = add("show", "Lists the best record of every task, or shows one record.", ShowRecords);
-  show->add_option("record", options->record, "a record's id, or the first digits of a task's hash: its best record");
+  show->add_option("record", options->record, "a record's id, or a task's: its best record; first digits do");
   show->add_option("--task", options->task, kTask);
+  show->add_flag("--verbose", options->verbose, kVerbose);
   CLI::App* exported = add("export", "Writes all records as JSON lines.", ExportRecords);
   exported->add_option("-o,--output", options->file, "the file to write; default: standard output");
   exported->add_option("--task", options->task, kTask);
@@ -70,7 +104,7 @@ Command RecordsCommand(CLI::App& root) {
   merged->add_option("other", options->file, "the other database")->required();
   CLI::App* pruned = add("prune", "Deletes all but the best schedules of every task.", PruneRecords);
   pruned->add_option("--keep", options->keep, "schedules to keep per task and target")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeastOne())
       ->capture_default_str();
   pruned->add_flag("--dry-run", options->dry_run, "say what would be deleted, and delete nothing");
   CLI::App* verified = add("verify",

@@ -2,6 +2,7 @@
 // returns the exit code. `db`: as --db gives it; a database that is not there is an error, but for import and merge.
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 
 #include "records/store.h"
@@ -18,14 +19,19 @@ struct RecordsOptions {
   int keep = 10;         // prune: schedules per task and target
   bool dry_run = false;  // prune
   bool measure = false;  // verify: measure too
+  bool verbose = false;  // stats, show: targets, hashes and ids in full
 };
 
 Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db);
-// The record that `name` means: its id, or the best one of a task, by the first digits of the task's hash; of this
-// host's target if there are several, else of the only one.
+// The record that `name` means: a record's id or the first digits of one, down to its first dash; or a task's id or
+// other first digits of its hash, for the task's best record: on this host's target if there are several targets, else
+// on the only one. Errors: nothing has this id, or several have.
 Result<Record> FindRecord(RecordStore& store, const std::string& name);
 // What people call the task of a record: its label if the tuner noted it, else nothing.
 std::string LabelOf(const Record& record);
+
+// How tables call a target: in words. In full if words do not tell it from the others of `all`, or if `verbose`.
+std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose);
 
 Result<int> ShowStatistics(const RecordsOptions& options);
 Result<int> ShowRecords(const RecordsOptions& options);

@@ -1,11 +1,17 @@
 // `autotune records stats` and `autotune records show`.
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "records/open.h"
+#include "support/task_id.h"
+#include "target/target.h"
+#include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
+#include "tools/autotune/text.h"
 
 namespace autotune::tools {
 namespace {
@@ -19,30 +25,39 @@ std::string TimeText(int64_t unix_ms) {
   return text;
 }
 
-// One table row per task and target.
-Result<int> ListTasks(RecordStore& store, const std::string& prefix) {
-  std::string target;
-  int listed = 0;
-  for (const TaskSummary& task : TRY(store.Tasks())) {
-    if (!task.task.starts_with(prefix)) continue;
-    if (listed++ == 0) std::printf("%-32s %8s %8s %12s  %s\n", "task", "records", "trials", "best ms", "best record");
-    std::printf("%s %8ld %8ld ", task.task.c_str(), static_cast<long>(task.records), static_cast<long>(task.trials));
-    std::optional<Record> best = TRY(store.Best(task.task, task.target));
-    if (best) {
-      std::printf("%12.4f  %s  %s\n", best->cost * 1e3, best->id.c_str(), LabelOf(*best).c_str());
-    } else {
-      std::printf("%12s  none that ran and is right\n", "-");
-    }
-    std::printf("  on %s\n", task.target.c_str());
+// One table per target, one row per task.
+Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
+  std::map<std::string, std::vector<TaskSummary>> by_target;
+  std::set<std::string> targets;
+  for (TaskSummary& task : TRY(store.Tasks())) {
+    if (!task.task.starts_with(options.task)) continue;
+    targets.insert(task.target);
+    by_target[task.target].push_back(std::move(task));
   }
-  if (listed == 0) return Err("no record", prefix.empty() ? " in this database" : " of a task " + prefix + "...");
+  if (by_target.empty())
+    return Err("no record", options.task.empty() ? " in this database" : " of a task " + options.task + "...");
+  for (const auto& [target, tasks] : by_target) {
+    std::printf("for %s:\n", TargetName(target, targets, options.verbose).c_str());
+    std::printf("%-*s %8s %8s %12s  %s\n", options.verbose ? 32 : static_cast<int>(kTaskIdDigits), "task", "records",
+                "trials", "best ms", "operators and shapes");
+    for (const TaskSummary& task : tasks) {
+      std::string name = options.verbose ? task.task : ShortTaskId(task.task);
+      std::printf("%s %8ld %8ld ", name.c_str(), static_cast<long>(task.records), static_cast<long>(task.trials));
+      if (std::optional<Record> best = TRY(store.Best(task.task, target))) {
+        std::printf("%12.4f  %s", best->cost * 1e3, LabelOf(*best).c_str());
+        std::printf("%s%s\n", options.verbose ? "  " : "", options.verbose ? best->id.c_str() : "");
+      } else {
+        std::printf("%12s  none that ran and is right\n", "-");
+      }
+    }
+  }
   return 0;
 }
 
 void PrintRecord(const Record& r) {
   auto line = [](const char* name, const std::string& value) { std::printf("%-14s %s\n", name, value.c_str()); };
   line("record", r.id);
-  line("task", r.task + (LabelOf(r).empty() ? "" : "  " + LabelOf(r)));
+  line("task", ShortTaskId(r.task) + " (" + r.task + ")" + (LabelOf(r).empty() ? "" : "  " + LabelOf(r)));
   line("target", r.target);
   line("status", std::string(ToText(r.status)) + (r.verified ? ", compared with the reference" : ", not compared"));
   if (!r.error.empty()) line("error", r.error);
@@ -67,6 +82,17 @@ void PrintRecord(const Record& r) {
 }
 
 }  // namespace
+
+std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose) {
+  auto words = [](const std::string& text) {
+    Result<Target> parsed = Target::Parse(text);
+    return parsed.ok() ? MachineText(*parsed) : text;  // of a release that knows other targets
+  };
+  const std::string name = words(target);
+  bool unique = std::none_of(all.begin(), all.end(),
+                             [&](const std::string& other) { return other != target && words(other) == name; });
+  return verbose || !unique ? target : name;
+}
 
 Result<int> ShowStatistics(const RecordsOptions& options) {
   std::string path = options.db.empty() ? TRY(DefaultStorePath()) : options.db;
@@ -93,16 +119,17 @@ Result<int> ShowStatistics(const RecordsOptions& options) {
     int64_t count = TRY(store->Count({.status = status}));
     if (count > 0) std::printf("  %-20s %9ld\n", std::string(ToText(status)).c_str(), static_cast<long>(count));
   }
-  std::printf("%zu tasks on %zu targets", hashes.size(), targets.size());
+  std::printf("%s on %s", Counted(static_cast<int64_t>(hashes.size()), "task").c_str(),
+              Counted(static_cast<int64_t>(targets.size()), "target").c_str());
   if (without > 0) std::printf("; %ld without a schedule that ran and is right", static_cast<long>(without));
   std::printf("\n");
-  for (const std::string& target : targets) std::printf("  %s\n", target.c_str());
+  for (const std::string& target : targets) std::printf("  %s\n", TargetName(target, targets, options.verbose).c_str());
   return 0;
 }
 
 Result<int> ShowRecords(const RecordsOptions& options) {
   std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(options.db));
-  if (options.record.empty()) return ListTasks(*store, options.task);
+  if (options.record.empty()) return ListTasks(*store, options);
   PrintRecord(TRY(FindRecord(*store, options.record)));
   return 0;
 }

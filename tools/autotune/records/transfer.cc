@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "records/open.h"
+#include "support/task_id.h"
 #include "tools/autotune/records/records.h"
 
 namespace autotune::tools {
@@ -153,13 +154,16 @@ Result<int> PruneRecords(const RecordsOptions& options) {
   std::unique_ptr<RecordStore> store = TRY(OpenExistingStore(options.db));
   int64_t kept = 0, removed = 0;
   std::vector<PruneCount> counts = TRY(store->Prune(options.keep, options.dry_run));
+  std::set<std::string> targets;
+  for (const PruneCount& count : counts) targets.insert(count.target);
   for (const PruneCount& count : counts) {
     kept += count.kept;
     removed += count.removed;
     if (count.removed > 0) {
-      std::printf("%s: %s %ld of %ld records, for %s\n", count.task.c_str(),
+      std::printf("%s: %s %ld of %ld records, for %s\n", ShortTaskId(count.task).c_str(),
                   options.dry_run ? "would delete" : "deleted", static_cast<long>(count.removed),
-                  static_cast<long>(count.kept + count.removed), count.target.c_str());
+                  static_cast<long>(count.kept + count.removed),
+                  TargetName(count.target, targets, options.verbose).c_str());
     }
   }
   std::printf("%s %ld records; %s %ld, at most %d for each of %zu tasks and targets\n",

@@ -8,8 +8,10 @@
 #include "rpc/client.h"
 #include "schedule/trace.h"
 #include "support/hash.h"
+#include "support/task_id.h"
 #include "te/reference.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/host.h"
 #include "tools/autotune/records/records.h"
 #include "tracker/local_farm.h"
 
@@ -97,7 +99,7 @@ class Verifier {
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
     here.num_cores = target.num_cores;
     if (!(here == target)) {
-      item.Is(Verdict::kNotRun, "builds; not run, since it is for " + item.record.target);
+      item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));
       return {};
     }
     if (!client_) TRY(StartFarm());
@@ -172,7 +174,7 @@ Result<int> VerifyRecords(const RecordsOptions& options) {
   constexpr const char* kWords[] = {"right", "WRONG", "BROKEN", "not run"};
   for (const Item& item : items) {
     ++counts[item.verdict];
-    std::printf("%-8s %s %s %s: %s\n", kWords[static_cast<int>(item.verdict)], item.record.task.c_str(),
+    std::printf("%-8s %s %s %s: %s\n", kWords[static_cast<int>(item.verdict)], ShortTaskId(item.record.task).c_str(),
                 item.record.id.c_str(), LabelOf(item.record).c_str(), item.text.c_str());
   }
   std::printf("the file is undamaged; best records: %d right, %d wrong, %d broken, %d not run\n",

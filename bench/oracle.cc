@@ -1,0 +1,277 @@
+// The best known time of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h): searches of different seeds and
+// settings, random draws, and coordinate descent from the best so far; then the best of each task are measured in turns
+// until no other was faster. All of it is in a database of its own, so that the same command goes on where it was
+// stopped, at any time.
+//   bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]
+//   bench_oracle export DB FILE
+// --candidates: trials of each task. --minutes: time in all, spent evenly over the tasks. FILE is what bench_search_sim
+// replays (docs/recordings.md).
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include "bench/arguments.h"
+#include "bench/descent.h"
+#include "bench/oracle_store.h"
+#include "records/open.h"
+#include "support/clock.h"
+#include "tracker/local_farm.h"
+#include "tuner/confirm.h"
+#include "tuner/farm_measurer.h"
+#include "tuner/tune.h"
+
+namespace autotune::bench {
+namespace {
+
+constexpr int kFinalists = 10;        // measured in turns at a time
+constexpr double kFinalShare = 0.15;  // of the time: the measurements in turns
+constexpr int kMostFinals = 5;        // rounds of a task, though others were faster once
+
+std::atomic<bool> stop_requested{false};
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// One search of every task. Turns go by stage, then by task, so that whatever ends the recording leaves all tasks with
+// about as many trials.
+struct Stage {
+  const char* name;
+  double share;  // of the trials and of the time
+  SearchKind kind = SearchKind::kEvolution;
+  bool descent = false;
+  EvolutionOptions evolution = {};
+};
+const Stage kStages[] = {
+    {.name = "evolution 1", .share = 0.20},
+    {.name = "random", .share = 0.10, .kind = SearchKind::kRandom},
+    {.name = "descent 1", .share = 0.15, .descent = true},
+    {.name = "evolution 2", .share = 0.15},
+    // Wider: more of what the models do not believe in.
+    {.name = "evolution 3",
+     .share = 0.15,
+     .evolution = {.drafts = 4000, .replays = 320, .parents = 20, .epsilon = 0.5}},
+    {.name = "descent 2", .share = 0.25, .descent = true},
+};
+
+struct RecordOptions {
+  OracleSettings settings;
+  int candidates = 2000;
+  double minutes = 0;  // 0: no limit
+};
+
+class Recorder {
+ public:
+  Recorder(const std::vector<DrawnTask>& tasks, const Target& target, const RecordOptions& options, RecordStore& store,
+           Measurer& measurer)
+      : tasks_(tasks), target_(target), options_(options), store_(store), measurer_(measurer), started_(Now()) {}
+
+  Status Run() {
+    double shares_left = static_cast<double>(tasks_.size());  // of the stages' shares, which are 1 for each task
+    for (const Stage& stage : kStages) {
+      for (const DrawnTask& task : tasks_) {
+        if (stop_requested) return {};
+        double slice = std::max(0.0, SecondsLeft(1 - kFinalShare)) * stage.share / shares_left;
+        shares_left -= stage.share;
+        if (slice > 0) TRY_NOTE(Search(stage, task, slice), "while recording " + task.task.label);
+      }
+    }
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      if (stop_requested) return {};
+      double slice = std::max(0.0, SecondsLeft(1)) / static_cast<double>(tasks_.size() - i);
+      TRY_NOTE(Finals(tasks_[i], Now() + slice), "while measuring the best of " + tasks_[i].task.label);
+    }
+    return {};
+  }
+
+ private:
+  double SecondsLeft(double part) const {
+    if (options_.minutes == 0) return 1e9;
+    return part * 60 * options_.minutes - (Now() - started_);
+  }
+
+  Status Search(const Stage& stage, const DrawnTask& task, double seconds) {
+    TuneOptions tune{.trials = std::max(1, static_cast<int>(stage.share * options_.candidates)),
+                     .time_budget = seconds,
+                     .seed = HashCombine(options_.settings.seed, Hash64(stage.name)),
+                     .search = stage.kind,
+                     .run = RunKey(std::vector<std::string>{"oracle", task.task.hash.Hex(), stage.name}),
+                     .use_known = false,
+                     .confirm = false};
+    if (stage.descent) {
+      tune.make_search = [known = TRY(KnownPoints(task))](const TaskSpace& space, const CostModel*, uint64_t seed) {
+        std::unique_ptr<SearchStrategy> search = MakeDescent(space, seed);
+        for (const auto& [point, seconds] : known) search->Observe(point, seconds);
+        return search;
+      };
+    } else if (stage.kind == SearchKind::kEvolution) {
+      tune.make_search = [&stage](const TaskSpace& space, const CostModel* model, uint64_t seed) {
+        return MakeEvolutionarySearch(space, model, seed, stage.evolution);
+      };
+    }
+    TuneReport report = TRY(Tune({task.task}, target_, tune, store_, measurer_, nullptr, &stop_requested));
+    trials_ += report.trials - report.resumed_trials;
+    Print(task, stage.name, report.trials, tune.trials, report.tasks[0].best_seconds);
+    return {};
+  }
+
+  // All that was measured of a task, in any stage.
+  Result<std::vector<std::pair<Proposal, double>>> KnownPoints(const DrawnTask& task) {
+    TaskSpace space = TRY(TaskSpace::Make(task.task, target_));
+    std::vector<std::pair<Proposal, double>> points;
+    for (const Candidate& candidate : TRY(CandidatesOf(store_, task.task, target_))) {
+      std::optional<Proposal> point =
+          Locate(space, candidate.record.alternative, TRY(ParseTrace(candidate.record.trace)));
+      if (!point) continue;
+      points.emplace_back(std::move(*point),
+                          candidate.Ran() ? candidate.Seconds() : std::numeric_limits<double>::infinity());
+    }
+    return points;
+  }
+
+  // Measures the best in turns until none that was not is faster than they are.
+  Status Finals(const DrawnTask& task, double deadline) {
+    TaskSpace space = TRY(TaskSpace::Make(task.task, target_));
+    for (int round = 0; round < kMostFinals && !stop_requested && (round == 0 || Now() < deadline); ++round) {
+      std::vector<Candidate> candidates = TRY(CandidatesOf(store_, task.task, target_));
+      if (!candidates.empty() && !candidates[0].in_turns.empty()) break;  // the fastest of all was measured in turns
+      std::vector<const Candidate*> chosen;
+      std::vector<Finalist> finalists;
+      for (const Candidate& candidate : candidates) {
+        if (!candidate.Ran() || finalists.size() == kFinalists) break;
+        std::optional<Proposal> proposal =
+            Locate(space, candidate.record.alternative, TRY(ParseTrace(candidate.record.trace)));
+        if (!proposal) continue;
+        chosen.push_back(&candidate);
+        finalists.push_back({.proposal = std::move(*proposal), .verified = true});
+      }
+      if (finalists.empty()) break;
+      Confirmation confirmation = TRY(Confirm(measurer_, space, finalists, {}));
+      TRY(Store(chosen, confirmation.outcomes, round + 1));
+    }
+    std::vector<Candidate> candidates = TRY(CandidatesOf(store_, task.task, target_));
+    double best = !candidates.empty() && candidates[0].Ran() ? candidates[0].Seconds() : 0;
+    Print(task, "in turns", static_cast<int>(candidates.size()), static_cast<int>(candidates.size()), best);
+    return {};
+  }
+
+  Status Store(const std::vector<const Candidate*>& finalists, const std::vector<Outcome>& outcomes, int number) {
+    std::vector<Record> records;
+    for (size_t i = 0; i < finalists.size(); ++i) {
+      Record record = finalists[i]->record;
+      record.id = NewRecordId();
+      record.device = outcomes[i].device;
+      record.times = outcomes[i].times;
+      record.cost = outcomes[i].cost;
+      record.status = outcomes[i].status;
+      record.error = outcomes[i].error;
+      record.verified = outcomes[i].status == TrialStatus::kOk;  // its trial compared the output with the reference
+      record.created_at = WallMillis();
+      record.confirmation = number;
+      record.facts = outcomes[i].facts;
+      records.push_back(std::move(record));
+    }
+    return store_.Append(records);
+  }
+
+  void Print(const DrawnTask& task, const char* what, int trials, int wanted, double best) const {
+    double spent = (Now() - started_) / 60;
+    double wanted_trials = static_cast<double>(options_.candidates) * static_cast<double>(tasks_.size());
+    double left = options_.minutes > 0 ? options_.minutes - spent
+                  : trials_ > 0        ? spent * std::max(0.0, wanted_trials / trials_ - 1)
+                                       : 0;
+    std::printf("%-28s %-12s %5d of %5d trials, best %9.2f us; %5.1f min spent, about %.0f left\n", task.kind.c_str(),
+                what, trials, wanted, best * 1e6, spent, std::max(0.0, left));
+    std::fflush(stdout);
+  }
+
+  const std::vector<DrawnTask>& tasks_;
+  const Target& target_;
+  const RecordOptions& options_;
+  RecordStore& store_;
+  Measurer& measurer_;
+  double started_;
+  int trials_ = 0;  // of this sitting
+};
+
+Status RecordTasks(const std::string& path, RecordOptions options, const Arguments& arguments) {
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(path));
+  if (std::optional<OracleSettings> known = TRY(FindSettings(*store))) {
+    if ((arguments.Has("seed") && known->seed != options.settings.seed) ||
+        (arguments.Has("tasks") && known->tasks != options.settings.tasks))
+      return Err(path, " holds ", known->tasks, " tasks of seed ", known->seed, ": take another database");
+    options.settings = *known;
+  }
+  TRY(StoreSettings(*store, options.settings));
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(Target::Parse("cpu"));
+  std::vector<DrawnTask> tasks = TRY(DrawTasks(options.settings.seed, options.settings.tasks, target, *builder));
+  std::unique_ptr<LocalFarm> farm = TRY(LocalFarm::Start());
+  std::unique_ptr<Measurer> measurer =
+      TRY(MakeFarmMeasurer(*builder, {.tracker = farm->tracker(), .key = farm->key(), .job = "oracle"}));
+  return Recorder(tasks, target, options, *store, *measurer).Run();
+}
+
+Status ExportTasks(const std::string& path, const std::string& file) {
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(path, {.create = false}));
+  std::optional<OracleSettings> settings = TRY(FindSettings(*store));
+  if (!settings) return Err(path, " was not recorded by bench_oracle");
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(Target::Parse("cpu"));
+  std::vector<DrawnTask> tasks = TRY(DrawTasks(settings->seed, settings->tasks, target, *builder));
+  int skipped = 0;
+  Recording recording = TRY(MakeRecording(*store, *settings, tasks, target, skipped));
+  TRY(WriteRecording(recording, file));
+  size_t candidates = 0, in_turns = 0;
+  for (const RecordedTask& task : recording.tasks) {
+    candidates += task.candidates.size();
+    for (const RecordedCandidate& candidate : task.candidates) in_turns += candidate.confirmed;
+  }
+  std::printf("%s: %zu tasks, %zu candidates, %zu of them measured in turns, %.1f MB\n", file.c_str(),
+              recording.tasks.size(), candidates, in_turns,
+              static_cast<double>(std::filesystem::file_size(file)) * 1e-6);
+  if (skipped > 0) std::printf("%d candidates were left out: the present rules do not make them\n", skipped);
+  return {};
+}
+
+Result<int> Main(int argc, char** argv) {
+  const std::set<std::string> numbers = {"seed", "tasks", "candidates", "minutes"};
+  Arguments arguments = TRY(Arguments::Parse(argc, argv, numbers, numbers));
+  const std::vector<std::string>& words = arguments.words;
+  if (words.size() == 2 && words[0] == "record") {
+    RecordOptions options{.settings = {.seed = static_cast<uint64_t>(arguments.Number("seed", 1)),
+                                       .tasks = static_cast<int>(arguments.Number("tasks", 20))},
+                          .candidates = static_cast<int>(arguments.Number("candidates", 2000)),
+                          .minutes = arguments.Number("minutes", 0)};
+    if (options.settings.tasks < 1 || options.candidates < 1 || options.minutes < 0)
+      return Err("--tasks and --candidates must be at least 1, --minutes not negative");
+    TRY(RecordTasks(words[1], options, arguments));
+    return stop_requested ? 130 : 0;
+  }
+  if (words.size() == 3 && words[0] == "export") {
+    TRY(ExportTasks(words[1], words[2]));
+    return 0;
+  }
+  std::fprintf(stderr,
+               "usage: bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]\n"
+               "       bench_oracle export DB FILE\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace autotune::bench
+
+int main(int argc, char** argv) {
+  // The programs that it starts lie in the build tree, beside this one's folder.
+  std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
+  setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
+  std::signal(SIGINT, [](int) { autotune::bench::stop_requested = true; });
+  std::signal(SIGTERM, [](int) { autotune::bench::stop_requested = true; });
+  autotune::Result<int> done = autotune::bench::Main(argc, argv);
+  if (done.ok()) return *done;
+  std::fprintf(stderr, "bench_oracle: %s\n", done.error().Text().c_str());
+  return 1;
+}

@@ -1,0 +1,93 @@
+// The words of messages: counts, notes, machines, and which tasks a pattern names.
+#include "tools/autotune/text.h"
+
+#include <gmock/gmock.h>
+
+#include "tools/autotune/host.h"
+#include "tools/autotune/tasks.h"
+
+namespace autotune::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TuneTask TaskOf(uint64_t high, const std::string& label) {
+  TuneTask task;
+  task.hash = {high << 32, 0};
+  task.label = label;
+  return task;
+}
+
+TEST(Text, CountsAgreeWithTheirNouns) {
+  EXPECT_EQ(Counted(0, "task"), "0 tasks");
+  EXPECT_EQ(Counted(1, "task"), "1 task");
+  EXPECT_EQ(Counted(2, "task"), "2 tasks");
+}
+
+TEST(Text, EqualNotesBecomeOneWithACount) {
+  EXPECT_THAT(WithoutRepeats({"a", "b", "a", "a"}), ElementsAre("a (3 times)", "b"));
+  EXPECT_THAT(WithoutRepeats({}), IsEmpty());
+}
+
+TEST(Text, KernelsWithTheSameNoteShareALine) {
+  std::vector<TuneTask> tasks;
+  for (uint64_t i = 1; i <= 5; ++i) tasks.push_back(TaskOf(i, "conv2d " + std::to_string(i)));
+  std::vector<KernelChoice> choices;
+  for (const TuneTask& task : tasks) choices.push_back({.task = &task, .note = "tuned for 4 cores"});
+  choices[1].note = "its best record does not build any more";
+  choices[4].note = "";
+  EXPECT_THAT(KernelNotes(choices), ElementsAre("3 kernels (00000001, 00000003, 00000004): tuned for 4 cores",
+                                                "00000002 conv2d 2: its best record does not build any more"));
+  choices[4].note = "tuned for 4 cores";
+  EXPECT_EQ(KernelNotes(choices)[0], "4 kernels (00000001, 00000003, 00000004, ...): tuned for 4 cores");
+}
+
+TEST(Text, MachinesAreNamedInWords) {
+  auto text = [](const char* target) { return MachineText(Target::Parse(target).value()); };
+  EXPECT_EQ(text("llvm -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1"), "1 core of nehalem (SSE)");
+  EXPECT_EQ(text("llvm -mtriple=x86_64-linux-gnu -mcpu=sandybridge -num-cores=2"), "2 cores of sandybridge (AVX)");
+  EXPECT_EQ(text("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76 -num-cores=4"), "4 cores of cortex-a76 (NEON)");
+  EXPECT_EQ(text("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-x280 -num-cores=4"),
+            "4 cores of sifive-x280 (RVV of 512 bits)");
+  EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
+}
+
+class Selection : public ::testing::Test {
+ protected:
+  std::vector<std::string> Of(const std::string& patterns) {
+    std::vector<std::string> labels;
+    auto selected = SelectTasks(tasks_, patterns);
+    if (!selected.ok()) return {"error: " + selected.error().Text()};
+    for (const TuneTask& task : *selected) labels.push_back(task.label);
+    return labels;
+  }
+  std::vector<TuneTask> tasks_ = {TaskOf(0xabcd0001, "conv2d_relu [1,8,8,4] x [3,3,4,4]"),
+                                  TaskOf(0xabcd0002, "conv2d [1,8,8,4] x [1,1,4,4]"),
+                                  TaskOf(0x12345678, "softmax [1,10]")};
+};
+
+TEST_F(Selection, PatternsArePartsOfLabelsGlobsOrIds) {
+  EXPECT_THAT(Of(""), ElementsAre(tasks_[0].label, tasks_[1].label, tasks_[2].label));
+  EXPECT_THAT(Of("softmax"), ElementsAre(tasks_[2].label));
+  EXPECT_THAT(Of("conv2d"), ElementsAre(tasks_[0].label, tasks_[1].label));
+  EXPECT_THAT(Of("conv2d [1,8,8,4]"), ElementsAre(tasks_[1].label)) << "commas of shapes do not separate";
+  EXPECT_THAT(Of("conv2d*[3,3,?,4]"), ElementsAre(tasks_[0].label));
+  EXPECT_THAT(Of("abcd0002"), ElementsAre(tasks_[1].label));
+  EXPECT_THAT(Of("softmax,abcd0001"), ElementsAre(tasks_[0].label, tasks_[2].label)) << "in the tasks' order";
+  EXPECT_THAT(Of("softmax,softmax"), ElementsAre(tasks_[2].label));
+}
+
+TEST_F(Selection, APatternThatNamesNothingIsAnError) {
+  EXPECT_THAT(Of("pool"), ElementsAre("error: --tasks: no task's label holds 'pool'; --tasks list shows them"));
+  EXPECT_THAT(Of("softmax,"), ElementsAre(HasSubstr("error: --tasks: no task's label holds ''")));
+  EXPECT_THAT(Of("conv3d*"), ElementsAre(HasSubstr("error")));
+  EXPECT_THAT(Of("ffff"), ElementsAre(HasSubstr("no task has an id that begins with ffff")));
+  EXPECT_THAT(Of("abcd"), ElementsAre(HasSubstr("2 tasks have an id that begins with abcd: abcd0001, abcd0002")));
+}
+
+}  // namespace
+}  // namespace autotune::tools

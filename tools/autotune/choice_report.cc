@@ -1,0 +1,54 @@
+#include "tools/autotune/choice_report.h"
+
+#include <cstdio>
+
+namespace autotune::tools {
+namespace {
+
+// The tuned time follows from the median of the ratios, which the machine's states disturb least.
+std::string ComparisonText(const NetworkComparison& c) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "  %d thread%s  %.3f ms untuned, %.3f ms tuned: %.3f times as fast (95 %%: %.3f to %.3f)\n", c.threads,
+                c.threads == 1 ? ": " : "s:", c.default_seconds * 1e3, c.default_seconds * c.ratio * 1e3, 1 / c.ratio,
+                1 / c.ratio_high, 1 / c.ratio_low);
+  return text;
+}
+
+}  // namespace
+
+std::string ChoiceText(const ChosenNetwork& chosen) {
+  std::string text;
+  if (!chosen.choice.comparisons.empty()) {
+    text = "the whole network, tuned and untuned in turns:\n";
+    for (const NetworkComparison& comparison : chosen.choice.comparisons) text += ComparisonText(comparison);
+  }
+  char line[256];
+  if (chosen.kept_previous) {
+    std::snprintf(line, sizeof line,
+                  "the schedules chosen before stay, with the comparison of that time: the new ones gain less (%.0f s "
+                  "of comparisons)\n",
+                  chosen.seconds);
+  } else if (!chosen.kept_defaults) {
+    std::snprintf(line, sizeof line, "%d of %zu tasks run tuned schedules; chosen in %.0f s\n", chosen.tuned_tasks,
+                  chosen.choice.schedules.size(), chosen.seconds);
+  } else if (chosen.tasks_with_records == 0) {
+    std::snprintf(line, sizeof line,
+                  "the network keeps its default schedules: no task has another schedule to compare\n");
+  } else {
+    std::snprintf(line, sizeof line,
+                  "the network keeps its default schedules: no tuned one makes it significantly faster (%.0f s of "
+                  "comparisons)\n",
+                  chosen.seconds);
+  }
+  return text + line;
+}
+
+void AddChoice(const ChosenNetwork& chosen, Json& line) {
+  line["kept_defaults"] = chosen.kept_defaults;
+  line["tuned_tasks"] = chosen.tuned_tasks;
+  line["choice_seconds"] = chosen.seconds;
+  line["comparisons"] = ToJson(chosen.choice.comparisons);
+}
+
+}  // namespace autotune::tools

@@ -1,0 +1,87 @@
+// The options that say which network: a model, or one operator.
+#include <algorithm>
+
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/tensor_pb.h"
+#include "frontend/operator/operator.h"
+#include "tools/autotune/command.h"
+
+namespace autotune::tools {
+
+void ModelOptions::Add(CLI::App& app, bool model_required) {
+  auto* option = app.add_option("--model", model, "the ONNX model");
+  if (model_required) option->required();
+  app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
+  app.add_option("--bind", bind,
+                 "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
+  app.add_option("--target", target, "cpu (this machine), or 'llvm -mtriple=... -mcpu=... -num-cores=...'")
+      ->capture_default_str();
+  app.add_option("--db", db,
+                 "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+  app.add_flag("--no-winograd", no_winograd,
+               "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum");
+}
+
+void ModelOptions::AddWithOperator(CLI::App& app) {
+  Add(app, /*model_required=*/false);
+  app.add_option("--op", op, "one operator instead of a model, such as 'matmul:512,512,512'; forms below")
+      ->excludes("--model");
+}
+
+Status ModelOptions::CheckSource() const {
+  if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
+  if (!op.empty() && !(shapes.empty() && bind.empty())) return Err("--shape and --bind are for --model, not for --op");
+  return {};
+}
+
+Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
+  Target parsed = TRY(Target::Parse(target));
+  TRY(CheckTarget(parsed, builder));
+  return parsed;
+}
+
+Result<NetworkOptions> ModelOptions::ParseNetwork() const {
+  NetworkOptions options{.winograd = !no_winograd};
+  for (const std::string& shape : shapes) {
+    auto [name, dims] = TRY(ParseShapeOption(shape));
+    options.shapes[name] = dims;
+  }
+  for (const std::string& text : bind) {
+    size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      return Err("--bind ", text, ": write it as NAME=FILE.pb");
+    }
+    NamedTensor tensor = TRY(ReadTensorPb(text.substr(equals + 1)));
+    options.fixed.insert_or_assign(text.substr(0, equals), std::move(tensor.value));
+  }
+  return options;
+}
+
+Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& parsed_target, Builder& builder) const {
+  if (op.empty()) return LoadNetwork(model, options, parsed_target, builder);
+  OperatorGraph parsed = TRY(ParseOperator(op));
+  Network network = TRY_NOTE(MakeNetwork(parsed.graph, options, parsed_target, builder), "while preparing --op " + op);
+  network.name = parsed.name;
+  // However an operator is written, its tasks are what it is.
+  std::string tasks = options.winograd ? "" : "no winograd";
+  for (const TuneTask& task : network.tasks) tasks += task.hash.Hex();
+  network.digest = HashBytes128(tasks);
+  return network;
+}
+
+std::string ModelLine(const ModelOptions& options) {
+  std::string line = options.op.empty() ? " --model " + options.model : " --op '" + options.op + "'";
+  for (const std::string& shape : options.shapes) line += " --shape " + shape;
+  for (const std::string& text : options.bind) line += " --bind " + text;
+  if (options.target != "cpu") line += " --target '" + options.target + "'";
+  if (!options.db.empty()) line += " --db " + options.db;
+  if (options.no_winograd) line += " --no-winograd";
+  return line;
+}
+
+std::string OperatorFooter(const std::string& example) {
+  return "Example:\n  " + example + "\n\nOperators for --op (weights are constant; dtype=f32 or f64 for all):\n" +
+         OperatorHelp();
+}
+
+}  // namespace autotune::tools

@@ -1,0 +1,162 @@
+#include "tools/autotune/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "support/statistics.h"
+#include "support/task_id.h"
+#include "support/utf8.h"
+
+namespace autotune::tools {
+namespace {
+
+constexpr double kAgreement = 0.05;  // of the network's latency; beyond it a profile explains itself
+
+template <class... Args>
+std::string Format(const char* format, Args... args) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, args...);
+  return text;
+}
+
+// (sum of the kernels) / network - 1, run by run: the median.
+double PairedDifference(const ProfileSamples& samples) {
+  std::vector<double> differences;
+  for (size_t run = 0; run < samples.network.size(); ++run) {
+    double sum = 0;
+    for (const std::vector<double>& kernel : samples.kernels) sum += kernel[run];
+    differences.push_back(sum / samples.network[run] - 1);
+  }
+  return Median(std::move(differences));
+}
+
+}  // namespace
+
+bool ProfileBalance::Holds() const { return std::abs(Difference()) <= kAgreement; }
+
+ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds) {
+  ProfileBalance balance;
+  balance.network = Median(samples.network);
+  for (const std::vector<double>& kernel : samples.kernels) balance.kernels += Median(kernel);
+  const double difference = balance.Difference();
+  if (samples.kernels.empty()) {
+    balance.explanation = "it only reshapes";
+    return balance;
+  }
+  if (balance.Holds()) {
+    balance.explanation = Format("they agree within %.1f %%", std::max(0.1, 100 * std::abs(difference)));
+    return balance;
+  }
+  std::string by = Format("they disagree by %.1f %%: ", 100 * std::abs(difference));
+  const double clock = clock_seconds * static_cast<double>(samples.kernels.size());
+  if (difference > 0 && clock > (difference - kAgreement) * balance.network) {
+    balance.explanation = by + Format("%.1f us of it are the profile's own, which reads the clock %zu times",
+                                      clock * 1e6, samples.kernels.size());
+  } else if (std::abs(PairedDifference(samples)) <= kAgreement) {
+    balance.explanation =
+        by + "the machine was disturbed; run by run they agree, but other runs were slow for other kernels";
+  } else {
+    balance.explanation = by + "the machine was disturbed, and differently in the runs of either; measure again";
+  }
+  return balance;
+}
+
+double ClockSeconds() {
+  constexpr int kReadings = 1000;
+  const double begin = MonotonicSeconds();
+  double end = begin;
+  for (int i = 0; i < kReadings; ++i) end = MonotonicSeconds();
+  return (end - begin) / kReadings;
+}
+
+Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone) {
+  constexpr int kAttempts = 3, kLeastRuns = 5;
+  ProfileSamples samples;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    samples = {};
+    TRY(RunInTurns(seconds, kLeastRuns, alone, [&] { return executor.AddProfileSamples(1, samples); }));
+    if (samples.kernels.empty() || BalanceOf(samples, ClockSeconds()).Holds()) break;
+  }
+  return samples;
+}
+
+Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const ProfileSamples& samples,
+                                            const Roofline& roofline) {
+  std::map<std::string, const PackagedKernel*> kernels;
+  for (const PackagedKernel& kernel : model.info.kernels) kernels[kernel.name] = &kernel;
+  std::vector<ProfileRow> rows;
+  for (const NodeTime& time : TRY(model.executor->NodeTimes(samples))) {
+    ProfileRow row{.node = OneLine(time.name),
+                   .seconds = time.seconds,
+                   .least = time.least,
+                   .flops = time.flops,
+                   .bytes = time.bytes};
+    if (auto found = kernels.find(time.func_name); found != kernels.end()) {
+      if (IsTaskIdPrefix(found->second->task)) row.task = ShortTaskId(found->second->task);
+      row.label = OneLine(found->second->label);
+      row.winograd = found->second->alternative.starts_with("winograd");
+      row.flops = found->second->flops;
+    }
+    row.roof = roofline.Of(row.flops, row.bytes);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline,
+                         int threads) {
+  std::string text = Format("%9s %6s %9s %8s %7s  %-10s  %-8s  %s\n", "us", "%", "GFLOPS", "GB/s", "% roof", "bound by",
+                            "task", "kernel");
+  bool winograd = false;
+  for (const ProfileRow& row : rows) {
+    const double rate = row.seconds > 0 ? 1e-9 / row.seconds : 0;
+    winograd |= row.winograd;
+    text += Format("%9.1f %6.1f %8.1f%c %8.1f %7.1f  %-10s  %-8s  ", row.seconds * 1e6,
+                   100 * row.seconds / std::max(balance.kernels, 1e-12), row.flops * rate, row.winograd ? 'w' : ' ',
+                   row.bytes * rate, 100 * row.RoofShare(), row.roof.bound.c_str(),
+                   row.task.empty() ? "-" : row.task.c_str());
+    text += row.node + (row.label.empty() ? "" : ": " + row.label) + "\n";
+  }
+  text +=
+      Format("%9.1f        all kernels; the network takes %.1f us: ", balance.kernels * 1e6, balance.network * 1e6) +
+      balance.explanation + "\n";
+  text += Format("%% roof: share of the speed that the machine allows, on %d thread%s: %.1f GFLOPS, and copying at",
+                 threads, threads == 1 ? "" : "s", roofline.flops_per_second / 1e9);
+  for (size_t i = 0; i < roofline.copying.size(); ++i) {
+    text += Format("%s %.0f GB/s in %s", i ? "," : "", roofline.copying[i].bytes_per_second / 1e9,
+                   roofline.copying[i].level.c_str());
+  }
+  text += "\n        (in the nearest one that holds all that a kernel reads and writes)\n";
+  if (winograd) text += "w: by Winograd's algorithm, with the FLOPs of the direct one; it may exceed the peak\n";
+  return text;
+}
+
+Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline) {
+  Json::Array kernels;
+  for (const ProfileRow& row : rows) {
+    Json& kernel = kernels.emplace_back();
+    kernel["name"] = row.node;
+    kernel["task"] = row.task;
+    kernel["label"] = row.label;
+    kernel["winograd"] = row.winograd;
+    kernel["median_us"] = row.seconds * 1e6;
+    kernel["min_us"] = row.least * 1e6;
+    kernel["flops"] = row.flops;
+    kernel["bytes"] = row.bytes;
+    kernel["roof_us"] = row.roof.seconds * 1e6;
+    kernel["bound"] = row.roof.bound;
+  }
+  Json line;
+  line["kernels"] = std::move(kernels);
+  line["kernels_ms"] = balance.kernels * 1e3;
+  line["network_ms"] = balance.network * 1e3;
+  line["agree"] = balance.Holds();
+  line["explanation"] = balance.explanation;
+  line["peak_gflops"] = roofline.flops_per_second / 1e9;
+  for (const CopySpeed& level : roofline.copying) line["copy_gbytes"][level.level] = level.bytes_per_second / 1e9;
+  return line;
+}
+
+}  // namespace autotune::tools

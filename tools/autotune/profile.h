@@ -1,0 +1,45 @@
+// The profile of a package: the time of each kernel, its distance to the roofline, and whether the kernels' times add
+// up to the network's. Used by `autotune bench`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "package/load.h"
+#include "support/json.h"
+#include "support/result.h"
+#include "tools/autotune/alone.h"
+#include "tools/autotune/host.h"
+
+namespace autotune::tools {
+
+// Whether the medians of the kernels add up to the median of the network. Seconds.
+struct ProfileBalance {
+  double network = 0, kernels = 0;  // median of the network; sum of the kernels' medians
+  std::string explanation;          // why they disagree, or by how little
+  double Difference() const { return network > 0 ? kernels / network - 1 : 0; }
+  bool Holds() const;
+};
+// `clock_seconds`: the time that one reading of the clock takes, of which there is one per kernel.
+ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds);
+
+// At least five runs, and as many as `seconds` hold. Measures again, twice at most, as long as kernels and network
+// disagree: then something disturbed one of them.
+Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone);
+double ClockSeconds();
+
+struct ProfileRow {
+  std::string node;         // name in the model
+  std::string task, label;  // the short id of its task and what it computes; empty for a copy
+  bool winograd = false;    // its FLOPs are the direct algorithm's, which it does not execute
+  double seconds = 0, least = 0, flops = 0, bytes = 0;
+  Roof roof;
+  double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows
+};
+Result<std::vector<ProfileRow>> ProfileRows(const LoadedModel& model, const ProfileSamples& samples,
+                                            const Roofline& roofline);
+
+std::string ProfileTable(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline,
+                         int threads);
+Json ProfileJson(const std::vector<ProfileRow>& rows, const ProfileBalance& balance, const Roofline& roofline);
+
+}  // namespace autotune::tools

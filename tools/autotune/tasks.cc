@@ -1,0 +1,102 @@
+#include "tools/autotune/tasks.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "support/json.h"
+#include "support/task_id.h"
+#include "tools/autotune/text.h"
+
+namespace autotune::tools {
+namespace {
+
+// "conv2d [1,8,8,4],softmax" -> the two; the commas of shapes do not separate.
+std::vector<std::string> SplitPatterns(const std::string& patterns) {
+  std::vector<std::string> parts = {""};
+  int depth = 0;
+  for (char c : patterns) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth <= 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool LabelMatches(const std::string& label, const std::string& pattern) {
+  if (label.find(pattern) != std::string::npos) return true;
+  if (pattern.find_first_of("*?") == std::string::npos) return false;
+  std::string glob;
+  for (char c : pattern) glob += c == '[' || c == ']' ? std::string("\\") + c : std::string(1, c);  // of shapes
+  return fnmatch(glob.c_str(), label.c_str(), 0) == 0;
+}
+
+// Marks the tasks that the pattern names.
+Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, std::vector<bool>& selected) {
+  bool any = false;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (pattern.empty() || !LabelMatches(tasks[i].label, pattern)) continue;
+    selected[i] = any = true;
+  }
+  if (any) return {};
+  if (!IsTaskIdPrefix(pattern)) return Err("--tasks: no task's label holds '", pattern, "'; --tasks list shows them");
+  std::vector<std::string> hashes;
+  for (const TuneTask& task : tasks) hashes.push_back(task.hash.Hex());
+  Result<std::string> hash = FindTask(hashes, pattern);
+  if (!hash.ok()) return Err("--tasks: ", hash.error().Text(), "; --tasks list shows them");
+  for (size_t i = 0; i < tasks.size(); ++i) selected[i] = selected[i] || hashes[i] == *hash;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns) {
+  if (patterns.empty()) return tasks;
+  std::vector<bool> selected(tasks.size(), false);
+  for (const std::string& pattern : SplitPatterns(patterns)) TRY(Select(tasks, pattern, selected));
+  std::vector<TuneTask> some;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (selected[i]) some.push_back(tasks[i]);
+  }
+  return some;
+}
+
+Status PrintTasks(const Network& network, const Target& target, RecordStore* store, bool json) {
+  const std::string where = target.Text();
+  if (!json) std::printf("%-8s %6s %9s %7s %9s  %s\n", "task", "weight", "GFLOP", "% work", "best ms", "label");
+  int tuned = 0;
+  for (const TuneTask& task : network.tasks) {
+    std::optional<Record> best;
+    if (store) best = TRY(store->Best(task.hash.Hex(), where));
+    tuned += best.has_value();
+    const double share = network.flops > 0 ? task.flops * task.weight / network.flops : 0;
+    if (json) {
+      Json line;
+      line["event"] = "task";
+      line["task"] = task.label;
+      line["hash"] = task.hash.Hex();
+      line["weight"] = task.weight;
+      line["flops"] = task.flops;
+      line["share"] = share;
+      line["best_ms"] = best ? Json(best->cost * 1e3) : Json();
+      std::printf("%s\n", line.Dump().c_str());
+      continue;
+    }
+    char ms[32] = "-";
+    if (best) std::snprintf(ms, sizeof ms, "%.4f", best->cost * 1e3);
+    std::printf("%-8s %6d %9.5f %7.1f %9s  %s\n", ShortTaskId(task.hash).c_str(), task.weight, task.flops / 1e9,
+                100 * share, ms, task.label.c_str());
+  }
+  if (json) return {};
+  std::printf(
+      "\n%s, %d with a schedule in the database for this target. weight: calls per run; %% work: share of the "
+      "network's %.4g GFLOP\n",
+      Counted(static_cast<int64_t>(network.tasks.size()), "task").c_str(), tuned, network.flops / 1e9);
+  return {};
+}
+
+}  // namespace autotune::tools

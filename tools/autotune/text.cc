@@ -1,0 +1,70 @@
+#include "tools/autotune/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <map>
+
+#include "support/task_id.h"
+
+namespace autotune::tools {
+
+std::string Counted(int64_t n, const std::string& noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+std::string DurationText(double seconds) {
+  long s = static_cast<long>(seconds + 0.5);
+  char text[32];
+  if (s < 60) {
+    std::snprintf(text, sizeof text, "%lds", s);
+  } else if (s < 3600) {
+    std::snprintf(text, sizeof text, "%ldm%02lds", s / 60, s % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
+  }
+  return text;
+}
+
+std::string ClockText(int64_t unix_ms) {
+  std::time_t seconds = unix_ms / 1000;
+  std::tm local{};
+  char text[16];
+  if (!localtime_r(&seconds, &local) || !std::strftime(text, sizeof text, "%H:%M:%S", &local)) return "?";
+  return text;
+}
+
+std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts) {
+  std::vector<std::string> lines;
+  for (auto text = texts.begin(); text != texts.end(); ++text) {
+    if (std::find(texts.begin(), text, *text) != text) continue;
+    auto times = std::count(text, texts.end(), *text);
+    lines.push_back(*text + (times > 1 ? " (" + std::to_string(times) + " times)" : ""));
+  }
+  return lines;
+}
+
+std::vector<std::string> KernelNotes(const std::vector<KernelChoice>& choices) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<const TuneTask*>> tasks_of;
+  for (const KernelChoice& choice : choices) {
+    if (choice.note.empty()) continue;
+    std::vector<const TuneTask*>& tasks = tasks_of[choice.note];
+    if (tasks.empty()) order.push_back(choice.note);
+    tasks.push_back(choice.task);
+  }
+  std::vector<std::string> notes;
+  for (const std::string& note : order) {
+    const std::vector<const TuneTask*>& tasks = tasks_of[note];
+    if (tasks.size() == 1) {
+      notes.push_back(ShortTaskId(tasks[0]->hash) + " " + tasks[0]->label + ": " + note);
+      continue;
+    }
+    std::string ids;
+    for (size_t i = 0; i < std::min(kNamed, tasks.size()); ++i) ids += (i ? ", " : "") + ShortTaskId(tasks[i]->hash);
+    notes.push_back(Counted(static_cast<int64_t>(tasks.size()), "kernel") + " (" + ids +
+                    (tasks.size() > kNamed ? ", ..." : "") + "): " + note);
+  }
+  return notes;
+}
+
+}  // namespace autotune::tools

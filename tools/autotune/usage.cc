@@ -1,0 +1,81 @@
+#include "tools/autotune/usage.h"
+
+#include <charconv>
+#include <vector>
+
+#include "support/edit_distance.h"
+#include "support/utf8.h"
+
+namespace autotune::tools {
+namespace {
+
+CLI::Validator AtLeast(int64_t least) {
+  return CLI::Validator(
+      [least](std::string& text) -> std::string {
+        int64_t value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= least) return "";
+        return "'" + text + "' is not a whole number of " + std::to_string(least) + " or more";
+      },
+      "");
+}
+
+// The command that the arguments chose, and the words that chose it: "autotune records show".
+std::pair<const CLI::App*, std::string> ChosenCommand(const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string words = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    words += " " + command->get_name();
+  }
+  return {command, words};
+}
+
+std::vector<std::string> OptionsOf(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> CommandsOf(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::string Suggestion(const std::string& word, const std::vector<std::string>& known) {
+  std::vector<std::string> near = NearWords(word, known);
+  return near.empty() ? "" : "; did you mean " + near[0] + "?";
+}
+
+// What is wrong with the `words` that neither an option nor a command takes; the first of them counts most, since all
+// that follows an unknown command is unknown too.
+std::string UnknownText(const std::vector<std::string>& words, const CLI::App& command, const std::string& name) {
+  std::vector<std::string> commands = CommandsOf(command);
+  if (!commands.empty() && !words[0].starts_with("-"))
+    return "unknown command '" + words[0] + "' of `" + name + "`" + Suggestion(words[0], commands);
+  for (const std::string& word : words) {
+    if (!word.starts_with("-")) continue;
+    std::string option = word.substr(0, word.find('='));
+    return "unknown option " + option + " of `" + name + "`" + Suggestion(option, OptionsOf(command));
+  }
+  return "unexpected argument '" + words[0] + "' of `" + name + "`";
+}
+
+}  // namespace
+
+CLI::Validator AtLeastOne() { return AtLeast(1); }
+CLI::Validator AtLeastZero() { return AtLeast(0); }
+
+std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
+  auto [command, name] = ChosenCommand(app);
+  std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  std::string text = unknown.empty() ? error.what() : UnknownText(unknown, *command, name);
+  if (text.ends_with("?")) return OneLine(text);
+  return OneLine(text + "; see `" + name + " --help`");
+}
+
+}  // namespace autotune::tools

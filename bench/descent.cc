@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
+
+#include "tuner/points.h"
 
 namespace autotune::bench {
 namespace {
 
-constexpr int kDraws = 40;    // of each decision's neighbours, which are few, but can only be drawn
 constexpr int kStarts = 100;  // measured points that are remembered
 
 class Descent : public SearchStrategy {
@@ -16,15 +16,12 @@ class Descent : public SearchStrategy {
 
   std::vector<Proposal> Propose(int n) override {
     std::vector<Proposal> proposals;
-    for (const Point& start : best_) {
-      for (Decisions& decisions : Neighbours(start)) {
+    for (const Start& start : best_) {
+      for (const Point& neighbour : Neighbours(start)) {
         if (static_cast<int>(proposals.size()) == n) return proposals;
-        if (!closed_.insert(HashOf(start.sketch, decisions)).second) continue;
-        const Sketch& sketch = space_.sketches[start.sketch];
-        if (!std::isfinite(DraftSeconds(sketch, decisions, space_.target))) continue;
-        std::optional<Proposal> proposal =
-            Locate(space_, space_.task->alternatives[sketch.alternative].name, Decide(sketch, decisions));
-        if (proposal) proposals.push_back(std::move(*proposal));
+        if (!closed_.Close(neighbour.hash) || !std::isfinite(neighbour.draft)) continue;
+        if (std::optional<Proposal> proposal = Realize(space_, neighbour, true))
+          proposals.push_back(std::move(*proposal));
       }
     }
     return proposals;
@@ -34,35 +31,31 @@ class Descent : public SearchStrategy {
     Exclude(proposal);
     if (!std::isfinite(seconds)) return;
     auto place = std::upper_bound(best_.begin(), best_.end(), seconds,
-                                  [](double s, const Point& point) { return s < point.seconds; });
+                                  [](double s, const Start& start) { return s < start.seconds; });
     best_.insert(place, {proposal.sketch, proposal.decisions, seconds});
     if (best_.size() > kStarts) best_.pop_back();
   }
-  void Exclude(const Proposal& proposal) override { closed_.insert(HashOf(proposal.sketch, proposal.decisions)); }
-  void Readmit(const Proposal& proposal) override { closed_.erase(HashOf(proposal.sketch, proposal.decisions)); }
+  void Exclude(const Proposal& proposal) override {
+    closed_.Close(HashPoint(space_, proposal.sketch, proposal.decisions));
+  }
 
  private:
-  struct Point {
+  struct Start {
     int sketch;
     Decisions decisions;
     double seconds;
   };
 
-  uint64_t HashOf(int sketch, const Decisions& decisions) const {
-    return HashCombine(HashDecisions(space_.sketches[sketch], decisions), static_cast<uint64_t>(sketch));
-  }
-
-  // Those that are still open, in a random order of the knobs.
-  std::vector<Decisions> Neighbours(const Point& point) {
-    const Sketch& sketch = space_.sketches[point.sketch];
-    std::vector<Decisions> neighbours;
-    std::unordered_set<uint64_t> known;
-    for (size_t knob = 0; knob < point.decisions.size(); ++knob) {
-      for (int i = 0; i < kDraws; ++i) {
-        Decisions neighbour = point.decisions;
-        neighbour[knob] = MutateDecision(sketch, static_cast<int>(knob), neighbour[knob], rng_);
-        uint64_t hash = HashOf(point.sketch, neighbour);
-        if (!closed_.contains(hash) && known.insert(hash).second) neighbours.push_back(std::move(neighbour));
+  // Returns the open neighbours, in random order.
+  std::vector<Point> Neighbours(const Start& start) {
+    const Sketch& sketch = space_.sketches[start.sketch];
+    std::vector<Point> neighbours;
+    for (size_t knob = 0; knob < start.decisions.size(); ++knob) {
+      for (Decision& to : NeighboursOf(sketch, static_cast<int>(knob), start.decisions[knob])) {
+        Decisions decisions = start.decisions;
+        decisions[knob] = std::move(to);
+        Point neighbour = MakePoint(space_, start.sketch, std::move(decisions));
+        if (!closed_.Contains(neighbour.hash)) neighbours.push_back(std::move(neighbour));
       }
     }
     for (size_t i = neighbours.size(); i > 1; --i)
@@ -72,8 +65,8 @@ class Descent : public SearchStrategy {
 
   const TaskSpace& space_;
   Rng rng_;
-  std::vector<Point> best_;  // fastest first
-  std::unordered_set<uint64_t> closed_;
+  std::vector<Start> best_;  // fastest first
+  ClosedPoints closed_;
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 // stopped, at any time.
 //   bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]
 //   bench_oracle export DB FILE
+//   bench_oracle judge DB [--trials 64] [--seeds 3] [--rivals OTHER.db]
 // --candidates: trials of each task. --minutes: time in all, spent evenly over the tasks. FILE is what bench_search_sim
-// replays (docs/recordings.md).
+// replays (docs/recordings.md). `judge` tunes the tasks anew and compares the results with the best known schedules
+// (bench/oracle_judge.h).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,6 +19,7 @@
 
 #include "bench/arguments.h"
 #include "bench/descent.h"
+#include "bench/oracle_judge.h"
 #include "bench/oracle_store.h"
 #include "records/open.h"
 #include "support/clock.h"
@@ -194,7 +197,7 @@ class Recorder {
   RecordStore& store_;
   Measurer& measurer_;
   double started_;
-  int trials_ = 0;  // of this sitting
+  int trials_ = 0;  // of this process
 };
 
 Status RecordTasks(const std::string& path, RecordOptions options, const Arguments& arguments) {
@@ -237,9 +240,27 @@ Status ExportTasks(const std::string& path, const std::string& file) {
   return {};
 }
 
+Status Judge(const std::string& path, JudgeOptions options, const std::string& rivals) {
+  std::unique_ptr<RecordStore> store = TRY(OpenStore(path, {.create = false}));
+  std::optional<OracleSettings> settings = TRY(FindSettings(*store));
+  if (!settings) return Err(path, " was not recorded by bench_oracle");
+  std::unique_ptr<RecordStore> other;
+  if (!rivals.empty()) other = TRY(OpenStore(rivals, {.create = false}));
+  options.rivals = other.get();
+  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  Target target = TRY(Target::Parse("cpu"));
+  std::vector<DrawnTask> tasks = TRY(DrawTasks(settings->seed, settings->tasks, target, *builder));
+  std::unique_ptr<LocalFarm> farm = TRY(LocalFarm::Start());
+  std::unique_ptr<Measurer> measurer =
+      TRY(MakeFarmMeasurer(*builder, {.tracker = farm->tracker(), .key = farm->key(), .job = "oracle"}));
+  return JudgeTuner(tasks, target, options, *store, *measurer, stop_requested);
+}
+
 Result<int> Main(int argc, char** argv) {
-  const std::set<std::string> numbers = {"seed", "tasks", "candidates", "minutes"};
-  Arguments arguments = TRY(Arguments::Parse(argc, argv, numbers, numbers));
+  const std::set<std::string> numbers = {"seed", "tasks", "candidates", "minutes", "trials", "seeds"};
+  std::set<std::string> names = numbers;
+  names.insert("rivals");
+  Arguments arguments = TRY(Arguments::Parse(argc, argv, names, numbers));
   const std::vector<std::string>& words = arguments.words;
   if (words.size() == 2 && words[0] == "record") {
     RecordOptions options{.settings = {.seed = static_cast<uint64_t>(arguments.Number("seed", 1)),
@@ -255,9 +276,17 @@ Result<int> Main(int argc, char** argv) {
     TRY(ExportTasks(words[1], words[2]));
     return 0;
   }
+  if (words.size() == 2 && words[0] == "judge") {
+    JudgeOptions options{.trials = static_cast<int>(arguments.Number("trials", 64)),
+                         .seeds = static_cast<int>(arguments.Number("seeds", 3))};
+    if (options.trials < 1 || options.seeds < 1) return Err("--trials and --seeds must be at least 1");
+    TRY(Judge(words[1], options, arguments.Text("rivals", "")));
+    return stop_requested ? 130 : 0;
+  }
   std::fprintf(stderr,
                "usage: bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]\n"
-               "       bench_oracle export DB FILE\n");
+               "       bench_oracle export DB FILE\n"
+               "       bench_oracle judge DB [--trials 64] [--seeds 3] [--rivals OTHER.db]\n");
   return 2;
 }
 

@@ -38,8 +38,8 @@ Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {
   return object;
 }
 
-CompiledJob Compile(const BuildRequest& request) {
-  CompiledJob job;
+CompiledKernel Compile(const BuildRequest& request) {
+  CompiledKernel job;
   bool rejected = false;
   Result<KernelObject> object = CompileJob(request, rejected);
   if (!object.ok()) {
@@ -60,7 +60,7 @@ CompiledJob Compile(const BuildRequest& request) {
 BuildResult BuildHere(const BuildRequest& request) {
   BuildResult result;
   result.id = request.id;
-  CompiledJob job = Compile(request);
+  CompiledKernel job = Compile(request);
   result.status = job.status;
   result.text = job.text;
   result.metadata = job.object.metadata;

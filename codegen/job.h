@@ -4,14 +4,6 @@
 
 namespace autotune {
 
-// What came of one candidate before linking.
-struct CompiledJob {
-  TrialStatus status = TrialStatus::kOk;
-  std::string text;
-  KernelObject object;
-  AUTOTUNE_FIELDS(status, text, object)
-};
-
 enum class JobKind { kBuild, kCompile, kLink };
 AUTOTUNE_ENUM(JobKind, "build", "compile", "link")
 
@@ -24,11 +16,11 @@ struct Job {
 };
 
 struct JobAnswer {
-  BuildResult result;    // build
-  CompiledJob compiled;  // compile
-  Json::Bytes artifact;  // link
-  BuildFacts facts;      // link
-  std::string error;     // link
+  BuildResult result;       // build
+  CompiledKernel compiled;  // compile
+  Json::Bytes artifact;     // link
+  BuildFacts facts;         // link
+  std::string error;        // link
   AUTOTUNE_FIELDS(result, compiled, artifact, facts, error)
 };
 

@@ -19,9 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For each kernel of a library, and for linking it: nobody would take a kernel's place, so that a busy or stopped
-// machine must not cost the whole library.
-constexpr double kLibrarySeconds = 600;
+// For each kernel that a library needs, and for linking it: a busy or stopped machine must not cost the whole library.
+constexpr double kNeededSeconds = 600;
 
 struct Worker {
   std::optional<Subprocess> process;
@@ -38,9 +37,9 @@ int64_t RssBytes(pid_t pid) {
   return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// Workers that a job may lose before it is given up. A candidate that kills two is one failure; for a library, whose
-// workers may have been killed by others (a machine short of memory), nothing would take the kernel's place.
-constexpr int kCandidateLives = 2, kLibraryLives = 5;
+// Workers that a job may lose before it is given up. A worker may also be killed from outside, by a machine that is
+// short of memory.
+constexpr int kCandidateLives = 2, kNeededLives = 5;
 
 // What became of a job: an answer, or why there is none.
 struct Outcome {
@@ -87,34 +86,43 @@ class BuildWorkers : public Builder {
     return results;
   }
 
-  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
-    if (requests.empty()) return Err("a library of no kernels");
-    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
-    std::vector<Job> jobs;
-    for (const BuildRequest& request : requests) {
-      if (request.target != requests[0].target) return Err("the kernels of a library have one target");
-      jobs.push_back({JobKind::kCompile, request, {}, ""});
+  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
+    std::vector<CompiledKernel> kernels(requests.size());
+    Result<HostLock> lock = HostLock::Acquire(HostLock::Mode::kShared);
+    if (!lock.ok()) {
+      for (CompiledKernel& kernel : kernels)
+        kernel = {.status = TrialStatus::kInfrastructure, .text = lock.error().Text()};
+      return kernels;
     }
-    std::vector<Outcome> outcomes(requests.size());
-    RunAll(jobs, kLibrarySeconds, kLibraryLives, [&](int i, Outcome outcome) { outcomes[i] = std::move(outcome); });
+    std::vector<Job> jobs;
+    for (const BuildRequest& request : requests) jobs.push_back({JobKind::kCompile, request, {}, ""});
+    const bool needed = patience == Patience::kNeeded;
+    RunAll(jobs, needed ? kNeededSeconds : options_.timeout_seconds, needed ? kNeededLives : kCandidateLives,
+           [&](int i, Outcome outcome) {
+             if (outcome.answer) {
+               kernels[i] = std::move(outcome.answer->compiled);
+             } else {
+               kernels[i] = {.status = outcome.status, .text = std::move(outcome.text)};
+             }
+           });
+    return kernels;
+  }
+
+  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
+    if (objects.empty()) return Err("a library of no kernels");
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
     BuiltLibrary library;
-    Job link{JobKind::kLink, {}, {}, requests[0].target};
-    for (size_t i = 0; i < outcomes.size(); ++i) {
-      std::string text = outcomes[i].text;
-      if (outcomes[i].answer) text = outcomes[i].answer->compiled.text;
-      if (!outcomes[i].answer || outcomes[i].answer->compiled.status != TrialStatus::kOk) {
-        return Err("kernel ", requests[i].kernel, " cannot be built: ", text);
-      }
-      KernelObject& object = outcomes[i].answer->compiled.object;
-      library.kernels.push_back(object.metadata);
-      library.facts.spills += object.facts.spills;
-      library.facts.spills_in_register_loops += object.facts.spills_in_register_loops;
-      library.facts.code_bytes += object.facts.code_bytes;
-      for (const auto& [stage, ms] : object.facts.times_ms) library.facts.times_ms[stage] += ms;
-      link.objects.push_back(std::move(object));
+    Job link{JobKind::kLink, {}, {}, target};
+    for (const KernelObject* object : objects) {
+      library.kernels.push_back(object->metadata);
+      library.facts.spills += object->facts.spills;
+      library.facts.spills_in_register_loops += object->facts.spills_in_register_loops;
+      library.facts.code_bytes += object->facts.code_bytes;
+      for (const auto& [stage, ms] : object->facts.times_ms) library.facts.times_ms[stage] += ms;
+      link.objects.push_back(*object);
     }
     Outcome linked;
-    RunAll({link}, kLibrarySeconds, kLibraryLives, [&](int, Outcome outcome) { linked = std::move(outcome); });
+    RunAll({link}, kNeededSeconds, kNeededLives, [&](int, Outcome outcome) { linked = std::move(outcome); });
     if (!linked.answer) return Err("linking: ", linked.text);
     if (!linked.answer->error.empty()) return Err(linked.answer->error);
     for (const auto& [stage, ms] : linked.answer->facts.times_ms) library.facts.times_ms[stage] += ms;
@@ -235,6 +243,18 @@ class BuildWorkers : public Builder {
 };
 
 }  // namespace
+
+Result<BuiltLibrary> Builder::BuildLibrary(const std::vector<BuildRequest>& requests) {
+  std::vector<CompiledKernel> kernels = Compile(requests, Patience::kNeeded);
+  std::vector<const KernelObject*> objects;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (kernels[i].status != TrialStatus::kOk)
+      return Err("kernel ", requests[i].kernel, " cannot be built: ", kernels[i].text);
+    if (requests[i].target != requests[0].target) return Err("the kernels of a library have one target");
+    objects.push_back(&kernels[i].object);
+  }
+  return Link(objects, requests.empty() ? "" : requests[0].target);
+}
 
 Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options) {
   BuildWorkersOptions filled = options;

@@ -26,11 +26,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCompetitors = 2;         // per task, beside the default: more would each be measured less
-constexpr double kBlocksShare = 0.4;    // of the time, for the blocks; the rest is for the last comparison
-constexpr int kMinBlocks = 8;           // per number of threads: six give an interval, two may be disturbed
-constexpr int kMaxBlocks = 400;         // intervals shrink with the root of their number
-constexpr double kVisitSeconds = 2e-3;  // a combination runs about this long
+constexpr int kCompetitors = 2;       // per task, beside the default: more would each be measured less
+constexpr double kBlocksShare = 0.4;  // of the time, for the blocks; the rest is for building and the last comparison
+constexpr double kLeastComparison = 0.5;  // of the last comparison's share, whatever building took
+constexpr int kMinBlocks = 8;             // per number of threads: six give an interval, two may be disturbed
+constexpr int kMaxBlocks = 400;           // intervals shrink with the root of their number
+constexpr double kVisitSeconds = 2e-3;    // a combination runs about this long
 constexpr int kMaxRunsPerVisit = 8;
 constexpr double kTurnSeconds = 5;       // how long others who build or measure are kept waiting
 constexpr int kBetweenTurns = 20'000;    // microseconds: longer than others who want the lock sleep
@@ -191,9 +192,9 @@ Result<std::vector<int>> ChooseVariants(const Network& network, const Target& ta
   return chosen;
 }
 
-// The untuned network against the tuned one at each number of threads.
+// Compares the untuned network with the tuned one at each number of threads, in `seconds` in all.
 Result<std::vector<NetworkComparison>> ComparePackages(const Package& untuned, const Package& tuned, int cores,
-                                                       const ChooseOptions& options) {
+                                                       double seconds, const ChooseOptions& options) {
   std::vector<int> thread_counts = {cores};
   if (cores > 1) thread_counts.push_back(1);
   std::vector<NetworkComparison> comparisons;
@@ -206,7 +207,7 @@ Result<std::vector<NetworkComparison>> ComparePackages(const Package& untuned, c
       return [&]() -> Status { return Stopped(options) ? Status(Err("stopped")) : model.executor->Run(); };
     };
     std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
-    double share = (1 - kBlocksShare) * options.max_seconds / static_cast<double>(thread_counts.size());
+    double share = seconds / static_cast<double>(thread_counts.size());
     PairedTimes times =
         TRY(RunInPairs(runner(first), runner(second),
                        {.half_width = options.half_width, .max_seconds = std::min(share, kLongestTurn)}));
@@ -281,19 +282,22 @@ Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& targ
   std::optional<NetworkChoice> previous = TRY(FindChoice(store, choice.network, choice.target));
   if (previous && !IsCurrent(*previous)) previous.reset();
   const ScheduleSources sources{.store = &store, .choice = previous ? &*previous : nullptr};
-  KernelVariants variants = TRY(BuildVariants(network.tasks, target, sources, kCompetitors, builder));
+  KernelCompiler compiler(builder);
+  KernelVariants variants = TRY(BuildVariants(network.tasks, target, sources, kCompetitors, compiler));
   for (const auto& kernels : variants.choices) result.tasks_with_records += kernels.size() > 1;
   std::vector<int> untuned(network.tasks.size(), 0), chosen = untuned;
   if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network, target, variants, options));
   SetSchedules(choice, variants, chosen);
-  result.compiled = TRY(CompileFrom(network, target, {.choice = &choice}, builder));
+  result.compiled = TRY(CompileFrom(network, target, {.choice = &choice}, compiler));
   result.kept_defaults = true;
   if (chosen != untuned && !Stopped(options)) {
     NetworkChoice defaults = choice;
     SetSchedules(defaults, variants, untuned);
-    CompileResult plain = TRY(CompileFrom(network, target, {.choice = &defaults}, builder));
+    CompileResult plain = TRY(CompileFrom(network, target, {.choice = &defaults}, compiler));
+    const double least = kLeastComparison * (1 - kBlocksShare) * options.max_seconds;
     Result<std::vector<NetworkComparison>> compared =
-        ComparePackages(plain.package, result.compiled.package, target.num_cores, options);
+        ComparePackages(plain.package, result.compiled.package, target.num_cores,
+                        std::max(least, options.max_seconds - SecondsSince(begin)), options);
     if (!compared.ok() && !Stopped(options)) return std::move(compared).error();
     if (compared.ok()) choice.comparisons = std::move(*compared);
     result.kept_defaults = !IsImprovement(RatiosOf(choice));
@@ -304,7 +308,7 @@ Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& targ
   }
   if (previous && TunedTasks(*previous) > 0 && GainOf(*previous) >= (result.kept_defaults ? 0 : GainOf(choice))) {
     choice = std::move(*previous);
-    result.compiled = TRY(CompileFrom(network, target, {.choice = &choice}, builder));
+    result.compiled = TRY(CompileFrom(network, target, {.choice = &choice}, compiler));
     result.kept_defaults = false;
     result.kept_previous = true;
   }

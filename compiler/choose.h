@@ -21,7 +21,8 @@
 namespace autotune {
 
 struct ChooseOptions {
-  double max_seconds = 10;    // of running the network, over all stages and thread counts; building is extra
+  // Over all stages and numbers of threads. Building is included, but takes at most half of the comparison's share.
+  double max_seconds = 10;
   double half_width = 0.005;  // the last comparison is enough at this half-width of its interval
   uint64_t seed = 0;          // of the combinations
   std::function<void(double done)> on_progress = nullptr;  // told the share that is done, in [0, 1]

@@ -51,8 +51,14 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
 
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   Builder& builder) {
+  KernelCompiler compiler(builder);
+  return CompileFrom(network, target, sources, compiler);
+}
+
+Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
+                                  KernelCompiler& compiler) {
   auto begin = std::chrono::steady_clock::now();
-  KernelSet kernels = TRY(BuildKernels(network.tasks, target, sources, builder));
+  KernelSet kernels = TRY(BuildKernels(network.tasks, target, sources, compiler));
   std::vector<std::string> kernel_of_node;
   for (int task : network.task_of_node) kernel_of_node.push_back(task < 0 ? "" : kernels.names[task]);
   ExecutionPlan plan = TRY(MakePlan(network.graph, kernel_of_node));

@@ -163,47 +163,74 @@ BuildRequest RequestOf(const Option& option, const std::string& name, const Targ
   return request;
 }
 
-// For each task the place of the first of its options that builds, and why those before it did not.
-struct FirstBuilt {
-  std::vector<size_t> place;
+// The first option of each task that compiles, and why those before it did not. All parallel to the tasks.
+struct FirstCompiled {
+  std::vector<size_t> place;  // of the option
+  std::vector<const CompiledKernel*> kernels;
   std::vector<std::string> first_cause, last_cause;
 };
 
-// Builds every task's first option; then the second one of those whose first did not build; and so on.
-Result<FirstBuilt> FindFirstBuilt(const std::vector<TuneTask>& tasks, const std::vector<std::string>& names,
-                                  const std::vector<std::vector<Option>>& options, const Target& target,
-                                  Builder& builder) {
-  FirstBuilt built{std::vector<size_t>(tasks.size(), 0), std::vector<std::string>(tasks.size()),
-                   std::vector<std::string>(tasks.size())};
-  std::vector<size_t> open(tasks.size());
+// Compiles every task's first option; then the second one of those whose first did not compile; and so on.
+Result<FirstCompiled> FindFirstCompiled(const std::vector<TuneTask>& tasks, const std::vector<std::string>& names,
+                                        const std::vector<std::vector<Option>>& options, const Target& target,
+                                        KernelCompiler& compiler) {
+  const size_t n = tasks.size();
+  FirstCompiled found{std::vector<size_t>(n, 0), std::vector<const CompiledKernel*>(n), std::vector<std::string>(n),
+                      std::vector<std::string>(n)};
+  std::vector<size_t> open(n);
   std::iota(open.begin(), open.end(), size_t{0});
   while (!open.empty()) {
     std::vector<BuildRequest> requests;
     for (size_t i : open) {
-      if (built.place[i] == options[i].size()) {
+      if (found.place[i] == options[i].size()) {
         return Err("no schedule of ", tasks[i].label,
-                   " could be built: ", built.last_cause[i].empty() ? "none replays" : built.last_cause[i]);
+                   " could be built: ", found.last_cause[i].empty() ? "none replays" : found.last_cause[i]);
       }
-      requests.push_back(RequestOf(options[i][built.place[i]], names[i], target));
+      requests.push_back(RequestOf(options[i][found.place[i]], names[i], target));
     }
-    std::vector<BuildResult> results = builder.Build(requests);
+    std::vector<const CompiledKernel*> kernels = compiler.Compile(requests);
     std::vector<size_t> failed;
     for (size_t k = 0; k < open.size(); ++k) {
-      if (results[k].status == TrialStatus::kOk) continue;
-      std::string cause = std::string(ToText(results[k].status)) + ": " + results[k].text;
-      if (built.place[open[k]]++ == 0) built.first_cause[open[k]] = cause;
-      built.last_cause[open[k]] = std::move(cause);
+      found.kernels[open[k]] = kernels[k];
+      if (kernels[k]->status == TrialStatus::kOk) continue;
+      std::string cause = std::string(ToText(kernels[k]->status)) + ": " + kernels[k]->text;
+      if (found.place[open[k]]++ == 0) found.first_cause[open[k]] = cause;
+      found.last_cause[open[k]] = std::move(cause);
       failed.push_back(open[k]);
     }
     open = std::move(failed);
   }
-  return built;
+  return found;
 }
 
 }  // namespace
 
+std::vector<const CompiledKernel*> KernelCompiler::Compile(const std::vector<BuildRequest>& requests) {
+  std::vector<std::string> keys;
+  std::vector<BuildRequest> missing;
+  for (const BuildRequest& request : requests) {
+    keys.push_back(request.kernel + '\n' + request.target + '\n' + request.trace + '\n' + request.func);
+    if (kernels_.try_emplace(keys.back()).second) missing.push_back(request);
+  }
+  std::vector<CompiledKernel> compiled;
+  if (!missing.empty()) compiled = builder_.Compile(missing, Patience::kCandidate);
+  std::vector<const CompiledKernel*> in_order;
+  for (size_t i = 0, next = 0; i < requests.size(); ++i) {
+    std::unique_ptr<const CompiledKernel>& kernel = kernels_[keys[i]];
+    if (!kernel) kernel = std::make_unique<const CompiledKernel>(std::move(compiled[next++]));
+    in_order.push_back(kernel.get());
+  }
+  return in_order;
+}
+
+Result<std::string> KernelCompiler::Link(const std::vector<const CompiledKernel*>& kernels, const Target& target) {
+  std::vector<const KernelObject*> objects;
+  for (const CompiledKernel* kernel : kernels) objects.push_back(&kernel->object);
+  return TRY(builder_.Link(objects, target.Text())).artifact.data;
+}
+
 Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
-                               Builder& builder) {
+                               KernelCompiler& compiler) {
   KernelSet set;
   if (tasks.empty()) return set;
   std::vector<std::vector<Option>> options;
@@ -211,10 +238,8 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
     options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, sources), "while scheduling " + tasks[i].label));
     set.names.push_back(KernelName(tasks[i], i));
   }
-  FirstBuilt built = TRY(FindFirstBuilt(tasks, set.names, options, target, builder));
-  std::vector<BuildRequest> requests;
+  FirstCompiled built = TRY(FindFirstCompiled(tasks, set.names, options, target, compiler));
   for (size_t i = 0; i < tasks.size(); ++i) {
-    requests.push_back(RequestOf(options[i][built.place[i]], set.names[i], target));
     set.choices.push_back(options[i][built.place[i]].choice);
     std::string& note = set.choices.back().note;
     if (options[i][built.place[i]].unscheduled && !built.last_cause[i].empty()) {
@@ -226,50 +251,45 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
               "): " + (set.choices.back().tuned ? "the next one is used" : "its default schedule is used");
     }
   }
-  set.library = TRY_NOTE(builder.BuildLibrary(requests), "while linking the kernels").artifact.data;
+  set.library = TRY_NOTE(compiler.Link(built.kernels, target), "while linking the kernels");
   return set;
 }
 
 Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const Target& target,
-                                     const ScheduleSources& sources, int competitors, Builder& builder) {
-  std::vector<std::vector<Option>> defaults, variants(tasks.size());
+                                     const ScheduleSources& sources, int competitors, KernelCompiler& compiler) {
+  std::vector<std::vector<Option>> defaults;
   std::vector<std::string> names;
   for (size_t i = 0; i < tasks.size(); ++i) {
     defaults.push_back(TRY_NOTE(DefaultOptions(tasks[i], target), "while scheduling " + tasks[i].label));
     names.push_back(KernelName(tasks[i], i));
   }
-  FirstBuilt built = TRY(FindFirstBuilt(tasks, names, defaults, target, builder));
+  FirstCompiled built = TRY(FindFirstCompiled(tasks, names, defaults, target, compiler));
+  KernelVariants set;
+  if (tasks.empty()) return set;
   std::vector<BuildRequest> requests;
-  std::vector<std::pair<size_t, Option>> others;  // with their tasks; parallel to `requests`
+  std::vector<std::pair<size_t, KernelChoice>> others;  // with their tasks; parallel to `requests`
   for (size_t i = 0; i < tasks.size(); ++i) {
-    const Option& untuned = variants[i].emplace_back(defaults[i][built.place[i]]);
-    std::set<std::pair<std::string, std::string>> known = {{untuned.choice.alternative, untuned.choice.trace}};
+    const KernelChoice& untuned = defaults[i][built.place[i]].choice;
+    set.names.push_back({names[i]});
+    set.choices.push_back({untuned});
+    std::set<std::pair<std::string, std::string>> known = {{untuned.alternative, untuned.trace}};
     std::string dropped;
     // One more than compete: the default schedule may be among the records.
     for (Option& option : TRY(TunedOptions(tasks[i], target, sources, competitors + 1, dropped))) {
       if (static_cast<int>(known.size()) > competitors) break;
       if (!known.emplace(option.choice.alternative, option.choice.trace).second) continue;
-      requests.push_back(RequestOf(option, names[i], target));
-      others.emplace_back(i, std::move(option));
+      requests.push_back(RequestOf(option, names[i] + "_v" + std::to_string(known.size() - 1), target));
+      others.emplace_back(i, std::move(option.choice));
     }
   }
-  std::vector<BuildResult> results;
-  if (!requests.empty()) results = builder.Build(requests);
-  for (size_t k = 0; k < results.size(); ++k) {
-    if (results[k].status == TrialStatus::kOk) variants[others[k].first].push_back(std::move(others[k].second));
+  std::vector<const CompiledKernel*> linked = built.kernels, compiled = compiler.Compile(requests);
+  for (size_t k = 0; k < compiled.size(); ++k) {
+    if (compiled[k]->status != TrialStatus::kOk) continue;
+    linked.push_back(compiled[k]);
+    set.names[others[k].first].push_back(requests[k].kernel);
+    set.choices[others[k].first].push_back(std::move(others[k].second));
   }
-  KernelVariants set{.names = std::vector<std::vector<std::string>>(tasks.size()),
-                     .choices = std::vector<std::vector<KernelChoice>>(tasks.size())};
-  requests.clear();
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    for (size_t v = 0; v < variants[i].size(); ++v) {
-      set.names[i].push_back(names[i] + "_v" + std::to_string(v));
-      set.choices[i].push_back(variants[i][v].choice);
-      requests.push_back(RequestOf(variants[i][v], set.names[i].back(), target));
-    }
-  }
-  if (requests.empty()) return set;
-  set.library = TRY_NOTE(builder.BuildLibrary(requests), "while linking the kernels to be compared").artifact.data;
+  set.library = TRY_NOTE(compiler.Link(linked, target), "while linking the kernels to be compared");
   return set;
 }
 

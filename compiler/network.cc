@@ -64,7 +64,8 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
   KernelSet kernels;
   std::vector<std::shared_ptr<const Artifact>> libraries;
   if (!list.tasks.empty()) {
-    kernels = TRY(BuildKernels(list.tasks, target, {}, builder));
+    KernelCompiler compiler(builder);
+    kernels = TRY(BuildKernels(list.tasks, target, {}, compiler));
     libraries.push_back(TRY(Artifact::FromBytes(kernels.library)));
   }
   std::vector<std::string> kernel_of_node;

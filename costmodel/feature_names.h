@@ -1,5 +1,5 @@
-// Names and units of the features that the cost model sees (costmodel/features.h has the schema), for people and for
-// other programs that read exported features. Stateless, thread-safe.
+// Names and units of the cost model's features (costmodel/features.h has the schema), for people and for programs that
+// read printed features. Stateless, thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,13 +7,13 @@
 namespace autotune {
 
 struct FeatureName {
-  std::string name;    // "block0.access2.write": a block or access that the program lacks is all zeros
+  std::string name;    // such as "block0.access2.write"; all features of a missing block or access are 0
   std::string unit;    // of the quantity: "bytes", "lines", ...; may be empty
-  bool is_log = true;  // the feature is log2(1 + quantity), else the quantity itself
+  bool is_log = true;  // the feature is log2(1 + quantity); false: the quantity itself
   double QuantityOf(double feature) const;
 };
 
-// One per feature, in their order: NumFeatures() of them.
+// NumFeatures() names, in the order of the features.
 const std::vector<FeatureName>& FeatureNames();
 
 }  // namespace autotune

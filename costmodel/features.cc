@@ -232,7 +232,8 @@ void Collect(const Stmt& s, std::vector<Loop>& loops, std::vector<BlockInfo>& ou
   });
 }
 
-// The value of an index in the first iteration of all loops. What no constant or loop gives counts as 0.
+// The value of an index in the first iteration of all loops, where every loop variable is 0. Values that are not known,
+// such as loads, count as 0 too.
 int64_t ValueAtStart(const Expr& e, const Bindings& bindings) {
   if (const int64_t* value = AsInt(e)) return *value;
   return e.Visit(Overloaded{
@@ -260,8 +261,8 @@ int64_t AddressAtStart(const Buffer& buffer, const std::vector<Expr>& indices, c
 // The prefetches of one buffer.
 struct Asked {
   Name buffer;
-  double lines = 0;     // in one run of the function
-  int64_t address = 0;  // of the first one, in bytes from the start of the buffer, in the first iteration of all loops
+  double lines = 0;     // prefetched in one run of the function
+  int64_t address = 0;  // of the first prefetch: bytes from the buffer's start, in the first iteration of all loops
 };
 
 void CollectPrefetches(const Stmt& s, double times, std::vector<Asked>& out) {
@@ -374,7 +375,7 @@ void BlockFeatures(const BlockInfo& info, const std::vector<Asked>& prefetches, 
   *out++ = static_cast<float>(tile);
   *out++ = static_cast<float>(info.iterations / std::max(1.0, useful));
 
-  // By access and by level: what the loops from this level on touch.
+  // By access and by level: the footprint of the loops from this level inwards.
   std::vector<std::vector<Footprint>> footprints;
   std::vector<size_t> ranked;
   for (const Access& access : info.accesses) {

@@ -1,5 +1,5 @@
-// Regression: gradient-boosted trees that predict a number from the features of a program. Unlike a CostModel, whose
-// scores only rank, it predicts the label itself. Thread-safe once fitted.
+// Regression: gradient-boosted trees that predict a number from the features of a program. The scores of a CostModel
+// only rank; a Regression predicts the label itself. Thread-safe once fitted.
 #pragma once
 #include <memory>
 #include <span>
@@ -25,7 +25,7 @@ class Regression {
   virtual std::vector<float> Predict(std::span<const Features> rows) const = 0;
 };
 
-// Least squares. `rows` and `labels` are parallel and not empty. Deterministic.
+// Fits by least squares. `rows` and `labels` have the same length, at least 1. Deterministic.
 Result<std::unique_ptr<Regression>> FitRegression(std::span<const Features* const> rows, std::span<const float> labels,
                                                   const RegressionOptions& options = {});
 

@@ -1,8 +1,10 @@
-// What the files that call XGBoost share: its errors as results, and rows of features as its matrix.
+// Helpers for the files that call XGBoost: its errors as Status, and rows of features as its matrix.
 #pragma once
 #include <xgboost/c_api.h>
 
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "costmodel/features.h"
@@ -14,6 +16,9 @@ inline Status Xgb(int code) {
   if (code != 0) return Err("XGBoost: ", XGBGetLastError());
   return {};
 }
+
+// XGBoost takes seeds below 2^63.
+inline std::string SeedText(uint64_t seed) { return std::to_string(seed & INT64_MAX); }
 
 // Owns a DMatrix. Not thread-safe.
 struct Matrix {

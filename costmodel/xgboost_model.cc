@@ -13,28 +13,28 @@ namespace autotune {
 namespace {
 
 using xgboost::Matrix;
+using xgboost::SeedText;
 using xgboost::Xgb;
 
-constexpr size_t kFewest = 8;  // samples, of all tasks, below which trees only memorise
-// A sample that is slower than its task's best by this factor, or that failed, tells bad candidates from good ones.
-// Noise between two measurements of one schedule stays below it.
+constexpr size_t kFewest = 8;  // samples of all tasks; with fewer, trees only memorise
+// A sample has contrast if it failed or is slower than its task's best by this factor. Such samples tell bad candidates
+// from good ones: two measurements of one schedule differ by less.
 constexpr double kContrast = 1.1;
-// The share of the correction that a task applies: (c + kOthers) / (c + kTrust), where c is the number of its own
-// samples with contrast. Without any it takes a quarter of what other tasks taught. From a round of 16 candidates on
-// it takes most of the correction.
+// A task applies the share (c + kOthers) / (c + kTrust) of the correction, where c is the number of its own samples
+// with contrast: a quarter without any, most of it after a round of 16 candidates.
 constexpr double kOthers = 4, kTrust = 16;
-// The least weight of a sample. Weights are speeds relative to the task's best: errors matter most where candidates
-// compete for the first place.
+// The least weight of a sample. A weight is the speed relative to the task's best, since errors matter most where
+// candidates compete for the first place.
 constexpr double kLeastWeight = 0.1;
-constexpr int kBins = 64;              // of a feature: most are logarithms of a few dozen values
-constexpr double kLeastChance = 1e-3;  // of success: keeps its logarithm finite
+constexpr int kBins = 64;              // per feature; most features are logarithms with a few dozen values
+constexpr double kLeastChance = 1e-3;  // of success; keeps its logarithm finite
 
 struct TrainingSet {
   std::vector<const Features*> rows;
   std::vector<float> labels, weights;
 };
 
-// Boosted trees that grow: each call adds rounds to what is there, unless it starts again.
+// Boosted trees that are trained incrementally: each call of Boost adds rounds to the existing trees.
 class Trees {
  public:
   Trees() = default;
@@ -44,7 +44,7 @@ class Trees {
   }
   bool empty() const { return !handle_; }
 
-  // `objective` as XGBoost names it; `base`: the prediction without trees.
+  // `again`: drop the existing trees first. `objective`: XGBoost's name of it. `base`: the prediction without trees.
   Status Boost(const TrainingSet& set, int rounds, bool again, const char* objective, double base,
                const XgboostOptions& options) {
     Matrix matrix;
@@ -80,7 +80,7 @@ class Trees {
                                                               {"max_bin", std::to_string(kBins)},
                                                               {"eta", std::to_string(options.eta)},
                                                               {"nthread", std::to_string(options.threads)},
-                                                              {"seed", std::to_string(options.seed)},
+                                                              {"seed", SeedText(options.seed)},
                                                               {"min_child_weight", "1"},
                                                               {"verbosity", "0"}};
     for (const auto& [key, value] : parameters) TRY(Xgb(XGBoosterSetParam(handle_, key, value.c_str())));
@@ -91,12 +91,13 @@ class Trees {
   int round_ = 0;
 };
 
-// Two sets of trees. The first one predicts the residual log(draft / measured), less the median of the task, which
-// makes tasks comparable: the draft score may be wrong by any factor as long as it is the same for all candidates. The
-// second one predicts the chance that a candidate fails. A failure has no time, so it cannot be a residual; a made-up
-// slow one would teach the first trees that its fast neighbours are slow.
+// Two sets of trees:
+// - The first one predicts the residual log(draft / measured), minus the median of the task. The median makes tasks
+//   comparable: the draft score may be wrong by any factor that is the same for all candidates of a task.
+// - The second one predicts the probability that a candidate fails. A failure has no time and so no residual; an
+//   invented slow time would teach the first trees that the fast neighbours of a failure are slow.
 //
-//   score = -log(draft) + share of the task * residual + log(1 - chance of failure)
+//   score = -log(draft) + share of the task * residual + log(1 - probability of failure)
 class XgboostModel : public CostModel {
  public:
   explicit XgboostModel(const XgboostOptions& options) : options_(options) {}
@@ -113,9 +114,10 @@ class XgboostModel : public CostModel {
     }
   }
 
-  // Adds rounds in proportion to the share of new samples, over all samples: their medians and bests have moved, and
-  // each round starts from the error that is left. Between two doublings that is about 70 % of a training from scratch,
-  // after which trees that learned from few samples are worth replacing.
+  // Adds rounds in proportion to the share of new samples. They train on all samples, since medians and bests have
+  // moved, and each round starts from the error that is left. The rounds between two doublings of the samples add up to
+  // about 70 % (ln 2) of a training from scratch. After a doubling the trees that learned from few samples are worth
+  // replacing, so the training starts from scratch.
   Status Train() override {
     if (best_.empty() || samples_.size() < kFewest || samples_.size() == trained_on_) return {};
     const bool again = samples_.size() >= 2 * started_on_;
@@ -177,7 +179,7 @@ class XgboostModel : public CostModel {
     return set;
   }
 
-  // Empty unless there are both failures and successes: one kind alone cannot be told from the other.
+  // Empty unless there are both failures and successes: a classifier needs examples of both.
   TrainingSet Outcomes() const {
     TrainingSet set;
     size_t failures = 0;

@@ -10,6 +10,7 @@ namespace autotune {
 namespace {
 
 using xgboost::Matrix;
+using xgboost::SeedText;
 using xgboost::Xgb;
 
 class XgboostRegression : public Regression {
@@ -30,7 +31,7 @@ class XgboostRegression : public Regression {
                                                               {"eta", std::to_string(options.eta)},
                                                               {"subsample", std::to_string(options.subsample)},
                                                               {"nthread", std::to_string(options.threads)},
-                                                              {"seed", std::to_string(options.seed)},
+                                                              {"seed", SeedText(options.seed)},
                                                               {"verbosity", "0"}};
     for (const auto& [key, value] : parameters) TRY(Xgb(XGBoosterSetParam(booster_, key, value.c_str())));
     for (int round = 0; round < options.rounds; ++round)
@@ -44,7 +45,7 @@ class XgboostRegression : public Regression {
     for (const Features& row : rows) pointers.push_back(&row);
     Matrix matrix;
     matrix.Fill(pointers).value();
-    std::lock_guard<std::mutex> lock(mutex_);  // the result is the booster's own buffer
+    std::lock_guard<std::mutex> lock(mutex_);  // XGBoost returns a buffer that the booster owns
     bst_ulong length = 0;
     const float* values = nullptr;
     Xgb(XGBoosterPredict(booster_, matrix.handle, 0, 0, 0, &length, &values)).value();

@@ -191,7 +191,7 @@ Status CheckGraph(const Graph& graph) {
 }
 
 int64_t GraphFlops(const Graph& graph) {
-  double flops = 0;  // of absurd extents, more than an integer holds
+  double flops = 0;  // floating point, since absurd extents overflow integers
   for (const Node& node : graph.nodes) {
     const TensorSpec& out = graph.Spec(node.output);
     const TensorSpec& in = node.inputs.empty() ? out : graph.Spec(node.inputs[0]);

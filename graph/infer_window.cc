@@ -74,7 +74,7 @@ Result<TensorSpec> InferPool(const Attrs& attrs, const Specs& in) {
   TRY(NeedRank(in[0], dims + 2, "input"));
   TRY(CheckWindow(dims, a.strides, a.pads, a.dilations));
   if (a.kernel.size() != dims) return Err("kernel must be ", dims, " numbers");
-  TRY(CheckSize({in[0].dtype, a.kernel}));  // pads may make room for a window of any size
+  TRY(CheckSize({in[0].dtype, a.kernel}));  // large pads can make a window of any size fit
   TensorSpec out = in[0];
   for (size_t d = 0; d < dims; ++d) {
     int64_t reach = (a.kernel[d] - 1) * a.dilations[d], before = a.pads[d], after = a.pads[d + dims];

@@ -28,7 +28,7 @@ constexpr TypeSet kSignedNumber = {[](DType t) { return t.IsFloat() || t.code ==
 constexpr TypeSet kInteger = {[](DType t) { return t.IsInt(); }, "integers"};
 constexpr TypeSet kBool = {[](DType t) { return t.IsBool(); }, "bools"};
 
-// Operands from `first` up to `last` have one type, which is in the set.
+// Checks that the operands [first, last) share one element type and that the set contains it.
 Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set, const char* verb = "is for ") {
   for (size_t i = first; i < last; ++i) {
     if (in[i].dtype != in[first].dtype) return Err("element types differ: ", in[first].Text(), " and ", in[i].Text());
@@ -142,7 +142,7 @@ Result<TensorSpec> InferArgReduce(const Attrs& attrs, const Specs& in) {
 Result<TensorSpec> InferLrn(const Attrs& attrs, const Specs& in) {
   const auto& a = std::get<LrnAttrs>(attrs);
   TRY(CheckAxis(a.axis, in[0]));
-  constexpr int64_t kMostSize = 1 << 24;  // beyond all channels, and no kernel that never ends
+  constexpr int64_t kMostSize = 1 << 24;  // exceeds any number of channels; bounds the running time of the kernel
   if (a.size < 1 || a.size > kMostSize) return Err("size ", a.size, " is not between 1 and ", kMostSize);
   return in[0];
 }

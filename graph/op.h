@@ -103,16 +103,16 @@ enum class LayoutRule {
   kFixed,        // wants the axes it was written for
 };
 
-// The element types that an operator takes. Operands have one type, but where two kinds are named.
+// The element types that an operator takes. All operands share one type, except for kSelected and kIndexed.
 enum class OperandTypes {
   kAny,
   kFloats,
   kNumbers,  // floats and integers
-  kSigned,   // numbers but unsigned ones
+  kSigned,   // floats and signed integers
   kIntegers,
   kBools,
-  kSelected,  // a condition of bools, then any
-  kIndexed,   // any, then indices of integers
+  kSelected,  // a condition of bools, then operands of any one type
+  kIndexed,   // an operand of any type, then integer indices
 };
 
 struct OpInfo {
@@ -123,15 +123,16 @@ struct OpInfo {
   OpKind kind;
   LayoutRule layout;
   bool commutative;
-  // Result type of operands whose number and element types fit; errors say what does not, without the node's name.
+  // Returns the result type. The caller has checked the number and the element types of the operands. Errors do not
+  // name the node.
   Result<TensorSpec> (*infer)(const Attrs&, const std::vector<TensorSpec>&);
 };
 
 const OpInfo& GetOpInfo(Op op);
 inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
 
-// Checks number and element types of the inputs, then infers. The attributes must be the operator's (CHECK). Not for
-// kFused.
+// Checks the number and the element types of the inputs, then infers the result type. The attributes must be the
+// operator's (CHECK). Not for kFused.
 Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
 
 // Refuses negative extents and more elements than any machine holds, zeros aside, so that no product of extents

@@ -13,7 +13,7 @@
 namespace autotune {
 namespace {
 
-constexpr char kLevel[] = "19";  // the best of zstd's ordinary levels; files are written once and kept
+constexpr char kLevel[] = "19";  // zstd's highest ordinary level, since files are written once and kept
 
 struct FreeStream {
   archive* stream;

@@ -1,4 +1,4 @@
-// Files of bytes compressed with zstd, as `zstd` reads and writes them. Stateless. Not packages: package/package.h.
+// Files of bytes compressed by zstd, compatible with the program `zstd`. Stateless. Not packages: package/package.h.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace autotune {
 
-// Writes to a temporary file beside `path`, then renames: an interrupted write leaves nothing half done. Errors name
-// the file.
+// Writes a temporary file beside `path`, then renames it, so that an interrupted write leaves no partial file. Errors
+// name the file.
 Status WriteCompressedFile(const std::string& path, std::string_view bytes);
 
-// The bytes before compression; a file that is not compressed is read as it is. Errors name the file: it cannot be
+// Returns the decompressed bytes, or the file's own bytes if it is not compressed. Errors name the file: it cannot be
 // read, is damaged, or holds more than `limit` bytes.
 Result<std::string> ReadCompressedFile(const std::string& path, int64_t limit = int64_t{1} << 30);
 

@@ -12,14 +12,14 @@ namespace autotune {
 
 inline constexpr int kPackageFormat = 5;
 
-// Where a kernel of the library comes from: what a profile shows, and what leads from it to the tuning records.
+// The origin of one kernel of the library. Profiles show it; its task leads to the tuning records.
 struct PackagedKernel {
-  std::string name;         // of the function in the library
-  std::string task;         // the task's hash, 32 hex digits; ShortTaskId (support/task_id.h) is its name in tables
+  std::string name;         // function in the library
+  std::string task;         // the task's hash, 32 hex digits; tables show ShortTaskId of it (support/task_id.h)
   std::string label;        // operators and shapes: "conv2d_add_relu [1,16,16,32] x [3,3,32,32]"
   std::string alternative;  // the algorithm: "direct", "winograd4", ...
   bool tuned = false;       // its schedule came from a record
-  double flops = 0;         // of one run, counted as the direct algorithm's
+  double flops = 0;         // of one run, by the direct algorithm
   AUTOTUNE_FIELDS(name, task, label, alternative, tuned, flops)
 };
 
@@ -30,7 +30,7 @@ struct PackageInfo {
   std::vector<TensorSpec> inputs;  // ONNX's names, types and layout
   std::vector<TensorSpec> outputs;
   int64_t workspace_bytes = 0, constants_bytes = 0, io_bytes = 0;
-  int tasks = 0, tuned_tasks = 0;       // kernels whose schedule came from a record
+  int tasks = 0, tuned_tasks = 0;       // kernels; those of them whose schedule came from a record
   std::vector<PackagedKernel> kernels;  // one per task; empty in packages of older releases
   AUTOTUNE_FIELDS(model_name, target, inputs, outputs, workspace_bytes, constants_bytes, io_bytes, tasks, tuned_tasks,
                   kernels)

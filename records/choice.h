@@ -1,8 +1,8 @@
-// NetworkChoice: which schedules a whole network runs, as its last comparison on a device decided. Single kernels are
-// measured alone, with cold weights; in the network they meet warm caches and each other, so the last word belongs to
-// the network itself (compiler/choose.h). `compile` follows a choice, and falls back on the best record of each task.
-// Plain values. Stored in a record database as the state of a run, whose key follows from network and target: so it is
-// exported, imported and merged like these, and the newest one wins.
+// NetworkChoice: the schedules that a whole network runs, as decided by its last comparison on a device
+// (compiler/choose.h). Kernels are tuned alone, with cold weights; in the network they meet warm caches and each other,
+// so the comparison of whole networks decides. `compile` follows the choice; a task without a valid schedule in it gets
+// its best record. Plain values. A choice is stored as the state of a run whose key follows from network and target. So
+// export, import and merge treat it like any other run's state, and the newest choice wins.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,17 +13,16 @@
 
 namespace autotune {
 
-// The schedule of one task.
 struct ChosenSchedule {
   std::string task;         // hash, 32 hex digits
   std::string alternative;  // name of the compute alternative
-  std::string func_hash;    // HashBytes128 of the unscheduled PrimFunc's text, hex: the program that `trace` fits
+  std::string func_hash;    // HashBytes128, in hex, of the text of the unscheduled PrimFunc that `trace` applies to
   std::string trace;        // text; empty: the program without a schedule
-  double seconds = 0;       // of the record that it comes from; 0: the default schedule of that time
+  double seconds = 0;       // cost of its record; 0: a default schedule
   AUTOTUNE_FIELDS(task, alternative, func_hash, trace, seconds)
 };
 
-// The whole network with default schedules against the whole network as chosen, in turns.
+// The whole network with default schedules and with the chosen ones, measured in turns.
 struct NetworkComparison {
   int threads = 0;
   double default_seconds = 0, chosen_seconds = 0;   // medians of one run
@@ -41,13 +40,13 @@ struct NetworkChoice {
   int64_t created_at = 0;  // Unix time in milliseconds
   AUTOTUNE_FIELDS(network, target, schedules, comparisons, versions, created_at)
 
-  const ChosenSchedule* Find(std::string_view task) const;  // null: the choice does not know this task
+  const ChosenSchedule* Find(std::string_view task) const;  // null: no schedule for this task
 };
 
-// Replaces the choice that the store has for this network and target.
+// Stores the choice in place of an earlier one for the same network and target.
 Status StoreChoice(RecordStore& store, const NetworkChoice& choice);
 
-// Nothing if there is none. Errors: the store's, or a choice that cannot be read.
+// Returns nothing if there is no choice. Errors: the store's; a choice that cannot be parsed.
 Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::string& network,
                                                 const std::string& target);
 

@@ -24,7 +24,7 @@ Result<std::string> DefaultStorePath();
 // created), ":memory:" a store that lives as long as this process. Errors are one line for the user.
 Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const StoreOptions& options = {});
 
-// The version of the database format that OpenStore writes; it reads all older ones.
+// The database format that OpenStore writes. It reads this format and all older ones.
 int StoreVersion();
 
 }  // namespace autotune

@@ -43,8 +43,9 @@ struct Record {
   uint64_t seed = 0;  // of the run
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
-  // 0: a trial. Else one of the task's best schedules, measured again in turns (tuner/confirm.h): n for all that took
-  // part, n + 1 for the winner, where n is greater than in all confirmations before. The greatest ranks first.
+  // 0: a trial. Otherwise the record belongs to a confirmation (tuner/confirm.h), in which the task's best schedules
+  // were measured again in turns: n for all that took part, n + 1 for the winner, where n is greater than the numbers
+  // of all earlier confirmations. The greatest number ranks first.
   int64_t confirmation = 0;
   Json facts;  // of build and run: spills, code size, load, stage times
   AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,

@@ -15,7 +15,7 @@ namespace autotune::rpc {
 inline constexpr size_t kMaxChannelFrames = 256;
 inline constexpr size_t kMaxChannelBytes = 512u << 20;  // of one message
 
-// Whether these outputs of a reference fit into one message, beside two artifacts.
+// Returns whether the outputs of a reference fit into one message together with two artifacts.
 bool OutputsFit(const std::vector<Blob>& outputs);
 
 std::string PackFrames(const Frames& frames);

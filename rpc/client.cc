@@ -28,7 +28,8 @@ std::string ClientName() {
 
 }  // namespace
 
-// Belongs to the loop's thread, but for `options` and `client`, which never change, and the loop's Post.
+// Only the loop's thread uses the fields. Exceptions: any thread may read `options` and `client`, which never change,
+// and call the loop's Post.
 struct FarmClient::Impl {
   // One job's way to its results.
   struct Job {

@@ -21,13 +21,15 @@ struct FarmOptions {
   double idle_lease_seconds = 30;  // a device is kept that long between jobs
 };
 
-// Called on the client's thread, one at a time: return quickly, and call nothing of the client but Cancel.
+// The client calls them on its own thread, one at a time. They must return quickly. Cancel is the only method of the
+// client that they may call.
 struct MeasureCallbacks {
-  // Once for each candidate, as the results come.
+  // Called once for each candidate, when its result arrives.
   std::function<void(const TrialResult&)> on_result = nullptr;
-  // While the job has no device: at the tracker's first answer (or after 3 s without one), whenever the reason, the
-  // place in the queue or the holders change (at most once a second), and every 5 s. Never once a device is granted; a
-  // job that loses its device and waits for the next one is reported again. A job that gets a device at once has none.
+  // Called while the job waits for a device: at the tracker's first answer (or after 3 s without one), whenever the
+  // reason, the place in the queue or the holders change (at most once a second), and every 5 s. Not called while the
+  // job has a device. A job that loses its device and waits for another is reported again; a job that gets a device at
+  // once is never reported.
   std::function<void(const DeviceWait&)> on_wait = nullptr;
 };
 
@@ -42,10 +44,10 @@ class FarmClient {
   // for no fault of its own has status "infrastructure". An error only if nothing at all could be measured: no device
   // of that key, or none within wait_seconds.
   Result<std::vector<TrialResult>> Measure(MeasureJob job, MeasureCallbacks callbacks = {});
-  // Ends all Measure calls that have begun; each returns without an error. The candidate that runs finishes, the others
-  // get status "cancelled". A call that waits for a device ends at once, even if the tracker is silent; one whose
-  // candidate runs ends with that candidate, at most 15 s later. Calls that begin after this one has returned are not
-  // touched. Any thread, callbacks included; not a signal handler.
+  // Ends all Measure calls that have begun; each returns without an error. A running candidate finishes, the others get
+  // status "cancelled". A call that waits for a device returns at once, even if the tracker is silent. A call with a
+  // running candidate returns when that candidate ends, at most 15 s later. Calls that begin after Cancel has returned
+  // are not affected. May be called from any thread and from callbacks, but not from a signal handler.
   void Cancel();
 
   Result<StatusReply> Status(double timeout_seconds = 5);

@@ -9,7 +9,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kQuietTrackerMs = 3000;  // three unanswered requests: worth a word to who waits
+constexpr int64_t kQuietTrackerMs = 3000;  // three unanswered requests; then the silence is reported
 
 std::string LastingText(int64_t ms) {
   if (ms < 120 * 1000) return std::to_string(ms / 1000) + " s";
@@ -17,17 +17,17 @@ std::string LastingText(int64_t ms) {
   return std::to_string(ms / 3600000) + " h";
 }
 
-// Text of a peer, fit for a line of a terminal: at most `most` bytes of it, and nothing that a terminal would obey.
+// Makes a peer's text safe to print on one line: cuts it to `most` bytes and escapes control characters.
 std::string Shown(std::string_view text, size_t most) {
   size_t end = std::min(text.size(), most);
-  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // no part of a character
+  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // do not cut inside a UTF-8 character
   return OneLine(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
 // "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others"
 std::string WaitText(const LeaseQueued& queued) {
-  constexpr size_t kNamed = 3;                       // more would not fit a line
-  constexpr size_t kMostText = 400, kMostName = 80;  // bytes; a text may contain a key of 256
+  constexpr size_t kNamed = 3;                       // holders; more would not fit on a line
+  constexpr size_t kMostText = 400, kMostName = 80;  // bytes; the text may contain a key of 256 bytes
   std::string text = Shown(queued.text, kMostText);
   for (size_t i = 0; i < std::min(queued.holders.size(), kNamed); ++i) {
     const LeaseHolder& holder = queued.holders[i];
@@ -39,7 +39,7 @@ std::string WaitText(const LeaseQueued& queued) {
   return text;
 }
 
-// Equal but for the time that has passed.
+// Returns whether two waits are equal, apart from how long the holders have held their devices.
 bool SameWait(const LeaseQueued& a, const LeaseQueued& b) {
   auto same = [](const LeaseHolder& x, const LeaseHolder& y) {
     return x.client_name == y.client_name && x.job == y.job;
@@ -48,7 +48,7 @@ bool SameWait(const LeaseQueued& a, const LeaseQueued& b) {
          std::equal(a.holders.begin(), a.holders.end(), b.holders.begin(), b.holders.end(), same);
 }
 
-// Servers refuse deadlines beyond the limit: an hour is as good as any longer time.
+// Clamps the deadlines to one hour, since servers refuse longer ones.
 MeasureTask WithinLimits(MeasureTask task) {
   task.reference_seconds = std::min(task.reference_seconds, kMaxDeadlineSeconds);
   return task;
@@ -191,7 +191,7 @@ ClientActions ClientSession::Cancel(int64_t now) {
     return Take();
   }
   if (batch_) {
-    // Nobody knows whether the server has it. The end of the lease drops it, wherever it is.
+    // We do not know whether the server has received the batch. Ending the lease drops it in either case.
     GiveBack(true);
     batch_.reset();
   }
@@ -215,7 +215,7 @@ ClientActions ClientSession::Close(int64_t now) {
 // --- Leases
 // --------------------------------------------------------------------------------------------------------------
 
-// The wait counts from `began`.
+// Requests a lease. The time that counts towards wait_ms began at `began`.
 void ClientSession::RequestLease(int64_t began, int64_t now) {
   request_ = Request{options_.new_id(), began, now, now, {}, now};
   SendRequest(now);
@@ -255,7 +255,7 @@ void ClientSession::GiveBack(bool politely) {
   lease_.reset();
 }
 
-// The device is gone or no longer ours: what it has not answered goes elsewhere.
+// Handles the loss of the lease or of the device. Unanswered candidates go back to the queue, for another device.
 void ClientSession::Lost(const std::string& why, int64_t now) {
   exclude_ = {lease_->granted.server};
   excluded_at_ = now;
@@ -305,7 +305,7 @@ ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
       int64_t began = request_->began;
       request_.reset();
       if (refusal->code == code::kLeaseLost) {
-        // Granted and expired while we heard nothing: ask anew, for what is left of the wait.
+        // The lease was granted and expired before we heard of it: request another for the rest of the wait.
         if (job_) RequestLease(began, now);
       } else if (job_) {
         FinishAll(TrialStatus::kInfrastructure, refusal->text,

@@ -50,8 +50,8 @@ class ClientSession {
     int64_t beat_ms = 1000;
     int64_t idle_lease_ms = 30000;  // keep the device that long between jobs
     int64_t cancel_ms = 15000;      // for the candidate that runs while the job is cancelled
-    int64_t wait_report_ms = 5000;  // between two reports of a wait in which nothing changes
-    int64_t exclude_ms = 60000;     // a device that was lost is avoided that long
+    int64_t wait_report_ms = 5000;  // between two reports of an unchanged wait
+    int64_t exclude_ms = 60000;     // how long a lost device is avoided
     int max_losses = 5;             // of a device, one after the other, without any result
     std::function<Id()> new_id = RandomId;
   };
@@ -74,7 +74,7 @@ class ClientSession {
   struct Request {  // for a lease
     Id id;
     int64_t began = 0, last_sent = 0, last_answer = 0;
-    std::optional<LeaseQueued> reported;  // the latest report's reason, as the tracker told it
+    std::optional<LeaseQueued> reported;  // the tracker's answer behind the latest report
     int64_t last_report = 0;
   };
   struct Lease {

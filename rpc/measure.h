@@ -18,7 +18,7 @@ using Blob = std::shared_ptr<const std::string>;
 inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // one artifact
 inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // all artifacts of one batch
 inline constexpr int kMaxBatchArtifacts = 64;
-inline constexpr double kMaxDeadlineSeconds = 3600;  // any; a client cuts longer ones to this
+inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
 // What all candidates of a batch have in common. Inputs and constants are made on the device, from the seed, for the
 // signature in the artifacts' metadata; the reference is the unscheduled kernel with fp64 accumulation, run once per
@@ -33,8 +33,8 @@ struct MeasureTask {
   AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, rtol, atol)
 };
 
-// What a reference's outputs depend on. Neither the task's id nor the thread count does: clients of other versions may
-// know another task by the same id.
+// Identifies the outputs of a reference. The key omits the task's id, since clients of other versions may use it for
+// another task, and the thread count, which does not change the outputs.
 inline std::string ReferenceKey(const MeasureTask& task) {
   return task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed);
 }
@@ -44,15 +44,16 @@ struct Candidate {
   std::string kernel;
   int blob = 0;               // index of the artifact
   bool check = true;          // compare the outputs with the reference's
-  int repeats = 3;            // least length of TrialResult::times
-  int max_repeats = 0;        // further ones, up to so many, until the two fastest agree
-  double min_repeat_ms = 20;  // each repeat runs the kernel often enough to last this long
-  double cutoff_seconds = 0;  // slower than this in two bursts, and not faster in any: no more repeats; 0: never
+  int repeats = 3;            // number of repeats, at least
+  int max_repeats = 0;        // repeats go on, up to this number, until the two fastest agree
+  double min_repeat_ms = 20;  // least duration of a repeat, which calls the kernel as often as needed
+  double cutoff_seconds = 0;  // per call; two slower bursts and no faster one end the measurement; 0: never
   int threads = 0;            // 0: as many as the device has cores
-  bool cold_weights = true;   // calls take turns with copies of the constants, see cold_bytes
-  // Since 1.1. What a whole network touches between two calls of this kernel: its constants and activations. The copies
-  // of the constants are so many that they and the kernel's own activations take about as much; 0: one copy, as without
-  // cold_weights; -1: twice the last-level cache, for a network that does not fit it.
+  bool cold_weights = true;   // calls rotate among copies of the constants, see cold_bytes
+  // Since 1.1. Bytes that the whole network touches between two calls of this kernel: its constants and activations.
+  // Calls rotate among enough copies of the kernel's constants that the copies and the kernel's activations take about
+  // as many bytes. 0: one copy, as without cold_weights. -1: twice the last-level cache, for a network that does not
+  // fit it.
   int64_t cold_bytes = -1;
   double load_seconds = 30, run_seconds = 10;  // deadlines, enforced from outside by SIGKILL
   AUTOTUNE_FIELDS(id, kernel, blob, check, repeats, max_repeats, min_repeat_ms, cutoff_seconds, threads, cold_weights,
@@ -64,7 +65,7 @@ struct TrialResult {
   TrialStatus status = TrialStatus::kInfrastructure;
   std::string error;          // one line; empty when ok
   std::vector<double> times;  // seconds per call, one for each repeat made
-  bool cut_off = false;       // too slow for the cutoff: `times` holds the faster burst's time only
+  bool cut_off = false;       // too slow for the cutoff; `times` holds only the fastest burst's time
   bool checked = false;       // the outputs were compared, and are right if status is ok
   double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
@@ -73,20 +74,20 @@ struct TrialResult {
   AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device)
 };
 
-// Who keeps a device from a job that waits.
+// A client that holds a device for which another job waits.
 struct LeaseHolder {
   std::string client_name;  // "user@host:pid"
   std::string tenant, job;  // as the holder named them
-  int64_t held_ms = 0;      // how long already
+  int64_t held_ms = 0;      // time since the grant
   AUTOTUNE_FIELDS(client_name, tenant, job, held_ms)
 };
 
-// Why a job has no device yet.
+// Why a job still waits for a device.
 struct DeviceWait {
-  std::string text;                  // the whole report as one line for people, holders and place included
-  int64_t position = 0;              // in the queue, from 1; 0: not known, since the tracker has not answered
+  std::string text;                  // the whole report as one readable line, with the place and the holders
+  int64_t position = 0;              // in the queue, from 1; 0: unknown, the tracker has not answered
   int64_t waited_ms = 0;             // since the job asked for a device
-  std::vector<LeaseHolder> holders;  // of devices of the wanted key, the longest first; a tracker names at most 8
+  std::vector<LeaseHolder> holders;  // of devices with the wanted key, longest first; at most 8
 };
 
 // One call of FarmClient::Measure, of any size: the client cuts it into batches.

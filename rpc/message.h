@@ -135,7 +135,7 @@ struct LeaseQueued {
   static constexpr std::string_view kKind = "lease_queued";
   int64_t position = 0;              // 1: the next
   std::string text;                  // why
-  std::vector<LeaseHolder> holders;  // since 1.1: of devices of this key, the longest first, at most kMaxHolders
+  std::vector<LeaseHolder> holders;  // since 1.1; of devices with this key, longest first, at most kMaxHolders
   AUTOTUNE_FIELDS(position, text, holders)
 };
 struct LeaseGranted {
@@ -277,8 +277,8 @@ struct RunnerHello {
   int64_t pid = 0;
   AUTOTUNE_FIELDS(pid)
 };
-// Blobs: the artifact; then, unless this runner has the reference of this key (ReferenceKey) already, the reference
-// artifact, and its outputs where known.
+// Blobs: the artifact, the reference artifact, and the reference's outputs if they are known. Only the artifact is sent
+// if the candidate is not checked or if the runner already has the reference with this ReferenceKey.
 struct RunnerRequest {
   static constexpr std::string_view kKind = "runner_request";
   int64_t run = 0;

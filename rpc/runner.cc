@@ -148,7 +148,7 @@ class Runner {
   }
 
   Status MakeInputs(int64_t seed, const KernelMetadata& kernel) {
-    task_ = {};  // frees its memory first; stays empty if the inputs cannot be made
+    task_ = {};  // frees the old inputs first; stays empty if the new ones cannot be made
     TaskState made{"", seed, kernel.params, {}, {}};
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const TensorSpec& spec = kernel.params[i];
@@ -278,9 +278,10 @@ class Runner {
     }
     KernelContext& context = ContextFor(candidate.threads);
     Call call = TRY(Prepare(*kernel, context));
-    // Once through the entry point that checks its arguments, as the executor's first call does. Its outputs are
-    // compared for themselves: a kernel that reads what it has not written yet is wrong in its first call only, since
-    // later calls find the same values of the call before. The second comparison finds the opposite.
+    // Makes one call through the entry point that checks its arguments, as the executor's first call does, and checks
+    // its outputs separately. A kernel that reads an output before it writes it is wrong only in its first call: later
+    // calls find the right values of the previous call. The check after the timed calls finds errors that appear only
+    // in later calls.
     TRY(CallKernel(*kernel, context, call.args, call.prepared));
     if (auto failure = CheckOutputs(call, request, result)) {
       result.status = failure->status;

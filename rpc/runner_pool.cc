@@ -16,8 +16,8 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kCleanUpMs = 2;       // between two looks at the dying: a kill takes about that long
-constexpr int64_t kUnkillableMs = 100;  // likewise, once they have taken too long
+constexpr int64_t kCleanUpMs = 2;       // between two checks of killed runners; a kill takes about this long
+constexpr int64_t kUnkillableMs = 100;  // the same, once a runner has outlived unkillable_ms
 
 }  // namespace
 
@@ -38,12 +38,12 @@ struct RunnerPool::Runner {
   OutputTail last_words;
   Loop::Watch exit_watch, error_watch, start_watch;
   bool ready = false;
-  bool replaced = false;    // we killed it, so nobody needs to hear of its end
+  bool replaced = false;    // killed by Replace, so its end is not reported
   bool was_active = false;  // when it ended
-  bool reported = false;    // its end
+  bool reported = false;    // its end has been reported
   std::string nonsense;     // why it had to be killed, if it did not end by itself
   int64_t killed_at = 0;
-  int64_t oom_kills = 0;  // before its latest request
+  int64_t oom_kills = 0;  // OomKills before the latest request
 
   void ReadErrors() {
     if (!last_words.ReadSome(errors.get())) error_watch.reset();
@@ -144,7 +144,7 @@ void RunnerPool::Kill(Runner* runner) {
   CleanUp();
 }
 
-// Whether the dying and whatever they left behind are dead; kills what they left behind.
+// Kills the processes that killed runners left behind. Returns whether all of them and the runners are dead.
 bool RunnerPool::AllDead() {
   std::vector<pid_t> known;
   for (auto& r : runners_) known.push_back(r->process.pid());
@@ -182,7 +182,7 @@ void RunnerPool::CleanUp() {
   Fill();
 }
 
-// The end of a runner, once.
+// Reports the end of a runner, at most once.
 void RunnerPool::Report(Runner& runner) {
   if (runner.replaced || std::exchange(runner.reported, true)) return;
   runner.ReadErrors();
@@ -207,7 +207,8 @@ void RunnerPool::Report(Runner& runner) {
   if (!runner.ready) Failed(end.text);
 }
 
-// Something may have been dying for too long. Whoever waits for its end hears of it now.
+// If a killed runner has outlived unkillable_ms, makes the device unavailable, and reports the ends of the overdue and
+// the dead runners, so that nobody waits for them.
 void RunnerPool::ReportUnkillable() {
   auto overdue = [&](auto& runner) { return BootMillis() - runner->killed_at >= options_.unkillable_ms; };
   if (std::none_of(dying_.begin(), dying_.end(), overdue)) return;

@@ -1,7 +1,7 @@
-// RunnerPool: the parent's side of the runners: one active, one warm spare that takes its place when it dies or is
-// killed. A runner is verified dead, its whole process group and its orphans with it, before the next one is handed
-// out; the loop goes on meanwhile. One that does not die makes the device unavailable until it has. Belongs to its
-// loop's thread.
+// RunnerPool: the parent's side of the runners: one active runner, and one warm spare that takes its place when it dies
+// or is killed. The pool hands out the next runner only after it has verified that the last one, its process group and
+// its orphans are dead; the loop goes on meanwhile. A runner that does not die makes the device unavailable until it is
+// dead. Belongs to its loop's thread.
 #pragma once
 #include <deque>
 #include <functional>
@@ -23,18 +23,18 @@ class RunnerPool {
     bool adopt_orphans = false;     // this process is a device server's and has no other children than runners
     int runners = 2;
     int64_t start_ms = 10000;      // to say hello
-    int64_t unkillable_ms = 5000;  // what lives that long after SIGKILL is reported
+    int64_t unkillable_ms = 5000;  // time to die after SIGKILL, before a report
     std::function<int64_t()> oom_kills = OomKills;
   };
   struct Handlers {
     std::function<void()> on_ready;                  // there is an active runner
     std::function<void(const Message&)> on_message;  // of the active one
     std::function<void(const RunnerEnd&)> on_end;    // of the active one, unless Replace ended it
-    // Several failed to start, or one does not die. It goes on trying; on_ready follows when it succeeds.
+    // Several runners failed to start, or one does not die. The pool goes on trying; on_ready follows a success.
     std::function<void(const std::string&)> on_unavailable;
-    std::function<void()> on_all_dead = [] {};  // no killed runner runs any longer
+    std::function<void()> on_all_dead = [] {};  // every killed runner is dead
   };
-  // How many processes this kernel has killed for want of memory.
+  // Returns how many processes the operating system has killed for lack of memory.
   static int64_t OomKills();
   RunnerPool(Loop& loop, Options options, Handlers handlers);
   ~RunnerPool();  // kills all
@@ -61,9 +61,9 @@ class RunnerPool {
   Options options_;
   Handlers handlers_;
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<std::unique_ptr<Runner>> dying_;  // killed; until they and their orphans are dead
+  std::vector<std::unique_ptr<Runner>> dying_;  // killed, but they or their orphans may still run
   std::vector<std::unique_ptr<Runner>> dead_;   // destroyed when no callback of theirs is on the stack
-  bool unkillable_ = false;                     // and reported
+  bool unkillable_ = false;                     // a runner has outlived unkillable_ms, and this was reported
   Runner* active_ = nullptr;
   int failures_ = 0;
   Loop::Watch retry_, clean_up_;

@@ -133,7 +133,7 @@ class Server {
     host_retry_.reset();
     UnlockHost();
   }
-  // Unlocks the host once the session has released it and no killed kernel disturbs others' timings.
+  // Unlocks the host if the session has released it and no killed kernel can still disturb others' timings.
   void UnlockHost() {
     if (!needs_host_ && !pool_->KillPending()) host_.reset();
   }
@@ -162,7 +162,7 @@ class Server {
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
-  bool wants_host_ = false;  // and waits for the lock
+  bool wants_host_ = false;  // from AcquireHost to OnHostAcquired
   bool needs_host_ = false;  // from AcquireHost to ReleaseHost
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;

@@ -11,12 +11,14 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int kKillRepeats = 2;  // of a candidate whose runner someone else killed
-// The kernel tells how many processes it killed, not which: a second time is hardly another's doing.
+constexpr int kKillRepeats = 2;  // reruns of a candidate whose runner was killed from outside
+// Reruns of a candidate after an out-of-memory kill. The operating system counts its kills but does not name the
+// process, so the first kill may have hit another one; a second coincidence is unlikely.
 constexpr int kOomRepeats = 1;
-// A reference fails for want of memory or time as well, so it gets a second chance, in a fresh runner.
+// Tries of a reference. A lack of memory or time may be temporary, so it gets a second try, in a fresh runner.
 constexpr int kReferenceTries = 2;
-// So long without an input, although there are ten ticks a second: this process was stopped, or the host suspended.
+// A gap between two inputs that means that this process was stopped or the host was suspended, since a tick comes every
+// 100 ms.
 constexpr int64_t kStopMs = 500;
 
 bool Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 && seconds <= kMaxDeadlineSeconds; }
@@ -59,8 +61,8 @@ void ServerSession::Refuse(const Peer& peer, const Id& request, std::string code
   actions_.push_back(ToPeer{peer, {request, Refusal{std::move(code), std::move(text)}, {}}});
 }
 
-// Time in which nothing here ran counts against nobody: what happened meanwhile is still to be read, and a candidate
-// may have been stopped as well.
+// Extends the deadlines by a gap in which this process did not run. Messages that arrived in the gap are still unread,
+// and the candidate may have been stopped as well.
 void ServerSession::Advance(int64_t now) {
   if (int64_t gap = now - now_; now_ >= 0 && gap > kStopMs) {
     if (batch_ && batch_->running) batch_->running->deadline += gap;
@@ -322,7 +324,8 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   }
 }
 
-// The running candidate ended without a result of its own. The active runner, if there is one, stays.
+// Finishes the running candidate, which ended without a result of its own. Keeps the active runner, if there is one,
+// unless the reference needs a second try.
 void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
   TrialResult result;
   result.candidate = batch_->candidates[batch_->next].id;
@@ -331,7 +334,8 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
   result.started = batch_->running->started_wall;
   result.elapsed = static_cast<double>(now - batch_->running->started) / 1000;
   if (batch_->running->phase == RunnerPhase::kReference) {
-    // Not the candidate's fault, and the batch's next one would fare no better. Another batch tries again.
+    // The reference is at fault, not the candidate, and would fail for the rest of the batch as well. Another batch
+    // tries the reference again.
     if (++batch_->reference_failures < kReferenceTries) {
       if (std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"the reference kernel failed"});
       batch_->running.reset();
@@ -345,7 +349,7 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
   StartNext(now);
 }
 
-// A runner goes forward only: one that a candidate has taken over must not get another deadline by beginning anew.
+// Accepts only later phases: a runner that a candidate has taken over must not get a new deadline by starting again.
 void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
   Running& running = *batch_->running;
   if (phase <= running.phase) return;
@@ -394,7 +398,8 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   if (end.signal == SIGILL) status = TrialStatus::kIllegalInstruction;
   if (end.out_of_memory) status = TrialStatus::kOutOfMemory;
   if (end.signal == SIGKILL && batch_->repeats < (end.out_of_memory ? kOomRepeats : kKillRepeats)) {
-    // Hardly the candidate's doing: someone on this host did that. Once more, in a fresh runner.
+    // Probably another process on this host killed the runner or used up the memory. Run the candidate again, in a
+    // fresh runner.
     ++batch_->repeats;
     batch_->running.reset();
     StartNext(now);

@@ -93,7 +93,7 @@ class ServerSession {
     bool host_held = false, cancelled = false;
     int repeats = 0;  // of the current candidate, after its runner was killed from outside
     int reference_failures = 0;
-    std::string broken_reference;  // why candidates that want the check cannot be measured; empty: they can
+    std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
     std::map<std::string, Unacknowledged> unacknowledged;
   };
@@ -133,12 +133,12 @@ class ServerSession {
   Token highest_;
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;
-  int64_t now_ = -1;                // of the latest input
+  int64_t now_ = -1;                // time of the latest input; -1: none yet
   std::map<Id, int64_t> finished_;  // batch -> when
   Cache references_;                // by their hash
   Cache outputs_;                   // by ReferenceKey
   bool runner_ready_ = false;
-  std::string runner_reference_;  // the key of the reference that the active runner holds
+  std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner
   int64_t last_run_ = 0;
   int64_t next_report_ = 0, report_interval_ = 1000;

@@ -43,7 +43,7 @@ struct KernelMetadata {
 struct ArtifactMetadata {
   int abi_version = 0;
   std::string target;
-  std::vector<std::string> cpu_features;  // that the code may need (support/cpu_features.h)
+  std::vector<std::string> cpu_features;  // features that the code may use (support/cpu_features.h)
   std::vector<KernelMetadata> kernels;
   AUTOTUNE_FIELDS(abi_version, target, cpu_features, kernels)
 };
@@ -60,9 +60,9 @@ struct Kernel {
 
 class Artifact {
  public:
-  // Loads a shared object from memory or a file. Errors: truncated, for another machine, for a CPU with instructions
-  // that this one lacks, undefined symbols, no or other metadata, another ABI version, a kernel without its entry
-  // points.
+  // Loads a shared object from memory or a file. Errors: a truncated file, code for another machine or for CPU features
+  // that this CPU lacks, undefined symbols, missing or malformed metadata, another ABI version, a kernel without its
+  // entry points.
   static Result<std::shared_ptr<const Artifact>> FromBytes(std::string_view elf);
   static Result<std::shared_ptr<const Artifact>> FromFile(const std::string& path);
   ~Artifact();  // unloads

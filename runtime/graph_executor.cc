@@ -23,7 +23,7 @@ int64_t EntryBytes(const GraphEntry& entry) {
 
 std::string EntryText(const GraphEntry& entry) { return entry.dtype + ShapeText(entry.shape); }
 
-// Whether NAME.raw reads parameter `i`; a copy (null) reads all.
+// Returns whether NAME.raw reads parameter `i`. A copy (null kernel) reads all its entries.
 bool Reads(const Kernel* kernel, size_t i) {
   if (!kernel) return true;
   const auto& skipped = kernel->metadata.prepare_only;
@@ -252,10 +252,10 @@ GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const 
   return key;
 }
 
-// Makes sure that buffers of `bytes` in all can be cut from the present block.
+// Ensures that the current block has `bytes` left for prepared buffers; else allocates a new block.
 Status GraphExecutor::ReservePrepared(int64_t bytes) {
   if (bytes <= prepared_free_) return {};
-  // Kernels that are replaced one by one share blocks, so that their buffers lie in huge pages, too.
+  // Kernels that are replaced one by one share a large block, so that their buffers also lie in huge pages.
   constexpr int64_t kReplaceableBlock = int64_t{8} << 20;
   int64_t size = options_.replaceable ? std::max(bytes, kReplaceableBlock) : bytes;
   std::shared_ptr<void> block = AllocateAligned(size);
@@ -282,7 +282,8 @@ Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
   });
 }
 
-// The arguments of a step whose constants are prepared.
+// Fills in the arguments of a step except its prepared buffers, which the caller appends. Drops the entries that only
+// NAME.prepare reads, so the step must be prepared first.
 void GraphExecutor::FillArgs(Step& step) {
   for (size_t i = 0; i < step.entries.size(); ++i) {
     if (!Reads(step.kernel, i)) step.entries[i] = -1;
@@ -295,7 +296,7 @@ Status GraphExecutor::PrepareSteps() {
   std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> prepares that are still to read it
   std::vector<bool> runs(root_.size(), false);     // read by runs
   for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
-  int64_t bytes = 0;  // of all prepared buffers: one block
+  int64_t bytes = 0;  // of all prepared buffers, which share one block
   for (const Step& step : steps_) {
     for (size_t i = 0; i < step.entries.size(); ++i) {
       if (Reads(step.kernel, i)) runs[root_[step.entries[i]]] = true;

@@ -20,8 +20,8 @@ class KernelContext;
 
 // The timings behind a profile, in seconds.
 struct ProfileSamples {
-  std::vector<double> network;               // per run: the network as a whole
-  std::vector<std::vector<double>> kernels;  // per kernel, in order of execution; per run, its neighbour in `network`
+  std::vector<double> network;               // of the whole network, per run
+  std::vector<std::vector<double>> kernels;  // per kernel in order of execution, then per run; paired with `network`
 };
 
 struct NodeTime {
@@ -33,7 +33,7 @@ struct NodeTime {
 };
 
 struct GraphExecutorOptions {
-  bool replaceable = false;  // keeps every parameter, which ReplaceKernel needs
+  bool replaceable = false;  // keep every parameter, as ReplaceKernel requires
 };
 
 class GraphExecutor {
@@ -63,9 +63,9 @@ class GraphExecutor {
 
   Status Run();
 
-  // From now on the graph's node `node` runs kernel `func_name` of the libraries, which must take the same parameters.
-  // What the kernel prepares of its constants is made at the first use and kept. Needs an executor that is
-  // `replaceable`. After an error the node runs what it ran before.
+  // Makes node `node` run kernel `func_name` of the libraries from now on. The kernel must take the same parameters.
+  // Its constants are prepared at the first use and kept. The executor must be `replaceable`. After an error the node
+  // keeps its previous kernel.
   Status ReplaceKernel(int64_t node, const std::string& func_name);
 
   // The executor's own memory, overwritten by the next run.
@@ -76,12 +76,13 @@ class GraphExecutor {
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t constant_bytes() const;
 
-  // Adds `runs` runs of the network and as many in which each kernel is timed. The two take turns, so that both meet
-  // the same states of the machine, and the order reverses every time, so that neither always follows the other.
+  // Times `runs` runs of the whole network and as many runs kernel by kernel, and adds the times to `samples`. The two
+  // alternate, so that both meet the same states of the machine. Their order reverses every time, so that neither
+  // always follows the other.
   Status AddProfileSamples(int runs, ProfileSamples& samples);
-  // The time of each kernel, in order of execution. There must be samples.
+  // Returns the time of each kernel, in order of execution. `samples` must not be empty.
   Result<std::vector<NodeTime>> NodeTimes(const ProfileSamples& samples) const;
-  // Both: of `runs` runs.
+  // Samples `runs` runs and returns their NodeTimes.
   Result<std::vector<NodeTime>> Profile(int runs);
 
  private:
@@ -109,7 +110,7 @@ class GraphExecutor {
   Status ReservePrepared(int64_t bytes);
   Result<std::vector<Tensor>> PrepareStep(const Step& step);
   void FillArgs(Step& step);
-  // A kernel and the parameters that it prepares: steps with equal ones share what is prepared.
+  // A kernel and the parameters that it prepares. Steps with equal keys share their prepared buffers.
   using PreparedKey = std::pair<const Kernel*, std::vector<int64_t>>;
   PreparedKey PreparedKeyOf(const Step& step) const;
   Status RunStep(const Step& step);

@@ -1,4 +1,4 @@
-// The profile of a GraphExecutor: how long each step takes, beside runs of the whole network.
+// The profile of a GraphExecutor: the time of each step, sampled alternately with runs of the whole network.
 #include <algorithm>
 #include <chrono>
 

@@ -60,12 +60,12 @@ class KernelContext {
 
   AtContext* abi() { return slots_[0].get(); }
   int num_threads() const { return pool_.num_threads(); }
-  // While set, kernels run on the calling thread alone, as in a context of one thread. Not while a kernel runs.
+  // While set, kernels run only on the calling thread, as in a context of one thread. No kernel may be running.
   void SetSerial(bool serial);
   ThreadPool& pool() { return pool_; }
 
-  // The error of a kernel that failed: `what` and the first text given to set_error since the last call. Of kind
-  // kOutOfMemory if an allocation failed since then.
+  // Returns the error of a failed kernel: `what` and the first text given to set_error since the last call. Its kind is
+  // kOutOfMemory if an allocation has failed since then.
   Error TakeError(const std::string& what);
 
  private:

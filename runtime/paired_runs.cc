@@ -20,7 +20,7 @@ Result<double> TimeOnce(const std::function<Status()>& run) {
   return SecondsSince(begin);
 }
 
-// The median time of one run, in a visit of about `visit_seconds`.
+// Makes a visit of about `visit_seconds` and returns the median time of one run.
 Result<double> Visit(const std::function<Status()>& run, double visit_seconds) {
   double warm_up = TRY(TimeOnce(run));
   int count = static_cast<int>(std::clamp(visit_seconds / std::max(warm_up, 1e-9), 1.0, double{kMaxRunsPerVisit}));
@@ -54,7 +54,8 @@ Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::
     if (static_cast<int>(ratios.size()) < next_look) {
       if (static_cast<int>(ratios.size()) < options.min_pairs || !spent()) continue;
     }
-    // Sorting all ratios at each pair would take longer than short programs run.
+    // The interval is computed again only after 25 % more pairs: sorting all ratios after every pair would take longer
+    // than a short program runs.
     next_look = static_cast<int>(ratios.size() + ratios.size() / 4 + 1);
     if (narrow() || spent()) break;
   }

@@ -1,6 +1,6 @@
-// Paired runs: which of two programs is faster, and by how much. They run in turns, so that both meet the same states
-// of the machine; each pair gives one ratio, and the median of the ratios with its interval is the answer. Runs on the
-// calling thread; callers hold the host's lock. It does not decide what a difference is worth.
+// Paired runs: which of two programs is faster, and by how much. The programs alternate, so that both meet the same
+// states of the machine. Each pair gives one ratio; the result is the median of the ratios with its interval. Runs on
+// the calling thread; callers hold the host's lock. Does not decide whether a difference matters.
 #pragma once
 #include <functional>
 
@@ -10,10 +10,10 @@
 namespace autotune {
 
 struct PairedOptions {
-  double half_width = 0.005;    // enough pairs once the ratio's interval is at most this wide to each side
-  double max_seconds = 10;      // begins no further pair after this long
-  int min_pairs = 10;           // measured even beyond max_seconds; six at least give an interval
-  double visit_seconds = 2e-3;  // a program runs this long before it is the other one's turn
+  double half_width = 0.005;    // half the width of the ratio's interval at which the measurement ends
+  double max_seconds = 10;      // no pair begins later than this
+  int min_pairs = 10;           // measured even beyond max_seconds; an interval needs six
+  double visit_seconds = 2e-3;  // duration of one program's turn
 };
 
 struct PairedTimes {
@@ -22,8 +22,9 @@ struct PairedTimes {
   int pairs = 0;
 };
 
-// Runs `first` and `second` in turns, the order reversed every other pair. A visit is one untimed run, which brings the
-// program's data back into the caches, and some timed ones, whose median counts. The first error of a run ends it.
+// Runs `first` and `second` alternately, with the order reversed every other pair. A visit is one untimed run, which
+// brings the program's data back into the caches, and some timed runs, of which the median counts. The first error of a
+// run ends the measurement.
 Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::function<Status()>& second,
                                const PairedOptions& options = {});
 

@@ -21,8 +21,8 @@ namespace {
 constexpr int64_t kMaxCopies = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 32;
 constexpr double kHopeless = 8;            // a cold first call may take this many times longer than a warm one
-constexpr double kLongestInterrupt = 0.1;  // seconds for which a busy machine may keep a thread from running
-constexpr double kLongEnough = 0.8;        // of min_repeat_seconds, for a repeat to count
+constexpr double kLongestInterrupt = 0.1;  // seconds; a busy machine may preempt a thread this long
+constexpr double kLongEnough = 0.8;        // fraction of min_repeat_seconds that a repeat must last to count
 
 // Copies without leaving the copy in a cache, where the CPU can.
 #if defined(__x86_64__)
@@ -49,12 +49,13 @@ int64_t Calls(double seconds, double per_call) {
 
 namespace {
 
-// Whether a measurement is worth going on with. A burst slower than the cutoff may have met an interrupt, so it takes
-// two to give up, or one that is slower than interrupts explain. A burst that is not slower ends the doubt.
+// Decides whether to give up on a slow kernel. A burst slower than the cutoff may have met an interrupt, so giving up
+// takes two slow bursts, or one that is slower than an interrupt explains. After one fast burst the measurement always
+// goes on.
 class Cutoff {
  public:
   explicit Cutoff(double seconds) : seconds_(seconds) {}
-  // A burst of `count` calls; it counts as slow beyond `tolerance` times the cutoff.
+  // Takes note of a burst of `count` calls, which is slow beyond `tolerance` times the cutoff.
   void See(double per_call, int64_t count, double tolerance = 1) {
     if (seconds_ <= 0 || fast_enough_) return;
     if (per_call <= tolerance * seconds_) {
@@ -91,7 +92,7 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
   using Clock = std::chrono::steady_clock;
   Timing timing;
   Clock::time_point started = Clock::now();
-  // Seconds that each of `count` calls takes.
+  // Makes `count` calls and returns the seconds per call.
   auto time = [&](int64_t count) -> Result<double> {
     if (before) TRY(before(timing.calls, count));
     Clock::time_point begin = Clock::now();
@@ -108,7 +109,7 @@ Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, 
   cutoff.See(per_call, 1, kHopeless);
   int64_t number = std::clamp<int64_t>(options.number, 1, kMaxNumber);
   if (least > 0) {
-    // Short bursts, until they tell how many calls a repeat takes and whether it is worth making.
+    // Makes short bursts until the cutoff is no longer in doubt. They also tell how many calls a repeat needs.
     while (!cutoff.Exceeded()) {
       int64_t count = std::max(number, Calls(least / 4, per_call));
       per_call = TRY(time(count));
@@ -166,7 +167,7 @@ int64_t LastLevelCacheBytes() {
 
 namespace {
 
-// How many copies of weights to take turns with.
+// Returns the number of copies of the weights among which calls rotate.
 int64_t Rotation(int64_t cold_bytes, int64_t copy_bytes, int64_t activation_bytes) {
   if (copy_bytes == 0 || cold_bytes == 0) return 1;
   int64_t bytes = cold_bytes < 0 ? 2 * LastLevelCacheBytes() : cold_bytes - activation_bytes;

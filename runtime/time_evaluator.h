@@ -22,7 +22,7 @@ struct TimeOptions {
   // but one, so the fastest alone cannot be believed. Not more than `repeats`: none.
   int64_t max_repeats = 0;
   double min_repeat_seconds = 0;  // `number` grows until a repeat lasts this long; longer is steadier and slower
-  double cutoff_seconds = 0;      // give up when two bursts' times per call exceed it, and none does not; 0: never
+  double cutoff_seconds = 0;      // per call; two slower bursts and no faster one end the measurement; 0: never
   double max_seconds = 0;         // no further repeat is begun after this long; 0: no limit
   AUTOTUNE_FIELDS(number, repeats, max_repeats, min_repeat_seconds, cutoff_seconds, max_seconds)
 
@@ -32,7 +32,7 @@ struct TimeOptions {
 struct Timing {
   std::vector<double> seconds;  // per call, of each repeat; at least one
   int64_t calls = 0;            // made in all
-  bool cut_off = false;         // gave up early: `seconds` holds the faster burst only
+  bool cut_off = false;         // gave up early; `seconds` holds only the fastest burst's time
   AUTOTUNE_FIELDS(seconds, calls, cut_off)
 };
 
@@ -40,7 +40,7 @@ struct Timing {
 using CallBurst = std::function<Status(int64_t first, int64_t count)>;
 
 // One warm-up call, then the repeats: without min_repeat_seconds and max_repeats exactly 1 + number * repeats calls.
-// `before`, untimed, is told which calls come next. The first failing call ends the measurement with its error.
+// `before` runs untimed and gets the numbers of the next calls. The first error of a call ends the measurement.
 Result<Timing> EvaluateTime(const TimeOptions& options, const CallBurst& burst, const CallBurst& before = nullptr);
 
 // Memory for the copies of weights, kept from one candidate to the next so that its pages stay mapped.
@@ -59,10 +59,10 @@ int64_t LastLevelCacheBytes();
 
 struct KernelTimeOptions {
   TimeOptions time;
-  // What else is touched between two calls of this kernel where it will run: the constants and activations of its
-  // network. Weights rotate among so many copies that these and the kernel's activations take about as much (at most
-  // CopyArena::kMaxBytes): then a copy is in that cache, when its turn comes, in which the network will leave it.
-  // 0: one copy, weights stay warm. -1: copies of twice the last-level cache, so that none is in any cache.
+  // Bytes that the network touches between two calls of this kernel: its constants and activations. Calls rotate among
+  // enough copies of the weights (at most CopyArena::kMaxBytes) that the copies and the kernel's activations take about
+  // as many bytes. Each call then finds its weights in the cache level in which the network would leave them. 0: one
+  // copy, weights stay warm. -1: copies of twice the last-level cache, so that no copy is in any cache.
   int64_t cold_bytes = -1;
 };
 

@@ -136,7 +136,7 @@ else
   for model in $models; do unpack "$model" "$host -mcpu=skylake-avx512 -num-cores=2" "$work/skylake-avx512-$(basename "$(dirname "$model")")" || failed=1; done
 fi
 some skylake-avx512 '%zmm' AVX-512
-# A processor without AVX-512 refuses the package in one line, before it meets an instruction that it does not know.
+# A CPU without AVX-512 must refuse the package in one line, instead of failing at the first unknown instruction.
 if have qemu-x86_64; then
   for folder in "$work"/skylake-avx512-*; do
     code=0

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Models made from valid ones by random changes: none may end the program, and those that import must compute what they
-# say (tests/compiler/mutated_models_test.cc). Where Debian's libonnx-testdata is installed, its models join the others.
+# Tests with models that random changes have made from valid ones: no model may end the program, and a model that is
+# imported must compute the values that its graph defines (tests/compiler/mutated_models_test.cc). If Debian's
+# libonnx-testdata is installed, its models are changed too.
 #   scripts/mutated_models.sh [--seed S] [--count N] [--compile N] [--first I]
-# --first I --count 1 repeats mutant I; a mutant that fails is left in ./mutant-S-I.onnx.
+# A mutant that fails is left in ./mutant-S-I.onnx; --first I --count 1 repeats it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seed=1 count=20000 compile=1000 first=0
@@ -18,7 +19,7 @@ while [ $# -gt 1 ]; do
 done
 [ $# -eq 0 ] || { echo "mutated_models.sh: $1 needs a value" >&2; exit 2; }
 models=/usr/share/libonnx-testdata/data/node
-[ -d $models ] || { echo "mutated_models.sh: without libonnx-testdata, whose models are not there"; models=; }
+[ -d $models ] || { echo "mutated_models.sh: libonnx-testdata is not installed; its models are left out"; models=; }
 ninja -C build test_compiler
 export AUTOTUNE_MUTANTS=$count AUTOTUNE_MUTANTS_SEED=$seed AUTOTUNE_MUTANTS_COMPILED=$compile AUTOTUNE_MUTANTS_FIRST=$first
 if [ "$models" ]; then export AUTOTUNE_MUTANTS_MODELS=$models; fi

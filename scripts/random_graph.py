@@ -14,7 +14,7 @@ import reference  # noqa: E402
 EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 16, 17, 19, 28]
 CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
 MAX_ELEMENTS = 1 << 15
-DOUBLES = 0.2  # of all networks, those in float64
+DOUBLES = 0.2  # share of the networks whose floats are float64
 # Operators whose results are some of their operands' elements, or whole, or otherwise free of rounding.
 EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Concat ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike
 Flatten Floor Gather GatherElements GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsNaN Less LessOrEqual
@@ -34,7 +34,7 @@ class Network:
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.opset = self.rng.randint(7, 17)
-        # Of floats; drawn apart, so that a seed's network is the same in both types.
+        # The type of all floats. Its generator is separate, so that a seed gives the same network in both types.
         self.float = np.float64 if random.Random(f"type {seed}").random() < DOUBLES else np.float32
         self.float_type = NP_TYPE_TO_TENSOR_TYPE[np.dtype(self.float)]
         self.noise = np.random.default_rng(~seed & 0xFFFFFFFF)
@@ -54,7 +54,7 @@ class Network:
 
     def constant(self, array, single=False):
         """An initializer, or now and then a Constant node. Floats get the network's type, unless the operator takes
-        those of 32 bits only (`single`)."""
+        32-bit floats only (`single`)."""
         name = self.name("c")
         if array.dtype.kind == "f" and not single:
             array = array.astype(self.float)

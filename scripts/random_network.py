@@ -1,4 +1,4 @@
-"""Random networks: from a seed, an ONNX model of the supported operators with its inputs, and its outputs in float64 by
+"""Random networks: from a seed, an ONNX model of the supported operators, its inputs, and its outputs as computed by
 examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; every operator set from 7 to 17 occurs.
 """
 
@@ -225,7 +225,7 @@ def filled(net):
     x = net.choose()
     shape = [d if net.chance(60) else 1 for d in net.shape(x)]
     value = numpy_helper.from_array(np.array([0.5], net.float))
-    absent = None if net.float == np.float32 else value  # zeros of 32 bits
+    absent = None if net.float == np.float32 else value  # without a value the zeros are float32
     name = net.emit("ConstantOfShape", [net.integers(shape)], {"value": net.pick(value, value, absent)})
     return name and net.emit("Add", [x, name])
 
@@ -240,7 +240,8 @@ STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized
 
 
 def make(seed):
-    """The model, its inputs and its outputs, by name: computed in float64, given in the network's type."""
+    """Returns the model, its inputs and its outputs, by name. Outputs are computed in float64 and then cast to the type
+    of the network."""
     net = Network(seed)
     rank = net.pick(4, 4, 4, 4, 3, 5, 2, 2, 1)
     n = net.pick(1, 1, 1, 2, 3)

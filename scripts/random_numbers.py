@@ -115,11 +115,11 @@ def whole(net):
 
 
 def small_integers(net):
-    """Pools, extremes and moves of integers of 8 to 32 bits, then floats again."""
+    """Max pooling, extremes and data movement of 8- to 32-bit integers, then mostly a cast to floats."""
     x = net.choose(3, 4, 5)
     if not x or net.opset < 12:
         return None
-    pools = [np.int8, np.uint8]  # MaxPool takes no others
+    pools = [np.int8, np.uint8]  # the only integers that MaxPool takes
     kind = net.pick(*pools, *pools, np.int16, np.uint16, np.int32, np.uint32)
     if np.dtype(kind).kind == "u":
         x = net.emit("Abs", [x])

@@ -10,8 +10,8 @@
 namespace autotune {
 namespace {
 
-// clang-format never comes to rest on these two macros.
-// X(name): LLVM and the compiler's __builtin_cpu_supports spell these alike. The builtin takes literals only.
+// clang-format is not idempotent on these two macros.
+// X(name). LLVM and the compiler's __builtin_cpu_supports share these names. The builtin takes only literals.
 // clang-format off
 #define AUTOTUNE_X86_FEATURES(X) \
   X("avx") X("avx2") X("avx512bf16") X("avx512bitalg") X("avx512bw") X("avx512cd") X("avx512dq") X("avx512f") \

@@ -1,6 +1,6 @@
-// CPU features that compiled code may need, in LLVM's names: "avx512f", "dotprod". A compiler lists those of its target
-// in the library it makes, and a loader compares them with the CPU before it runs any of the code. Stateless,
-// thread-safe. Knows nothing of LLVM.
+// CPU features that compiled code may need, by LLVM's names: "avx512f", "dotprod". The compiler lists the features of
+// its target in the library, and the loader compares them with the CPU before it runs any of the code. Stateless,
+// thread-safe. Does not depend on LLVM.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,16 +10,16 @@
 
 namespace autotune {
 
-// The features of an architecture ("x86_64", "aarch64") from which a compiler takes instructions on its own, beyond the
-// architecture's baseline. Features that are reached only by intrinsics (AES, SHA, AMX) are left out: generated code
-// never needs them. Sorted; empty for RISC-V, since Linux does not report its extensions reliably.
+// Returns the features of an architecture ("x86_64", "aarch64") beyond its baseline whose instructions a compiler
+// selects on its own. Features that only intrinsics use (AES, SHA, AMX) are left out, since generated code never needs
+// them. Sorted; empty for RISC-V, since Linux does not report its extensions reliably.
 std::vector<std::string> KnownCpuFeatures(std::string_view architecture);
 
-// Those of KnownCpuFeatures that this CPU has and its operating system has enabled.
+// Returns the KnownCpuFeatures that this CPU has and the operating system has enabled.
 const std::vector<std::string>& HostCpuFeatures();
 
-// An error lists the needed features that are not among `present`: "needs AVX-512 (avx512f, avx512vl) and gfni, which
-// this CPU lacks".
+// Returns an error if `present` lacks a needed feature. The error lists the missing ones: "needs AVX-512 (avx512f,
+// avx512vl) and gfni, which this CPU lacks".
 Status CheckCpuFeatures(const std::vector<std::string>& needed,
                         const std::vector<std::string>& present = HostCpuFeatures());
 

@@ -1,4 +1,4 @@
-// Edit distance: how many typing errors lie between two words, and what a mistyped word may have meant. Thread-safe.
+// Edit distance: the number of typing errors between two words, and suggestions for a mistyped word. Thread-safe.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -8,14 +8,15 @@
 
 namespace autotune {
 
-// Edits from one word to the other: insert, delete or replace a character, swap two neighbours, none of them edited
-// again (the restricted Damerau-Levenshtein distance). O(|a| |b|) time and space.
+// Returns the restricted Damerau-Levenshtein distance: the least number of edits that turn one word into the other. An
+// edit inserts, deletes or replaces a character or swaps two neighbours; no character is edited twice. O(|a| |b|) time
+// and space.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// Is `b` so near to `a` that one is likely a mistyping of the other: at most two edits, or one in three characters?
+// Returns whether one word is likely a mistyping of the other: at most two edits, or one edit per three characters.
 bool IsNear(std::string_view a, std::string_view b);
 
-// The `words` near to `word`, nearest first, ties in their order.
+// Returns the `words` near to `word`, nearest first; ties keep their order.
 std::vector<std::string> NearWords(std::string_view word, std::span<const std::string> words);
 
 }  // namespace autotune

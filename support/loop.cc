@@ -105,7 +105,7 @@ struct SignalState {
   bool ended = false;
 };
 
-// The way without a duplicate: looks now and then, as long as the watch lives.
+// Watches a descriptor without a duplicate: polls it every kPollMs, as long as the watch lives.
 Loop::Watch PollDescriptor(asio::io_context& context, int fd, DescriptorState::Waits waits, std::function<void()> f) {
   constexpr int64_t kPollMs = 10;
   short events = waits == DescriptorState::Waits::wait_read ? POLLIN : POLLOUT;

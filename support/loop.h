@@ -27,8 +27,8 @@ class Loop {
   void Post(std::function<void()> f);  // any thread; runs inside Run, in the order of the calls
 
   // Calls f as long as the descriptor is readable (writable), end of file and errors included. The loop works on a
-  // duplicate: end the watch before closing the descriptor, or the peer will not see the end. With no descriptor left
-  // for a duplicate it looks every 10 ms.
+  // duplicate: end the watch before closing the descriptor, or the peer will not see the end. If no descriptor is left
+  // for the duplicate, the loop polls every 10 ms.
   Watch OnReadable(int fd, std::function<void()> f);
   Watch OnWritable(int fd, std::function<void()> f);
   Watch Every(int64_t milliseconds, std::function<void()> f);  // first call after one interval

@@ -13,7 +13,7 @@
 
 namespace autotune {
 
-// The errors that some caller treats unlike others. No caller reads the message to find out.
+// The kinds of errors that some caller handles differently. Callers test the kind, never the message.
 enum class ErrorKind {
   kOther,
   kOutOfMemory,  // this machine cannot hold what was asked for
@@ -24,8 +24,8 @@ struct Error {
   std::string message;
   std::vector<std::string> notes;
   ErrorKind kind = ErrorKind::kOther;
-  // The message without the names of the file and of its parts, so that equal causes can be counted. Empty: the
-  // message itself.
+  // The message without the names of the file and of its parts, so that equal causes can be counted. Empty if that is
+  // the message itself.
   std::string cause;
 
   Error() = default;

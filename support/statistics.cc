@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kTail = 0.025;  // probability beyond each bound of a 95 % interval
 
-// The greatest k for which a binomial variable (n draws, p = 1/2) is below k with a probability of at most kTail.
+// Returns the greatest k with P(X < k) <= kTail, where X is binomial with n draws and p = 1/2.
 int TailRank(int n) {
   double log_probability = -n * std::log(2.0);  // of exactly `k` successes
   double below = 0;

@@ -68,17 +68,17 @@ struct Strangers {
   int reaped = 0;
   int alive = 0;  // killed, but not dead yet
 };
-// Kills every child of this process that is not in `known`, and reaps the dead ones. It waits for none, since a process
-// in a system call that does not return outlives SIGKILL: call it again while some are alive.
+// Kills every child of this process that is not in `known`, and reaps the dead ones. Does not wait, since a process
+// that is blocked in a system call outlives SIGKILL. Call it again while some are alive.
 Strangers KillStrangers(const std::vector<pid_t>& known);
 
-// The last words of a child: the end of what it writes to a pipe.
+// Keeps the end of the text that a child writes to a pipe.
 class OutputTail {
  public:
   static constexpr size_t kKept = 500;
-  static constexpr size_t kMostBytes = 64 << 10;  // in one call; a full pipe
-  // Reads what is there from a descriptor that does not block, but no more than kMostBytes, since a child may write
-  // faster than we read. False: that was the end.
+  static constexpr size_t kMostBytes = 64 << 10;  // per call; the capacity of a pipe
+  // Reads the available bytes from a non-blocking descriptor, but no more than kMostBytes, since a child may write
+  // faster than we read. Returns false at the end of the stream.
   bool ReadSome(int fd);
   const std::string& text() const { return text_; }
 

@@ -7,9 +7,9 @@ namespace autotune {
 namespace {
 
 constexpr size_t kHashDigits = 32;
-constexpr size_t kListed = 5;  // hashes that an error names
+constexpr size_t kListed = 5;  // hashes that an error lists, at most
 
-// The least number of digits, an id's at least, with which all of these hashes are different.
+// Returns the least number of digits that distinguishes all these hashes, but at least kTaskIdDigits.
 size_t DistinctDigits(const std::set<std::string>& hashes) {
   size_t digits = kTaskIdDigits;
   for (auto next = hashes.begin(), hash = next++; next != hashes.end(); hash = next++) {

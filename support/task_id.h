@@ -1,5 +1,5 @@
-// Task ids: the short name of a tuning task, the first digits of its hash. Tables, packages and profiles print it.
-// Commands accept it, as they accept any other beginning of the hash. Thread-safe.
+// Task ids: the short name of a tuning task, the first digits of its hash. Tables, packages and profiles print the id.
+// Commands accept any prefix of the hash. Thread-safe.
 #pragma once
 #include <span>
 #include <string>
@@ -17,11 +17,11 @@ std::string ShortTaskId(const Hash128& hash);
 // `hash`: its 32 lower-case digits, as records store it.
 std::string ShortTaskId(std::string_view hash);
 
-// Can `text` be the beginning of a task's hash: 1 to 32 lower-case hex digits?
+// Returns whether `text` can be a prefix of a task's hash: 1 to 32 lower-case hex digits.
 bool IsTaskIdPrefix(std::string_view text);
 
 // Returns the one hash in `hashes` (32 digits each, in any order, duplicates allowed) that begins with `prefix`.
-// Errors, one line each: no hash begins so; several do (the line lists them with as many digits as tell them apart).
+// Errors are one line: no hash matches, or several do. The line lists these with enough digits to distinguish them.
 Result<std::string> FindTask(std::span<const std::string> hashes, std::string_view prefix);
 
 }  // namespace autotune

@@ -20,7 +20,7 @@ enum class TrialStatus {
   kCancelled,
   kDeviceError,     // the device's fault: never charged to the candidate
   kInfrastructure,  // lease, network or server lost: tried elsewhere, not counted
-  kCutOff,          // ran and was right, but too slow to be worth timing: its cost is a lower bound. Never on the wire
+  kCutOff,          // right, but too slow to be timed in full; its cost is a lower bound; never sent over the wire
 };
 AUTOTUNE_ENUM(TrialStatus, "ok", "rejected", "build failed", "build timed out", "upload failed", "load failed",
               "illegal instruction", "run crashed", "run timed out", "out of memory", "wrong answer", "cancelled",

@@ -29,8 +29,8 @@ std::string HostTriple() {
 }
 
 #if defined(__x86_64__)
-// The model of this processor in LLVM's words; "x86-64" for one that is not in the list, and for one whose virtual
-// machine hides instructions that LLVM would take for granted: the listed features alone count then.
+// Returns LLVM's name for this processor. Returns "x86-64" if the model is not in the list, or if a virtual machine
+// hides instructions that LLVM would assume for the model; then only the features that the target lists count.
 std::string HostModel(const std::vector<std::string>& present) {
   struct Model {
     bool is;
@@ -42,8 +42,8 @@ std::string HostModel(const std::vector<std::string>& present) {
 #if __GNUC__ >= 13
     {__builtin_cpu_is("znver4") != 0, "znver4"},
 #endif
-    // Compilers that know of no Zen 4 take it for a Zen 3, whose model in LLVM knows of no 512-bit vectors: nearly
-    // every register tile then spills.
+    // Compilers without Zen 4 support report it as Zen 3. LLVM's model of Zen 3 has no 512-bit vectors, so nearly every
+    // register tile would spill.
     {__builtin_cpu_is("znver3") && avx512, "znver4"},
     {__builtin_cpu_is("znver3") && !avx512, "znver3"},
     {__builtin_cpu_is("znver2") != 0, "znver2"},
@@ -64,7 +64,7 @@ std::string HostModel(const std::vector<std::string>& present) {
 }
 #endif
 
-// The host's CPU in LLVM's words. The features are listed in full, so that an unlisted model still gets its vectors.
+// Sets the host's CPU by LLVM's names. Lists the features in full, so that an unlisted model still gets its vectors.
 void ResolveHost(Target& target) {
   target.triple = HostTriple();
   target.cpu = "generic";
@@ -185,7 +185,7 @@ std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
   };
   bool zen = cpu.starts_with("znver"), alder_lake = cpu == "alderlake";
   bool zen4 = cpu == "znver4", sapphire_rapids = cpu == "sapphirerapids";
-  bool ice_lake = cpu == "icelake-server" || sapphire_rapids || zen4;  // their common extensions of AVX-512
+  bool ice_lake = cpu == "icelake-server" || sapphire_rapids || zen4;  // all share the AVX-512 extensions of Ice Lake
   bool cascade_lake = cpu == "cascadelake" || ice_lake;
   if (zen) add({"sse4a"});
   if (ice_lake || alder_lake) add({"gfni"});

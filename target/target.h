@@ -37,8 +37,8 @@ struct Target {
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };
 
-// What LLVM takes for granted of an x86-64 model, from AVX2 on, that -mcpu=host may stand for, in the words of
-// support/cpu_features.h. Sorted.
+// Returns the features (support/cpu_features.h) that LLVM assumes for an x86-64 model, sorted. The model must be one
+// that -mcpu=host can stand for; all of these have AVX2.
 std::vector<std::string> FeaturesOfModel(std::string_view cpu);
 
 // The name and features of an Arm or RISC-V host, from the text of Linux's /proc/cpuinfo; `target` has its triple. What

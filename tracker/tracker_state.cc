@@ -170,7 +170,8 @@ TrackerState::Queue::iterator TrackerState::Leave(Queue::iterator it) {
   return queue_.erase(it);
 }
 
-// Ends a wait. The answer is kept: it may get lost, and the client would wait all over again.
+// Ends a wait with a refusal. Keeps the answer and repeats it if the client asks again: if the answer got lost, the
+// client would otherwise start a new wait.
 TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::string code, std::string text,
                                                    int64_t now) {
   Refusal refusal{std::move(code), std::move(text)};
@@ -179,19 +180,19 @@ TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::stri
   return Leave(it);
 }
 
-// Counts the waiting requests of each client. Stops once each of `holders` holders has another client's request to
-// yield to, whoever the holders are: then further requests change nothing.
+// Counts the waiting requests of each client, in the order of the queue. Stops when each of `holders` holders has
+// another client's request to yield to, whoever the holders are; further requests would not change the outcome.
 std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const {
   std::map<Id, int64_t> requests;
-  int64_t total = 0, most = 0;  // most: of one client
+  int64_t total = 0, most = 0;  // `most`: of one client
   for (auto ticket = tickets.begin(); ticket != tickets.end() && total - most < holders; ++ticket, ++total) {
     most = std::max(most, ++requests[queue_.at(*ticket).wish.client]);
   }
   return requests;
 }
 
-// As many holders yield as requests wait, those who have held their devices longest first, and only after their
-// quantum. A holder yields to other clients only: with its own requests it would trade devices with itself.
+// Decides whether a holder must yield its device. As many holders yield as requests wait, in the order of their grants,
+// and each only after its quantum. A holder yields only to other clients: otherwise it would trade devices with itself.
 bool TrackerState::MustYield(const Lease& lease, int64_t now) const {
   auto key_of = [&](const Lease& l) {
     static const std::string kNone;

@@ -70,7 +70,7 @@ class TrackerState {
   };
   struct Settled {
     int64_t when = 0;
-    rpc::Refusal answer;  // to the same request, should it come again
+    rpc::Refusal answer;  // repeated if the same request comes again
   };
   using Queue = std::map<int64_t, Waiting>;  // by ticket: first come, first served
 
@@ -93,7 +93,7 @@ class TrackerState {
     output_.push_back({peer, {request, std::move(body), {}}});
   }
   bool Recovering(int64_t now) const { return now < recovering_until_; }
-  // Servers that were there before us may not have reported yet.
+  // Returns whether a server that ran before this tracker started may still report.
   bool ServersMayArrive(int64_t now) const { return Recovering(now) || now < started_ + options_.grace_ms; }
   std::vector<rpc::LeaseHolder> Holders(const std::string& key, int64_t now) const;
   rpc::LeaseQueued Explain(const Waiting& waiting, int64_t now) const;
@@ -111,7 +111,7 @@ class TrackerState {
   std::map<rpc::Id, int64_t> tickets_;                // request -> its place in the queue
   std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets
   std::map<rpc::Id, rpc::Id> granted_requests_;       // request -> its lease, while that lasts
-  std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused
+  std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused requests
   std::map<std::string, int64_t> keys_;               // ever offered -> last seen
   std::map<std::string, std::string> failed_keys_;    // -> why
   std::deque<std::string> errors_;

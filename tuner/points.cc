@@ -1,12 +1,11 @@
 #include "tuner/points.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <numeric>
-#include <thread>
 
+#include "support/check.h"
 #include "support/cpus.h"
+#include "tuner/parallel.h"
 #include "tuner/successive_replays.h"
 
 namespace autotune {
@@ -80,31 +79,17 @@ std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::spa
   const size_t run = std::clamp<size_t>(points.size() / (kRunsPerCore * cores), 1, kLongestRun);
   const std::vector<size_t> order = ByDecisions(points);
   std::vector<std::optional<Proposal>> proposals(points.size());
-  std::vector<std::exception_ptr> failures(points.size());  // failing CHECKs, which the caller's thread reports
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t begin; (begin = next.fetch_add(run)) < order.size();) {
-      std::optional<SuccessiveReplays> replays;
-      for (size_t i : std::span(order).subspan(begin, std::min(run, order.size() - begin))) {
-        const Point& point = *points[i];
-        try {
-          if (!replays || &replays->sketch() != &space.sketches[point.sketch])
-            replays.emplace(ReplaysOf(space, point.sketch));
-          proposals[i] = RealizeNext(space, point, true, *replays);
-        } catch (...) {
-          failures[i] = std::current_exception();
-          replays.reset();
-        }
-      }
+  Status done = ForEachInParallel((points.size() + run - 1) / run, 0, [&](size_t begin) -> Status {
+    std::optional<SuccessiveReplays> replays;
+    for (size_t i = begin * run; i < std::min((begin + 1) * run, order.size()); ++i) {
+      const Point& point = *points[order[i]];
+      if (!replays || &replays->sketch() != &space.sketches[point.sketch])
+        replays.emplace(ReplaysOf(space, point.sketch));
+      proposals[order[i]] = RealizeNext(space, point, true, *replays);
     }
-  };
-  std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min(cores, (points.size() + run - 1) / run); ++i) helpers.emplace_back(work);
-  work();
-  helpers.clear();  // joins
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+    return {};
+  });
+  CHECK(done.ok());
   return proposals;
 }
 

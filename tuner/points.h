@@ -31,18 +31,15 @@ std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool
 // most of their decisions, so each core takes a contiguous range and reuses the common prefix.
 std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points);
 
-// The points that must not be proposed, by hash.
+// The points that must not be proposed, by hash: observed, under way, excluded or illegal.
 class ClosedPoints {
  public:
-  bool Contains(uint64_t hash) const { return closed_.count(hash) || observed_.count(hash); }
+  bool Contains(uint64_t hash) const { return closed_.contains(hash); }
   // Returns false if the point was closed already.
-  bool Close(uint64_t hash) { return !observed_.count(hash) && closed_.insert(hash).second; }
-  void Observe(uint64_t hash) { observed_.insert(hash); }
-  void Reopen(uint64_t hash) { closed_.erase(hash); }
+  bool Close(uint64_t hash) { return closed_.insert(hash).second; }
 
  private:
-  std::unordered_set<uint64_t> closed_;    // under way, known elsewhere, or illegal
-  std::unordered_set<uint64_t> observed_;  // for good
+  std::unordered_set<uint64_t> closed_;
 };
 
 }  // namespace autotune

@@ -58,7 +58,7 @@ class Evolutionary : public SearchStrategy {
   }
 
   void Observe(const Proposal& proposal, double seconds) override {
-    closed_.Observe(HashOf(proposal));
+    closed_.Close(HashOf(proposal));
     ++observations_;
     Tries& tries = tries_[proposal.sketch];
     if (!std::isfinite(seconds)) {
@@ -74,7 +74,6 @@ class Evolutionary : public SearchStrategy {
     if (measured_.size() > kRemembered) measured_.pop_back();
   }
   void Exclude(const Proposal& proposal) override { closed_.Close(HashOf(proposal)); }
-  void Readmit(const Proposal& proposal) override { closed_.Reopen(HashOf(proposal)); }
 
  private:
   struct Measured {
@@ -335,9 +334,8 @@ class Random : public SearchStrategy {
     }
     return chosen;
   }
-  void Observe(const Proposal& proposal, double) override { closed_.Observe(HashOf(proposal)); }
+  void Observe(const Proposal& proposal, double) override { Exclude(proposal); }
   void Exclude(const Proposal& proposal) override { closed_.Close(HashOf(proposal)); }
-  void Readmit(const Proposal& proposal) override { closed_.Reopen(HashOf(proposal)); }
 
  private:
   uint64_t HashOf(const Proposal& proposal) const { return HashPoint(space_, proposal.sketch, proposal.decisions); }

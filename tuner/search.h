@@ -35,18 +35,16 @@ struct Proposal {
 // Finds the point that a stored trace stands for; nothing if it comes from another space (older rules).
 std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternative, const Trace& trace);
 
-// A point is open, closed or observed. Propose returns open points and closes them; an observed point stays observed.
+// A point is open until it is proposed, observed or excluded.
 class SearchStrategy {
  public:
   virtual ~SearchStrategy() = default;
-  // Up to n distinct open points; fewer, or none, when the space is exhausted.
+  // Returns n distinct open points and closes them. Returns fewer, or none, when the space is exhausted.
   virtual std::vector<Proposal> Propose(int n) = 0;
-  // Reports what became of a point. Infinity: the candidate itself failed (rejected, crashed, wrong, too slow).
+  // Tells the search how long a candidate took. Infinity: the candidate itself failed (rejected, crashed, wrong).
   virtual void Observe(const Proposal& proposal, double seconds) = 0;
-  // Closes a point that is under way or known elsewhere. Teaches the search nothing.
+  // Closes a point, and teaches the search nothing: the point is under way, or the farm lost it.
   virtual void Exclude(const Proposal& proposal) = 0;
-  // Opens a closed point again: the device or the farm failed, not the candidate. Does nothing to an observed point.
-  virtual void Readmit(const Proposal& proposal) = 0;
 };
 
 struct EvolutionOptions {

@@ -9,6 +9,7 @@
 #include "records/memory_store.h"
 #include "schedule/trace.h"
 #include "tuner/parallel.h"
+#include "tuner/points.h"
 
 namespace autotune {
 namespace {
@@ -21,43 +22,30 @@ class InvertedDraft : public SearchStrategy {
   InvertedDraft(const TaskSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
 
   std::vector<Proposal> Propose(int n) override {
-    struct Draw {
-      int sketch;
-      Decisions decisions;
-      double draft;
-    };
-    std::vector<Draw> draws;
+    std::vector<Point> draws;
     for (int i = 0; i < kInvertedDraws; ++i) {
-      int sketch = static_cast<int>(rng_.Below(static_cast<int64_t>(space_.sketches.size())));
-      Decisions decisions = DrawDecisions(space_.sketches[sketch], rng_);
-      double draft = DraftSeconds(space_.sketches[sketch], decisions, space_.target);
-      if (std::isfinite(draft) && !closed_.contains(HashOf(sketch, decisions)))
-        draws.push_back({sketch, std::move(decisions), draft});
+      Point point = DrawPoint(space_, rng_);
+      if (std::isfinite(point.draft) && !closed_.Contains(point.hash)) draws.push_back(std::move(point));
     }
-    std::stable_sort(draws.begin(), draws.end(), [](const Draw& a, const Draw& b) { return a.draft > b.draft; });
+    SortByDraft(draws);
+    std::reverse(draws.begin(), draws.end());
     std::vector<Proposal> proposals;
-    for (const Draw& draw : draws) {
+    for (const Point& draw : draws) {
       if (static_cast<int>(proposals.size()) == n) break;
-      if (!closed_.insert(HashOf(draw.sketch, draw.decisions)).second) continue;
-      const Sketch& sketch = space_.sketches[draw.sketch];
-      std::optional<Proposal> proposal =
-          Locate(space_, space_.task->alternatives[sketch.alternative].name, Decide(sketch, draw.decisions));
-      if (proposal) proposals.push_back(std::move(*proposal));
+      if (!closed_.Close(draw.hash)) continue;
+      if (std::optional<Proposal> proposal = Realize(space_, draw, true)) proposals.push_back(std::move(*proposal));
     }
     return proposals;
   }
   void Observe(const Proposal& proposal, double) override { Exclude(proposal); }
-  void Exclude(const Proposal& proposal) override { closed_.insert(HashOf(proposal.sketch, proposal.decisions)); }
-  void Readmit(const Proposal& proposal) override { closed_.erase(HashOf(proposal.sketch, proposal.decisions)); }
-
- private:
-  uint64_t HashOf(int sketch, const Decisions& decisions) const {
-    return HashCombine(HashDecisions(space_.sketches[sketch], decisions), static_cast<uint64_t>(sketch));
+  void Exclude(const Proposal& proposal) override {
+    closed_.Close(HashPoint(space_, proposal.sketch, proposal.decisions));
   }
 
+ private:
   const TaskSpace& space_;
   Rng rng_;
-  std::unordered_set<uint64_t> closed_;
+  ClosedPoints closed_;
 };
 
 // Follows a run: how fast, in truth, is the schedule that looks best after each trial?

@@ -16,7 +16,8 @@ class Machine {
   enum class Effort { kFull, kQuick };
   static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
 
-  // Those of KnownCpuFeatures (support/cpu_features.h) that code for this target may use, by name of the CPU or listed.
+  // Returns the KnownCpuFeatures (support/cpu_features.h) that code for this target may use: those that the CPU model
+  // implies and those that the target lists.
   std::vector<std::string> CpuFeatures() const;
   // A module set up for this target.
   std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;

@@ -5,7 +5,8 @@
 
 namespace autotune::onnx_import {
 
-constexpr int64_t kMaxWindow = 1 << 24;  // of what describes a window, so that no sum or product overflows
+// The largest kernel extent, stride, dilation, pad or output size of a window: sums and products cannot overflow.
+constexpr int64_t kMaxWindow = 1 << 24;
 
 Shape Window::Lifted(Shape shape) const {
   if (one_dimensional) shape.insert(shape.begin() + 2, 1);

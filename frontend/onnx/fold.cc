@@ -70,7 +70,7 @@ Folded Fold(const std::string& op, const std::vector<int64_t>& in) {
   return out;
 }
 
-// Whether ONNX defines the operator on this type: others are left to type inference, which refuses them.
+// Returns whether ONNX defines the operator on this type. Type inference refuses the other types.
 bool TakesType(const std::string& op, DType type) {
   if (op == "Equal" || op == "Where") return true;
   bool logical = op == "And" || op == "Or" || op == "Xor" || op == "Not";

@@ -46,7 +46,7 @@ TensorValue Moved(const TensorValue& from, const Shape& shape, const std::functi
 }
 
 Status ImportContext::Reserve(const Shape& shape) {
-  constexpr int64_t kMostElements = int64_t{1} << 27;  // 1 GiB as doubles, in which some are made
+  constexpr int64_t kMostElements = int64_t{1} << 27;  // 1 GiB: some are computed as doubles
   TensorSpec spec{DType::Float(64), shape};
   TRY(CheckSize(spec));
   reserved_ += spec.NumElements();
@@ -264,7 +264,7 @@ class Importer {
     problems_.push_back(WithCause(std::move(text), std::move(cause)));
   }
 
-  // All complaints in one line; of several causes, the first.
+  // Returns all complaints in one line, with the cause of the first one.
   Error Refusal(const char* what) const {
     std::string text = source_ + what;
     for (size_t i = 0; i < problems_.size(); ++i) text += (i ? "; " : "") + problems_[i].message;

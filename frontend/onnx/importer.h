@@ -42,8 +42,8 @@ class ImportContext {
   Result<std::vector<float>> FloatList(const char* name, std::vector<float> fallback) const;
 
   // --- results
-  // Asked before a constant is made: an error if all constants that import makes, none of which the file's bytes
-  // account for, would have too many elements together.
+  // Must be called before import makes a constant. The size of the file does not bound such constants, so this bounds
+  // their total number of elements; beyond the limit it returns an error.
   Status Reserve(const Shape& shape);
   Result<ValueId> Emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
   // Formulas: an operator without attributes on values, or on a value and a number of that value's type.
@@ -85,7 +85,7 @@ class ImportContext {
   std::map<std::string, Entry> env_;
   std::map<std::string, ValueId> materialized_;  // constants that became graph constants
   std::set<std::string> used_;                   // names read by a node or an output
-  int64_t reserved_ = 0;                         // elements of constants made by import
+  int64_t reserved_ = 0;                         // elements of the constants made by import
 };
 
 // Axis in [0, rank) from ONNX's [-rank, rank).

@@ -202,7 +202,7 @@ Status ImportWhere(ImportContext& c) {
   return c.Bind(TRY(c.Where(condition, a, b)));
 }
 
-// An integer in a narrower type: its low bits, as kernels convert it.
+// Converts an integer to a narrower type as kernels do: it keeps the low bits.
 double Wrapped(double number, DType to) {
   if (to.bits == 64) return number;
   double range = std::ldexp(1.0, to.bits), least = to.code == TypeCode::kUInt ? 0 : -range / 2;
@@ -219,7 +219,7 @@ Status CastTo(ImportContext& c, DType to) {
       numbers.push_back(value->Number(i));
       if (to.IsInt() && !(numbers.back() > -9e15 && numbers.back() < 9e15))
         return Err("casts ", numbers.back(), " to an integer");
-      // A negative number becomes nearly 2^64, which no double holds: a kernel's work.
+      // A negative number wraps to nearly 2^64, which a double cannot represent, so a kernel casts it.
       if (value->spec.dtype.IsInt() && to == DType::UInt(64) && numbers.back() < 0)
         return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
       if (value->spec.dtype.IsInt() && to.IsInt()) numbers.back() = Wrapped(numbers.back(), to);

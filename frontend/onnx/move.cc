@@ -116,7 +116,7 @@ Status ImportPad(ImportContext& c) {
   SliceAttrs cut = Whole(in);
   for (size_t d = 0; d < rank; ++d) {
     int64_t before = pads[d], after = pads[d + rank];
-    constexpr int64_t kMostPad = int64_t{1} << 40;  // more than any tensor has elements; sums do not overflow
+    constexpr int64_t kMostPad = int64_t{1} << 40;  // more elements than any tensor has; sums cannot overflow
     if (std::max(before, after) > kMostPad || std::min(before, after) < -kMostPad)
       return Err("pads ", before, " and ", after, " are impossible");
     cut.begin[d] = std::max<int64_t>(0, -before);

@@ -114,7 +114,7 @@ Status BindIndices(ImportContext& c, const Pooling& p) {
       place = d + 1 == shape.size() ? along : TRY(c.Apply(Op::kAdd, place, along));
     }
   }
-  TRY(c.Reserve({shape[0], shape[1]}));  // each plane has its first place in a constant
+  TRY(c.Reserve({shape[0], shape[1]}));  // a constant holds the offset of each plane
   Shape planes(shape.size(), 1);
   std::copy_n(shape.begin(), 2, planes.begin());
   std::vector<int64_t> first(shape[0] * shape[1]);

@@ -121,7 +121,7 @@ Status CheckNames(const onnx::GraphProto& graph) {
   return {};
 }
 
-// The message of a model that ONNX itself rules out.
+// The error for a model that violates the ONNX specification itself.
 Error InvalidModel(const std::string& source, Error why) {
   return WithCause(source + " is not a valid ONNX model: " + why.Text(), "not a valid ONNX model: " + why.Cause());
 }

@@ -31,7 +31,7 @@ struct OnnxNode {
   std::map<std::string, OnnxAttr> attrs;
   std::optional<Error> error;  // an attribute that cannot be read
 
-  // "Conv (node 'conv1')", with the operator's domain where it is not ONNX's.
+  // "Conv (node 'conv1')"; a domain other than ONNX's precedes the operator: "com.microsoft.Gelu (node #2)".
   std::string Text() const {
     return (domain.empty() ? "" : domain + ".") + op_type + " (" + NodeLabel(name, index) + ")";
   }
@@ -59,7 +59,7 @@ struct OnnxModel {
 };
 
 // `source` stands for the file in messages; `folder` is where its external data lies, empty if there is none.
-// Names that are no UTF-8 or stand for two tensors, and graphs with cycles or missing tensors, are errors, too.
+// Other errors: a name that is not UTF-8 or that names two tensors, a graph with a cycle or a missing tensor.
 Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
 
 // The whole file; refuses what is larger than protobuf's 2 GiB.

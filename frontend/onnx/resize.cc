@@ -8,7 +8,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostTaps = 4;  // input elements that an output element is made of: cubic interpolation's
+constexpr int64_t kMostTaps = 4;  // input elements per output element, at most (cubic interpolation)
 
 struct Rules {
   std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";

@@ -20,7 +20,7 @@ class StructureChecker {
     for (const OnnxNode& node : model_.nodes) {
       if (node.outputs.empty()) return WithCause(node.Text() + " has no outputs", "a node has no outputs");
       for (const std::string& name : node.inputs) {
-        if (!name.empty() && !known_.count(name)) return Unknown(node, name);  // "" is an input that is left out
+        if (!name.empty() && !known_.count(name)) return Unknown(node, name);  // "": an omitted input
       }
       known_.insert(node.outputs.begin(), node.outputs.end());
     }
@@ -45,7 +45,7 @@ class StructureChecker {
                      "nodes are not in the order of their use");
   }
 
-  // Whether `node` is `other`, or needs, through other nodes, one of its results.
+  // Returns whether `node` is `other` or depends on a result of `other`, directly or through other nodes.
   bool DependsOn(const OnnxNode& node, const OnnxNode& other) const {
     std::set<int> seen = {node.index};
     std::vector<int> open = {node.index};
@@ -64,7 +64,7 @@ class StructureChecker {
 
   const OnnxModel& model_;
   std::set<std::string> known_;
-  std::map<std::string, int> producer_;  // index of the node by the name of its result
+  std::map<std::string, int> producer_;  // tensor -> index of the node that computes it
 };
 
 }  // namespace

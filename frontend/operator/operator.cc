@@ -22,18 +22,18 @@ using graph::Shape;
 using graph::TensorSpec;
 using graph::ValueId;
 
-constexpr int64_t kMaxConstantBytes = int64_t{4} << 30;  // a mistyped extent must not take all memory of the machine
+constexpr int64_t kMaxConstantBytes = int64_t{4} << 30;  // so that a mistyped extent cannot exhaust memory
 constexpr int64_t kMostInteger = std::numeric_limits<int32_t>::max();
 constexpr double kEpsilon = 1e-5;  // of layer_norm, ONNX's default
 
-// An operator as it was written.
+// An operator's text, split into its parts.
 struct Written {
   std::vector<Shape> shapes;
   std::map<std::string, std::string, std::less<>> options;
   DType dtype = DType::Float(32);
 };
 
-// Builds the operator's graph from its text; every shape has the rank that the form demands.
+// Builds an operator's graph. ParseWritten has checked that every shape has the rank that the form demands.
 class Maker {
  public:
   explicit Maker(const Written& written) : written_(written) {}
@@ -47,7 +47,7 @@ class Maker {
     TRY(graph::CheckSize(spec));
     return builder_.Input(name, std::move(spec));
   }
-  // A constant with uniform random values in [-1, 1), the same on every machine.
+  // Adds a constant with uniform random values in [-1, 1), the same on every machine.
   Result<ValueId> Weight(const char* name, Shape shape) {
     TensorSpec spec{written_.dtype, std::move(shape)};
     TRY(graph::CheckSize(spec));
@@ -74,14 +74,15 @@ class Maker {
     return builder_.Add(op, std::move(inputs), std::move(attrs));
   }
 
-  // The option's integers, `least` each; `otherwise` where it is not given. `sizes`: how many there may be.
+  // Returns the integers of an option, each at least `least`, or `otherwise` if the option is not given. `sizes` lists
+  // the allowed counts of integers; empty: any.
   Result<std::vector<int64_t>> Integers(std::string_view option, int64_t least, std::vector<int64_t> otherwise,
                                         std::span<const size_t> sizes = {}) const;
-  // stride, dilation: one number for both dimensions, or two.
+  // Reads stride or dilation: one number for both dimensions, or two.
   Result<std::vector<int64_t>> Pair(std::string_view option) const;
-  // pad: one number for all sides, two for height and width, or four: top, left, bottom, right.
+  // Reads pad: one number for all sides, two for height and width, or four: top, left, bottom, right.
   Result<std::vector<int64_t>> Pads() const;
-  // `axis` from the front; negative ones count from the back.
+  // Converts an axis to a non-negative one; negative axes count from the back.
   Result<int64_t> Axis(std::string_view option, int64_t axis) const;
 
   graph::Graph Finish(ValueId output) {
@@ -193,13 +194,13 @@ Result<ValueId> MakeSoftmax(Maker& m) {
   return m.Add(Op::kSoftmax, {x}, graph::AxisAttrs{axis});
 }
 
-// The mean over the last axis.
+// Adds the mean over the last axis.
 Result<ValueId> AddMean(Maker& m, ValueId v) {
   ValueId sum = TRY(m.Add(Op::kReduceSum, {v}, graph::AxesAttrs{{m.rank() - 1}}));
   return m.Add(Op::kMul, {sum, m.Number(1.0 / static_cast<double>(m.shape(0).back()))});
 }
 
-// As the importer of models writes LayerNormalization over the last axis.
+// Builds the nodes that the ONNX importer builds for LayerNormalization over the last axis.
 Result<ValueId> MakeLayerNorm(Maker& m) {
   ValueId x = TRY(m.Input("x", m.shape(0))), mean = TRY(AddMean(m, x));
   ValueId centered = TRY(m.Add(Op::kSub, {x, mean}));
@@ -225,7 +226,7 @@ Result<ValueId> MakeReduce(Maker& m) {
 
 struct Form {
   std::string name;
-  std::vector<std::string> shapes;   // "N,H,W,C": names for the extents; "shape": any number of them
+  std::vector<std::string> shapes;   // "N,H,W,C": names of the extents; "shape": any rank
   std::vector<std::string> options;  // besides dtype
   Result<ValueId> (*make)(Maker&);
 };
@@ -253,7 +254,7 @@ std::string Joined(const std::vector<std::string>& words, const char* separator 
   return text;
 }
 
-// "; did you mean conv2d?", or all that is known where nothing is near.
+// Returns "; did you mean conv2d?", or the list of known words if none is near.
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known) {
   std::vector<std::string> near = NearWords(word, known);
   return near.empty() ? "; known are " + Joined(known) : "; did you mean " + near[0] + "?";

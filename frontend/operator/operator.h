@@ -1,11 +1,11 @@
-// Operators without a model: a line of text such as "conv2d:1,56,56,64;3,3,64,64;stride=2" becomes a graph of that one
-// operator, to be tuned and compiled like a model. Thread-safe.
+// Operators without a model: parses a line of text such as "conv2d:1,56,56,64;3,3,64,64;stride=2" into a graph of that
+// one operator, to be tuned and compiled like a model. Thread-safe.
 //
 //   operator := name ':' shape (';' shape)* (';' option '=' value)*
 //   shape    := extent (',' extent)*
 //
-// Weights are constants with random values; all other operands are inputs. Images are NHWC, weights HWIO, which is how
-// the compiler lays them out, so no transpose joins the operator.
+// Weights are constants with random values; all other operands are inputs. Images are NHWC and weights HWIO. These are
+// the compiler's own layouts, so the graph needs no transposes.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,11 +20,11 @@ struct OperatorGraph {
   graph::Graph graph;
 };
 
-// Errors are one line and say what is expected: an unknown operator or option, a number of shapes or extents that the
-// operator does not take, an extent that is no positive number, shapes that do not fit.
+// Errors are one line and say what is expected. They report an unknown operator or option, a wrong number of shapes or
+// extents, an extent that is not a positive integer, and shapes that do not match.
 Result<OperatorGraph> ParseOperator(std::string_view text);
 
-// The operators with their shapes and options, one per line, for help texts.
+// Returns the operators with their shapes and options, one per line, for help texts.
 std::string OperatorHelp();
 
 }  // namespace autotune

@@ -63,7 +63,7 @@ TEST(Targets, CodeOfOlderProcessorsRunsHereToo) {
   }
 }
 
-// As the library states them for the loader, which knows nothing of LLVM.
+// Reads the CPU features from the library's metadata, as the loader does, which does not depend on LLVM.
 std::vector<std::string> CpuFeaturesOf(const std::string& target_text) {
   Target target = Target::Parse("llvm -mtriple=" + target_text).value();
   auto object =

@@ -87,7 +87,7 @@ class CompileTest : public ::testing::Test {
     return record;
   }
 
-  // A record of the schedule that the task runs untuned.
+  // Returns a record of the task's default schedule.
   Record DefaultRecordOf(size_t task) {
     Record record = RecordOf(network().tasks[task], 0);
     record.alternative = shared_->plain.choices[task].alternative;
@@ -125,16 +125,19 @@ class Refusing : public Builder {
   Refusing(Builder& inner, std::string refused) : inner_(inner), refused_(std::move(refused)) {}
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
-    std::vector<BuildResult> results = inner_.Build(requests, on_result);
+    return inner_.Build(requests, on_result);
+  }
+  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
+    std::vector<CompiledKernel> kernels = inner_.Compile(requests, patience);
     for (size_t i = 0; i < requests.size(); ++i) {
       if (requests[i].trace.empty() || requests[i].kernel.find(refused_) == std::string::npos) continue;
-      results[i].status = TrialStatus::kRejected;
-      results[i].text = "of no use here";
+      kernels[i].status = TrialStatus::kRejected;
+      kernels[i].text = "of no use here";
     }
-    return results;
+    return kernels;
   }
-  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
-    return inner_.BuildLibrary(requests);
+  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
+    return inner_.Link(objects, target);
   }
 
  private:
@@ -227,7 +230,7 @@ TEST_F(CompileTest, RecordsThatDoNotFitArePassedOver) {
   EXPECT_TRUE(result.package.library == plain().library);
 }
 
-// The first task runs its default schedule, which builds: so its record is used wherever it is looked up.
+// The record holds the default schedule of the first task. That schedule builds, so a record that is found is used.
 TEST_F(CompileTest, RecordsOfAnotherCoreCountAreUsedWithANote) {
   auto store = NewMemoryStore();
   Record record = DefaultRecordOf(0);
@@ -258,7 +261,7 @@ TEST_F(CompileTest, RecordsOfOtherCoreCountsAreNotMentionedBesideOwnOnes) {
   EXPECT_EQ(result.choices[0].note, "");
 }
 
-// As old records are, which state no caches; another processor's are not used.
+// Old records state no caches. Records of another processor are not used.
 TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
   Record record = DefaultRecordOf(0);
   std::string own = record.target;
@@ -279,7 +282,7 @@ TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
   EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 0);
 }
 
-// The claim that a program without a schedule takes a nanosecond does not survive the network.
+// The records claim that unscheduled programs take a nanosecond. Runs of the whole network refute the claim.
 TEST_F(CompileTest, TheNetworkRefusesSchedulesThatAreSlower) {
   auto store = NewMemoryStore();
   std::vector<Record> records;
@@ -295,7 +298,7 @@ TEST_F(CompileTest, TheNetworkRefusesSchedulesThatAreSlower) {
   EXPECT_EQ(CompileWith(store.get()).value().package.info.tuned_tasks, 15);
   ChosenNetwork chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0.1}).value();
   EXPECT_GE(chosen.tasks_with_records, 10);
-  // Convolutions without a schedule are many times slower; of the smallest tasks some may not be.
+  // Unscheduled convolutions are many times slower; some of the smallest tasks may not be.
   for (size_t i = 0; i < 10; ++i) EXPECT_EQ(chosen.choice.schedules[i].seconds, 0) << network().tasks[i].label;
   ASSERT_TRUE(StoreChoice(*store, chosen.choice).ok());
   CompileResult compiled = CompileWith(store.get()).value();
@@ -326,11 +329,11 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
   EXPECT_EQ(trace_of_first(), "");
   ASSERT_TRUE(StoreChoice(*store, choice).ok());
   EXPECT_EQ(trace_of_first(), chosen.trace);
-  // Chosen for another program: the record is used again.
+  // A choice for another program is ignored: the record is used again.
   choice.schedules[0].func_hash = HashBytes128("another").Hex();
   ASSERT_TRUE(StoreChoice(*store, choice).ok());
   EXPECT_EQ(trace_of_first(), "");
-  // Of another step language: not followed, and said so.
+  // A choice in another step language is ignored, with a note.
   choice.schedules[0].func_hash = HashBytes128(chosen.func).Hex();
   choice.versions.step_language += 1;
   ASSERT_TRUE(StoreChoice(*store, choice).ok());
@@ -357,7 +360,7 @@ TEST_F(CompileTest, AChoiceIsReplacedByABetterOneOnly) {
   ChosenNetwork chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();
   EXPECT_TRUE(chosen.kept_previous);
   EXPECT_EQ(chosen.choice.created_at, 1);
-  // One of another version does not compete.
+  // A choice of another version does not compete.
   previous.versions.code_generator -= 1;
   ASSERT_TRUE(StoreChoice(*store, previous).ok());
   chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();

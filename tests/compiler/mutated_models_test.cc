@@ -1,7 +1,7 @@
-// Models made from valid ones by random changes (tests/frontend/mutator.h): each is refused in one line, or goes
-// through import, graph passes and the split into tasks, and computes what its graph says. Some are compiled and run.
-// AUTOTUNE_MUTANTS, AUTOTUNE_MUTANTS_COMPILED, AUTOTUNE_MUTANTS_SEED, AUTOTUNE_MUTANTS_FIRST and
-// AUTOTUNE_MUTANTS_MODELS (folders with further models, separated by colons) are set by scripts/mutated_models.sh.
+// Models made from valid ones by random changes (tests/frontend/mutator.h). Each model is refused in one line, or it
+// passes import, graph passes and the split into tasks, and gives the outputs that its graph defines. Some are compiled
+// and run. scripts/mutated_models.sh sets AUTOTUNE_MUTANTS, AUTOTUNE_MUTANTS_COMPILED, AUTOTUNE_MUTANTS_SEED,
+// AUTOTUNE_MUTANTS_FIRST and AUTOTUNE_MUTANTS_MODELS (folders with further models, separated by colons).
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,14 +34,14 @@ int64_t FromEnvironment(const char* name, int64_t fallback) {
   return text ? std::atoll(text) : fallback;
 }
 
-// The models below a folder that can be imported, in the order of their paths.
+// Appends the importable models below a folder, in the order of their paths.
 void ReadModels(const fs::path& folder, std::vector<std::string>& models) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() != ".pb") paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  constexpr uintmax_t kMostBytes = 100'000;  // mutants are many, so models are small
+  constexpr uintmax_t kMostBytes = 100'000;  // there are many mutants, so models must be small
   for (const fs::path& path : paths) {
     if (fs::file_size(path) > kMostBytes) continue;
     std::string bytes = test::ReadAll(path.string());
@@ -52,7 +52,7 @@ void ReadModels(const fs::path& folder, std::vector<std::string>& models) {
 std::vector<std::string> Models() {
   std::vector<std::string> models;
   ReadModels(AUTOTUNE_SOURCE_DIR "/tests/fuzz/corpus/onnx", models);   // single operators
-  ReadModels(AUTOTUNE_SOURCE_DIR "/tests/frontend/networks", models);  // of scripts/random_network.py
+  ReadModels(AUTOTUNE_SOURCE_DIR "/tests/frontend/networks", models);  // made by scripts/random_network.py
   if (const char* folders = std::getenv("AUTOTUNE_MUTANTS_MODELS")) {
     std::istringstream list(folders);
     for (std::string folder; std::getline(list, folder, ':');) ReadModels(folder, models);
@@ -60,11 +60,11 @@ std::vector<std::string> Models() {
   return models;
 }
 
-// Values of a graph's outputs as its definition gives them, and as they come out if every result that rounds is a
-// little off. Where both agree, a kernel in the graph's own types must agree, too.
+// The outputs of a graph by its definition (`exact`), and with a small error added to every rounded result (`shaken`).
+// If both agree, a kernel in the graph's own types must agree with them, too.
 struct Expected {
   std::vector<reference::Tensor> exact, shaken;
-  bool ordinary = true;  // no infinities, NaNs and numbers that floats of 32 bits or doubles cannot tell apart
+  bool ordinary = true;  // all values are finite and well within the range of their types
 };
 
 bool Rounds(graph::Op op) {
@@ -77,7 +77,7 @@ bool Rounds(graph::Op op) {
          std::find(std::begin(kExact), std::end(kExact), op) == std::end(kExact);
 }
 
-// Whether numbers are well within the range of a type, so that sums neither wrap nor overflow.
+// Returns whether the numbers are well within the range of a type, so that sums neither wrap nor overflow.
 bool Holds(DType type, const std::vector<double>& numbers) {
   const int bits = std::min<int>(type.bits, 53);
   const double most = type.IsFloat() ? 1e15 : type.IsBool() ? 1 : std::ldexp(1.0, bits - 1) - 1;
@@ -97,7 +97,7 @@ std::vector<reference::Tensor> Evaluate(const graph::Graph& g, const std::vector
     reference::Tensor& out = values[node.output];
     out = reference::EvaluateNode(g, node, in);
     out.dtype = g.Spec(node.output).dtype;
-    // A conversion to an integer type that does not hold the number is undefined.
+    // Converting a number to an integer type that cannot represent it is undefined.
     if (node.op == graph::Op::kCast) ordinary = ordinary && Holds(out.dtype, in[0]->data);
     ordinary = ordinary && Holds(out.dtype, out.data);
     for (double& x : out.data) {
@@ -111,7 +111,7 @@ std::vector<reference::Tensor> Evaluate(const graph::Graph& g, const std::vector
 }
 
 Expected Expect(const graph::Graph& g, const std::vector<reference::Tensor>& inputs) {
-  constexpr double kNoise = 2e-6;  // well above the rounding of floats
+  constexpr double kNoise = 2e-6;  // relative; well above the rounding error of floats
   Expected expected;
   expected.exact = Evaluate(g, inputs, 0, expected.ordinary);
   expected.shaken = Evaluate(g, inputs, kNoise, expected.ordinary);
@@ -145,7 +145,7 @@ std::vector<reference::Tensor> RandomInputs(const graph::Graph& g, Rng& rng) {
   return inputs;
 }
 
-// Small enough for the reference, which is slow.
+// Returns whether the graph is small enough for the reference, which is slow.
 bool IsSmall(const graph::Graph& g) {
   double elements = 0;
   for (const graph::Value& value : g.values) elements += static_cast<double>(value.spec.NumElements());
@@ -164,7 +164,7 @@ struct Counts {
   std::map<std::string, int> refusals;
 };
 
-// What is wrong with what the product makes of a model; empty if nothing is.
+// Sends models through the product. Check returns a description of the first failure; empty if there is none.
 class MutantChecker {
  public:
   explicit MutantChecker(int to_compile) : to_compile_(to_compile) {}
@@ -182,7 +182,7 @@ class MutantChecker {
  private:
   std::string Refused(const Error& error) {
     std::string text = error.Text(), cause;
-    for (char c : error.Cause()) {  // numbers do not make another cause
+    for (char c : error.Cause()) {  // causes that differ only in numbers count as one
       bool digit = (c >= '0' && c <= '9') || c == '-';
       if (!digit) cause += c;
       if (digit && !cause.ends_with('#')) cause += '#';
@@ -255,7 +255,7 @@ class MutantChecker {
   std::unique_ptr<Builder> builder_;
 };
 
-// While it lives, an allocation that takes this process beyond 8 GiB throws.
+// Limits the address space of this process to 8 GiB during its lifetime. Allocations beyond that throw.
 class MemoryLimit {
  public:
   MemoryLimit() {
@@ -270,7 +270,7 @@ class MemoryLimit {
   rlimit before_{};
 };
 
-// The mutant that a crash or a hang, which end the process, is about.
+// The current mutant. A crash or a hang ends the process, so the signal handler prints it.
 char current_mutant[64] = "";
 void SayWhichMutant(int signal) {
   (void)!write(STDERR_FILENO, current_mutant, sizeof current_mutant);
@@ -295,7 +295,7 @@ TEST(MutatedModels, AreRefusedOrComputeWhatTheySay) {
     std::snprintf(current_mutant, sizeof current_mutant, "mutant %lld of seed %lld\n", static_cast<long long>(i),
                   static_cast<long long>(seed));
     alarm(kMostSeconds);
-    // Half of them can be compiled; more than are needed are drawn.
+    // Only about half of the mutants can be compiled, so more are drawn than needed.
     bool compile = rng.Below(count) < 5 * to_compile;
     std::string failure = checker.Check(mutant.bytes, rng, compile);
     alarm(0);
@@ -317,7 +317,7 @@ TEST(MutatedModels, AreRefusedOrComputeWhatTheySay) {
       "them compared; %d failures\n",
       static_cast<long long>(count), models.size(), counts.imported, counts.judged, counts.compiled,
       counts.compiled_judged, failures);
-  constexpr int64_t kEnough = 100;  // mutants, for shares of them to mean something
+  constexpr int64_t kEnough = 100;  // mutants; shares of fewer mean nothing
   if (count < kEnough) return;
   EXPECT_GT(counts.imported, count * 3 / 10);
   EXPECT_GT(counts.judged, counts.imported / 3);
@@ -352,7 +352,7 @@ TEST(MutatedModels, WrongAnswersAreNoticed) {
   EXPECT_EQ(Judge(got, expected), Verdict::kWrong);
   got[0].data[1] = std::nan("");
   EXPECT_EQ(Judge(got, expected), Verdict::kWrong);
-  inputs[0].data[3] = 1e4;  // whose exponential floats do not hold
+  inputs[0].data[3] = 1e4;  // its exponential overflows a float
   EXPECT_EQ(Judge(got, Expect(g, inputs)), Verdict::kUnknown);
 }
 

@@ -64,11 +64,10 @@ Outcome Verify(const std::vector<fs::path>& folders) {
   return outcome;
 }
 
-// What docs/operators.md says.
 std::string OperatorsPage() { return test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"); }
 
-// The reasons that a case may be refused for although the importer has its operators: there are no others. The page
-// names those that are of f32.
+// The only reasons for which a case may be refused although the importer has its operators. The page names those that
+// concern f32.
 constexpr const char* kOtherInputs =  // the language's element types are those that it names
     R"(: input '.*' is (float16|bfloat16|string|no tensor); floats of 32 and 64 bits, integers and bools are supported)";
 constexpr const char* kOtherCasts =  // the same, as the result of an operator
@@ -102,9 +101,9 @@ void ExpectReasons(const Outcome& outcome, const std::vector<const char*>& reaso
   for (size_t i = 0; i < reasons.size(); ++i) EXPECT_TRUE(met[i]) << "no case is refused for " << reasons[i];
 }
 
-// How many cases pass and how many are refused is what the page says: an operator that is lost shows here, for it
-// would only move from passed to unsupported; and one that is gained asks for its row there. `least`: that many have
-// passed once, and may only become more.
+// Checks that as many cases pass and are refused as the page says. A lost operator only moves cases from passed to
+// unsupported, so it shows here; a gained operator needs its row on the page. `least`: the number of cases that passed
+// in an earlier version, which may only grow.
 void ExpectConformance(const std::string& folder, int least, const std::vector<const char*>& reasons) {
   if (!fs::exists(fs::path(kCases) / folder)) GTEST_SKIP() << "libonnx-testdata is not installed";
   Outcome outcome = Verify({fs::path(kCases) / folder});

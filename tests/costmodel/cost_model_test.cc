@@ -17,7 +17,7 @@ Features Made(float x, float y) {
 }
 double Truth(float x, float y) { return 1e-3 * (1 + x * x + (y > 0.5f ? 2 : 0)); }
 
-// A draft score that says the same of all candidates leaves everything to the model.
+// One draft score for all candidates, which leaves their order to the model.
 constexpr double kFlat = 1e-3;
 
 std::vector<float> Scores(const CostModel& model, uint64_t task, const std::vector<Features>& features,
@@ -32,7 +32,7 @@ Sample Drawn(uint64_t task, Rng& rng, double draft = kFlat) {
   return {task, Made(x, y), draft, Truth(x, y)};
 }
 
-// The share of random pairs that the model orders as the truth does.
+// Returns the share of random pairs that the model puts in the right order.
 double ShareOrdered(const CostModel& model, uint64_t task, uint64_t seed) {
   Rng rng(seed);
   int right = 0, pairs = 100;
@@ -67,7 +67,7 @@ TEST(CostModel, KnowsTheDraftScoreBeforeItHasLearned) {
   EXPECT_NEAR(score[1] - score[0], std::log(2), 1e-5);
 }
 
-// Where the draft score is right up to a factor, there is nothing to correct, however the tasks differ.
+// If the draft score is right up to a factor per task, there is nothing to correct.
 TEST(CostModel, KeepsADraftScoreThatIsRight) {
   auto model = MakeXgboostModel();
   Rng rng(3);
@@ -92,7 +92,7 @@ TEST(CostModel, FailuresAreWorst) {
   for (int i = 0; i < 40; ++i) samples.push_back({7, Made(i % 2 ? 1.f : 0.f, 0), kFlat, i % 2 ? 1e-3 : INFINITY});
   model->Add(samples);
   ASSERT_TRUE(model->Train().ok());
-  // Not even a draft score that is three times as good outweighs them.
+  // A draft score three times as good does not outweigh the failures.
   std::vector<float> score = Scores(*model, 7, {Made(1, 0), Made(0, 0)}, {3 * kFlat, kFlat});
   EXPECT_GT(score[0], score[1]);
 }
@@ -104,13 +104,13 @@ TEST(CostModel, NothingButFailuresTeachesNothing) {
   EXPECT_FALSE(model->ready());
 }
 
-// How much the model moves the scores of a task away from the draft score.
+// Returns how far the model moves the scores of a task away from the draft score.
 double Correction(const CostModel& model, uint64_t task) {
   std::vector<float> score = Scores(model, task, {Made(0.1f, 0.1f), Made(0.9f, 0.9f)}, {kFlat, kFlat});
   return score[0] - score[1];
 }
 
-// What other tasks taught counts a little; a task's own measurements make it count more.
+// A correction learned from other tasks counts a little. It counts more as the task gains its own measurements.
 TEST(CostModel, TrustsItsCorrectionAsATasksOwnSamplesGrow) {
   auto model = MakeXgboostModel();
   model->Add(DrawnSamples(1, 1, 100));
@@ -123,7 +123,8 @@ TEST(CostModel, TrustsItsCorrectionAsATasksOwnSamplesGrow) {
   EXPECT_GT(Correction(*model, 2), 2 * other);
 }
 
-// The best schedules of an earlier run are all about as fast: they do not tell good candidates from bad ones.
+// The best schedules of an earlier run are all about equally fast, so they do not teach the model to distinguish good
+// candidates from bad ones.
 TEST(CostModel, SurvivorsDoNotMakeItTrustItself) {
   auto model = MakeXgboostModel();
   model->Add(DrawnSamples(1, 1, 100));
@@ -137,7 +138,7 @@ TEST(CostModel, SurvivorsDoNotMakeItTrustItself) {
   EXPECT_LT(Correction(*model, 2), 0.4 * Correction(*model, 1));
 }
 
-// Trained after every few samples, as the tune loop does, it knows as much as trained once.
+// Training after every few samples, as the tune loop does, is as good as training once.
 TEST(CostModel, GoesOnLearning) {
   auto steps = MakeXgboostModel();
   std::vector<Sample> samples = DrawnSamples(7, 1, 150);
@@ -163,11 +164,18 @@ TEST(CostModel, OneSequenceOfCallsOneModel) {
       samples.push_back({round % 2, Made(0.5f, 1), kFlat, INFINITY});
       model->Add(samples);
       ASSERT_TRUE(model->Train().ok());
-      ASSERT_TRUE(model->Train().ok());  // nothing new: nothing happens
+      ASSERT_TRUE(model->Train().ok());  // does nothing without new samples
     }
     s = Scores(*model, 1, {Made(0.2f, 0.2f), Made(0.7f, 0.1f), Made(0.5f, 1)}, {kFlat, kFlat, kFlat});
   }
   EXPECT_EQ(scores[0], scores[1]);
+}
+
+TEST(CostModel, TakesEverySeed) {
+  auto model = MakeXgboostModel({.seed = UINT64_MAX});
+  model->Add(DrawnSamples(1, 1, 11));
+  Status trained = model->Train();
+  EXPECT_TRUE(trained.ok()) << trained.error().Text();
 }
 
 }  // namespace

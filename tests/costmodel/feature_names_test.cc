@@ -15,7 +15,7 @@ float Feature(const Features& features, const std::string& name) {
   const std::vector<FeatureName>& names = FeatureNames();
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].name != name) continue;
-    return static_cast<float>(std::round(100 * names[i].QuantityOf(features[i])) / 100);  // logs are of 24 bits
+    return static_cast<float>(std::round(100 * names[i].QuantityOf(features[i])) / 100);  // logs have 24 bits
   }
   ADD_FAILURE() << "no feature " << name;
   return -1;

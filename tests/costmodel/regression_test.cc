@@ -53,6 +53,7 @@ TEST(Regression, OneSeedOneModel) {
   };
   EXPECT_EQ(predict(1), predict(1));
   EXPECT_NE(predict(1), predict(2));
+  EXPECT_NE(predict(1), predict(UINT64_MAX));
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ TEST(HostileModel, SizesThatOverflow) {
   EXPECT_EQ(ImportError(wide), "tensor 'w' has an impossible shape [4294967296,4294967296,0] (in m.onnx)");
 }
 
-// A few bytes of model may ask for constants of any size.
+// A model of a few bytes may request constants of any size.
 TEST(HostileModel, ConstantsMadeAtImportAreBounded) {
   auto made = [](const std::string& op, const std::vector<int64_t>& shape, int copies) {
     ModelMaker m(11);

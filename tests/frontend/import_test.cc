@@ -34,7 +34,7 @@ TEST(Import, ConvWithBias) {
   EXPECT_TRUE(imported->notes.empty());
 }
 
-// The importer computes in doubles, and 2^64 - 1 is none.
+// The importer computes in doubles, which cannot represent 2^64 - 1.
 TEST(Import, AKernelCastsNegativeConstantsTo64BitsWithoutSign) {
   for (int64_t number : {-1, 1}) {
     ModelMaker m;

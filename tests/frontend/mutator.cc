@@ -18,7 +18,7 @@ using onnx::AttributeProto;
 using onnx::TensorProto;
 
 // clang-format off
-// What exporters write in earnest, and what nobody should.
+// Values that exporters write, and values that no exporter should write.
 constexpr int64_t kNumbers[] = {
     0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 17, -1, -1, -2, -3, 64, 255, 1000, 1 << 20, 1 << 30, int64_t{1} << 31,
     int64_t{1} << 60, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
@@ -46,7 +46,7 @@ const char* const kOperators[] = {
     "Round", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Size", "Slice", "Softmax", "Softplus", "SpaceToDepth",
     "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
     "Loop"};
-// Element types, those that are supported more often.
+// Element types. The most important supported types are listed twice.
 constexpr int kTypes[] = {
     TensorProto::FLOAT, TensorProto::FLOAT, TensorProto::DOUBLE, TensorProto::DOUBLE, TensorProto::INT32,
     TensorProto::INT64, TensorProto::INT8, TensorProto::UINT8, TensorProto::INT16, TensorProto::UINT16,
@@ -64,10 +64,10 @@ class ModelMutator {
  public:
   ModelMutator(onnx::ModelProto& model, Rng& rng) : model_(model), graph_(*model.mutable_graph()), rng_(rng) {}
 
-  // The change that was made; empty if the one that was drawn does not apply.
+  // Draws a change, makes it and returns its description; empty if the change does not apply.
   std::string Change() {
     using Method = std::string (ModelMutator::*)();
-    // Those that mostly leave a model valid stand more than once.
+    // Changes that mostly leave a model valid are listed more than once.
     static constexpr Method kMethods[] = {
         &ModelMutator::ChangeAttribute,  &ModelMutator::ChangeAttribute,  &ModelMutator::ChangeAttribute,
         &ModelMutator::RemoveAttribute,  &ModelMutator::AddAttribute,     &ModelMutator::ChangeInputType,
@@ -211,7 +211,8 @@ class ModelMutator {
     return "initializer " + tensor->name() + ": " + ChangeTensor(tensor);
   }
 
-  // Elements as the tensor's data of its type; they stay as many as its shape wants, unless the change is about that.
+  // Changes the element type, the shape or an element of a tensor. After most changes of the shape the number of
+  // elements still matches it.
   std::string ChangeTensor(TensorProto* t) {
     std::vector<double> numbers = Numbers(*t);
     int64_t action = rng_.Below(5);
@@ -286,7 +287,7 @@ class ModelMutator {
     }
   }
 
-  // Everything that is f32 becomes another type: mostly a valid model still.
+  // Converts all f32 tensors to another type, which mostly leaves the model valid.
   std::string ConvertFloats() {
     int to = Chance(60) ? TensorProto::DOUBLE : Pick(kTypes, rng_);
     auto convert = [&](TensorProto* t) {
@@ -313,7 +314,7 @@ class ModelMutator {
     while (&graph_.node(at) != node) ++at;
     std::string what = copy.op_type() + " twice";
     if (Chance(90)) {
-      // Its first result becomes an output, or the operand of a later node.
+      // The copy's first result becomes an output or an operand of a random node.
       for (std::string& name : *copy.mutable_output()) name += name.empty() ? "" : "_again";
       if (copy.output_size() == 0) return "";
       onnx::NodeProto* reader = Chance(50) ? Node() : nullptr;
@@ -333,7 +334,7 @@ class ModelMutator {
     int at = static_cast<int>(rng_.Below(graph_.node_size()));
     onnx::NodeProto gone = graph_.node(at);
     graph_.mutable_node()->DeleteSubrange(at, 1);
-    if (Chance(85) && gone.input_size() > 0 && gone.output_size() > 0) {  // what read its result reads its operand
+    if (Chance(85) && gone.input_size() > 0 && gone.output_size() > 0) {  // its readers now read its operand
       for (auto& node : *graph_.mutable_node()) {
         for (std::string& name : *node.mutable_input()) {
           if (name == gone.output(0)) name = gone.input(0);
@@ -346,7 +347,8 @@ class ModelMutator {
     return "without " + gone.op_type();
   }
 
-  // The names of tensors, those that are known before a node `before`, and with `any` the later ones.
+  // Returns the names of the tensors that are known before node `before`. With `any`, returns all names and one that
+  // does not exist.
   std::vector<std::string> Tensors(int before, bool any) const {
     std::vector<std::string> names;
     for (const auto& info : graph_.input()) names.push_back(info.name());
@@ -433,7 +435,7 @@ bool IsModel(std::string_view bytes) {
 Mutant Mutate(std::string_view bytes, Rng& rng) {
   onnx::ModelProto model;
   CHECK(Parse(bytes, model));
-  // Mostly one change: of several, one mostly makes the model invalid, and hides the others.
+  // Mostly makes one change: of several, one usually makes the model invalid and hides the others.
   const int64_t percent = rng.Below(100);
   int64_t wanted = percent < 60 ? 1 : percent < 85 ? 2 : 3;
   Mutant mutant;

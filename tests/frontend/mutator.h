@@ -1,6 +1,6 @@
-// Mutator: ONNX models made from valid ones by a few random changes, as an exporter with a bug or a careless edit makes
-// them: an attribute, a type, a shape, an operator or an edge changed. Most stay well-formed protobuf, so unlike random
-// bytes they get past the parser. For tests. Deterministic: all randomness comes from the Rng.
+// Mutator: makes ONNX models from valid ones by a few random changes, as a buggy exporter or a careless edit would. It
+// changes attributes, types, shapes, operators and edges. Most mutants stay well-formed protobuf, so they get past the
+// parser, unlike random bytes. For tests. Deterministic: all randomness comes from the Rng.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,7 +18,7 @@ struct Mutant {
 // Applies 1 to 3 changes. `model` must be an ONNX model with a node (CHECK).
 Mutant Mutate(std::string_view model, Rng& rng);
 
-// Whether these bytes are a model that Mutate takes.
+// Returns whether Mutate accepts these bytes.
 bool IsModel(std::string_view bytes);
 
 }  // namespace autotune

@@ -170,7 +170,7 @@ TEST(ImportMaxPool, IndicesOfTooManyPlanes) {
   EXPECT_THAT(ImportError(m), HasSubstr("makes a constant of shape [1,134217729]"));
 }
 
-// ONNX's own definition: averages of floats, maxima of small integers too.
+// As ONNX defines them: average pools take only floats, max pools also take small integers.
 TEST(ImportPools, ElementTypes) {
   auto error = [](const std::string& op, int type) {
     ModelMaker m;

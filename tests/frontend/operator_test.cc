@@ -1,4 +1,4 @@
-// The texts of --op: each operator's graph, and one clear line for what is wrong.
+// The texts of --op: the graph of each operator, and one-line errors for wrong texts.
 #include "frontend/operator/operator.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Element types: what the table of operators takes has a computation that agrees with the reference, in every type;
-// what it does not take is refused by name.
+// Element types: an operator agrees with the reference in every type that the table of operators allows. It refuses
+// every other type, with an error that names the type.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ bool Takes(OperandTypes types, DType type) {
   }
 }
 
-// The operator on operands of the type; `other` stands for the second operand where types may differ.
+// Builds the operator on operands of `type`. The second operand is of type `other` if that differs from `type`.
 Result<Graph> GraphOf(Op op, DType type, DType other) {
   Example example = ExampleOf(op);
   OperandTypes types = GetOpInfo(op).types;
@@ -113,7 +113,7 @@ Result<Graph> GraphOf(Op op, DType type, DType other) {
 TEST(ElementTypes, EveryOperatorComputesWhatItTakes) {
   for (int i = 0; i < kNumOps; ++i) {
     const Op op = static_cast<Op>(i);
-    if (op == Op::kFused || op == Op::kBatchNorm) continue;  // which passes take apart
+    if (op == Op::kFused || op == Op::kBatchNorm) continue;  // graph passes decompose these
     for (DType type : kTypes) {
       SCOPED_TRACE(std::string(ToText(op)) + " of " + type.Text());
       Result<Graph> graph = GraphOf(op, type, type);

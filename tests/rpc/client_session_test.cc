@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A client session, and what it said since it was last asked.
+// A client session and everything that it has sent and reported.
 struct ClientWorld {
   explicit ClientWorld(ClientSession::Options options = {}) : session(WithIds(std::move(options))) {}
   static ClientSession::Options WithIds(ClientSession::Options options) {
@@ -107,7 +107,7 @@ TEST(ClientSession, AWaitIsReportedWithThePlaceAndTheHolders) {
   EXPECT_EQ(w.waits[0].text,
             "1 of 1 devices `cpu` busy; place 2 in the queue; held by ann@lab:4 (job resnet) for 4 min");
   ASSERT_EQ(w.waits[0].holders.size(), 1u);
-  // The same again, but for the time: not before five seconds are over.
+  // Only the time changes: the wait is not reported again within five seconds.
   for (int second = 1; second <= 4; ++second) {
     w.Pass(1000);
     queued.holders[0].held_ms += 1000;
@@ -117,7 +117,7 @@ TEST(ClientSession, AWaitIsReportedWithThePlaceAndTheHolders) {
   w.Pass(1000);
   w.Queue(queued);
   ASSERT_EQ(w.waits.size(), 2u);
-  // A change at once: of the place, of the holder, of the reason.
+  // A change of the place, the holder or the reason is reported at once.
   queued.position = 1;
   w.Queue(queued);
   queued.holders[0].client_name = "bob@lab:5";
@@ -127,7 +127,7 @@ TEST(ClientSession, AWaitIsReportedWithThePlaceAndTheHolders) {
   EXPECT_EQ(w.waits.size(), 5u);
   w.Grant();
   w.Pass(4000);
-  EXPECT_EQ(w.waits.size(), 5u);  // it has its device
+  EXPECT_EQ(w.waits.size(), 5u);  // no report after the grant
 }
 
 TEST(ClientSession, ManyHoldersFitALine) {
@@ -161,7 +161,7 @@ TEST(ClientSession, ASilentTrackerIsReportedToo) {
 TEST(ClientSession, CancelEndsAWaitAtOnceWithoutTheTracker) {
   ClientWorld w;
   w.Start(2);
-  w.Pass(5000);  // nobody answers
+  w.Pass(5000);  // the tracker does not answer
   EXPECT_EQ(w.done, 0);
   w.Take(w.session.Cancel(w.now));
   EXPECT_EQ(w.done, 1);
@@ -170,7 +170,7 @@ TEST(ClientSession, CancelEndsAWaitAtOnceWithoutTheTracker) {
   Id request = w.LeaseRequestId();
   ASSERT_TRUE(w.Last<LeaseWithdraw>(w.tracker));
   EXPECT_EQ(w.Last<LeaseWithdraw>(w.tracker)->As<LeaseWithdraw>()->withdrawn, request);
-  // A grant that was under way goes back.
+  // The client returns a grant that was on its way.
   w.Grant();
   EXPECT_TRUE(w.Last<LeaseRelease>(w.tracker));
   EXPECT_FALSE(w.session.HasLease());
@@ -184,10 +184,10 @@ TEST(ClientSession, CancelDoesNotWaitForAServerThatNeverAcceptedTheBatch) {
   w.Take(w.session.Cancel(w.now));
   EXPECT_EQ(w.done, 1);
   EXPECT_EQ(w.Statuses(), kBothCancelled);
-  EXPECT_TRUE(w.Last<LeaseEnd>(w.server));  // so that a server that did get it drops it
+  EXPECT_TRUE(w.Last<LeaseEnd>(w.server));  // makes a server that has received the batch drop it
 }
 
-// The negative twin: what has been accepted may be running, and its result is waited for.
+// The negative twin: an accepted batch may be running, so Cancel waits for its result.
 TEST(ClientSession, CancelWaitsForTheCandidateThatRuns) {
   ClientWorld w;
   w.Start(2);
@@ -213,7 +213,7 @@ TEST(ClientSession, ABatchThatGotLostIsSentAgainWhileOthersWait) {
   w.Renewed(true);
   int sent = w.Count<MeasureRequest>(w.server);
   for (int second = 0; second < 4; ++second) {
-    w.Hear("x", ServerBeat{});  // the server lives, and knows no batch
+    w.Hear("x", ServerBeat{});  // the server is alive but does not know the batch
     w.Pass(1000);
   }
   EXPECT_GT(w.Count<MeasureRequest>(w.server), sent);

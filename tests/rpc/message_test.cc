@@ -83,9 +83,9 @@ std::string GoldenPath(int minor) {
          std::to_string(minor) + ".txt";
 }
 
-// The wire of the current version. If this fails, a released peer can no longer be understood: add fields in a new
-// minor with its own file, never change a released one. AUTOTUNE_UPDATE_GOLDENS=1 writes the file (before its release
-// only).
+// The wire format of the current version. If this fails, released peers are no longer understood. Add fields in a new
+// minor version with its own file, and never change a released file. AUTOTUNE_UPDATE_GOLDENS=1 writes the current file;
+// use it only before the release.
 TEST(Message, GoldenBytesOfEveryKind) {
   std::string now;
   ForEachKind([&](auto body) {
@@ -99,7 +99,8 @@ TEST(Message, GoldenBytesOfEveryKind) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), now);
 }
 
-// What a peer of an earlier minor said must come back: its fields with their values, later ones with their defaults.
+// Checks that a message of an earlier minor version is read in full: its fields keep their values, and later fields
+// have their defaults.
 void ExpectUnderstood(const Json& said, const Json& read, const Json& defaults, const std::string& where) {
   const Json::Object* fields = said.As<Json::Object>();
   const Json::Object* ours = read.As<Json::Object>();
@@ -140,12 +141,12 @@ TEST(Message, EveryReleasedMinorIsUnderstood) {
       std::visit([&](const auto& b) { ExpectUnderstood(said, ToJson(b), ToJson(std::decay_t<decltype(b)>{}), kind); },
                  back.body);
     }
-    EXPECT_EQ(cold_bytes == -1, minor == 0);     // what 1.0 always did
+    EXPECT_EQ(cold_bytes == -1, minor == 0);     // the default, as 1.0 behaves
     EXPECT_GE(count, 29) << "wire-1." << minor;  // the kinds of 1.0
   }
 }
 
-// The negative twin: a renamed field, or another value, is noticed.
+// The negative twin: ExpectUnderstood reports a renamed field and a changed value.
 TEST(Message, AFieldThatIsNotUnderstoodIsNoticed) {
   EXPECT_FATAL_FAILURE(ExpectUnderstood(Json(Json::Object{{"yields", true}}), ToJson(LeaseRenewed{}),
                                         ToJson(LeaseRenewed{}), "lease_renewed"),

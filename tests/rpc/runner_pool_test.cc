@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kDie = 9;
 
-// The runner of the tests below: tells its process id when asked, and kills itself when told to.
+// The runner of the tests below. It answers a request with its process id, and kills itself on the request kDie.
 TEST(RunnerPoolChild, Serves) {
   if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
   ConsentToTracing();
@@ -84,7 +84,7 @@ TEST(RunnerPool, ARunnerThatCannotBeKilledKeepsTheDeviceUnavailable) {
     if (forbidden) return loop.Stop();
     pool->Replace();
     EXPECT_TRUE(pool->KillPending());
-    events.push_back("replaced");  // at once, although it lives on
+    events.push_back("replaced");  // Replace does not wait, although the runner lives on
   };
   handlers.on_end = [&](const RunnerEnd&) { events.push_back("end"); };
   handlers.on_unavailable = [&](const std::string& why) {
@@ -101,7 +101,7 @@ TEST(RunnerPool, ARunnerThatCannotBeKilledKeepsTheDeviceUnavailable) {
   loop.Run();
   pool.reset();
   if (forbidden) GTEST_SKIP() << "this system forbids tracing";
-  // The warm spare must not run a candidate beside the old one.
+  // The warm spare must not run a candidate while the old runner lives.
   EXPECT_THAT(events, ElementsAre("ready", "replaced", "unavailable", "dead", "all dead", "ready"));
 }
 
@@ -114,7 +114,7 @@ TEST(RunnerPool, OnlyAnOutOfMemoryDuringTheRequestCounts) {
   options.oom_kills = [&] { return kills; };
   RunnerPool::Handlers handlers;
   handlers.on_ready = [&] {
-    if (out_of_memory.empty()) kills = 5;  // of others, since the runner was started
+    if (out_of_memory.empty()) kills = 5;  // of other processes, after the runner was started
     pool->Send(Request(kDie));
     if (!out_of_memory.empty()) kills = 6;
   };

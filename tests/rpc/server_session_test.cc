@@ -89,7 +89,7 @@ struct World {
   int64_t now = 0;
   std::vector<Message> sent, tracker;
   std::optional<RunnerRequest> started;
-  size_t blobs = 0;  // of the started one
+  size_t blobs = 0;  // of the started request
   int kills = 0, releases = 0;
 };
 
@@ -207,7 +207,7 @@ TEST(ServerSession, CrashesAreChargedKillsFromOutsideAreNot) {
   w.Take(w.session.OnRunnerEnd({"was ended by signal 11", 11, false}, w.now));
   w.Take(w.session.OnRunnerReady(w.now));
   phase();
-  // The kernel has killed something for want of memory: only the second time it was this candidate's doing.
+  // The operating system killed a process for lack of memory. Only the second kill is charged to the candidate.
   w.End({"was killed", 9, true});
   EXPECT_EQ(w.Results().size(), 1u);
   phase();
@@ -246,7 +246,7 @@ TEST(ServerSession, AnothersOutOfMemoryIsNotCharged) {
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
 }
 
-// Stopped, or suspended: the result that waits to be read comes first.
+// After a stop or a suspension the server first reads the result that has arrived meanwhile.
 TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {
   World w;
   w.Say("b", World::Batch(1, 1));
@@ -261,7 +261,7 @@ TEST(ServerSession, TimeInWhichTheServerStoodStillIsNotCharged) {
   EXPECT_EQ(w.Results()[0].status, TrialStatus::kOk);
 }
 
-// The negative twin: what the candidate had left, and no more.
+// The negative twin: the candidate gets the rest of its time, and no more.
 TEST(ServerSession, AfterAStopDeadlinesGoOn) {
   World w;
   w.Say("b", World::Batch(1, 1));
@@ -295,7 +295,7 @@ TEST(ServerSession, ARunnerGetsAReferenceOnce) {
   World w;
   w.MeasureChecked("b1", 3);
   EXPECT_EQ(w.blobs, 2u);
-  // This one did not load, so the runner never came to the reference.
+  // This candidate does not load, so the runner never reaches the reference.
   w.Finish(TrialStatus::kLoadFailed);
   EXPECT_EQ(w.blobs, 2u);
   w.Enter(RunnerPhase::kReference);
@@ -305,7 +305,7 @@ TEST(ServerSession, ARunnerGetsAReferenceOnce) {
   EXPECT_EQ(w.blobs, 1u);
   w.Enter(RunnerPhase::kRun);
   w.End({"was ended by signal 11", 11, false});
-  // The fresh runner knows nothing, but the outputs are known; another seed is another reference.
+  // The fresh runner has no reference, but the server has its outputs. Another seed means another reference.
   w.MeasureChecked("b2", 2);
   EXPECT_EQ(w.blobs, 3u);
   w.Enter(RunnerPhase::kRun);
@@ -322,14 +322,14 @@ TEST(ServerSession, OutputsAreTakenOnceAndInTheirPhaseOnly) {
     std::vector<Blob> blobs(count, Bytes("out"));
     w.Take(w.session.OnRunnerMessage({"", RunnerReference{w.started->run}, blobs}, w.now));
   };
-  auto known = [&](const Id& batch) {  // to a fresh runner
+  auto known = [&](const Id& batch) {  // number of outputs sent to a fresh runner
     w.Enter(RunnerPhase::kRun);
     w.End({"was ended by signal 11", 11, false});
     w.MeasureChecked(batch, 1);
     return w.blobs - 2;
   };
   w.MeasureChecked("b1", 1);
-  outputs(1);  // while loading
+  outputs(1);  // too early: while loading
   w.Enter(RunnerPhase::kReference);
   EXPECT_EQ(known("b2"), 0u);
   w.Enter(RunnerPhase::kReference);
@@ -353,12 +353,12 @@ TEST(ServerSession, AReferenceGetsASecondChanceAndOnlyItsBatchFails) {
   ASSERT_TRUE(w.started);
   w.Enter(RunnerPhase::kReference);
   w.Enter(RunnerPhase::kRun);
-  w.Finish();  // this time it worked
+  w.Finish();  // the second try succeeds
   EXPECT_EQ(w.Results().at(0).status, TrialStatus::kOk);
 
   w.MeasureChecked("b2", 3);
   w.Enter(RunnerPhase::kReference);
-  w.Finish(TrialStatus::kOutOfMemory);  // as the runner itself says; it must not try again with the same memory
+  w.Finish(TrialStatus::kOutOfMemory);  // reported by the runner, which must not retry in the same memory
   EXPECT_EQ(w.kills, 1);
   EXPECT_TRUE(w.Results().empty());
   w.Take(w.session.OnRunnerReady(w.now));
@@ -369,10 +369,11 @@ TEST(ServerSession, AReferenceGetsASecondChanceAndOnlyItsBatchFails) {
   EXPECT_FALSE(w.started);
 
   w.MeasureChecked("b3", 1);
-  EXPECT_TRUE(w.started);  // another batch is not condemned with it
+  EXPECT_TRUE(w.started);  // another batch tries the reference again
 }
 
-// The spare cannot be killed, and that was reported while the active runner went on: no other report follows its end.
+// The pool has reported a spare that cannot be killed, while the active runner went on. It makes no other report when
+// the active runner ends.
 TEST(ServerSession, ABatchEndsIfNoRunnerFollowsTheDeadOne) {
   for (bool reference : {false, true}) {
     World w;

@@ -126,7 +126,7 @@ TEST(GraphExecutor, ZeroCopy) {
   EXPECT_FALSE(executor->SetInput(0, Tensor::Zeros({2, 4}, "i32").value()).ok());
 }
 
-// The nodes of SampleGraph: 5 is "second", which adds 2w; "shift3" adds 3w.
+// Node 5 of SampleGraph is "second", which adds 2w; kernel "shift3" adds 3w.
 TEST(GraphExecutor, KernelsAreReplaced) {
   auto executor = GraphExecutor::Create(SampleGraph(), {SampleLibrary()}, OneParam(),
                                         std::make_shared<KernelContext>(2), {.replaceable = true})

@@ -18,7 +18,7 @@ TEST(PairedRuns, TurnsAlternateAndReverse) {
   PairedTimes times =
       RunInPairs(run('a'), run('b'), {.half_width = 0, .max_seconds = 0, .min_pairs = 4, .visit_seconds = 0}).value();
   EXPECT_EQ(times.pairs, 4);
-  EXPECT_EQ(order, "ababa");  // a b | b a | a b | b a: equal neighbours are one letter
+  EXPECT_EQ(order, "ababa");  // a b | b a | a b | b a, with equal neighbours merged
 }
 
 TEST(PairedRuns, StopsOnceTheIntervalIsNarrow) {

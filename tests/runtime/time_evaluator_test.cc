@@ -146,12 +146,12 @@ TEST(TimeKernel, WeightsRotate) {
     EXPECT_EQ(log.Data<int64_t>()[0], 21);
     return std::set<int64_t>(log.Data<int64_t>() + 1, log.Data<int64_t>() + 22).size();
   };
-  constexpr int64_t kLog = 800;  // the kernel's activations, touched by every call
+  constexpr int64_t kLog = 800;  // bytes of the kernel's activations, touched by every call
   EXPECT_EQ(distinct(0), 1u);
   EXPECT_EQ(distinct(kLog), 1u);
   EXPECT_EQ(distinct(kLog + 4 * 128), 4u);
   EXPECT_EQ(distinct(kLog + 1000 * 128), 21u);
-  EXPECT_EQ(distinct(-1), 21u);  // as many as fill the caches twice
+  EXPECT_EQ(distinct(-1), 21u);  // enough copies to fill the last-level cache twice
 }
 
 TEST(TimeKernel, ErrorsAreReported) {

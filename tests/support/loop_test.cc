@@ -96,12 +96,12 @@ TEST(Loop, SeesTheEndOfAChild) {
 
 TEST(Loop, WatchesWithoutADescriptorToSpare) {
   Loop loop;
-  auto watched = loop.After(1000000, [] {});  // the first watch has the loop open its own descriptors
+  auto watched = loop.After(1000000, [] {});  // the loop opens its own descriptors at its first watch
   auto [out, in] = std::move(MakePipe()).value();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  none.rlim_cur = 4;  // as many as a duplicate needs, and they are taken
+  none.rlim_cur = 4;  // no descriptor is left for a duplicate
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   std::string events;
   Loop::Watch reading;

@@ -20,13 +20,13 @@ TEST(Statistics, FewValuesBoundNothing) {
   EXPECT_EQ(five.median, 3);
   EXPECT_TRUE(std::isinf(five.low));
   EXPECT_TRUE(std::isinf(five.high));
-  // All six below or above the median: 2 / 2^6 = 3.1 %.
+  // All six lie on one side of the median with probability 2 / 2^6 = 3.1 %.
   MedianInterval six = MedianWithInterval({6, 1, 5, 2, 4, 3});
   EXPECT_EQ(six.low, 1);
   EXPECT_EQ(six.high, 6);
 }
 
-// The ranks of tables of the sign test: n = 20 takes the 6th and 15th, n = 100 the 40th and 61st.
+// The ranks in tables of the sign test: 6 and 15 for n = 20, 40 and 61 for n = 100.
 TEST(Statistics, RanksOfTheSignTest) {
   std::vector<double> values;
   for (int i = 1; i <= 20; ++i) values.push_back(i);
@@ -39,7 +39,7 @@ TEST(Statistics, RanksOfTheSignTest) {
   EXPECT_EQ(hundred.high, 61);
 }
 
-// Skewed values with a true median of 1: the interval holds it in at least 95 % of the draws, but not always.
+// Skewed values with a true median of 1. The interval contains it in at least 95 % of the draws, but not always.
 TEST(Statistics, IntervalHoldsTheMedianInNineteenOfTwentyDraws) {
   Rng rng(1);
   int held = 0;

@@ -1,5 +1,5 @@
-// Makes a process that SIGKILL does not remove, as one that sleeps in the kernel would be: a zombie is visible to its
-// tracer only, so for its parent it lives on until the tracer ends. Only for tests of one thread.
+// Makes a process that outlives SIGKILL, like one that sleeps in the kernel. Only its tracer sees that a killed process
+// is a zombie, so for its parent it lives until the tracer ends. Only for single-threaded tests.
 #pragma once
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -15,12 +15,12 @@
 
 namespace autotune {
 
-// For the process to be traced, where only ancestors may trace without its consent.
+// Called by the process to be traced: on some systems only ancestors may trace it without its consent.
 inline void ConsentToTracing() { prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 
 class Tracer {
  public:
-  // nullopt: this system forbids it.
+  // Returns nullopt if this system forbids tracing.
   static std::optional<Tracer> Of(pid_t traced) {
     auto [out, in] = std::move(MakePipe()).value();
     pid_t pid = fork();
@@ -43,7 +43,7 @@ class Tracer {
   }
   ~Tracer() { End(); }
   pid_t pid() const { return pid_; }
-  void End() {  // the traced process becomes its parent's to reap
+  void End() {  // now the parent can reap the traced process
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);

@@ -87,7 +87,7 @@ TEST_F(Cli, HelpIsNoError) {
   EXPECT_EQ(version.code, 0) << version.Text();
   EXPECT_THAT(version.out, AllOf(StartsWith("autotune 0."), HasSubstr("record database "), HasSubstr("traces "),
                                  HasSubstr("wire 1.")));
-  // Each command's help has an example of its own, and no other.
+  // The help of a command has its own example and no other.
   CliResult help = Run({"run", "--help"});
   EXPECT_THAT(help.out, AllOf(HasSubstr("Example:\n  autotune run "), Not(HasSubstr("autotune verify"))));
   EXPECT_THAT(Run({"tune", "--help"}).out, AllOf(HasSubstr("autotune tune --op"), HasSubstr("conv2d:N,H,W,C;")));
@@ -136,7 +136,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
               AllOf(HasSubstr("tuning resnet20"), HasSubstr("15 tasks"), HasSubstr("30/30 trials"), HasSubstr("GFLOPS"),
                     HasSubstr("softmax"), AnyOf(HasSubstr("times as fast"), HasSubstr("keeps its default schedules")),
                     HasSubstr("autotune run " + package), HasSubstr("autotune bench " + package)));
-  // A table whose rows are found again by their ids, and numbers that say what they are; no compiler's target text.
+  // The table identifies its rows by task ids and explains its numbers. It does not show the compiler's target text.
   EXPECT_THAT(first.out, AllOf(HasSubstr("task     weight  default ms"), HasSubstr("one call of the kernel alone"),
                                HasSubstr("cores of "), Not(HasSubstr("-mtriple")), Not(HasSubstr("rejected"))));
   EXPECT_TRUE(ReadPackage(package).ok());
@@ -197,7 +197,7 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   EXPECT_EQ(right.code, 0) << right.Text();
 }
 
-// Lists the tasks, tunes one of them by its id, and what was not measured is null, not 0.
+// Lists the tasks and tunes one of them by its id. Times that were not measured are null, not 0.
 TEST_F(Cli, TunesAPartOfANetwork) {
   CliResult before = Run({"--model", kExample, "--tasks", "list"});
   ASSERT_EQ(before.code, 0) << before.Text();
@@ -242,7 +242,7 @@ TEST_F(Cli, TunesAndCompilesOneOperator) {
                                AnyOf(HasSubstr("times as fast"), HasSubstr("keeps its default schedules"))));
   CliResult compiled = Run({"compile", "--op", "conv2d:1,14,14,16;3,3,16,16;pad=1,1", "-o", File("same.tar")});
   ASSERT_EQ(compiled.code, 0) << compiled.Text();
-  // The same operator, written otherwise, gets what the tuning run chose.
+  // The same operator in another spelling gets the schedules that the tuning run chose.
   EXPECT_EQ(ReadPackage(File("same.tar")).value().library, ReadPackage(File("tuned.tar")).value().library);
   CliResult run = Run({"run", File("same.tar"), "--threads", "1"});
   EXPECT_EQ(run.code, 0) << run.Text();

@@ -1,5 +1,5 @@
-// Which candidates the farm's measurer builds: those it did not build before, and those that failed; and that what it
-// keeps is measured under the right candidate.
+// The farm's measurer builds only candidates that it has not built before or whose build failed. It measures a kept
+// build under the right candidate.
 #include "tuner/farm_measurer.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,11 @@ class Counting : public Builder {
     }
     return results;
   }
-  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
-    return builder_.BuildLibrary(requests);
+  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
+    return builder_.Compile(requests, patience);
+  }
+  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
+    return builder_.Link(objects, target);
   }
 
   std::vector<std::set<std::string>> calls;
@@ -106,7 +109,7 @@ TEST_F(KeptBuilds, EveryGoodOneIsBuiltOnce) {
   EXPECT_EQ(builder.calls.size(), calls) << "a confirmation builds nothing that was just measured";
 }
 
-// A call over two tasks builds all candidates at once, and each outcome stands in its item's place.
+// A call over two tasks builds all candidates at once and returns the outcomes in the order of the items.
 TEST_F(KeptBuilds, OneCallMeasuresSeveralTasks) {
   auto workers = MakeBuildWorkers({.workers = 1, .command = {test::kTools + "/autotune", "--build-worker"}});
   ASSERT_TRUE(workers.ok()) << workers.error().Text();

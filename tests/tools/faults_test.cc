@@ -45,11 +45,14 @@ class Noting : public Builder {
     }
     return results;
   }
-  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
+  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
     in_library = true;
-    auto result = builder_.BuildLibrary(requests);
+    std::vector<CompiledKernel> kernels = builder_.Compile(requests, patience);
     in_library = false;
-    return result;
+    return kernels;
+  }
+  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
+    return builder_.Link(objects, target);
   }
 
   std::atomic<bool> building = false, in_library = false;

@@ -56,8 +56,11 @@ class Swapping : public Builder {
     }
     return results;
   }
-  Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests) override {
-    return builder_.BuildLibrary(requests);
+  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
+    return builder_.Compile(requests, patience);
+  }
+  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
+    return builder_.Link(objects, target);
   }
 
   std::map<int, std::pair<std::string, TrialStatus>> bodies;  // by number of the candidate: what it does, what it earns

@@ -1,4 +1,4 @@
-// What `autotune bench --profile` and `autotune doctor` make of their measurements.
+// The conclusions that `autotune bench --profile` and `autotune doctor` draw from their measurements.
 #include "tools/autotune/profile.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST(ProfileBalance, BlamesTheClockForManyShortKernels) {
 }
 
 TEST(ProfileBalance, TellsRunsThatWereSlowForOtherKernelsFromOtherRuns) {
-  // Another kernel is slow in every run, and the run with it; no kernel's median shows that.
+  // A different kernel is slow in each run and slows the run; no kernel's median shows that.
   ProfileBalance moving = BalanceOf({.network = {12, 12, 12}, .kernels = {{6, 3, 3}, {3, 6, 3}, {3, 3, 6}}}, 0);
   EXPECT_FALSE(moving.Holds());
   EXPECT_THAT(moving.explanation, HasSubstr("run by run they agree"));
@@ -84,9 +84,10 @@ TEST(Noise, IsToldInWordsThatOneCanUse) {
             "would choose by chance");
 }
 
-// The compiler once saw that the loop computes a constant, and removed it: an interrupt was 1,000,000 times as long.
+// The compiler once removed the loop, which computes a constant. An interrupt was then 1,000,000 times as long as a
+// repeat.
 TEST(Noise, IsMeasuredOnALoopThatRuns) {
-  constexpr double kNoCpuIsAsFast = 1e-5;  // seconds for 200,000 operations, each of which waits for the last
+  constexpr double kNoCpuIsAsFast = 1e-5;  // seconds for 200,000 dependent operations
   EXPECT_GT(MeasureNoise().fastest, kNoCpuIsAsFast);
 }
 

@@ -250,7 +250,7 @@ TEST_F(Records, ReplayPrintsEveryStage) {
   EXPECT_THAT(print("lowered"), AllOf(HasSubstr("func dense"), Not(HasSubstr("block "))));
   EXPECT_THAT(print("llvm"), HasSubstr("define "));
   EXPECT_THAT(print("asm"), HasSubstr(".globl"));
-  // Sums of 16 x 64 x 96 products: 2 operations each.
+  // 16 x 64 x 96 products are summed: 2 operations each.
   EXPECT_THAT(print("features"),
               AllOf(HasSubstr("function.flops"), HasSubstr("196608 operations"), HasSubstr("block0.parallel"),
                     HasSubstr("16 iterations"), HasSubstr("features of schema")));

@@ -1,4 +1,4 @@
-// `autotune run` and `autotune bench`: which packages they refuse, and what they say of times.
+// `autotune run` and `autotune bench`: the packages that they refuse, and the times that they report.
 #include <gmock/gmock.h>
 
 #include "tests/tools/cli.h"
@@ -19,7 +19,7 @@ class RunPackage : public CliTest {
     EXPECT_EQ(compiled.code, 0) << compiled.Text();
     return package;
   }
-  // By both commands, in one line, before any of its code runs.
+  // Both commands refuse the package in one line, before any of its code runs.
   void ExpectRefused(const std::string& package, const std::vector<std::string>& words) {
     for (const char* command : {"run", "bench"}) {
       CliResult refused = Run({command, package});
@@ -32,7 +32,7 @@ class RunPackage : public CliTest {
 };
 
 TEST_F(RunPackage, RefusesOneThatNeedsOtherInstructions) {
-  // No CPU of today has FMA4 and XOP: AMD dropped them with Zen.
+  // No current CPU has FMA4 and XOP: AMD dropped them with Zen.
   std::string package = Compile("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -mattr=+fma4,+xop -num-cores=1");
   ExpectRefused(package, {package, "fma4", "which this CPU lacks", "for this machine: --target cpu"});
   ExpectRefused(Compile("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=1"), {"AArch64", "x86-64"});

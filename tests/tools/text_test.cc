@@ -1,4 +1,4 @@
-// The words of messages: counts, notes, machines, and which tasks a pattern names.
+// The wording of messages (counts, notes, machines), and the selection of tasks by patterns.
 #include "tools/autotune/text.h"
 
 #include <gmock/gmock.h>

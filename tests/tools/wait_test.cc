@@ -1,4 +1,4 @@
-// A tuner that waits for a device of a farm: it says so, ends when it is told to, and goes on when it gets one.
+// A tuner that waits for a device of a farm: it reports the wait, ends on a signal, and goes on when it gets a device.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -94,7 +94,7 @@ TEST_F(Wait, ADeviceEndsItToo) {
 }
 
 TEST_F(Wait, AKeyThatWasNeverOfferedIsRefused) {
-  // The tracker refuses unknown keys once servers had time to arrive.
+  // The tracker refuses unknown keys only after servers have had time to report.
   ASSERT_TRUE(Soon([&] { return rpc::QueryStatus("ipc://" + socket_).value().uptime_ms > 4000; }, 30));
   std::vector<std::string> command = Command();
   command.back() = "pii";

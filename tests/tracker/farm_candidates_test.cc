@@ -129,7 +129,8 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
   auto results = client->Measure(job);
   ASSERT_TRUE(results.ok()) << results.error().Text();
   for (size_t i = 0; i < results->size(); ++i) {
-    // Of 12 the runner knows only what it says itself: it took its memory without asking the runner.
+    // Candidate 12 takes its memory from the system, not from the runner, so the runner cannot know that it ran out of
+    // memory.
     TrialStatus expected = i == 11 ? TrialStatus::kRunTimedOut : i == 12 ? TrialStatus::kRunCrashed : TrialStatus::kOk;
     EXPECT_EQ((*results)[i].status, expected) << i << ": " << (*results)[i].error;
   }
@@ -162,7 +163,7 @@ TEST_F(FarmCandidates, ABrokenReferenceIsNobodysFault) {
   EXPECT_THAT((*results)[0].error, HasSubstr("the reference kernel failed"));
 }
 
-// Clients of other versions, or with other seeds, may use one task id for different things.
+// Clients of other versions or with other seeds may use one task id for different references.
 TEST_F(FarmCandidates, ATaskIdAloneNamesNoReference) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);
@@ -178,7 +179,7 @@ TEST_F(FarmCandidates, ATaskIdAloneNamesNoReference) {
   EXPECT_EQ(statuses(), (std::vector{kOk, kWrongAnswer}));
   job.reference = thrice;
   EXPECT_EQ(statuses(), (std::vector{kWrongAnswer, kOk}));
-  job.task.seed = 8;  // other inputs, and outputs to match
+  job.task.seed = 8;  // other inputs, hence other reference outputs
   EXPECT_EQ(statuses(), (std::vector{kWrongAnswer, kOk}));
   for (Candidate& c : job.candidates) c.check = false;
   EXPECT_EQ(statuses(), (std::vector{kOk, kOk}));

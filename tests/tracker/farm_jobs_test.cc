@@ -95,7 +95,7 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   auto server = StartServer("cpu");
   ASSERT_TRUE(Soon([&] { return Count("cpu") == 1; }));
   auto holder = Client("cpu"), waiting = Client("cpu");
-  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());  // and keeps its device for a while
+  ASSERT_TRUE(holder->Measure(JobOf({Compile(kDouble)})).ok());  // the holder keeps its device for a while
   std::atomic<int> reports = 0;
   std::string told;
   MeasureCallbacks callbacks;
@@ -112,7 +112,7 @@ TEST_F(FarmJobs, AWaitTellsWhoHoldsTheDeviceAndCanBeCancelled) {
   EXPECT_EQ(reports, 1);
   EXPECT_THAT(told, HasSubstr("1 of 1 devices `cpu` busy; place 1 in the queue; held by "));
   EXPECT_THAT(told, HasSubstr(":" + std::to_string(getpid()) + " for "));
-  // With a tracker that answers nothing at all, too.
+  // Cancel also works while the tracker does not answer at all.
   callbacks.on_wait = [&](const rpc::DeviceWait& wait) {
     told = wait.text;
     if (wait.position == 0) {

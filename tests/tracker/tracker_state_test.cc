@@ -137,7 +137,7 @@ TEST(TrackerState, AHolderYieldsAfterItsQuantumIfOthersWait) {
   EXPECT_TRUE(w.Last<rpc::LeaseRenewed>("a")->yield);
 }
 
-// One waits, so one of two yields: who has held longest, and only after its quantum.
+// One client waits, so one of two holders yields: the one that has held longest, and only after its quantum.
 TEST(TrackerState, AsManyYieldAsWait) {
   World w;
   w.Report("s1", "cpu");
@@ -167,13 +167,13 @@ TEST(TrackerState, AsManyYieldAsWait) {
   EXPECT_FALSE(yields("b", second));
   w.Ask("d", "cpu", "rd");
   EXPECT_TRUE(yields("b", second));
-  // A holder that asks for a second device does not take its own from itself, but another's.
+  // A holder that asks for a second device makes another holder yield, not itself.
   w.Say("c", rpc::LeaseWithdraw{"rc"});
   w.Say("d", rpc::LeaseWithdraw{"rd"});
   w.Ask("a", "cpu", "more");
   EXPECT_FALSE(yields("a", first));
   EXPECT_TRUE(yields("b", second));
-  // Nor do its requests at the head of the queue hide those of others behind them.
+  // Its requests at the head of the queue do not hide the requests of others behind them.
   w.Ask("a", "cpu", "even more");
   w.Ask("c", "cpu", "rc2");
   EXPECT_TRUE(yields("a", first));
@@ -215,7 +215,7 @@ TEST(TrackerState, AnAbsentDeviceIsWaitedFor) {
   EXPECT_TRUE(w.Last<rpc::LeaseGranted>("b"));
 }
 
-// The negative twin of an unknown key: its server arrives in time.
+// The negative twin of an unknown key: the server arrives in time.
 TEST(TrackerState, AServerThatArrivesEarlyEnoughIsWaitedFor) {
   World w;
   w.Ask("a", "cpu", "ra");

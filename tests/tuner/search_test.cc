@@ -64,23 +64,20 @@ TEST(SearchStrategy, ExcludedPointsAreNotProposed) {
     for (const Proposal& proposal : known) search->Exclude(proposal);
     std::set<std::string> proposed = Drain(*search);
     for (const Proposal& proposal : known) EXPECT_EQ(proposed.count(ToText(proposal.trace)), 0u);
-    for (const Proposal& proposal : known) search->Readmit(proposal);
-    EXPECT_EQ(Drain(*search).size(), known.size());
   }
 }
 
-TEST(SearchStrategy, ReadmittedPointsAreProposedAgainObservedOnesAreNot) {
+TEST(SearchStrategy, ObservedPointsAreNotProposed) {
   SmallSpace small;
   for (const MakeSearch& make : kStrategies) {
+    std::vector<Proposal> known = make(small.space)->Propose(2);
+    ASSERT_EQ(known.size(), 2u);
     Search search = make(small.space);
-    std::vector<Proposal> batch = search->Propose(4);
-    ASSERT_EQ(batch.size(), 4u);
-    search->Observe(batch[0], 1e-3);
-    search->Observe(batch[1], kInfinity);
-    Drain(*search);
-    for (const Proposal& proposal : batch) search->Readmit(proposal);
-    std::set<std::string> again = Drain(*search);
-    EXPECT_EQ(again, (std::set<std::string>{ToText(batch[2].trace), ToText(batch[3].trace)}));
+    search->Observe(known[0], 1e-3);
+    search->Observe(known[1], kInfinity);
+    std::set<std::string> proposed = Drain(*search);
+    EXPECT_GT(proposed.size(), 4u);
+    for (const Proposal& proposal : known) EXPECT_EQ(proposed.count(ToText(proposal.trace)), 0u);
   }
 }
 

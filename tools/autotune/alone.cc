@@ -9,8 +9,8 @@
 namespace autotune::tools {
 namespace {
 
-constexpr double kTurn = 5;                  // seconds that a long measurement has the host before others may
-constexpr useconds_t kBetweenTurns = 20000;  // microseconds: longer than others who want the lock sleep
+constexpr double kTurn = 5;                  // seconds; then a long measurement gives others the host
+constexpr useconds_t kBetweenTurns = 20000;  // microseconds; longer than the polling interval of those who wait
 
 }  // namespace
 

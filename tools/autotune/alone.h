@@ -1,5 +1,5 @@
-// Alone: has this host for measurements while nobody else builds or measures on it. RunInTurns: a long measurement that
-// lets others have the host in between. Not thread-safe.
+// Alone: keeps others from building or measuring on this host while this process measures. RunInTurns: a long
+// measurement that now and then gives others the host. Not thread-safe.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,13 +12,15 @@
 
 namespace autotune::tools {
 
-// After `wait` seconds in vain a measurement goes on disturbed, and later ones wait no more. Says on standard error,
-// once each, that it waits and that it gave up.
+// Takes the host's lock and waits for it up to `wait` seconds. After a wait in vain, this measurement and all later
+// ones run without the lock, and no longer wait. Prints a note on standard error when a wait begins, and one when it
+// was in vain; each only once.
 class Alone {
  public:
   explicit Alone(double wait) : wait_(wait) {}
   std::optional<HostLock> Take();
-  bool TakeUndisturbed() { return std::exchange(undisturbed_, true); }  // since the last call
+  // True if every Take since the last call got the lock.
+  bool TakeUndisturbed() { return std::exchange(undisturbed_, true); }
 
  private:
   std::optional<HostLock> Within(double seconds);
@@ -30,8 +32,8 @@ class Alone {
   std::set<std::string> said_;
 };
 
-// Calls `once` at least `least` times, and as often as `seconds` hold, not counting the time spent waiting for the
-// host.
+// Calls `once` at least `least` times, and then until `seconds` have passed. Time spent waiting for the host does not
+// count.
 Status RunInTurns(double seconds, int least, Alone& alone, const std::function<Status()>& once);
 
 // Seconds on a clock that only goes forward.

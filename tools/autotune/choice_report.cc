@@ -5,7 +5,7 @@
 namespace autotune::tools {
 namespace {
 
-// The tuned time follows from the median of the ratios, which the machine's states disturb least.
+// Computes the tuned time from the median ratio, since changes of the machine's state disturb ratios least.
 std::string ComparisonText(const NetworkComparison& c) {
   char text[256];
   std::snprintf(text, sizeof text,

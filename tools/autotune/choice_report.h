@@ -1,4 +1,4 @@
-// What the final choice of a tuning run says to a user. Stateless.
+// Presents the final choice of a tuning run to the user. Stateless.
 #pragma once
 #include <string>
 
@@ -7,11 +7,11 @@
 
 namespace autotune::tools {
 
-// Lines, each ended: how much faster the whole network is than with default schedules, at each number of threads, with
-// its interval; or that it keeps them.
+// Lines, each with its newline: how much faster the whole network is than with default schedules at each number of
+// threads, with the 95 % interval; or why it keeps its default schedules.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
-// The same as members of a JSON object: "comparisons" and "kept_defaults".
+// Adds the same to a JSON object: "kept_defaults", "tuned_tasks", "choice_seconds" and "comparisons".
 void AddChoice(const ChosenNetwork& chosen, Json& line);
 
 }  // namespace autotune::tools

@@ -36,7 +36,7 @@ Command ReplayCommand(CLI::App& root);
 Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 
-// The network that several commands work on: a model, or one operator.
+// The options that name a network (a model or one operator), its target and the database.
 struct ModelOptions {
   std::string model, op;
   std::vector<std::string> shapes, bind;
@@ -44,7 +44,7 @@ struct ModelOptions {
   std::string db;
   bool no_winograd = false;
   void Add(CLI::App& app, bool model_required = true);
-  // With --op; neither it nor --model is required: that is CheckSource's.
+  // Adds --op as well. CheckSource then makes sure that either --model or --op is given.
   void AddWithOperator(CLI::App& app);
   Status CheckSource() const;
   // Of --target; an error also if LLVM does not know it.
@@ -53,9 +53,9 @@ struct ModelOptions {
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder) const;
 };
-// The options that tell this network, target and database from others, as one would type them.
+// The options that identify this network, target and database, as a user types them.
 std::string ModelLine(const ModelOptions& options);
-// The end of the help of a command with --op: its example, and the operators.
+// The end of the help text of a command with --op: an example and the list of operators.
 std::string OperatorFooter(const std::string& example);
 
 }  // namespace autotune::tools

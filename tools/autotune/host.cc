@@ -23,10 +23,10 @@ using Clock = std::chrono::steady_clock;
 
 double Seconds(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Bytes read and written a second by `threads` threads, each of which copies a buffer of `bytes` to another.
+// Bytes read and written per second by `threads` threads, each of which copies a buffer of `bytes` to another one.
 Result<double> MeasureCopy(int threads, int64_t bytes) {
   constexpr double kSpan = 0.2;                         // seconds
-  constexpr int64_t kBetweenClocks = int64_t{1} << 20;  // bytes: reading the clock costs nothing beside copying them
+  constexpr int64_t kBetweenClocks = int64_t{1} << 20;  // bytes; copying them takes far longer than reading the clock
   const int64_t copies_at_once = std::max<int64_t>(1, kBetweenClocks / bytes);
   std::vector<std::shared_ptr<void>> buffers;
   for (int i = 0; i < 2 * threads; ++i) {
@@ -44,7 +44,7 @@ Result<double> MeasureCopy(int threads, int64_t bytes) {
       while (copies == 0 || Seconds(begin) < kSpan) {
         for (int64_t i = 0; i < copies_at_once; ++i) {
           std::memcpy(to, from, bytes);
-          asm volatile("" : : "r"(to) : "memory");  // or the compiler would copy once
+          asm volatile("" : : "r"(to) : "memory");  // keeps the compiler from copying only once
         }
         copies += copies_at_once;
       }
@@ -65,8 +65,8 @@ std::string VectorText(const Target& target) {
   return target.vector_bits == 512 ? "AVX-512" : target.vector_bits == 256 ? target.has_fma ? "AVX2" : "AVX" : "SSE";
 }
 
-// Leaves out what makers add to their processors' names: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz" becomes "Intel
-// Xeon Platinum 8481C".
+// Removes what vendors add to the names of CPUs: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz" becomes "Intel Xeon
+// Platinum 8481C".
 std::string ShortModel(std::string model) {
   size_t cores = model.find("-Core Processor");  // "AMD EPYC 7B13 64-Core Processor"
   if (cores != std::string::npos) model = model.substr(0, model.rfind(' ', cores));
@@ -87,10 +87,10 @@ std::string MachineText(const Target& target) {
 }
 
 Noise MeasureNoise() {
-  constexpr int kSteps = 200000;  // each waits for the one before: about half a millisecond
+  constexpr int kSteps = 200000;  // each depends on the one before; together about half a millisecond
   constexpr double kSpan = 0.4;   // seconds
   constexpr size_t kLeastRepeats = 20;
-  // Volatile, so that the compiler knows neither where the loop starts nor that its result is not needed.
+  // Volatile, so that the compiler can neither compute the loop in advance nor remove it.
   volatile double start = 1, result = 0;
   auto work = [&] {
     double x = start;
@@ -124,12 +124,12 @@ HostFacts FactsOfHost() {
 }
 
 Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
-  constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes of a buffer; with its peer more than caches hold
+  constexpr int64_t kBeyondCaches = int64_t{64} << 20;  // bytes per buffer; two of them exceed the caches
   constexpr double kForever = std::numeric_limits<double>::infinity();
   struct Level {
     const char* name;
-    int64_t bytes;    // what one core can fill
-    double capacity;  // of all cores
+    int64_t bytes;    // the part that one core can fill
+    double capacity;  // of all cores together
   };
   const int cores = target.num_cores;
   const Level levels[] = {{"L1", target.l1_bytes, static_cast<double>(target.l1_bytes) * cores},
@@ -139,7 +139,7 @@ Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
   std::vector<CopySpeed> speeds;
   for (const Level& level : levels) {
     if (level.bytes == 0) continue;
-    // Two buffers that fill half of the level, so that they lie in it whatever else does.
+    // Two buffers fill half of the level, so that other data does not evict them.
     const double bytes_per_second = TRY(MeasureCopy(cores, level.bytes / 4));
     speeds.push_back({level.name, level.capacity, bytes_per_second});
   }
@@ -165,7 +165,7 @@ Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int pat
 }
 
 std::string NoiseText(const Noise& noise) {
-  constexpr double kBusy = 0.05;  // schedules that differ by less are not worth telling apart
+  constexpr double kBusy = 0.05;  // smaller differences between schedules do not matter
   char text[160];
   std::snprintf(text, sizeof text, "repeats of one loop vary by %.1f %% (median), the worst took %.*f times as long",
                 100 * noise.median, noise.worst < 9 ? 1 : 0, 1 + noise.worst);

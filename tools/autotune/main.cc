@@ -34,7 +34,7 @@ constexpr const char* kFooter =
     "interrupted,\n"
     "what was measured is saved";
 
-// One example for each command that has none of its own.
+// The example at the end of a command's help. Commands with --op have a footer of their own.
 constexpr std::pair<const char*, const char*> kExamples[] = {
     {"run", "autotune run m.tar --input data=x.npy --output-dir outputs"},
     {"bench", "autotune bench m.tar --threads 2 --profile"},
@@ -45,7 +45,7 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
     {"doctor", "autotune doctor"},
 };
 
-// The version of the program, and those of what it stores and sends.
+// The version of the program, and the versions of the formats that it stores and sends.
 std::string VersionText() {
   return std::string("autotune ") + AUTOTUNE_VERSION + "\nrecord database " + std::to_string(StoreVersion()) +
          ", traces " + std::to_string(kStepLanguageVersion) + ", programs " + std::to_string(kIrTextVersion) +
@@ -53,7 +53,7 @@ std::string VersionText() {
          std::to_string(rpc::kWireMinor);
 }
 
-// `autotune --model ...` is `autotune tune --model ...`.
+// `autotune --model ...` is short for `autotune tune --model ...`.
 bool IsTuneWithoutItsName(const std::string& first) {
   return first.starts_with("-") && first != "-h" && first != "--help" && first != "--help-all" && first != "--version";
 }
@@ -68,7 +68,7 @@ int Main(int argc, char** argv) {
                                          BenchCommand(app),  VerifyCommand(app),  RecordsCommand(app),
                                          ReplayCommand(app), DevicesCommand(app), DoctorCommand(app)};
   for (const auto& [name, example] : kExamples) app.get_subcommand(name)->footer(std::string("Example:\n  ") + example);
-  app.footer(kFooter);  // last: commands would inherit it
+  app.footer(kFooter);  // last, since commands inherit the footer that the program has when they are added
 
   std::vector<std::string> args(argv + 1, argv + argc);
   if (!args.empty() && IsTuneWithoutItsName(args[0])) args.insert(args.begin(), "tune");

@@ -1,4 +1,4 @@
-// The options that say which network: a model, or one operator.
+// The options that name a network: a model or one operator.
 #include <algorithm>
 
 #include "frontend/onnx/import.h"
@@ -62,7 +62,7 @@ Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& 
   OperatorGraph parsed = TRY(ParseOperator(op));
   Network network = TRY_NOTE(MakeNetwork(parsed.graph, options, parsed_target, builder), "while preparing --op " + op);
   network.name = parsed.name;
-  // However an operator is written, its tasks are what it is.
+  // The digest follows from the tasks alone, so that two spellings of one operator share their runs.
   std::string tasks = options.winograd ? "" : "no winograd";
   for (const TuneTask& task : network.tasks) tasks += task.hash.Hex();
   network.digest = HashBytes128(tasks);

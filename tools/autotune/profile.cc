@@ -12,7 +12,7 @@
 namespace autotune::tools {
 namespace {
 
-constexpr double kAgreement = 0.05;  // of the network's latency; beyond it a profile explains itself
+constexpr double kAgreement = 0.05;  // share of the network's latency; a larger difference gets an explanation
 
 template <class... Args>
 std::string Format(const char* format, Args... args) {
@@ -21,7 +21,7 @@ std::string Format(const char* format, Args... args) {
   return text;
 }
 
-// (sum of the kernels) / network - 1, run by run: the median.
+// The median over all runs of (sum of the kernels) / network - 1.
 double PairedDifference(const ProfileSamples& samples) {
   std::vector<double> differences;
   for (size_t run = 0; run < samples.network.size(); ++run) {

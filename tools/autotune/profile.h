@@ -1,5 +1,5 @@
-// The profile of a package: the time of each kernel, its distance to the roofline, and whether the kernels' times add
-// up to the network's. Used by `autotune bench`.
+// The profile of a package: the time of each kernel, its distance to the roofline, and whether the times of the kernels
+// add up to the network's latency. Used by `autotune bench`.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,22 +15,22 @@ namespace autotune::tools {
 // Whether the medians of the kernels add up to the median of the network. Seconds.
 struct ProfileBalance {
   double network = 0, kernels = 0;  // median of the network; sum of the kernels' medians
-  std::string explanation;          // why they disagree, or by how little
+  std::string explanation;          // why they disagree, or how closely they agree
   double Difference() const { return network > 0 ? kernels / network - 1 : 0; }
   bool Holds() const;
 };
-// `clock_seconds`: the time that one reading of the clock takes, of which there is one per kernel.
+// `clock_seconds`: the time of one reading of the clock. A profiled run reads it once per kernel.
 ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds);
 
-// At least five runs, and as many as `seconds` hold. Measures again, twice at most, as long as kernels and network
-// disagree: then something disturbed one of them.
+// Makes at least five runs, and then more until `seconds` have passed. If kernels and network disagree, something
+// disturbed one of them; then it measures again, twice at most.
 Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone);
 double ClockSeconds();
 
 struct ProfileRow {
   std::string node;         // name in the model
-  std::string task, label;  // the short id of its task and what it computes; empty for a copy
-  bool winograd = false;    // its FLOPs are the direct algorithm's, which it does not execute
+  std::string task, label;  // short id of its task, and operators and shapes; both empty for a copy
+  bool winograd = false;    // uses Winograd's algorithm, though `flops` counts the direct one's operations
   double seconds = 0, least = 0, flops = 0, bytes = 0;
   Roof roof;
   double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows

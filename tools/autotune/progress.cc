@@ -18,10 +18,10 @@ namespace {
 constexpr double kLineEvery = 10;          // seconds between plain lines
 constexpr int64_t kWaitLineEvery = 60000;  // milliseconds between plain lines of a wait
 
-// The time of one call of every kernel of the network, with the best schedules so far. Tasks without one are left out.
+// The time of all kernel calls of the network with the best schedules so far. Tasks without one are left out.
 struct KernelSum {
   double ms = 0;
-  size_t tasks = 0;  // that are in it
+  size_t tasks = 0;  // included in the sum
 };
 
 KernelSum SumOf(const TuneReport& report) {
@@ -33,7 +33,7 @@ KernelSum SumOf(const TuneReport& report) {
   return sum;
 }
 
-// Milliseconds, or null where nothing was measured.
+// Milliseconds, or null if nothing was measured.
 Json MsOrNull(double seconds) { return seconds > 0 ? Json(seconds * 1e3) : Json(); }
 
 std::map<TrialStatus, int> FailuresByStatus(const TuneReport& report) {
@@ -69,7 +69,7 @@ std::string Failures(const TuneReport& report) {
 // Winograd's alternatives are named winograd4, winograd2_whole, ... (topi/alternatives.cc).
 bool IsWinograd(const TaskReport& task) { return task.best_alternative.starts_with("winograd"); }
 
-// "12.3456", or "-" where nothing was measured.
+// "12.3456", or "-" if nothing was measured.
 std::string Cell(double value, int digits) {
   char text[32] = "-";
   if (value > 0) std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -92,7 +92,7 @@ void Progress::PrintJson(const Json& line) const {
   std::fflush(stdout);
 }
 
-void Progress::Begin(const std::string& where) {
+void Progress::Begin(const std::string& where, double time_budget) {
   if (style_.json) {
     Json line;
     line["event"] = "begin";
@@ -108,7 +108,7 @@ void Progress::Begin(const std::string& where) {
   std::string part = Counted(static_cast<int64_t>(tasks_.size()), "task");
   if (tasks_.size() < network_.tasks.size())
     part = std::to_string(tasks_.size()) + " of " + Counted(static_cast<int64_t>(network_.tasks.size()), "task");
-  std::string limit = options_.time_budget > 0 ? ", at most " + DurationText(options_.time_budget) : "";
+  std::string limit = time_budget > 0 ? ", at most " + DurationText(time_budget) : "";
   std::printf("tuning %s (%.4g GFLOP, %s) for %s%s: %s%s\n", network_.name.c_str(), flops / 1e9, part.c_str(),
               MachineText(target_).c_str(), where.c_str(), Counted(options_.trials, "trial").c_str(), limit.c_str());
   if (style_.verbose) std::printf("target: %s\n", target_.Text().c_str());
@@ -165,7 +165,7 @@ std::string Progress::Line(const TuneReport& report) const {
     std::snprintf(text, sizeof text, "  %.1f trials/s", rate);
     line += text;
     if (left > 0) line += "  ETA " + DurationText(left);
-    if (left > 0 && options_.confirm && options_.time_budget == 0) line += " + final choice";
+    if (left > 0 && options_.confirm) line += " + final choice";
   }
   std::string failures = Failures(report);
   return failures.empty() ? line : line + "  (" + failures + ")";

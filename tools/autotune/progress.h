@@ -1,5 +1,5 @@
-// Progress: what a user sees while tuning: a live line on a terminal, plain lines elsewhere, JSON lines on request; and
-// the table at the end. Wait may be called from any thread; all else belongs to one thread.
+// Progress: shows a tuning run to the user: a live line on a terminal, plain lines elsewhere, JSON lines on request; at
+// the end a table. Wait may be called from any thread; all other functions belong to one thread.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -13,25 +13,26 @@ namespace autotune::tools {
 
 struct ProgressOptions {
   bool json = false;
-  bool verbose = false;  // with the target's full text, and the cause of the first failure of each kind
+  bool verbose = false;  // also prints the target's full text, and why the first candidate was skipped
 };
 
 class Progress {
  public:
-  // `tasks`: those of the network that are tuned.
+  // `tasks`: the tasks of the network that are tuned.
   Progress(const Network& network, const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options,
            ProgressOptions style);
 
-  // What will be tuned, on which machine: "on `pi` of HOST:PORT", or "" for this machine.
-  void Begin(const std::string& where);
-  // Shows that the tuner waits for a device, and the reason. An empty reason ends the wait.
+  // Prints what is tuned, and on which machine. `where`: ", on `pi` of HOST:PORT"; empty for this machine.
+  // `time_budget`: seconds for all of the command; 0: none.
+  void Begin(const std::string& where, double time_budget);
+  // Shows that the tuner waits for a device, and why. An empty reason ends the wait.
   void Wait(const std::string& reason);
   void Update(const TuneReport& so_far, const TaskReport& current);
   void End(const TuneReport& report);  // finishes the live line
-  void Choosing(double done);          // the final choice is under way; the share that is done
-  // The table per task and the final choice; null and nothing where they could not be measured.
+  void Choosing(double done);          // shows the progress of the final choice, from 0 to 1
+  // Prints the table of the tasks and the final choice. `chosen` is null, `peak_flops` empty, if it was not measured.
   void Summary(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const;
-  // `compile`: the command that makes a package, if none was written.
+  // Prints how to use the package, or, if none was written, `compile`: the command that makes one.
   void NextSteps(const std::string& package, const std::string& compile) const;
 
  private:
@@ -49,7 +50,7 @@ class Progress {
   double last_line_ = 0;
 
   std::mutex wait_mutex_;
-  int64_t waiting_since_ = 0;   // boot milliseconds; 0: does not wait
+  int64_t waiting_since_ = 0;   // boot milliseconds; 0: not waiting
   int64_t wait_began_at_ = 0;   // the same as Unix milliseconds, for display
   int64_t last_wait_line_ = 0;  // boot milliseconds
   std::string last_wait_reason_;

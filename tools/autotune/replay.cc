@@ -19,7 +19,7 @@ struct ReplayCommandOptions {
   std::string print = "ir";
 };
 
-// A line for each feature that is not 0: its number, its value as the model sees it, what that stands for, its name.
+// Prints a line for each feature that is not 0: number, value as the model sees it, name, and the quantity behind it.
 void PrintFeatures(const Features& features) {
   const std::vector<FeatureName>& names = FeatureNames();
   std::printf("%6s %10s  %-32s %s\n", "number", "value", "name", "stands for");
@@ -75,7 +75,8 @@ Command ReplayCommand(CLI::App& root) {
   auto options = std::make_shared<ReplayCommandOptions>();
   CLI::App* app = root.add_subcommand("replay", "Replays a record on its program and prints what comes of it.");
   app->add_option("record", options->record,
-                  "a record's id, or a task's: its best record (`autotune records show`); first digits do")
+                  "the id of a record, or of a task for its best record (`autotune records show` lists them); a "
+                  "beginning of the id is enough")
       ->required();
   app->add_option("--print", options->print, "trace, ir, lowered, llvm, asm or features")
       ->check(CLI::IsMember({"trace", "ir", "lowered", "llvm", "asm", "features"}))

@@ -94,7 +94,7 @@ void PrintSummary(const TensorSpec& spec, const Tensor& tensor) {
   std::printf("\n");
 }
 
-// The first run meets cold caches and sleeping threads, so it is told apart.
+// Prints the first run apart from the others: it has cold caches and sleeping threads.
 void PrintTimes(const std::vector<double>& ms, const std::string& package) {
   std::printf("first run: %.3f ms, with cold caches", ms[0]);
   if (ms.size() == 1) {
@@ -144,7 +144,7 @@ struct BenchOptions {
   bool serve = false;
 };
 
-// Latencies in ms, sorted: at least `runs`, and as many as `seconds` hold.
+// Returns latencies in ms, sorted: at least `runs` of them, and more until `seconds` have passed.
 Result<std::vector<double>> Measure(GraphExecutor& executor, double seconds, int runs, Alone& alone) {
   std::vector<double> ms;
   TRY(RunInTurns(seconds, runs, alone, [&]() -> Status {
@@ -175,7 +175,7 @@ void PrintLine(const BenchOptions& options, const LoadedModel& model, const std:
   std::fflush(stdout);
 }
 
-// For --serve: the times alone.
+// Prints the kernels' times as JSON, for --serve.
 void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
   Json::Array kernels;
   for (const NodeTime& t : times) {
@@ -190,12 +190,13 @@ void PrintKernels(const std::vector<NodeTime>& times, Alone& alone) {
   std::fflush(stdout);
 }
 
-// The network's latency and its kernels', measured in turns: a line as without --profile, then the kernels.
+// Measures the network's latency and its kernels' times in turns. Prints the same line as without --profile, and then
+// the kernels.
 Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alone) {
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target host = TRY(Target::Parse("cpu"));
   if (options.threads > 0) host.num_cores = options.threads;
-  constexpr int kPatienceMs = 500;  // for the roofline; disturbed times of kernels are what matters, and reported
+  constexpr int kPatienceMs = 500;  // for the roofline; disturbed kernel times matter more, and are reported
   Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
   ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
   std::vector<double> ms;

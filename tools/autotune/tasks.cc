@@ -12,7 +12,7 @@
 namespace autotune::tools {
 namespace {
 
-// "conv2d [1,8,8,4],softmax" -> the two; the commas of shapes do not separate.
+// Splits at commas, except in the brackets of shapes: "conv2d [1,8,8,4],softmax" has two parts.
 std::vector<std::string> SplitPatterns(const std::string& patterns) {
   std::vector<std::string> parts = {""};
   int depth = 0;
@@ -31,11 +31,11 @@ bool LabelMatches(const std::string& label, const std::string& pattern) {
   if (label.find(pattern) != std::string::npos) return true;
   if (pattern.find_first_of("*?") == std::string::npos) return false;
   std::string glob;
-  for (char c : pattern) glob += c == '[' || c == ']' ? std::string("\\") + c : std::string(1, c);  // of shapes
+  for (char c : pattern) glob += c == '[' || c == ']' ? std::string("\\") + c : std::string(1, c);  // as in shapes
   return fnmatch(glob.c_str(), label.c_str(), 0) == 0;
 }
 
-// Marks the tasks that the pattern names.
+// Marks the tasks that the pattern selects.
 Status Select(const std::vector<TuneTask>& tasks, const std::string& pattern, std::vector<bool>& selected) {
   bool any = false;
   for (size_t i = 0; i < tasks.size(); ++i) {

@@ -1,4 +1,4 @@
-// The tasks of a network, for `--tasks`: which there are, and which of them to tune. Thread-safe.
+// The tasks of a network, for `--tasks`: selects and lists them. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,13 +10,14 @@
 
 namespace autotune::tools {
 
-// The tasks that `patterns` name, in the order of `tasks`; all of them if it is empty. Patterns are separated by commas
-// outside of brackets. A pattern names the tasks whose label holds it, or matches it as a glob (* and ?); where no
-// label does, the task whose id begins with it. Errors: a pattern that names no task, or an id that means several.
+// Returns the tasks that `patterns` selects, in the order of `tasks`; all tasks if it is empty. Commas separate the
+// patterns, except in brackets. A pattern selects each task whose label contains it or matches it as a glob (* and ?).
+// If no label does, it selects the task whose id begins with it. Errors: a pattern that selects nothing, or that begins
+// the ids of several tasks.
 Result<std::vector<TuneTask>> SelectTasks(const std::vector<TuneTask>& tasks, const std::string& patterns);
 
-// Prints one line per task: id, weight, work, its share of the network's, the best time in the database, label.
-// `store`: null if there is no database yet. `json`: one object per line instead.
+// Prints one line per task: id, weight, work, share of the network's work, best time in the database, label. `store` is
+// null if there is no database yet. `json`: each line is a JSON object.
 Status PrintTasks(const Network& network, const Target& target, RecordStore* store, bool json);
 
 }  // namespace autotune::tools

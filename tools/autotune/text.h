@@ -1,4 +1,4 @@
-// Words that the commands' messages share.
+// Texts that the messages of several commands share.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,9 +14,9 @@ std::string Counted(int64_t n, const std::string& noun);
 std::string DurationText(double seconds);
 // "14:05:12", local time.
 std::string ClockText(int64_t unix_ms);
-// Each text once, in order of first occurrence; "... (15 times)" if it occurs more often.
+// Each distinct text once, in order of first occurrence; "... (15 times)" if it occurs more often.
 std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts);
-// The notes on the kernels' schedules. Kernels with the same note share one line, which names at most a few of them.
+// The notes on the kernels' schedules. Kernels with the same note share one line, which names the first few of them.
 std::vector<std::string> KernelNotes(const std::vector<KernelChoice>& choices);
 
 }  // namespace autotune::tools

@@ -49,10 +49,10 @@ Result<double> ParseDuration(const std::string& text) {
   return value * scale;
 }
 
-// The final choice may take this share of the time that the search took; short searches get kMinChoiceSeconds.
+// The final choice may take this share of the search's time, but at least kMinChoiceSeconds.
 constexpr double kChoiceShare = 0.2;
-constexpr double kMinChoiceSeconds = 3;
-constexpr double kSecondsPerTrial = 0.1;  // of searches that were made, in part, by earlier runs of the command
+constexpr double kMinChoiceSeconds = 2;
+constexpr double kSecondsPerTrial = 0.1;  // an estimate for trials of earlier processes, whose time is not stored
 
 std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, const std::vector<TuneTask>& tasks,
                      const Target& target) {
@@ -101,7 +101,7 @@ Status CheckUsage(const TuneCommandOptions& options) {
   return {};
 }
 
-// The database for `--tasks list`, which makes none where there is none.
+// Opens the database for `--tasks list`; null if there is none, since listing makes none.
 Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
   std::string path = db.empty() ? TRY(DefaultStorePath()) : db;
   if (!std::filesystem::exists(path)) return std::unique_ptr<RecordStore>();
@@ -138,7 +138,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   if (options.trials_per_task > 0) {
     options.trials = options.trials_per_task * std::max(1, static_cast<int>(tasks.size()));
   }
-  TuneOptions tune{.trials = options.trials, .time_budget = time_budget, .seed = options.seed, .search = *search};
+  // The final choice, which only this machine's networks get, takes its part of the budget.
+  const double search_budget = options.tracker.empty() ? time_budget / (1 + kChoiceShare) : time_budget;
+  TuneOptions tune{.trials = options.trials, .time_budget = search_budget, .seed = options.seed, .search = *search};
   if (options.model.op.empty()) tune.measure.cold_bytes = WorkingSetBytes(network);
   Progress progress(network, tasks, target, tune, {.json = options.json, .verbose = options.verbose});
 
@@ -156,15 +158,16 @@ Result<int> TuneModel(TuneCommandOptions options) {
                             .on_wait = [&](const std::string& reason) { progress.Wait(reason); },
                             .stop = stop.get_token()}));
   tune.run = TRY(ChooseRun(options, RunKeyOf(options, network, tasks, target), *store));
-  progress.Begin(options.tracker.empty() ? "" : ", on `" + options.key + "` of " + options.tracker);
+  progress.Begin(options.tracker.empty() ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
-  std::optional<double> peak;  // of this machine; a tracker's devices do not tell theirs
+  std::optional<double> peak;  // of this machine; unknown for a tracker's devices
   if (options.tracker.empty()) {
     peak = TRY(MeasurePeakFlops(target, *builder));
     tune.peak.flops = *peak;
   }
 
-  // During the search, a signal saves what was measured and says how to go on.
+  // During the search and the choice, a signal requests a stop: complete batches are kept, and the resume command is
+  // printed.
   std::atomic<bool> stop_requested = false;
   std::stop_callback note_stop(stop.get_token(), [&] { stop_requested = true; });
   std::optional<StopOnSignals> signals(std::in_place, stop, kExitInterrupted);
@@ -176,7 +179,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   measurer.reset();
   farm.reset();
 
-  // Devices of a tracker run kernels, not networks: there each task gets its best record.
+  // Devices of a tracker run kernels, not networks, so there each task gets its best record.
   std::optional<ChosenNetwork> chosen;
   if (options.tracker.empty()) {
     const double searched = std::max(report.seconds, kSecondsPerTrial * report.trials);
@@ -251,7 +254,7 @@ Command TuneCommand(CLI::App& root) {
   app->add_flag("--fresh", options->fresh,
                 "begin a new run, even if one of the same model, target, seed and trials can be resumed");
   app->add_flag("--json", options->json, "print progress as JSON lines on standard output");
-  app->add_flag("--verbose", options->verbose, "also print the target in full and the first failure of each kind");
+  app->add_flag("--verbose", options->verbose, "also print the target in full and why the first candidate was skipped");
   return {app, [options] { return TuneModel(*options); }, [options] { return CheckUsage(*options); }};
 }
 

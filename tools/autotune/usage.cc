@@ -20,7 +20,7 @@ CLI::Validator AtLeast(int64_t least) {
       "");
 }
 
-// The command that the arguments chose, and the words that chose it: "autotune records show".
+// The command that the arguments selected, and its full name: "autotune records show".
 std::pair<const CLI::App*, std::string> ChosenCommand(const CLI::App& app) {
   const CLI::App* command = &app;
   std::string words = app.get_name();
@@ -51,8 +51,8 @@ std::string Suggestion(const std::string& word, const std::vector<std::string>& 
   return near.empty() ? "" : "; did you mean " + near[0] + "?";
 }
 
-// What is wrong with the `words` that neither an option nor a command takes; the first of them counts most, since all
-// that follows an unknown command is unknown too.
+// Describes the `words` that no option and no command takes. The first word decides, since everything after an unknown
+// command is unknown too.
 std::string UnknownText(const std::vector<std::string>& words, const CLI::App& command, const std::string& name) {
   std::vector<std::string> commands = CommandsOf(command);
   if (!commands.empty() && !words[0].starts_with("-"))

@@ -64,7 +64,7 @@ struct CaseResult {
   CaseVerdict verdict = CaseVerdict::kFailed;
   std::string text;
   std::vector<std::string> notes = {};
-  std::string cause = {};  // why the case is unsupported, without its names
+  std::string cause = {};  // why the case is unsupported, without the names of its files and nodes
 };
 
 Result<std::vector<NamedTensor>> ReadTensors(const fs::path& folder, const std::string& prefix) {

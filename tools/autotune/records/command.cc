@@ -19,7 +19,7 @@ std::string LabelOf(const Record& record) {
 
 namespace {
 
-// The one record whose id begins with `prefix`; reads every record.
+// Finds the one record whose id begins with `prefix` by reading all records.
 Result<Record> FindRecordById(RecordStore& store, const std::string& prefix) {
   constexpr int kPage = 500;
   std::optional<Record> found;
@@ -45,7 +45,7 @@ Result<Record> FindRecord(RecordStore& store, const std::string& name) {
     if (!record) return Err("the database has no record ", name);
     return std::move(*record);
   }
-  // Records' ids have dashes, tasks' hashes have none.
+  // Ids of records contain dashes, hashes of tasks do not.
   const bool hex = name.find_first_not_of("0123456789abcdef-") == std::string::npos;
   if (hex && name.find('-') != std::string::npos) return FindRecordById(store, name);
   if (!IsTaskIdPrefix(name)) {
@@ -60,7 +60,7 @@ Result<Record> FindRecord(RecordStore& store, const std::string& name) {
     ranked.push_back(std::move(task));
   }
   if (ranked.empty()) return Err("the database has no task ", name, "... with a record that ran and is right");
-  TRY(FindTask(hashes, name));  // one task, on one target or several
+  TRY(FindTask(hashes, name));  // fails if several tasks match
   std::string host = TRY(Target::Parse("cpu")).Text();
   const TaskSummary* chosen = ranked.size() == 1 ? &ranked[0] : nullptr;
   for (const TaskSummary& task : ranked) {
@@ -85,12 +85,13 @@ Command RecordsCommand(CLI::App& root) {
     command->callback([chosen, work] { *chosen = work; });
     return command;
   };
-  constexpr char kTask[] = "only this task: its id in tables, or other first digits of its hash";
+  constexpr char kTask[] = "only this task: its id, as tables show it, or any other beginning of its hash";
   constexpr char kVerbose[] = "targets, hashes and record ids in full";
   CLI::App* stats = add("stats", "Counts what is there.", ShowStatistics);
   stats->add_flag("--verbose", options->verbose, kVerbose);
   CLI::App* show = add("show", "Lists the best record of every task, or shows one record.", ShowRecords);
-  show->add_option("record", options->record, "a record's id, or a task's: its best record; first digits do");
+  show->add_option("record", options->record,
+                   "the id of a record, or of a task for its best record; a beginning of the id is enough");
   show->add_option("--task", options->task, kTask);
   show->add_flag("--verbose", options->verbose, kVerbose);
   CLI::App* exported = add("export", "Writes all records as JSON lines.", ExportRecords);

@@ -14,7 +14,7 @@ namespace autotune::tools {
 struct RecordsOptions {
   std::string db;
   std::string task;      // the first digits of a task's hash; empty: all
-  std::string record;    // show: a record's id; empty: a table
+  std::string record;    // show: a name that FindRecord takes; empty: a table
   std::string file;      // export, import: JSON lines; export: empty is standard output. merge: a database
   int keep = 10;         // prune: schedules per task and target
   bool dry_run = false;  // prune
@@ -23,14 +23,17 @@ struct RecordsOptions {
 };
 
 Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db);
-// The record that `name` means: a record's id or the first digits of one, down to its first dash; or a task's id or
-// other first digits of its hash, for the task's best record: on this host's target if there are several targets, else
-// on the only one. Errors: nothing has this id, or several have.
+// Returns the record that `name` stands for:
+// - a record's id, or a beginning of it that contains a dash: that record;
+// - a task's id, or any other beginning of its hash: the task's best record. If the task has records for several
+//   targets, the one for this host's target.
+// Errors: nothing matches; several ids match; the task has records for several targets, none of them this host's.
 Result<Record> FindRecord(RecordStore& store, const std::string& name);
 // What people call the task of a record: its label if the tuner noted it, else nothing.
 std::string LabelOf(const Record& record);
 
-// How tables call a target: in words. In full if words do not tell it from the others of `all`, or if `verbose`.
+// The name of a target in tables: a description in words. It is the full text if `verbose`, or if another target in
+// `all` has the same description.
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose);
 
 Result<int> ShowStatistics(const RecordsOptions& options);

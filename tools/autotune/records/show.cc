@@ -25,7 +25,7 @@ std::string TimeText(int64_t unix_ms) {
   return text;
 }
 
-// One table per target, one row per task.
+// Prints one table per target, with one row per task.
 Result<int> ListTasks(RecordStore& store, const RecordsOptions& options) {
   std::map<std::string, std::vector<TaskSummary>> by_target;
   std::set<std::string> targets;
@@ -86,7 +86,7 @@ void PrintRecord(const Record& r) {
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose) {
   auto words = [](const std::string& text) {
     Result<Target> parsed = Target::Parse(text);
-    return parsed.ok() ? MachineText(*parsed) : text;  // of a release that knows other targets
+    return parsed.ok() ? MachineText(*parsed) : text;  // written by a release that knows other targets
   };
   const std::string name = words(target);
   bool unique = std::none_of(all.begin(), all.end(),

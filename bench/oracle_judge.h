@@ -1,0 +1,23 @@
+// The tuner judged by the oracle, on the machine itself: each task is tuned anew with different seeds, then the
+// winners, the default schedule and the best known schedule are measured in turns.
+#pragma once
+#include <atomic>
+
+#include "bench/drawn_tasks.h"
+#include "records/store.h"
+#include "tuner/measurer.h"
+
+namespace autotune::bench {
+
+struct JudgeOptions {
+  int trials = 64;                // per task and seed
+  int seeds = 3;                  // 1 to `seeds`
+  RecordStore* rivals = nullptr;  // runs of the same tasks by another program; the best of each run competes
+};
+
+// Prints, for each task, the speed of each schedule relative to the best known one, then the means. Adds the records of
+// the new runs to `oracle`: a winner may be the fastest schedule so far. Stops after a task once `stop` is true.
+Status JudgeTuner(const std::vector<DrawnTask>& tasks, const Target& target, const JudgeOptions& options,
+                  RecordStore& oracle, Measurer& measurer, const std::atomic<bool>& stop);
+
+}  // namespace autotune::bench

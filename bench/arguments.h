@@ -24,8 +24,8 @@ struct Arguments {
     return it == options.end() ? otherwise : std::atof(it->second.c_str());
   }
 
-  // Errors: an option that is not one of `names`, or has no value; a value that should be a number and is not one
-  // (`numbers`, a part of `names`).
+  // Parses the command line. `numbers` is the subset of `names` whose values are numbers. Errors: an option that is not
+  // one of `names`; an option without a value; a value that is not the number that it should be.
   static Result<Arguments> Parse(int argc, char** argv, const std::set<std::string>& names,
                                  const std::set<std::string>& numbers) {
     Arguments arguments;

@@ -8,7 +8,7 @@
 namespace autotune::bench {
 namespace {
 
-constexpr int kStarts = 100;  // measured points that are remembered
+constexpr int kStarts = 100;  // most measured points that are kept
 
 class Descent : public SearchStrategy {
  public:
@@ -46,7 +46,7 @@ class Descent : public SearchStrategy {
     double seconds;
   };
 
-  // Returns the open neighbours, in random order.
+  // Returns the open neighbours of a point, in random order.
   std::vector<Point> Neighbours(const Start& start) {
     const Sketch& sketch = space_.sketches[start.sketch];
     std::vector<Point> neighbours;

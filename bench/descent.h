@@ -1,5 +1,5 @@
-// Coordinate descent: proposes what differs from the best measured point in one decision, all of these, then goes on
-// from the point that is best by then; where none is left, from the next best one.
+// Coordinate descent: proposes all points that differ from the best measured point in one decision. It goes on from the
+// point that is the best by then, or from the next best one if no such points are left.
 #pragma once
 #include <memory>
 

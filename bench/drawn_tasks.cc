@@ -24,12 +24,12 @@ using graph::TransposeAttrs;
 using graph::ValueId;
 using GraphOp = graph::Op;
 
-// Tasks of a network: not so small that a call's overhead counts, nor so large that a trial takes seconds.
+// Limits of compute-bound tasks. In smaller tasks the overhead of a call counts; in larger ones a trial takes seconds.
 constexpr double kLeastFlops = 4e6, kMostFlops = 4e8;
-// Of what operators read and write that are bound by memory: within a core's caches, or well beyond them.
+// Limits of the inputs of memory-bound tasks, which lie within a core's caches or well beyond them.
 constexpr double kLeastElements = 1 << 15, kMostElements = 1 << 22;
 
-// Log-uniform in [low, high], a multiple of `multiple`.
+// Draws log-uniformly in [low, high] and rounds to a multiple of `multiple`.
 int64_t Draw(Rng& rng, int64_t low, int64_t high, int64_t multiple = 1) {
   double log = std::log(static_cast<double>(low)) +
                rng.Uniform() * (std::log(static_cast<double>(high)) - std::log(static_cast<double>(low)));
@@ -51,7 +51,7 @@ ValueId BiasRelu(GraphBuilder& b, ValueId x) {
 
 enum class Groups { kOne, kSome, kDepthwise };
 
-// A convolution with bias and ReLU in the layout in which the compiler tunes it, padded to its stride's size.
+// Makes a convolution with bias and ReLU, in the layout in which the compiler tunes it, padded by half the kernel.
 ValueId Conv(GraphBuilder& b, Rng& rng, int64_t kernel, int64_t stride, Groups groups = Groups::kOne) {
   int64_t size = Draw(rng, 7, 112), in = Draw(rng, 16, 512, 8), out = Draw(rng, 16, 512, 8), group = 1;
   if (kernel == 7 && groups == Groups::kOne) {  // the first layer of a network
@@ -84,7 +84,7 @@ ValueId BatchMatmul(GraphBuilder& b, Rng& rng) {
   return b.Must(GraphOp::kBatchMatmul, {b.Input("x", F32({batch, m, k})), b.Input("y", F32({batch, k, n}))});
 }
 
-// The products of attention: queries times keys, scaled, and weights times values, for all heads of a sequence.
+// Makes the first product of attention for all heads of a sequence: queries times keys, scaled.
 ValueId AttentionScores(GraphBuilder& b, Rng& rng) {
   int64_t heads = Draw(rng, 4, 16), length = Draw(rng, 48, 384), depth = Draw(rng, 32, 96, 16);
   ValueId q = b.Input("q", F32({heads, length, depth})), k = b.Input("k", F32({heads, depth, length}));
@@ -92,6 +92,7 @@ ValueId AttentionScores(GraphBuilder& b, Rng& rng) {
   return b.Must(GraphOp::kMul, {b.Must(GraphOp::kBatchMatmul, {q, k}), scale});
 }
 
+// Makes the second product of attention for all heads of a sequence: weights times values.
 ValueId AttentionValues(GraphBuilder& b, Rng& rng) {
   int64_t heads = Draw(rng, 4, 16), length = Draw(rng, 48, 384), depth = Draw(rng, 32, 96, 16);
   return b.Must(GraphOp::kBatchMatmul,
@@ -137,7 +138,7 @@ ValueId MaxPool(GraphBuilder& b, Rng& rng) {
 
 struct Kind {
   const char* name;
-  bool counts_flops;  // else its elements say how large it is
+  bool counts_flops;  // measure of its size: true: operations, false: elements of its inputs
   std::function<ValueId(GraphBuilder&, Rng&)> make;
 };
 

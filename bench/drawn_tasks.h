@@ -1,5 +1,5 @@
-// Tasks of all kinds, with shapes drawn by a seed: what the oracle measures. Deterministic: task i of a seed is the
-// same however many are drawn.
+// The tasks of the oracle: tasks of all kinds, with shapes drawn by a seed. Deterministic: task i of a seed does not
+// depend on the number of tasks drawn.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,13 +16,13 @@ struct DrawnTask {
   TuneTask task;
 };
 
-// Every kind once in each 20 tasks.
+// Returns the names of the kinds, in the order in which tasks cycle through them.
 std::vector<std::string> TaskKinds();
 
-// The network of task `index`: one operator and its epilogue.
+// Returns the network of task `index`: one operator and its epilogue.
 graph::Graph DrawGraph(uint64_t seed, int index);
 
-// Errors: as of MakeNetwork.
+// Returns the tasks 0 ... count - 1 of a seed. Errors: as of MakeNetwork.
 Result<std::vector<DrawnTask>> DrawTasks(uint64_t seed, int count, const Target& target, Builder& builder);
 
 }  // namespace autotune::bench

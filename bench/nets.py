@@ -5,7 +5,7 @@
 
 Each network is tuned for the machine's cores (or the most --threads), then runs in alternation with ONNX Runtime: the
 least and the median of each over all rounds. `ratio` is ONNX Runtime / ours: above 1 we are faster. `untuned`: our
-default schedules. --layers prints the profile of each tuned network: `autotune bench --profile`.
+default schedules. --layers also prints the profile of each tuned network (`autotune bench --profile`).
 
 Packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second one
 only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).

@@ -1,9 +1,9 @@
-// Convolutions beside oneDNN: kernels alone, in turns. oneDNN chooses its layouts (format_tag::any) and the faster one
-// of its direct and Winograd kernels; packing its operands is not timed. Ours is what the compiler takes: the best
-// schedule of a database, else the default one.
+// Compares convolution kernels with oneDNN's, in turns. oneDNN uses the layouts that it prefers (format_tag::any) and
+// the faster one of its direct and Winograd kernels; packing its operands is not timed. Our kernel is the compiler's:
+// the best schedule of a database, else the default one.
 //   bench_onednn [--threads 1] [--runs 60] [--trials 0] [--db FILE] [--shapes FILE] [C,SIZE,O,KERNEL,STRIDE,GROUPS]...
-// --trials: tunes each convolution first, into the database. bench/onednn_shapes.txt has the shapes that docs quote. A
-// peer, not a dependency: built where libdnnl-dev is installed.
+// --trials tunes each convolution first, into the database. bench/onednn_shapes.txt has the shapes that the docs quote.
+// oneDNN is a peer, not a dependency: this bench is built where libdnnl-dev is installed.
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -32,8 +32,9 @@
 namespace autotune::bench {
 namespace {
 
-constexpr double kBurstSeconds = 1e-3;  // of one side's calls in one run, at the least
-constexpr double kTolerance = 1e-4;     // of the largest value: Winograd's kernels round more coarsely than direct ones
+constexpr double kBurstSeconds = 1e-3;  // least duration of one side's calls in one run
+// Largest difference, relative to the largest value. Winograd's kernels have larger rounding errors than direct ones.
+constexpr double kTolerance = 1e-4;
 constexpr int64_t kLockPatienceMs = 60000;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -71,7 +72,7 @@ Result<std::vector<ConvShape>> ReadShapes(const std::string& path) {
   return shapes;
 }
 
-// A convolution alone, in the layout in which the compiler tunes it.
+// Returns a network of one convolution, in the layout in which the compiler tunes it.
 graph::Graph ConvGraph(const ConvShape& s, const std::vector<float>& weights) {
   graph::GraphBuilder b;
   graph::ValueId x = b.Input("x", {DType::Float(32), {1, s.size, s.size, s.in}});
@@ -85,7 +86,7 @@ graph::Graph ConvGraph(const ConvShape& s, const std::vector<float>& weights) {
   return b.Finish();
 }
 
-// One of oneDNN's kernels, its operands packed as it likes them.
+// One of oneDNN's kernels, with its operands packed into the layouts that it prefers.
 class Peer {
  public:
   Peer(const ConvShape& s, dnnl::algorithm algorithm, float* x, float* w)
@@ -118,7 +119,7 @@ class Peer {
     convolution_.execute(stream_, arguments_);
     stream_.wait();
   }
-  // In NHWC.
+  // Returns the result in NHWC.
   const float* Output() {
     dnnl::reorder(result_, plain_).execute(stream_, result_, plain_);
     stream_.wait();
@@ -145,7 +146,7 @@ struct NamedPeer {
   std::unique_ptr<Peer> peer;
 };
 
-// oneDNN throws where it has no such kernel.
+// Returns oneDNN's kernels for this shape. oneDNN throws if it has no kernel of an algorithm.
 std::vector<NamedPeer> MakePeers(const ConvShape& s, float* x, float* w) {
   std::vector<NamedPeer> peers;
   const std::pair<const char*, dnnl::algorithm> algorithms[] = {{"direct", dnnl::algorithm::convolution_direct},
@@ -159,7 +160,7 @@ std::vector<NamedPeer> MakePeers(const ConvShape& s, float* x, float* w) {
   return peers;
 }
 
-// Seconds per call of so many calls.
+// Makes `calls` calls and returns the seconds per call.
 Result<double> Burst(int calls, const std::function<Status()>& call) {
   double begin = Now();
   for (int i = 0; i < calls; ++i) TRY(call());
@@ -167,8 +168,8 @@ Result<double> Burst(int calls, const std::function<Status()>& call) {
 }
 
 struct Comparison {
-  std::vector<double> ours, theirs;  // seconds per call, of each run
-  std::string algorithm;             // oneDNN's
+  std::vector<double> ours, theirs;  // seconds per call, one for each run
+  std::string algorithm;             // of oneDNN's kernel
   bool tuned = false;
 
   MedianInterval Ratio() const {
@@ -178,7 +179,7 @@ struct Comparison {
   }
 };
 
-// The largest difference, as a part of the largest value.
+// Returns the largest difference, relative to the largest value of `a`.
 double Difference(const float* a, const float* b, int64_t count) {
   double largest = 0, difference = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -208,7 +209,7 @@ Result<Comparison> Compare(GraphExecutor& executor, std::vector<NamedPeer>& peer
   auto theirs = [&] { return fastest->peer->Run(), Status(); };
   const int calls = std::max(1, static_cast<int>(std::ceil(kBurstSeconds / least)));
   for (int run = 0; run < runs; ++run) {
-    // Every other turn the other way round, so that a machine that slows down steadily favours no side.
+    // Reverse the order in every other run, so that a machine that slows down steadily favours no side.
     if (run % 2) result.theirs.push_back(TRY(Burst(calls, theirs)));
     result.ours.push_back(TRY(Burst(calls, ours)));
     if (run % 2 == 0) result.theirs.push_back(TRY(Burst(calls, theirs)));
@@ -221,7 +222,7 @@ struct Options {
   std::string db;
 };
 
-// Tunes into `store`.
+// Tunes a network of one convolution; the records go into `store`.
 Status TuneConvolution(const Network& network, const Target& target, const Options& options, RecordStore& store,
                        Builder& builder) {
   std::unique_ptr<LocalFarm> farm = TRY(LocalFarm::Start());
@@ -253,7 +254,7 @@ Result<Comparison> CompareShape(const ConvShape& s, const Options& options, Reco
   return result;
 }
 
-// oneDNN's threads are OpenMP's.
+// Sets the number of oneDNN's threads, which are OpenMP's.
 void SetPeerThreads(int threads) {
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(threads);
 }
@@ -307,7 +308,7 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  // The programs that it starts lie in the build tree, beside this one's folder.
+  // Find the programs that this one starts in the build tree, beside its own folder.
   std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
   setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
   autotune::Result<int> done = autotune::bench::Main(argc, argv);

@@ -1,13 +1,13 @@
-// The best known time of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h): searches of different seeds and
-// settings, random draws, and coordinate descent from the best so far; then the best of each task are measured in turns
-// until no other was faster. All of it is in a database of its own, so that the same command goes on where it was
-// stopped, at any time.
+// Finds the best known times of tasks of all kinds, drawn by a seed (bench/drawn_tasks.h). It searches each task with
+// different seeds and settings, by random draws, and by coordinate descent from the best points so far. Then it
+// measures the best candidates of each task in turns, until the fastest one of all has been measured in turns. All
+// records go into a database of its own, so that the same command resumes where it was stopped.
 //   bench_oracle record DB [--seed 1] [--tasks 20] [--candidates 2000] [--minutes M]
 //   bench_oracle export DB FILE
 //   bench_oracle judge DB [--trials 64] [--seeds 3] [--rivals OTHER.db]
-// --candidates: trials of each task. --minutes: time in all, spent evenly over the tasks. FILE is what bench_search_sim
-// replays (docs/recordings.md). `judge` tunes the tasks anew and compares the results with the best known schedules
-// (bench/oracle_judge.h).
+// --candidates is the number of trials per task. --minutes is the total time, spread evenly over the tasks.
+// bench_search_sim replays FILE (docs/recordings.md). `judge` tunes the tasks anew and compares the results with the
+// best known schedules (bench/oracle_judge.h).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -31,19 +31,19 @@
 namespace autotune::bench {
 namespace {
 
-constexpr int kFinalists = 10;        // measured in turns at a time
-constexpr double kFinalShare = 0.15;  // of the time: the measurements in turns
-constexpr int kMostFinals = 5;        // rounds of a task, though others were faster once
+constexpr int kFinalists = 10;        // most candidates measured in turns at a time
+constexpr double kFinalShare = 0.15;  // share of the time for measurements in turns
+constexpr int kMostFinals = 5;        // most measurements in turns per task
 
 std::atomic<bool> stop_requested{false};
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// One search of every task. Turns go by stage, then by task, so that whatever ends the recording leaves all tasks with
-// about as many trials.
+// One search of every task. All tasks go through one stage before the next stage begins, so that a recording that is
+// stopped early has about as many trials of each task.
 struct Stage {
   const char* name;
-  double share;  // of the trials and of the time
+  double share;  // share of the trials and of the time
   SearchKind kind = SearchKind::kEvolution;
   bool descent = false;
   EvolutionOptions evolution = {};
@@ -53,7 +53,7 @@ const Stage kStages[] = {
     {.name = "random", .share = 0.10, .kind = SearchKind::kRandom},
     {.name = "descent 1", .share = 0.15, .descent = true},
     {.name = "evolution 2", .share = 0.15},
-    // Wider: more of what the models do not believe in.
+    // A wider search, with more points that the models do not favour.
     {.name = "evolution 3",
      .share = 0.15,
      .evolution = {.drafts = 4000, .replays = 320, .parents = 20, .epsilon = 0.5}},
@@ -73,7 +73,7 @@ class Recorder {
       : tasks_(tasks), target_(target), options_(options), store_(store), measurer_(measurer), started_(Now()) {}
 
   Status Run() {
-    double shares_left = static_cast<double>(tasks_.size());  // of the stages' shares, which are 1 for each task
+    double shares_left = static_cast<double>(tasks_.size());  // one per task, for all of its stages
     for (const Stage& stage : kStages) {
       for (const DrawnTask& task : tasks_) {
         if (stop_requested) return {};
@@ -121,7 +121,7 @@ class Recorder {
     return {};
   }
 
-  // All that was measured of a task, in any stage.
+  // Returns all measured points of a task, from any stage, with their times; infinity if a point failed.
   Result<std::vector<std::pair<Proposal, double>>> KnownPoints(const DrawnTask& task) {
     TaskSpace space = TRY(TaskSpace::Make(task.task, target_));
     std::vector<std::pair<Proposal, double>> points;
@@ -135,12 +135,12 @@ class Recorder {
     return points;
   }
 
-  // Measures the best in turns until none that was not is faster than they are.
+  // Measures the best candidates in turns, until the fastest candidate of all is one that was measured in turns.
   Status Finals(const DrawnTask& task, double deadline) {
     TaskSpace space = TRY(TaskSpace::Make(task.task, target_));
     for (int round = 0; round < kMostFinals && !stop_requested && (round == 0 || Now() < deadline); ++round) {
       std::vector<Candidate> candidates = TRY(CandidatesOf(store_, task.task, target_));
-      if (!candidates.empty() && !candidates[0].in_turns.empty()) break;  // the fastest of all was measured in turns
+      if (!candidates.empty() && !candidates[0].in_turns.empty()) break;  // the fastest one was measured in turns
       std::vector<const Candidate*> chosen;
       std::vector<Finalist> finalists;
       for (const Candidate& candidate : candidates) {
@@ -171,7 +171,7 @@ class Recorder {
       record.cost = outcomes[i].cost;
       record.status = outcomes[i].status;
       record.error = outcomes[i].error;
-      record.verified = outcomes[i].status == TrialStatus::kOk;  // its trial compared the output with the reference
+      record.verified = outcomes[i].status == TrialStatus::kOk;  // its trial has checked the output
       record.created_at = WallMillis();
       record.confirmation = number;
       record.facts = outcomes[i].facts;
@@ -294,7 +294,7 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  // The programs that it starts lie in the build tree, beside this one's folder.
+  // Find the programs that this one starts in the build tree, beside its own folder.
   std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
   setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
   std::signal(SIGINT, [](int) { autotune::bench::stop_requested = true; });

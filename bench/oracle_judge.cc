@@ -15,8 +15,8 @@
 namespace autotune::bench {
 namespace {
 
-constexpr int kTurns = 9;           // all schedules are measured once per turn
-constexpr double kWorthless = 1e9;  // seconds, of a schedule that did not run
+constexpr int kTurns = 9;           // measurements of each schedule
+constexpr double kWorthless = 1e9;  // seconds of a schedule that did not run
 
 // A schedule of one task that is measured in turns.
 struct Contestant {
@@ -24,9 +24,10 @@ struct Contestant {
   std::vector<double> seconds;  // one per turn
 };
 
+// Speeds relative to the fastest schedule of all.
 struct Speeds {
   double untuned = 0;
-  std::vector<double> tuned, rivals;  // per run
+  std::vector<double> tuned, rivals;  // one per run
 };
 
 std::optional<Proposal> Find(const TaskSpace& space, const std::string& alternative, const std::string& trace) {
@@ -34,7 +35,7 @@ std::optional<Proposal> Find(const TaskSpace& space, const std::string& alternat
   return parsed.ok() ? Locate(space, alternative, *parsed) : std::nullopt;
 }
 
-// The best schedule of each run, by the name of the run.
+// Returns the best record of each run, by the key of the run.
 Result<std::map<std::string, Record>> BestOfRuns(RecordStore& store, const TuneTask& task, const Target& target) {
   std::map<std::string, Record> best;
   for (int64_t cursor = 0;;) {
@@ -56,7 +57,7 @@ class Judgement {
   Judgement(const Target& target, const JudgeOptions& options, RecordStore& oracle, Measurer& measurer)
       : target_(target), options_(options), oracle_(oracle), measurer_(measurer), session_(std::random_device()()) {}
 
-  // The speeds relative to the fastest schedule that is known once all have been measured.
+  // Tunes the task, measures all schedules in turns, and returns their speeds.
   Result<Speeds> Of(const DrawnTask& drawn) {
     TaskSpace space = TRY(TaskSpace::Make(drawn.task, target_));
     std::vector<Candidate> known = TRY(CandidatesOf(oracle_, drawn.task, target_));
@@ -71,7 +72,7 @@ class Judgement {
       TuneReport report = TRY(Tune(drawn.task, static_cast<uint64_t>(seed), *store));
       tuned.push_back(Add(space, report.tasks[0].best_alternative, report.tasks[0].best_trace, contestants));
       RecordPage page = TRY(store->Scan({}, 0, 100'000));
-      // The default schedule is the first that ran.
+      // The first record that ran is the one of the default schedule.
       for (const Record& record : page.records) {
         if (untuned || !IsRanked(record)) continue;
         untuned = Add(space, record.alternative, record.trace, contestants);
@@ -102,7 +103,8 @@ class Judgement {
     return autotune::Tune({task}, target_, tune, store, measurer_);
   }
 
-  // The place of the schedule among the contestants; none if the present rules do not make it.
+  // Adds the schedule to the contestants, unless it is one already. Returns its place; none if the present rules do not
+  // make the schedule.
   static std::optional<size_t> Add(const TaskSpace& space, const std::string& alternative, const std::string& trace,
                                    std::vector<Contestant>& contestants) {
     std::optional<Proposal> proposal = Find(space, alternative, trace);
@@ -125,7 +127,7 @@ class Judgement {
       std::vector<Outcome> outcomes = TRY(measurer_.Measure(items, {}));
       for (size_t k = 0; k < order.size(); ++k)
         contestants[order[k]].seconds.push_back(outcomes[k].status == TrialStatus::kOk ? outcomes[k].cost : kWorthless);
-      // A machine that slows down steadily favours no schedule.
+      // Reverse the order every turn, so that a machine that slows down steadily favours no schedule.
       std::reverse(order.begin(), order.end());
     }
     return {};
@@ -135,7 +137,7 @@ class Judgement {
   const JudgeOptions& options_;
   RecordStore& oracle_;
   Measurer& measurer_;
-  unsigned session_;  // keeps the runs of two judgements apart
+  unsigned session_;  // random part of the runs' keys, which keeps the runs of two judgements apart
 };
 
 double GeometricMean(const std::vector<double>& values) {
@@ -161,7 +163,7 @@ Status JudgeTuner(const std::vector<DrawnTask>& tasks, const Target& target, con
                   RecordStore& oracle, Measurer& measurer, const std::atomic<bool>& stop) {
   Judgement judgement(target, options, oracle, measurer);
   std::vector<double> untuned, tuned, rivals;
-  int lost = 0, compared = 0;  // to rivals, in the mean of the runs
+  int lost = 0, compared = 0;  // tasks lost to rivals in the mean of the runs, and tasks with rivals
   std::printf("%% of the best known speed\n%-28s %8s  after %d trials, seeds 1 to %d\n", "task", "untuned",
               options.trials, options.seeds);
   for (const DrawnTask& task : tasks) {

@@ -1,4 +1,4 @@
-// The tuner judged by the oracle, on the machine itself: each task is tuned anew with different seeds, then the
+// Judges the tuner by the oracle, on the machine itself. Each task is tuned anew with different seeds. Then the
 // winners, the default schedule and the best known schedule are measured in turns.
 #pragma once
 #include <atomic>
@@ -11,8 +11,8 @@ namespace autotune::bench {
 
 struct JudgeOptions {
   int trials = 64;                // per task and seed
-  int seeds = 3;                  // 1 to `seeds`
-  RecordStore* rivals = nullptr;  // runs of the same tasks by another program; the best of each run competes
+  int seeds = 3;                  // runs per task, with the seeds 1 to `seeds`
+  RecordStore* rivals = nullptr;  // runs of the same tasks by another program, whose best schedules compete
 };
 
 // Prints, for each task, the speed of each schedule relative to the best known one, then the means. Adds the records of

@@ -20,7 +20,7 @@ bool IsItsOwn(TrialStatus status) {
          status != TrialStatus::kCancelled;
 }
 
-// "AMD EPYC 9R14 Processor"; empty where the kernel does not tell.
+// Returns the name of the CPU, such as "AMD EPYC 9R14 Processor"; empty if the operating system does not report it.
 std::string MachineName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -94,7 +94,7 @@ Result<Recording> MakeRecording(RecordStore& store, const OracleSettings& settin
                                 const Target& target, int& skipped) {
   Recording recording;
   recording.header = {.target = target.Text(), .machine = MachineName(), .seed = settings.seed};
-  // What the latest record says of its program; what an older one measured is another thing.
+  // The versions of the latest record count. Times of other versions cannot be compared with its time.
   std::optional<RecordVersions> versions;
   int64_t latest = 0;
   for (const DrawnTask& drawn : tasks) {

@@ -1,4 +1,4 @@
-// What the oracle keeps in its database: which tasks it draws, and the records of each. Not thread-safe.
+// The oracle's database: the seed of its tasks, and the records of each task. Not thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace autotune::bench {
 
-// What the tasks are drawn by; fixed once a database has records.
+// The parameters of the draw of tasks. They are fixed once a database has records.
 struct OracleSettings {
   uint64_t seed = 1;
   int tasks = 20;
@@ -20,24 +20,24 @@ struct OracleSettings {
 Result<std::optional<OracleSettings>> FindSettings(RecordStore& store);
 Status StoreSettings(RecordStore& store, const OracleSettings& settings);
 
-// One schedule, with all that was measured of it.
+// One schedule with all of its measurements.
 struct Candidate {
   Record record;                 // the first one that ran, else the last one
-  std::vector<double> costs;     // of trials, seconds
-  std::vector<double> in_turns;  // of confirmations
+  std::vector<double> costs;     // seconds per call in trials
+  std::vector<double> in_turns;  // seconds per call in confirmations
 
   bool Ran() const { return !costs.empty() || !in_turns.empty(); }
-  // The median of what was measured in turns, else of the trials; only if it ran.
+  // Returns the median of the measurements in turns if there are any, else of the trials. The candidate must have run.
   double Seconds() const;
 };
 
-// Those of one task whose failure or time is the candidate's own, fastest first, then those that did not run. Records
-// of other versions of the program than `versions`, where given, are left out.
+// Returns the candidates of one task, fastest first, then those that did not run. Leaves out failures of the farm and,
+// if `versions` is given, records of other versions of the program.
 Result<std::vector<Candidate>> CandidatesOf(RecordStore& store, const TuneTask& task, const Target& target,
                                             const std::optional<RecordVersions>& versions = std::nullopt);
 
-// All of it, for tuner/recorded_measurer.h. `skipped` becomes the number of candidates that the present rules do not
-// make.
+// Returns all candidates as a recording, for tuner/recorded_measurer.h. Sets `skipped` to the number of candidates that
+// were left out because the present rules do not make them.
 Result<Recording> MakeRecording(RecordStore& store, const OracleSettings& settings, const std::vector<DrawnTask>& tasks,
                                 const Target& target, int& skipped);
 

@@ -1,8 +1,9 @@
-// How good searches are, by a recording of the oracle (bench/oracle.cc) instead of a device: the real tune loop with
+// Compares searches on a recording of the oracle (bench/oracle.cc) instead of a device. It runs the real tune loop with
 // each variant of the search, on every task of the recording.
 //   bench_search_sim FILE [--seeds 20] [--trials 64] [--noise 0] [--threads N] [--variants evolution,random]
-// Prints how well the model predicts candidates that were not recorded, then, for each kind of task, how near the best
-// known time each variant comes. Exit code 1: a worsened variant does not rank last, so nothing here can be believed.
+// Prints the model's errors on candidates that it was not fitted to. Then prints, for each task, how near each variant
+// comes to the best known time. Exit code 1: an error, or a worsened variant does not rank last, so that the comparison
+// cannot be believed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -39,7 +40,7 @@ std::vector<const SimulatedRun*> Select(const std::vector<SimulatedRun>& runs, s
   return selected;
 }
 
-// Best known time over the time found: 100 is as fast as the best known.
+// Prints the best known time / the time found, in percent, for each task and variant.
 void PrintTasks(const RecordedDevice& device, const std::vector<SearchVariant>& variants,
                 const std::vector<SimulatedRun>& runs, const SimulationOptions& options) {
   std::printf("%% of the best known speed after %d trials, geometric mean of %d seeds (worst)\n%-28s",
@@ -75,7 +76,7 @@ void PrintVariants(const std::vector<SearchVariant>& variants, const std::vector
   }
 }
 
-// The named ones, in the order of SearchVariants.
+// Returns the named variants, in the order of SearchVariants.
 Result<std::vector<SearchVariant>> Choose(const std::string& names) {
   if (names.empty()) return SearchVariants();
   std::vector<SearchVariant> chosen;

@@ -36,16 +36,16 @@ struct BuildResult {
   AUTOTUNE_FIELDS(id, status, text, artifact, metadata, facts, assembly)
 };
 
-// A kernel that is not linked yet.
+// A compiled kernel that is not linked yet.
 struct CompiledKernel {
-  TrialStatus status = TrialStatus::kOk;  // as of BuildResult
-  std::string text;
+  TrialStatus status = TrialStatus::kOk;  // as in BuildResult
+  std::string text;                       // cause, if not ok
   KernelObject object;
   AUTOTUNE_FIELDS(status, text, object)
 };
 
-// How long a build may take, and how many workers it may lose, before it is given up. A candidate is replaced by
-// another one; nothing can replace a kernel that a library needs.
+// Selects the limits of a build: its time, and the number of workers that it may lose. The limits of a candidate are
+// low, since another one can take its place. The limits of a needed kernel are high, since nothing can replace it.
 enum class Patience { kCandidate, kNeeded };
 
 struct BuiltLibrary {
@@ -62,18 +62,18 @@ class Builder {
   // it must not call the builder.
   virtual std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                          const std::function<void(const BuildResult&)>& on_result = nullptr) = 0;
-  // One result per request, in their order.
+  // Compiles the kernels without linking them. Returns one result per request, in the order of the requests.
   virtual std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) = 0;
   // Links kernels of distinct names, compiled for `target`, into one library.
   virtual Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) = 0;
 
-  // Compiles, as needed, and links. An error names the first kernel that cannot be built.
+  // Compiles all kernels with Patience::kNeeded and links them. An error names the first kernel that cannot be built.
   Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests);
 };
 
 struct BuildWorkersOptions {
   int workers = 0;                                 // 0: one per core of this host
-  double timeout_seconds = kSanitized ? 200 : 20;  // per candidate; then its worker is killed
+  double timeout_seconds = kSanitized ? 200 : 20;  // limit for one candidate, whose worker is then killed
   int64_t jobs_per_worker = 500;                   // then it is replaced: LLVM leaks
   int64_t max_rss_bytes = int64_t{1} << 30;        // likewise
   // The command that runs BuildWorkerMain on descriptor 3; empty: our own executable `autotune --build-worker`.

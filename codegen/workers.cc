@@ -1,8 +1,12 @@
 // The client side of the build workers.
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <thread>
@@ -19,7 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For each kernel that a library needs, and for linking it: a busy or stopped machine must not cost the whole library.
+// Time limit for compiling one needed kernel, and for linking a library. The limit is generous, so that a busy or
+// suspended machine does not fail the whole library.
 constexpr double kNeededSeconds = 600;
 
 struct Worker {
@@ -37,8 +42,8 @@ int64_t RssBytes(pid_t pid) {
   return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// Workers that a job may lose before it is given up. A worker may also be killed from outside, by a machine that is
-// short of memory.
+// Number of workers that a job may lose before it fails. A candidate that kills two workers is likely the cause. Needed
+// kernels have more lives, since a machine that is short of memory also kills workers of harmless jobs.
 constexpr int kCandidateLives = 2, kNeededLives = 5;
 
 // What became of a job: an answer, or why there is none.
@@ -139,6 +144,12 @@ class BuildWorkers : public Builder {
     spawn.fds[kBuildWorkerFd] = theirs.get();
     worker.process.emplace(TRY_NOTE(Subprocess::Spawn(spawn), "while starting a build worker"));
     worker.fd = std::move(ours);
+    // Limit the time of a write. A stopped worker reads nothing, and a job larger than the socket's buffer would block
+    // the client forever.
+    auto whole = static_cast<time_t>(options_.timeout_seconds);
+    timeval timeout{whole, static_cast<suseconds_t>(1e6 * (options_.timeout_seconds - static_cast<double>(whole)))};
+    if (setsockopt(worker.fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0)
+      return Err("setting the timeout of a build worker's socket: ", strerror(errno));
     return {};
   }
 
@@ -179,7 +190,8 @@ class BuildWorkers : public Builder {
         waiting.pop_front();
         ++worker.jobs;
         worker.deadline = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
-        if (!WriteFrame(worker.fd.get(), ToJson(jobs[worker.running])).ok()) lost(worker, HowItEnded(worker));
+        if (!WriteFrame(worker.fd.get(), ToJson(jobs[worker.running])).ok())
+          lost(worker, HowItEnded(worker, "takes no job"));
       }
       std::vector<pollfd> fds;
       std::vector<Worker*> polled;
@@ -210,7 +222,7 @@ class BuildWorkers : public Builder {
               finish(job, {std::nullopt, TrialStatus::kBuildFailed, "a build worker's answer is damaged"});
             }
           } else if (!frame.ok() || !open.ok() || !*open) {
-            lost(worker, HowItEnded(worker));
+            lost(worker, HowItEnded(worker, "closed its connection"));
           }
         }
         if (worker.running >= 0 && now >= worker.deadline) {
@@ -233,9 +245,9 @@ class BuildWorkers : public Builder {
     return Spawn(worker);
   }
 
-  static std::string HowItEnded(Worker& worker) {
+  static std::string HowItEnded(Worker& worker, const std::string& if_alive) {
     std::optional<ExitStatus> status = worker.process->Wait(1000);
-    return status ? status->Text() : "closed its connection";
+    return status ? status->Text() : if_alive;
   }
 
   BuildWorkersOptions options_;

@@ -26,28 +26,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCompetitors = 2;       // per task, beside the default: more would each be measured less
-constexpr double kBlocksShare = 0.4;  // of the time, for the blocks; the rest is for building and the last comparison
-constexpr double kLeastComparison = 0.5;  // of the last comparison's share, whatever building took
-constexpr int kMinBlocks = 8;             // per number of threads: six give an interval, two may be disturbed
-constexpr int kMaxBlocks = 400;           // intervals shrink with the root of their number
-constexpr double kVisitSeconds = 2e-3;    // a combination runs about this long
+constexpr int kCompetitors = 2;           // kernels per task beside the default; more would leave each fewer blocks
+constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
+constexpr double kLeastComparison = 0.5;  // least share of the rest for one comparison, however long builds took
+constexpr int kLoads = 2;                 // times that each package is loaded for a comparison
+// Largest upper bound of a ratio's interval in an improvement. An interval that ends above it cannot exclude that the
+// change makes the network slower at that number of threads.
+constexpr double kTolerated = 1.01;
+constexpr int kMinPairsPerLoad = 5;     // two loads then have more than the six pairs that an interval needs
+constexpr int kMinBlocks = 8;           // per number of threads; an interval needs six, and two may be disturbed
+constexpr int kMaxBlocks = 400;         // intervals shrink only with the square root of the number of blocks
+constexpr double kVisitSeconds = 2e-3;  // duration of one combination's visit
 constexpr int kMaxRunsPerVisit = 8;
-constexpr double kTurnSeconds = 5;       // how long others who build or measure are kept waiting
-constexpr int kBetweenTurns = 20'000;    // microseconds: longer than others who want the lock sleep
-constexpr double kLongestTurn = 20;      // a comparison is one turn: shorter than the patience of others
-constexpr int kHostPatienceMs = 30'000;  // how long to wait for them
+constexpr double kTurnSeconds = 5;       // time for which one turn of blocks holds the host's lock
+constexpr int kBetweenTurns = 20'000;    // microseconds; waiters for the lock poll it at shorter intervals
+constexpr double kLongestTurn = 20;      // seconds per load of a comparison; others wait 30 s for the lock
+constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 bool Stopped(const ChooseOptions& options) { return options.stop && *options.stop; }
 
-// The network with several kernels for each task, of which any combination can run.
+// The network with several kernels for each task. Any combination of them can run.
 class Combinations {
  public:
   static Result<std::unique_ptr<Combinations>> Make(const Network& network, const Target& target,
-                                                    const KernelVariants& variants) {
-    std::unique_ptr<Combinations> made(new Combinations(variants));
+                                                    const KernelVariants& variants, const ChooseOptions& options) {
+    std::unique_ptr<Combinations> made(new Combinations(variants, options));
     std::vector<std::string> kernel_of_node;
     for (int task : network.task_of_node) kernel_of_node.push_back(task < 0 ? "" : variants.names[task][0]);
     ExecutionPlan plan = TRY(MakePlan(network.graph, kernel_of_node));
@@ -75,14 +80,16 @@ class Combinations {
     return most;
   }
 
-  // Runs with these variants, one for each task; returns the time of each task: the sum over its nodes.
+  // Runs the network with one variant for each task. Returns the time of each task, summed over its nodes.
   Result<std::vector<double>> Run(const std::vector<int>& combination, bool serial) {
+    if (Stopped(options_)) return Err("stopped");
     context_->SetSerial(serial);
     for (size_t task = 0; task < combination.size(); ++task) {
       for (int64_t node : nodes_of_task_[task])
         TRY(executor_->ReplaceKernel(node, variants_.names[task][combination[task]]));
     }
-    // The first sample begins with a run of the network, which brings what this combination uses into the caches.
+    // The first sample begins with a run of the whole network. It brings this combination's code and data into the
+    // caches before the kernels are timed.
     ProfileSamples samples;
     TRY(executor_->AddProfileSamples(1, samples));
     double runs = std::clamp(kVisitSeconds / std::max(samples.network[0], 1e-9), 1.0, 0.0 + kMaxRunsPerVisit);
@@ -96,23 +103,24 @@ class Combinations {
   }
 
  private:
-  explicit Combinations(const KernelVariants& variants) : variants_(variants) {}
+  Combinations(const KernelVariants& variants, const ChooseOptions& options) : variants_(variants), options_(options) {}
 
   const KernelVariants& variants_;
+  const ChooseOptions& options_;
   std::shared_ptr<KernelContext> context_;
   std::unique_ptr<GraphExecutor> executor_;
-  std::vector<std::vector<int64_t>> nodes_of_task_;  // in the plan
-  std::map<std::string, int> task_of_name_;          // of a node of the plan
+  std::vector<std::vector<int64_t>> nodes_of_task_;  // nodes of the plan
+  std::map<std::string, int> task_of_name_;          // by name of a node of the plan
 };
 
-// The times of every task's variants as ratios to its default's, block by block.
+// The times of every task's variants in each block, relative to the task's default.
 class BlockTimes {
  public:
   explicit BlockTimes(const Combinations& combinations, size_t tasks) {
     for (size_t task = 0; task < tasks; ++task) ratios_.emplace_back(combinations.variants(task));
   }
 
-  // One block: in each of `visits` the network runs a combination; each task meets all of its variants.
+  // Measures one block. The network runs one combination in each visit, and each task runs all of its variants.
   Status Run(Combinations& combinations, int visits, bool serial, Rng& rng) {
     std::vector<std::vector<int>> drawn(visits, std::vector<int>(ratios_.size()));
     for (size_t task = 0; task < ratios_.size(); ++task) {
@@ -142,7 +150,7 @@ class BlockTimes {
   MedianInterval Ratio(size_t task, int variant) const { return MedianWithInterval(ratios_[task][variant]); }
 
  private:
-  // Each of `variants` at least once, in a random order.
+  // Returns the variant of each visit: every variant at least once, in random order.
   static std::vector<int> DrawOrder(int variants, int visits, Rng& rng) {
     std::vector<int> order(visits);
     for (int i = 0; i < visits; ++i) order[i] = i < variants ? i : static_cast<int>(rng.Below(variants));
@@ -153,14 +161,14 @@ class BlockTimes {
   std::vector<std::vector<std::vector<double>>> ratios_;  // [task][variant][block]
 };
 
-// The variant that each task shall run.
+// Measures blocks and returns the variant that each task should run.
 Result<std::vector<int>> ChooseVariants(const Network& network, const Target& target, const KernelVariants& variants,
                                         const ChooseOptions& options) {
   std::vector<int> chosen(network.tasks.size(), 0);
-  std::unique_ptr<Combinations> combinations = TRY(Combinations::Make(network, target, variants));
+  std::unique_ptr<Combinations> combinations = TRY(Combinations::Make(network, target, variants, options));
   const int visits = combinations->most_variants();
   if (visits == 1) return chosen;
-  const int modes = target.num_cores > 1 ? 2 : 1;  // all threads; one
+  const int modes = target.num_cores > 1 ? 2 : 1;  // numbers of threads: all, and one
   std::vector<BlockTimes> times(modes, BlockTimes(*combinations, network.tasks.size()));
   Rng rng(options.seed);
   double spent = 0;
@@ -170,7 +178,6 @@ Result<std::vector<int>> ChooseVariants(const Network& network, const Target& ta
     std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
     Clock::time_point turn = Clock::now();
     do {
-      if (Stopped(options)) return chosen;
       for (int mode = 0; mode < modes; ++mode) TRY(times[mode].Run(*combinations, visits, mode == 1, rng));
       ++block;
     } while (SecondsSince(turn) < std::min(kTurnSeconds, budget - spent) && block < kMaxBlocks);
@@ -180,44 +187,57 @@ Result<std::vector<int>> ChooseVariants(const Network& network, const Target& ta
   for (size_t task = 0; task < chosen.size(); ++task) {
     double best = 0;  // sum of logarithms
     for (int v = 1; v < combinations->variants(task); ++v) {
-      std::vector<MedianInterval> ratios;
+      bool faster = false, slower = false;
       double score = 0;
       for (const BlockTimes& mode : times) {
-        ratios.push_back(mode.Ratio(task, v));
-        score += std::log(ratios.back().median);
+        MedianInterval ratio = mode.Ratio(task, v);
+        faster |= ratio.high < 1;
+        slower |= ratio.low > 1;
+        score += std::log(ratio.median);
       }
-      if (IsImprovement(ratios) && score < best) best = score, chosen[task] = v;
+      if (faster && !slower && score < best) best = score, chosen[task] = v;
     }
   }
   return chosen;
 }
 
-// Compares the untuned network with the tuned one at each number of threads, in `seconds` in all.
-Result<std::vector<NetworkComparison>> ComparePackages(const Package& untuned, const Package& tuned, int cores,
+// Compares two packages of one network at each number of threads, in `seconds` in all. The ratios are second / first.
+// The addresses of an instance's memory influence its times, so the packages are loaded twice, in both orders.
+Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, const Package& second, int cores,
                                                        double seconds, const ChooseOptions& options) {
   std::vector<int> thread_counts = {cores};
   if (cores > 1) thread_counts.push_back(1);
+  const double share = seconds / static_cast<double>(thread_counts.size() * kLoads);
   std::vector<NetworkComparison> comparisons;
   for (int threads : thread_counts) {
-    LoadedModel first = TRY(LoadModel(untuned, threads)), second = TRY(LoadModel(tuned, threads));
-    for (LoadedModel* model : {&first, &second}) {
-      for (int64_t i = 0; i < model->executor->num_inputs(); ++i) FillRandom(model->executor->Input(i), 0);
+    std::vector<double> ratios, first_times, second_times;
+    for (int load = 0; load < kLoads; ++load) {
+      const bool reversed = load % 2 == 1;
+      LoadedModel one = TRY(LoadModel(reversed ? second : first, threads));
+      LoadedModel other = TRY(LoadModel(reversed ? first : second, threads));
+      for (LoadedModel* model : {&one, &other}) {
+        for (int64_t i = 0; i < model->executor->num_inputs(); ++i) FillRandom(model->executor->Input(i), 0);
+      }
+      auto runner = [&](LoadedModel& model) {
+        return [&]() -> Status { return Stopped(options) ? Status(Err("stopped")) : model.executor->Run(); };
+      };
+      std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
+      PairedTimes times = TRY(RunInPairs(runner(reversed ? other : one), runner(reversed ? one : other),
+                                         {.half_width = options.half_width,
+                                          .max_seconds = std::min(share, kLongestTurn),
+                                          .min_pairs = kMinPairsPerLoad}));
+      ratios.insert(ratios.end(), times.ratios.begin(), times.ratios.end());
+      first_times.push_back(times.first_seconds);
+      second_times.push_back(times.second_seconds);
     }
-    auto runner = [&](LoadedModel& model) {
-      return [&]() -> Status { return Stopped(options) ? Status(Err("stopped")) : model.executor->Run(); };
-    };
-    std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
-    double share = seconds / static_cast<double>(thread_counts.size());
-    PairedTimes times =
-        TRY(RunInPairs(runner(first), runner(second),
-                       {.half_width = options.half_width, .max_seconds = std::min(share, kLongestTurn)}));
+    MedianInterval ratio = MedianWithInterval(ratios);
     comparisons.push_back({.threads = threads,
-                           .default_seconds = times.first_seconds,
-                           .chosen_seconds = times.second_seconds,
-                           .ratio = times.ratio.median,
-                           .ratio_low = times.ratio.low,
-                           .ratio_high = times.ratio.high,
-                           .pairs = times.pairs});
+                           .default_seconds = Median(std::move(first_times)),
+                           .chosen_seconds = Median(std::move(second_times)),
+                           .ratio = ratio.median,
+                           .ratio_low = ratio.low,
+                           .ratio_high = ratio.high,
+                           .pairs = static_cast<int>(ratios.size())});
     if (options.on_progress) {
       double compared = static_cast<double>(comparisons.size()) / static_cast<double>(thread_counts.size());
       options.on_progress(kBlocksShare + (1 - kBlocksShare) * compared);
@@ -240,82 +260,115 @@ void SetSchedules(NetworkChoice& choice, const KernelVariants& variants, const s
   }
 }
 
-std::vector<MedianInterval> RatiosOf(const NetworkChoice& choice) {
+std::vector<MedianInterval> RatiosOf(const std::vector<NetworkComparison>& comparisons) {
   std::vector<MedianInterval> ratios;
-  for (const NetworkComparison& c : choice.comparisons) ratios.push_back({c.ratio_low, c.ratio, c.ratio_high});
+  for (const NetworkComparison& c : comparisons) ratios.push_back({c.ratio_low, c.ratio, c.ratio_high});
   return ratios;
 }
 
-int TunedTasks(const NetworkChoice& choice) {
-  int tuned = 0;
-  for (const ChosenSchedule& schedule : choice.schedules) tuned += schedule.seconds > 0;
-  return tuned;
+std::vector<MedianInterval> Inverse(std::vector<MedianInterval> ratios) {
+  for (MedianInterval& ratio : ratios) ratio = {1 / ratio.high, 1 / ratio.median, 1 / ratio.low};
+  return ratios;
 }
 
-// By how much the choice is faster than the default schedules: the sum of logarithms over the numbers of threads.
-double GainOf(const NetworkChoice& choice) {
-  double gain = 0;
-  for (const NetworkComparison& comparison : choice.comparisons) gain -= std::log(comparison.ratio);
-  return gain;
+// Returns the variant of each task that `choice` runs; nothing if a schedule of `choice` is not among the variants.
+std::optional<std::vector<int>> VariantsOf(const NetworkChoice& choice, const KernelVariants& variants) {
+  std::vector<int> found;
+  for (const std::vector<KernelChoice>& kernels : variants.choices) {
+    const ChosenSchedule* schedule = choice.Find(kernels[0].task->hash.Hex());
+    if (!schedule) return std::nullopt;
+    auto place = std::find_if(kernels.begin(), kernels.end(), [&](const KernelChoice& kernel) {
+      return kernel.alternative == schedule->alternative && kernel.trace == schedule->trace;
+    });
+    if (place == kernels.end()) return std::nullopt;
+    found.push_back(static_cast<int>(place - kernels.begin()));
+  }
+  return found;
 }
+
+class Chooser {
+ public:
+  Chooser(const Network& network, const Target& target, RecordStore& store, Builder& builder,
+          const ChooseOptions& options)
+      : network_(network), target_(target), store_(store), compiler_(builder), options_(options) {}
+
+  Result<ChosenNetwork> Choose() {
+    ChosenNetwork result;
+    NetworkChoice& choice = result.choice;
+    choice.network = StructureHash(network_);
+    choice.target = target_.Text();
+    choice.versions = CurrentVersions();
+    choice.created_at = WallMillis();
+    std::optional<NetworkChoice> previous = TRY(FindChoice(store_, choice.network, choice.target));
+    if (previous && !IsCurrent(*previous)) previous.reset();
+    const ScheduleSources sources{.store = &store_, .choice = previous ? &*previous : nullptr};
+    variants_ = TRY(BuildVariants(network_.tasks, target_, sources, kCompetitors, compiler_));
+    for (const auto& kernels : variants_.choices) result.tasks_with_records += kernels.size() > 1;
+    const std::vector<int> untuned(network_.tasks.size(), 0);
+    std::vector<int> chosen = untuned;
+    if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network_, target_, variants_, options_));
+    std::optional<std::vector<int>> before;
+    if (previous) before = VariantsOf(*previous, variants_);
+    if (before == untuned) before.reset();
+    // The selected schedules must beat the previous choice first, then the default schedules.
+    if (before && chosen != *before && !IsImprovement(RatiosOf(TRY(Compare(*before, chosen))))) chosen = *before;
+    if (chosen != untuned) {
+      choice.comparisons = TRY(Compare(untuned, chosen));
+      std::vector<MedianInterval> ratios = RatiosOf(choice.comparisons);
+      const bool stays = chosen == before ? !IsImprovement(Inverse(ratios)) : IsImprovement(ratios);
+      if (!stays) chosen = untuned;
+    }
+    result.kept_defaults = chosen == untuned;
+    result.kept_previous = before && chosen == *before;
+    SetSchedules(choice, variants_, chosen);
+    result.compiled = TRY(CompileCombination(chosen));
+    for (const ChosenSchedule& schedule : choice.schedules) result.tuned_tasks += schedule.seconds > 0;
+    result.seconds = SecondsSince(begin_);
+    return result;
+  }
+
+ private:
+  Result<CompileResult> CompileCombination(const std::vector<int>& combination) {
+    if (Stopped(options_)) return Err("stopped");
+    NetworkChoice choice;
+    SetSchedules(choice, variants_, combination);
+    return CompileFrom(network_, target_, {.choice = &choice}, compiler_);
+  }
+
+  Result<std::vector<NetworkComparison>> Compare(const std::vector<int>& first, const std::vector<int>& second) {
+    Package one = TRY(CompileCombination(first)).package, other = TRY(CompileCombination(second)).package;
+    const double least = kLeastComparison * (1 - kBlocksShare) * options_.max_seconds;
+    return ComparePackages(one, other, target_.num_cores, std::max(least, options_.max_seconds - SecondsSince(begin_)),
+                           options_);
+  }
+
+  const Clock::time_point begin_ = Clock::now();
+  const Network& network_;
+  const Target& target_;
+  RecordStore& store_;
+  KernelCompiler compiler_;
+  const ChooseOptions& options_;
+  KernelVariants variants_;
+};
 
 }  // namespace
 
 bool IsImprovement(const std::vector<MedianInterval>& ratios) {
   bool faster = false;
+  double gain = 0;
   for (const MedianInterval& ratio : ratios) {
-    if (ratio.low > 1) return false;
+    if (ratio.low > 1 || ratio.high > kTolerated) return false;
     faster |= ratio.high < 1;
+    gain -= std::log(ratio.median);
   }
-  return faster;
+  return faster && gain > 0;
 }
 
 Result<ChosenNetwork> ChooseSchedules(const Network& network, const Target& target, RecordStore& store,
                                       Builder& builder, const ChooseOptions& options) {
-  Clock::time_point begin = Clock::now();
-  ChosenNetwork result;
-  NetworkChoice& choice = result.choice;
-  choice.network = StructureHash(network);
-  choice.target = target.Text();
-  choice.versions = CurrentVersions();
-  choice.created_at = WallMillis();
-  std::optional<NetworkChoice> previous = TRY(FindChoice(store, choice.network, choice.target));
-  if (previous && !IsCurrent(*previous)) previous.reset();
-  const ScheduleSources sources{.store = &store, .choice = previous ? &*previous : nullptr};
-  KernelCompiler compiler(builder);
-  KernelVariants variants = TRY(BuildVariants(network.tasks, target, sources, kCompetitors, compiler));
-  for (const auto& kernels : variants.choices) result.tasks_with_records += kernels.size() > 1;
-  std::vector<int> untuned(network.tasks.size(), 0), chosen = untuned;
-  if (result.tasks_with_records > 0) chosen = TRY(ChooseVariants(network, target, variants, options));
-  SetSchedules(choice, variants, chosen);
-  result.compiled = TRY(CompileFrom(network, target, {.choice = &choice}, compiler));
-  result.kept_defaults = true;
-  if (chosen != untuned && !Stopped(options)) {
-    NetworkChoice defaults = choice;
-    SetSchedules(defaults, variants, untuned);
-    CompileResult plain = TRY(CompileFrom(network, target, {.choice = &defaults}, compiler));
-    const double least = kLeastComparison * (1 - kBlocksShare) * options.max_seconds;
-    Result<std::vector<NetworkComparison>> compared =
-        ComparePackages(plain.package, result.compiled.package, target.num_cores,
-                        std::max(least, options.max_seconds - SecondsSince(begin)), options);
-    if (!compared.ok() && !Stopped(options)) return std::move(compared).error();
-    if (compared.ok()) choice.comparisons = std::move(*compared);
-    result.kept_defaults = !IsImprovement(RatiosOf(choice));
-    if (result.kept_defaults) {
-      choice.schedules = std::move(defaults.schedules);
-      result.compiled = std::move(plain);
-    }
-  }
-  if (previous && TunedTasks(*previous) > 0 && GainOf(*previous) >= (result.kept_defaults ? 0 : GainOf(choice))) {
-    choice = std::move(*previous);
-    result.compiled = TRY(CompileFrom(network, target, {.choice = &choice}, compiler));
-    result.kept_defaults = false;
-    result.kept_previous = true;
-  }
-  result.stopped = Stopped(options);
-  result.tuned_tasks = TunedTasks(choice);
-  result.seconds = SecondsSince(begin);
-  return result;
+  Result<ChosenNetwork> chosen = Chooser(network, target, store, builder, options).Choose();
+  if (Stopped(options)) return ChosenNetwork{.stopped = true};
+  return chosen;
 }
 
 }  // namespace autotune

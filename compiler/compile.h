@@ -19,7 +19,8 @@ struct KernelChoice {
   std::string note;  // "tuned for 4 cores", "record of another target ignored"; may be empty
 };
 
-// Where schedules come from: the choice for the network first, then each task's best records, then default schedules.
+// The sources of schedules, in order of preference: the choice for the network, the best records of each task, and
+// default schedules.
 struct ScheduleSources {
   RecordStore* store = nullptr;           // null: no records
   const NetworkChoice* choice = nullptr;  // null: none
@@ -28,20 +29,21 @@ struct ScheduleSources {
 struct CompileResult {
   Package package;
   std::vector<KernelChoice> choices;  // parallel to the network's tasks
-  bool followed_choice = false;       // the schedules are those that a tuning run chose for the whole network
-  std::string note;                   // what a user should know of the choice for this network; may be empty
+  bool followed_choice = false;       // true: the schedules are the store's choice for the whole network
+  std::string note;                   // remark for the user about the choice for this network; may be empty
   double seconds = 0;
 };
 
-// True if the choice's comparisons hold for what this program compiles: of its step language and code generator.
+// Returns true if the choice was made with the step language and the code generator of this program. Otherwise its
+// comparisons say nothing about the code that this program generates.
 bool IsCurrent(const NetworkChoice& choice);
 
-// Deterministic: the same network, target, choice and records give the same library bytes. `store` may be null: default
-// schedules. Follows the choice that the store has for this network and target (compiler/choose.h); without one, each
-// task gets its best record. A schedule that no longer replays or builds is passed over, with a note. Errors: a task
-// for which nothing builds, with the cause.
+// Deterministic: the same network, target, choice and records give the same library bytes. Follows the choice that the
+// store has for this network and target (compiler/choose.h). Without a choice each task gets its best record; with a
+// null `store` each task gets a default schedule. A schedule that no longer replays or builds is skipped, with a note.
+// Errors: a task for which nothing builds, with the cause.
 Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder);
-// The same with schedules from these sources only.
+// Compiles with schedules from these sources only.
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   Builder& builder);
 

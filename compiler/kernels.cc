@@ -56,7 +56,7 @@ Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, Re
   std::pair<bool, int> least;
   for (const std::string& other : TRY(store.Targets(task.hash.Hex()))) {
     if (other == own) {
-      note.clear();  // of a target that came before it in the list
+      note.clear();  // may be the note of another target, earlier in the list
       return own;
     }
     TargetParts parts = PartsOf(other);
@@ -65,12 +65,12 @@ Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, Re
     if (!nearest.empty() && distance >= least) continue;
     nearest = other, least = distance;
     note = "tuned for " + (least.first ? "caches of " + (parts.caches.empty() ? "unknown size" : parts.caches)
-                                       : std::to_string(parts.cores) + " cores");
+                                       : std::to_string(parts.cores) + (parts.cores == 1 ? " core" : " cores"));
   }
   return nearest;
 }
 
-// A schedule of `task` that replays on the program of its alternative; nothing if that has changed.
+// Returns a stored schedule of `task`; nothing if the program of its alternative has changed.
 std::optional<Option> OptionFrom(const TuneTask& task, const std::string& alternative, const std::string& trace,
                                  const std::function<bool(const std::string&)>& is_func) {
   auto place = std::find_if(task.alternatives.begin(), task.alternatives.end(),
@@ -79,7 +79,8 @@ std::optional<Option> OptionFrom(const TuneTask& task, const std::string& altern
   return Option{{.task = &task, .alternative = alternative, .trace = trace}, &place->func};
 }
 
-// The task's best records. `dropped` becomes a note if one was of another version of the program.
+// Returns the schedules of the task's `n` best records. Sets `dropped` to a note if it skipped a record of another
+// version of the program.
 Result<std::vector<Option>> RecordOptions(const TuneTask& task, const Target& target, RecordStore& store, int n,
                                           std::string& dropped) {
   std::vector<Option> options;
@@ -104,7 +105,7 @@ Result<std::vector<Option>> RecordOptions(const TuneTask& task, const Target& ta
   return options;
 }
 
-// The task's default schedules, in the order in which the tuner tries them, too.
+// Returns the task's default schedules, in the order in which the tuner also tries them.
 Result<std::vector<Option>> DefaultOptions(const TuneTask& task, const Target& target) {
   std::vector<Option> options;
   TaskSpace space = TRY(TaskSpace::Make(task, target));
@@ -120,7 +121,7 @@ Result<std::vector<Option>> DefaultOptions(const TuneTask& task, const Target& t
   return options;
 }
 
-// The schedule of the choice, then those of the best `records` records.
+// Returns the schedule of the choice, then those of the best `records` records.
 Result<std::vector<Option>> TunedOptions(const TuneTask& task, const Target& target, const ScheduleSources& sources,
                                          int records, std::string& dropped) {
   std::vector<Option> options;
@@ -143,7 +144,7 @@ Result<std::vector<Option>> TunedOptions(const TuneTask& task, const Target& tar
   return options;
 }
 
-// A task's schedules in the order in which they are to be tried.
+// Returns all schedules of a task, in the order in which BuildKernels tries them.
 Result<std::vector<Option>> OptionsOf(const TuneTask& task, const Target& target, const ScheduleSources& sources) {
   std::string dropped;
   std::vector<Option> options = TRY(TunedOptions(task, target, sources, kRecordsTried, dropped));
@@ -163,11 +164,11 @@ BuildRequest RequestOf(const Option& option, const std::string& name, const Targ
   return request;
 }
 
-// The first option of each task that compiles, and why those before it did not. All parallel to the tasks.
+// The first option of each task that compiles. All members are parallel to the tasks.
 struct FirstCompiled {
-  std::vector<size_t> place;  // of the option
+  std::vector<size_t> place;  // index of the option
   std::vector<const CompiledKernel*> kernels;
-  std::vector<std::string> first_cause, last_cause;
+  std::vector<std::string> first_cause, last_cause;  // errors of the first and the last option before it
 };
 
 // Compiles every task's first option; then the second one of those whose first did not compile; and so on.
@@ -267,14 +268,14 @@ Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const T
   KernelVariants set;
   if (tasks.empty()) return set;
   std::vector<BuildRequest> requests;
-  std::vector<std::pair<size_t, KernelChoice>> others;  // with their tasks; parallel to `requests`
+  std::vector<std::pair<size_t, KernelChoice>> others;  // task and choice, parallel to `requests`
   for (size_t i = 0; i < tasks.size(); ++i) {
     const KernelChoice& untuned = defaults[i][built.place[i]].choice;
     set.names.push_back({names[i]});
     set.choices.push_back({untuned});
     std::set<std::pair<std::string, std::string>> known = {{untuned.alternative, untuned.trace}};
     std::string dropped;
-    // One more than compete: the default schedule may be among the records.
+    // Ask for one record more than can compete, since the default schedule may be among them.
     for (Option& option : TRY(TunedOptions(tasks[i], target, sources, competitors + 1, dropped))) {
       if (static_cast<int>(known.size()) > competitors) break;
       if (!known.emplace(option.choice.alternative, option.choice.trace).second) continue;

@@ -10,13 +10,13 @@
 
 namespace autotune {
 
-// Compiles each kernel once, however often it is asked for: the stages of a choice need the same ones again. Not
-// thread-safe.
+// Compiles each kernel once and keeps the result, failures included, since the stages of a choice (compiler/choose.h)
+// need the same kernels several times. Not thread-safe.
 class KernelCompiler {
  public:
   explicit KernelCompiler(Builder& builder) : builder_(builder) {}
 
-  // One kernel per request, in their order. They live as long as the compiler.
+  // Returns one kernel per request, in the order of the requests. The kernels live as long as the compiler.
   std::vector<const CompiledKernel*> Compile(const std::vector<BuildRequest>& requests);
   // Returns the shared object.
   Result<std::string> Link(const std::vector<const CompiledKernel*>& kernels, const Target& target);
@@ -32,23 +32,23 @@ struct KernelSet {
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };
 
-// Errors: a task for which nothing builds, with the last cause.
+// Builds the first schedule of each task that compiles. Errors: a task for which nothing builds, with the last cause.
 Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
                                KernelCompiler& compiler);
 
-// CompileFrom (compiler/compile.h), with kernels that may have been compiled already.
+// CompileFrom (compiler/compile.h) with a compiler that may already have compiled some of the kernels.
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   KernelCompiler& compiler);
 
-// Several kernels for every task, in one library, to be compared in the network.
+// Several kernels for every task, in one library, for a comparison in the network (compiler/choose.h).
 struct KernelVariants {
   std::string library;
   std::vector<std::vector<std::string>> names;     // of each task's kernels
   std::vector<std::vector<KernelChoice>> choices;  // parallel to `names`
 };
 
-// Of each task its default schedule, then up to `competitors` others that build: the one of the choice, and its best
-// records. All are distinct.
+// Builds the default schedule of each task and up to `competitors` other schedules: the one of the choice and those of
+// the best records. All kernels of a task are distinct; those that do not build are left out.
 Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const Target& target,
                                      const ScheduleSources& sources, int competitors, KernelCompiler& compiler);
 

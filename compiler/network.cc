@@ -93,7 +93,7 @@ std::string StructureHash(const Network& network) {
     const graph::Node& node = network.graph.nodes[i];
     int task = network.task_of_node[i];
     text << (task < 0 ? "reshape" : network.tasks[task].hash.Hex());
-    // Networks that may use other algorithms have other choices.
+    // Include the alternatives, since a network that may use other algorithms needs its own choice.
     if (task >= 0) {
       for (const TaskAlternative& alternative : network.tasks[task].alternatives) text << ' ' << alternative.name;
     }

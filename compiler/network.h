@@ -30,12 +30,13 @@ struct Network {
   double flops = 0;                // of one run
 };
 
-// Hash of what can run: the tasks of all nodes, their alternatives, and which values they pass on; not of names and
-// constants. Networks that
-// differ in weights only are equal. 32 hex digits.
+// Returns a hash of the network's structure, in 32 hex digits. The hash covers the tasks of all nodes, their
+// alternatives, and the values that connect the nodes. It covers neither names nor constants, so networks that differ
+// only in weights have equal hashes.
 std::string StructureHash(const Network& network);
 
-// Bytes that one run of the network touches: constants, inputs and the results of all nodes, each once.
+// Returns the bytes that one run of the network touches: the constants, the inputs and the results of all kernels, each
+// counted once.
 int64_t WorkingSetBytes(const Network& network);
 
 // `builder` compiles the kernels that fold constants. Errors: as of ImportOnnx; a task that cannot be expressed.

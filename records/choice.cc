@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/log.h"
+
 namespace autotune {
 namespace {
 
@@ -26,9 +28,10 @@ Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::s
                                                 const std::string& target) {
   std::optional<RunState> state = TRY(store.GetRun(ChoiceKey(network, target)));
   if (!state) return std::optional<NetworkChoice>();
-  NetworkChoice choice =
-      TRY_NOTE(FromJson<NetworkChoice>(state->state), "while reading the schedules chosen for network " + network);
-  return std::optional<NetworkChoice>(std::move(choice));
+  Result<NetworkChoice> choice = FromJson<NetworkChoice>(state->state);
+  if (choice.ok()) return std::optional<NetworkChoice>(std::move(*choice));
+  Log(LogLevel::kWarning, "the schedules chosen for network ", network, " cannot be read: ", choice.error().Text());
+  return std::optional<NetworkChoice>();
 }
 
 }  // namespace autotune

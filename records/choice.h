@@ -46,7 +46,8 @@ struct NetworkChoice {
 // Stores the choice in place of an earlier one for the same network and target.
 Status StoreChoice(RecordStore& store, const NetworkChoice& choice);
 
-// Returns nothing if there is no choice. Errors: the store's; a choice that cannot be parsed.
+// Returns nothing if there is no choice, or only one that cannot be read: the next choice replaces it. Errors: the
+// store's.
 Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::string& network,
                                                 const std::string& target);
 

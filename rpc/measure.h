@@ -22,7 +22,7 @@ inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline;
 
 // What all candidates of a batch have in common. Inputs and constants are made on the device, from the seed, for the
 // signature in the artifacts' metadata; the reference is the unscheduled kernel with fp64 accumulation, run once per
-// task and runner.
+// reference and runner.
 struct MeasureTask {
   std::string id;
   std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked

@@ -62,6 +62,7 @@ Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::
   result.first_seconds = Median(std::move(first_times));
   result.second_seconds = Median(std::move(second_times));
   result.pairs = static_cast<int>(ratios.size());
+  result.ratios = std::move(ratios);
   return result;
 }
 

@@ -3,6 +3,7 @@
 // the calling thread; callers hold the host's lock. Does not decide whether a difference matters.
 #pragma once
 #include <functional>
+#include <vector>
 
 #include "support/result.h"
 #include "support/statistics.h"
@@ -20,6 +21,7 @@ struct PairedTimes {
   MedianInterval ratio;                          // second / first
   double first_seconds = 0, second_seconds = 0;  // medians of one run
   int pairs = 0;
+  std::vector<double> ratios;  // one per pair
 };
 
 // Runs `first` and `second` alternately, with the order reversed every other pair. A visit is one untimed run, which

@@ -188,7 +188,7 @@ bool OutputTail::ReadSome(int fd) {
   for (size_t total = 0; total < kMostBytes;) {
     ssize_t n = read(fd, bytes, sizeof bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return true;  // nothing to read now
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;  // nothing to read now, or never again
     if (n == 0) return false;
     total += static_cast<size_t>(n);
     text_.append(bytes, static_cast<size_t>(n));

@@ -9,13 +9,13 @@
 namespace autotune {
 namespace {
 
-// One short repeat per turn: a turn that meets an interrupt is one of many, and the median ignores it.
-constexpr double kRepeatShare = 0.5;  // of the usual length
-constexpr int kTurnsPerCall = 3;      // turns between two decisions: one job, which sends each artifact once
-constexpr size_t kFewestTurns = 3;    // before a clear difference decides
-// Beyond the noise of one pair, which is 2 to 3 %.
-constexpr double kClearly = 1.05;
-constexpr double kWorthwhile = 0.995;  // a smaller gain is not worth a change
+// A turn is one short repeat. Many short turns are better than few long ones, since the median over the turns ignores a
+// turn that meets an interrupt.
+constexpr double kRepeatShare = 0.5;  // length of the repeat, relative to a trial's
+constexpr int kTurnsPerCall = 3;      // turns between two decisions; one job measures them and sends each artifact once
+constexpr size_t kFewestTurns = 3;    // least number of turns before a clear difference decides
+constexpr double kClearly = 1.05;     // ratio of a clear difference; the noise of one pair is 2 to 3 %
+constexpr double kWorthwhile = 0.995;  // largest ratio of a gain that is worth a change
 
 class Turns {
  public:
@@ -34,7 +34,7 @@ class Turns {
     for (size_t i = 0; i < finalists.size(); ++i) verified_[i] = finalists[i].verified;
   }
 
-  // Measures these finalists in `count` further turns, and the order is reversed in every other turn, so that a machine
+  // Measures the finalists `who` in `count` further turns. The order is reversed in every other turn, so that a machine
   // that slows down steadily favours no candidate.
   Status Take(const std::vector<size_t>& who, int count) {
     std::vector<MeasureItem> items;
@@ -60,9 +60,9 @@ class Turns {
   size_t turns() const { return turns_; }
   bool Ran(size_t i) const { return !failed_[i] && !costs_[i].empty(); }
   bool Failed(size_t i) const { return failed_[i]; }
-  bool cancelled() const { return cancelled_; }  // a stop ended the last turns
+  bool cancelled() const { return cancelled_; }  // true after a stop
 
-  // The ratios of times in the turns that both took.
+  // Returns the ratios challenger / incumbent of their times, one for each turn in which both ran.
   std::vector<double> Ratios(size_t challenger, size_t incumbent) const {
     std::vector<double> ratios;
     for (const auto& [turn, cost] : costs_[challenger]) {
@@ -83,7 +83,7 @@ class Turns {
       return;
     }
     if (failed_[i] || cancelled_) return;
-    if (IsFarmFault(result.status)) {  // says nothing about the candidate; the turn is lost
+    if (IsFarmFault(result.status)) {  // loses the turn, but says nothing about the candidate
       if (costs_[i].empty()) outcomes_[i] = std::move(result);
       return;
     }
@@ -111,8 +111,8 @@ class Turns {
   MeasureOptions measure_;
   std::vector<Outcome> outcomes_;
   std::vector<bool> verified_;
-  std::vector<bool> failed_;                                   // by its own fault
-  std::vector<std::vector<std::pair<size_t, double>>> costs_;  // turn and cost
+  std::vector<bool> failed_;                                   // true: by the finalist's own fault
+  std::vector<std::vector<std::pair<size_t, double>>> costs_;  // turn and cost of each success, by finalist
   size_t turns_ = 0;
   bool cancelled_ = false;
 };
@@ -124,7 +124,7 @@ Verdict Judge(const std::vector<double>& ratios) {
   auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
   if (*least > kClearly) return Verdict::kNotFaster;
   if (*most < 1 / kClearly) return Verdict::kFaster;
-  MedianInterval interval = MedianWithInterval(ratios);  // unbounded for fewer than six
+  MedianInterval interval = MedianWithInterval(ratios);  // infinite bounds for fewer than six ratios
   if (interval.low > kWorthwhile) return Verdict::kNotFaster;
   return interval.high < 1 ? Verdict::kFaster : Verdict::kOpen;
 }
@@ -133,7 +133,7 @@ Result<Confirmation> Confirm(Measurer& measurer, const TaskSpace& space, const s
                              const ConfirmOptions& options) {
   CHECK(options.max_turns > 0);
   Turns turns(measurer, space, finalists, options);
-  std::vector<size_t> racing(finalists.size());  // without those that were given up or failed
+  std::vector<size_t> racing(finalists.size());  // finalists that neither failed nor lost
   for (size_t i = 0; i < racing.size(); ++i) racing[i] = i;
   size_t incumbent = 0;
   bool open = !racing.empty();

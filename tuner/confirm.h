@@ -1,7 +1,8 @@
-// Confirmation: which of a task's best candidates is the fastest. A few repeats, taken at one moment, say as much about
-// the moment as about the schedule, and the least of many costs belongs to whoever was lucky. So the finalists are
-// measured again in turns, in which all of them meet the same states of the machine. Each challenger is compared with
-// the incumbent by the ratios of neighbouring times. The incumbent stays unless a challenger is significantly faster.
+// Confirmation: decides which of a task's best candidates is the fastest. A few repeats, taken at one moment, depend on
+// the state of the machine as much as on the schedule, so the least of many costs is often a lucky one. The finalists
+// are therefore measured again in turns, in which all of them meet the same states of the machine. Each challenger is
+// compared with the incumbent by the ratios of their times in the same turns. The incumbent stays unless a challenger
+// is significantly faster.
 #pragma once
 #include <optional>
 #include <vector>
@@ -10,34 +11,35 @@
 
 namespace autotune {
 
-// What the ratios of a challenger's times to the incumbent's say so far.
+// The result of comparing a challenger with the incumbent, so far.
 enum class Verdict { kOpen, kFaster, kNotFaster };
 
-// Decides as soon as it can. From the third turn on, a challenger that was faster, or slower, by 5 % in every turn is
-// judged at once: such differences are beyond the noise of a pair. From the sixth turn on, the sign test of
-// support/statistics.h decides; looking at it up to twelve times, it calls one of two equally fast candidates faster in
-// about 5 of 100 cases. A challenger that is faster by half a percent at the most is not worth a change.
+// Judges a challenger by the ratios challenger / incumbent, one per turn, as early as possible. From the third turn on,
+// a difference of more than 5 % in every turn decides, since it exceeds the noise of a pair. From the sixth turn on,
+// the sign test of support/statistics.h decides: kFaster if the median is significantly below 1, kNotFaster if it is
+// significantly above 0.995, since a smaller gain is not worth a change. If one of two equally fast candidates is
+// judged after each of twelve turns, the sign test calls it faster in less than 4 of 100 cases.
 Verdict Judge(const std::vector<double>& ratios);
 
 struct Finalist {
   Proposal proposal;
-  bool verified = false;  // its output was found right in this run: not compared again
+  bool verified = false;  // true: this run has already found its output right, and does not check it again
 };
 
 struct ConfirmOptions {
-  int max_turns = 12;      // what is open after that many stays with the incumbent
-  MeasureOptions measure;  // how long one repeat takes
+  int max_turns = 12;      // limit; the incumbent wins a comparison that is still open then
+  MeasureOptions measure;  // of trials; a turn is a single repeat of half the length
 };
 
 struct Confirmation {
-  // One per finalist: `times` of all turns in the order measured; `cost` their median. A finalist that failed by its
-  // own fault in one turn has that outcome.
+  // One outcome per finalist. `times` are those of all turns, in the order measured; `cost` is their median. A finalist
+  // that failed by its own fault in one turn, or whose turn was cancelled, has the outcome of that turn.
   std::vector<Outcome> outcomes;
-  std::optional<size_t> winner;  // of the finalists; none: no finalist ran
+  std::optional<size_t> winner;  // index of a finalist; none if the incumbent has no time
 };
 
-// The first finalist is the incumbent. If it fails, the next one that runs takes its place. Nothing is cut off.
-// Errors: as Measurer::Measure.
+// Runs the comparison. The first finalist is the incumbent. If it fails by its own fault, the next finalist that is
+// left takes its place. No measurement is cut off. Errors: as Measurer::Measure.
 Result<Confirmation> Confirm(Measurer& measurer, const TaskSpace& space, const std::vector<Finalist>& finalists,
                              const ConfirmOptions& options);
 

@@ -6,7 +6,8 @@
 namespace autotune {
 namespace {
 
-// A build rejects the best draft of some tasks, and rarely the next ones; nearly no task needs the eighth.
+// Number of drafts among the candidates. Builds reject the best draft of some tasks, but rarely the next ones. Hardly
+// any task needs the eighth.
 constexpr int kDefaultsTried = 8;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Default schedules: what a task is compiled with when the database knows nothing of it. `compile` and the tuner share
-// this one order, so that the tuner's incumbent is what `compile` without records would use. Stateless.
+// Default schedules: the schedules of a task that has no records. `compile` and the tuner try them in the same order,
+// so that the tuner's incumbent is the schedule that `compile` would use without records. Stateless.
 #pragma once
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace autotune {
 
-// The candidates in the order in which they are tried; the first that builds is the default. The last one is the
-// program without a schedule (an empty trace), slow but right.
+// Returns the candidates in the order in which they are tried. The first one that builds is the default schedule. The
+// last one is the program without a schedule (an empty trace), which is slow but right.
 std::vector<Proposal> DefaultCandidates(const TaskSpace& space);
 
 }  // namespace autotune

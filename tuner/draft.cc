@@ -21,8 +21,9 @@ constexpr double kIssue = 0.4;      // part of a step's loads that its multiply-
 constexpr double kAddresses = 8;    // that stay in registers
 constexpr double kWays = 8;         // of an L1 cache
 constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
+constexpr double kEvicted = 1.35;   // times the traffic, if prefetched lines are evicted before they are used
 
-// Elements of a vector.
+// Returns the number of elements in a vector register.
 double Lanes(const StageModel& s, const Target& target) {
   return target.VectorLanes(static_cast<int>(8 * s.element_bytes));
 }
@@ -96,6 +97,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double spread = s.packed || !s.broadcast
                       ? 1
                       : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, kPage)) / (nr * bytes);
+  double weights = k * static_cast<double>(s.n) * bytes;
   double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // touched before the panel comes again
   double rows_from = s.n_inside ? rows : rows * m1;
   double traffic = 0;
@@ -103,7 +105,10 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     double a = mr * bytes / Bandwidth(rows_from + panel, target);
     // Rows that far apart share one set of the L1 cache, and evict each other.
     if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % kPage == 0 && mr + nv > kWays) a *= 6;
-    traffic = nr * bytes * (spread > 4 ? 2 : 1) / Bandwidth(panel_from + rows, target) + a;
+    // A task reads each panel for m1 row tiles in a row. Before the task's first one, all other panels came by.
+    double near = 1 / Bandwidth(panel_from + rows, target), far = near;
+    if (!s.n_inside && m0 > 1) far = std::max(near, 1 / Bandwidth(weights, target));
+    traffic = nr * bytes * (spread > 4 ? 2 : 1) * (far + (m1 - 1) * near) / m1 + a;
   } else {
     traffic = mr * nr * bytes / Bandwidth(mr * nr * k * bytes, target);
   }
@@ -112,6 +117,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double micro = k * overlap + mr * nv * 3 + 30 + Torn(s, m0 * m1 * mr, mr) * k / unroll;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
+  const double cores = static_cast<double>(target.num_cores);
   // Packing at run time: everything beforehand, or what a task needs in it, once or again in each turn of a middle
   // loop.
   auto pack = [&](int knob, double all, double part, double parts, bool outermost, double turns) {
@@ -120,6 +126,8 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     double read = 1 / Bandwidth(2 * all, target);
     if (depth < 0) {
       before += Spread(all / part, 2 * part * read, target);
+      // Each core packs a share of the panels, and later reads those of the others from their caches.
+      before += all / kL3BytesPerCycle / cores * (1 - 1 / cores);
       return;
     }
     double held = depth > 0 && outermost ? part : part * parts;
@@ -131,18 +139,24 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   // What each operand costs when it comes for the first time, from further away than its copy in the inner caches,
   // hides behind the multiply-adds as far as it was asked for early; asking costs a little itself.
   double workers = std::min(tasks, static_cast<double>(target.num_cores));
-  auto first = [&](double size, double bandwidth, int knob) {
+  auto first = [&](double size, double bandwidth, double tile, int knob) {
     bool ahead = knob >= 0 && d[knob].values[0] > 0;
     double cycles = size / bandwidth / workers;
+    // The tile in use and the next one must both stay in a core's own cache. Else lines that were asked for leave it
+    // before they are used, and come a second time.
+    if (ahead && 2 * tile > 0.75 * static_cast<double>(target.l2_bytes)) {
+      ahead = false;
+      cycles *= kEvicted;
+    }
     busy = (ahead ? 1.01 : 1) * std::max(busy, cycles) + (ahead ? 0.1 : 0.3) * std::min(busy, cycles);
   };
-  double weights = k * static_cast<double>(s.n) * bytes, all_rows = k * static_cast<double>(s.m) * bytes * outer;
+  double all_rows = k * static_cast<double>(s.m) * bytes * outer;
   if (s.packed && s.location_knob < 0) {
-    first(weights, FirstBandwidth(weights, target), s.panel_ahead_knob);
+    first(weights, FirstBandwidth(weights, target), panel, s.panel_ahead_knob);
   } else if (s.panel_ahead_knob >= 0) {
-    first(weights, Bandwidth(weights, target), s.panel_ahead_knob);
+    first(weights, Bandwidth(weights, target), panel, s.panel_ahead_knob);
   }
-  if (s.rows_ahead_knob >= 0) first(all_rows, Bandwidth(2 * all_rows, target), s.rows_ahead_knob);
+  if (s.rows_ahead_knob >= 0) first(all_rows, Bandwidth(2 * all_rows, target), rows, s.rows_ahead_knob);
   return busy;
 }
 
@@ -186,7 +200,7 @@ double TransformCycles(const StageModel& s, const Target& target) {
 double WindowCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
   const double bytes = static_cast<double>(s.element_bytes);
-  // A vector of the schedule may be several of the machine.
+  // One vector of the schedule may take several vector registers of the machine.
   double lanes = static_cast<double>(s.lanes), registers = std::max(1.0, lanes / Lanes(s, target));
   double h0 = tile(s.h_knob, 0), hr = tile(s.h_knob, 1), wr = tile(s.m_knob, 1);
   double c0 = tile(s.n_knob, 0), c1 = tile(s.n_knob, 1), cr = tile(s.n_knob, 2);
@@ -257,6 +271,20 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   return Spread(Ceil(n, panels * width), task, target);
 }
 
+// How often an image stage is computed over, if it is computed inside its consumer `c` for tasks of `positions`
+// consecutive positions each. A task that crosses the end of a row needs all columns of each row that it touches; rows
+// of the halo are computed for both tasks that share them.
+double Recomputed(const StageModel& s, const StageModel& c, double positions) {
+  if (c.image_row == 0 || s.image_row == 0) return 1;
+  const double width = static_cast<double>(c.image_row), all = static_cast<double>(c.m), height = all / width;
+  const double rows = static_cast<double>(s.rows);
+  const double stride = std::max(1.0, std::floor(rows / height)), halo = std::max(0.0, rows - height * stride);
+  const bool within_row = std::fmod(width, positions) == 0, whole_rows = std::fmod(positions, width) == 0;
+  const double touched = within_row ? 1 : whole_rows ? positions / width : std::floor((positions - 2) / width) + 2;
+  const double columns = within_row ? (positions * stride + halo) / (width * stride + halo) : 1;
+  return std::max(1.0, Ceil(all, positions) * (std::min(touched, height) * stride + halo) * columns / rows);
+}
+
 double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
@@ -265,10 +293,14 @@ double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decision
     const StageModel& c = sketch.stages[s.consumer];
     double again = 1;
     if (c.n_knob >= 0) again *= static_cast<double>(d[c.n_knob].values[0]);
-    double m0 = c.m_knob >= 0 ? static_cast<double>(d[c.m_knob].values[0]) : 1;
+    double m0 = 1;
+    if (c.m_knob >= 0) {
+      const std::vector<int64_t>& tile = d[c.m_knob].values;
+      m0 = static_cast<double>(tile[0]);
+      const bool deeper = d[s.location_knob].values[0] >= 1;
+      again *= Recomputed(s, c, static_cast<double>(tile.back() * (deeper || tile.size() < 3 ? 1 : tile[1])));
+    }
     double per_task = bytes / std::max(1.0, m0);
-    double deeper = static_cast<double>(d[s.location_knob].values[0]);
-    if (deeper >= 1 && c.m_knob >= 0) again *= 1 + 0.5 * static_cast<double>(d[c.m_knob].values[1]);
     double fast = bytes / Bandwidth(per_task, target);
     return (0.5 * fast + cycles * 0.3) * again * 1.2 / target.num_cores;
   }

@@ -16,11 +16,11 @@ namespace {
 constexpr double kReferenceFlops = 3e8;    // per second; the slowest unscheduled kernel we expect
 constexpr double kRunFlops = 2e8;          // per second; a candidate slower than this is not worth waiting for
 constexpr double kLongestDeadline = 3600;  // seconds; the most that a device server accepts
-// Artifacts take some ten kilobytes, so this holds all good candidates of a run of a thousand trials: a confirmation
-// builds nothing that the run has built.
+// Size of the cache of builds. An artifact takes some ten kilobytes, so the cache holds all good candidates of a run of
+// a thousand trials, and a confirmation builds none of them again.
 constexpr size_t kKeptBytes = size_t{128} << 20;
 
-// Good builds, the most recently used first. The least recently used leave when it is full.
+// An LRU cache of successful builds, limited to kKeptBytes.
 class KeptBuilds {
  public:
   const BuildResult* Find(const std::string& key) {
@@ -42,7 +42,7 @@ class KeptBuilds {
   }
 
  private:
-  std::list<std::pair<std::string, BuildResult>> builds_;
+  std::list<std::pair<std::string, BuildResult>> builds_;  // most recently used first
   std::unordered_map<std::string, std::list<std::pair<std::string, BuildResult>>::iterator> places_;
   size_t bytes_ = 0;
 };
@@ -99,11 +99,21 @@ class FarmMeasurer : public Measurer {
       if (of_task.empty()) order.push_back(items[i].space);
       of_task.push_back(i);
     }
+    BuildReferences(order);
     bool any_measured = false;
-    std::optional<Error> gone;  // the device went away after some tasks were measured
+    std::optional<Error> gone;  // cause, if the device was lost after some tasks were measured
     for (const TaskSpace* space : order) {
-      Result<std::vector<rpc::TrialResult>> results = gone ? Result<std::vector<rpc::TrialResult>>(*gone)
-                                                           : MeasureTask(*space, items, sent[space], builds, options);
+      const Reference& reference = references_.at(space->task->hash.Hex());
+      if (!reference.blob) {  // fails the items of this task only
+        for (size_t i : sent[space]) {
+          outcomes[i].status = TrialStatus::kInfrastructure;
+          outcomes[i].error = reference.error;
+        }
+        continue;
+      }
+      Result<std::vector<rpc::TrialResult>> results =
+          gone ? Result<std::vector<rpc::TrialResult>>(*gone)
+               : MeasureTask(*space, reference.blob, items, sent[space], builds, options);
       if (!results.ok() && !any_measured) return results.error();
       for (size_t k = 0; k < sent[space].size(); ++k) {
         size_t i = sent[space][k];
@@ -121,14 +131,21 @@ class FarmMeasurer : public Measurer {
   }
 
  private:
-  // One job: the items of one task that were built. Items with equal builds share an artifact.
-  Result<std::vector<rpc::TrialResult>> MeasureTask(const TaskSpace& space, const std::vector<MeasureItem>& items,
+  // The built fp64 program of a task.
+  struct Reference {
+    rpc::Blob blob;     // null if the program cannot be built
+    std::string error;  // cause, if it cannot
+  };
+
+  // Measures the built items of one task in one job. Items with equal builds share an artifact.
+  Result<std::vector<rpc::TrialResult>> MeasureTask(const TaskSpace& space, const rpc::Blob& reference,
+                                                    const std::vector<MeasureItem>& items,
                                                     const std::vector<size_t>& sent,
                                                     const std::vector<BuildResult>& builds,
                                                     const MeasureOptions& options) {
     const TuneTask& task = *space.task;
     rpc::MeasureJob job;
-    job.reference = TRY(Reference(space));
+    job.reference = reference;
     std::map<std::string, int> artifacts;
     for (size_t i : sent) {
       auto [artifact, first] = artifacts.emplace(builds[i].artifact.data, static_cast<int>(job.artifacts.size()));
@@ -167,7 +184,8 @@ class FarmMeasurer : public Measurer {
     rpc::MeasureCallbacks callbacks;
     callbacks.on_wait = [&](const rpc::DeviceWait& wait) {
       waited = true;
-      if (stop.stop_requested()) farm_->Cancel();  // the stop came when no wait was in sight
+      // Cancel here if the stop came before the job began, or while results were arriving.
+      if (stop.stop_requested()) farm_->Cancel();
       if (options_.on_wait) options_.on_wait(wait.text);
     };
     callbacks.on_result = [&](const rpc::TrialResult&) {
@@ -180,8 +198,8 @@ class FarmMeasurer : public Measurer {
     return farm_->Measure(std::move(job), std::move(callbacks));
   }
 
-  // Builds the items of all tasks in one call, so that no build worker waits for another task's turn. Equal candidates
-  // are built once, and what was built before is not built again.
+  // Builds the items of all tasks in one call, so that no build worker idles while another task is built. Builds equal
+  // candidates once, and takes known builds from the cache.
   std::vector<BuildResult> Build(const std::vector<MeasureItem>& items) {
     std::vector<BuildRequest> missing;
     std::vector<std::string> keys;
@@ -198,7 +216,7 @@ class FarmMeasurer : public Measurer {
       }
     }
     std::vector<BuildResult> built;
-    if (!missing.empty()) built = builder_.Build(missing);  // which waits for others' measurements
+    if (!missing.empty()) built = builder_.Build(missing);  // waits for measurements of other processes
     for (size_t i = 0; i < missing.size(); ++i) {
       std::string key = KeyOf(missing[i]);
       if (built[i].status == TrialStatus::kOk) kept_.Add(key, built[i]);
@@ -209,24 +227,38 @@ class FarmMeasurer : public Measurer {
     return in_order;
   }
 
-  // Built once per task; as a library, since no other candidate could take its place if workers are killed.
-  Result<rpc::Blob> Reference(const TaskSpace& space) {
-    rpc::Blob& blob = references_[space.task->hash.Hex()];
-    if (blob) return blob;
-    BuildRequest request;
-    request.func = ToText(space.task->reference);
-    request.kernel = "reference";
-    request.target = space.target.Text();
-    BuiltLibrary built =
-        TRY_NOTE(builder_.BuildLibrary({request}), "while building what the candidates are compared with");
-    blob = std::make_shared<const std::string>(std::move(built.artifact.data));
-    return blob;
+  // Builds the references of these tasks, each once per measurer. No other program can replace a reference, so they are
+  // built with Patience::kNeeded.
+  void BuildReferences(const std::vector<const TaskSpace*>& spaces) {
+    std::vector<std::string> tasks;
+    std::vector<BuildRequest> requests;
+    for (const TaskSpace* space : spaces) {
+      if (references_.contains(space->task->hash.Hex())) continue;
+      tasks.push_back(space->task->hash.Hex());
+      BuildRequest& request = requests.emplace_back();
+      request.func = ToText(space->task->reference);
+      request.kernel = "reference";
+      request.target = space->target.Text();
+    }
+    if (requests.empty()) return;
+    std::vector<CompiledKernel> kernels = builder_.Compile(requests, Patience::kNeeded);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      Reference& reference = references_[tasks[i]];
+      Result<BuiltLibrary> built = kernels[i].status == TrialStatus::kOk
+                                       ? builder_.Link({&kernels[i].object}, requests[i].target)
+                                       : Result<BuiltLibrary>(Err(kernels[i].text));
+      if (built.ok()) {
+        reference.blob = std::make_shared<const std::string>(std::move(built->artifact.data));
+      } else {
+        reference.error = "the program that the candidates are compared with cannot be built: " + built.error().Text();
+      }
+    }
   }
 
   Builder& builder_;
   std::unique_ptr<rpc::FarmClient> farm_;
   FarmMeasurerOptions options_;
-  std::map<std::string, rpc::Blob> references_;
+  std::map<std::string, Reference> references_;  // by task
   KeptBuilds kept_;
   int64_t next_id_ = 0;
 };

@@ -15,11 +15,11 @@ namespace autotune {
 struct FarmMeasurerOptions {
   uint64_t seed = 0;  // of the inputs
   double rtol = 1e-3, atol = 1e-4;
-  // Called while the measurer waits for a device, as rpc::MeasureCallbacks::on_wait says, and once with an empty text
-  // when the wait is over. Runs on the farm's thread, so it must return quickly.
+  // Called while the measurer waits for a device, as often as rpc::MeasureCallbacks::on_wait, and once with an empty
+  // text when results arrive after a wait. Runs on the farm's thread, so it must return quickly.
   std::function<void(const std::string& reason)> on_wait = nullptr;
-  // A stop ends a wait for a device at once. The job of one task whose results are coming finishes first; the jobs of
-  // the call's other tasks are cancelled, and their outcomes are kCancelled.
+  // A stop ends a wait for a device at once. A job that has already returned a result finishes first. The jobs of the
+  // call's other tasks are cancelled, and their outcomes are kCancelled.
   std::stop_token stop = {};
 };
 

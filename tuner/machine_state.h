@@ -9,21 +9,22 @@ namespace autotune {
 
 class MachineState {
  public:
-  // The least of several bursts of one kernel repeats within 2 to 3 % while the state stays the same; states that
-  // matter differ by 25 % and more. Anything between separates them.
+  // Relative deviation of the reference's time that marks an unusual state. The least of several bursts of one kernel
+  // repeats within 2 to 3 % while the state lasts; states that matter differ by 25 % and more. Any value in between
+  // separates them.
   static constexpr double kThreshold = 0.1;
 
-  // The reference's time in one more batch; 0 (it was not measured there) is ignored.
+  // Adds the reference's time in one more batch. Ignores 0 (the batch had no reference).
   void Add(double reference_seconds);
 
-  // The median of the reference's times; 0: none yet.
+  // Returns the median of the reference's times; 0 if there is none yet.
   double Usual() const { return usual_; }
-  // False if the reference took longer or shorter than usual by more than kThreshold.
+  // Returns false if the reference took longer or shorter than usual by more than kThreshold.
   bool IsUsual(double reference_seconds) const;
-  // What `seconds`, measured beside the reference, would be in the usual state: scaled if the state was another one,
-  // else unchanged, since within one state scaling would only add the reference's own noise.
+  // Converts `seconds`, measured beside the reference, to the usual state. A time of an unusual state is scaled. A time
+  // of the usual state stays unchanged, since scaling would only add the reference's noise.
   double Comparable(double seconds, double reference_seconds) const;
-  // "usual", "31 % slower", "12 % faster".
+  // Returns "usual", "31 % slower" or "12 % faster".
   std::string Name(double reference_seconds) const;
 
  private:

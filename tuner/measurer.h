@@ -13,9 +13,9 @@ namespace autotune {
 // One candidate to be built and timed.
 struct MeasureItem {
   const TaskSpace* space = nullptr;  // must outlive the call
-  Proposal proposal;                 // an empty trace: the program of its sketch's alternative, unscheduled
-  double cutoff_seconds = 0;         // a candidate slower than this is cut off early; 0: never
-  bool check = true;                 // compare the output with the fp64 reference; false: it was compared before
+  Proposal proposal;                 // with an empty trace: the unscheduled program of its sketch's alternative
+  double cutoff_seconds = 0;         // time above which the candidate is cut off early; 0: never
+  bool check = true;                 // true: compare the output with the fp64 reference
 };
 
 // What became of one candidate. Every failure is a value.
@@ -23,12 +23,12 @@ struct Outcome {
   TrialStatus status = TrialStatus::kInfrastructure;
   std::string error;          // one line; empty if ok
   std::vector<double> times;  // seconds per call, one per repeat
-  // Seconds: the least of `times`, since neighbours on a shared machine only ever add. Of a candidate that was cut off
-  // (status kCutOff): a time that one call takes at the least.
+  // Seconds per call: the least of `times`, since neighbours on a shared machine only add time. For a candidate that
+  // was cut off (kCutOff) a lower bound.
   double cost = 0;
-  bool verified = false;  // this measurement compared the output with the fp64 reference, and it was right
+  bool verified = false;  // true: this measurement compared the output with the fp64 reference and found it right
   std::string device;
-  // Seconds of the reference kernel that was measured beside this candidate, in the same batch; 0: there was none.
+  // Seconds per call of the reference kernel in the same batch; 0 if the batch had none.
   double reference_seconds = 0;
   Json facts;  // of the build and of the run
 };
@@ -38,16 +38,17 @@ struct MeasureOptions {
   int repeats = 3;
   int max_repeats = 9;  // while the two fastest do not agree
   double min_repeat_ms = 15;
-  // Bytes that the network touches between two calls of a kernel: so cold its weights are; -1: they come from memory.
+  // Bytes that the network touches between two calls of a kernel, which may evict the kernel's weights from the caches.
+  // -1: the weights always come from memory.
   int64_t cold_bytes = -1;
 };
 
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // One outcome per item, in their order; items may belong to several tasks, and the same candidate may occur more than
-  // once. Candidates of one task are measured in their order, tasks in the order of their first items. An error means
-  // that nothing can be measured at all (no builder, no device).
+  // Measures all items and returns one outcome per item, in their order. Items may belong to several tasks, and a
+  // candidate may occur more than once. Candidates of one task are measured in their order, tasks in the order of their
+  // first items. An error means that nothing can be measured at all (no builder, no device).
   virtual Result<std::vector<Outcome>> Measure(const std::vector<MeasureItem>& items,
                                                const MeasureOptions& options) = 0;
 };

@@ -1,4 +1,4 @@
-// Independent work on all cores.
+// Runs independent work on all cores.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace autotune {
 
-// Calls f(0) ... f(n - 1) on up to `threads` threads, the caller's among them; 0: one per CPU. Returns the first error
-// in the order of the indices, and throws the first exception, after all calls have ended.
+// Calls f(0) ... f(n - 1) on up to `threads` threads (0: one per CPU), including the caller's. After all calls have
+// ended it throws the first exception or else returns the first error, in the order of the indices.
 inline Status ForEachInParallel(size_t n, int threads, const std::function<Status(size_t)>& f) {
   std::vector<Status> results(n);
   std::vector<std::exception_ptr> failures(n);

@@ -11,8 +11,8 @@
 namespace autotune {
 namespace {
 
-constexpr size_t kLongestRun = 16;  // points that one core takes at a time
-constexpr size_t kRunsPerCore = 4;  // at least, so that all cores end together
+constexpr size_t kLongestRun = 16;  // most points that one core takes at a time
+constexpr size_t kRunsPerCore = 4;  // least number of such runs per core, for an even load
 
 std::optional<Proposal> RealizeNext(const TaskSpace& space, const Point& point, bool with_features,
                                     SuccessiveReplays& replays) {
@@ -30,7 +30,7 @@ SuccessiveReplays ReplaysOf(const TaskSpace& space, int sketch) {
   return SuccessiveReplays(space.FuncOf(space.sketches[sketch]), space.sketches[sketch]);
 }
 
-// Points of one sketch with equal first decisions become neighbours.
+// Returns an order of the points in which those of one sketch with equal first decisions are neighbours.
 std::vector<size_t> ByDecisions(std::span<const Point* const> points) {
   std::vector<size_t> order(points.size());
   std::iota(order.begin(), order.end(), size_t{0});

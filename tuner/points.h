@@ -1,5 +1,5 @@
-// Points of a task's space on their way to a proposal: drawn, judged by the draft score, replayed. Functions are
-// thread-safe, except for the generator that they draw from.
+// Points of a task's space: draws them, computes their draft scores, and replays them into proposals. The functions are
+// thread-safe as long as each thread has its own Rng.
 #pragma once
 #include <optional>
 #include <span>
@@ -19,16 +19,17 @@ struct Point {
 
 uint64_t HashPoint(const TaskSpace& space, int sketch, const Decisions& decisions);
 Point MakePoint(const TaskSpace& space, int sketch, Decisions decisions);
-// Uniform over the sketches, then over the decisions of the sketch.
+// Draws uniformly among the sketches, then among the decisions of the sketch.
 Point DrawPoint(const TaskSpace& space, Rng& rng);
 void SortByDraft(std::vector<Point>& points);
-// The product of innermost tiles and unroll factors. The larger it is, the likelier a build rejects the candidate.
+// Returns the product of innermost tiles and unroll factors. The larger it is, the likelier a build rejects the
+// candidate.
 double UnrolledSize(const Point& point);
 
-// Replays a point. Nothing if a step refuses its decisions.
+// Replays a point. Returns nothing if a step refuses its decisions.
 std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool with_features);
-// Replays every point, on all cores, and returns the proposals in the order of the points. Neighbouring points share
-// most of their decisions, so each core takes a contiguous range and reuses the common prefix.
+// Replays every point, on all cores, and returns the proposals in the order of the points. It sorts the points by their
+// decisions and gives each core contiguous ranges, since neighbours then reuse the replay of their common prefix.
 std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points);
 
 // The points that must not be proposed, by hash: observed, under way, excluded or illegal.

@@ -14,14 +14,15 @@
 namespace autotune {
 namespace {
 
-constexpr int kFewest = 8;  // records that a model is fitted to; with fewer, every candidate has the median time
-constexpr size_t kFewestToHoldOut = 32;  // candidates of a task; with fewer, the model sees all
-constexpr float kViable = 0.5F;          // of the predicted success
+// Least number of records for a regression. Without one every candidate gets the median time.
+constexpr int kFewest = 8;
+constexpr size_t kFewestToHoldOut = 32;  // least number of a task's candidates for holding some of them out
+constexpr float kViable = 0.5F;          // least predicted success of a candidate that works
 
-// Of a candidate that was cut off, at the least.
+// Returns true if a candidate with this status has a time, or a lower bound of it.
 bool HasTime(TrialStatus status) { return status == TrialStatus::kOk || status == TrialStatus::kCutOff; }
 
-// Values become their places in order; equal ones share the mean of theirs.
+// Returns the rank of each value. Ties share the mean of their ranks.
 std::vector<double> Ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -36,7 +37,7 @@ std::vector<double> Ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-// Spearman's: Pearson's correlation of the ranks. 0 where one side is constant.
+// Returns Spearman's correlation, which is Pearson's correlation of the ranks; 0 if one side is constant.
 double RankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> x = Ranks(a), y = Ranks(b);
   const double mean = (static_cast<double>(x.size()) - 1) / 2;
@@ -49,7 +50,7 @@ double RankCorrelation(const std::vector<double>& a, const std::vector<double>& 
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
 
-// What is predicted of the candidates of one task that were not recorded.
+// Predicts the outcomes of candidates of one task that were not recorded.
 class TaskModel {
  public:
   Status Fit(const RecordedTask& task, const std::vector<size_t>& seen, uint64_t seed) {
@@ -78,7 +79,7 @@ class TaskModel {
     return {};
   }
 
-  // A time, or the most frequent failure.
+  // Returns a time, or the most frequent failure.
   RecordedDevice::Answer Predict(const Features& features) const {
     if (!success_ || success_->Predict({&features, 1})[0] >= kViable) return {.seconds = PredictSeconds(features)};
     auto more = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -89,7 +90,7 @@ class TaskModel {
     return time_ ? std::max(best_, static_cast<double>(std::exp(time_->Predict({&features, 1})[0]))) : middle_;
   }
 
-  // Of the unscheduled program, which is not recorded; any steady time serves as a reference.
+  // Returns a time for the unscheduled program, which is not recorded. A reference kernel may have any steady time.
   double ReferenceSeconds() const { return slowest_; }
 
  private:
@@ -121,8 +122,8 @@ FitError Evaluate(const TaskModel& model, const RecordedTask& task, const std::v
   return error;
 }
 
-// Features of a schema that this program does not compute are computed anew; candidates that the present rules do not
-// make any more keep their time, but teach the model nothing.
+// Computes the features again if the recording has those of another schema. Candidates that the present rules no longer
+// make keep their times, but get no features, so the model does not learn from them.
 Status RefreshFeatures(const RecordedHeader& header, const TuneTask& tune, const Target& target, RecordedTask& task) {
   if (header.versions.feature_schema == kFeatureVersion) return {};
   TaskSpace space = TRY(TaskSpace::Make(tune, target));

@@ -1,9 +1,10 @@
-// A device that was recorded (tuner/recording.h): a candidate that was measured then gets the time that it had, any
-// other the time that a model fitted to the recording predicts. So a search is judged in seconds, without a device.
+// RecordedDevice: replays a recording (tuner/recording.h). A recorded candidate gets its recorded time; any other
+// candidate gets the time that a model of the recording predicts. So a search is judged within seconds, without a
+// device.
 //
-// The model is one regression of log(time) per task, on the features of the candidates that ran, and one of success,
-// on all of them. It never predicts less than the least recorded time of the task: about faster candidates the
-// recording knows nothing.
+// The model has two regressions per task: one of log(time), fitted to the features of the candidates that ran, and one
+// of success, fitted to those of all candidates. No prediction is below the task's least recorded time, since the
+// recording has no information about faster candidates.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,17 +15,17 @@
 
 namespace autotune {
 
-// How well the model predicts the records of one task that it was not fitted to.
+// The errors of the model on those records of one task that it was not fitted to.
 struct FitError {
   int fitted = 0, held_out = 0;  // candidates that ran
-  double median_log_error = 0;   // |ln(predicted / recorded)|
+  double median_log_error = 0;   // median of |ln(predicted / recorded)|
   double rank_correlation = 0;   // Spearman's, between predicted and recorded times
-  double right_verdicts = 1;     // share of held-out candidates, failures included, whose success is foretold
+  double right_verdicts = 1;     // share of all held-out candidates whose success or failure is predicted
 };
 
 struct RecordedDeviceOptions {
   double held_out = 0.2;  // share of the candidates that the model does not see
-  uint64_t seed = 0;      // of the choice of these, and of the model
+  uint64_t seed = 0;      // of the choice of held-out candidates, and of the model
 };
 
 // Immutable and thread-safe.
@@ -42,15 +43,16 @@ class RecordedDevice {
 
   struct Answer {
     TrialStatus status = TrialStatus::kOk;
-    double seconds = 0;  // if ok; if cut off, at the least
+    double seconds = 0;  // per call; a lower bound if cut off; 0 if it failed
     bool recorded = false;
   };
-  // `space` is one of a task of tasks().
+  // Returns the recorded or predicted outcome. `space` must be that of a task in tasks().
   virtual Answer Ask(const TaskSpace& space, const Proposal& proposal) const = 0;
 };
 
 struct RecordedMeasurerOptions {
-  // Of each repeat: the time is the true one times exp(noise * |z|), z normal, since neighbours only ever add time.
+  // Noise of each repeat. The true time is multiplied by exp(noise * |z|) with a normal z, since neighbours only add
+  // time.
   double noise = 0;
   uint64_t seed = 0;  // of the noise
 };

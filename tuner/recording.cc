@@ -10,7 +10,7 @@
 namespace autotune {
 namespace {
 
-// The shortest digits that read back as the same floats, which compress better than bytes.
+// Returns the shortest decimal numbers that read back as the same floats. They compress better than the floats' bytes.
 std::string FeaturesText(const Features& features) {
   std::string text;
   char digits[32];
@@ -35,7 +35,7 @@ Result<Features> ParseFeatures(std::string_view text) {
   return features;
 }
 
-// A candidate's line: `task` is the index of the task, in the order of the file.
+// The line of one candidate. `task` is the index of its task, in the order of the file.
 struct CandidateLine {
   int task = 0;
   std::string alternative, trace, features;
@@ -92,7 +92,7 @@ Status WriteRecording(const Recording& recording, const std::string& path) {
   std::string text = ToJson(recording.header).Dump() + "\n";
   for (const RecordedTask& task : recording.tasks) text += ToJson(task).Dump() + "\n";
   for (size_t i = 0; i < recording.tasks.size(); ++i) {
-    // Neighbours in the alphabet share most of their text.
+    // Sort the candidates: neighbours then share most of their text, which compresses best.
     std::vector<const RecordedCandidate*> order;
     for (const RecordedCandidate& candidate : recording.tasks[i].candidates) order.push_back(&candidate);
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) {

@@ -1,6 +1,6 @@
-// Recording: what a device measured of some tasks, complete enough to search them again without the device: the tasks'
-// programs, and for each candidate its trace, features and time or failure. Plain values. Replayed by
-// tuner/recorded_measurer.h; the file is described in docs/recordings.md.
+// Recording: some tasks and their measurements on one device, complete enough to search the tasks again without the
+// device. It holds the programs of the tasks, and the trace, the features and the time or failure of each candidate.
+// Plain values. tuner/recorded_measurer.h replays a recording; docs/recordings.md describes its file.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,8 +18,8 @@ inline constexpr int kRecordingFormat = 1;
 struct RecordedCandidate {
   std::string alternative, trace;
   TrialStatus status = TrialStatus::kOk;
-  double seconds = 0;      // per call; at the least, if it was cut off; 0 if it failed
-  bool confirmed = false;  // `seconds` was measured in turns with the other best ones
+  double seconds = 0;      // per call; a lower bound if it was cut off; 0 if it failed
+  bool confirmed = false;  // true: `seconds` was measured in turns with other candidates
   Features features;       // of schema RecordedHeader::versions.feature_schema
 };
 
@@ -37,7 +37,7 @@ struct RecordedTask {
   std::vector<RecordedCandidate> candidates;
   AUTOTUNE_FIELDS(kind, hash, label, flops, alternatives)  // candidates have lines of their own in the file
 
-  // The least time of a candidate; 0 if none ran.
+  // Returns the least time of the candidates that ran; 0 if none did.
   double BestSeconds() const;
 };
 
@@ -45,7 +45,7 @@ struct RecordedHeader {
   int format = kRecordingFormat;
   std::string target;       // full text
   std::string machine;      // for people
-  uint64_t seed = 0;        // that the tasks were drawn by
+  uint64_t seed = 0;        // of the draw of tasks
   RecordVersions versions;  // of the program that measured
   AUTOTUNE_FIELDS(format, target, machine, seed, versions)
 };
@@ -56,10 +56,11 @@ struct Recording {
 };
 
 Status WriteRecording(const Recording& recording, const std::string& path);
-// Errors name the file and line: damaged, of another format, or in a step language that this program does not speak.
+// Errors: a damaged file, another format, or another step language than this program's. They name the file and the
+// line.
 Result<Recording> ReadRecording(const std::string& path);
 
-// The task as the tune loop takes it, without its reference program, which only devices need. Its hash is derived from
+// Returns a task for the tune loop. It lacks the reference program, which only devices need. Its hash is derived from
 // the recorded one.
 Result<TuneTask> MakeTuneTask(const RecordedTask& task);
 

@@ -5,17 +5,18 @@
 namespace autotune {
 namespace {
 
-// A candidate is cut off if two bursts in a row, of about 4 ms each (a quarter of the shortest repeat), are slower than
-// the cutoff; one that loses more than 0.1 s is cut off at once. Its cost is that of the faster burst. If both bursts
-// lose a time slice of up to 10 ms to a neighbour, they take up to 3.7 times as long: a candidate as fast as the best
-// then ends below 1.3 times a cutoff of three times the best. A candidate beyond 1.5 times the cutoff is really slow.
+// Multiple of the cutoff up to which a candidate that was cut off is measured again. The device cuts a candidate off
+// after two slow bursts of about 4 ms each (a quarter of a repeat), and its cost is the time of the faster burst. If
+// both bursts lose a time slice of up to 10 ms to a neighbour, they take up to 3.7 times as long. A candidate as fast
+// as the best then costs less than 1.3 times the cutoff, which is three times the best. A candidate beyond 1.5 times
+// the cutoff is really slow.
 constexpr double kSecondChance = 1.5;
 
 MeasureItem ItemOf(const Planned& planned) {
   return {.space = &planned.task->space(), .proposal = planned.proposal, .cutoff_seconds = planned.cutoff_seconds};
 }
 
-// Measures again what may have been cut off by bad luck.
+// Measures candidates again that may have been cut off because they were preempted.
 void GiveSecondChances(Measurer& measurer, const std::vector<Planned>& plan, const MeasureOptions& options,
                        std::vector<Outcome>& outcomes) {
   std::vector<size_t> unlucky;
@@ -28,11 +29,11 @@ void GiveSecondChances(Measurer& measurer, const std::vector<Planned>& plan, con
   }
   if (items.empty()) return;
   Result<std::vector<Outcome>> measured = measurer.Measure(items, options);
-  if (!measured.ok()) return;  // the first outcomes stay; the next round meets the same error
+  if (!measured.ok()) return;  // keeps the first outcomes; the next round meets the same error
   std::vector<Outcome>& again = *measured;
   CHECK(again.size() == items.size());
   for (size_t k = 0; k < unlucky.size(); ++k) {
-    // A cancelled chance makes the round a cancelled one, which a resumed run makes again.
+    // Keep a cancelled outcome: it marks the round as cancelled, and a resumed run repeats the round.
     if (again[k].status != TrialStatus::kOk && again[k].status != TrialStatus::kCancelled) continue;
     again[k].facts["cut_off_first"] = outcomes[unlucky[k]].cost;
     outcomes[unlucky[k]] = std::move(again[k]);

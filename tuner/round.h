@@ -1,4 +1,4 @@
-// A round: one batch of candidates of several tasks, measured beside the run's reference kernel. Stateless.
+// A round: measures one batch of candidates of several tasks, together with the run's reference kernel. Stateless.
 #pragma once
 #include <optional>
 #include <vector>
@@ -14,9 +14,9 @@ struct Planned {
   double cutoff_seconds = 0;  // 0: never cut off
 };
 
-// One outcome per candidate, in their order, each with the time of `reference`, if there is one. A candidate that one
-// preemption may have pushed beyond its cutoff is measured a second time, and that outcome counts. Errors: as
-// Measurer::Measure.
+// Returns one outcome per candidate, in their order, each with the time of `reference`, if given. A candidate that may
+// have exceeded its cutoff because it was preempted is measured a second time. The second outcome counts if it is ok or
+// cancelled. Errors: as Measurer::Measure.
 Result<std::vector<Outcome>> MeasureRound(Measurer& measurer, const std::vector<Planned>& plan,
                                           const std::optional<MeasureItem>& reference, const MeasureOptions& options);
 

@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kKnown = 12;  // stored schedules a task starts from
+constexpr int kKnown = 12;  // most stored schedules that a task starts from
 
 Json RoundOf(const Record& record) {
   return record.confirmation > 0 ? Json() : std::as_const(record.facts)[kRoundFact];
@@ -23,11 +23,12 @@ RecordVersions CurrentVersions() {
 
 std::vector<std::string> VersionParts() {
   return {"ir " + std::to_string(kIrTextVersion), "steps " + std::to_string(kStepLanguageVersion),
-          "features " + std::to_string(kFeatureVersion), "code generator " + std::to_string(kCodeGeneratorVersion)};
+          "features " + std::to_string(kFeatureVersion), "code generator " + std::to_string(kCodeGeneratorVersion),
+          "search " + std::to_string(kSearchVersion)};
 }
 
 Result<RunLog::Start> RunLog::Begin(const TaskStates& tasks) {
-  Start start{.peak = options_.peak};
+  Start start{.peak_flops = options_.peak_flops};
   RunState run{.key = options_.run};
   if (!options_.run.empty()) {
     if (std::optional<RunState> stored = TRY(store_.GetRun(options_.run))) run = std::move(*stored);
@@ -40,7 +41,7 @@ Result<RunLog::Start> RunLog::Begin(const TaskStates& tasks) {
       if (text) record = TRY(store_.Get(*text));
       if (record) start.known.push_back(std::move(*record));
     }
-    start.peak = {state["peak_flops"].Number().value_or(0), state["peak_bytes"].Number().value_or(0)};
+    start.peak_flops = state["peak_flops"].Number().value_or(0);
     return start;
   }
   Json::Array ids;
@@ -55,8 +56,7 @@ Result<RunLog::Start> RunLog::Begin(const TaskStates& tasks) {
   }
   if (options_.run.empty()) return start;
   run.state["known"] = std::move(ids);
-  run.state["peak_flops"] = start.peak.flops;
-  run.state["peak_bytes"] = start.peak.bytes;
+  run.state["peak_flops"] = start.peak_flops;
   run.updated_at = WallMillis();
   TRY(store_.PutRun(run));
   return start;

@@ -1,4 +1,4 @@
-// RunLog: what a tuning run writes to the store, and what it reads back when it is resumed. Not thread-safe.
+// RunLog: writes a tuning run to the store, and reads it back when the run is resumed. Not thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,27 +14,27 @@ using TaskStates = std::vector<std::unique_ptr<TaskState>>;
 
 class RunLog {
  public:
-  // All must outlive it.
+  // The arguments must outlive the log.
   RunLog(const Target& target, const TuneOptions& options, RecordStore& store)
       : target_(target), options_(options), store_(store) {}
 
-  // What a run starts from. It is stored when the run begins: by the time it is resumed, other runs may have added
-  // better schedules, its own are among the best, and a peak measured again is another one.
+  // The state that a run starts from. It is stored when the run begins, since a resumed run could not find it again:
+  // the store may have better schedules by then, of this run or of others, and another measurement of the peak differs.
   struct Start {
     std::vector<Record> known;  // schedules of other runs, best first for each task
-    MachinePeak peak;
+    double peak_flops = 0;
   };
   Result<Start> Begin(const TaskStates& tasks);
 
-  // The record of one candidate.
+  // Returns the record of one candidate.
   Record Make(const TaskState& task, const Proposal& proposal, const Outcome& outcome) const;
 
-  // The run's records so far, in the order stored, a group for each round and each confirmation.
+  // Returns the run's records so far, in the order stored. Each round and each confirmation is one group.
   Result<std::vector<std::vector<Record>>> Groups();
 
   // Stores all of them or none.
   Status Append(const std::vector<Record>& records) { return store_.Append(records); }
-  // The record that `compile` takes for this task.
+  // Returns the best record of this task (RecordStore::Best).
   Result<std::optional<Record>> Best(const TaskState& task);
 
  private:
@@ -43,7 +43,7 @@ class RunLog {
   RecordStore& store_;
 };
 
-// The task that a record is of; null: none of these.
+// Returns the task of a record; null if it is none of these.
 TaskState* TaskOf(const TaskStates& tasks, const Record& record);
 
 }  // namespace autotune

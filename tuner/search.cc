@@ -14,24 +14,25 @@ namespace {
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
 constexpr double kHopeless = 6;  // times slower than the best draft: not worth a replay
-// An algorithm that the draft score finds slower than the best one by a greater factor is not worth a trial. The draft
-// score believes in all that Winograd's algorithm saves, a factor of 4 for tiles of 4 x 4 less the transforms: that
-// must not hide the direct algorithm.
+// An algorithm is not worth a trial if its draft score is worse than the best one by more than this factor. The draft
+// score assumes that Winograd's algorithm saves all of its factor of 4 (for tiles of 4 x 4), less the transforms. The
+// direct algorithm must still be tried then.
 constexpr double kUnlikelyAlgorithm = 3.2;
-// Likewise for a sketch. The draft score ranks sketches of one algorithm better than algorithms.
+// The same factor for sketches. It is smaller, since the draft score ranks sketches of one algorithm better than
+// algorithms.
 constexpr double kUnlikelySketch = 1.5;
-// Own failures after which an algorithm or sketch without a success is not insisted on. The first try follows the draft
-// score, the others take ever smaller bodies; what fails four times fails for a reason that is not its size.
+// Failures after which an algorithm or sketch without a success no longer gets trials of its own. The first attempt
+// follows the draft score; the later ones take the smallest bodies, so the cause of four failures is not the size.
 constexpr int kAttempts = 4;
-// What lies near a measured winner is worth more than its draft score says.
+// Factor on the draft score of points near a measured winner, which are faster than the draft score predicts.
 constexpr double kNearWinner = 0.7;
 constexpr size_t kRemembered = 64;  // best points
-// A time counts as progress if it is below the best by this factor: less is noise of the device.
+// Factor by which a time must be below the best one to count as progress. A smaller gain is noise of the device.
 constexpr double kProgress = 0.99;
 constexpr int kPatience = 16;          // successes without progress after which a search has stalled
 constexpr int kDescentParents = 3;     // best points whose neighbours may be proposed
-constexpr int kReplaysPerChoice = 10;  // replays for each point wanted: the best of ten by the model
-constexpr int kSmallestBatch = 4;      // what a small batch costs at least: that of so many points
+constexpr int kReplaysPerChoice = 10;  // replays per proposal, from which the model selects the best
+constexpr int kSmallestBatch = 4;      // least number of proposals that replays are made for
 constexpr int kDrawsPerExplorer = 50;
 
 class Evolutionary : public SearchStrategy {
@@ -40,8 +41,8 @@ class Evolutionary : public SearchStrategy {
       : space_(space), model_(model), seed_(seed), rng_(seed), options_(options), tries_(space.sketches.size()) {}
 
   std::vector<Proposal> Propose(int n) override {
-    // Proposals follow from the seed, the observations and the closed points, not from earlier calls: so a search that
-    // was told the same continues alike.
+    // Seed the generator by the number of observations, not by the number of calls. A resumed search that has the same
+    // observations and closed points then makes the same proposals.
     rng_ = Rng(HashCombine(seed_, static_cast<uint64_t>(observations_)));
     std::vector<Proposal> chosen;
     if (n <= 0) return chosen;
@@ -81,7 +82,7 @@ class Evolutionary : public SearchStrategy {
     Decisions decisions;
     double seconds;
   };
-  // What became of the candidates of a sketch.
+  // The outcomes of the candidates of a sketch.
   struct Tries {
     int failures = 0;
     bool succeeded = false;
@@ -103,12 +104,12 @@ class Evolutionary : public SearchStrategy {
     chosen.push_back(std::move(proposal));
   }
 
-  // As long as nothing at all has succeeded, nothing is given up.
+  // Returns true if no more trials are needed. Nothing is given up before the first success of any candidate.
   bool IsSettled(const Tries& tries) const {
     return tries.succeeded || (tries.failures >= kAttempts && !measured_.empty());
   }
 
-  // Random points and mutants of the best measured ones that are open, in the order in which they deserve a replay.
+  // Returns open random points and open mutants of the best measured points, in the order in which to replay them.
   std::vector<Point> Drafts() {
     std::vector<Point> points;
     std::unordered_set<uint64_t> known;
@@ -151,9 +152,9 @@ class Evolutionary : public SearchStrategy {
     if (IsOpen(point)) out.push_back(std::move(point));
   }
 
-  // Chooses one candidate of each algorithm that is not settled and not hopeless, and, in a quarter of the batch, one
-  // of each such sketch. The draft score compares schedules of one sketch better than sketches and algorithms, so the
-  // device judges those, and a rejected candidate is no judgement.
+  // Chooses one candidate of each algorithm that is neither settled nor unlikely and, in up to a quarter of the batch,
+  // one of each such sketch. The draft score ranks schedules of one sketch well, but not sketches and algorithms
+  // against each other. So every plausible one is measured, and a rejected candidate does not count as a measurement.
   void TakeUntried(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
     const size_t sketches = space_.sketches.size();
     std::vector<std::vector<const Point*>> of_sketch(sketches);
@@ -177,12 +178,12 @@ class Evolutionary : public SearchStrategy {
       if (!of_algorithm && (IsSettled(tries_[sketch]) || behind > kUnlikelySketch || more == 0)) continue;
       if (!TakeOne(of_sketch[sketch], tries_[sketch].failures > 0, chosen)) continue;
       more -= !of_algorithm;
-      algorithm.succeeded = true;  // one of it is enough for this batch
+      algorithm.succeeded = true;  // limits this batch to one candidate of the algorithm
     }
   }
 
-  // Chooses the best of a sketch's points that replays; after a failure the one with the smallest body instead, however
-  // slow if nothing has succeeded yet.
+  // Chooses the best point of a sketch that replays; with `small`, which follows a failure, the one with the smallest
+  // body. Then points with an unlikely draft score are left out, but only if some candidate has succeeded.
   bool TakeOne(std::vector<const Point*> points, bool small, std::vector<Proposal>& chosen) {
     if (small) {
       const double limit = kUnlikelyAlgorithm * points.front()->draft;
@@ -200,7 +201,8 @@ class Evolutionary : public SearchStrategy {
     return false;
   }
 
-  // Chooses uniformly among the points that the draft score does not find hopeless: its favourites are seen anyway.
+  // Chooses points uniformly among those whose draft score is not hopeless. The rest of the batch follows the draft
+  // score.
   void Explore(double best_draft, int explorers, std::vector<Proposal>& chosen) {
     for (int tries = 0; explorers > 0 && tries < kDrawsPerExplorer * explorers; ++tries) {
       Point point = DrawPoint(space_, rng_);
@@ -215,14 +217,14 @@ class Evolutionary : public SearchStrategy {
     }
   }
 
-  // The part of a batch that goes to the neighbours of the best points: most of it once the search has stalled.
+  // Returns the share of a batch for coordinate descent. It is larger once the search has stalled.
   double DescentShare() const {
     if (measured_.empty()) return 0;
     return without_progress_ >= kPatience ? options_.descent_stalled : options_.descent;
   }
 
-  // Coordinate descent: chooses, best first by the model, points that differ from the best measured one in one knob;
-  // when it has no more, from the next best.
+  // Coordinate descent: chooses points that differ from the best measured point in one knob, best first by the model.
+  // Goes on with the next best measured point if there are not enough.
   void Descend(int neighbours, std::vector<Proposal>& chosen) {
     for (size_t i = 0; i < measured_.size() && i < kDescentParents && neighbours > 0; ++i) {
       const Measured& parent = measured_[i];
@@ -249,12 +251,12 @@ class Evolutionary : public SearchStrategy {
     }
   }
 
-  // Fills the batch with what evolution finds best by the model.
+  // Fills the batch with the best points of an evolution, as ranked by the model.
   void Evolve(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
     const int left = n - static_cast<int>(chosen.size());
     if (left <= 0) return;
     const bool learned = model_ && model_->ready();
-    // Before the model knows more than the draft score, replays find out only what is legal.
+    // Without a trained model replays only find out which points are legal, so few are needed.
     const int wanted = kReplaysPerChoice * std::max(left, kSmallestBatch);
     const int replays = learned ? std::min(options_.replays, wanted) : std::max(2 * left, 16);
     std::vector<Scored> pool;
@@ -277,12 +279,12 @@ class Evolutionary : public SearchStrategy {
     }
   }
 
-  // Adds the first `replays` points that are open and legal to the pool, with their scores.
+  // Adds the first `replays` points that are open, legal and not hopeless to the pool, with their scores.
   void Evaluate(const std::vector<Point>& points, int replays, std::vector<Scored>& pool,
                 std::unordered_set<uint64_t>& in_pool) {
     size_t first = pool.size();
     for (auto point = points.begin(); replays > 0 && point != points.end();) {
-      std::vector<const Point*> batch;  // as many as are missing, were all of them legal
+      std::vector<const Point*> batch;  // as many points as are missing, in case all of them are legal
       for (; static_cast<int>(batch.size()) < replays && point != points.end(); ++point) {
         if (point->draft <= kHopeless * points.front().draft && IsOpen(*point) && in_pool.insert(point->hash).second)
           batch.push_back(&*point);

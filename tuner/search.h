@@ -13,6 +13,10 @@
 
 namespace autotune {
 
+// Version of the rules, the draft score and the search. It is part of a run's key, so that a run resumes only with the
+// search that began it.
+inline constexpr int kSearchVersion = 2;
+
 // A task with its sketches: the space that is searched.
 struct TaskSpace {
   const TuneTask* task = nullptr;
@@ -41,20 +45,21 @@ class SearchStrategy {
   virtual ~SearchStrategy() = default;
   // Returns n distinct open points and closes them. Returns fewer, or none, when the space is exhausted.
   virtual std::vector<Proposal> Propose(int n) = 0;
-  // Tells the search how long a candidate took. Infinity: the candidate itself failed (rejected, crashed, wrong).
+  // Tells the search the time of a candidate. Infinity means that the candidate itself failed (rejected, crashed,
+  // wrong).
   virtual void Observe(const Proposal& proposal, double seconds) = 0;
-  // Closes a point, and teaches the search nothing: the point is under way, or the farm lost it.
+  // Closes a point without teaching the search anything. For example, the point is under way, or the farm lost it.
   virtual void Exclude(const Proposal& proposal) = 0;
 };
 
 struct EvolutionOptions {
-  int drafts = 2000;  // random points judged by the draft score alone, per batch
-  int replays = 160;  // of these and of mutants, points replayed for the cost model; fewer for a small batch
+  int drafts = 2000;  // random points per batch that the draft score ranks
+  int replays = 160;  // most points of the first generation replayed for the cost model; fewer for a small batch
   int generations = 2;
   int parents = 10;                               // best points whose neighbourhood is explored
   int mutants = 40;                               // per parent
-  double epsilon = 0.1;                           // share of proposals that neither model nor draft score choose
-  double descent = 0.25, descent_stalled = 0.75;  // share of single-knob neighbours of the best measured points
+  double epsilon = 0.1;                           // share of proposals that are drawn at random
+  double descent = 0.25, descent_stalled = 0.75;  // share of coordinate descent, before and after progress stalls
 };
 // Draft-then-verify evolutionary search. Random draws and mutants of the best measured points are ranked by the draft
 // score, the best of them by the model; without a model the draft score decides alone. After Zhai et al., "Pruner"
@@ -62,7 +67,7 @@ struct EvolutionOptions {
 // most of it once progress stalls, goes to coordinate descent from the best measured points, after Canesche et al.,
 // "The Droplet Search Algorithm for Kernel Scheduling" (2024). Every plausible algorithm and sketch is proposed until
 // one of its candidates has succeeded, or several have failed. Proposals follow from the seed, the points observed and
-// closed, and what the model has learned, not from earlier calls of Propose.
+// closed, and the state of the model, but not from the number of earlier calls of Propose.
 std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, const CostModel* model, uint64_t seed,
                                                        const EvolutionOptions& options = {});
 // Uniform draws from the same space: the yardstick.

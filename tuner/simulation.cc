@@ -14,9 +14,9 @@
 namespace autotune {
 namespace {
 
-constexpr int kInvertedDraws = 400;  // per round; of these the worst drafts are proposed
+constexpr int kInvertedDraws = 400;  // per round
 
-// Draws as the random search does, and proposes what the draft score thinks least of.
+// Draws points as the random search does, and proposes those with the worst draft scores.
 class InvertedDraft : public SearchStrategy {
  public:
   InvertedDraft(const TaskSpace& space, uint64_t seed) : space_(space), rng_(seed) {}
@@ -48,7 +48,7 @@ class InvertedDraft : public SearchStrategy {
   ClosedPoints closed_;
 };
 
-// Follows a run: how fast, in truth, is the schedule that looks best after each trial?
+// Measures for a run, and notes the true time of the schedule that looks best after each trial.
 class Follower : public Measurer {
  public:
   Follower(std::shared_ptr<const RecordedDevice> device, const RecordedMeasurerOptions& options,
@@ -63,7 +63,7 @@ class Follower : public Measurer {
     std::vector<Outcome> outcomes = TRY(measurer_->Measure(items, options));
     for (size_t i = 0; i < items.size(); ++i) {
       if (!WasExecuted(outcomes[i].status) || items[i].proposal.trace.empty()) continue;
-      // The reference of a batch, and what was measured in a disturbed state, come again: they are no trials.
+      // Repeated measurements are no trials: the reference of a batch, second measurements, and the confirmation.
       if (!tried_.insert(HashBytes128(ToText(items[i].proposal.trace))).second) continue;
       if (outcomes[i].status == TrialStatus::kOk) {
         double truth = noisy_ ? device_->Ask(*items[i].space, items[i].proposal).seconds : outcomes[i].cost;
@@ -77,7 +77,7 @@ class Follower : public Measurer {
     return outcomes;
   }
 
-  // The run ends with the schedule that it says is the best.
+  // Returns SimulatedRun::reached. Its last value is that of the schedule that the run reports as the best.
   std::vector<double> Reached(double best_known, const TaskReport& report) {
     if (auto chosen = true_seconds_.find(report.best_trace); chosen != true_seconds_.end())
       seconds_.back() = chosen->second;
@@ -118,7 +118,7 @@ Status SimulateRun(const std::shared_ptr<const RecordedDevice>& device, const Se
 
 const std::vector<SearchVariant>& SearchVariants() {
   using Space = const TaskSpace&;
-  // Those that do not ask the cost model are of kind kRandom, which does not train it.
+  // Variants that do not use the cost model have kind kRandom, for which the tune loop does not train it.
   static const std::vector<SearchVariant> variants = {
       {.name = "evolution", .description = "the tune loop's own search"},
       {.name = "draft",

@@ -1,5 +1,5 @@
-// Simulation: the tune loop against a recorded device (tuner/recorded_measurer.h). It tells how near searches come to
-// the best known time of each task, in seconds of this machine, whatever machine was recorded.
+// Simulation: runs the tune loop against a recorded device (tuner/recorded_measurer.h). It shows how near searches come
+// to the best known time of each task. It takes seconds on any machine, no matter which machine was recorded.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,19 +12,19 @@ namespace autotune {
 
 struct SearchVariant {
   std::string name, description;
-  bool worsened = false;  // made worse on purpose: a comparison that does not rank it last cannot be believed
+  bool worsened = false;  // true: worse on purpose, to validate comparisons, which must rank it last
   SearchKind kind = SearchKind::kEvolution;
-  SearchFactory make_search;  // null: kind's own
+  SearchFactory make_search;  // null: the search of `kind`
 };
 
-// "evolution" is the tune loop's own search; "draft" the same without a cost model; "random" and "inverted" are
-// worsened: uniform draws, and those with the worst draft scores.
+// Returns all variants. "evolution" is the tune loop's own search; "draft" is the same without a cost model. "random"
+// (uniform draws) and "inverted" (the draws with the worst draft scores) are worsened.
 const std::vector<SearchVariant>& SearchVariants();
 
 struct SimulationOptions {
-  std::vector<int> trials = {16, 32, 64};  // where the curves are read, ascending; the last one is the budget of a run
-  int seeds = 20;                          // of each task and variant: 0 to this
-  double noise = 0;                        // RecordedMeasurerOptions
+  std::vector<int> trials = {16, 32, 64};  // points of the curve, ascending; the last one is the budget of a run
+  int seeds = 20;                          // runs per task and variant, with the seeds 0, 1, 2 ...
+  double noise = 0;                        // as in RecordedMeasurerOptions
   int threads = 0;                         // runs at a time; 0: one per CPU
 };
 
@@ -32,20 +32,19 @@ struct SimulationOptions {
 struct SimulatedRun {
   int variant = 0, task = 0;
   uint64_t seed = 0;
-  // Of each of SimulationOptions::trials: the best known time over the true time of the schedule that was best by then;
-  // 0 if none ran.
+  // Best known time / true time of the best schedule so far, for each of SimulationOptions::trials; 0 if none ran.
   std::vector<double> reached;
 };
 
-// Every variant with every task and seed, in this order. Deterministic.
+// Runs every variant with every task and seed, and returns the runs in this order. Deterministic.
 Result<std::vector<SimulatedRun>> Simulate(std::shared_ptr<const RecordedDevice> device,
                                            const std::vector<SearchVariant>& variants,
                                            const SimulationOptions& options);
 
-// The geometric mean of the runs' reached[at]; 0 if there is none, or one in which nothing ran.
+// Returns the geometric mean of the runs' reached[at]; 0 if there are no runs, or if reached[at] is 0 in one of them.
 double MeanReached(const std::vector<const SimulatedRun*>& runs, size_t at);
 
-// Do all worsened variants rank below all others at the last of the trials?
+// Returns true if all worsened variants rank below all others at the last of the trials.
 bool WorsenedRankLast(const std::vector<SearchVariant>& variants, const std::vector<SimulatedRun>& runs);
 
 }  // namespace autotune

@@ -15,8 +15,9 @@ Decision Draw(const SampleTile& step, int64_t extent, Rng& rng) {
   return DrawTile(extent, step.n, step.max_inner, step.multiple_of, CoverLimit(extent, false), rng).value();
 }
 
-// Tiles that differ from `from` at one inner level: a unit more or less, twice or half as much; or whose factor of two
-// moved from one inner level to another. The outermost level follows, so that the product covers the extent.
+// Returns the tiles that are one move away from `from`. A move changes the factor of one inner level (one unit more or
+// less, twice or half as much) or moves a factor of two from one inner level to another. The outermost level follows,
+// so that the product covers the extent.
 std::vector<Decision> NeighbouringTiles(const SampleTile& step, int64_t extent, const Decision& from) {
   std::vector<Decision> tiles;
   const size_t levels = from.values.size();

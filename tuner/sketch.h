@@ -29,7 +29,7 @@ struct StageModel {
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's
   bool packed = false;                        // the n operand is repacked into panels of the register tile's width
   bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
-  int64_t element_bytes = 4;                  // of what is computed; operands are taken to be of the same size
+  int64_t element_bytes = 4;                  // of the result; operands are assumed to have the same size
   double flops = 2;                           // per point
   double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
   // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
@@ -38,9 +38,11 @@ struct StageModel {
   // Tiled and batched, streaming: how many panels, or tiles (of rows), ahead of the present one memory is asked.
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown
-  int64_t image_row = 0;  // tiled: where operands split m into quotient and remainder, by this; 0: they do not
-  int consumer = -1;      // index of the stage that reads it
-  int64_t tasks = 0;      // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
+  // Tiled: the extent by which operands split m into a row and a column of an image; 0: they do not. Streaming: the
+  // extent of the last loop but one, which `rows` such loops are in; 0: there are fewer loops.
+  int64_t image_row = 0;
+  int consumer = -1;  // index of the stage that reads it
+  int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).
   int h_knob = -1;                     // tile of the rows (outer, register)
   int row_knob = -1, depth_knob = -1;  // rows of a window, and channels, unrolled
@@ -64,11 +66,13 @@ using Decisions = std::vector<Decision>;
 // Seeded draws. Uniform over what the steps allow, weighted as the steps say; they need no replay.
 Decision DrawDecision(const Sketch& sketch, int knob, Rng& rng);
 Decisions DrawDecisions(const Sketch& sketch, Rng& rng);
-// Every decision one move away from `from`, which is not among them: another factor of a tile, another choice.
+// Returns every decision that is one move away from `from`: tiles with another factor, or the other choices. `from`
+// itself is not among them.
 std::vector<Decision> NeighboursOf(const Sketch& sketch, int knob, const Decision& from);
-// Mostly one of the neighbours; now and then, or if there is none, a fresh draw, which may be the same.
+// Returns a random neighbour of `from`. A knob without neighbours, and one tile in four, is drawn anew instead; that
+// may return `from` itself.
 Decision MutateDecision(const Sketch& sketch, int knob, const Decision& from, Rng& rng);
-// Whether the knob can take this decision, wherever it comes from.
+// Returns true if the knob can take this decision, which may come from a record or an imported trace.
 bool Allows(const Sketch& sketch, int knob, const Decision& decision);
 
 // The sketch's trace with these decisions filled in.

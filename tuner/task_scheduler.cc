@@ -8,13 +8,13 @@ namespace autotune {
 namespace {
 
 constexpr double kAtRoofline = 1.03;
-constexpr double kUnknownRate = 1e10;  // operations, or bytes, per second; tasks are only compared with each other
-// F(4x4, 3x3), the largest of topi/winograd.h, multiplies 36 times where the direct sum multiplies 144 times.
+constexpr double kUnknownRate = 1e10;  // operations or bytes per second; any value ranks the tasks equally
+// F(4x4, 3x3), the largest algorithm of topi/winograd.h, needs 36 multiplications instead of the direct sum's 144.
 constexpr double kWinogradSaving = 4;
 
-// The least of k draws from a bounded distribution falls like 1 / k. So a search that has made k attempts promises
-// kPriorGain * k / (kPriorTrials + k) in all, and the derivative of that per attempt. The first sixteen trials of a
-// task bring about a tenth.
+// The least of k draws from a bounded distribution approaches the bound like 1 / k. So the prior expects k attempts to
+// shorten a task by the share kPriorGain * k / (kPriorTrials + k), a tenth for the first sixteen. The next attempt
+// brings the derivative of that.
 constexpr double kPriorGain = 0.2;
 constexpr double kPriorTrials = 16;
 
@@ -36,9 +36,8 @@ double Operations(const TuneTask& task) {
 
 }  // namespace
 
-double RooflineSeconds(const TuneTask& task, const MachinePeak& peak) {
-  double seconds = peak.flops > 0 ? Operations(task) / peak.flops : 0;
-  return peak.bytes > 0 ? std::max(seconds, Bytes(task) / peak.bytes) : seconds;
+double RooflineSeconds(const TuneTask& task, double peak_flops) {
+  return peak_flops > 0 ? Operations(task) / peak_flops : 0;
 }
 
 double EstimatedSeconds(const TuneTask& task, double rate) {

@@ -1,39 +1,37 @@
-// Task scheduler: which tasks of a network the next trials go to. It spends them where they promise to shorten the
-// whole network most. Pure functions of what was measured.
+// Task scheduler: decides which tasks of a network get the next trials. Trials go to the tasks in which they are
+// expected to shorten the whole network most. Pure functions of the measurements.
 #pragma once
 #include "tuner/task.h"
 
 namespace autotune {
 
-// What the machine can do at most, per second; 0: unknown.
-struct MachinePeak {
-  double flops = 0;
-  double bytes = 0;  // read from and written to memory
-};
-
-// Where the search of one task stands.
+// The progress of the search of one task.
 struct TaskProgress {
-  double seconds = 0;      // best time so far, or an estimate (EstimatedSeconds) where nothing ran
+  double seconds = 0;      // best time so far; EstimatedSeconds if nothing ran
   double bound = 0;        // RooflineSeconds; 0: unknown
-  int attempts = 0;        // candidates tried, the default one included, whatever became of them
-  int recent = 0;          // those of them that the improvement below is from
-  double improvement = 0;  // share of the best time that the recent attempts took off it
+  int attempts = 0;        // candidates tried, including the default and those that failed
+  int recent = 0;          // number of the newest attempts, which `improvement` is about
+  double improvement = 0;  // relative reduction of the best time by the recent attempts
 };
 
-// The newer half of the attempts shows at which rate the search still finds something.
+// Returns the number of attempts that count as recent. The newer half shows the present rate of improvement.
 inline int RecentAttempts(int attempts) { return attempts / 2; }
 
-// The least time that the machine allows: its floating-point operations at peak, its parameters' bytes once. Winograd's
-// algorithms need fewer operations than the task counts; where one is an alternative, so is its count. 0: unknown.
-double RooflineSeconds(const TuneTask& task, const MachinePeak& peak);
+// Returns the least time in which a machine with `peak_flops` operations per second can do the task's arithmetic; 0 if
+// the peak is unknown. Winograd's algorithms need fewer operations than task.flops. If one is an alternative, the bound
+// assumes the largest saving of all of them.
+double RooflineSeconds(const TuneTask& task, double peak_flops);
 
-// A guess for a task of which nothing ran: the same count at `rate` operations per second (0: unknown).
+// Returns a guess for a task without measurements: its operations or its bytes, whichever are more, at `rate` per
+// second (0: unknown).
 double EstimatedSeconds(const TuneTask& task, double rate);
 
-// No more rounds for a task within 3 % of its bound: that is the noise of a measurement.
+// Returns true if the best time is within 3 % of the bound, which is the noise of a measurement. Such a task gets no
+// more rounds.
 bool IsAtRoofline(const TaskProgress& progress);
 
-// Seconds that one more trial is expected to take off the network, with `under_way` trials already planned.
+// Returns the seconds by which one more trial is expected to shorten the network, after `under_way` trials that are
+// planned already.
 double ExpectedGain(const TaskProgress& progress, int weight, int under_way);
 
 }  // namespace autotune

@@ -14,14 +14,16 @@ namespace autotune {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr size_t kFinalists = 5;        // at most; more of them take a longer time than they win
-constexpr int kTrialsPerFinalist = 16;  // beyond two: a confirmation stays a fraction of its task's trials
-// Times the cost of a champion from another run, when the machine's state may have been another one.
+constexpr size_t kFinalists = 5;  // limit; further finalists cost more time than they gain
+// Trials per finalist beyond the first two. They keep a confirmation short, compared with the trials of its task.
+constexpr int kTrialsPerFinalist = 16;
+// Slowdown against a champion's cost up to which a candidate may still win. The champion may have been measured by
+// another run, in another state of the machine.
 constexpr double kOtherRun = 1.5;
-constexpr double kNearBest = 1.05;  // within the noise of a comparison between two states of the machine
-constexpr size_t kDoubtful = 2;     // per task and round
+constexpr double kNearBest = 1.05;  // ratio within the noise of a comparison between two states of the machine
+constexpr size_t kDoubtful = 2;     // most second measurements per task and round
 
-// Seconds that a candidate which was cut off takes at the least; 0 for others.
+// Returns the lower bound in seconds of a candidate that was cut off; 0 for others.
 double BoundOf(const Record& record) { return record.status == TrialStatus::kCutOff ? record.cost : 0; }
 
 }  // namespace
@@ -34,7 +36,7 @@ TaskState::TaskState(TaskSpace space, uint64_t seed, SearchKind search, SearchFa
   report_.task = space_.task;
   for (Proposal& proposal : DefaultCandidates(space_)) {
     std::string trace = ToText(proposal.trace);
-    // With features, if it is a point of the space.
+    // Locate adds the features if the candidate is a point of the space.
     std::optional<Proposal> full =
         Locate(space_, space_.task->alternatives[space_.sketches[proposal.sketch].alternative].name, proposal.trace);
     candidates_.push_back(full ? std::move(*full) : std::move(proposal));
@@ -64,8 +66,8 @@ std::optional<Proposal> TaskState::NextDefault() const {
   return candidates_[next_candidate_];
 }
 
-// A new strategy for each round: what it proposes then follows from the entries alone, whether they were measured in
-// this process or before.
+// Makes a new strategy in each round. Its proposals then depend only on the entries, no matter whether this process
+// measured them or an interrupted one did.
 std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const MachineState& machine) {
   uint64_t seed = HashCombine(seed_, static_cast<uint64_t>(report_.records));
   std::unique_ptr<SearchStrategy> search = make_search_ ? make_search_(space_, model, seed)
@@ -73,7 +75,7 @@ std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const Ma
                                                ? MakeRandomSearch(space_, seed)
                                                : MakeEvolutionarySearch(space_, model, seed);
   for (const Entry& entry : entries_) {
-    if (entry.proposal.features.empty()) continue;  // no point of the space, as most unscheduled programs are
+    if (entry.proposal.features.empty()) continue;  // not a point of the space; for example, the unscheduled program
     if (entry.status == TrialStatus::kUploadFailed) {
       search->Exclude(entry.proposal);
     } else if (entry.seconds > 0) {
@@ -103,6 +105,7 @@ void TaskState::Absorb(const Record& record, const std::optional<Proposal>& prop
   ++report_.records;
   if (WasExecuted(record.status)) ++report_.trials;
   if (record.status != TrialStatus::kOk) ++report_.failures[record.status];
+  lost_in_a_row_ = IsFarmFault(record.status) ? lost_in_a_row_ + 1 : 0;
   if (!proposal || IsFarmFault(record.status)) return;
   double reference = record.facts[kReferenceFact].Number().value_or(0);
   Entry entry{.proposal = *proposal,
@@ -127,7 +130,7 @@ void TaskState::Absorb(const Record& record, const std::optional<Proposal>& prop
     AddSample(*proposal, IsRanked(record) ? machine.Comparable(record.cost, reference) : kInfinity, record);
 }
 
-// A candidate that was cut off teaches that it takes its bound at least: it is slow, but it works.
+// A candidate that was cut off becomes a sample with its lower bound as its time: it is slow, but it works.
 void TaskState::AddSample(const Proposal& proposal, double seconds, const Record& record) {
   if (proposal.features.empty()) return;
   if (BoundOf(record) > 0) seconds = BoundOf(record);
@@ -140,8 +143,9 @@ bool TaskState::AbsorbDefault(const Proposal& proposal, const Record& record) {
   if (IsRanked(record)) {
     default_ = proposal;
     report_.default_seconds = record.cost;
-  } else {
+  } else if (record.status != TrialStatus::kUploadFailed || ++uploads_ == kMostUploads) {
     ++next_candidate_;
+    uploads_ = 0;
   }
   return true;
 }
@@ -166,12 +170,12 @@ double TaskState::BestSeconds(const MachineState& machine) const {
   return best;
 }
 
-TaskProgress TaskState::Progress(const MachineState& machine, const MachinePeak& peak, double rate) const {
+TaskProgress TaskState::Progress(const MachineState& machine, double peak_flops, double rate) const {
   TaskProgress progress;
-  progress.bound = RooflineSeconds(*space_.task, peak);
+  progress.bound = RooflineSeconds(*space_.task, peak_flops);
   for (const Entry& entry : entries_) progress.attempts += entry.ours;
   progress.recent = RecentAttempts(progress.attempts);
-  double best = 0, earlier = 0;  // the latter without the recent attempts
+  double best = 0, earlier = 0;  // least seconds of all attempts, and without the recent ones
   int attempts = 0;
   for (const Entry& entry : entries_) {
     attempts += entry.ours;
@@ -200,7 +204,8 @@ std::vector<Proposal> TaskState::Doubtful(const MachineState& machine) const {
   return proposals;
 }
 
-// A champion of older rules has no place in the space, but its trace can still be replayed, and `compile` would use it.
+// Returns the candidate of a stored schedule, also if it comes from older rules and is no point of the space. Its trace
+// can still be replayed, and `compile` would use it.
 std::optional<Proposal> TaskState::Champion(const Record& record) const {
   if (std::optional<Proposal> placed = Find(record)) return placed;
   Result<Trace> trace = ParseTrace(record.trace);
@@ -219,7 +224,7 @@ std::optional<Proposal> TaskState::Champion(const Record& record) const {
 std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion, const MachineState& machine) const {
   std::vector<Finalist> finalists;
   if (!unconfirmed_) return finalists;
-  std::vector<std::pair<double, const Entry*>> ranking;  // this run's, best first
+  std::vector<std::pair<double, const Entry*>> ranking;  // successes of this run, best first
   for (const Entry& entry : entries_) {
     if (entry.ours && entry.seconds > 0)
       ranking.emplace_back(machine.Comparable(entry.seconds, entry.reference_seconds), &entry);
@@ -234,7 +239,7 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
     finalists.push_back({proposal, right});
   };
   std::optional<Proposal> best = champion ? Champion(*champion) : std::nullopt;
-  double limit = kInfinity;  // what is slower cannot win
+  double limit = kInfinity;  // longest time of a candidate that may win
   if (best && champion->confirmation > 0) {
     add(*best);
     limit = kOtherRun * champion->cost;
@@ -243,7 +248,8 @@ std::vector<Finalist> TaskState::Finalists(const std::optional<Record>& champion
     const Entry& entry = entries_[places_.at(KeyOf(*default_))];
     if (entry.seconds > 0) limit = kNearBest * machine.Comparable(entry.seconds, entry.reference_seconds);
   }
-  // Whatever the incumbent's time was: it may have been measured in another state of the machine.
+  // Add the best other candidate even if the incumbent seems faster. The incumbent's time may come from another state
+  // of the machine.
   for (const auto& [seconds, entry] : ranking) {
     if (finalists.empty() || KeyOf(entry->proposal) != KeyOf(finalists.front().proposal)) {
       add(entry->proposal);

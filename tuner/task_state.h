@@ -1,6 +1,6 @@
-// TaskState: what a tuning run knows of one task: its default schedule, every candidate that was tried, and the best
-// one. It is a function of the run's records and of the known schedules, in their order: a run that goes on with its
-// records decides as if it had never stopped. Not thread-safe.
+// TaskState: the knowledge of a tuning run about one task: its default schedule, every candidate tried, and the best
+// one. The state follows from the known schedules and the run's records, in their order. So a resumed run decides as if
+// it had never stopped. Not thread-safe.
 #pragma once
 #include <memory>
 #include <optional>
@@ -19,9 +19,9 @@
 namespace autotune {
 
 // Facts of a record that a resumed run needs.
-inline constexpr std::string_view kRoundFact = "round";                  // number of the batch, from 0
+inline constexpr std::string_view kRoundFact = "round";                  // number of the round, from 0
 inline constexpr std::string_view kReferenceFact = "reference_seconds";  // Outcome::reference_seconds
-// Hashes of the tasks that were found exhausted when the round was planned; in its first record.
+// Hashes of the tasks that were exhausted when the round was planned. Only the first record of a round has it.
 inline constexpr std::string_view kExhaustedFact = "exhausted";
 
 class TaskState {
@@ -34,59 +34,66 @@ class TaskState {
   TaskReport& report() { return report_; }
   const TaskReport& report() const { return report_; }
 
-  // The candidate that a stored schedule stands for; nothing if it comes from another space (older rules).
+  // Returns the candidate of a stored schedule; nothing if the schedule comes from another space (older rules).
   std::optional<Proposal> Find(const Record& record) const;
 
-  // The default candidate to measure next: the first one that is not known to fail. None once one has run, or all have
-  // failed.
+  // Returns the default candidate to measure next: the first one that is not known to fail. Returns nothing once one
+  // has run, or all have failed.
   std::optional<Proposal> NextDefault() const;
+  // Returns true if the farm has failed for so many of the task's candidates in a row that the task must be the cause.
+  // For example, its fp64 reference takes too long. Only meaningful once the farm has worked for some task.
+  bool IsLost() const { return lost_in_a_row_ >= kMostLost; }
   bool HasDefault() const { return default_.has_value(); }
   const Proposal& Default() const { return *default_; }
 
-  // Up to n candidates to measure next, the default ones left out. Not const: none left makes the task exhausted.
+  // Returns up to n candidates to measure next, none of which was tried before. Marks the task as exhausted if there
+  // are none.
   std::vector<Proposal> Propose(int n, const CostModel* model, const MachineState& machine);
 
-  // A schedule of another run, to start from.
+  // Adds a schedule of another run, for the search to start from.
   void Know(const Proposal& proposal, const Record& record);
-  // A record of this run that is no confirmation; `proposal` as Find(record) has it. Adds to samples().
+  // Adds a record of this run that is not of a confirmation. `proposal` is Find(record).
   void Absorb(const Record& record, const std::optional<Proposal>& proposal, const MachineState& machine);
-  // One outcome of a confirmation of this run.
+  // Adds a record of a confirmation of this run.
   void AbsorbConfirmation(const Record& record);
 
-  // What was absorbed since the samples were last taken, for the cost model.
+  // Returns the samples for the cost model that were added since the last call.
   std::vector<Sample> TakeSamples() { return std::exchange(samples_, {}); }
 
-  // Best time of all that ran, in the machine's usual state; 0: nothing ran.
+  // Returns the best time of this run, converted to the machine's usual state; 0 if nothing ran.
   double BestSeconds(const MachineState& machine) const;
-  TaskProgress Progress(const MachineState& machine, const MachinePeak& peak, double rate) const;
+  TaskProgress Progress(const MachineState& machine, double peak_flops, double rate) const;
 
-  // The best candidates that were measured in an unusual state of the machine, at most two, near enough to the best to
-  // win. They are worth a second measurement, once.
+  // Returns the candidates that deserve a second measurement: at most two, measured only in an unusual state of the
+  // machine, and close enough to the best time to win. Best first.
   std::vector<Proposal> Doubtful(const MachineState& machine) const;
 
-  // The candidates for the final comparison, the incumbent first: the confirmed champion, else the default schedule.
-  // Then the database's best, the default schedule, and, best first, what may be faster than the incumbent. Beside a
-  // champion the best of this run always takes part. Fewer than two if there is nothing to compare. `champion`: the
-  // best record of the database.
+  // Returns the candidates for the final comparison; fewer than two if there is nothing to compare. `champion` is the
+  // best record of the database. The order is: the incumbent (the champion if it is confirmed, else the default
+  // schedule), the best other candidate of this run, the champion, the default schedule, and the candidates of this run
+  // that may be faster than the incumbent, best first. The list is empty if no good trial came after the last
+  // confirmation.
   std::vector<Finalist> Finalists(const std::optional<Record>& champion, const MachineState& machine) const;
-  void Confirmed() { unconfirmed_ = false; }
 
  private:
   struct Entry {
     Proposal proposal;
     TrialStatus status = TrialStatus::kOk;
-    double seconds = 0;  // 0: it failed, or it was cut off
-    double bound = 0;    // seconds that one call takes at the least, if it was cut off
+    double seconds = 0;  // per call; 0 if it failed or was cut off
+    double bound = 0;    // lower bound of the seconds per call if it was cut off, else 0
     double reference_seconds = 0;
-    bool ours = false;  // of this run
+    bool ours = false;  // true: measured by this run
     bool measured_again = false;
   };
 
+  static constexpr int kMostLost = 8;
+  static constexpr int kMostUploads = 3;  // failed uploads of one default candidate before it is given up
+
   std::optional<Proposal> Champion(const Record& record) const;
-  // Is it the default schedule, or a candidate for it?
+  // Takes note of a record of the default schedule or of the next candidate for it. Returns false for other records.
   bool AbsorbDefault(const Proposal& proposal, const Record& record);
   void AddSample(const Proposal& proposal, double seconds, const Record& record);
-  // What tells candidates apart: equal traces may belong to several alternatives.
+  // Returns the identity of a candidate: its alternative and its trace, since two alternatives may have equal traces.
   std::string KeyOf(const Proposal& proposal) const;
 
   TaskSpace space_;
@@ -97,12 +104,14 @@ class TaskState {
   std::vector<Proposal> candidates_;  // for the default schedule, in their order
   std::vector<std::string> candidate_traces_;
   size_t next_candidate_ = 0;
+  int uploads_ = 0;        // failed uploads of the next candidate
+  int lost_in_a_row_ = 0;  // last records in a row with a fault of the farm
   std::optional<Proposal> default_;
   std::vector<Entry> entries_;                      // known ones first, then in the order measured
   std::unordered_map<std::string, size_t> places_;  // in `entries_`, by KeyOf
   std::vector<Sample> samples_;
-  int64_t confirmation_ = 0;  // the last one of this run
-  bool unconfirmed_ = false;  // a good trial came after the last confirmation
+  int64_t confirmation_ = 0;  // number of this run's last confirmation
+  bool unconfirmed_ = false;  // true: a good trial came after the last confirmation
 };
 
 }  // namespace autotune

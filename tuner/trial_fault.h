@@ -1,18 +1,20 @@
-// Whose fault a failure is. Decides what a search learns from it, and when a run stops.
+// Classifies failures by their cause. The class decides what a search learns from a failure, and when a run stops.
 #pragma once
 #include "support/trial.h"
 
 namespace autotune {
 
-// The device or the farm failed, or the user cancelled: it says nothing about the candidate, which may be tried again.
+// Returns true if the device or the farm failed, or the user cancelled. Such a failure says nothing about the
+// candidate, which may be tried again.
 inline bool IsFarmFault(TrialStatus status) {
   return status == TrialStatus::kInfrastructure || status == TrialStatus::kDeviceError ||
          status == TrialStatus::kCancelled;
 }
 
-// Something is broken that further candidates meet, too: the farm (but for what a user cancelled; upload failed), the
-// build tool (build failed, build timed out, load failed) or the choice of the target (illegal instruction). The others
-// are common candidates' own faults: a tile that spills, a wrong answer, a crash, a schedule that is too slow.
+// Returns true if the failure suggests that further candidates will fail, too. The cause is then the farm (device
+// error, infrastructure, upload failed), the build tool (build failed, build timed out, load failed) or the choice of
+// the target (illegal instruction). All other failures are common faults of single candidates: spills, wrong answers,
+// crashes, slow schedules.
 inline bool IsToolFault(TrialStatus status) {
   switch (status) {
     case TrialStatus::kBuildFailed:

@@ -12,15 +12,15 @@
 namespace autotune {
 namespace {
 
-constexpr double kCutoff = 3;  // times the best: slower candidates are not repeated
+constexpr double kCutoff = 3;  // multiple of the best time above which a candidate is cut off
 // A task whose candidates mostly fail to build stops at this multiple of its trials.
 constexpr int kMaxRecordsPerTrial = 4;
-constexpr double kConfirmShare = 0.15;  // of a budget of time
-constexpr double kNegligible = 0.002;   // a task with less of the network's time is not worth a confirmation
-// Candidates of one task in one round: the search costs a task the same time whether it proposes one or eight.
+constexpr double kConfirmShare = 0.15;  // share of a budget of time
+constexpr double kNegligible = 0.002;   // share of the network's time below which a task is not confirmed
+// Most candidates of one task in one turn of Pick. The search takes the same time whether it proposes one or eight.
 constexpr int kMostOfOneTask = 8;
 
-// True if a stop ended the batch. Such a batch leaves no record, so a resumed run makes it again, whole.
+// Returns true if a stop ended the batch. Such a batch leaves no records, so a resumed run repeats all of it.
 bool WasCancelled(const std::vector<Outcome>& outcomes) {
   return std::any_of(outcomes.begin(), outcomes.end(),
                      [](const Outcome& o) { return o.status == TrialStatus::kCancelled; });
@@ -68,12 +68,12 @@ class Loop {
     return report_.trials >= options_.trials || IsSpent(options_.confirm ? 1 - kConfirmShare : 1);
   }
 
-  // Is this part of the budget of time used up?
+  // Returns true if this share of the budget of time is used up.
   bool IsSpent(double part) const {
     return options_.time_budget > 0 && Now() - started_ >= part * options_.time_budget;
   }
 
-  // Search and training take the cores that a measurement on this host needs for itself.
+  // Locks the host for search and training, since a measurement on this host needs the cores for itself.
   Result<std::optional<HostLock>> WhileNobodyMeasures() const {
     std::optional<HostLock> lock;
     if (options_.lock_host) lock.emplace(TRY(HostLock::Acquire(HostLock::Mode::kShared)));
@@ -82,7 +82,8 @@ class Loop {
 
   // ---- one round
 
-  // A task with candidates in the round; null if no task can be searched any further.
+  // Runs one round. Returns the task with the most candidates in it; null if no task can be searched any further, or if
+  // a stop ended the round.
   Result<const TaskState*> Round() {
     double begin = Now();
     std::vector<Planned> plan;
@@ -116,7 +117,7 @@ class Loop {
       proposals.push_back(std::move(plan[i].proposal));
     }
     if (!exhausted.empty()) records.front().facts[kExhaustedFact] = std::move(exhausted);
-    TRY(log_.Append(records));  // only what is safe on disk counts
+    TRY(log_.Append(records));  // before any effect of the records
     std::vector<TaskState*> tasks;
     for (const Planned& planned : plan) tasks.push_back(planned.task);
     Absorb(records, tasks, proposals);
@@ -124,16 +125,17 @@ class Loop {
     return Largest(tasks);
   }
 
-  // The default schedules that are missing, the most expensive tasks first; then doubtful times, if the machine is as
-  // usual again; then what the search proposes for the tasks that promise most. Returns the tasks that were searched.
+  // Fills `plan` with missing default schedules, of the most expensive tasks first. Then come second measurements of
+  // doubtful times, if the machine is in its usual state, and proposals of the search, for the tasks with the largest
+  // expected gain. Returns the tasks that were searched.
   std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
-    const int left = options_.trials - report_.trials;
+    const size_t most = static_cast<size_t>(std::min(options_.batch, options_.trials - report_.trials));
     std::vector<TaskState*> by_share = BySeconds();
     for (TaskState* task : by_share) {
-      std::optional<Proposal> proposal = task->NextDefault();
-      if (proposal && static_cast<int>(plan.size()) < left) plan.push_back({task, std::move(*proposal)});
+      if (plan.size() == most) break;
+      if (IsGivenUp(*task)) continue;
+      if (std::optional<Proposal> proposal = task->NextDefault()) plan.push_back({task, std::move(*proposal)});
     }
-    const size_t most = static_cast<size_t>(std::min(options_.batch, left));
     for (TaskState* task : by_share) {
       if (!machine_.IsUsual(last_reference_)) break;
       for (Proposal& proposal : task->Doubtful(machine_)) {
@@ -159,11 +161,14 @@ class Loop {
     return searched;
   }
 
+  bool IsGivenUp(const TaskState& task) const { return any_success_ && task.IsLost(); }
+
   double CutoffOf(const TaskState& task) const { return kCutoff * task.BestSeconds(machine_); }
 
   int Share() const { return std::max(1, options_.trials / static_cast<int>(states_.size())); }
 
-  // Small budgets have small chunks, so that more tasks get one.
+  // Returns the number of candidates that a task gets at a time. Small budgets have small chunks, so that more tasks
+  // get one.
   int Chunk() const { return std::clamp(Share() / 2, 1, kMostOfOneTask); }
 
   double FastestRate() const {
@@ -176,10 +181,10 @@ class Loop {
   }
 
   double NetworkSeconds(const TaskState& task, double rate) const {
-    return task.space().task->weight * task.Progress(machine_, peak_, rate).seconds;
+    return task.space().task->weight * task.Progress(machine_, peak_flops_, rate).seconds;
   }
 
-  // Tasks in which the network spends most come first.
+  // Returns the tasks, those in which the network spends most time first.
   std::vector<TaskState*> BySeconds() const {
     double rate = FastestRate();
     std::vector<std::pair<double, TaskState*>> order;
@@ -190,17 +195,17 @@ class Loop {
     return tasks;
   }
 
-  // The task whose next trial promises most; null: no task has anything left to try.
+  // Returns the task whose next trial has the largest expected gain; null if no task has anything left to try.
   TaskState* Pick(const std::map<TaskState*, int>& under_way) {
     TaskState* best = nullptr;
     double best_gain = -1, rate = FastestRate();
     for (const auto& state : states_) {
       TaskReport& r = state->report();
       int failed = r.records - r.trials;
-      if (r.exhausted || state->NextDefault() ||
+      if (r.exhausted || state->NextDefault() || IsGivenUp(*state) ||
           failed >= (kMaxRecordsPerTrial - 1) * std::max({r.trials, options_.batch, Share()}))
         continue;
-      TaskProgress progress = state->Progress(machine_, peak_, rate);
+      TaskProgress progress = state->Progress(machine_, peak_flops_, rate);
       r.at_roofline = IsAtRoofline(progress);
       if (r.at_roofline) continue;
       auto found = under_way.find(state.get());
@@ -216,9 +221,10 @@ class Loop {
     return model_->Train();
   }
 
-  // ---- what was measured
+  // ---- outcomes
 
-  // The records of one round, measured now or before the run was resumed. All decisions follow from what this does.
+  // Takes in the records of one round, measured now or before the run was resumed. All decisions follow from the state
+  // that it updates.
   void Absorb(const std::vector<Record>& records, const std::vector<TaskState*>& tasks,
               const std::vector<std::optional<Proposal>>& proposals) {
     double reference = records.front().facts[kReferenceFact].Number().value_or(0);
@@ -246,7 +252,7 @@ class Loop {
     if (!reference_) ChooseReference();
   }
 
-  // Stops a run whose tools or farm are broken, with the cause, instead of burning the whole budget.
+  // Counts failures that stop the run (TuneOptions::give_up_after). Returns the cause as an error at the limit.
   Status Watch(const Record& record) {
     if (!(any_success_ ? IsFarmFault(record.status) : IsToolFault(record.status))) {
       failures_in_a_row_ = 0;
@@ -257,8 +263,8 @@ class Loop {
                " candidates all failed: ", ToText(record.status), ": ", record.error);
   }
 
-  // The reference kernel of the run: the default schedule of the task in which the network spends most, since the
-  // machine's state matters most there; but no kernel so slow that one call exceeds a burst.
+  // Chooses the reference kernel of the run: the default schedule of the task in which the network spends most time,
+  // since the machine's state matters most there. Kernels with calls longer than a repeat are left out.
   void ChooseReference() {
     const TaskState* best = nullptr;
     double best_share = 0;
@@ -271,7 +277,7 @@ class Loop {
     if (best) reference_ = MeasureItem{.space = &best->space(), .proposal = best->Default(), .check = false};
   }
 
-  // The task that occurs most often.
+  // Returns the task that occurs most often.
   static const TaskState* Largest(const std::vector<TaskState*>& tasks) {
     return *std::max_element(tasks.begin(), tasks.end(), [&](TaskState* a, TaskState* b) {
       return std::count(tasks.begin(), tasks.end(), a) < std::count(tasks.begin(), tasks.end(), b);
@@ -283,10 +289,10 @@ class Loop {
   struct Final {
     TaskState* task;
     std::vector<Finalist> finalists;
-    int64_t number;  // of the confirmation
+    int64_t number;  // for the records of the confirmation
   };
 
-  // The confirmations to make, the tasks in which the network spends most first.
+  // Returns the confirmations to make, those of the tasks in which the network spends most time first.
   Result<std::vector<Final>> Finals() {
     double rate = FastestRate(), total = 0;
     for (const auto& state : states_) total += NetworkSeconds(*state, rate);
@@ -309,7 +315,6 @@ class Loop {
       if (report_.interrupted) break;
       TRY_NOTE(ConfirmOne(final), "while confirming the best schedules of " + final.task->report().task->label);
       if (report_.interrupted) break;
-      ++report_.confirmed;
       Tell(observer, *final.task);
     }
     return {};
@@ -321,25 +326,29 @@ class Loop {
     Confirmation confirmation = TRY(Confirm(measurer_, task.space(), final.finalists, {.measure = options_.measure}));
     report_.measure_seconds += Now() - begin;
     report_.interrupted = WasCancelled(confirmation.outcomes);
-    if (report_.interrupted) return {};
+    // Store nothing if the farm failed for all finalists, so that a resumed run makes this confirmation.
+    const bool lost = std::all_of(confirmation.outcomes.begin(), confirmation.outcomes.end(),
+                                  [](const Outcome& outcome) { return IsFarmFault(outcome.status); });
+    if (report_.interrupted || lost) return {};
     std::vector<Record> records;
     for (size_t i = 0; i < final.finalists.size(); ++i) {
       records.push_back(log_.Make(task, final.finalists[i].proposal, confirmation.outcomes[i]));
-      // The winner's number is one higher than the others', so that it ranks first, also before a challenger that was a
-      // little faster but not significantly so.
+      // The winner's number is one higher than the others', so that it ranks first, even before a challenger that was
+      // faster but not significantly so.
       records.back().confirmation = final.number + (confirmation.winner == i ? 1 : 0);
     }
     TRY(log_.Append(records));
     for (const Record& record : records) task.AbsorbConfirmation(record);
+    ++report_.confirmed;
     return {};
   }
 
   // ---- resuming
 
-  // What the run started from, and what it measured before it was interrupted, round by round.
+  // Restores the state that the run started from, and absorbs the rounds that it measured before it was interrupted.
   Status Recall() {
     RunLog::Start start = TRY(log_.Begin(states_));
-    peak_ = start.peak;
+    peak_flops_ = start.peak_flops;
     for (const Record& record : start.known) {
       TaskState* task = TaskOf(states_, record);
       std::optional<Proposal> proposal;
@@ -391,7 +400,7 @@ class Loop {
     }
   }
 
-  // What the report calls best is what `compile` will use.
+  // Completes the report with the best record of each task.
   Result<TuneReport> FinalReport() {
     Report();
     for (size_t i = 0; i < states_.size(); ++i) {
@@ -408,7 +417,7 @@ class Loop {
   const TuneOptions& options_;
   RunLog log_;
   Measurer& measurer_;
-  MachinePeak peak_;
+  double peak_flops_ = 0;
   std::unique_ptr<CostModel> model_;
   TaskStates states_;
   MachineState machine_;

@@ -196,8 +196,9 @@ Status ImportRange(ImportContext& c) {
   constexpr double kMost = 1 << 24;
   double start = TRY(c.ConstantNumber(0, "start")), limit = TRY(c.ConstantNumber(1, "limit")),
          delta = TRY(c.ConstantNumber(2, "delta"));
-  double count = delta != 0 ? std::max(0.0, std::ceil((limit - start) / delta)) : kMost + 1;
+  double count = delta != 0 ? std::ceil((limit - start) / delta) : kMost + 1;
   if (!(count <= kMost)) return Err("from ", start, " to ", limit, " by ", delta, " is no reasonable range");
+  count = std::max(0.0, count);
   TRY(c.Reserve({static_cast<int64_t>(count)}));
   std::vector<double> numbers;
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) numbers.push_back(start + static_cast<double>(i) * delta);

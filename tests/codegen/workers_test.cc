@@ -86,6 +86,15 @@ TEST(BuildWorkers, AHangingWorkerIsKilledAndTheCandidateTimedOut) {
   EXPECT_EQ(results[1].id, 8);
 }
 
+TEST(BuildWorkers, AWorkerThatReadsNothingIsReplaced) {
+  auto workers = Workers("--hanging-worker", 1, 0.2);
+  BuildRequest large = Scale(7, "k", 2);
+  large.func += std::string(16 << 20, ' ');  // more than a socket holds
+  BuildResult result = workers->Build({large})[0];
+  EXPECT_EQ(result.status, TrialStatus::kBuildFailed);
+  EXPECT_NE(result.text.find("takes no job, 2 times"), std::string::npos) << result.text;
+}
+
 TEST(BuildWorkers, AJobThatKillsTwoWorkersFails) {
   auto workers = Workers("--dying-worker", 1);
   auto results = workers->Build({Scale(7, "k", 2)});

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "frontend/onnx/tensor_pb.h"
 #include "ir/text.h"
@@ -14,6 +15,7 @@
 #include "runtime/compare.h"
 #include "schedule/trace.h"
 #include "support/rng.h"
+#include "tuner/defaults.h"
 #include "tuner/search.h"
 #include "tuner/tune.h"
 
@@ -119,10 +121,11 @@ TEST_F(CompileTest, DefaultSchedulesAreRight) {
   EXPECT_FALSE(CompareTensors(model.executor->Output(0), Read("output_0.pb")).value().ok);
 }
 
-// Refuses every schedule of the tasks whose kernel names contain `refused`.
+// Rejects the kernels for which `refuses` is true.
 class Refusing : public Builder {
  public:
-  Refusing(Builder& inner, std::string refused) : inner_(inner), refused_(std::move(refused)) {}
+  Refusing(Builder& inner, std::function<bool(const BuildRequest&)> refuses)
+      : inner_(inner), refuses_(std::move(refuses)) {}
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
     return inner_.Build(requests, on_result);
@@ -130,7 +133,7 @@ class Refusing : public Builder {
   std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
     std::vector<CompiledKernel> kernels = inner_.Compile(requests, patience);
     for (size_t i = 0; i < requests.size(); ++i) {
-      if (requests[i].trace.empty() || requests[i].kernel.find(refused_) == std::string::npos) continue;
+      if (!refuses_(requests[i])) continue;
       kernels[i].status = TrialStatus::kRejected;
       kernels[i].text = "of no use here";
     }
@@ -142,12 +145,14 @@ class Refusing : public Builder {
 
  private:
   Builder& inner_;
-  std::string refused_;
+  std::function<bool(const BuildRequest&)> refuses_;
 };
 
 TEST_F(CompileTest, ATaskWithoutAScheduleThatBuildsStillCompilesAndSaysSo) {
   for (const KernelChoice& choice : shared_->plain.choices) EXPECT_EQ(choice.note, "") << choice.task->label;
-  Refusing refusing(*shared_->builder, "softmax");
+  Refusing refusing(*shared_->builder, [](const BuildRequest& request) {
+    return !request.trace.empty() && request.kernel.find("softmax") != std::string::npos;
+  });
   CompileResult result = Compile(network(), target(), nullptr, refusing).value();
   int unscheduled = 0;
   for (const KernelChoice& choice : result.choices) {
@@ -343,29 +348,65 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
   EXPECT_EQ(result.choices[0].trace, "");
 }
 
-TEST_F(CompileTest, AChoiceIsReplacedByABetterOneOnly) {
+// The default schedule of task 0 is the unscheduled program here, many times slower than any other schedule.
+TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
+  const TuneTask& task = network().tasks[0];
+  TaskSpace space = TaskSpace::Make(task, target()).value();
+  std::set<std::string> defaults;
+  for (const Proposal& proposal : DefaultCandidates(space)) defaults.insert(ToText(proposal.trace));
+  defaults.erase("");
+  Refusing refusing(*shared_->builder, [&](const BuildRequest& request) { return defaults.contains(request.trace); });
   auto store = NewMemoryStore();
-  Record record = DefaultRecordOf(0);
-  NetworkChoice previous{.network = StructureHash(network()),
-                         .target = target().Text(),
-                         .schedules = {{.task = record.task,
-                                        .alternative = record.alternative,
-                                        .func_hash = HashBytes128(record.func).Hex(),
-                                        .trace = record.trace,
-                                        .seconds = 1e-6}},
-                         .comparisons = {{.threads = 2, .ratio = 0.5, .ratio_low = 0.4, .ratio_high = 0.6}},
-                         .versions = CurrentVersions(),
-                         .created_at = 1};
-  ASSERT_TRUE(StoreChoice(*store, previous).ok());
-  ChosenNetwork chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();
-  EXPECT_TRUE(chosen.kept_previous);
-  EXPECT_EQ(chosen.choice.created_at, 1);
-  // A choice of another version does not compete.
-  previous.versions.code_generator -= 1;
-  ASSERT_TRUE(StoreChoice(*store, previous).ok());
-  chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();
-  EXPECT_FALSE(chosen.kept_previous);
+  auto choose = [&] { return ChooseSchedules(network(), target(), *store, refusing, {.max_seconds = 0}).value(); };
+  ChosenNetwork chosen = choose();
   EXPECT_TRUE(chosen.kept_defaults);
+  EXPECT_EQ(chosen.choice.schedules[0].trace, "");
+
+  std::vector<Proposal> drawn = MakeRandomSearch(space, 1)->Propose(60);
+  std::erase_if(drawn, [&](const Proposal& proposal) { return defaults.contains(ToText(proposal.trace)); });
+  const Proposal& fast = *std::min_element(drawn.begin(), drawn.end(), [](const Proposal& a, const Proposal& b) {
+    return a.draft_seconds < b.draft_seconds;
+  });
+  const TaskAlternative& alternative = task.alternatives[space.sketches[fast.sketch].alternative];
+  NetworkChoice earlier = chosen.choice;
+  earlier.schedules[0] = {.task = task.hash.Hex(),
+                          .alternative = alternative.name,
+                          .func_hash = HashBytes128(ToText(alternative.func)).Hex(),
+                          .trace = ToText(fast.trace),
+                          .seconds = 1e-6};
+  earlier.created_at = 1;
+  ASSERT_TRUE(StoreChoice(*store, earlier).ok());
+  chosen = choose();
+  EXPECT_TRUE(chosen.kept_previous);
+  EXPECT_FALSE(chosen.kept_defaults);
+  EXPECT_EQ(chosen.tuned_tasks, 1);
+  EXPECT_EQ(chosen.choice.schedules[0].trace, earlier.schedules[0].trace);
+  EXPECT_GT(chosen.choice.created_at, 1) << "it was decided upon again";
+
+  // The twins: a choice for another program, and one of another version, do not compete.
+  NetworkChoice other = earlier;
+  other.schedules[0].func_hash = HashBytes128("another").Hex();
+  ASSERT_TRUE(StoreChoice(*store, other).ok());
+  EXPECT_TRUE(choose().kept_defaults);
+  other = earlier;
+  other.versions.code_generator -= 1;
+  ASSERT_TRUE(StoreChoice(*store, other).ok());
+  EXPECT_TRUE(choose().kept_defaults);
+
+  // Where the default schedules can be built, they are faster than an unscheduled program that was chosen before.
+  other = earlier;
+  other.schedules[0].alternative = task.alternatives[0].name;
+  other.schedules[0].func_hash = HashBytes128(ToText(task.alternatives[0].func)).Hex();
+  other.schedules[0].trace = "";
+  ASSERT_TRUE(StoreChoice(*store, other).ok());
+  chosen = ChooseSchedules(network(), target(), *store, *shared_->builder, {.max_seconds = 0}).value();
+  EXPECT_TRUE(chosen.kept_defaults);
+}
+
+TEST_F(CompileTest, AStopEndsTheChoice) {
+  auto store = NewMemoryStore();
+  std::atomic<bool> stop = true;
+  EXPECT_TRUE(ChooseSchedules(network(), target(), *store, *shared_->builder, {.stop = &stop}).value().stopped);
 }
 
 TEST_F(CompileTest, StructureHashTellsNetworksApart) {
@@ -380,11 +421,13 @@ TEST_F(CompileTest, StructureHashTellsNetworksApart) {
 }
 
 TEST(Choose, IsImprovement) {
-  MedianInterval faster{0.9, 0.95, 0.99}, slower{1.01, 1.05, 1.1}, even{0.98, 1, 1.02};
+  MedianInterval faster{0.9, 0.95, 0.99}, slower{1.01, 1.05, 1.1}, even{0.995, 1, 1.005}, unknown{0.9, 1, 1.05};
   EXPECT_TRUE(IsImprovement({faster, even}));
   EXPECT_TRUE(IsImprovement({even, faster}));
   EXPECT_FALSE(IsImprovement({faster, slower}));
+  EXPECT_FALSE(IsImprovement({faster, unknown}));
   EXPECT_FALSE(IsImprovement({even, even}));
+  EXPECT_FALSE(IsImprovement({{0.998, 0.999, 0.9995}, {0.999, 1.004, 1.009}})) << "slower in the mean";
   EXPECT_FALSE(IsImprovement({}));
 }
 

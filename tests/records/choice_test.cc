@@ -41,14 +41,14 @@ TEST(NetworkChoice, TheLastOneStoredReplacesTheOthers) {
   EXPECT_EQ(FindChoice(*store, sample.network, sample.target).value()->schedules.size(), 1u);
 }
 
-TEST(NetworkChoice, OneThatCannotBeReadIsAnError) {
+TEST(NetworkChoice, OneThatCannotBeReadIsNone) {
   auto store = NewMemoryStore();
   NetworkChoice sample = Sample();
   ASSERT_TRUE(StoreChoice(*store, sample).ok());
   RunState state = store->Runs().value().at(0);
   state.state["schedules"] = "none";
   ASSERT_TRUE(store->PutRun(state).ok());
-  EXPECT_FALSE(FindChoice(*store, sample.network, sample.target).ok());
+  EXPECT_FALSE(FindChoice(*store, sample.network, sample.target).value().has_value());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The final comparison: who wins, when it ends, and what is measured for it.
+// Tests of the final comparison: its winner, its end, and its measurements.
 #include "tuner/confirm.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +10,13 @@
 namespace autotune {
 namespace {
 
-// Finalists of one task, told apart by their draft seconds: 0, 1, 2…
+// Confirms finalists of one task. Their draft seconds (0, 1, 2 ...) identify them.
 class ConfirmTest : public testing::Test {
  protected:
   ConfirmTest() : task_(test::TwoTasks()[1]), space_(TaskSpace::Make(task_, test::TestTarget()).value()) {}
 
-  // `seconds(finalist, turn)`: the time of this turn; 0: that turn fails with `failure`.
+  // Runs a confirmation of `n` finalists. `seconds(finalist, turn)` is the time of a turn; 0: the turn fails with
+  // `failure`.
   Confirmation Run(size_t n, const std::function<double(int, int)>& seconds,
                    TrialStatus failure = TrialStatus::kWrongAnswer, bool verified = false) {
     std::vector<Finalist> finalists(n);
@@ -36,12 +37,12 @@ class ConfirmTest : public testing::Test {
 
   TuneTask task_;
   TaskSpace space_;
-  std::vector<int> order_;  // of all measurements
+  std::vector<int> order_;  // finalists in the order of all measurements
   int checked_ = 0;
 };
 
 TEST_F(ConfirmTest, ASignificantlyFasterChallengerWins) {
-  // The machine as a whole is at two speeds; both meet the same ones.
+  // The machine is twice as fast in turn 2, for both finalists.
   Confirmation c = Run(2, [](int i, int turn) { return (i == 1 ? 0.97 : 1.0) * (turn == 2 ? 0.5 : 1); });
   EXPECT_EQ(c.winner, 1u);
   EXPECT_EQ(order_, (std::vector<int>{0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0})) << "six turns decide, in changing order";
@@ -50,7 +51,7 @@ TEST_F(ConfirmTest, ASignificantlyFasterChallengerWins) {
 }
 
 TEST_F(ConfirmTest, ATieStaysWithTheIncumbent) {
-  // The challenger is faster in the median, but not significantly: in eight of twelve turns.
+  // The challenger is faster in eight of twelve turns: in the median, but not significantly.
   Confirmation c = Run(2, [](int i, int turn) { return i == 0 ? 1.0 : turn % 5 < 3 ? 0.97 : 1.02; });
   EXPECT_EQ(c.winner, 0u);
   EXPECT_LT(c.outcomes[1].cost, c.outcomes[0].cost);
@@ -89,7 +90,7 @@ TEST_F(ConfirmTest, ALostTurnIsNoFailure) {
   EXPECT_TRUE(c.outcomes[1].verified);
 }
 
-// The later calls of a confirmation are cancelled: that must show, lest the confirmation is taken for a complete one.
+// A confirmation whose later calls are cancelled must not look like a complete one.
 TEST_F(ConfirmTest, ACancelledTurnShowsInTheOutcomes) {
   Confirmation c = Run(
       2, [](int i, int turn) { return turn >= 3 ? 0

@@ -207,7 +207,8 @@ TEST(Draft, CountsRegistersByTheSizeOfTheElements) {
   EXPECT_FALSE(fits(DType::Float(32), 12, 16));
 }
 
-// The fork costs what bench/fork_join.cc measures: a product of a few microseconds is worth two cores.
+// A product of a few microseconds is faster on two cores, since a fork takes a fraction of a microsecond
+// (bench/fork_join.cc).
 TEST(Draft, SharesSmallProducts) {
   auto sketches = GenerateSketches(Dense(48, 64, 64), TestTarget());
   ASSERT_TRUE(sketches.ok()) << sketches.error().Text();

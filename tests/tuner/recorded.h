@@ -1,5 +1,5 @@
-// A recording of a task whose device is a formula: the draft score, bent by what the features of the program say, so
-// that the draft alone cannot know the best.
+// Recordings whose device is a formula: the draft score times a function of the program's features. The factor makes
+// sure that the draft score alone cannot find the best candidate.
 #pragma once
 #include <cmath>
 
@@ -15,7 +15,7 @@ inline double FormulaSeconds(const TaskSpace& space, const Proposal& proposal) {
   return draft * (1 + 0.5 * std::abs(std::sin(proposal.features[7] + proposal.features[20])));
 }
 
-// Every seventh candidate is rejected.
+// Records random candidates of a task. Every seventh one is rejected.
 inline RecordedTask RecordTaskByFormula(const TuneTask& task, const Target& target, int candidates) {
   TaskSpace space = TaskSpace::Make(task, target).value();
   RecordedTask recorded{.kind = task.label, .hash = task.hash.Hex(), .label = task.label, .flops = 1e6};

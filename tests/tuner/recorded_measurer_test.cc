@@ -27,7 +27,7 @@ class RecordedMeasurerTest : public testing::Test {
   Proposal Located(const RecordedCandidate& candidate) const {
     return *Locate(space_, candidate.alternative, ParseTrace(candidate.trace).value());
   }
-  // Points that the recording does not have.
+  // Returns points that are not in the recording.
   std::vector<Proposal> Others(int n) const {
     std::unique_ptr<SearchStrategy> search = MakeRandomSearch(space_, 99);
     for (const RecordedCandidate& candidate : recording_.tasks[0].candidates) search->Exclude(Located(candidate));
@@ -87,7 +87,7 @@ TEST_F(RecordedMeasurerTest, TheFitIsJudgedByWhatItDidNotSee) {
   EXPECT_GT(fit.fitted, 4 * fit.held_out / 2);
   EXPECT_GT(fit.rank_correlation, 0.7);
   EXPECT_LT(fit.median_log_error, 0.4);
-  // Times without any relation to the features cannot be predicted, and the error says so.
+  // Times that do not depend on the features cannot be predicted, so the error must be large.
   Rng rng(5);
   for (RecordedCandidate& candidate : recording_.tasks[0].candidates) {
     if (candidate.status == TrialStatus::kOk) candidate.seconds = 1e-3 * std::exp(rng.Normal());

@@ -67,7 +67,7 @@ TEST(Recording, TheBestTimeIsOneThatRan) {
   EXPECT_EQ(task.BestSeconds(), 2);
 }
 
-// The file's lines, changed, read again.
+// Writes a recording, changes the text of its file, and returns the error of reading it; empty if there is none.
 std::string ErrorOf(const std::function<void(std::string& text)>& change) {
   EXPECT_TRUE(WriteRecording(SampleRecording(), Path()).ok());
   std::string text = ReadCompressedFile(Path()).value();

@@ -1,4 +1,4 @@
-// A resumed run equals the uninterrupted one, decision by decision, wherever it was interrupted.
+// Tests that a resumed run makes the same decisions as an uninterrupted one, wherever it was interrupted.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,7 +15,8 @@ namespace {
 
 using test::TestTarget;
 
-// The machine is slower in some calls; some candidates fail, some by the farm's fault.
+// The outcomes of a rough device: the machine is slower in every third call, and some candidates fail, by their own
+// fault or by the farm's.
 Outcome Rough(test::Scripted& device, const MeasureItem& item, const std::string& trace) {
   uint64_t hash = Hash64(trace);
   if (item.check && hash % 5 == 0) return test::Failure(hash % 2 ? TrialStatus::kRejected : TrialStatus::kRunCrashed);
@@ -27,7 +28,7 @@ Outcome Rough(test::Scripted& device, const MeasureItem& item, const std::string
   return outcome;
 }
 
-// A database in which another run has left its records.
+// Returns a database with the records of another run.
 std::unique_ptr<RecordStore> WarmStore(const std::vector<TuneTask>& tasks) {
   auto store = NewMemoryStore();
   test::Scripted device(Rough);
@@ -97,7 +98,7 @@ TEST(Resume, AnotherRunStartsAnew) {
 TEST(Resume, GoesOnWithTheConfirmationsThatAreMissing) {
   std::vector<TuneTask> tasks = test::TwoTasks();
   auto store = NewMemoryStore();
-  // The later a candidate comes, the faster it is: so each task has a challenger of its default schedule.
+  // Later candidates are faster, so each task has a challenger of its default schedule.
   double age = 1;
   std::map<std::string, double> ages;
   test::Scripted device([&](test::Scripted& d, const MeasureItem& item, const std::string& t) {

@@ -1,4 +1,4 @@
-// A simulated device: a candidate's time is a function of the candidate, with injected failures.
+// A simulated device. The time of a candidate is a function of the candidate, and some candidates fail.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -33,7 +33,7 @@ class Simulated : public Measurer {
     bool check;  // false: the reference kernel, or a candidate that was verified before
     auto operator<=>(const Item&) const = default;
   };
-  // Every candidate that was measured for the first time, in order.
+  // Returns every candidate that was measured for the first time, in order.
   std::vector<Item> Candidates() const {
     std::vector<Item> candidates;
     for (const auto& call : calls) {
@@ -45,11 +45,11 @@ class Simulated : public Measurer {
   }
 
   std::vector<std::vector<Item>> calls;
-  std::map<std::string, int> times;     // how often it was measured, by trace
-  std::map<std::string, double> truth;  // seconds of what works, by trace
+  std::map<std::string, int> times;     // number of measurements, by trace
+  std::map<std::string, double> truth;  // seconds of the candidates that work, by trace
 
  protected:
-  // One in seven is rejected or wrong.
+  // Returns the outcome of one item. One candidate in seven is rejected or wrong.
   virtual Outcome One(const MeasureItem& item, const std::string& trace) {
     uint64_t hash = Hash64(trace);
     if (hash % 7 == 0 && !trace.empty()) {
@@ -65,13 +65,13 @@ class Simulated : public Measurer {
                                    : DraftSeconds(item.space->sketches[item.proposal.sketch], item.proposal.decisions,
                                                   item.space->target) *
                                          noise;
-    if (!std::isfinite(seconds)) seconds = 1;  // what the draft score would never try
+    if (!std::isfinite(seconds)) seconds = 1;  // a random draw that does not fit the registers
     truth[trace] = seconds;
     return {.status = TrialStatus::kOk, .times = {seconds}, .cost = seconds, .verified = item.check};
   }
 };
 
-// A device on which the call decides what comes of each item.
+// A simulated device on which a script decides the outcome of each item.
 class Scripted : public Simulated {
  public:
   using Script = std::function<Outcome(Scripted& device, const MeasureItem& item, const std::string& trace)>;

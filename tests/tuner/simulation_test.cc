@@ -44,7 +44,7 @@ TEST(Simulation, OneSeedOneRunOnAnyNumberOfThreads) {
   EXPECT_NE(reached(2, 0.1), reached(2, 0));
 }
 
-// On what a machine recorded (bench/oracle.cc), the search does better than those that were made worse.
+// On a recording of a machine (bench/oracle.cc) the search is better than the worsened ones.
 TEST(Simulation, TheSearchRanksAboveWorsenedOnesOnARecordedMachine) {
   std::shared_ptr<const RecordedDevice> device =
       RecordedDevice::Make(ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value()).value();

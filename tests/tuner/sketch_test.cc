@@ -414,7 +414,7 @@ TEST(Sketch, WindowsTakeTheLongestVectorThatDividesTheirChannels) {
   }
 }
 
-// Few output columns fill a part of a vector, not scalars; a single one has no use for it.
+// Few output columns use a part of a vector instead of scalars. A single column uses scalars.
 TEST(Sketch, NarrowOutputsAreVectors) {
   for (const char* cpu : {"znver3", "znver4"}) {
     Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -num-cores=2 -mcpu=" + std::string(cpu)).value();

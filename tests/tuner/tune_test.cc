@@ -23,7 +23,7 @@ using test::TestTarget;
 
 std::vector<TuneTask> Tasks() { return test::TwoTasks(); }
 
-// What `compile` would take is what the report calls best.
+// Expects that the report's best schedules are the store's, which `compile` uses.
 void ExpectReportAgreesWithStore(const TuneReport& report, RecordStore& store) {
   for (const TaskReport& task : report.tasks) {
     auto best = store.Best(task.task->hash.Hex(), TestTarget().Text());
@@ -95,7 +95,7 @@ TEST(Tune, TheFirstRoundMeasuresTheDefaultsOfAllTasks) {
   EXPECT_GT(spanning, 1) << "rounds span tasks";
 }
 
-// The default is the first of the default candidates that works, and no other candidate takes its name.
+// The default schedule is the first default candidate that works, and no other candidate counts as the default.
 TEST(Tune, TheDefaultIsTheTrueOne) {
   std::vector<TuneTask> tasks = {Tasks()[1]};
   for (size_t broken : {0u, 2u, 8u, 9u}) {
@@ -111,7 +111,7 @@ TEST(Tune, TheDefaultIsTheTrueOne) {
     double truth = broken == 9 ? 0 : device.truth.at(DefaultTrace(tasks[0], broken));
     EXPECT_EQ(report->tasks[0].default_seconds, truth);
     EXPECT_GT(report->tasks[0].good, 0);
-    // A later run finds the default in the database, and measures it all the same.
+    // A later run measures the default again, although the database has it.
     device.times.clear();
     options.trials = 3;
     options.seed = 2;
@@ -122,7 +122,7 @@ TEST(Tune, TheDefaultIsTheTrueOne) {
   }
 }
 
-// What fails by its own fault never ends a run; what points to a broken tool or a broken farm does.
+// Candidates that fail by their own fault never end a run. Failures that point to a broken tool or a broken farm do.
 TEST(Tune, OnlyBrokenToolsEndARun) {
   std::vector<TuneTask> tasks = Tasks();
   int ended = 0;
@@ -148,7 +148,7 @@ TEST(Tune, OnlyBrokenToolsEndARun) {
   EXPECT_EQ(ended, 7);
 }
 
-// Once something has worked, only the farm's failures end a run.
+// Once a candidate has worked, only the farm's failures end a run.
 TEST(Tune, AfterASuccessOnlyTheFarmEndsARun) {
   std::vector<TuneTask> tasks = Tasks();
   for (TrialStatus status : {TrialStatus::kBuildFailed, TrialStatus::kInfrastructure}) {
@@ -162,7 +162,7 @@ TEST(Tune, AfterASuccessOnlyTheFarmEndsARun) {
   }
 }
 
-// Trouble of the device is not the default candidate's fault; a rejection is.
+// A default candidate is tried again after a failure of the device, but not after a rejection.
 TEST(Tune, TroubleOfTheDeviceBurnsNothing) {
   std::vector<TuneTask> tasks = {Tasks()[1]};
   for (TrialStatus status : {TrialStatus::kDeviceError, TrialStatus::kInfrastructure, TrialStatus::kRejected}) {
@@ -183,8 +183,8 @@ TEST(Tune, TroubleOfTheDeviceBurnsNothing) {
   }
 }
 
-// A device on which the slowest of the first round with candidates seems the fastest of all when it is measured first,
-// and every candidate tells the truth when it is measured again.
+// A device with one lucky time. The slowest candidate of the first large round seems to be the fastest of all. Further
+// measurements of a candidate give its true time.
 class LuckyOnce : public Simulated {
  public:
   Result<std::vector<Outcome>> Measure(const std::vector<MeasureItem>& items, const MeasureOptions& options) override {
@@ -199,7 +199,7 @@ class LuckyOnce : public Simulated {
     if (slowest) slowest->times = {slowest->cost = 1e-12};
     return outcomes;
   }
-  std::string lucky;  // its trace
+  std::string lucky;  // trace of the lucky candidate
 };
 
 TEST(Tune, ConfirmationTakesTheWinFromTheLucky) {
@@ -214,7 +214,7 @@ TEST(Tune, ConfirmationTakesTheWinFromTheLucky) {
     ASSERT_FALSE(device.lucky.empty());
     EXPECT_EQ(report->tasks[0].best_trace == device.lucky, !confirm);
     if (!confirm) continue;
-    // The lucky one was a finalist, and the fastest of the others is what is left.
+    // The lucky one was a finalist, and the truly fastest finalist has won.
     std::vector<double> costs;
     for (const Record& record : store->Scan({.run = "r"}, 0, 1000).value().records) {
       if (record.confirmation > 0) costs.push_back(device.truth.at(record.trace));
@@ -239,8 +239,8 @@ TEST(Tune, AConfirmationVerifiesNothingAgain) {
   }
 }
 
-// A later run with few trials may find a better schedule than the confirmed one: `compile` takes it then. It keeps the
-// confirmed one if the new one is slower.
+// A later run with few trials may find a better schedule than the confirmed one. `compile` then takes the new one; it
+// keeps the confirmed one if the new one is slower.
 TEST(Tune, AShortRunCanBeatTheChampion) {
   for (bool better : {true, false}) {
     std::vector<TuneTask> tasks = {Tasks()[1]};
@@ -265,7 +265,7 @@ TEST(Tune, AShortRunCanBeatTheChampion) {
   }
 }
 
-// A device that cuts off what is slower than allowed, and once, too, what is not.
+// The device cuts off candidates that are slower than the cutoff, and once by mistake a fast one.
 TEST(Tune, WhatWasCutOffHasNoTime) {
   for (double beyond : {1.2, 4.0}) {
     std::vector<TuneTask> tasks = {Tasks()[1]};
@@ -294,13 +294,13 @@ TEST(Tune, WhatWasCutOffHasNoTime) {
   }
 }
 
-// In its third call the whole machine is slower, or only the candidates are. What was measured in such a time and may
-// win is measured again.
+// In one call the whole machine is slower, or only the candidates are. If it was the machine, candidates of that call
+// that may win are measured again.
 TEST(Tune, NoticesAnotherStateOfTheMachine) {
   for (bool machine : {true, false}) {
     std::vector<TuneTask> tasks = Tasks();
     auto store = NewMemoryStore();
-    std::map<std::string, double> third;  // the candidates of that call, which are the fastest of all
+    std::map<std::string, double> third;  // true seconds of that call's candidates, the fastest of all, by trace
     Scripted device([&](Scripted& d, const MeasureItem& item, const std::string& trace) {
       Outcome outcome = d.Good(item, trace);
       bool now = d.calls.size() == 4;
@@ -327,21 +327,22 @@ TEST(Tune, NoticesAnotherStateOfTheMachine) {
 }
 
 TEST(Tune, ATaskAtItsRooflineGetsNoMoreRounds) {
-  for (double bytes_per_second : {1.0, 0.0}) {
+  for (double peak_flops : {1.0, 0.0}) {
     std::vector<TuneTask> tasks = Tasks();
+    for (TuneTask& task : tasks) task.flops = 1e6;
     auto store = NewMemoryStore();
     Scripted device(AllGood);
     TuneOptions options{.trials = 24, .seed = 1, .search = SearchKind::kRandom, .run = "r", .lock_host = false};
-    options.peak.bytes = bytes_per_second;
+    options.peak_flops = peak_flops;
     auto report = Tune(tasks, TestTarget(), options, *store, device);
     ASSERT_TRUE(report.ok());
-    EXPECT_EQ(report->trials, bytes_per_second > 0 ? 2 : 24);
-    for (const TaskReport& task : report->tasks) EXPECT_EQ(task.at_roofline, bytes_per_second > 0);
+    EXPECT_EQ(report->trials, peak_flops > 0 ? 2 : 24);
+    for (const TaskReport& task : report->tasks) EXPECT_EQ(task.at_roofline, peak_flops > 0);
   }
 }
 
-// Whatever becomes of the candidates, and also when the run is gone on with and holds records that this search cannot
-// place: what is reported is what was asked for, by status, and all of it is in the store.
+// The report counts every requested measurement by status, and the store has a record of each. This holds for all kinds
+// of failures, and also for a resumed run with records that the search cannot locate.
 TEST(Tune, TheAccountsAreExact) {
   int asked = 0;
   std::map<TrialStatus, int> statuses;
@@ -349,7 +350,7 @@ TEST(Tune, TheAccountsAreExact) {
   Scripted device([&](Scripted& d, const MeasureItem& item, const std::string& trace) {
     Outcome outcome = d.Good(item, trace);
     if (!item.check) return outcome;    // the reference kernel
-    int n = asked++ % (2 * kStatuses);  // every second one is as it was
+    int n = asked++ % (2 * kStatuses);  // even: a good outcome
     auto status = static_cast<TrialStatus>(n / 2);
     if (n % 2 == 1 && status != TrialStatus::kOk && status != TrialStatus::kCancelled) outcome = Failure(status);
     if (outcome.status == TrialStatus::kCutOff) outcome.cost = 1e9;  // no second chance
@@ -391,7 +392,7 @@ TEST(Tune, TheAccountsAreExact) {
   ASSERT_TRUE(first->interrupted);
   expect_exact(*first);
 
-  // Two of a step language that is not known any more.
+  // Add two records of an unknown step language.
   Record old = store->Scan({.run = "r"}, 0, 1).value().records[0];
   old.versions.step_language = 0;
   for (TrialStatus status : {TrialStatus::kOk, TrialStatus::kRunCrashed}) {

@@ -7,11 +7,15 @@ namespace {
 
 // Computes the tuned time from the median ratio, since changes of the machine's state disturb ratios least.
 std::string ComparisonText(const NetworkComparison& c) {
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "  %d thread%s  %.3f ms untuned, %.3f ms tuned: %.3f times as fast (95 %%: %.3f to %.3f)\n", c.threads,
-                c.threads == 1 ? ": " : "s:", c.default_seconds * 1e3, c.default_seconds * c.ratio * 1e3, 1 / c.ratio,
-                1 / c.ratio_high, 1 / c.ratio_low);
+  char text[256], verdict[64];
+  if (c.ratio_low <= 1 && c.ratio_high >= 1) {
+    std::snprintf(verdict, sizeof verdict, "no significant difference");
+  } else {
+    std::snprintf(verdict, sizeof verdict, "%.3f times as fast", 1 / c.ratio);
+  }
+  std::snprintf(text, sizeof text, "  %d thread%s  %.3f ms untuned, %.3f ms tuned: %s (95 %%: %.3f to %.3f)\n",
+                c.threads, c.threads == 1 ? ": " : "s:", c.default_seconds * 1e3, c.default_seconds * c.ratio * 1e3,
+                verdict, 1 / c.ratio_high, 1 / c.ratio_low);
   return text;
 }
 
@@ -26,8 +30,8 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
   char line[256];
   if (chosen.kept_previous) {
     std::snprintf(line, sizeof line,
-                  "the schedules chosen before stay, with the comparison of that time: the new ones gain less (%.0f s "
-                  "of comparisons)\n",
+                  "the schedules chosen before stay: no new one makes the network significantly faster (%.0f s of "
+                  "comparisons)\n",
                   chosen.seconds);
   } else if (!chosen.kept_defaults) {
     std::snprintf(line, sizeof line, "%d of %zu tasks run tuned schedules; chosen in %.0f s\n", chosen.tuned_tasks,
@@ -46,6 +50,7 @@ std::string ChoiceText(const ChosenNetwork& chosen) {
 
 void AddChoice(const ChosenNetwork& chosen, Json& line) {
   line["kept_defaults"] = chosen.kept_defaults;
+  line["kept_previous"] = chosen.kept_previous;
   line["tuned_tasks"] = chosen.tuned_tasks;
   line["choice_seconds"] = chosen.seconds;
   line["comparisons"] = ToJson(chosen.choice.comparisons);

@@ -11,7 +11,7 @@ namespace autotune::tools {
 // threads, with the 95 % interval; or why it keeps its default schedules.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
-// Adds the same to a JSON object: "kept_defaults", "tuned_tasks", "choice_seconds" and "comparisons".
+// Adds the same to a JSON object: "kept_defaults", "kept_previous", "tuned_tasks", "choice_seconds" and "comparisons".
 void AddChoice(const ChosenNetwork& chosen, Json& line);
 
 }  // namespace autotune::tools

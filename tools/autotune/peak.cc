@@ -12,6 +12,7 @@ namespace autotune::tools {
 
 Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
   constexpr int64_t kSteps = 1000000, kAccumulators = 12;  // enough of them to hide the latency of a multiply-add
+  constexpr int kRepeats = 20;                             // some 50 ms in all: longer than a neighbour's time slice
   std::string lanes = std::to_string(target.VectorLanes(32));
   std::string steps = std::to_string(kSteps), rows = std::to_string(kAccumulators);
   std::string update = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
@@ -34,7 +35,7 @@ Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int pati
   KernelContext context(1);
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
   double best = 1e30;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < kRepeats; ++i) {
     auto begin = std::chrono::steady_clock::now();
     TRY(CallKernel(*kernel, context, args, {}));
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

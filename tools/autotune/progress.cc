@@ -242,18 +242,22 @@ void Progress::SummaryAsJson(const TuneReport& report, const ChosenNetwork* chos
   PrintJson(line);
 }
 
-void Progress::Table(const TuneReport& report, std::optional<double> peak_flops) const {
-  std::printf("\n%-8s %6s %11s %10s %8s %7s %7s  %s\n", "task", "weight", "default ms", "tuned ms", "GFLOPS", "% peak",
+void Progress::Table(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const {
+  std::printf("\n%-8s %6s %11s %10s  %8s %7s %7s  %s\n", "task", "weight", "default ms", "tuned ms", "GFLOPS", "% peak",
               "trials", "operators and shapes");
-  bool any_winograd = false;
+  bool any_winograd = false, any_other = false;
   for (const TaskReport& task : report.tasks) {
     const double flops = task.best_seconds > 0 ? task.task->flops / task.best_seconds : 0;
     const bool winograd = IsWinograd(task);
     any_winograd |= winograd;
-    std::printf("%-8s %6d %11s %10s %8s %6s%c %7d  %s\n", ShortTaskId(task.task->hash).c_str(), task.task->weight,
+    const ChosenSchedule* schedule = chosen ? chosen->choice.Find(task.task->hash.Hex()) : nullptr;
+    const bool other = schedule && task.best_seconds > 0 && schedule->trace != task.best_trace;
+    any_other |= other;
+    std::printf("%-8s %6d %11s %10s%c %8s %6s%c %7d  %s\n", ShortTaskId(task.task->hash).c_str(), task.task->weight,
                 Cell(task.default_seconds * 1e3, 4).c_str(), Cell(task.best_seconds * 1e3, 4).c_str(),
-                Cell(flops / 1e9, 1).c_str(), Cell(peak_flops ? 100 * flops / *peak_flops : 0, 1).c_str(),
-                winograd ? '*' : ' ', task.trials, task.task->label.c_str());
+                other ? '=' : ' ', Cell(flops / 1e9, 1).c_str(),
+                Cell(peak_flops ? 100 * flops / *peak_flops : 0, 1).c_str(), winograd ? '*' : ' ', task.trials,
+                task.task->label.c_str());
   }
   const KernelSum sum = SumOf(report);
   if (sum.tasks > 0) {
@@ -263,6 +267,8 @@ void Progress::Table(const TuneReport& report, std::optional<double> peak_flops)
         "%.3f ms; the warm network may take less\n",
         sum.ms);
   }
+  if (any_other)
+    std::printf("=: the network runs another schedule of this task, which is not significantly slower there\n");
   if (any_winograd)
     std::printf("*: a Winograd convolution, which multiplies less than the direct one that GFLOPS and %% peak count\n");
 }
@@ -270,7 +276,7 @@ void Progress::Table(const TuneReport& report, std::optional<double> peak_flops)
 void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const {
   if (style_.json) return SummaryAsJson(report, chosen);
   if (terminal_) std::printf("\r\033[K");
-  Table(report, peak_flops);
+  Table(report, chosen, peak_flops);
   const int here = report.trials - report.resumed_trials;
   if (here == 0 && report.trials > 0) {
     std::printf("\n%s, all measured by earlier runs of this command; --fresh measures anew\n",
@@ -282,7 +288,23 @@ void Progress::Summary(const TuneReport& report, const ChosenNetwork* chosen, st
     if (report.resumed_trials > 0)
       std::printf("%s more from earlier runs of this command\n", Counted(report.resumed_trials, "trial").c_str());
   }
+  if (std::string why = WhyEnded(report); !why.empty()) std::printf("%s\n", why.c_str());
   if (chosen) std::fputs(ChoiceText(*chosen).c_str(), stdout);
+}
+
+std::string Progress::WhyEnded(const TuneReport& report) const {
+  if (report.trials >= options_.trials) return "";
+  int64_t exhausted = 0, at_peak = 0;
+  for (const TaskReport& task : report.tasks) {
+    exhausted += task.exhausted;
+    at_peak += task.at_roofline && !task.exhausted;
+  }
+  std::string why;
+  if (exhausted > 0) why += Counted(exhausted, "task") + (exhausted == 1 ? " has" : " have") + " no other schedule";
+  if (at_peak > 0)
+    why += (why.empty() ? "" : ", ") + Counted(at_peak, "task") + (at_peak == 1 ? " runs" : " run") +
+           " at the machine's peak";
+  return why.empty() ? "" : "no more than " + Counted(report.trials, "trial") + " were of use: " + why;
 }
 
 void Progress::NextSteps(const std::string& package, const std::string& compile) const {

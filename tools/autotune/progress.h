@@ -39,7 +39,9 @@ class Progress {
   std::string Line(const TuneReport& report) const;
   void PrintJson(const Json& line) const;
   void SummaryAsJson(const TuneReport& report, const ChosenNetwork* chosen) const;
-  void Table(const TuneReport& report, std::optional<double> peak_flops) const;
+  void Table(const TuneReport& report, const ChosenNetwork* chosen, std::optional<double> peak_flops) const;
+  // Why the search ended before its trials were spent; empty if they were, or if the time was.
+  std::string WhyEnded(const TuneReport& report) const;
 
   const Network& network_;
   const std::vector<TuneTask>& tasks_;
@@ -53,7 +55,6 @@ class Progress {
   int64_t waiting_since_ = 0;   // boot milliseconds; 0: not waiting
   int64_t wait_began_at_ = 0;   // the same as Unix milliseconds, for display
   int64_t last_wait_line_ = 0;  // boot milliseconds
-  std::string last_wait_reason_;
 };
 
 }  // namespace autotune::tools

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -45,7 +46,9 @@ Result<double> ParseDuration(const std::string& text) {
   double value = std::strtod(text.c_str(), &end);
   std::string unit = end;
   double scale = unit == "" || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (end == text.c_str() || scale == 0 || !(value > 0)) return Err("--time-budget ", text, ": say 90s, 10m or 2h");
+  constexpr double kLongest = 1e7;  // seconds; some months
+  if (end == text.c_str() || scale == 0 || !(value > 0 && value * scale <= kLongest))
+    return Err("--time-budget ", text, ": say 90s, 10m or 2h");
   return value * scale;
 }
 
@@ -136,7 +139,8 @@ Result<int> TuneModel(TuneCommandOptions options) {
   Network network = TRY(options.model.Load(network_options, target, *builder));
   std::vector<TuneTask> tasks = TRY(SelectTasks(network.tasks, options.tasks));
   if (options.trials_per_task > 0) {
-    options.trials = options.trials_per_task * std::max(1, static_cast<int>(tasks.size()));
+    int64_t trials = int64_t{options.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks.size()));
+    options.trials = static_cast<int>(std::min<int64_t>(trials, std::numeric_limits<int>::max()));
   }
   // The final choice, which only this machine's networks get, takes its part of the budget.
   const double search_budget = options.tracker.empty() ? time_budget / (1 + kChoiceShare) : time_budget;
@@ -163,7 +167,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::optional<double> peak;  // of this machine; unknown for a tracker's devices
   if (options.tracker.empty()) {
     peak = TRY(MeasurePeakFlops(target, *builder));
-    tune.peak.flops = *peak;
+    tune.peak_flops = *peak;
   }
 
   // During the search and the choice, a signal requests a stop: complete batches are kept, and the resume command is
@@ -188,22 +192,21 @@ Result<int> TuneModel(TuneCommandOptions options) {
                          .on_progress = [&](double done) { progress.Choosing(done); },
                          .stop = &stop_requested};
     Result<ChosenNetwork> made = ChooseSchedules(network, target, *store, *builder, choose);
-    if (!made.ok()) {
-      progress.Summary(report, nullptr, peak);
-      return std::move(made).error().Note(
-          "while comparing the tuned network with the untuned one; the records are saved");
+    if (made.ok() && made->stopped) return Interrupted(report, options);
+    if (made.ok()) {
+      chosen = std::move(*made);
+      TRY(StoreChoice(*store, chosen->choice));
+    } else {
+      report.notes.push_back("the tuned network could not be compared with the untuned one (" + made.error().Text() +
+                             "); each task gets its best record");
     }
-    chosen = std::move(*made);
-    if (chosen->stopped) return Interrupted(report, options);
-    TRY(StoreChoice(*store, chosen->choice));
   }
   signals.reset();
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);
   if (!options.output.empty()) {
-    Package package = chosen ? std::move(chosen->compiled.package)
-                             : TRY_NOTE(CompileFrom(network, target, {.store = store.get()}, *builder),
-                                        "while compiling the tuned network")
-                                   .package;
+    Package package =
+        chosen ? std::move(chosen->compiled.package)
+               : TRY_NOTE(Compile(network, target, store.get(), *builder), "while compiling the tuned network").package;
     TRY(WritePackage(package, options.output));
   }
   progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");

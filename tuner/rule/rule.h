@@ -52,7 +52,7 @@ struct BlockView {
   std::vector<Loop> spatial, reduce;  // loops that feed spatial and reduction iterators
   bool reduction = false, guarded = false, transcendental = false;
   double flops = 0;           // of one instance
-  int64_t element_bytes = 4;  // of the buffer it writes
+  int64_t element_bytes = 4;  // of the buffer that it writes
   double reduce_length = 1;
   std::optional<topi::WinogradStage> winograd;  // of a Winograd convolution
   Stmt node;

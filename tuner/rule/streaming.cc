@@ -33,6 +33,10 @@ class Streaming : public SketchRule {
     const int64_t lanes = target.VectorLanes(32);
     StageModel model;
     model.flops = std::max(1.0, block.flops);
+    if (const size_t loops = block.spatial.size(); loops >= 3) {
+      model.rows = block.spatial[loops - 3].extent;
+      model.image_row = block.spatial[loops - 2].extent;
+    }
     std::vector<Name> loops;
     int64_t total = 1;
     for (const BlockView::Loop& loop : block.spatial) {

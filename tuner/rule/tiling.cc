@@ -33,9 +33,9 @@ struct Variant {
   Buffer unpacked_rows;   // what the rows are read from where they are not packed; null: unknown
 };
 
-// Elements of a vector along n: the shortest one that holds all of a narrow n, so that the fewest lanes overshoot. What
-// overshoots is clamped, which tears an address that is linear otherwise into quotients and remainders. 0: scalars, if
-// there is a single column.
+// Returns the number of elements of a vector along n; 0 (scalars) for a single column. A narrow n gets the shortest
+// vector that holds all of it, so that the fewest lanes overshoot. Overshooting indices are clamped, which splits an
+// otherwise linear address into quotients and remainders.
 int64_t LanesFor(int64_t n, const Target& target) {
   const int64_t full = target.VectorLanes(32);
   if (n >= full) return full;

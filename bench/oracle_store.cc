@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "ir/text.h"
 #include "schedule/trace.h"
@@ -14,6 +15,7 @@ namespace autotune::bench {
 namespace {
 
 constexpr char kSettingsKey[] = "oracle";
+constexpr int64_t kConfirmationGap = 2000;  // milliseconds; records of one confirmation are stored at once
 
 bool IsItsOwn(TrialStatus status) {
   return status != TrialStatus::kInfrastructure && status != TrialStatus::kDeviceError &&
@@ -53,6 +55,37 @@ Result<RecordedTask> RecordTask(const DrawnTask& drawn, const std::vector<Candid
   return task;
 }
 
+std::string KeyOf(const Record& record) { return record.alternative + '\n' + record.trace; }
+
+// The task's records whose outcome is the candidate's own, in the order stored.
+Result<std::vector<Record>> RecordsOf(RecordStore& store, const TuneTask& task, const Target& target,
+                                      const std::optional<RecordVersions>& versions) {
+  std::vector<Record> records;
+  for (int64_t cursor = 0;;) {
+    RecordPage page = TRY(store.Scan({.task = task.hash.Hex(), .target = target.Text()}, cursor, 500));
+    if (page.records.empty()) return records;
+    cursor = page.cursor;
+    for (Record& record : page.records) {
+      if (IsItsOwn(record.status) && (!versions || ToJson(record.versions) == ToJson(*versions)))
+        records.push_back(std::move(record));
+    }
+  }
+}
+
+// Adds the times of one confirmation. Its turns all met one state of the machine, but no reference kernel shows which.
+// The ratios to the same candidates' trials show it instead.
+void AddConfirmation(std::span<const Record> records, std::map<std::string, Candidate>& candidates) {
+  std::vector<double> ratios;
+  for (const Record& record : records) {
+    const Candidate& candidate = candidates[KeyOf(record)];
+    if (IsRanked(record) && !candidate.costs.empty()) ratios.push_back(record.cost / Median(candidate.costs));
+  }
+  const double state = ratios.empty() ? 1 : Median(std::move(ratios));
+  for (const Record& record : records) {
+    if (IsRanked(record)) candidates[KeyOf(record)].in_turns.push_back(record.cost / state);
+  }
+}
+
 }  // namespace
 
 double Candidate::Seconds() const { return Median(in_turns.empty() ? costs : in_turns); }
@@ -69,18 +102,20 @@ Status StoreSettings(RecordStore& store, const OracleSettings& settings) {
 
 Result<std::vector<Candidate>> CandidatesOf(RecordStore& store, const TuneTask& task, const Target& target,
                                             const std::optional<RecordVersions>& versions) {
-  std::map<std::string, Candidate> candidates;  // by alternative and trace
-  for (int64_t cursor = 0;;) {
-    RecordPage page = TRY(store.Scan({.task = task.hash.Hex(), .target = target.Text()}, cursor, 500));
-    if (page.records.empty()) break;
-    cursor = page.cursor;
-    for (Record& record : page.records) {
-      if (!IsItsOwn(record.status) || (versions && ToJson(record.versions) != ToJson(*versions))) continue;
-      Candidate& candidate = candidates[record.alternative + '\n' + record.trace];
-      const bool ran_before = candidate.Ran();
-      if (IsRanked(record)) (record.confirmation ? candidate.in_turns : candidate.costs).push_back(record.cost);
-      if (!ran_before) candidate.record = std::move(record);
-    }
+  std::vector<Record> records = TRY(RecordsOf(store, task, target, versions));
+  std::map<std::string, Candidate> candidates;  // by KeyOf
+  for (const Record& record : records) {
+    Candidate& candidate = candidates[KeyOf(record)];
+    if (!candidate.Ran()) candidate.record = record;
+    if (IsRanked(record) && record.confirmation == 0) candidate.costs.push_back(record.cost);
+  }
+  for (auto begin = records.begin(); begin != records.end();) {
+    auto end = std::next(begin);
+    while (end != records.end() && begin->confirmation > 0 && end->confirmation > 0 &&
+           end->created_at - std::prev(end)->created_at < kConfirmationGap)
+      ++end;
+    if (begin->confirmation > 0) AddConfirmation({begin, end}, candidates);
+    begin = end;
   }
   std::vector<Candidate> list;
   for (auto& [key, candidate] : candidates) list.push_back(std::move(candidate));

@@ -1,6 +1,7 @@
 // Are the times in a database true? bench_remeasure DB [COUNT [SEED]] measures COUNT (20) random good records of this
 // machine's target and the best record of every task once more, over the path that a tuning run takes (build worker,
-// device server, runner), and prints how far the two times are apart. Only a quiet machine's answer means anything.
+// device server, runner). It prints how far the two times are apart, and how many pairs of records of one task keep
+// their order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -119,6 +120,23 @@ void PrintGroup(const char* name, const std::vector<Choice>& choices, bool Choic
          absolute.empty() ? NAN : *std::max_element(absolute.begin(), absolute.end()));
 }
 
+// Of the pairs of one task whose recorded times differ by kDiffer or more, how many have the same order again.
+void PrintOrder(const std::vector<Choice>& choices) {
+  constexpr double kDiffer = 1.03;
+  int pairs = 0, alike = 0;
+  for (const Choice& a : choices) {
+    for (const Choice& b : choices) {
+      if (a.record.task != b.record.task || a.record.cost * kDiffer > b.record.cost) continue;
+      if (a.now.status != TrialStatus::kOk || b.now.status != TrialStatus::kOk) continue;
+      ++pairs;
+      alike += a.now.cost < b.now.cost;
+    }
+  }
+  if (pairs > 0)
+    printf("%d pairs of one task differ by 3 %% or more; %.1f %% have the same order again\n", pairs,
+           100.0 * alike / pairs);
+}
+
 Result<int> Run(const std::string& path, size_t count, uint64_t seed) {
   if (access(path.c_str(), R_OK) != 0) return Err("cannot read ", path);
   Target target = TRY(Target::Parse("cpu"));
@@ -147,6 +165,7 @@ Result<int> Run(const std::string& path, size_t count, uint64_t seed) {
   }
   PrintGroup("sample", choices, &Choice::sampled);
   PrintGroup("winners", choices, &Choice::winner);
+  PrintOrder(choices);
   if (failed > 0) printf("%d records did not run again\n", failed);
   return failed > 0 ? 1 : 0;
 }

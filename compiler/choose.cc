@@ -332,7 +332,12 @@ class Chooser {
     if (Stopped(options_)) return Err("stopped");
     NetworkChoice choice;
     SetSchedules(choice, variants_, combination);
-    return CompileFrom(network_, target_, {.choice = &choice}, compiler_);
+    CompileResult result = TRY(CompileFrom(network_, target_, {.choice = &choice}, compiler_));
+    for (size_t i = 0; i < combination.size(); ++i) {
+      if (result.choices[i].trace != choice.schedules[i].trace)
+        return Err("the schedule of ", network_.tasks[i].label, " that was compared does not build any more");
+    }
+    return result;
   }
 
   Result<std::vector<NetworkComparison>> Compare(const std::vector<int>& first, const std::vector<int>& second) {

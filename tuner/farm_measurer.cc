@@ -233,7 +233,7 @@ class FarmMeasurer : public Measurer {
     std::vector<std::string> tasks;
     std::vector<BuildRequest> requests;
     for (const TaskSpace* space : spaces) {
-      if (references_.contains(space->task->hash.Hex())) continue;
+      if (references_[space->task->hash.Hex()].blob) continue;  // one that failed is tried again
       tasks.push_back(space->task->hash.Hex());
       BuildRequest& request = requests.emplace_back();
       request.func = ToText(space->task->reference);

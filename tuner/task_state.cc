@@ -105,7 +105,15 @@ void TaskState::Absorb(const Record& record, const std::optional<Proposal>& prop
   ++report_.records;
   if (WasExecuted(record.status)) ++report_.trials;
   if (record.status != TrialStatus::kOk) ++report_.failures[record.status];
-  lost_in_a_row_ = IsFarmFault(record.status) ? lost_in_a_row_ + 1 : 0;
+  const int64_t* number = record.facts[kRoundFact].As<int64_t>();
+  const int64_t round = number ? *number : 0;
+  if (!IsFarmFault(record.status)) {
+    lost_rounds_ = 0;
+    lost_round_ = round;
+  } else if (round != lost_round_) {
+    ++lost_rounds_;
+    lost_round_ = round;
+  }
   if (!proposal || IsFarmFault(record.status)) return;
   double reference = record.facts[kReferenceFact].Number().value_or(0);
   Entry entry{.proposal = *proposal,

@@ -40,9 +40,10 @@ class TaskState {
   // Returns the default candidate to measure next: the first one that is not known to fail. Returns nothing once one
   // has run, or all have failed.
   std::optional<Proposal> NextDefault() const;
-  // Returns true if the farm has failed for so many of the task's candidates in a row that the task must be the cause.
-  // For example, its fp64 reference takes too long. Only meaningful once the farm has worked for some task.
-  bool IsLost() const { return lost_in_a_row_ >= kMostLost; }
+  // Returns true if the farm has failed for all of the task's candidates in three rounds in a row, so that the task
+  // must be the cause. For example, its fp64 reference takes too long. Only meaningful once the farm has worked for
+  // some task.
+  bool IsLost() const { return lost_rounds_ >= kMostLostRounds; }
   bool HasDefault() const { return default_.has_value(); }
   const Proposal& Default() const { return *default_; }
 
@@ -86,7 +87,7 @@ class TaskState {
     bool measured_again = false;
   };
 
-  static constexpr int kMostLost = 8;
+  static constexpr int kMostLostRounds = 3;
   static constexpr int kMostUploads = 3;  // failed uploads of one default candidate before it is given up
 
   std::optional<Proposal> Champion(const Record& record) const;
@@ -104,8 +105,9 @@ class TaskState {
   std::vector<Proposal> candidates_;  // for the default schedule, in their order
   std::vector<std::string> candidate_traces_;
   size_t next_candidate_ = 0;
-  int uploads_ = 0;        // failed uploads of the next candidate
-  int lost_in_a_row_ = 0;  // last records in a row with a fault of the farm
+  int uploads_ = 0;          // failed uploads of the next candidate
+  int64_t lost_round_ = -1;  // the last round with a fault of the farm
+  int lost_rounds_ = 0;      // rounds in a row with nothing else
   std::optional<Proposal> default_;
   std::vector<Entry> entries_;                      // known ones first, then in the order measured
   std::unordered_map<std::string, size_t> places_;  // in `entries_`, by KeyOf

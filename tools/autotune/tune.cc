@@ -52,8 +52,8 @@ Result<double> ParseDuration(const std::string& text) {
   return value * scale;
 }
 
-// The final choice may take this share of the search's time, but at least kMinChoiceSeconds.
-constexpr double kChoiceShare = 0.2;
+// The final choice is planned for this share of the search's time, but for at least kMinChoiceSeconds.
+constexpr double kChoiceShare = 0.17;  // loading packages may take it to a fifth
 constexpr double kMinChoiceSeconds = 2;
 constexpr double kSecondsPerTrial = 0.1;  // an estimate for trials of earlier processes, whose time is not stored
 
@@ -204,9 +204,12 @@ Result<int> TuneModel(TuneCommandOptions options) {
   signals.reset();
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);
   if (!options.output.empty()) {
-    Package package =
-        chosen ? std::move(chosen->compiled.package)
-               : TRY_NOTE(Compile(network, target, store.get(), *builder), "while compiling the tuned network").package;
+    // Without a comparison of this run, an earlier choice would hide its records.
+    Result<CompileResult> compiled = chosen ? std::move(chosen->compiled)
+                                     : options.tracker.empty()
+                                         ? CompileFrom(network, target, {.store = store.get()}, *builder)
+                                         : Compile(network, target, store.get(), *builder);
+    Package package = TRY_NOTE(std::move(compiled), "while compiling the tuned network").package;
     TRY(WritePackage(package, options.output));
   }
   progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "bench/graphs.h"
 #include "compiler/network.h"
 #include "support/check.h"
 #include "support/rng.h"
@@ -36,8 +37,6 @@ int64_t Draw(Rng& rng, int64_t low, int64_t high, int64_t multiple = 1) {
   return std::max(multiple,
                   static_cast<int64_t>(std::llround(std::exp(log) / static_cast<double>(multiple))) * multiple);
 }
-
-graph::TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}; }
 
 ValueId Constant(GraphBuilder& b, const Shape& shape) {
   int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -101,21 +100,6 @@ ValueId AttentionValues(GraphBuilder& b, Rng& rng) {
 
 ValueId Matrix(GraphBuilder& b, Rng& rng) { return b.Input("x", F32({Draw(rng, 32, 4096), Draw(rng, 48, 2048)})); }
 
-ValueId LayerNorm(GraphBuilder& b, Rng& rng) {
-  ValueId x = Matrix(b, rng);
-  const int64_t columns = b.Spec(x).shape.back();
-  auto number = [&](float value) { return b.AddConstant("", graph::TensorValue::Scalar(value)); };
-  auto mean = [&](ValueId v) {
-    ValueId sum = b.Must(GraphOp::kReduceSum, {v}, AxesAttrs{{1}});
-    return b.Must(GraphOp::kMul, {sum, number(1 / static_cast<float>(columns))});
-  };
-  ValueId centered = b.Must(GraphOp::kSub, {x, mean(x)});
-  ValueId variance = mean(b.Must(GraphOp::kMul, {centered, centered}));
-  ValueId deviation = b.Must(GraphOp::kSqrt, {b.Must(GraphOp::kAdd, {variance, number(1e-5F)})});
-  ValueId y = b.Must(GraphOp::kMul, {b.Must(GraphOp::kDiv, {centered, deviation}), Constant(b, {columns})});
-  return b.Must(GraphOp::kAdd, {y, Constant(b, {columns})});
-}
-
 ValueId Gelu(GraphBuilder& b, Rng& rng) {
   ValueId x = Matrix(b, rng);
   auto number = [&](float value) { return b.AddConstant("", graph::TensorValue::Scalar(value)); };
@@ -151,7 +135,7 @@ const std::vector<Kind>& Kinds() {
       {"dense", true, [](B& b, Rng& r) { return Dense(b, r, 32, 512); }},
       {"conv depthwise", true, [](B& b, Rng& r) { return Conv(b, r, 3, 1, Groups::kDepthwise); }},
       {"matmul", true, RuntimeMatmul},
-      {"layer norm", false, LayerNorm},
+      {"layer norm", false, [](B& b, Rng& r) { return LayerNorm(b, Matrix(b, r)); }},
       {"conv 3x3 stride 2", true, [](B& b, Rng& r) { return Conv(b, r, 3, 2); }},
       {"attention scores", true, AttentionScores},
       {"transpose", false,

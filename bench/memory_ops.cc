@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/graphs.h"
 #include "codegen/builder.h"
 #include "compiler/compile.h"
 #include "compiler/network.h"
@@ -40,23 +41,8 @@ using graph::TransposeAttrs;
 using graph::ValueId;
 using GraphOp = graph::Op;
 
-graph::TensorSpec F32(graph::Shape shape) { return {DType::Float(32), std::move(shape)}; }
-
-ValueId LayerNorm(GraphBuilder& b, ValueId x) {
-  int64_t columns = b.Spec(x).shape.back();
-  auto number = [&](float value) { return b.AddConstant("", graph::TensorValue::Scalar(value)); };
-  auto mean = [&](ValueId v) {
-    ValueId sum = b.Must(GraphOp::kReduceSum, {v}, AxesAttrs{{1}});
-    return b.Must(GraphOp::kMul, {sum, number(1 / static_cast<float>(columns))});
-  };
-  ValueId centered = b.Must(GraphOp::kSub, {x, mean(x)});
-  ValueId variance = mean(b.Must(GraphOp::kMul, {centered, centered}));
-  ValueId deviation = b.Must(GraphOp::kSqrt, {b.Must(GraphOp::kAdd, {variance, number(1e-5f)})});
-  std::vector<float> weights(columns, 1.5f);
-  ValueId scale = b.AddConstant("", graph::TensorValue::Of<float>({columns}, weights));
-  ValueId y = b.Must(GraphOp::kMul, {b.Must(GraphOp::kDiv, {centered, deviation}), scale});
-  return b.Must(GraphOp::kAdd, {y, b.AddConstant("", graph::TensorValue::Of<float>({columns}, weights))});
-}
+using bench::F32;
+using bench::LayerNorm;
 
 ValueId MaxPool(GraphBuilder& b, ValueId x, int64_t stride) {
   PoolAttrs attrs{.kernel = {3, 3}, .strides = {stride, stride}, .pads = {1, 1, 1, 1}};

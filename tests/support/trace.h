@@ -15,7 +15,7 @@
 
 namespace autotune {
 
-// Called by the process to be traced: on some systems only ancestors may trace it without its consent.
+// The process to be traced calls this function. Without it, some systems let only ancestors trace a process.
 inline void ConsentToTracing() { prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 
 class Tracer {

@@ -84,7 +84,7 @@ TEST(SearchStrategy, ObservedPointsAreNotProposed) {
 // Disables everything that a batch does besides following the draft score, so that a test sees one cause at a time.
 constexpr EvolutionOptions kPlain{.epsilon = 0, .descent = 0, .descent_stalled = 0};
 
-// A convolution with a direct and two Winograd algorithms. The draft score prefers the latter.
+// A convolution with a direct and two Winograd algorithms. The draft score prefers the Winograd ones.
 struct ThreeAlgorithms {
   TuneTask task = MakeTask("conv", test::ConvBiasRelu(28, 28, 64, 64, 3, {.pad = {1, 1, 1, 1}}));
   TaskSpace space;

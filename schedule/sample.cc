@@ -4,13 +4,10 @@
 #include <limits>
 
 #include "schedule/step.h"
+#include "support/integer.h"
 
 namespace autotune {
-namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<int64_t> InnerTiles(int64_t extent, int64_t max_inner, int64_t multiple_of, int64_t limit) {
   std::vector<int64_t> tiles;

@@ -286,9 +286,10 @@ struct DecomposePadding {
   AUTOTUNE_FIELDS(block, loop, results)
 };
 
-// P where v < E  ->  P, with v running through all the values that its loops give it. Its buffer grows; reads of other
-// buffers are clamped into their bounds (what they yield there is never used); a reduction iterator beyond its extent
-// leaves the sum alone. Consumers keep their own guards.
+// P where v < E  ->  P, with v running through all the values that its loops give it. Its buffer grows. Reads of other
+// buffers stay in bounds: a load is left out where v only indexes its last dimension, select(v < E, b[k, v], 0), so
+// that lanes stay consecutive; other subscripts are clamped. Nothing uses what they yield. A reduction iterator beyond
+// its extent leaves the sum alone. Consumers keep their own guards.
 struct PadBlock {
   static constexpr std::string_view kName = "pad_block";
   Name block;

@@ -166,11 +166,13 @@ void Derive(Target& target) {
     bool avx512 = has("avx512f");
     target.vector_bits = avx512 ? 512 : has("avx") || has("avx2") ? 256 : 128;
     target.vector_registers = avx512 ? 32 : 16;
+    target.general_registers = 16;
     target.has_fma = has("fma");
     target.has_ldexp = avx512;
   } else {  // 32 registers and a fused multiply-add
     target.vector_bits = target.triple.starts_with("riscv64") ? RiscvVectorBits(target) : 128;
     target.vector_registers = 32;
+    target.general_registers = 31;
     target.has_fma = true;
   }
 }

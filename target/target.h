@@ -24,8 +24,9 @@ struct Target {
   int64_t l3_bytes = 16 << 20;   // shared
 
   // Derived when parsed:
-  int vector_bits = 128;      // of the widest profitable vector register; 32: there are none, a scalar's
-  int vector_registers = 16;  // architectural
+  int vector_bits = 128;       // of the widest profitable vector register; 32: there are none, a scalar's
+  int vector_registers = 16;   // architectural
+  int general_registers = 16;  // architectural; addresses and counters stay in them
   bool has_fma = false;
   bool has_ldexp = false;  // an instruction that multiplies lanes by powers of two
   int cache_line = 64;

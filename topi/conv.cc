@@ -123,7 +123,7 @@ Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tenso
 bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target) {
   if (data.size() != 4) return false;
   const int64_t lanes = target.VectorLanes(32), ic = weight[2], oc = weight[3], outputs = oc / attrs.groups;
-  if (ic == 1 || outputs >= lanes || lanes % outputs != 0 || oc % lanes != 0) return false;
+  if (attrs.groups == 1 || ic == 1 || outputs >= lanes || lanes % outputs != 0) return false;
   return (lanes / outputs - 1) * ic < lanes;
 }
 

@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "support/check.h"
+#include "support/integer.h"
 
 namespace autotune::topi {
 namespace {
 
 using te::Axis;
 using Exprs = std::vector<Expr>;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Expr Scaled(double a, const Expr& x) { return ConstOf(a, x.dtype()) * x; }
 Expr Fma(double a, const Expr& x, const Expr& y) { return MakeCall(Op::kFma, {ConstOf(a, x.dtype()), x, y}); }

@@ -16,9 +16,12 @@ constexpr double kForkCycles = 450;   // fork and join of one parallel loop: 0.1
 constexpr double kBytesPerCycle = 6;  // memory, one core
 constexpr double kL2BytesPerCycle = 32;
 constexpr double kL3BytesPerCycle = 10;
-constexpr double kLatency = 4;      // of an FMA
-constexpr double kIssue = 0.4;      // part of a step's loads that its multiply-adds do not hide
-constexpr double kAddresses = 8;    // that stay in registers
+constexpr double kLatency = 4;    // of an FMA
+constexpr double kIssue = 0.4;    // part of a step's loads that its multiply-adds do not hide
+constexpr double kAddresses = 8;  // that stay in registers
+// General registers that a loop over k needs beside the addresses of pixels in several rows: the stack, the panel, the
+// counter, its end, and one to compute with. With 11 such pixels, no loop on x86-64 spills; with 12, each does.
+constexpr double kLoopRegisters = 5;
 constexpr double kWays = 8;         // of an L1 cache
 constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
 // Times the traffic, if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The oracle's
@@ -68,13 +71,17 @@ double StepCycles(double fma, double load, double unroll) {
   return std::max({fma, load, kLatency}) + kIssue * std::min(fma, load) + 0.5 / unroll;
 }
 
-// Cycles that addresses cost in an iteration of the inner loop: those of a tile within one row of an image are one
-// address and offsets; of a tile that may begin a new row, or overshoots, so that its rows are clamped, each is its
-// own.
-double Torn(const StageModel& s, double covered, double mr) {
+// Returns true if a register tile may begin a new row of the image. Then each of its rows has an address of its own;
+// within one row of an image, they are one address and offsets.
+bool CrossesRows(const StageModel& s, double mr) {
+  return s.broadcast && s.rows_knob < 0 && s.image_row > 0 && s.image_row % static_cast<int64_t>(mr) != 0;
+}
+
+// Cycles that addresses cost in an iteration of the inner loop. Rows of a tile that overshoots are clamped, so each has
+// an address of its own, too.
+double AddressCycles(const StageModel& s, double covered, double mr) {
   if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return 0;
-  bool within_row = s.image_row == 0 || s.image_row % static_cast<int64_t>(mr) == 0;
-  if (within_row && covered == static_cast<double>(s.m)) return 0;
+  if (!CrossesRows(s, mr) && covered == static_cast<double>(s.m)) return 0;
   return 0.8 * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
 }
 
@@ -90,6 +97,9 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double k = static_cast<double>(s.k);
 
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
+
+  if (CrossesRows(s, mr) && mr + kLoopRegisters > target.general_registers)
+    return std::numeric_limits<double>::infinity();
 
   double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
   double step = StepCycles(fma, load, unroll);
@@ -116,7 +126,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   }
   double overlap = std::max(step, traffic) + 0.15 * std::min(step, traffic);
   if (!s.packed && s.broadcast) overlap *= 1.1;  // translations
-  double micro = k * overlap + mr * nv * 3 + 30 + Torn(s, m0 * m1 * mr, mr) * k / unroll;
+  double micro = k * overlap + mr * nv * 3 + 30 + AddressCycles(s, m0 * m1 * mr, mr) * k / unroll;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
   const double cores = static_cast<double>(target.num_cores);
@@ -209,9 +219,7 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double nv = cr / lanes * registers;
   double rows = static_cast<double>(s.window_rows), columns = tile(s.k_knob, 0);
   bool whole = columns == static_cast<double>(s.k), tall = tile(s.row_knob, 0) == rows;
-  double c = static_cast<double>(s.n), stride = static_cast<double>(s.stride);
-  // Guarded lanes are scalar code.
-  if (c0 * c1 * cr > c) return std::numeric_limits<double>::infinity();
+  double stride = static_cast<double>(s.stride);
   double depth = static_cast<double>(s.depth);
   double tile_vectors = hr * wr * nv, taps = depth * rows * static_cast<double>(s.k);
   double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unordered_set>
 
 #include "tuner/points.h"
@@ -397,6 +398,23 @@ std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_
   return std::make_unique<Random>(space, seed);
 }
 
+namespace {
+
+// Names the register tile of a point: its sketch and the innermost factor of each sampled tile. A point without sampled
+// tiles is its own.
+std::vector<int64_t> RegisterTileOf(const TaskSpace& space, const Point& point) {
+  std::vector<int64_t> tile = {point.sketch};
+  const Sketch& sketch = space.sketches[point.sketch];
+  for (size_t i = 0; i < sketch.knobs.size(); ++i) {
+    if (std::holds_alternative<SampleTile>(sketch.trace[sketch.knobs[i].step]))
+      tile.push_back(point.decisions[i].values.back());
+  }
+  if (tile.size() == 1) tile.push_back(static_cast<int64_t>(point.hash));
+  return tile;
+}
+
+}  // namespace
+
 std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
   Rng rng(kDefaultSeed);
   std::vector<Point> points;
@@ -407,10 +425,17 @@ std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
   }
   SortByDraft(points);
   std::vector<Proposal> proposals;
+  // A build rejects a register tile that spills, whatever the other decisions are. So each proposal has another one.
+  std::set<std::vector<int64_t>> tiles;
   auto propose = [&](int wanted) {
     for (const Point& point : points) {
       if (static_cast<int>(proposals.size()) >= wanted) break;
-      if (std::optional<Proposal> proposal = Realize(space, point, false)) proposals.push_back(std::move(*proposal));
+      std::vector<int64_t> tile = RegisterTileOf(space, point);
+      if (tiles.contains(tile)) continue;
+      std::optional<Proposal> proposal = Realize(space, point, false);
+      if (!proposal) continue;
+      proposals.push_back(std::move(*proposal));
+      tiles.insert(std::move(tile));
     }
   };
   int last_resorts = n / 4;

@@ -15,7 +15,7 @@ namespace autotune {
 
 // Version of the rules, the draft score and the search. It is part of a run's key, so that a run resumes only with the
 // search that began it.
-inline constexpr int kSearchVersion = 2;
+inline constexpr int kSearchVersion = 3;
 
 // A task with its sketches: the space that is searched.
 struct TaskSpace {
@@ -73,8 +73,9 @@ std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, c
 // Uniform draws from the same space: the yardstick.
 std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_t seed);
 
-// The schedule of a task that was never tuned: of seeded draws, those with the best draft scores, best first. More than
-// one, since a build may reject the first; the last quarter has the smallest bodies, which hardly any build rejects.
+// Returns schedules for a task without records: the seeded draws with the best draft scores, best first, each with
+// another register tile. A build may reject the first ones, whose tile spills; the last quarter has the smallest
+// bodies, which hardly any build rejects.
 std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
 
 }  // namespace autotune

@@ -4,11 +4,10 @@
 
 #include "schedule/sample.h"
 #include "support/hash.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The rules make tiles that can be drawn: anything else is their bug.
 Decision Draw(const SampleTile& step, int64_t extent, Rng& rng) {

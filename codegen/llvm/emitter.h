@@ -134,6 +134,8 @@ class FunctionEmitter {
   // Lanes within a vector's length of each other (lanes.cc): one vector from memory, permuted. Null where that is not
   // so.
   llvm::Value* LoadNeighbours(const Buffer& buffer, const Lanes& at, llvm::Type* type);
+  // The mask of the elements from the lowest lane's on: those that lanes read whose guard holds.
+  llvm::Value* ElementsGuarded(llvm::Value* guard, const Lanes& at, int64_t low);
   // Squares of elements that loads of columns read together (tiles.cc): found in the statements of a sequence; a
   // column, null where the load is of none.
   struct Tile {

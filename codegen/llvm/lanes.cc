@@ -60,6 +60,27 @@ std::optional<Lanes> LanesOf(const Expr& index) {
   }
 }
 
+// Element i lies i elements behind the lowest one. It is read if some lane that reads it is guarded true.
+llvm::Value* FunctionEmitter::ElementsGuarded(llvm::Value* guard, const Lanes& at, int64_t low) {
+  const size_t count = at.offsets.size();
+  std::vector<std::vector<int>> readers(count);
+  for (size_t lane = 0; lane < count; ++lane)
+    readers[static_cast<size_t>(at.offsets[lane] - low)].push_back(static_cast<int>(lane));
+  llvm::Value *none = llvm::Constant::getNullValue(guard->getType()), *mask = nullptr;
+  for (size_t turn = 0; turn < count; ++turn) {
+    std::vector<int> lanes;
+    bool any = false;
+    for (const std::vector<int>& of_element : readers) {
+      lanes.push_back(turn < of_element.size() ? of_element[turn] : static_cast<int>(count));
+      any |= turn < of_element.size();
+    }
+    if (!any) break;
+    llvm::Value* reads = builder_.CreateShuffleVector(guard, none, lanes);
+    mask = mask ? builder_.CreateOr(mask, reads) : reads;
+  }
+  return mask;
+}
+
 llvm::Value* FunctionEmitter::LoadNeighbours(const Buffer& buffer, const Lanes& at, llvm::Type* type) {
   const auto count = static_cast<int64_t>(at.offsets.size());
   auto [low, high] = std::minmax_element(at.offsets.begin(), at.offsets.end());
@@ -68,26 +89,30 @@ llvm::Value* FunctionEmitter::LoadNeighbours(const Buffer& buffer, const Lanes& 
   llvm::Value* guard = guard_.condition;
   if (!std::has_single_bit(static_cast<uint64_t>(count))) return nullptr;
   if (span >= count || slot.elements < count || buffer->scope == Scope::kRegister) return nullptr;
-  if (guard && guard->getType()->isVectorTy()) return nullptr;
   // All of an aligned vector may be read if one element may: of others, what lies behind the last lane is left out.
   const int64_t bytes = buffer->dtype.Bytes();
   int64_t before = FloorModOf(ToLinear(at.base + Expr(*low)).constant, count);
   Address address = AddressOf(buffer, at.base + Expr(*low - before));
-  const bool whole = before + span < count && slot.elements % count == 0 &&
+  const bool by_lane = guard && guard->getType()->isVectorTy();
+  const bool whole = !by_lane && before + span < count && slot.elements % count == 0 &&
                      static_cast<int64_t>(address.alignment.value()) >= count * bytes;
   if (!whole) {
     before = 0;
     address = AddressOf(buffer, at.base + Expr(*low));
   }
-  if (guard) address.pointer = builder_.CreateSelect(guard, address.pointer, slot.pointer);
+  if (guard && !by_lane) address.pointer = builder_.CreateSelect(guard, address.pointer, slot.pointer);
   llvm::Value* read = nullptr;
   if (whole) {
     read = builder_.CreateAlignedLoad(type, address.pointer, address.alignment);
   } else {
-    std::vector<llvm::Constant*> used;
-    for (int64_t i = 0; i < count; ++i) used.push_back(builder_.getInt1(i <= span));
-    read = builder_.CreateMaskedLoad(type, address.pointer, llvm::Align(static_cast<uint64_t>(bytes)),
-                                     llvm::ConstantVector::get(used), llvm::Constant::getNullValue(type));
+    llvm::Value* mask = by_lane ? ElementsGuarded(guard, at, *low) : nullptr;
+    if (!mask) {
+      std::vector<llvm::Constant*> used;
+      for (int64_t i = 0; i < count; ++i) used.push_back(builder_.getInt1(i <= span));
+      mask = llvm::ConstantVector::get(used);
+    }
+    read = builder_.CreateMaskedLoad(type, address.pointer, llvm::Align(static_cast<uint64_t>(bytes)), mask,
+                                     llvm::Constant::getNullValue(type));
   }
   std::vector<int> order;
   for (int64_t offset : at.offsets) order.push_back(static_cast<int>(offset - *low + before));

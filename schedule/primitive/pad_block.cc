@@ -21,15 +21,23 @@ Expr ClampVars(const Expr& e, const VarMap& clamp, const Name& own) {
   return MapChildren(e, [&](const Expr& child) { return ClampVars(child, clamp, own); });
 }
 
-// Makes the reads of a padded instance stay in bounds. Whatever they yield there is never used.
-class ReadClamper {
+// Keeps the reads of a padded instance in bounds. Nothing uses what they yield there.
+//
+// An iterator in the last subscript of a load may become the lanes of a vector. A clamped subscript would not be
+// consecutive there, so such a load is left out where the iterator exceeds its old extent:
+//   b[k, n]  ->  select(n < N, b[k, n], 0)
+// Every other iterator is clamped:
+//   a[m, k]  ->  a[min(m, M - 1), k]
+class ReadBounder {
  public:
-  ReadClamper(const std::vector<Grown>& grown, const Ranges& before, const Ranges& after, const Name& own)
+  ReadBounder(const std::vector<Grown>& grown, const Ranges& before, const Ranges& after, const Name& own)
       : grown_(grown), before_(before), after_(after), own_(own) {
     for (const Grown& g : grown) all_[g.var] = Min(IndexVar(g.var), Expr(g.old_extent - 1));
   }
 
-  Expr Clamp(const Expr& value) const {
+  // The bounded value. `leave_out`: false clamps every iterator; then the value reads at least the same elements, in
+  // plain subscripts.
+  Expr Bound(const Expr& value, bool leave_out) const {
     bool any = false;
     Walk(value, [&](const Expr& e) {
       if (const Load* load = e.As<Load>(); load && load->buffer->name != own_) {
@@ -38,15 +46,54 @@ class ReadClamper {
       return true;
     });
     if (!any) return value;
-    // Under a condition: compute exactly what the last true instance computes, which is safe whatever the condition.
-    if (HasNode<Select>(value)) return ClampVars(value, all_, own_);
-    return ClampLoads(value);
+    std::vector<Grown> lanes;
+    if (leave_out) {
+      std::copy_if(grown_.begin(), grown_.end(), std::back_inserter(lanes),
+                   [&](const Grown& g) { return !g.reduce && OnlyInLastSubscripts(value, g.var); });
+    }
+    VarMap clamp = all_;
+    for (const Grown& g : lanes) clamp.erase(g.var);
+    Expr clamped = value;
+    if (HasNode<Select>(value)) {
+      // Under a condition: compute exactly what the last true instance computes, which is safe whatever the condition.
+      clamped = ClampVars(value, clamp, own_);
+    } else if (!clamp.empty()) {
+      clamped = ClampLoads(value, clamp);
+    }
+    return lanes.empty() ? clamped : LeaveOut(clamped, lanes);
   }
 
  private:
   struct Sides {
     bool low = false, high = false;
   };
+
+  // Returns true if every use of `var` is in the last subscript of a load of another buffer.
+  bool OnlyInLastSubscripts(const Expr& e, const Name& var) const {
+    if (const Var* v = e.As<Var>()) return v->name != var;
+    const Load* load = e.As<Load>();
+    if (load && load->buffer->name == own_) return true;
+    bool only = true;
+    if (load) {
+      for (size_t d = 0; d + 1 < load->indices.size(); ++d) only = only && !Uses(load->indices[d], var);
+      return only;
+    }
+    MapChildren(e, [&](const Expr& child) { return only = only && OnlyInLastSubscripts(child, var), child; });
+    return only;
+  }
+
+  Expr LeaveOut(const Expr& e, const std::vector<Grown>& lanes) const {
+    const Load* load = e.As<Load>();
+    if (!load) return MapChildren(e, [&](const Expr& child) { return LeaveOut(child, lanes); });
+    if (load->buffer->name == own_ || !Leaves(*load, load->indices.size() - 1)) return e;
+    Expr inside;
+    for (const Grown& g : lanes) {
+      if (!Uses(load->indices.back(), g.var)) continue;
+      Expr condition = IndexVar(g.var) < Expr(g.old_extent);
+      inside = inside ? And(inside, condition) : condition;
+    }
+    return inside ? MakeSelect(inside, e, ConstOf(0, load->buffer->dtype)) : e;
+  }
 
   // Whether the padding takes the index out of bounds.
   bool Leaves(const Load& load, size_t d) const {
@@ -64,18 +111,18 @@ class ReadClamper {
     return {.low = bounds->low < std::min<int64_t>(old->low, 0), .high = bounds->high >= *extent};
   }
 
-  Expr ClampLoads(const Expr& e) const {
+  Expr ClampLoads(const Expr& e, const VarMap& all) const {
     const Load* load = e.As<Load>();
-    if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child); });
+    if (!load) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
     if (load->buffer->name == own_) return e;
     VarMap clamp;
     bool any = false, last = Leaves(*load, load->indices.size() - 1), contiguous = false;
     for (size_t d = 0; d < load->indices.size(); ++d) {
       if (!Leaves(*load, d)) continue;
-      any = true;
       for (const Grown& g : grown_) {
-        if (!Uses(load->indices[d], g.var)) continue;
-        clamp[g.var] = all_.at(g.var);
+        if (!Uses(load->indices[d], g.var) || !all.contains(g.var)) continue;
+        any = true;
+        clamp[g.var] = all.at(g.var);
         contiguous |= !last && Uses(load->indices.back(), g.var);
       }
     }
@@ -243,13 +290,16 @@ Status ApplyStep(State& state, PadBlock& step) {
   for (const Grown& g : grown) TRY(CheckProducersOutside(state, block, g.var, path));
   for (const Name& iter : shortened) TRY(CheckProducersOutside(state, block, iter, path));
   const Block unclamped = block;
-  Expr value = ReadClamper(grown, before, after, own).Clamp(store->value);
-  if (within) {
-    if (!Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");
-    value = MakeSelect(within, value, MakeLoad(store->buffer, store->indices));
-  }
-  block.body = MakeStmt(Store{store->buffer, store->indices, value});
+  if (within && !Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");
+  const Store plain = *store;
+  auto bounded = [&](bool leave_out) {
+    Expr value = ReadBounder(grown, before, after, own).Bound(plain.value, leave_out);
+    if (within) value = MakeSelect(within, value, MakeLoad(plain.buffer, plain.indices));
+    return MakeStmt(Store{plain.buffer, plain.indices, value});
+  };
+  block.body = bounded(false);
   TRY(CheckReadsWritten(state, block, unclamped, grown, shortened, path));
+  block.body = bounded(true);
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));
 
   RedeclareAlloc(state.func, WithShape(buffer, std::move(shape)));

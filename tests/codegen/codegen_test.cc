@@ -52,7 +52,7 @@ TEST(Codegen, RowsLieApart) {
 }
 
 // Lanes within a vector's length of each other, wherever these lie in a buffer that ends with the last one: aligned or
-// not, in any order, under a condition; and lanes further apart.
+// not, in any order, under a condition for all or for each lane; and lanes further apart.
 TEST(Codegen, LanesNearEachOther) {
   struct Case {
     std::string elements, index;
@@ -70,12 +70,29 @@ TEST(Codegen, LanesNearEachOther) {
                         {"64", "v // 16 * 16 + (15 - v % 16)"},
                         {"130", "v // 4 * 8 + r + 3"}};
   for (const Case& c : cases) {
-    for (const std::string& value : {"x[" + c.index + "]", "select(r > 1, x[" + c.index + "], 7.0)"}) {
+    const std::string element = "x[" + c.index + "]";
+    for (const std::string& value :
+         {element, "select(r > 1, " + element + ", 7.0)", "select(v < 50 + r * 5, " + element + ", 7.0)",
+          "select(v % 3 == r % 3, " + element + ", 7.0)"}) {
       SCOPED_TRACE(value);
       AgreesWithInterpreter(Parse("func f(x: f32[" + c.elements +
                                   "] input, y: f32[4, 64] output) { for j in 4 { for i in 64 vectorized {"
                                   " block b(r: S 4 = j, v: S 64 = i) { y[r, v] = " +
                                   value + " } } } }"));
+    }
+  }
+}
+
+// Lanes whose condition does not hold are not read: the buffer ends where the condition does.
+TEST(Codegen, LanesBeyondABufferAreMasked) {
+  for (const char* index : {"v", "v // 2", "v // 4 * 2", "v // 8 * 8 + 3 - v // 8 * 8"}) {
+    for (int64_t elements : {3, 21, 40}) {
+      SCOPED_TRACE(index);
+      const std::string n = std::to_string(elements);
+      AgreesWithInterpreter(Parse("func f(x: f32[" + n +
+                                  "] input, y: f32[64] output) { for i in 64 vectorized {"
+                                  " block b(v: S 64 = i) { y[v] = select(" +
+                                  std::string(index) + " < " + n + ", x[" + index + "], 7.0) } } }"));
     }
   }
 }

@@ -22,6 +22,8 @@ TEST(Target, AttributesFollowTheFeatures) {
   EXPECT_FALSE(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64")->has_fma);
   EXPECT_EQ(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")->vector_registers, 32);
   EXPECT_EQ(Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")->vector_registers, 32);
+  EXPECT_EQ(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")->general_registers, 16);
+  EXPECT_EQ(Target::Parse("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")->general_registers, 31);
 }
 
 TEST(Target, VectorsOfEveryGeneration) {

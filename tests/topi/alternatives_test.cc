@@ -157,7 +157,7 @@ TEST(AlternativesTest, AcrossGroupsIsForGroupsOfLessThanAVector) {
   EXPECT_FALSE(offered(lanes8, 32, 8, 8)) << "a group fills a vector";
   EXPECT_FALSE(offered(lanes16, 32, 16, 16)) << "a group fills a vector";
   EXPECT_FALSE(offered(lanes16, 1, 4, 4)) << "nothing else to fill the vector with";
-  EXPECT_FALSE(offered(lanes16, 6, 4, 4)) << "no whole vectors";
+  EXPECT_TRUE(offered(lanes16, 6, 4, 4)) << "lanes beyond the last channel are masked";
   EXPECT_FALSE(offered(lanes16, 16, 3, 3)) << "a vector would end within a group";
   EXPECT_FALSE(offered(lanes16, 32, 8, 2)) << "eight groups read far apart";
   EXPECT_FALSE(offered(lanes16, 32, 1, 1)) << "depthwise as it is";

@@ -85,6 +85,28 @@ TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   EXPECT_EQ((*strided)[0].stages[0].image_row, 14);
 }
 
+// A tile of pixels in several rows needs a general register for the address of each.
+TEST(Draft, CountsTheAddressesOfPixelsInSeveralRows) {
+  const std::string x86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2",
+                    arm = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2";
+  auto fits = [&](const std::string& text, int64_t width, int64_t pixels) {
+    Target target = Target::Parse(text).value();
+    auto sketches = GenerateSketches(ConvBiasRelu(width, width, 16, 16, 3, {.pad = {1, 1, 1, 1}}), target);
+    const Sketch& sketch = (*sketches)[0];
+    const StageModel& s = sketch.stages[0];
+    Rng rng(1);
+    Decisions d = DrawDecisions(sketch, rng);
+    d[s.m_knob] = {{(width * width + pixels - 1) / pixels, 1, pixels}};
+    d[s.n_knob] = {{16 / target.VectorLanes(32), 1, target.VectorLanes(32)}};
+    d[s.k_knob] = {{1}};
+    return std::isfinite(DraftSeconds(sketch, d, target));
+  };
+  EXPECT_TRUE(fits(x86, 29, 11));
+  EXPECT_FALSE(fits(x86, 29, 12));
+  EXPECT_TRUE(fits(x86, 24, 12)) << "within one row";
+  EXPECT_TRUE(fits(arm, 29, 12));
+}
+
 // With 31 of 32 registers taken, unrolling far spills; with fewer, or less of it, not.
 TEST(Draft, LeavesRegistersForUnrolledSteps) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2").value();

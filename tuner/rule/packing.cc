@@ -13,27 +13,36 @@ bool Uses(const Expr& e, const Name& var) {
 
 }  // namespace
 
-std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,
+std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& view, const Name& m_iter,
                                                const Name& n_iter) {
+  const Block& block = *view.node.As<Block>();
   std::optional<ColumnOperand> operand;
   bool unfit = false;
-  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+  Walk(block.body, nullptr, [&](const Expr& e) {
     const Load* load = e.As<Load>();
-    if (!load || load->buffer->name == block.writes) return true;
+    if (!load || load->buffer->name == view.writes) return true;
     auto param = std::find_if(func.params.begin(), func.params.end(),
                               [&](const Param& p) { return p.buffer->name == load->buffer->name; });
     if (param == func.params.end()) return true;
-    int dim = -1;
-    bool moves_with_m = false;
-    for (size_t i = 0; i < load->indices.size(); ++i) {
-      moves_with_m |= Uses(load->indices[i], m_iter);
-      if (!Uses(load->indices[i], n_iter)) continue;
-      unfit |= dim >= 0 || !IsVar(load->indices[i], n_iter);
-      dim = static_cast<int>(i);
+    auto uses = [&](const Name& var) {
+      return std::count_if(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return Uses(i, var); });
+    };
+    if (uses(n_iter) == 0 || uses(m_iter) > 0) return true;
+    unfit |= operand.has_value();
+    operand = ColumnOperand{.buffer = load->buffer, .constant = param->role == ParamRole::kConstant};
+    auto plain =
+        std::find_if(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return IsVar(i, n_iter); });
+    operand->by_iterators = uses(n_iter) > 1 || plain == load->indices.end();
+    if (!operand->by_iterators) {
+      operand->rank = static_cast<int>(load->indices.size());
+      operand->dim = static_cast<int>(plain - load->indices.begin());
+      return true;
     }
-    if (dim < 0 || moves_with_m) return true;
-    unfit |= operand && operand->buffer->name != load->buffer->name;
-    operand = ColumnOperand{load->buffer, dim, param->role == ParamRole::kConstant};
+    for (const Iter& iter : block.iters) {
+      if (!uses(iter.var)) continue;
+      if (iter.var == n_iter) operand->dim = operand->rank;
+      ++operand->rank;
+    }
     return true;
   });
   return unfit ? std::nullopt : operand;
@@ -74,10 +83,17 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Name& m_it
 }
 
 Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const IntArg& width) {
-  Name packing = TRY(state.Do(CacheRead{.block = block, .buffer = operand.buffer->name, .scope = Scope::kGlobal}))[0];
+  const Name& buffer = operand.buffer->name;
+  std::vector<Name> made = operand.by_iterators
+                               ? TRY(state.Do(Reindex{.block = block, .buffer = buffer}))
+                               : TRY(state.Do(CacheRead{.block = block, .buffer = buffer, .scope = Scope::kGlobal}));
+  const Name packing = made[0];
   IndexMap map;
+  // Groups stay outermost: the panels of one follow one another.
+  const int64_t outer = operand.by_iterators ? operand.dim : 0;
+  for (int64_t d = 0; d < outer; ++d) map.dims.push_back({d, 1, 0});
   map.dims.push_back({operand.dim, width, 0});
-  for (int64_t d = 0; d < static_cast<int64_t>(operand.buffer->shape.size()); ++d) {
+  for (int64_t d = outer; d < operand.rank; ++d) {
     if (d != operand.dim) map.dims.push_back({d, 1, 0});
   }
   map.dims.push_back({operand.dim, 1, width});

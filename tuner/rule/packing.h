@@ -12,8 +12,11 @@ namespace autotune {
 // An operand that moves with n but not with m: B.
 struct ColumnOperand {
   Buffer buffer;
-  int dim = 0;            // that n indexes
   bool constant = false;  // packed in prepare, untimed
+  // The copy has one dimension for each subscript. If n shares a subscript with another iterator, as in the weights
+  // w[.., g * N + n] of a grouped convolution, the copy has one for each iterator of the block that indexes it.
+  bool by_iterators = false;
+  int rank = 0, dim = 0;  // of the copy; `dim` is n's
 };
 
 // An operand that moves with m and the last reduction iterator, which is its contiguous dimension, but not with n: A.

@@ -3,6 +3,7 @@
 #include "arith/analyzer.h"
 #include "ir/annotations.h"
 #include "ir/visit.h"
+#include "support/integer.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
@@ -12,12 +13,12 @@ constexpr int64_t kMaxWindowRows = 3;    // rows of a register tile
 constexpr int64_t kMaxPixels = 14;       // pixels of a row in a register tile
 constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows, deeper ones over channels
 
-// Elements of a vector of channels: the longest that they are whole vectors of, since lanes that are cut off would be
-// scalar code; 0: none.
-int64_t LongestLanes(int64_t channels, const Target& target) {
+// Returns the number of elements of a vector of channels: the shortest vectors among those that need the fewest, since
+// lanes beyond the last channel are masked.
+int64_t LanesOf(int64_t channels, const Target& target) {
   int64_t lanes = target.VectorLanes(32);
-  while (lanes > kShortestVector && channels % lanes != 0) lanes /= 2;
-  return channels % lanes == 0 ? lanes : 0;
+  while (lanes > kShortestVector && CeilDiv(channels, lanes / 2) == CeilDiv(channels, lanes)) lanes /= 2;
+  return lanes;
 }
 
 // Sliding windows that take every channel for itself (depthwise convolution, pooling), or a few near it (a convolution
@@ -61,8 +62,7 @@ class Window : public SketchRule {
   static bool FindAxes(const BlockView& view, const Target& target, Axes& axes) {
     axes.c = static_cast<int>(view.spatial.size()) - 1;
     if (axes.c < 1 || view.reduce.empty()) return false;
-    axes.lanes = LongestLanes(view.spatial[axes.c].extent, target);
-    if (axes.lanes == 0) return false;
+    axes.lanes = LanesOf(view.spatial[axes.c].extent, target);
     std::vector<Name> reduce;
     for (const Iter& iter : view.node.As<Block>()->iters) {
       if (iter.kind == IterKind::kReduce) reduce.push_back(iter.var);
@@ -192,26 +192,29 @@ class Window : public SketchRule {
       out = made[1];
     }
 
-    // Tiles.
+    // Tiles. Channels are padded to whole vectors before other loops are split, whose guards stay.
     std::vector<Name> h_loops, w_loops, c_loops;
+    const BlockView::Loop &w = block.spatial[axes.w], &c = block.spatial[axes.c];
+    Name h_tile;
     if (axes.h >= 0) {
       const BlockView::Loop& h = block.spatial[axes.h];
       model.rows = h.extent;
-      Name tile = TRY(s.Sample(SampleTile{.loop = h.var, .n = 2, .max_inner = std::min(kMaxWindowRows, h.extent)},
-                               h.extent, {}, model.h_knob));
-      h_loops = TRY(s.Do(Split{.loop = h.var, .factors = Factors(tile)}));
+      h_tile = TRY(s.Sample(SampleTile{.loop = h.var, .n = 2, .max_inner = std::min(kMaxWindowRows, h.extent)},
+                            h.extent, {}, model.h_knob));
     }
-    const BlockView::Loop &w = block.spatial[axes.w], &c = block.spatial[axes.c];
     model.m = w.extent;
     model.n = c.extent;
     Name w_tile = TRY(s.Sample(SampleTile{.loop = w.var, .n = 2, .max_inner = std::min(kMaxPixels, w.extent)}, w.extent,
                                {}, model.m_knob));
-    w_loops = TRY(s.Do(Split{.loop = w.var, .factors = Factors(w_tile)}));
-    Name c_tile = TRY(s.Sample(
-        SampleTile{
-            .loop = c.var, .n = 3, .max_inner = lanes * std::min(kMaxVectors, c.extent / lanes), .multiple_of = lanes},
-        c.extent, {}, model.n_knob));
+    Name c_tile = TRY(s.Sample(SampleTile{.loop = c.var,
+                                          .n = 3,
+                                          .max_inner = lanes * std::min(kMaxVectors, CeilDiv(c.extent, lanes)),
+                                          .multiple_of = lanes},
+                               c.extent, {}, model.n_knob));
     c_loops = TRY(s.Do(Split{.loop = c.var, .factors = Factors(c_tile)}));
+    TRY(s.Do(PadBlock{.block = block.name}));
+    if (axes.h >= 0) h_loops = TRY(s.Do(Split{.loop = block.spatial[axes.h].var, .factors = Factors(h_tile)}));
+    w_loops = TRY(s.Do(Split{.loop = w.var, .factors = Factors(w_tile)}));
 
     // The window: columns unrolled as far as they go; rows, and channels of a group, all or not at all.
     std::vector<Name> serial, unrolled;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/integer.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
@@ -248,8 +249,6 @@ class Winograd : public SketchRule {
           static_cast<double>(model.element_bytes * model.m * channels * Extent(3) * Extent(4));
       return model;
     }
-
-    static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
     SketchState s_;
     const std::vector<BlockView>& blocks_;

@@ -283,16 +283,20 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
 
 // How often an image stage is computed over, if it is computed inside its consumer `c` for tasks of `positions`
 // consecutive positions each. A task that crosses the end of a row needs all columns of each row that it touches; rows
-// of the halo are computed for both tasks that share them.
+// and columns that the windows of two tasks share are computed for both.
 double Recomputed(const StageModel& s, const StageModel& c, double positions) {
   if (c.image_row == 0 || s.image_row == 0) return 1;
   const double width = static_cast<double>(c.image_row), all = static_cast<double>(c.m), height = all / width;
-  const double rows = static_cast<double>(s.rows);
-  const double stride = std::max(1.0, std::floor(rows / height)), halo = std::max(0.0, rows - height * stride);
+  const double rows = static_cast<double>(s.rows), columns = static_cast<double>(s.image_row);
   const bool within_row = std::fmod(width, positions) == 0, whole_rows = std::fmod(positions, width) == 0;
-  const double touched = within_row ? 1 : whole_rows ? positions / width : std::floor((positions - 2) / width) + 2;
-  const double columns = within_row ? (positions * stride + halo) / (width * stride + halo) : 1;
-  return std::max(1.0, Ceil(all, positions) * (std::min(touched, height) * stride + halo) * columns / rows);
+  double touched = within_row ? 1 : whole_rows ? positions / width : std::floor((positions - 2) / width) + 2;
+  touched = std::min(touched, height);
+  const double needed_rows = (touched - 1) * static_cast<double>(c.row_step) + static_cast<double>(c.row_reach) + 1;
+  const double needed_columns =
+      within_row ? (positions - 1) * static_cast<double>(c.column_step) + static_cast<double>(c.column_reach) + 1
+                 : columns;
+  const double part = std::min(1.0, needed_rows / rows) * std::min(1.0, needed_columns / columns);
+  return std::max(1.0, Ceil(all, positions) * part);
 }
 
 double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {

@@ -41,6 +41,9 @@ struct StageModel {
   // Tiled: the extent by which operands split m into a row and a column of an image; 0: they do not. Streaming: the
   // extent of the last loop but one, which `rows` such loops are in; 0: there are fewer loops.
   int64_t image_row = 0;
+  // Tiled: rows and columns of the operand, from one row or column of the image to the next, and from the first to the
+  // last that one window reads.
+  int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
   int consumer = -1;  // index of the stage that reads it
   int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).

@@ -85,6 +85,32 @@ TEST(Draft, KnowsTilesWithinARowOfTheImage) {
   EXPECT_EQ((*strided)[0].stages[0].image_row, 14);
 }
 
+// Padding inside the loops over tiles repeats the rows and columns that the windows of two tiles share: many of them,
+// if the window is dilated.
+TEST(Draft, CountsTheReachOfDilatedWindows) {
+  auto sketches =
+      GenerateSketches(ConvBiasRelu(20, 20, 16, 16, 5, {.dilation = {3, 3}, .pad = {6, 6, 6, 6}}), TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  auto sketch = std::find_if(sketches->begin(), sketches->end(), [](const Sketch& s) {
+    return s.stages.size() > 1 && s.stages[0].rows_knob < 0 && s.stages[1].location_knob >= 0;
+  });
+  ASSERT_NE(sketch, sketches->end());
+  const StageModel& s = sketch->stages[0];
+  EXPECT_EQ(s.row_step, 1);
+  EXPECT_EQ(s.row_reach, 12);
+  EXPECT_EQ(s.column_reach, 12);
+  Rng rng(1);
+  Decisions d = DrawDecisions(*sketch, rng);
+  d[s.m_knob] = {{100, 1, 4}};
+  auto seconds = [&](int64_t location) {
+    d[sketch->stages[1].location_knob] = {{location}};
+    return DraftSeconds(*sketch, d, TestTarget());
+  };
+  EXPECT_GT(seconds(0), 1.1 * seconds(-1)) << "each of 100 tasks pads 13 rows";
+  d[s.m_knob] = {{1, 100, 4}};
+  EXPECT_LT(seconds(0), 1.1 * seconds(-1)) << "one task pads all of it once";
+}
+
 // A tile of pixels in several rows needs a general register for the address of each.
 TEST(Draft, CountsTheAddressesOfPixelsInSeveralRows) {
   const std::string x86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2",

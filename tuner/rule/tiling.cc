@@ -2,6 +2,7 @@
 #include <bit>
 #include <optional>
 
+#include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "tuner/rule/packing.h"
 
@@ -82,29 +83,62 @@ std::vector<Variant> VariantsOf(const PrimFunc& func, const BlockView& view, con
   return variants;
 }
 
-// The length of the rows into which operands split m, the fused index of an image, in such a way that the address is
-// not linear in it; 0: it is. (m // W, m % W) of a buffer whose rows are W long is linear: a plain product's.
-int64_t ImageRow(const BlockView& view, const Name& m_iter) {
+// How an operand splits m, the fused index of an image, into a row and a column.
+struct Image {
+  int64_t row = 0;  // length; 0: the address is linear in m
+  // Rows and columns of the operand: from one row or column of the image to the next, and from the first to the last
+  // that one window reads.
+  int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
+};
+
+// (m // W, m % W) of a buffer whose rows are W long is linear: a plain product's.
+Image ImageOf(const BlockView& view, const Name& m_iter) {
   auto is = [&](const Expr& e, BinaryOp op) {
     const Binary* b = e.As<Binary>();
     return b && b->op == op && IsVar(b->a, m_iter) ? AsInt(b->b) : nullptr;
   };
-  int64_t length = 0;
-  Walk(view.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+  auto divisor_in = [&](const Expr& e, BinaryOp op) {
+    int64_t divisor = 0;
+    Walk(e, [&](const Expr& part) {
+      if (const int64_t* width = is(part, op)) divisor = *width;
+      return true;
+    });
+    return divisor;
+  };
+  const Block& block = *view.node.As<Block>();
+  // The subscript at pixel m of a window's first position, or of its last one.
+  auto at = [&](const Expr& subscript, int64_t m, bool last) {
+    VarMap values;
+    for (const Iter& iter : block.iters) {
+      const int64_t* extent = AsInt(iter.extent);
+      values[iter.var] = Expr(iter.kind == IterKind::kReduce && last && extent ? *extent - 1 : 0);
+    }
+    values[m_iter] = Expr(m);
+    Expr value = Analyzer().Simplify(Substitute(subscript, values));
+    return AsInt(value) ? *AsInt(value) : 0;
+  };
+  Image image;
+  Walk(block.body, nullptr, [&](const Expr& e) {
     const Load* load = e.As<Load>();
     if (!load) return true;
     for (size_t d = 0; d < load->indices.size(); ++d) {
-      const int64_t* whole = is(load->indices[d], BinaryOp::kFloorMod);
+      const Expr& subscript = load->indices[d];
+      const int64_t* whole = is(subscript, BinaryOp::kFloorMod);
       const int64_t* above = d > 0 ? is(load->indices[d - 1], BinaryOp::kFloorDiv) : nullptr;
       if (whole && above && *whole == *above && IsConst(load->buffer->shape[d], *whole)) continue;
-      Walk(load->indices[d], [&](const Expr& part) {
-        if (const int64_t* width = is(part, BinaryOp::kFloorMod)) length = *width;
-        return true;
-      });
+      if (const int64_t width = divisor_in(subscript, BinaryOp::kFloorMod)) {
+        image.row = width;
+        image.column_step = at(subscript, 1, false) - at(subscript, 0, false);
+        image.column_reach = at(subscript, 0, true) - at(subscript, 0, false);
+      }
+      if (const int64_t width = divisor_in(subscript, BinaryOp::kFloorDiv)) {
+        image.row_step = at(subscript, width, false) - at(subscript, 0, false);
+        image.row_reach = at(subscript, 0, true) - at(subscript, 0, false);
+      }
     }
     return true;
   });
-  return length;
+  return image;
 }
 
 // Does one operand move with both m and n (as in pooling), so that nothing is broadcast along n?
@@ -173,7 +207,12 @@ class Tiler {
     model.m = ExtentOf(block_, m_index_);
     model.n = ExtentOf(block_, n_index_);
     model.row_bytes = variant_.row_bytes;
-    model.image_row = ImageRow(block_, m_iter_);
+    const Image image = ImageOf(block_, m_iter_);
+    model.image_row = image.row;
+    model.row_step = image.row_step;
+    model.row_reach = image.row_reach;
+    model.column_step = image.column_step;
+    model.column_reach = image.column_reach;
     model.packed = variant_.columns.has_value();
     model.broadcast = variant_.columns || !ReadsAlongBoth(block_, m_iter_, n_iter_);
     return model;

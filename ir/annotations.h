@@ -1,4 +1,4 @@
-// The annotations of loops that lowering reads. Constants only.
+// The annotations of loops and blocks that lowering and cost models read. Constants only.
 #pragma once
 
 namespace autotune {
@@ -10,5 +10,13 @@ inline constexpr char kPeel[] = "peel";
 // Of a serial loop (value 1): the last of its passes, one that waits for memory, runs in the next iteration, inside a
 // loop there that computes, where that keeps the meaning.
 inline constexpr char kOverlap[] = "overlap";
+
+// Of the loop whose iterations prefetch, `prefetch <block> <buffer> <loop>` (value: how many iterations of <loop> the
+// prefetch is ahead of the block's access). The step `prefetch` leaves it, since the hints themselves, which are
+// addresses, no longer tell what they are for.
+inline constexpr char kPrefetchOf[] = "prefetch ";
+
+// Of a block, `original <iterator>` (value: the iterator's extent before `pad_block` let it grow).
+inline constexpr char kOriginal[] = "original ";
 
 }  // namespace autotune

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/annotations.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
@@ -274,6 +275,7 @@ Status ApplyStep(State& state, PadBlock& step) {
     after.push_back({iter.var, std::max(extents[i], bounds->high + 1)});
     if (bounds->high < extents[i]) continue;
     iter.extent = Expr(bounds->high + 1);
+    block.annotations.try_emplace(kOriginal + iter.var.str(), extents[i]);
     bool reduce = iter.kind == IterKind::kReduce;
     grown.push_back({iter.var, extents[i], reduce});
     if (reduce) {

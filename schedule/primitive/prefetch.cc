@@ -2,13 +2,14 @@
 #include <algorithm>
 
 #include "arith/analyzer.h"
+#include "ir/annotations.h"
+#include "schedule/nest.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
 namespace {
 
 constexpr int64_t kLineBytes = 64;       // of a cache
-constexpr int64_t kMostAtOnce = 32;      // lines asked for in one iteration
 constexpr int64_t kFarBytes = 16 << 10;  // what would fill half of a first cache goes to the second
 
 // A digit of the position in the piece: `count` steps of `step` from where the iterator's values begin.
@@ -237,7 +238,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   const bool far = lines * ahead * kLineBytes > kFarBytes;
   const Op hint = written ? Op::kPrefetchWrite : far ? Op::kPrefetchFar : Op::kPrefetch;
   std::vector<Stmt> body;
-  for (int64_t i = 0; i < std::min(each, kMostAtOnce); ++i) {  // of its share, the first ones
+  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // of its share, the first ones
     VarMap values;
     Expr place = Located(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;
@@ -251,7 +252,10 @@ Status ApplyStep(State& state, Prefetch& step) {
     body.push_back(MakeStmt(Evaluate{MakeCall(hint, {MakeLoad(load.buffer, std::move(indices))})}));
   }
   body.push_back(at.loop().body);
-  state.func.body = ReplaceTarget(at, WithBody(at.loop(), MakeSeq(std::move(body))));
+  For asking = at.loop();
+  asking.annotations[kPrefetchOf + step.block.str() + " " + step.buffer.str() + " " + step.loop.str()] = ahead;
+  asking.body = MakeSeq(std::move(body));
+  state.func.body = ReplaceTarget(at, MakeStmt(std::move(asking)));
   return {};
 }
 

@@ -1,0 +1,154 @@
+// Nest: the cost-relevant facts of one scheduled function, as numbers. It holds the loops around each block, the
+// iterators that they drive, the addresses that the blocks access, the arithmetic of an instance, and the annotations
+// that steps left. Features (costmodel/features.h) are computed from it, and from nothing else.
+//
+// A Nest belongs to one candidate, so all extents are integers. It comes from a program (NestOf). A step can also be
+// applied to it directly, which needs no program; schedule/nest_sums.h has the arithmetic for that. It holds no Expr,
+// and its tables hold plain values. A copy into an existing Nest allocates nothing once the tables have grown.
+//
+// Where the language can say more than a Nest, the Nest over-approximates and says so: a value that is no sum is
+// `opaque`, with its bounds and the variables that it moves with.
+//
+// A value: as thread-safe as any. Not here: legality. A Nest describes a program that some schedule made.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace autotune {
+
+struct Nest {
+  using Index = int32_t;  // a place in one of the tables below
+  static constexpr Index kNone = -1;
+  static constexpr int64_t kUnbounded = int64_t{1} << 60;
+
+  // Neighbouring entries of a table.
+  struct Range {
+    Index begin = 0, size = 0;
+    bool operator==(const Range&) const = default;
+  };
+
+  enum class Of : uint8_t {
+    kLoop,      // `index` in `loops`; its values are [0, extent)
+    kIterator,  // `index` in `iterators`; its values are [0, extent) wherever the block's guards hold
+    kSum,       // `index` in `sums`
+    kOpaque,    // anything within the bounds of sums[index], and constant while the terms of that sum are
+  };
+  // coefficient * ((x // div) % mod), x by `of`; div 1 and mod 0 mean "none". The coefficient is not 0.
+  struct Term {
+    int64_t coefficient = 1, div = 1, mod = 0;
+    Of of = Of::kLoop;
+    Index index = 0;
+  };
+  // min(max(constant + the terms, low), high). The terms are sorted by the magnitude of their coefficients, least
+  // first.
+  struct Sum {
+    Range terms;  // in `terms`
+    int64_t constant = 0, low = -kUnbounded, high = kUnbounded;
+  };
+
+  struct Loop {
+    Name name;
+    int64_t extent = 1;
+    LoopKind kind = LoopKind::kSerial;
+    bool symbolic = false;                 // the extent is no constant; it counts as 1
+    bool peeled = false, overlap = false;  // kPeel, kOverlap (ir/annotations.h)
+  };
+  struct Iterator {
+    Name name;
+    IterKind kind = IterKind::kSpatial;
+    int64_t extent = 1;
+    int64_t original = 1;  // the extent before padding; what lies beyond is computed in vain
+    Sum binding;           // of loops
+  };
+  // A condition under which a block runs: low <= value <= high.
+  struct Guard {
+    Sum value;  // of loops or iterators
+    int64_t low = -kUnbounded, high = kUnbounded;
+  };
+  // Operations of one instance, by class. Those on indices are not counted: they follow from the subscripts.
+  struct Arithmetic {
+    int32_t fma = 0, add = 0, mul = 0, div = 0, compare = 0, transcendental = 0;
+    double Flops() const { return 2.0 * fma + add + mul + 4.0 * div + compare + 20.0 * transcendental; }
+    bool operator==(const Arithmetic&) const = default;
+  };
+  struct Access {
+    Index buffer = 0;
+    bool reads = false, writes = false;
+    Range subscripts;  // in `sums`, one for each dimension: sums of iterators (and of loops inside the block)
+  };
+  // Each group of statements of a block that loops of its own surround (blockize) is a Block here.
+  struct Block {
+    Name name;
+    Range loops;      // in `loop_lists`: the loops around it, outermost first, those inside the block included
+    Range iterators;  // in `iterators`
+    Range accesses;   // in `accesses`; each buffer and subscripts once
+    Range guards;     // in `guards`; those that hold by the extents alone are left out
+    Arithmetic arithmetic;
+    bool has_init = false;  // it initialises its reduction itself
+    bool branches = false;  // some of its statements run under conditions of their own
+    bool prepared = false;  // it depends on constants only and runs in `prepare`, untimed: see MarkPrepared
+  };
+
+  enum class Role : uint8_t { kInput, kConstant, kOutput, kTemporary };
+  struct Dim {
+    int64_t extent = 1, stride = 1;  // the stride in elements
+  };
+  struct Buffer {
+    Name name;
+    int64_t element_bytes = 4;
+    Scope scope = Scope::kGlobal;
+    Role role = Role::kTemporary;
+    Range dims;  // in `dims`
+  };
+
+  // Iterations of `at` prefetch the lines that `block` accesses of `buffer` `ahead` iterations of `loop` later.
+  struct Prefetch {
+    static constexpr int64_t kMostLines = 32;  // that one iteration of `at` prefetches; the others are left out
+    Index block = 0, buffer = 0, loop = 0, at = 0;
+    int64_t ahead = 1;
+  };
+
+  std::vector<Block> blocks;  // in program order
+  std::vector<Loop> loops;    // two blocks are inside one loop if both lists name it
+  std::vector<Index> loop_lists;
+  std::vector<Iterator> iterators;
+  std::vector<Access> accesses;
+  std::vector<Guard> guards;
+  std::vector<Sum> sums;
+  std::vector<Term> terms;
+  std::vector<Buffer> buffers;  // the parameters, then the temporaries
+  std::vector<Dim> dims;
+  std::vector<Prefetch> prefetches;
+
+  std::span<const Index> LoopsOf(const Block& b) const { return Part(loop_lists, b.loops); }
+  std::span<const Iterator> IteratorsOf(const Block& b) const { return Part(iterators, b.iterators); }
+  std::span<const Access> AccessesOf(const Block& b) const { return Part(accesses, b.accesses); }
+  std::span<const Guard> GuardsOf(const Block& b) const { return Part(guards, b.guards); }
+  std::span<const Sum> SubscriptsOf(const Access& a) const { return Part(sums, a.subscripts); }
+  std::span<const Term> TermsOf(const Sum& s) const { return Part(terms, s.terms); }
+  std::span<const Dim> DimsOf(const Buffer& b) const { return Part(dims, b.dims); }
+  int64_t BytesOf(const Buffer& b) const;  // of all its elements, without gaps between rows
+
+ private:
+  template <class T>
+  static std::span<const T> Part(const std::vector<T>& table, Range range) {
+    return {table.data() + range.begin, static_cast<size_t>(range.size)};
+  }
+};
+
+// The Nest of a function in the schedulable dialect.
+Nest NestOf(const PrimFunc& func);
+
+// Sets Block::prepared by the rule of lowering (lower/prepare.cc): the greatest set of statements of the function's
+// body that write temporaries which no other statement writes, and read constants and what the set writes.
+void MarkPrepared(Nest& nest);
+
+// A text that shows all of a Nest but the places in its tables, for tests and for people. Nests are equal if their
+// texts are.
+std::string ToText(const Nest& nest);
+
+}  // namespace autotune

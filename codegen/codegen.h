@@ -16,9 +16,6 @@
 
 namespace autotune {
 
-// Whether a result of that size is written around the caches, because the next kernel would not find it there.
-bool IsStreamed(int64_t bytes, const Target& target);
-
 struct CodegenOptions {
   bool keep_spills = false;    // do not reject for spills: for reports on why a candidate was rejected
   bool keep_assembly = false;  // return the assembly too, with the LLVM IR that it came from

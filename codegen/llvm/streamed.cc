@@ -5,24 +5,18 @@
 #include <algorithm>
 
 #include "arith/analyzer.h"
-#include "codegen/codegen.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/walk.h"
+#include "target/streaming.h"
 
 namespace autotune {
 namespace {
 
-// More than a core's share of any cache.
-constexpr int64_t kStreamedBytes = 32 << 20;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMostStep = 4 * kLineBytes;  // of an innermost loop, whose stores lie side by side
 constexpr int64_t kLeastBytes = 16;            // of a vector that can be stored so
 
 }  // namespace
-
-bool IsStreamed(int64_t bytes, const Target& target) {
-  return bytes >= kStreamedBytes && target.triple.starts_with("x86_64");
-}
 
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target) {
   std::set<Name> streamed, others;

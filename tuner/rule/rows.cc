@@ -2,8 +2,8 @@
 #include <map>
 #include <set>
 
-#include "codegen/codegen.h"
 #include "ir/annotations.h"
+#include "target/streaming.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "arith/analyzer.h"
-#include "codegen/codegen.h"
 #include "ir/visit.h"
+#include "target/streaming.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {

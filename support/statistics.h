@@ -21,4 +21,8 @@ struct MedianInterval {
 // infinite. `values` must not be empty.
 MedianInterval MedianWithInterval(std::vector<double> values);
 
+// Returns Spearman's rank correlation of two lists of equal length, where ties share the mean of their ranks; 0 if all
+// values of one list are equal.
+double RankCorrelation(const std::vector<double>& a, const std::vector<double>& b);
+
 }  // namespace autotune

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <unordered_map>
 
 #include "costmodel/regression.h"
@@ -21,34 +20,6 @@ constexpr float kViable = 0.5F;          // least predicted success of a candida
 
 // Returns true if a candidate with this status has a time, or a lower bound of it.
 bool HasTime(TrialStatus status) { return status == TrialStatus::kOk || status == TrialStatus::kCutOff; }
-
-// Returns the rank of each value. Ties share the mean of their ranks.
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t begin = 0; begin < order.size();) {
-    size_t end = begin;
-    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
-    for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
-    begin = end;
-  }
-  return ranks;
-}
-
-// Returns Spearman's correlation, which is Pearson's correlation of the ranks; 0 if one side is constant.
-double RankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> x = Ranks(a), y = Ranks(b);
-  const double mean = (static_cast<double>(x.size()) - 1) / 2;
-  double xy = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
-}
 
 // Predicts the outcomes of candidates of one task that were not recorded.
 class TaskModel {

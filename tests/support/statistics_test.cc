@@ -26,6 +26,14 @@ TEST(Statistics, FewValuesBoundNothing) {
   EXPECT_EQ(six.high, 6);
 }
 
+TEST(Statistics, RankCorrelationSeesOrderOnly) {
+  EXPECT_DOUBLE_EQ(RankCorrelation({1, 2, 3, 4}, {10, 100, 101, 1e9}), 1);
+  EXPECT_DOUBLE_EQ(RankCorrelation({1, 2, 3, 4}, {9, 7, 5, 1}), -1);
+  EXPECT_DOUBLE_EQ(RankCorrelation({1, 2, 3}, {1, 1, 1}), 0);
+  EXPECT_DOUBLE_EQ(RankCorrelation({1, 2, 3}, {1, 3, 2}), 0.5);
+  EXPECT_NEAR(RankCorrelation({1, 1, 2}, {1, 2, 3}), std::sqrt(0.75), 1e-12) << "ties share the mean of their ranks";
+}
+
 // The ranks in tables of the sign test: 6 and 15 for n = 20, 40 and 61 for n = 100.
 TEST(Statistics, RanksOfTheSignTest) {
   std::vector<double> values;

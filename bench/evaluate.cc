@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   start = CpuMilliseconds();
   std::vector<Features> full;
   for (const Decisions& decisions : mutants) {
-    full.push_back(ExtractFeatures(Replay(func, Decide(sketch, decisions)).value().func(), target));
+    full.push_back(ExtractFeatures(NestOf(Replay(func, Decide(sketch, decisions)).value().func()), target));
   }
   Print("full replay and features", count, CpuMilliseconds() - start);
 
@@ -99,14 +99,15 @@ int main(int argc, char** argv) {
   size_t different = 0;
   for (size_t i = 0; i < mutants.size(); ++i) {
     Result<Schedule> schedule = replays.Replay(mutants[i], Decide(sketch, mutants[i]));
-    different += ExtractFeatures(schedule.value().func(), target) != full[i];
+    different += ExtractFeatures(NestOf(schedule.value().func()), target) != full[i];
   }
   Print("prefix reuse and features", count, CpuMilliseconds() - start);
 
   start = CpuMilliseconds();
   Schedule one = Replay(func, Decide(sketch, mutants[0])).value();
-  const int repeats = 2000;
-  for (int i = 0; i < repeats; ++i) sum += ExtractFeatures(one.func(), target)[0];
+  Nest nest = NestOf(one.func());
+  const int repeats = 20000;
+  for (int i = 0; i < repeats; ++i) sum += ExtractFeatures(nest, target)[0];
   Print("features alone", sum > 0 ? repeats : 0, CpuMilliseconds() - start);
   std::printf("%zu of %zu differ in their features\n", different, mutants.size());
   return different == 0 ? 0 : 1;

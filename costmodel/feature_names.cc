@@ -1,8 +1,10 @@
 #include "costmodel/feature_names.h"
 
 #include <cmath>
+#include <iterator>
 #include <string_view>
 
+#include "costmodel/feature_schema.h"
 #include "costmodel/features.h"
 #include "support/check.h"
 
@@ -23,7 +25,7 @@ constexpr Entry kBlock[] = {{"fma", "per iteration"},
                             {"div", "per iteration"},
                             {"compare", "per iteration"},
                             {"transcendental", "per iteration"},
-                            {"integer", "per iteration"},
+                            {"index", "per iteration"},
                             {"flops", "operations"},
                             {"iterations", ""},
                             {"reduction", "iterations"},
@@ -34,9 +36,13 @@ constexpr Entry kBlock[] = {{"fma", "per iteration"},
                             {"depth", "loops", false},
                             {"output_in_registers", "0 or 1", false},
                             {"register_tile", "vectors", false},
-                            {"padding", "iterations per useful one", false}};
+                            {"padding", "iterations per useful one", false},
+                            {"imbalance", "time per time of an even load", false},
+                            {"guarded", "0 no, 1 yes, 2 by lane", false},
+                            {"working_set", "bytes"},
+                            {"working_set_lines", "lines"}};
 constexpr Entry kAccess[] = {{"element", "bytes", false},
-                             {"write", "0 or 1", false},
+                             {"write", "0 no, 1 yes, 2 streaming", false},
                              {"contiguity", "0 scalar, 1 same, 2 contiguous, 3 strided", false},
                              {"unique", "bytes"},
                              {"registers.bytes", "bytes brought in"},
@@ -50,7 +56,8 @@ constexpr Entry kAccess[] = {{"element", "bytes", false},
                              {"reuse", "uses per element"},
                              {"prefetched", "lines"},
                              {"prefetched_ahead", "bytes"}};
-constexpr int kNamedBlocks = 3, kNamedAccesses = 4, kNamedIntensities = 6;
+static_assert(std::size(kFunction) == schema::kFunction && std::size(kBlock) == schema::kArithmetic + schema::kShape &&
+              std::size(kAccess) == schema::kPerAccess);
 
 std::vector<FeatureName> MakeNames() {
   std::vector<FeatureName> names;
@@ -58,13 +65,13 @@ std::vector<FeatureName> MakeNames() {
     names.push_back({prefix + std::string(entry.name), std::string(entry.unit), entry.is_log});
   };
   for (const Entry& entry : kFunction) add("function.", entry);
-  for (int block = 0; block < kNamedBlocks; ++block) {
+  for (int block = 0; block < schema::kBlocks; ++block) {
     const std::string prefix = "block" + std::to_string(block) + ".";
     for (const Entry& entry : kBlock) add(prefix, entry);
-    for (int access = 0; access < kNamedAccesses; ++access) {
+    for (int access = 0; access < schema::kAccesses; ++access) {
       for (const Entry& entry : kAccess) add(prefix + "access" + std::to_string(access) + ".", entry);
     }
-    for (int depth = 0; depth < kNamedIntensities; ++depth)
+    for (int depth = 0; depth < schema::kIntensity; ++depth)
       names.push_back({prefix + "intensity" + std::to_string(depth), "operations per byte"});
   }
   CHECK(static_cast<int>(names.size()) == NumFeatures()) << "features and names differ: change them together";

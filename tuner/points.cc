@@ -22,7 +22,7 @@ std::optional<Proposal> RealizeNext(const TaskSpace& space, const Point& point, 
                     .draft_seconds = point.draft};
   Result<Schedule> schedule = replays.Replay(point.decisions, proposal.trace);
   if (!schedule.ok()) return std::nullopt;
-  if (with_features) proposal.features = ExtractFeatures(schedule->func(), space.target);
+  if (with_features) proposal.features = ExtractFeatures(NestOf(schedule->func()), space.target);
   return proposal;
 }
 

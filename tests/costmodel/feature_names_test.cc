@@ -31,7 +31,8 @@ TEST(FeatureNames, TheyNameWhatIsThere) {
   PrimFunc scale = test::Parse(
       "func scale(x: f32[64, 8] input, y: f32[64, 8] output) { for i in 64 parallel { for j in 8 vectorized { "
       "block b(vi: S 64 = i, vj: S 8 = j) { y[vi, vj] = x[vi, vj] * 2.0 } } } }");
-  Features features = ExtractFeatures(scale, Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell").value());
+  Features features =
+      ExtractFeatures(NestOf(scale), Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell").value());
   EXPECT_FLOAT_EQ(Feature(features, "function.flops"), 512);
   EXPECT_FLOAT_EQ(Feature(features, "function.parameter_bytes"), 2 * 512 * 4);
   EXPECT_FLOAT_EQ(Feature(features, "function.blocks"), 1);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "costmodel/features.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
 #include "tests/tuner/programs.h"
+#include "topi/winograd.h"
 #include "tuner/rule/rule.h"
 #include "tuner/successive_replays.h"
 
@@ -221,7 +224,7 @@ TEST(Features, SeePrefetches) {
           Result<Schedule> schedule = Replay(func, Decide(sketch, decisions));
           if (!schedule.ok()) continue;
           ++legal;
-          seen.insert(ExtractFeatures(schedule->func(), TestTarget()));
+          seen.insert(ExtractFeatures(NestOf(schedule->func()), TestTarget()));
         }
         EXPECT_EQ(seen.size(), legal) << sketch.name << " " << choice->results.names[0].str();
         pairs += legal > 1;
@@ -229,6 +232,83 @@ TEST(Features, SeePrefetches) {
     }
   }
   EXPECT_GE(pairs, 4);
+}
+
+PrimFunc Winograd(int64_t size, int64_t channels) {
+  te::Tensor data = te::Placeholder("data", {1, size, size, channels});
+  te::Tensor weight = te::Placeholder("weight", {3, 3, channels, channels});
+  te::Tensor out = topi::Conv2dWinograd("conv", data, weight, {.pad = {1, 1, 1, 1}}, {4, 0, 0});
+  return te::CreatePrimFunc("winograd",
+                            {{data, ParamRole::kInput}, {weight, ParamRole::kConstant}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
+PrimFunc MaxPool(int64_t size, int64_t channels) {
+  te::Tensor data = te::Placeholder("data", {1, size, size, channels});
+  te::Tensor out = topi::MaxPool("pool", data, {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}});
+  return te::CreatePrimFunc("pool", {{data, ParamRole::kInput}, {out, ParamRole::kOutput}});
+}
+
+// The text of a Nest without what costs nothing: loops of one iteration, whose order is a decision, too.
+std::string TextOfCost(const Nest& nest) {
+  std::istringstream lines(ToText(nest));
+  std::string text, line;
+  auto erase = [&](const std::string& part) {
+    for (size_t at; (at = line.find(part)) != std::string::npos;) line.erase(at, part.size());
+  };
+  while (std::getline(lines, line)) {
+    line.erase(0, line.find_first_not_of(' '));
+    if (line.starts_with("for ") && (line + " ").find(" in 1 ") != std::string::npos) continue;
+    for (const Nest::Loop& loop : nest.loops) {
+      if (loop.extent == 1 && !line.starts_with("for ")) erase(" + " + loop.name.str());
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+// Candidates with different decisions that make different programs, of all kinds of tasks, are different to the model.
+TEST(Features, TellCandidatesApart) {
+  const std::vector<std::pair<const char*, PrimFunc>> kinds = {
+      {"dense", Dense(96, 80, 64)},
+      {"dense few rows", Dense(2, 1024, 512)},
+      {"matmul", test::Product(96, 160, 64)},
+      {"batch matmul", test::Products(4, 48, 64, 32)},
+      {"conv 1x1", ConvBiasRelu(14, 14, 32, 48, 1)},
+      {"conv 3x3", ConvBiasRelu(14, 14, 16, 32, 3, {.pad = {1, 1, 1, 1}})},
+      {"winograd", Winograd(14, 32)},
+      {"conv 3x3 stride 2", ConvBiasRelu(15, 15, 16, 32, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}})},
+      {"conv depthwise", ConvBiasRelu(28, 28, 64, 64, 3, {.pad = {1, 1, 1, 1}, .groups = 64})},
+      {"conv grouped", ConvBiasRelu(14, 14, 32, 64, 3, {.pad = {1, 1, 1, 1}, .groups = 4})},
+      {"max pool", MaxPool(28, 64)},
+      {"softmax", test::Softmax({64, 160})},
+      {"layer norm", test::CenteredSquares(64, 160)},
+      {"row sums", test::RowSums(64, 160)},
+      {"column sums", test::ColumnSums({64, 160}, {0})},
+      {"transpose", test::Transposed({512, 384}, {1, 0})},
+  };
+  size_t candidates = 0;
+  for (const auto& [kind, func] : kinds) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    std::map<Features, std::string> seen;
+    size_t of_kind = 0;
+    for (const Sketch& sketch : *sketches) {
+      Rng rng(5);
+      for (int i = 0; i < 30; ++i) {
+        Result<Schedule> schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng)));
+        if (!schedule.ok()) continue;
+        Nest nest = NestOf(schedule->func());
+        std::string text = TextOfCost(nest);
+        auto [known, added] = seen.emplace(ExtractFeatures(nest, TestTarget()), text);
+        EXPECT_EQ(known->second, text) << kind << ": two programs, the same features";
+        of_kind += added;
+      }
+    }
+    EXPECT_GE(of_kind, 1U) << kind;
+    candidates += of_kind;
+  }
+  EXPECT_GT(candidates, 700U);
 }
 
 // A product of f64 needs twice the registers of one of f32.

@@ -53,7 +53,7 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
     return kExitOk;
   }
   if (options.print == "features") {
-    PrintFeatures(ExtractFeatures(func, target));
+    PrintFeatures(ExtractFeatures(NestOf(func), target));
     return kExitOk;
   }
   PassContext context;

@@ -1,0 +1,133 @@
+// How near the draft score and the cost model come to the measured order. Takes the candidates of a recording
+// (docs/recordings.md) that ran, and prints for each task Spearman's rank correlation with the measured time of
+// - the draft score;
+// - the model that learned from the other tasks only, which is what a new task starts with;
+// - the model that learned from some of the task's own candidates, too, on the task's other candidates.
+//   bench_draft_order FILE [--own 64] [--others 200] [--seed 1]
+// --own, --others: how many candidates of a task teach the model.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "bench/arguments.h"
+#include "bench/recorded_tasks.h"
+#include "costmodel/cost_model.h"
+#include "support/rng.h"
+#include "support/statistics.h"
+#include "tuner/parallel.h"
+
+namespace autotune::bench {
+namespace {
+
+constexpr size_t kFewest = 30;  // candidates that ran, for a correlation
+
+struct Orders {
+  size_t ran = 0;
+  double draft = 0, others = 0, own = 0;
+};
+
+bool Ran(const RecordedProposal& candidate) {
+  return candidate.status == TrialStatus::kOk && std::isfinite(candidate.proposal.draft_seconds);
+}
+
+// The candidates that ran, in random order.
+std::vector<const RecordedProposal*> Shuffled(const LocatedTask& task, uint64_t seed) {
+  std::vector<const RecordedProposal*> list;
+  for (const RecordedProposal& candidate : task.located) {
+    if (Ran(candidate)) list.push_back(&candidate);
+  }
+  Rng rng(seed);
+  for (size_t i = list.size(); i > 1; --i)
+    std::swap(list[i - 1], list[static_cast<size_t>(rng.Below(static_cast<int64_t>(i)))]);
+  return list;
+}
+
+void Teach(CostModel& model, const std::vector<const RecordedProposal*>& list, size_t count, uint64_t task) {
+  std::vector<Sample> samples;
+  for (size_t i = 0; i < std::min(count, list.size()); ++i)
+    samples.push_back({task, list[i]->proposal.features, list[i]->proposal.draft_seconds, list[i]->seconds});
+  model.Add(std::move(samples));
+}
+
+double OrderOf(const CostModel& model, const std::vector<const RecordedProposal*>& list, size_t begin, uint64_t task) {
+  std::vector<Candidate> candidates;
+  std::vector<double> seconds, scores;
+  for (size_t i = begin; i < list.size(); ++i) {
+    candidates.push_back({&list[i]->proposal.features, list[i]->proposal.draft_seconds});
+    seconds.push_back(list[i]->seconds);
+  }
+  for (float score : model.Predict(task, candidates)) scores.push_back(-score);
+  return RankCorrelation(scores, seconds);
+}
+
+Result<Orders> Judge(const std::vector<std::vector<const RecordedProposal*>>& lists, size_t task, size_t own,
+                     size_t others) {
+  const std::vector<const RecordedProposal*>& list = lists[task];
+  Orders orders{.ran = list.size()};
+  if (list.size() < kFewest) return orders;
+  std::vector<double> drafts, seconds;
+  for (const RecordedProposal* candidate : list) {
+    drafts.push_back(candidate->proposal.draft_seconds);
+    seconds.push_back(candidate->seconds);
+  }
+  orders.draft = RankCorrelation(drafts, seconds);
+  std::unique_ptr<CostModel> model = MakeXgboostModel();
+  for (size_t other = 0; other < lists.size(); ++other) {
+    if (other != task) Teach(*model, lists[other], others, other);
+  }
+  TRY(model->Train());
+  orders.others = OrderOf(*model, list, own, task);
+  Teach(*model, list, own, task);
+  TRY(model->Train());
+  orders.own = OrderOf(*model, list, own, task);
+  return orders;
+}
+
+Result<int> Main(int argc, char** argv) {
+  Arguments arguments = TRY(Arguments::Parse(argc, argv, {"own", "others", "seed"}, {"own", "others", "seed"}));
+  if (arguments.words.size() != 1) {
+    std::fprintf(stderr, "usage: bench_draft_order FILE [--own 64] [--others 200] [--seed 1]\n");
+    return 2;
+  }
+  const size_t own = static_cast<size_t>(arguments.Number("own", 64));
+  const size_t others = static_cast<size_t>(arguments.Number("others", 200));
+  std::vector<LocatedTask> tasks = TRY(LocateRecording(arguments.words[0]));
+  std::vector<std::vector<const RecordedProposal*>> lists;
+  for (const LocatedTask& task : tasks)
+    lists.push_back(Shuffled(task, static_cast<uint64_t>(arguments.Number("seed", 1))));
+  std::vector<Orders> orders(tasks.size());
+  TRY(ForEachInParallel(tasks.size(), 0, [&](size_t i) -> Status {
+    orders[i] = TRY(Judge(lists, i, own, others));
+    return {};
+  }));
+  std::printf(
+      "rank correlation with the measured time, of tasks with at least %zu candidates that ran\n%-28s %9s %9s "
+      "%9s %9s %9s\n",
+      kFewest, "task", "recorded", "ran", "draft", "others", "own");
+  std::vector<double> drafts, learned, own_too;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    std::printf("%-28s %9zu %9zu", tasks[i].kind.c_str(), tasks[i].recorded, orders[i].ran);
+    if (orders[i].ran >= kFewest) {
+      std::printf(" %9.2f %9.2f %9.2f", orders[i].draft, orders[i].others, orders[i].own);
+      drafts.push_back(orders[i].draft);
+      learned.push_back(orders[i].others);
+      own_too.push_back(orders[i].own);
+    }
+    std::printf("\n");
+  }
+  if (drafts.empty()) return Err("no task has ", kFewest, " candidates that ran");
+  std::printf("%-48s %9.2f %9.2f %9.2f\n", "median", Median(drafts), Median(learned), Median(own_too));
+  std::printf("%-48s %9.2f %9.2f %9.2f\n", "least", *std::ranges::min_element(drafts),
+              *std::ranges::min_element(learned), *std::ranges::min_element(own_too));
+  return 0;
+}
+
+}  // namespace
+}  // namespace autotune::bench
+
+int main(int argc, char** argv) {
+  autotune::Result<int> done = autotune::bench::Main(argc, argv);
+  if (done.ok()) return *done;
+  std::fprintf(stderr, "bench_draft_order: %s\n", done.error().Text().c_str());
+  return 1;
+}

@@ -40,10 +40,10 @@ constexpr ConvAlternative kConv[] = {
 };
 
 // Terms of a block of a long sum, of which a panel of two vectors of columns takes a quarter of a core's own cache; 0:
-// the sum is too short, has no such divisor, too few rows use a panel, or the blocks' sums would take too much memory.
+// there is one column, the sum is too short, has no such divisor, too few rows use a panel, or the blocks' sums would take too much memory.
 int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
   constexpr int64_t kFewestRows = 64, kMostBytes = 64 << 20;
-  if (a.size() < 2 || b.size() != 2) return 0;
+  if (a.size() < 2 || b.size() != 2 || b[1] == 1) return 0;
   const int64_t k = b[0], rows = te::Product(a) / std::max<int64_t>(1, k);
   const int64_t most = target.l2_bytes / 4 / (2 * target.VectorLanes(32) * 4);
   if (k < 2 * most || rows < kFewestRows) return 0;

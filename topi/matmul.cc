@@ -2,6 +2,7 @@
 
 #include "support/check.h"
 #include "topi/elementwise.h"
+#include "topi/reduce.h"
 
 namespace autotune::topi {
 namespace {
@@ -36,6 +37,20 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b) {
   CHECK(te::BroadcastShapes(a_lead, b_lead, &lead)) << name << ": leading dimensions differ";
   Shape shape = Concatenated(Concatenated(lead, rows), columns);
   int64_t m = te::Product(rows), n = te::Product(columns);
+
+  // One column: every row of `a` is read once, along the sum.
+  if (n == 1 && k >= kShortestRow) {
+    Shape all_rows = Concatenated(lead, {m});
+    return SumRows(
+        name, {{"m", te::Product(all_rows)}}, k, {a, b},
+        [&](const std::vector<Expr>& i, const Expr& at) {
+          std::vector<Expr> row = te::ReshapeIndices(i, {te::Product(all_rows)}, all_rows);
+          std::vector<Expr> index(row.begin(), row.end() - 1);
+          return a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), row.back(), at, true)) *
+                 b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), at, Expr(0), false));
+        },
+        shape);
+  }
 
   if (b_lead.empty()) {
     Shape all_rows = Concatenated(a_lead, {m});

@@ -1,61 +1,77 @@
 #include "topi/reduce.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "support/check.h"
 
 namespace autotune::topi {
 namespace {
 
-constexpr int64_t kMostLanes = 48;  // combined side by side along a row: some vectors, in registers of any target
-constexpr int64_t kLanes = 32;      // of a row that they do not divide
-constexpr int64_t kLanesLeft = 8;   // and then one vector
+constexpr int64_t kMostLanes = 48;   // combined side by side along a row: some vectors, in registers of any target
+constexpr int64_t kLanes = 32;       // of a row that they do not divide
+constexpr int64_t kLanesLeft = 8;    // and then one vector
+constexpr int64_t kFewRows = 4;      // rows far apart that hardware prefetches side by side
+constexpr int64_t kLongRow = 2048;   // elements of a row, two pages, that comes in as fast alone as with its neighbours
+constexpr int64_t kFewestSteps = 2;  // steps of all lanes along a row that are worth them
 
-// Dimensions from here on are those reduced; -1 if others lie between.
-int FirstTrailing(const Tensor& x, const std::vector<int>& axes) {
-  int first = x.rank() - static_cast<int>(axes.size());
-  return std::all_of(axes.begin(), axes.end(), [&](int d) { return d >= first; }) ? first : -1;
+// What the lanes of a row are made of. The row is `n` elements that lie side by side; element `at` belongs to result
+// at % columns of the row.
+struct RowForm {
+  std::vector<te::Axis> kept;    // one row for each point of them
+  std::vector<te::Axis> outer;   // rows that are combined
+  int64_t n = 1, columns = 1;
+  int64_t whole = 16;
+  Shape shape;                   // logical shape of the result
+};
+using ElementFn = std::function<Expr(const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at)>;
+
+int64_t LanesOf(int64_t n, int64_t columns, int64_t whole) {
+  const int64_t step = std::lcm(columns, whole);
+  for (int64_t lanes = kMostLanes / step * step; lanes > 0; lanes -= step) {
+    if (n % lanes == 0) return lanes;
+  }
+  return std::max(step, kLanes / step * step);  // and a tail
+}
+
+std::vector<te::Axis> With(std::vector<te::Axis> axes, const te::Axis& last) {
+  axes.push_back(last);
+  return axes;
+}
+
+std::vector<Expr> With(std::vector<Expr> index, const Expr& last) {
+  index.push_back(last);
+  return index;
 }
 
 // Combines rows of n elements: element k * lanes + l goes to lane l, so that lanes are vectors; then the lanes.
-Tensor RowsReduced(const std::string& name, const Tensor& x, int first, te::Combiner combiner, int64_t whole) {
-  const Shape &shape = x.shape(), tail(shape.begin() + first, shape.end());
-  std::vector<te::Axis> kept = te::NaturalAxes(shape);
-  kept.resize(first);
-  int64_t n = te::Product(tail), lanes = kMostLanes;
-  while (lanes > 0 && n % lanes != 0) lanes -= whole;
-  if (lanes == 0) lanes = kLanes;  // and a tail
-  auto with = [](std::vector<te::Axis> axes, const te::Axis& last) {
-    axes.push_back(last);
-    return axes;
+Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner combiner,
+                   const std::vector<Tensor>& inputs, DType dtype, const ElementFn& fn) {
+  const int64_t n = form.n, lanes = LanesOf(n, form.columns, form.whole);
+  const size_t rank = form.kept.size();
+  auto kept_of = [&](const std::vector<Expr>& i) {
+    return std::vector<Expr>(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(rank));
   };
-  auto upper = [&](const std::vector<Expr>& i) { return std::vector<Expr>(i.begin(), i.begin() + first); };
-  Tensor part = te::Reduce(name + "_lanes", with(kept, {"l", lanes}), {{"k", (n + lanes - 1) / lanes}}, combiner, {x},
+  Tensor part = te::Reduce(name + "_lanes", With(form.kept, {"l", lanes}),
+                           With(form.outer, {"k", (n + lanes - 1) / lanes}), combiner, inputs,
                            [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                             Expr at = r[0] * lanes + i[first];
-                             std::vector<Expr> index = upper(i);
-                             for (Expr& e : te::ReshapeIndices({at}, {n}, tail)) index.push_back(std::move(e));
-                             if (n % lanes == 0) return x(index);
-                             return MakeSelect(at < n, x(index), te::IdentityOf(combiner, x.dtype()));
+                             Expr at = r.back() * lanes + i[rank];
+                             Expr element = fn(kept_of(i), {r.begin(), r.end() - 1}, at);
+                             return n % lanes == 0 ? element
+                                                   : MakeSelect(at < n, element, te::IdentityOf(combiner, dtype));
                            });
-  if (lanes > kLanesLeft) {
-    part = te::Reduce(name + "_fold", with(kept, {"l", kLanesLeft}), {{"k", lanes / kLanesLeft}}, combiner, {part},
-                      [&, wide = part](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                        std::vector<Expr> index = upper(i);
-                        index.push_back(r[0] * kLanesLeft + i[first]);
-                        return wide(index);
-                      });
-  }
-  Shape out = shape;
-  std::fill(out.begin() + first, out.end(), 1);
-  return te::Reduce(
-      name, kept, {{"l", kLanesLeft}}, combiner, {part},
-      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-        std::vector<Expr> index = i;
-        index.push_back(r[0]);
-        return part(index);
-      },
-      out);
+  auto fold = [&](const std::string& block, int64_t left, const Shape& shape) {
+    return te::Reduce(
+        block, left == 1 ? form.kept : With(form.kept, {"c", left}),
+        {{"l", ConstShape(part->buffer).back() / left}}, combiner, {part},
+        [&, wide = part](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+          return wide.AtAxes(With(kept_of(i), left == 1 ? r[0] : r[0] * left + i[rank]));
+        },
+        shape);
+  };
+  if (form.columns == 1 && lanes > kLanesLeft) part = fold(name + "_fold", kLanesLeft, {});
+  return fold(name, form.columns, form.shape);
 }
 
 // fn gets the full subscripts of an element of x.
@@ -80,16 +96,109 @@ Tensor Reduced(const std::string& name, const Tensor& x, const std::vector<int>&
       shape);
 }
 
+// Neighbouring dimensions that are all reduced or all kept, from `first` on.
+struct Group {
+  bool reduced = false;
+  int first = 0;
+  int64_t extent = 1;
+};
+
+std::vector<Group> GroupsOf(const Shape& shape, const std::vector<int>& axes) {
+  std::vector<Group> groups;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (shape[d] == 1) continue;
+    bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
+    if (groups.empty() || groups.back().reduced != reduced) groups.push_back({reduced, d, 1});
+    groups.back().extent *= shape[d];
+  }
+  return groups;
+}
+
+// The dimensions from `first` on are rows, in which results are told apart by the last `columns` elements.
+Tensor TailReduced(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
+                   int first, int64_t columns, int64_t whole) {
+  const Shape& shape = x.shape();
+  const Shape tail(shape.begin() + first, shape.end());
+  RowForm form{.n = te::Product(tail), .columns = columns, .whole = whole, .shape = shape};
+  std::vector<te::Axis> natural = te::NaturalAxes(shape);
+  std::vector<bool> reduced(shape.size(), false);
+  for (int d : axes) {
+    reduced[d] = true;
+    form.shape[d] = 1;
+  }
+  for (int d = 0; d < first; ++d) (reduced[d] ? form.outer : form.kept).push_back(natural[d]);
+  return RowsReduced(name, form, combiner, {x}, x.dtype(),
+                     [&](const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at) {
+                       std::vector<Expr> index;
+                       size_t next_kept = 0, next_outer = 0;
+                       for (int d = 0; d < first; ++d)
+                         index.push_back(reduced[d] ? outer[next_outer++] : kept[next_kept++]);
+                       for (Expr& e : te::ReshapeIndices({at}, {te::Product(tail)}, tail)) index.push_back(std::move(e));
+                       return x(index);
+                     });
+}
+
+// The dimensions from `first` on are kept: one axis of the nest, along which memory is read.
+Tensor OuterReduced(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
+                    int first) {
+  const Shape& shape = x.shape();
+  const Shape tail(shape.begin() + first, shape.end());
+  Shape out = shape;
+  std::vector<te::Axis> kept, outer, natural = te::NaturalAxes(shape);
+  std::vector<bool> reduced(shape.size(), false);
+  for (int d : axes) {
+    reduced[d] = true;
+    out[d] = 1;
+  }
+  for (int d = 0; d < first; ++d) (reduced[d] ? outer : kept).push_back(natural[d]);
+  return te::Reduce(
+      name, With(kept, {"c", te::Product(tail)}), outer, combiner, {x},
+      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+        std::vector<Expr> index;
+        size_t next_kept = 0, next_outer = 0;
+        for (int d = 0; d < first; ++d) index.push_back(reduced[d] ? r[next_outer++] : i[next_kept++]);
+        for (Expr& e : te::ReshapeIndices({i.back()}, {te::Product(tail)}, tail)) index.push_back(std::move(e));
+        return x(index);
+      },
+      out);
+}
+
 }  // namespace
 
 Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                   int64_t whole) {
-  constexpr int64_t kShort = 2 * kLanesLeft;  // rows not worth the trouble
-  int64_t n = 1;
-  for (int d : axes) n *= x.shape()[d];
-  if (int first = FirstTrailing(x, axes); first >= 0 && n >= kShort)
-    return RowsReduced(name, x, first, combiner, whole);
-  return Reduced(name, x, axes, combiner, {x}, [&](const std::vector<Expr>& i) { return x(i); });
+  const std::vector<Group> groups = GroupsOf(x.shape(), axes);
+  auto direct = [&] { return Reduced(name, x, axes, combiner, {x}, [&](const std::vector<Expr>& i) { return x(i); }); };
+  CHECK(std::set<int>(axes.begin(), axes.end()).size() == axes.size()) << name << ": an axis twice";
+  if (groups.empty()) return direct();
+  const Group& last = groups.back();
+  int64_t outer = 1;  // combined, in front of the last group
+  for (const Group& group : groups) outer *= group.reduced && &group != &last ? group.extent : 1;
+  if (last.reduced) {
+    const bool far = outer > kFewRows && last.extent < kLongRow;
+    if (outer > 1 && (far || last.extent < kShortestRow)) {
+      std::vector<int> front, back;
+      for (int d : axes) (d < last.first ? front : back).push_back(d);
+      Tensor partial = ReduceAxes(name + "_outer", x, front, combiner, whole);
+      return ReduceAxes(name, partial, back, combiner, whole);
+    }
+    if (last.extent >= kShortestRow) return TailReduced(name, x, axes, combiner, last.first, 1, whole);
+    return direct();
+  }
+  if (outer == 1) return direct();
+  const Group& before = groups[groups.size() - 2];
+  if (last.extent < kShortestRow) {
+    if (before.extent * last.extent < kFewestSteps * std::lcm(last.extent, whole)) return direct();
+    return TailReduced(name, x, axes, combiner, before.first, last.extent, whole);
+  }
+  return x.shape().back() == last.extent ? direct() : OuterReduced(name, x, axes, combiner, last.first);
+}
+
+Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, int64_t n, const std::vector<Tensor>& inputs,
+               const RowFn& fn, const Shape& shape) {
+  CHECK(n >= kShortestRow && !inputs.empty()) << name;
+  return RowsReduced(name, {.kept = kept, .n = n, .shape = shape}, te::Combiner::kSum, inputs, inputs[0].dtype(),
+                     [&](const std::vector<Expr>& row, const std::vector<Expr>&, const Expr& at) { return fn(row, at); });
 }
 
 Tensor ArgReduce(const std::string& name, const Tensor& x, int axis, bool largest, bool last) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "graph/pass.h"
@@ -44,10 +45,14 @@ class Fuser {
  private:
   // Rows of a group: values are of shape `full`, or of it with 1 in all dimensions from `first` on (-1: no reduction
   // yet). Element-wise nodes on both and reductions of rows make one kernel, which has a row in the cache.
+  // A reduction over any axes may end the element-wise nodes of a group: they are computed where it reads its elements.
+  // Then `reduced` is its shape, and what joins later has that shape.
   struct Rows {
     bool allowed = false;
     Shape full;
     int first = -1;
+    bool plain = false;  // element-wise nodes so far are cheap, and read elements of the full shape and single numbers
+    std::optional<Shape> reduced;
     bool IsReduced(const Shape& shape) const {
       if (first < 0 || shape.size() != full.size()) return false;
       for (size_t d = 0; d < shape.size(); ++d) {
@@ -71,15 +76,38 @@ class Fuser {
     return rows >= kFewestRows && length <= kLongestRow ? first : -1;
   }
 
+  static bool IsReduction(Op op) {
+    return op == Op::kReduceSum || op == Op::kReduceProd || op == Op::kReduceMax || op == Op::kReduceMin;
+  }
+
+  // Whether a reduction may compute this node for each element that it reads: one instruction or two of vectors, in
+  // whichever order elements come.
+  bool IsPlain(const Node& node) const {
+    constexpr Op kCheap[] = {Op::kRelu, Op::kClip, Op::kAbs, Op::kNeg, Op::kAdd, Op::kSub, Op::kMul, Op::kMax, Op::kMin};
+    const Shape& shape = graph_.Spec(node.output).shape;
+    return std::find(std::begin(kCheap), std::end(kCheap), node.op) != std::end(kCheap) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+             const TensorSpec& spec = graph_.Spec(v);
+             return spec.shape == shape || spec.NumElements() == 1;
+           });
+  }
+
   // Whether the node may join a group whose last value is of this type; may settle what the rows are.
   bool Joins(int node, const TensorSpec& tail, Rows& rows) const {
     if (group_[node] >= 0) return false;
     const Node& n = graph_.nodes[node];
     const Shape& shape = graph_.Spec(n.output).shape;
-    if (KindOf(n.op) == OpKind::kElementwise)
+    if (rows.reduced) return KindOf(n.op) == OpKind::kElementwise && shape == *rows.reduced;
+    if (KindOf(n.op) == OpKind::kElementwise) {
+      rows.plain = rows.plain && IsPlain(n);
       return shape == tail.shape || (rows.first >= 0 && (shape == rows.full || rows.IsReduced(shape)));
+    }
     if (!rows.allowed || graph_.Spec(n.inputs[0]).shape != rows.full) return false;
     int first = ReducedRows(n);
+    if (first < 0 && rows.first < 0 && rows.plain && IsReduction(n.op) && shape != rows.full) {
+      rows.reduced = shape;
+      return true;
+    }
     if (first < 0 || (rows.first >= 0 && first != rows.first)) return false;
     rows.first = first;
     return true;
@@ -93,14 +121,15 @@ class Fuser {
     // Concatenations are one copy per operand: nothing could join their loops.
     if (kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
     bool has_transpose = graph_.nodes[root].op == Op::kTranspose;
-    Rows rows{kind == OpKind::kElementwise, graph_.Spec(graph_.nodes[root].output).shape, -1};
+    Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
+    rows.plain = rows.allowed && IsPlain(graph_.nodes[root]);
     if (int first = ReducedRows(graph_.nodes[root]); first >= 0)
-      rows = {true, graph_.Spec(graph_.nodes[root].inputs[0]).shape, first};
+      rows = {.allowed = true, .full = graph_.Spec(graph_.nodes[root].inputs[0]).shape, .first = first};
     while (true) {
       ValueId tail = graph_.nodes[group.back()].output;
       if (is_output_[tail]) return;
       std::vector<int> region = NextRegion(tail, rows);
-      if (region.empty() && kind == OpKind::kElementwise && !has_transpose && rows.first < 0 &&
+      if (region.empty() && kind == OpKind::kElementwise && !has_transpose && rows.first < 0 && !rows.reduced &&
           consumers_[tail].size() == 1 && graph_.nodes[consumers_[tail][0]].op == Op::kTranspose &&
           group_[consumers_[tail][0]] < 0) {
         region = {consumers_[tail][0]};

@@ -112,6 +112,43 @@ Name IterOf(const BlockView& block, const Name& loop) {
   return Name();
 }
 
+LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices) {
+  Analyzer analyzer;
+  for (const Iter& iter : block.node.As<Block>()->iters) {
+    if (const int64_t* extent = AsInt(iter.extent)) analyzer.Bind(iter.var, 0, *extent - 1);
+  }
+  Expr index = Expr(0);
+  int64_t stride = 1;
+  for (size_t d = indices.size(); d-- > 0; stride *= ConstShape(buffer)[d])
+    index = indices[d] * Expr(stride) + index;
+  return ToLinear(analyzer.Simplify(index));
+}
+
+bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
+  if (index.rest) return false;
+  // Mixed radix: each iterator steps over all that the finer ones reach.
+  std::vector<std::pair<int64_t, int64_t>> digits;  // step, extent
+  for (const Iter& iter : block.node.As<Block>()->iters) {
+    const int64_t* extent = AsInt(iter.extent);
+    if (!extent) return false;
+    if (*extent > 1 && !repeated.contains(iter.var)) digits.emplace_back(index.Coefficient(iter.var), *extent);
+  }
+  std::sort(digits.begin(), digits.end());
+  int64_t reach = 1;
+  for (const auto& [step, extent] : digits) {
+    if (step < reach) return false;
+    reach = step * (extent - 1) + reach;
+  }
+  return true;
+}
+
+bool IsPartial(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block) {
+  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  return !block.writes_output && !consumers.empty() &&
+         std::all_of(consumers.begin(), consumers.end(),
+                     [&](const BlockView* c) { return c->reduction && !state.done.contains(c->name); });
+}
+
 bool IsVar(const Expr& e, const Name& name) {
   const Var* var = e.As<Var>();
   return var && var->name == name;

@@ -12,14 +12,17 @@ constexpr int64_t kWidest = 4096;           // columns of a task: their accumula
 constexpr int64_t kColumnTasksPerCore = 1;  // a column's neighbours are worth more than balance
 constexpr int64_t kUnroll = 4;              // vectors
 constexpr int64_t kRowsOfPart = 8;          // below which the parts' sums are too large a part of the work
+constexpr int64_t kFewColumns = 256;        // columns whose sums fit registers: other rules combine partial ones
+constexpr int64_t kMostRows = 4;            // rows of a product that use an element: each is a pass over the accumulators
 
 // Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
 // would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
-// added to accumulators in the cache, so that memory is read in the order in which it lies.
+// added to accumulators in the cache, so that memory is read in the order in which it lies. A product of a few rows and
+// a matrix that is computed, too, is such a sum: each row of the matrix is added to the accumulators of all rows.
 //
 //   parallel over (outer loops, c_0)
-//     c_1 in vectors: sums = 0
-//     reduction loops: c_1 in vectors: sums += x
+//     rows, c_1 in vectors: sums = 0
+//     reduction loops: rows: c_1 in vectors: sums += x, or a * x
 //
 // Where columns alone would have to keep all cores busy, each core takes some of the rows, whole, and its sums are
 // added up in the end: in pieces, rows come in at half the bandwidth or less.
@@ -28,7 +31,7 @@ class Columns : public SketchRule {
   Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
     std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
     for (const BlockView& block : blocks) {
-      if (!block.reduction || state.done.count(block.name) || !Fits(block, target)) continue;
+      if (!block.reduction || state.done.count(block.name) || !Fits(state, blocks, block, target)) continue;
       SketchState next =
           TRY_NOTE(Place(state, block, target), "while placing the columns of block " + block.name.str());
       return std::vector<SketchState>{std::move(next)};
@@ -43,31 +46,71 @@ class Columns : public SketchRule {
     return count;
   }
 
-  // One load of one operand, subscripts that are iterators each, the last spatial one contiguous in it and in the
-  // result.
-  static bool Fits(const BlockView& view, const Target& target) {
-    const Block& block = *view.node.As<Block>();
-    const Store* store = block.body.As<Store>();
-    if (view.spatial.empty() || view.reduce.empty() || view.reads.size() != 1 || view.guarded || !store) return false;
-    if (view.spatial.back().extent < target.VectorLanes(32) || Elements(view) < static_cast<double>(kWorthColumns))
-      return false;
-    Name columns = IterOf(view, view.spatial.back().var);
-    if (columns.empty() || !IsVar(store->indices.back(), columns)) return false;
-    int loads = 0;
-    bool plain = true;
-    Walk(store->value, [&](const Expr& e) {
+  // The loops of the rows that use an element: a few at most, none of a plain sum.
+  static std::vector<BlockView::Loop> RowsOf(const BlockView& view) {
+    std::vector<BlockView::Loop> rows;
+    std::set<Name> unused;
+    for (size_t i = 0; i + 1 < view.spatial.size(); ++i) {
+      const Name iter = IterOf(view, view.spatial[i].var);
+      bool used = iter.empty();
+      ForEachLoad(view, [&](const Load& load) {
+        const LinearForm index = FlatIndex(view, load.buffer, load.indices);
+        used = used || index.rest || (IsAlongColumns(view, index) && index.Coefficient(iter) != 0);
+      });
+      if (!used) rows.push_back(view.spatial[i]);
+    }
+    return rows;
+  }
+
+  static void ForEachLoad(const BlockView& view, const std::function<void(const Load&)>& visit) {
+    Walk(view.node.As<Block>()->body, nullptr, [&](const Expr& e) {
       const Load* load = e.As<Load>();
-      if (!load || load->buffer->name == view.writes) return true;
-      ++loads;
-      std::set<Name> used;
-      for (const Expr& index : load->indices) {
-        const Var* var = index.As<Var>();
-        plain = plain && (IsConst(index, 0) || (var && used.insert(var->name).second));
-      }
-      plain = plain && used.size() == block.iters.size() && IsVar(load->indices.back(), columns);
+      if (load && load->buffer->name != view.writes) visit(*load);
       return true;
     });
-    return loads == 1 && plain;
+  }
+
+  static bool IsAlongColumns(const BlockView& view, const LinearForm& index) {
+    return index.Coefficient(IterOf(view, view.spatial.back().var)) == 1;
+  }
+
+  // The last spatial loop is contiguous in the result, and in each operand that moves with it. Of those operands every
+  // element is used by a few rows only, side by side; the others are single numbers.
+  static bool Fits(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& view,
+                   const Target& target) {
+    const Store* store = view.node.As<Block>()->body.As<Store>();
+    if (view.spatial.empty() || view.reduce.empty() || view.guarded || !store) return false;
+    const int64_t columns = view.spatial.back().extent;
+    if (columns < target.VectorLanes(32) || (columns <= kFewColumns && IsPartial(state, blocks, view))) return false;
+    const Name iter = IterOf(view, view.spatial.back().var);
+    if (iter.empty() || !IsVar(store->indices.back(), iter)) return false;
+    std::set<Name> repeated;
+    int64_t rows = 1;
+    for (const BlockView::Loop& row : RowsOf(view)) {
+      repeated.insert(IterOf(view, row.var));
+      rows *= row.extent;
+    }
+    if (rows > kMostRows || Elements(view) < static_cast<double>(rows * kWorthColumns)) return false;
+    int along = 0;
+    bool fits = true;
+    ForEachLoad(view, [&](const Load& load) {
+      const LinearForm index = FlatIndex(view, load.buffer, load.indices);
+      fits = fits && !index.rest;
+      if (!IsAlongColumns(view, index)) {
+        fits = fits && index.Coefficient(iter) == 0;
+        return;
+      }
+      ++along;
+      fits = fits && ReadsOnce(view, index, repeated);
+    });
+    return fits && along > 0 && (view.reads.size() == 1 || !ReadsConstants(state.schedule.func(), view));
+  }
+
+  // Constants are packed for the rules of products.
+  static bool ReadsConstants(const PrimFunc& func, const BlockView& view) {
+    return std::any_of(func.params.begin(), func.params.end(), [&](const Param& p) {
+      return p.role == ParamRole::kConstant && view.reads.contains(p.buffer->name);
+    });
   }
 
   // As few tasks as keep all cores busy.
@@ -81,6 +124,7 @@ class Columns : public SketchRule {
   static int64_t OuterOf(const BlockView& block) {
     int64_t outer = 1;
     for (size_t i = 0; i + 1 < block.spatial.size(); ++i) outer *= block.spatial[i].extent;
+    for (const BlockView::Loop& row : RowsOf(block)) outer /= row.extent;
     return outer;
   }
 
@@ -110,8 +154,12 @@ class Columns : public SketchRule {
   static Result<SketchState> PlaceAlone(const SketchState& from, const BlockView& block, const Target& target) {
     SketchState s = from;
     const int64_t lanes = target.VectorLanes(32), columns = block.spatial.back().extent, outer = OuterOf(block);
-    std::vector<Name> parallel, reduce;
-    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) parallel.push_back(block.spatial[i].var);
+    std::vector<Name> parallel, reduce, rows;
+    for (const BlockView::Loop& row : RowsOf(block)) rows.push_back(row.var);
+    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) {
+      const Name& loop = block.spatial[i].var;
+      if (std::find(rows.begin(), rows.end(), loop) == rows.end()) parallel.push_back(loop);
+    }
     const int64_t each = ColumnsOfTask(columns, outer, target), vectors = each / lanes;
     int64_t unroll = kUnroll;
     while (vectors % unroll != 0) unroll /= 2;
@@ -121,6 +169,7 @@ class Columns : public SketchRule {
     for (const BlockView::Loop& loop : block.reduce) reduce.push_back(loop.var);
     std::vector<Name> order = parallel;
     order.insert(order.end(), reduce.begin(), reduce.end());
+    order.insert(order.end(), rows.begin(), rows.end());
     order.insert(order.end(), c.begin() + 1, c.end());
     TRY(s.Do(Reorder{.loops = order}));
     Name fused = parallel[0];

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/annotations.h"
+#include "ir/visit.h"
 #include "target/streaming.h"
 #include "tuner/rule/rule.h"
 
@@ -11,42 +12,52 @@ namespace {
 
 constexpr int64_t kLine = 16;            // elements of a line of memory
 constexpr int64_t kTaskElements = 8192;  // of a task, if there are enough: then handing it out costs next to nothing
+constexpr int64_t kRowsPerCore = 4;      // enough to balance rows of several blocks; fewer are cut
+constexpr int64_t kRegisterColumns = 256;  // columns of a row whose accumulators may be registers
+constexpr int64_t kSparedRegisters = 4;  // vector registers that are no accumulators
+constexpr int64_t kRowUnroll = 4;  // vectors of a wide row
 
-// Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over
-// the rows, in parallel, and in it all blocks one after the other, each in vectors: a row comes from memory once and
-// goes back once, what is between stays in the cache or in registers.
-class Rows : public SketchRule {
+int64_t InstancesOf(const BlockView& block) {
+  int64_t count = 1;
+  for (const auto* loops : {&block.spatial, &block.reduce}) {
+    for (const BlockView::Loop& loop : *loops) count *= loop.extent;
+  }
+  return count;
+}
+
+// Whether a reduction reads every element once, through all its loads.
+bool ReadsAllOnce(const BlockView& view) {
+  bool once = true;
+  int loads = 0;
+  Walk(view.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (!load || load->buffer->name == view.writes) return true;
+    ++loads;
+    once = once && ReadsOnce(view, FlatIndex(view, load->buffer, load->indices));
+    return true;
+  });
+  return once && loads > 0;
+}
+
+// Several passes over rows: a loop over the rows with all blocks inside, each in vectors.
+class RowPasses {
  public:
-  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
-    if (!state.done.empty()) return std::vector<SketchState>{};
-    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
-    int depth = RowLoops(blocks);
-    if (depth < 1) return std::vector<SketchState>{};
-    SketchState next = state;
-    // Where a block cannot go into the loop over rows, the function is not of this kind.
-    if (!Place(next, blocks, depth, target).ok()) return std::vector<SketchState>{};
-    return std::vector<SketchState>{std::move(next)};
+  // The outer loops that all blocks have in common and that their reductions leave alone.
+  static int CommonLoops(const std::vector<BlockView>& blocks) {
+    size_t depth = blocks[0].spatial.size();
+    for (const BlockView& block : blocks) {
+      depth = std::min(depth, block.spatial.size());
+      for (size_t i = 0; i < depth; ++i) {
+        if (block.spatial[i].extent != blocks[0].spatial[i].extent) depth = i;
+      }
+    }
+    return static_cast<int>(depth);
   }
 
- private:
-  // The number of outer loops that all blocks have in common and that their reductions leave alone, if there are
-  // blocks with more loops than that; else 0.
-  static int RowLoops(const std::vector<BlockView>& blocks) {
-    const BlockView* least = nullptr;
-    for (const BlockView& block : blocks) {
-      if (block.reduction && (!least || block.spatial.size() < least->spatial.size())) least = &block;
-    }
-    if (!least || !blocks.back().writes_output) return 0;
-    size_t depth = least->spatial.size();
-    bool longer = false;
-    for (const BlockView& block : blocks) {
-      if (block.spatial.size() < depth || (&block != &blocks.back() && block.writes_output)) return 0;
-      for (size_t i = 0; i < depth; ++i) {
-        if (block.spatial[i].extent != least->spatial[i].extent) return 0;
-      }
-      longer |= block.spatial.size() > depth;
-    }
-    return longer ? static_cast<int>(depth) : 0;
+  static int64_t RowsOf(const BlockView& block, int depth) {
+    int64_t rows = 1;
+    for (int i = 0; i < depth; ++i) rows *= block.spatial[i].extent;
+    return rows;
   }
 
   // Elements of a row.
@@ -56,15 +67,13 @@ class Rows : public SketchRule {
     return columns;
   }
 
+  // Places all `blocks` in one loop over the rows, their first `depth` loops; one after the other if that is 0.
   static Status Place(SketchState& s, const std::vector<BlockView>& blocks, int depth, const Target& target) {
     const BlockView& last = blocks.back();
-    const int64_t lanes = target.VectorLanes(32);
-    int64_t rows = 1, widest = 1;
+    const int64_t rows = RowsOf(last, depth);
+    int64_t widest = 1;
     std::vector<Name> outer;
-    for (int i = 0; i < depth; ++i) {
-      outer.push_back(last.spatial[i].var);
-      rows *= last.spatial[i].extent;
-    }
+    for (int i = 0; i < depth; ++i) outer.push_back(last.spatial[i].var);
     StageModel model;
     for (const BlockView& block : blocks) {
       int64_t columns = ColumnsOf(block, depth);
@@ -73,7 +82,7 @@ class Rows : public SketchRule {
       model.flops += std::max(1.0, block.flops) * static_cast<double>(columns);
     }
 
-    Name row = outer[0];
+    Name row = outer.empty() ? Name() : outer[0];
     if (outer.size() > 1) row = TRY(s.Do(Fuse{.loops = outer}))[0];
     int64_t each = RowsOfTask(rows, widest, target);
     Name task = row;
@@ -84,17 +93,14 @@ class Rows : public SketchRule {
     }
     std::vector<Name> passes(blocks.size());
     for (size_t i = blocks.size() - 1; i-- > 0;) {
-      std::vector<Name> loops = TRY(s.Do(ComputeAt{.block = blocks[i].name, .loop = row}));
-      passes[i] = TRY(Vectors(s, blocks[i], loops, depth, lanes));
+      std::vector<Name> loops = LoopsOf(blocks[i]);
+      if (depth > 0) loops = TRY(s.Do(ComputeAt{.block = blocks[i].name, .loop = row}));
+      passes[i] = TRY(Vectors(s, blocks[i], loops, depth, target));
       s.done.insert(blocks[i].name);
     }
-    std::vector<Name> loops;
-    for (const auto* list : {&last.spatial, &last.reduce}) {
-      for (const BlockView::Loop& loop : *list) loops.push_back(loop.var);
-    }
-    passes.back() = TRY(Vectors(s, last, loops, depth, lanes));
+    passes.back() = TRY(Vectors(s, last, LoopsOf(last), depth, target));
     s.done.insert(last.name);
-    AskForNextRow(s, blocks, passes, row);
+    if (depth > 0) AskForNextRow(s, blocks, passes, row);
     // Where results go around the caches, the last pass waits for memory, and exponentials do not. In halves of lines
     // it would wait longer than alone.
     const bool computes =
@@ -109,9 +115,68 @@ class Rows : public SketchRule {
     model.element_bytes = last.element_bytes;
     model.read_bytes = model.write_bytes = static_cast<double>(model.element_bytes * rows * widest);
     s.stages.push_back(model);
-    s.name = "rows";
+    s.name += std::string(s.name.empty() ? "" : " ") + "rows";
     return {};
   }
+
+  // The block's loops inside a row. `loops`: those of its iterators, in order, the first `depth` being the row's.
+  // Returns the loop over vectors that stays a loop, or no name.
+  static Result<Name> Vectors(SketchState& s, const BlockView& block, const std::vector<Name>& loops, int depth,
+                              const Target& target) {
+    const int64_t lanes = target.VectorLanes(32);
+    size_t spatial = block.spatial.size();
+    std::vector<Name> columns(loops.begin() + depth, loops.begin() + static_cast<int64_t>(spatial)),
+        reduce(loops.begin() + static_cast<int64_t>(spatial), loops.end());
+    if (!block.reduction) {
+      if (columns.empty()) return Name();
+      return Vectorized(s, columns.back(), block.spatial.back().extent, lanes, false);
+    }
+    if (columns.empty()) {  // the last few lanes
+      TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
+      for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
+      return Name();
+    }
+    std::vector<Name> order = reduce;
+    order.insert(order.end(), columns.begin(), columns.end());
+    TRY(s.Do(Reorder{.loops = order}));
+    const int64_t extent = block.spatial.back().extent;
+    const bool wide = extent > kRegisterColumns;
+    std::vector<Name> pieces = {columns.back()};
+    if (wide) {
+      pieces = TRY(s.Do(Split{.loop = columns.back(), .factors = {Factors::kAuto, kRowUnroll, lanes}}));
+    }
+    std::vector<Name> made = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
+    s.done.insert(made[0]);
+    for (const Name& loop : {made.back(), pieces.back()}) {
+      if (wide) {
+        TRY(s.Do(Vectorize{.loop = loop}));
+      } else {
+        TRY(Vectorized(s, loop, extent, lanes, true));
+      }
+    }
+    if (wide) {
+      for (const Name& loop : {made[made.size() - 2], pieces[1]}) TRY(s.Do(Unroll{.loop = loop}));
+    }
+    if (block.reduce_length <= 8) {
+      for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
+    }
+    // Lanes are accumulated in registers. The row's own number is read by loops with tails, which registers cannot be.
+    const int64_t vectors = (ColumnsOf(block, depth) + lanes - 1) / lanes;
+    if (depth > 0 && !block.writes_output && vectors + kSparedRegisters <= target.vector_registers)
+      TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
+    return Name();
+  }
+
+  // The loops of the block's iterators.
+  static std::vector<Name> LoopsOf(const BlockView& block) {
+    std::vector<Name> loops;
+    for (const auto* list : {&block.spatial, &block.reduce}) {
+      for (const BlockView::Loop& loop : *list) loops.push_back(loop.var);
+    }
+    return loops;
+  }
+
+ private:
 
   // The first pass over a row waits for memory, and the others leave it idle. So a later pass that reads the row again
   // asks for the next one. `passes`: by block, the loop over its vectors, if there is one.
@@ -142,39 +207,6 @@ class Rows : public SketchRule {
     return 1;
   }
 
-  // The block's loops inside a row. `loops`: those of its iterators, in order, the first `depth` being the row's.
-  // Returns the loop over vectors that stays a loop, or no name.
-  static Result<Name> Vectors(SketchState& s, const BlockView& block, const std::vector<Name>& loops, int depth,
-                              int64_t lanes) {
-    size_t spatial = block.spatial.size();
-    std::vector<Name> columns(loops.begin() + depth, loops.begin() + static_cast<int64_t>(spatial)),
-        reduce(loops.begin() + static_cast<int64_t>(spatial), loops.end());
-    if (!block.reduction) {
-      if (columns.empty()) return Name();
-      return Vectorized(s, columns.back(), block.spatial.back().extent, lanes, false);
-    }
-    if (columns.empty()) {  // the last few lanes
-      TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
-      for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
-    } else {
-      std::vector<Name> order = reduce;
-      order.insert(order.end(), columns.begin(), columns.end());
-      TRY(s.Do(Reorder{.loops = order}));
-      std::vector<Name> made = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
-      s.done.insert(made[0]);
-      int64_t extent = block.spatial.back().extent;
-      TRY(Vectorized(s, made.back(), extent, lanes, true));
-      TRY(Vectorized(s, columns.back(), extent, lanes, true));
-      if (block.reduce_length <= 8) {
-        for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
-      }
-      // Lanes are accumulated in registers. The row's own number is read by loops with tails, which registers cannot
-      // be.
-      if (!block.writes_output) TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
-    }
-    return Name();
-  }
-
   // Returns the loop over vectors, if it stays a loop.
   static Result<Name> Vectorized(SketchState& s, const Name& loop, int64_t extent, int64_t lanes, bool unrolled) {
     if (extent == 1) return Name();
@@ -192,10 +224,173 @@ class Rows : public SketchRule {
   }
 };
 
+// Of a reduction of few rows in lanes, the parts into which its sums are cut: one for each task that the cores want.
+// 1: it is none, or there are enough rows. `blocks`: the first one reads the input.
+int64_t PartsOf(const SketchState& state, const std::vector<BlockView>& blocks, const Target& target) {
+  constexpr int64_t kPartsPerCore = 4;
+  const BlockView& first = blocks[0];
+  if (!first.reduction || first.spatial.empty() || first.reduce.empty() || !IsPartial(state, blocks, first) ||
+      !ReadsAllOnce(first))
+    return 1;
+  const int64_t elements = InstancesOf(first), rows = elements / first.spatial.back().extent /
+                                                      static_cast<int64_t>(first.reduce_length);
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    if (2 * InstancesOf(blocks[i]) > elements) return 1;  // several passes: a row stays where it is
+  }
+  return std::max<int64_t>(1, std::min((kPartsPerCore * target.num_cores + rows - 1) / rows,
+                                       elements / rows / kTaskElements));
+}
+
+// Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over
+// the rows, in parallel, and in it all blocks one after the other, each in vectors: a row comes from memory once and
+// goes back once, what is between stays in the cache or in registers.
+class Rows : public SketchRule {
+ public:
+  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
+    if (!state.done.empty()) return std::vector<SketchState>{};
+    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
+    for (int depth = RowLoops(state, blocks, target); depth > 0; --depth) {
+      SketchState next = state;
+      // Where a block cannot go into the loop over rows, or would be computed again for each row, the function is not
+      // of this kind.
+      if (RowPasses::Place(next, blocks, depth, target).ok() && IsOnce(next, blocks, depth))
+        return std::vector<SketchState>{std::move(next)};
+    }
+    return std::vector<SketchState>{};
+  }
+
+ private:
+  // The number of outer loops that all blocks have in common and that their reductions leave alone, if there are
+  // blocks with more loops than that; else 0.
+  static int RowLoops(const SketchState& state, const std::vector<BlockView>& blocks, const Target& target) {
+    const BlockView* least = nullptr;
+    bool longer = false, once = true;
+    const int depth = RowPasses::CommonLoops(blocks);
+    for (const BlockView& block : blocks) {
+      if (&block != &blocks.back() && block.writes_output) return 0;
+      longer |= static_cast<int>(block.spatial.size()) > depth;
+      if (!block.reduction) continue;
+      if (!least || block.spatial.size() < least->spatial.size()) least = &block;
+      once = once && ReadsAllOnce(block);
+    }
+    if (!least || !longer || !blocks.back().writes_output || PartsOf(state, blocks, target) > 1) return 0;
+    // Rows whose results are several elements: blocks that use elements several times have other rules.
+    const bool several = static_cast<int>(least->spatial.size()) > depth;
+    if (several && (!once || RowPasses::RowsOf(blocks[0], depth) < kRowsPerCore * target.num_cores)) return 0;
+    return depth;
+  }
+
+  // Whether each row computes its own part of each block. Extents may agree by chance.
+  static bool IsOnce(const SketchState& placed, const std::vector<BlockView>& before, int depth) {
+    const std::vector<BlockView> after = ViewBlocks(placed.schedule.func());
+    return std::all_of(before.begin(), before.end(), [&](const BlockView& block) {
+      const BlockView* now = FindBlock(after, block.name);
+      return now && InstancesOf(*now) < 2 * InstancesOf(block) + depth;
+    });
+  }
+};
+
+// What is left of a reduction whose elements lie along rows, if other rules have not placed all of it: few rows, or
+// none. The sums of few rows are cut into parts, which all cores compute; what combines them is next to nothing.
+//
+//   parallel over (parts, rows)
+//     registers = 0
+//     reduction loops: lanes in vectors: registers += x
+//     partial results = registers
+//   the other blocks, row by row
+class Lanes : public SketchRule {
+ public:
+  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
+    std::vector<BlockView> blocks = Left(state);
+    if (blocks.empty() || !IsLanes(state, blocks)) return std::vector<SketchState>{};
+    SketchState next = state;
+    if (const int64_t parts = PartsOf(state, blocks, target); parts > 1) {
+      TRY_NOTE(PlaceParts(next, blocks[0], parts, target), "while cutting block " + blocks[0].name.str());
+      blocks = Left(next);
+    }
+    for (int depth = RowPasses::CommonLoops(blocks); depth >= 0; --depth) {
+      SketchState placed = next;
+      if (RowPasses::Place(placed, blocks, depth, target).ok())
+        return std::vector<SketchState>{std::move(placed)};
+    }
+    return std::vector<SketchState>{};
+  }
+
+ private:
+  static std::vector<BlockView> Left(const SketchState& state) {
+    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
+    std::erase_if(blocks, [&](const BlockView& block) { return state.done.contains(block.name); });
+    return blocks;
+  }
+
+  // Whether the blocks are the passes of one reduction, of which the first, in lanes, does most of the work.
+  static bool IsLanes(const SketchState& state, const std::vector<BlockView>& blocks) {
+    const BlockView& first = blocks[0];
+    if (!first.reduction || first.spatial.empty() || first.spatial.back().extent > kRegisterColumns ||
+        !IsPartial(state, blocks, first) || !ReadsAllOnce(first))
+      return false;
+    return std::all_of(blocks.begin() + 1, blocks.end(), [&](const BlockView& block) {
+      return 2 * InstancesOf(block) <= InstancesOf(first) && block.spatial.size() <= first.spatial.size();
+    });
+  }
+
+  static Status PlaceParts(SketchState& s, const BlockView& block, int64_t parts, const Target& target) {
+    const auto longest = std::max_element(
+        block.reduce.begin(), block.reduce.end(),
+        [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent < b.extent; });
+    for (int64_t more = parts; more <= 2 * parts; ++more) {
+      if (longest->extent % more != 0) continue;
+      parts = more;
+      break;
+    }
+    parts = std::min(parts, longest->extent);
+    Name part = TRY(s.Do(Split{.loop = longest->var, .factors = {parts, Factors::kAuto}}))[0];
+    std::vector<Name> order = {part};
+    for (const BlockView::Loop& loop : block.spatial) order.push_back(loop.var);
+    // What adds the parts up comes behind the outermost reduction loop: behind everything.
+    TRY(s.Do(Reorder{.loops = std::move(order)}));
+    const Name partial = TRY(s.Do(Rfactor{.loop = part, .axis = 0}))[0];
+    const std::vector<Name> made = TRY(s.Do(CacheWrite{.block = partial, .scope = Scope::kGlobal}));
+
+    const std::vector<BlockView> blocks = ViewBlocks(s.schedule.func());
+    const BlockView& view = *FindBlock(blocks, partial);
+    const int depth = static_cast<int>(view.spatial.size()) - 1;
+    std::vector<Name> loops = RowPasses::LoopsOf(view), rows(loops.begin(), loops.begin() + depth);
+    std::vector<Name> nest = rows;
+    for (const BlockView::Loop& loop : view.reduce) nest.push_back(loop.var);
+    nest.push_back(loops[depth]);
+    TRY(s.Do(Reorder{.loops = nest}));
+    Name task = rows[0];
+    if (rows.size() > 1) task = TRY(s.Do(Fuse{.loops = rows}))[0];
+    TRY(s.Do(Parallel{.loop = task}));
+    std::vector<Name> copy = TRY(s.Do(ReverseComputeAt{.block = made[1], .loop = task}));
+    TRY(s.Do(Vectorize{.loop = copy.back()}));
+    TRY(RowPasses::Vectors(s, view, loops, depth, target));
+    s.done.insert(partial);
+    s.done.insert(made[1]);
+
+    StageModel model;
+    const double elements = static_cast<double>(InstancesOf(block));
+    model.flops = block.flops;
+    model.outer = RowPasses::RowsOf(view, depth);
+    model.element_bytes = block.element_bytes;
+    model.m = static_cast<int64_t>(elements) / model.outer;
+    model.read_bytes = static_cast<double>(block.element_bytes) * elements;
+    s.stages.push_back(model);
+    s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + ":parts";
+    return {};
+  }
+};
+
 }  // namespace
 
 const SketchRule& RowsRule() {
   static const Rows rule;
+  return rule;
+}
+
+const SketchRule& LanesRule() {
+  static const Lanes rule;
   return rule;
 }
 

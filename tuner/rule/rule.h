@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "arith/analyzer.h"
 #include "schedule/schedule.h"
 #include "topi/winograd.h"
 #include "tuner/sketch.h"
@@ -67,6 +68,14 @@ const BlockView* FusedConsumer(const SketchState& state, const std::vector<Block
 Name IterOf(const BlockView& block, const Name& loop);
 // Whether the expression is this variable, nothing else.
 bool IsVar(const Expr& e, const Name& var);
+// The element of its buffer that a load or store of the block accesses, counted in row-major order: a sum over the
+// block's iterators. `rest` is set where it is not linear in them.
+LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
+// Whether the block reads each element that this load reads once: no two instances, apart from those that differ in
+// `repeated` only, read the same one. Sufficient, not necessary.
+bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
+// Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.
+bool IsPartial(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block);
 
 class SketchRule {
  public:
@@ -80,6 +89,7 @@ const SketchRule& WinogradRule();  // all stages of a Winograd convolution
 const SketchRule& RowsRule();      // several passes over independent rows: one parallel loop, all blocks inside
 const SketchRule& WindowRule();    // sliding windows over each channel alone: depthwise convolution, pooling
 const SketchRule& ColumnsRule();   // reductions over outer dimensions, of elements used once
+const SketchRule& LanesRule();     // what is left of a reduction in lanes: few rows, cut into parts
 const SketchRule& StreamsRule();   // few rows times a matrix of constants: what memory yields
 const SketchRule& TilingRule();  // other reductions: multi-level tiling with a register tile, packed constant operands
 const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer

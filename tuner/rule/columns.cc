@@ -81,7 +81,10 @@ class Columns : public SketchRule {
     const Store* store = view.node.As<Block>()->body.As<Store>();
     if (view.spatial.empty() || view.reduce.empty() || view.guarded || !store) return false;
     const int64_t columns = view.spatial.back().extent;
-    if (columns < target.VectorLanes(32) || (columns <= kFewColumns && IsPartial(state, blocks, view))) return false;
+    const bool product = view.reads.size() > 1;
+    if (columns < (product ? kShortestVector : target.VectorLanes(32)) ||
+        (columns <= kFewColumns && IsPartial(state, blocks, view)))
+      return false;
     const Name iter = IterOf(view, view.spatial.back().var);
     if (iter.empty() || !IsVar(store->indices.back(), iter)) return false;
     std::set<Name> repeated;
@@ -103,7 +106,7 @@ class Columns : public SketchRule {
       ++along;
       fits = fits && ReadsOnce(view, index, repeated);
     });
-    return fits && along > 0 && (view.reads.size() == 1 || !ReadsConstants(state.schedule.func(), view));
+    return fits && along > 0 && (!product || !ReadsConstants(state.schedule.func(), view));
   }
 
   // Constants are packed for the rules of products.

@@ -95,10 +95,10 @@ class RowPasses {
     for (size_t i = blocks.size() - 1; i-- > 0;) {
       std::vector<Name> loops = LoopsOf(blocks[i]);
       if (depth > 0) loops = TRY(s.Do(ComputeAt{.block = blocks[i].name, .loop = row}));
-      passes[i] = TRY(Vectors(s, blocks[i], loops, depth, target));
+      passes[i] = TRY(Vectors(s, blocks[i], loops, depth, IsRead(blocks, blocks[i]), target));
       s.done.insert(blocks[i].name);
     }
-    passes.back() = TRY(Vectors(s, last, LoopsOf(last), depth, target));
+    passes.back() = TRY(Vectors(s, last, LoopsOf(last), depth, true, target));
     s.done.insert(last.name);
     if (depth > 0) AskForNextRow(s, blocks, passes, row);
     // Where results go around the caches, the last pass waits for memory, and exponentials do not. In halves of lines
@@ -120,9 +120,9 @@ class RowPasses {
   }
 
   // The block's loops inside a row. `loops`: those of its iterators, in order, the first `depth` being the row's.
-  // Returns the loop over vectors that stays a loop, or no name.
+  // `read`: by other blocks than reductions. Returns the loop over vectors that stays a loop, or no name.
   static Result<Name> Vectors(SketchState& s, const BlockView& block, const std::vector<Name>& loops, int depth,
-                              const Target& target) {
+                              bool read, const Target& target) {
     const int64_t lanes = target.VectorLanes(32);
     size_t spatial = block.spatial.size();
     std::vector<Name> columns(loops.begin() + depth, loops.begin() + static_cast<int64_t>(spatial)),
@@ -160,11 +160,18 @@ class RowPasses {
     if (block.reduce_length <= 8) {
       for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
     }
-    // Lanes are accumulated in registers. The row's own number is read by loops with tails, which registers cannot be.
+    // Lanes are accumulated in registers. The row's own numbers are read by loops with tails, which registers cannot be.
     const int64_t vectors = (ColumnsOf(block, depth) + lanes - 1) / lanes;
-    if (depth > 0 && !block.writes_output && vectors + kSparedRegisters <= target.vector_registers)
+    if (depth > 0 && !read && vectors + kSparedRegisters <= target.vector_registers)
       TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
     return Name();
+  }
+
+  // Whether other blocks than reductions read the block's results, or callers do.
+  static bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
+    std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+    return block.writes_output ||
+           std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return !c->reduction; });
   }
 
   // The loops of the block's iterators.
@@ -365,7 +372,7 @@ class Lanes : public SketchRule {
     TRY(s.Do(Parallel{.loop = task}));
     std::vector<Name> copy = TRY(s.Do(ReverseComputeAt{.block = made[1], .loop = task}));
     TRY(s.Do(Vectorize{.loop = copy.back()}));
-    TRY(RowPasses::Vectors(s, view, loops, depth, target));
+    TRY(RowPasses::Vectors(s, view, loops, depth, false, target));
     s.done.insert(partial);
     s.done.insert(made[1]);
 

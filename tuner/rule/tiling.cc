@@ -63,9 +63,10 @@ std::vector<Variant> VariantsOf(const PrimFunc& func, const BlockView& view, con
         std::count_if(view.reduce.begin(), view.reduce.end(), [](const auto& l) { return l.extent > 1; }) == 1;
     if (rows && one_sum) row_buffer = rows->buffer;
     if (!columns || !columns->constant) packings.emplace_back();
-    // What is packed at run time must be read several times to pay.
+    // What is packed at run time must be read several times to pay; or be padded, so that no vector is gathered.
     const int64_t m = ExtentOf(view, m_index), n = ExtentOf(view, n_index);
-    if (columns && (columns->constant || m >= kWorthPacking)) packings.push_back({.columns = columns});
+    const bool ragged = n % LanesFor(n, target) != 0;
+    if (columns && (columns->constant || ragged || m >= kWorthPacking)) packings.push_back({.columns = columns});
     bool long_enough = !view.reduce.empty() && view.reduce.back().extent % kPiece == 0;
     if (columns && rows && long_enough && m >= kWorthPacking && n >= kWorthPackingRows) {
       packings.push_back({.columns = columns, .rows = rows});

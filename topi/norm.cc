@@ -1,22 +1,57 @@
 #include "topi/norm.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "support/check.h"
 #include "topi/elementwise.h"
 #include "topi/reduce.h"
 
 namespace autotune::topi {
 
+namespace {
+
+// fn(x, row) for each element of x and the element of `row`, which has extent 1 along the reduced dimensions, that
+// belongs to it. Fewer results than a vector has lanes lie side by side in a row: then a row is one axis of the nest, along which
+// vectors run through them again and again.
+Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, const std::vector<int>& axes,
+               const std::function<Expr(const Expr& x, const Expr& row)>& fn) {
+  const Shape& shape = x.shape();
+  const int first = *std::min_element(axes.begin(), axes.end()), last = *std::max_element(axes.begin(), axes.end());
+  const Shape tail(shape.begin() + first, shape.end()), inner(shape.begin() + last + 1, shape.end());
+  const int64_t side_by_side = te::Product(inner), length = te::Product(tail);
+  const bool together = te::Product(row.shape()) * length == te::Product(shape) * side_by_side;
+  if (!together || side_by_side == 1 || side_by_side >= kShortestRow || length < kShortestRow)
+    return Map(name, {x, row}, [&](const std::vector<Expr>& e) { return fn(e[0], e[1]); });
+  std::vector<te::Axis> nest = te::NaturalAxes(shape);
+  nest.resize(first);
+  nest.push_back({"e", length});
+  return te::Compute(
+      name, nest, {x, row},
+      [&](const std::vector<Expr>& i) {
+        std::vector<Expr> at(i.begin(), i.end() - 1), of = at;
+        of.resize(last + 1, Expr(0));
+        for (Expr& e : te::ReshapeIndices({i.back()}, {length}, tail)) at.push_back(std::move(e));
+        for (Expr& e : te::ReshapeIndices({FloorMod(i.back(), side_by_side)}, {side_by_side}, inner))
+          of.push_back(std::move(e));
+        return fn(x(at), row(of));
+      },
+      shape);
+}
+
+}  // namespace
+
 Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
   constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
-  Tensor exp =
-      Map(name + "_exp", {x, max}, [](const std::vector<Expr>& e) { return MakeCall(Op::kExp, {e[0] - e[1]}); });
+  Tensor exp = MapRows(name + "_exp", x, max, axes,
+                       [](const Expr& e, const Expr& most) { return MakeCall(Op::kExp, {e - most}); });
   Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =
       Map(name + "_scale", {sum}, [&](const std::vector<Expr>& e) { return FloatConst(1, x.dtype()) / e[0]; });
-  return Mul(name, exp, scale);
+  return MapRows(name, exp, scale, axes, [](const Expr& e, const Expr& factor) { return e * factor; });
 }
 
 Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& attrs) {

@@ -218,7 +218,7 @@ class RowPasses {
   static Result<Name> Vectorized(SketchState& s, const Name& loop, int64_t extent, int64_t lanes, bool unrolled) {
     if (extent == 1) return Name();
     if (extent <= lanes) {
-      if ((extent & (extent - 1)) == 0) TRY(s.Do(Vectorize{.loop = loop}));
+      TRY(s.Do(Vectorize{.loop = loop}));
       return Name();
     }
     if (unrolled) {  // registers, which no guard may index: as many whole vectors as fit, then a shorter one

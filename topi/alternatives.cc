@@ -40,7 +40,8 @@ constexpr ConvAlternative kConv[] = {
 };
 
 // Terms of a block of a long sum, of which a panel of two vectors of columns takes a quarter of a core's own cache; 0:
-// there is one column, the sum is too short, has no such divisor, too few rows use a panel, or the blocks' sums would take too much memory.
+// there is one column, the sum is too short, has no such divisor, too few rows use a panel, or the blocks' sums would
+// take too much memory.
 int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
   constexpr int64_t kFewestRows = 64, kMostBytes = 64 << 20;
   if (a.size() < 2 || b.size() != 2 || b[1] == 1) return 0;

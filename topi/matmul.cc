@@ -40,11 +40,13 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b) {
 
   // One column: every row of `a` is read once, along the sum.
   if (n == 1 && k >= kShortestRow) {
-    Shape all_rows = Concatenated(lead, {m});
+    const Shape all_rows = Concatenated(lead, {m});
+    const std::vector<te::Axis> nest =  // two vectors make a number
+        shape.empty() ? std::vector<te::Axis>{} : std::vector<te::Axis>{{"m", te::Product(all_rows)}};
     return SumRows(
-        name, {{"m", te::Product(all_rows)}}, k, {a, b},
+        name, nest, k, {a, b},
         [&](const std::vector<Expr>& i, const Expr& at) {
-          std::vector<Expr> row = te::ReshapeIndices(i, {te::Product(all_rows)}, all_rows);
+          std::vector<Expr> row = te::ReshapeIndices(i, nest.empty() ? Shape{} : Shape{nest[0].extent}, all_rows);
           std::vector<Expr> index(row.begin(), row.end() - 1);
           return a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), row.back(), at, true)) *
                  b(MatrixIndices(b, te::BroadcastIndices(index, lead, b_lead), at, Expr(0), false));

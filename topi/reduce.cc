@@ -19,11 +19,11 @@ constexpr int64_t kFewestSteps = 2;  // steps of all lanes along a row that are 
 // What the lanes of a row are made of. The row is `n` elements that lie side by side; element `at` belongs to result
 // at % columns of the row.
 struct RowForm {
-  std::vector<te::Axis> kept;    // one row for each point of them
-  std::vector<te::Axis> outer;   // rows that are combined
+  std::vector<te::Axis> kept;   // one row for each point of them
+  std::vector<te::Axis> outer;  // rows that are combined
   int64_t n = 1, columns = 1;
   int64_t whole = 16;
-  Shape shape;                   // logical shape of the result
+  Shape shape;  // logical shape of the result
 };
 using ElementFn = std::function<Expr(const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at)>;
 
@@ -53,18 +53,17 @@ Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner co
   auto kept_of = [&](const std::vector<Expr>& i) {
     return std::vector<Expr>(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(rank));
   };
-  Tensor part = te::Reduce(name + "_lanes", With(form.kept, {"l", lanes}),
-                           With(form.outer, {"k", (n + lanes - 1) / lanes}), combiner, inputs,
-                           [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                             Expr at = r.back() * lanes + i[rank];
-                             Expr element = fn(kept_of(i), {r.begin(), r.end() - 1}, at);
-                             return n % lanes == 0 ? element
-                                                   : MakeSelect(at < n, element, te::IdentityOf(combiner, dtype));
-                           });
+  Tensor part =
+      te::Reduce(name + "_lanes", With(form.kept, {"l", lanes}), With(form.outer, {"k", (n + lanes - 1) / lanes}),
+                 combiner, inputs, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                   Expr at = r.back() * lanes + i[rank];
+                   Expr element = fn(kept_of(i), {r.begin(), r.end() - 1}, at);
+                   return n % lanes == 0 ? element : MakeSelect(at < n, element, te::IdentityOf(combiner, dtype));
+                 });
   auto fold = [&](const std::string& block, int64_t left, const Shape& shape) {
     return te::Reduce(
-        block, left == 1 ? form.kept : With(form.kept, {"c", left}),
-        {{"l", ConstShape(part->buffer).back() / left}}, combiner, {part},
+        block, left == 1 ? form.kept : With(form.kept, {"c", left}), {{"l", ConstShape(part->buffer).back() / left}},
+        combiner, {part},
         [&, wide = part](const std::vector<Expr>& i, const std::vector<Expr>& r) {
           return wide.AtAxes(With(kept_of(i), left == 1 ? r[0] : r[0] * left + i[rank]));
         },
@@ -133,7 +132,8 @@ Tensor TailReduced(const std::string& name, const Tensor& x, const std::vector<i
                        size_t next_kept = 0, next_outer = 0;
                        for (int d = 0; d < first; ++d)
                          index.push_back(reduced[d] ? outer[next_outer++] : kept[next_kept++]);
-                       for (Expr& e : te::ReshapeIndices({at}, {te::Product(tail)}, tail)) index.push_back(std::move(e));
+                       for (Expr& e : te::ReshapeIndices({at}, {te::Product(tail)}, tail))
+                         index.push_back(std::move(e));
                        return x(index);
                      });
 }
@@ -197,8 +197,9 @@ Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<in
 Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, int64_t n, const std::vector<Tensor>& inputs,
                const RowFn& fn, const Shape& shape) {
   CHECK(n >= kShortestRow && !inputs.empty()) << name;
-  return RowsReduced(name, {.kept = kept, .n = n, .shape = shape}, te::Combiner::kSum, inputs, inputs[0].dtype(),
-                     [&](const std::vector<Expr>& row, const std::vector<Expr>&, const Expr& at) { return fn(row, at); });
+  return RowsReduced(
+      name, {.kept = kept, .n = n, .shape = shape}, te::Combiner::kSum, inputs, inputs[0].dtype(),
+      [&](const std::vector<Expr>& row, const std::vector<Expr>&, const Expr& at) { return fn(row, at); });
 }
 
 Tensor ArgReduce(const std::string& name, const Tensor& x, int axis, bool largest, bool last) {

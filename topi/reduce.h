@@ -14,9 +14,10 @@ using te::Tensor;
 // The combination over the dimensions `axes` (each once, CHECK), which stay with extent 1. The nest's axes are the
 // other dimensions.
 //
-// The form follows from how the elements lie in memory. Neighbouring dimensions that are all reduced, or all kept, count
-// as one.
-//  - Reduced at the end, a row of them: lanes. Element k * lanes + l of a row is combined into lane l, so that lanes are
+// The form follows from how the elements lie in memory. Neighbouring dimensions that are all reduced, or all kept,
+// count as one.
+//  - Reduced at the end, a row of them: lanes. Element k * lanes + l of a row is combined into lane l, so that lanes
+//  are
 //    vectors; the lanes are combined last. Blocks <name>_lanes, <name>_fold (unless there is but one vector), <name>.
 //    Further reduced dimensions in front belong to the first block.
 //  - Kept at the end, fewer than a vector, behind reduced ones: lanes, too, a multiple of the kept elements. Blocks

@@ -102,8 +102,6 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     return std::numeric_limits<double>::infinity();
 
   double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
-  // Where tiles overshoot, subscripts of what is not packed are clamped: vectors are gathered, element by element.
-  if (s.broadcast && !s.packed && nv > 0 && n0 * n1 * nr > static_cast<double>(s.n)) load += nv * lanes / 2;
   double step = StepCycles(fma, load, unroll);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   double panel = k * nr * bytes, rows = mr * k * bytes;

@@ -83,7 +83,8 @@ class Fuser {
   // Whether a reduction may compute this node for each element that it reads: one instruction or two of vectors, in
   // whichever order elements come.
   bool IsPlain(const Node& node) const {
-    constexpr Op kCheap[] = {Op::kRelu, Op::kClip, Op::kAbs, Op::kNeg, Op::kAdd, Op::kSub, Op::kMul, Op::kMax, Op::kMin};
+    constexpr Op kCheap[] = {Op::kRelu, Op::kClip, Op::kAbs, Op::kNeg, Op::kAdd,
+                             Op::kSub,  Op::kMul,  Op::kMax, Op::kMin};
     const Shape& shape = graph_.Spec(node.output).shape;
     return std::find(std::begin(kCheap), std::end(kCheap), node.op) != std::end(kCheap) &&
            std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {

@@ -73,5 +73,42 @@ TEST(Fuse, RowsOfTwoKindsStayApart) {
   EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 1u);
 }
 
+// Products that a sum over any axes reads are computed where it reads them; its result may be scaled behind it.
+TEST(Fuse, ReductionsEndElementwiseNodes) {
+  Maker m(20);
+  ValueId x = m.b.Input("x", F32({6, 5, 4})), y = m.b.Input("y", F32({6, 5, 4}));
+  ValueId sum = m.b.Must(Op::kReduceSum, {m.b.Must(Op::kMul, {x, y})}, AxesAttrs{{0, 2}});
+  m.b.Output(m.b.Must(Op::kSqrt, {sum}), "z");
+  PassContext context;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
+}
+
+TEST(Fuse, ReductionsLeaveOtherNodesAlone) {
+  auto kernels = [](auto&& make) {
+    Maker m(21);
+    ValueId x = m.b.Input("x", F32({6, 5, 4}));
+    m.b.Output(make(m, x), "z");
+    PassContext context;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size();
+  };
+  auto sum = [](Maker& m, ValueId v) { return m.b.Must(Op::kReduceSum, {v}, AxesAttrs{{0, 2}}); };
+  // Dear nodes; operands that vectors of a row would gather; values that others read; a second reduction.
+  EXPECT_EQ(kernels([&](Maker& m, ValueId x) { return sum(m, m.b.Must(Op::kExp, {x})); }), 2u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId x) {
+              return sum(m, m.b.Must(Op::kMul, {x, m.b.Input("y", F32({4}))}));
+            }),
+            2u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId x) {
+              ValueId square = m.b.Must(Op::kMul, {x, x});
+              return m.b.Must(Op::kAdd, {square, sum(m, square)});
+            }),
+            3u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId x) {
+              return m.b.Must(Op::kReduceMax, {sum(m, m.b.Must(Op::kMul, {x, x}))}, AxesAttrs{{1}});
+            }),
+            2u);
+}
+
 }  // namespace
 }  // namespace autotune::graph

@@ -184,10 +184,11 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
                                              {{2, 3, 5}, {2, 5, 4}, 1},
                                              {{64, 8}, {8, 5}, 2},
                                              {{2, 33, 12}, {12, 7}, 2},
-                                             {{70, 15}, {15, 1}, 2},
+                                             {{70, 15}, {15, 2}, 2},
                                              {{64, 4}, {4, 5}, 1},    // short
                                              {{64, 13}, {13, 5}, 1},  // no divisor
                                              {{5, 8}, {8, 5}, 1},     // few rows
+                                             {{70, 16}, {16, 1}, 1},  // one column
                                              {{2, 64, 8}, {2, 8, 5}, 1}}) {
     Tensor a = te::Placeholder("a", sa), b = te::Placeholder("b", sb);
     int applying = 0;

@@ -56,6 +56,12 @@ TEST(MatMulTest, Shapes) {
   EXPECT_EQ(CheckMatMul({2, 1, 3, 5}, {3, 5, 4}, rng), "");
   EXPECT_EQ(CheckMatMul({3, 5}, {2, 2, 5, 4}, rng), "");
   EXPECT_EQ(CheckMatMul({5}, {5, 4}, rng), "");
+  // One column, in lanes along the sum.
+  EXPECT_EQ(CheckMatMul({3, 37}, {37, 1}, rng), "");
+  EXPECT_EQ(CheckMatMul({2, 3, 48}, {48}, rng), "");
+  EXPECT_EQ(CheckMatMul({2, 1, 3, 20}, {4, 20, 1}, rng), "");
+  EXPECT_EQ(CheckMatMul({77}, {77}, rng), "");
+  EXPECT_EQ(CheckMatMul({3, 40}, {2, 40, 1}, rng), "");
   EXPECT_EQ(CheckMatMul({3, 5}, {5}, rng), "");
   EXPECT_EQ(CheckMatMul({2, 3, 5}, {5}, rng), "");
   EXPECT_EQ(CheckMatMul({5}, {2, 5, 3}, rng), "");

@@ -9,28 +9,48 @@
 namespace autotune::topi {
 namespace {
 
+void CheckSoftmax(const Shape& shape, const std::vector<int>& axes, Rng& rng) {
+  Tensor x = te::Placeholder("x", shape);
+  auto naive = [&](double extra) {
+    return [&, extra](const std::vector<Array>& v) {
+      Array y(shape);
+      auto key = [&](Shape i) {
+        for (int d : axes) i[d] = 0;
+        return i;
+      };
+      Array sum(shape);
+      ForEach(shape, [&](const Shape& i) { sum.at(key(i)) += std::exp(v[0].at(i)); });
+      ForEach(shape, [&](const Shape& i) { y.at(i) = std::exp(v[0].at(i)) / sum.at(key(i)) + extra; });
+      return y;
+    };
+  };
+  Tensor y = Softmax("softmax", x, axes);
+  EXPECT_EQ(Mismatch({x}, y, naive(0), rng, {.tolerance = 1e-5}), "");
+  EXPECT_NE(Mismatch({x}, y, naive(1e-3), rng, {.tolerance = 1e-5}), "");
+}
+
 TEST(SoftmaxTest, AnyAxes) {
   Rng rng(1);
-  const std::pair<Shape, std::vector<int>> cases[] = {{{2, 7}, {1}},       {{2, 7}, {0}},       {{1, 1}, {1}},
-                                                      {{2, 3, 2, 5}, {1}}, {{2, 3, 4}, {1, 2}}, {{5}, {0}}};
-  for (const auto& [shape, axes] : cases) {
-    Tensor x = te::Placeholder("x", shape);
-    auto naive = [&](double extra) {
-      return [&, extra](const std::vector<Array>& v) {
-        Array y(shape);
-        auto key = [&](Shape i) {
-          for (int d : axes) i[d] = 0;
-          return i;
-        };
-        Array sum(shape);
-        ForEach(shape, [&](const Shape& i) { sum.at(key(i)) += std::exp(v[0].at(i)); });
-        ForEach(shape, [&](const Shape& i) { y.at(i) = std::exp(v[0].at(i)) / sum.at(key(i)) + extra; });
-        return y;
-      };
-    };
-    Tensor y = Softmax("softmax", x, axes);
-    EXPECT_EQ(Mismatch({x}, y, naive(0), rng, {.tolerance = 1e-5}), "");
-    EXPECT_NE(Mismatch({x}, y, naive(1e-3), rng, {.tolerance = 1e-5}), "");
+  const std::pair<Shape, std::vector<int>> cases[] = {{{2, 7}, {1}},
+                                                      {{2, 7}, {0}},
+                                                      {{1, 1}, {1}},
+                                                      {{2, 3, 2, 5}, {1}},
+                                                      {{2, 3, 4}, {1, 2}},
+                                                      {{3, 2, 21, 2}, {2}},
+                                                      {{5}, {0}},
+                                                      {{2, 9, 7}, {1}},
+                                                      {{2, 6, 18}, {1}},
+                                                      {{2, 3, 4, 5}, {0, 2}},
+                                                      {{3, 6, 2, 4, 3}, {1, 2}}};
+  for (const auto& [shape, axes] : cases) CheckSoftmax(shape, axes, rng);
+}
+
+TEST(SoftmaxTest, RandomShapes) {
+  Rng rng(5);
+  for (int i = 0; i < 60; ++i) {
+    const ShapeAndAxes drawn = RandomShapeAndAxes(rng, 3000);
+    CheckSoftmax(drawn.shape, drawn.axes, rng);
+    if (HasFailure()) FAIL() << i;
   }
 }
 

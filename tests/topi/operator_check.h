@@ -64,6 +64,26 @@ struct CheckOptions {
   bool use_fma = true;
 };
 
+// A shape of 1 to 5 dimensions with at most `most` elements, few dimensions being long, and some of its dimensions.
+struct ShapeAndAxes {
+  te::Shape shape;
+  std::vector<int> axes;
+};
+inline ShapeAndAxes RandomShapeAndAxes(Rng& rng, int64_t most) {
+  ShapeAndAxes drawn;
+  do {
+    drawn.shape.clear();
+    for (int64_t rank = 1 + rng.Below(5); rank > 0; --rank)
+      drawn.shape.push_back(1 + rng.Below(rng.Below(4) == 0 ? 300 : 20));
+  } while (te::Product(drawn.shape) > most);
+  const int rank = static_cast<int>(drawn.shape.size());
+  for (int d = 0; d < rank; ++d) {
+    if (rng.Below(2) == 0) drawn.axes.push_back(d);
+  }
+  if (drawn.axes.empty()) drawn.axes.push_back(static_cast<int>(rng.Below(rank)));
+  return drawn;
+}
+
 // Empty if `output` agrees with `naive` as a PrimFunc and as its reference, in two orders of parallel iterations; else
 // what differs.
 inline std::string Mismatch(const std::vector<te::Tensor>& inputs, const te::Tensor& output, const Naive& naive,

@@ -24,39 +24,82 @@ double Combine(te::Combiner combiner, double a, double b) {
   return 0;
 }
 
+// Checks a reduction against naive loops, and against wrong ones.
+void CheckReduction(const Shape& shape, const std::vector<int>& axes, te::Combiner combiner, double start, Rng& rng) {
+  auto naive = [&](double extra) {
+    return [&, extra](const std::vector<Array>& v) {
+      Shape out = shape;
+      for (int d : axes) out[d] = 1;
+      Array y(out);
+      std::fill(y.data.begin(), y.data.end(), start);
+      ForEach(shape, [&](const Shape& i) {
+        Shape key = i;
+        for (int d : axes) key[d] = 0;
+        y.at(key) = Combine(combiner, y.at(key), v[0].at(i));
+      });
+      y.data.back() += extra;
+      return y;
+    };
+  };
+  Tensor x = te::Placeholder("x", shape);
+  Tensor y = ReduceAxes("r", x, axes, combiner);
+  EXPECT_EQ(Mismatch({x}, y, naive(0), rng), "") << te::Product(shape);
+  EXPECT_NE(Mismatch({x}, y, naive(1), rng), "");
+}
+
 TEST(ReduceTest, AnyAxes) {
   Rng rng(1);
   const double infinity = std::numeric_limits<double>::infinity();
   const std::pair<te::Combiner, double> combiners[] = {
       {te::Combiner::kSum, 0}, {te::Combiner::kMax, -infinity}, {te::Combiner::kMin, infinity}};
-  // Short and long rows, with and without a tail, of one and of several dimensions.
-  const std::pair<Shape, std::vector<int>> cases[] = {
-      {{2, 3, 4}, {0}}, {{2, 3, 4}, {0, 2}}, {{2, 5}, {1}},       {{3, 32}, {1}},    {{2, 96}, {1}}, {{2, 40}, {1}},
-      {{2, 77}, {1}},   {{2, 3, 16}, {2}},   {{2, 5, 7}, {1, 2}}, {{4, 16}, {0, 1}}, {{1, 17}, {1}}};
+  // Short and long rows, with and without a tail, of one and of several dimensions; rows far apart; few results side by
+  // side.
+  const std::pair<Shape, std::vector<int>> cases[] = {{{2, 3, 4}, {0}},
+                                                      {{2, 3, 4}, {0, 2}},
+                                                      {{2, 5}, {1}},
+                                                      {{3, 32}, {1}},
+                                                      {{2, 96}, {1}},
+                                                      {{2, 40}, {1}},
+                                                      {{2, 77}, {1}},
+                                                      {{2, 3, 16}, {2}},
+                                                      {{2, 5, 7}, {1, 2}},
+                                                      {{4, 16}, {0, 1}},
+                                                      {{1, 17}, {1}},
+                                                      {{6, 3, 20}, {0, 2}},
+                                                      {{3, 4, 2100}, {0, 2}},
+                                                      {{2, 6, 5, 11}, {1, 3}},
+                                                      {{50, 3}, {0}},
+                                                      {{2, 40, 5}, {1}},
+                                                      {{3, 2, 31, 2, 2}, {0, 2}},
+                                                      {{9, 2, 9, 2, 3}, {0, 2, 4}}};
   for (const auto& [combiner, start] : combiners) {
-    for (const auto& [shape, axes] : cases) {
-      Tensor x = te::Placeholder("x", shape);
-      auto naive = [&, combiner = combiner, start = start](double extra) {
-        return [&, combiner, start, extra](const std::vector<Array>& v) {
-          Shape out = shape;
-          for (int d : axes) out[d] = 1;
-          Array y(out);
-          std::fill(y.data.begin(), y.data.end(), start);
-          ForEach(shape, [&](const Shape& i) {
-            Shape key = i;
-            for (int d : axes) key[d] = 0;
-            y.at(key) = Combine(combiner, y.at(key), v[0].at(i));
-          });
-          y.data.back() += extra;
-          return y;
-        };
-      };
-      Tensor y = ReduceAxes("r", x, axes, combiner);
-      EXPECT_EQ(Mismatch({x}, y, naive(0), rng), "") << te::Product(shape);
-      EXPECT_NE(Mismatch({x}, y, naive(1), rng), "");
-    }
+    for (const auto& [shape, axes] : cases) CheckReduction(shape, axes, combiner, start, rng);
   }
   EXPECT_THROW(ReduceAxes("r", te::Placeholder("x", {2, 3}), {1, 1}, te::Combiner::kSum), InternalError);
+}
+
+TEST(ReduceTest, RandomShapes) {
+  Rng rng(7);
+  for (int i = 0; i < 150; ++i) {
+    const ShapeAndAxes drawn = RandomShapeAndAxes(rng, 6000);
+    CheckReduction(drawn.shape, drawn.axes, te::Combiner::kSum, 0, rng);
+    if (HasFailure()) FAIL() << i;
+  }
+}
+
+// What lies side by side is read in vectors: no block of more work than this reads one element after the other.
+TEST(ReduceTest, LanesAreSideBySide) {
+  auto last_axis = [](const Shape& shape, const std::vector<int>& axes) {
+    Tensor y = ReduceAxes("r", te::Placeholder("x", shape), axes, te::Combiner::kSum);
+    while (!y->inputs.empty() && !y->inputs[0]->parts.empty()) y = y->inputs[0];
+    return y->axes.empty() ? int64_t{1} : y->axes.back().extent;
+  };
+  EXPECT_EQ(last_axis({64, 96}, {1}), 48);                  // along the row
+  EXPECT_EQ(last_axis({28, 229, 244}, {0, 2}), 229 * 244);  // rows far apart: those in front first
+  EXPECT_EQ(last_axis({3, 229, 244}, {0, 2}), 32);          // a few such rows
+  EXPECT_EQ(last_axis({10, 17, 86, 11}, {1, 3}), 86 * 11);  // short rows
+  EXPECT_EQ(last_axis({170, 83, 3}, {0, 1}), 48);           // 3 results side by side
+  EXPECT_EQ(last_axis({64, 5}, {1}), 64);                   // too short
 }
 
 TEST(ArgReduceTest, FirstAndLastOfEqualOnes) {

@@ -106,6 +106,13 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(test::CenteredSquares(20, 96), 1);
   CheckLowering(test::CenteredSquares(9, 37), 1);
   CheckLowering(test::RowSums(40, 64), 1);
+  CheckLowering(test::SumOfSquares({31, 37, 41}, {0, 1, 2}), 1);
+  CheckLowering(test::SumOfSquares({9, 20, 130}, {0, 2}), 1);
+  CheckLowering(test::SumOfSquares({12, 5, 43, 11}, {1, 3}), 1);
+  CheckLowering(test::SumOfSquares({3000, 7}, {0}), 1);
+  CheckLowering(test::SumOfSquares({2, 3, 9000}, {0, 2}), 1);
+  CheckLowering(test::Products(2, 3, 401, 47), 1);
+  CheckLowering(test::Product(3, 1, 77), 1);
   CheckLowering(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);
   CheckLowering(test::Transposed({18, 1024}, {1, 0}), 1);  // rows a page apart: tiles are copied first
 }

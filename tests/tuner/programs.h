@@ -71,10 +71,10 @@ inline PrimFunc Products(int64_t batch, int64_t m, int64_t n, int64_t k) {
                             {.use_fma = true});
 }
 
-// Softmax over the last dimension; a layer normalization without its scale.
-inline PrimFunc Softmax(const te::Shape& shape) {
+// Softmax over one dimension, the last one unless it is given; a layer normalization without its scale.
+inline PrimFunc Softmax(const te::Shape& shape, int axis = -1) {
   te::Tensor x = te::Placeholder("x", shape);
-  te::Tensor y = topi::Softmax("softmax", x, {static_cast<int>(shape.size()) - 1});
+  te::Tensor y = topi::Softmax("softmax", x, {axis < 0 ? static_cast<int>(shape.size()) - 1 : axis});
   return te::CreatePrimFunc("softmax", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
 }
 
@@ -98,6 +98,14 @@ inline PrimFunc ColumnSums(const te::Shape& shape, const std::vector<int>& axes)
   te::Tensor x = te::Placeholder("x", shape);
   te::Tensor y = topi::ReduceAxes("sum", x, axes, te::Combiner::kSum);
   return te::CreatePrimFunc("column_sums", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}});
+}
+
+// The sum of squares over some axes, halved.
+inline PrimFunc SumOfSquares(const te::Shape& shape, const std::vector<int>& axes) {
+  te::Tensor x = te::Placeholder("x", shape);
+  te::Tensor sum = topi::ReduceAxes("sum", topi::Mul("square", x, x), axes, te::Combiner::kSum);
+  te::Tensor y = topi::Mul("half", sum, te::Splat({}, 0.5));
+  return te::CreatePrimFunc("sum_of_squares", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}}, {.use_fma = true});
 }
 
 inline PrimFunc Transposed(const te::Shape& shape, const std::vector<int>& perm) {

@@ -119,25 +119,52 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
   }
   Expr index = Expr(0);
   int64_t stride = 1;
-  for (size_t d = indices.size(); d-- > 0; stride *= ConstShape(buffer)[d])
-    index = indices[d] * Expr(stride) + index;
+  for (size_t d = indices.size(); d-- > 0; stride *= ConstShape(buffer)[d]) index = indices[d] * Expr(stride) + index;
   return ToLinear(analyzer.Simplify(index));
 }
+
+namespace {
+
+// The conditions e < 0, linear in the block's iterators, without which the block reads nothing.
+std::vector<LinearForm> TailsOf(const BlockView& block) {
+  std::vector<LinearForm> tails;
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    const Select* select = e.As<Select>();
+    const Binary* condition = select ? select->condition.As<Binary>() : nullptr;
+    if (!condition || condition->op != BinaryOp::kLt) return true;
+    LinearForm form = ToLinear(condition->a - condition->b);
+    if (!form.rest) tails.push_back(std::move(form));
+    return true;
+  });
+  return tails;
+}
+
+}  // namespace
 
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
   if (index.rest) return false;
   // Mixed radix: each iterator steps over all that the finer ones reach.
-  std::vector<std::pair<int64_t, int64_t>> digits;  // step, extent
+  struct Digit {
+    int64_t step, extent;
+    Name iter;
+  };
+  std::vector<Digit> digits;
   for (const Iter& iter : block.node.As<Block>()->iters) {
     const int64_t* extent = AsInt(iter.extent);
     if (!extent) return false;
-    if (*extent > 1 && !repeated.contains(iter.var)) digits.emplace_back(index.Coefficient(iter.var), *extent);
+    if (*extent > 1 && !repeated.contains(iter.var)) digits.push_back({index.Coefficient(iter.var), *extent, iter.var});
   }
-  std::sort(digits.begin(), digits.end());
+  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.step < b.step; });
+  const std::vector<LinearForm> tails = TailsOf(block);
   int64_t reach = 1;
-  for (const auto& [step, extent] : digits) {
-    if (step < reach) return false;
-    reach = step * (extent - 1) + reach;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (digits[i].step < reach) return false;
+    reach = digits[i].step * (digits[i].extent - 1) + reach;
+    for (const LinearForm& tail : tails) {  // rows end where the finer iterators do not
+      const auto finer = [&](const Digit& digit) { return tail.Coefficient(digit.iter) == digit.step; };
+      const auto end = digits.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+      if (std::all_of(digits.begin(), end, finer)) reach = std::min(reach, -tail.constant);
+    }
   }
   return true;
 }

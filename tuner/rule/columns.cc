@@ -11,9 +11,10 @@ constexpr int64_t kNarrowest = 64;          // columns of a task: some lines of 
 constexpr int64_t kWidest = 4096;           // columns of a task: their accumulators stay in the first cache
 constexpr int64_t kColumnTasksPerCore = 1;  // a column's neighbours are worth more than balance
 constexpr int64_t kUnroll = 4;              // vectors
+constexpr int64_t kSparedVectors = 4;       // registers that are no accumulators
 constexpr int64_t kRowsOfPart = 8;          // below which the parts' sums are too large a part of the work
 constexpr int64_t kFewColumns = 256;        // columns whose sums fit registers: other rules combine partial ones
-constexpr int64_t kMostRows = 4;            // rows of a product that use an element: each is a pass over the accumulators
+constexpr int64_t kMostRows = 4;  // rows of a product that use an element: each is a pass over the accumulators
 
 // Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
 // would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
@@ -183,6 +184,13 @@ class Columns : public SketchRule {
     TRY(s.Do(Vectorize{.loop = init.back()}));
     TRY(s.Do(Unroll{.loop = c[2]}));
     TRY(s.Do(Vectorize{.loop = c[3]}));
+    // Accumulators of which each has an address of its own become registers.
+    int64_t accumulators = vectors;
+    for (const BlockView::Loop& row : RowsOf(block)) accumulators *= row.extent;
+    if (accumulators + kSparedVectors <= target.vector_registers) {
+      rows.push_back(c[1]);
+      for (const Name& loop : rows) TRY(s.Do(Unroll{.loop = loop}));
+    }
     s.done.insert(init[0]);
     s.done.insert(block.name);
 

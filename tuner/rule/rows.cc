@@ -10,12 +10,12 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kLine = 16;            // elements of a line of memory
-constexpr int64_t kTaskElements = 8192;  // of a task, if there are enough: then handing it out costs next to nothing
-constexpr int64_t kRowsPerCore = 4;      // enough to balance rows of several blocks; fewer are cut
+constexpr int64_t kLine = 16;              // elements of a line of memory
+constexpr int64_t kTaskElements = 8192;    // of a task, if there are enough: then handing it out costs next to nothing
+constexpr int64_t kRowsPerCore = 4;        // enough to balance rows of several blocks; fewer are cut
 constexpr int64_t kRegisterColumns = 256;  // columns of a row whose accumulators may be registers
-constexpr int64_t kSparedRegisters = 4;  // vector registers that are no accumulators
-constexpr int64_t kRowUnroll = 4;  // vectors of a wide row
+constexpr int64_t kSparedRegisters = 4;    // vector registers that are no accumulators
+constexpr int64_t kRowUnroll = 4;          // vectors of a wide row
 
 int64_t InstancesOf(const BlockView& block) {
   int64_t count = 1;
@@ -160,7 +160,8 @@ class RowPasses {
     if (block.reduce_length <= 8) {
       for (const Name& loop : reduce) TRY(s.Do(Unroll{.loop = loop}));
     }
-    // Lanes are accumulated in registers. The row's own numbers are read by loops with tails, which registers cannot be.
+    // Lanes are accumulated in registers. The row's own numbers are read by loops with tails, which registers cannot
+    // be.
     const int64_t vectors = (ColumnsOf(block, depth) + lanes - 1) / lanes;
     if (depth > 0 && !read && vectors + kSparedRegisters <= target.vector_registers)
       TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
@@ -184,7 +185,6 @@ class RowPasses {
   }
 
  private:
-
   // The first pass over a row waits for memory, and the others leave it idle. So a later pass that reads the row again
   // asks for the next one. `passes`: by block, the loop over its vectors, if there is one.
   static void AskForNextRow(SketchState& s, const std::vector<BlockView>& blocks, const std::vector<Name>& passes,
@@ -239,13 +239,13 @@ int64_t PartsOf(const SketchState& state, const std::vector<BlockView>& blocks, 
   if (!first.reduction || first.spatial.empty() || first.reduce.empty() || !IsPartial(state, blocks, first) ||
       !ReadsAllOnce(first))
     return 1;
-  const int64_t elements = InstancesOf(first), rows = elements / first.spatial.back().extent /
-                                                      static_cast<int64_t>(first.reduce_length);
+  const int64_t elements = InstancesOf(first),
+                rows = elements / first.spatial.back().extent / static_cast<int64_t>(first.reduce_length);
   for (size_t i = 1; i < blocks.size(); ++i) {
     if (2 * InstancesOf(blocks[i]) > elements) return 1;  // several passes: a row stays where it is
   }
-  return std::max<int64_t>(1, std::min((kPartsPerCore * target.num_cores + rows - 1) / rows,
-                                       elements / rows / kTaskElements));
+  return std::max<int64_t>(
+      1, std::min((kPartsPerCore * target.num_cores + rows - 1) / rows, elements / rows / kTaskElements));
 }
 
 // Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over
@@ -317,8 +317,7 @@ class Lanes : public SketchRule {
     }
     for (int depth = RowPasses::CommonLoops(blocks); depth >= 0; --depth) {
       SketchState placed = next;
-      if (RowPasses::Place(placed, blocks, depth, target).ok())
-        return std::vector<SketchState>{std::move(placed)};
+      if (RowPasses::Place(placed, blocks, depth, target).ok()) return std::vector<SketchState>{std::move(placed)};
     }
     return std::vector<SketchState>{};
   }
@@ -342,9 +341,9 @@ class Lanes : public SketchRule {
   }
 
   static Status PlaceParts(SketchState& s, const BlockView& block, int64_t parts, const Target& target) {
-    const auto longest = std::max_element(
-        block.reduce.begin(), block.reduce.end(),
-        [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent < b.extent; });
+    const auto longest =
+        std::max_element(block.reduce.begin(), block.reduce.end(),
+                         [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent < b.extent; });
     for (int64_t more = parts; more <= 2 * parts; ++more) {
       if (longest->extent % more != 0) continue;
       parts = more;

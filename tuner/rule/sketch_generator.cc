@@ -31,8 +31,8 @@ Status SketchState::SampleAhead(const std::vector<Prefetch>& wanted, const std::
 
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const SketchRule* const rules[] = {&InlineRule(),  &WinogradRule(), &RowsRule(),    &WindowRule(),  &ColumnsRule(),
-                                     &LanesRule(),   &StreamsRule(),  &TilingRule(), &StreamingRule()};
+  const SketchRule* const rules[] = {&InlineRule(), &WinogradRule(), &RowsRule(),   &WindowRule(),   &ColumnsRule(),
+                                     &LanesRule(),  &StreamsRule(),  &TilingRule(), &StreamingRule()};
   std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
   for (const SketchRule* rule : rules) {
     std::vector<SketchState> finished;

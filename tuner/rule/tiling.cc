@@ -17,10 +17,33 @@ constexpr int64_t kMaxPiece = 16;          // a line of memory of 32-bit element
 
 int64_t ExtentOf(const BlockView& block, int loop) { return loop < 0 ? 1 : block.spatial[loop].extent; }
 int NLoop(const BlockView& block) { return static_cast<int>(block.spatial.size()) - 1; }
+// Whether an operand that moves with n stands still along this loop: then the rows of a register tile share it.
+bool SharesColumns(const BlockView& block, int loop) {
+  const Name n_iter = IterOf(block, block.spatial.back().var), iter = IterOf(block, block.spatial[loop].var);
+  bool shares = false;
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (!load || load->buffer->name == block.writes) return true;
+    bool n = false, moves = iter.empty();
+    for (const Expr& index : load->indices) {
+      n |= UsesVar(index, [&](const Name& v) { return v == n_iter; });
+      moves |= UsesVar(index, [&](const Name& v) { return v == iter; });
+    }
+    shares |= n && !moves;
+    return true;
+  });
+  return shares;
+}
+// The longest loop but n's, of those that share columns if there are any.
 int MLoop(const BlockView& block) {
   int best = -1;
+  bool shared = false;
   for (int i = 0; i < NLoop(block); ++i) {
-    if (best < 0 || block.spatial[i].extent >= block.spatial[best].extent) best = i;
+    const bool shares = block.spatial[i].extent > 1 && SharesColumns(block, i);
+    if (best < 0 || shares > shared || (shares == shared && block.spatial[i].extent >= block.spatial[best].extent)) {
+      best = i;
+      shared = shares;
+    }
   }
   return best;
 }
@@ -63,10 +86,9 @@ std::vector<Variant> VariantsOf(const PrimFunc& func, const BlockView& view, con
         std::count_if(view.reduce.begin(), view.reduce.end(), [](const auto& l) { return l.extent > 1; }) == 1;
     if (rows && one_sum) row_buffer = rows->buffer;
     if (!columns || !columns->constant) packings.emplace_back();
-    // What is packed at run time must be read several times to pay; or be padded, so that no vector is gathered.
+    // What is packed at run time must be read several times to pay.
     const int64_t m = ExtentOf(view, m_index), n = ExtentOf(view, n_index);
-    const bool ragged = n % LanesFor(n, target) != 0;
-    if (columns && (columns->constant || ragged || m >= kWorthPacking)) packings.push_back({.columns = columns});
+    if (columns && (columns->constant || m >= kWorthPacking)) packings.push_back({.columns = columns});
     bool long_enough = !view.reduce.empty() && view.reduce.back().extent % kPiece == 0;
     if (columns && rows && long_enough && m >= kWorthPacking && n >= kWorthPackingRows) {
       packings.push_back({.columns = columns, .rows = rows});
@@ -399,8 +421,9 @@ class Tiler {
 //       reduction loops; k_1 unrolled: m_2 unrolled: n_2 in vectors: registers += a * b
 //       write the registers' tile back through the element-wise epilogue
 //
-// n is the contiguous dimension of the output, m the longest other one. Operands may be repacked for the register tile
-// (packing.h): a constant one that moves with n always, in prepare; others in some sketches.
+// n is the contiguous dimension of the output, m the longest other one along which columns are used again. Operands may
+// be repacked for the register tile (packing.h): a constant one that moves with n always, in prepare; others in some
+// sketches.
 class Tiling : public SketchRule {
  public:
   Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {

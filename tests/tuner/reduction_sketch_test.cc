@@ -1,0 +1,103 @@
+// Sketches of reductions over any axes, of softmax, and of products of a few rows or one column.
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "tests/tuner/programs.h"
+#include "tests/tuner/sketch_space.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+using test::CheckSpace;
+using test::Dense;
+using test::TestTarget;
+
+// Shapes and axes of every form, whole and with tails, with and without enough rows for all cores.
+TEST(ReductionSketch, ReductionsOverAnyAxesComputeTheSame) {
+  const std::pair<te::Shape, std::vector<int>> cases[] = {
+      {{9, 7, 500}, {0, 1, 2}}, {{31, 37, 41}, {0, 1, 2}}, {{9, 20, 130}, {0, 2}},
+      {{2, 3, 9000}, {0, 2}},   {{12, 5, 43, 11}, {1, 3}}, {{1, 5, 43, 11}, {1, 3}},
+      {{3000, 7}, {0}},         {{20, 30, 6}, {1}},        {{3, 5, 3, 7}, {0, 2, 3}},
+      {{40000}, {0}},           {{64, 40, 3, 5}, {1}},     {{9, 2, 9, 2, 3}, {0, 2, 4}}};
+  for (const auto& [shape, axes] : cases) {
+    CheckSpace(test::ColumnSums(shape, axes), 1);
+    CheckSpace(test::SumOfSquares(shape, axes), 1);
+    if (::testing::Test::HasFailure()) FAIL() << ToText(test::ColumnSums(shape, axes));
+  }
+}
+
+TEST(ReductionSketch, RandomReductionsComputeTheSame) {
+  Rng rng(13);
+  for (int i = 0; i < 60; ++i) {
+    te::Shape shape;
+    std::vector<int> axes;
+    do {
+      shape.clear();
+      for (int64_t rank = 1 + rng.Below(5); rank > 0; --rank)
+        shape.push_back(1 + rng.Below(rng.Below(3) == 0 ? 400 : 20));
+    } while (te::Product(shape) > 30000);
+    for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+      if (rng.Below(2) == 0) axes.push_back(d);
+    }
+    if (axes.empty()) axes.push_back(static_cast<int>(shape.size()) - 1);
+    CheckSpace(test::SumOfSquares(shape, axes), 1);
+    if (::testing::Test::HasFailure()) FAIL() << ToText(test::SumOfSquares(shape, axes));
+  }
+}
+
+TEST(ReductionSketch, SoftmaxOverAnyAxisIsOnePass) {
+  auto name_of = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    return sketches.ok() && sketches->size() == 1 ? (*sketches)[0].name : std::string();
+  };
+  EXPECT_EQ(name_of(test::Softmax({30, 13, 21, 2}, 2)), "rows");
+  EXPECT_EQ(name_of(test::Softmax({40, 6, 18}, 1)), "rows");
+  EXPECT_EQ(name_of(test::Softmax({40, 32, 32}, 1)), "rows");
+  EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // one row
+}
+
+// Of few rows, all cores read parts; rows that are enough for all cores stay whole, and so do those of several passes.
+TEST(ReductionSketch, SumsOfFewRowsAreCut) {
+  auto is_cut = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    return sketches.ok() && !sketches->empty() && (*sketches)[0].name.find(":parts") != std::string::npos;
+  };
+  EXPECT_TRUE(is_cut(test::ColumnSums({300, 400}, {0, 1})));
+  EXPECT_TRUE(is_cut(test::SumOfSquares({300, 400}, {0, 1})));
+  EXPECT_TRUE(is_cut(test::ColumnSums({2, 300, 400}, {1, 2})));
+  EXPECT_TRUE(is_cut(test::ColumnSums({50000, 3}, {0})));
+  EXPECT_FALSE(is_cut(test::ColumnSums({64, 300, 40}, {1, 2})));
+  EXPECT_FALSE(is_cut(test::ColumnSums({40, 50}, {0, 1})));  // too short
+  EXPECT_FALSE(is_cut(test::Softmax({2, 60000})));
+}
+
+// A matrix that few rows use is read in order, once; one that more rows use is tiled.
+TEST(ReductionSketch, ProductsOfFewRowsReadTheMatrixInOrder) {
+  auto name_of = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    return sketches.ok() && !sketches->empty() ? (*sketches)[0].name : std::string();
+  };
+  EXPECT_EQ(name_of(test::Products(5, 1, 400, 76)), "products:columns");
+  EXPECT_EQ(name_of(test::Products(5, 4, 401, 76)), "products:columns");
+  EXPECT_EQ(name_of(test::Product(1, 15, 2000)).find("dense_rf:columns"), 0);
+  EXPECT_EQ(name_of(test::Products(5, 5, 400, 76)).find(":columns"), std::string::npos);
+  EXPECT_EQ(name_of(Dense(1, 400, 76)).find(":columns"), std::string::npos);  // constants are packed
+  for (int64_t m : {1, 3, 4}) {
+    CheckSpace(test::Products(3, m, 401, 47), 1);
+    CheckSpace(test::Product(m, 130, 150), 1);
+    CheckSpace(test::Product(m, 7, 3000), 1);
+  }
+}
+
+// One column: lanes along the sum.
+TEST(ReductionSketch, ProductsOfOneColumnComputeTheSame) {
+  for (auto [m, k] : {std::pair<int64_t, int64_t>{40, 96}, {3, 77}, {1, 20000}, {300, 17}}) {
+    CheckSpace(test::Product(m, 1, k), 1);
+    CheckSpace(Dense(m, 1, k), 1);
+    CheckSpace(test::Products(2, m, 1, k), 1);
+  }
+}
+
+}  // namespace
+}  // namespace autotune

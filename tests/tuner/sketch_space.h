@@ -1,0 +1,53 @@
+// Interprets the schedules of a program's sketches.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "schedule/replay.h"
+#include "tests/tuner/programs.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune::test {
+
+// The last parameter of the program, run on small integers: every legal order of additions is exact.
+inline std::vector<double> RunInterpreted(const PrimFunc& func) {
+  Rng rng(7);
+  std::vector<InterpArray> args;
+  for (const Param& param : func.params) {
+    InterpArray array{param.buffer->dtype, ConstShape(param.buffer), {}};
+    int64_t count = 1;
+    for (int64_t extent : array.shape) count *= extent;
+    for (int64_t i = 0; i < count; ++i)
+      array.data.push_back(param.role == ParamRole::kOutput ? 0 : static_cast<double>(rng.Below(7)) - 3);
+    args.push_back(std::move(array));
+  }
+  Status status = Interpret(func, args, {.order_seed = 3});
+  EXPECT_TRUE(status.ok()) << status.error().Text() << "\n" << ToText(func);
+  return args.back().data;
+}
+
+inline void CheckSpace(const PrimFunc& func, int draws, int min_sketches = 1, const Target& target = TestTarget()) {
+  std::vector<double> expected = RunInterpreted(func);
+  auto sketches = GenerateSketches(func, target);
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text() << "\n" << ToText(func);
+  EXPECT_GE(static_cast<int>(sketches->size()), min_sketches);
+  Rng rng(11);
+  for (const Sketch& sketch : *sketches) {
+    int legal = 0;
+    for (int i = 0; i < draws; ++i) {
+      Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+      Result<Schedule> schedule = Replay(func, trace);
+      if (!schedule.ok()) continue;
+      ++legal;
+      EXPECT_EQ(RunInterpreted(schedule->func()), expected) << ToText(trace) << ToText(schedule->func());
+      if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_GT(legal, draws / 3) << ToText(sketch.trace);
+  }
+}
+
+}  // namespace autotune::test

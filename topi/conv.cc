@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/check.h"
+#include "topi/reduce.h"
 
 namespace autotune::topi {
 
@@ -44,6 +45,31 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
 
 namespace {
 
+// A convolution of the padded x to one channel, in lanes along the part of a window that lies side by side in x and in
+// the weights: the channels of a position, and of all positions of a row that is not dilated. There are no columns for
+// vectors. `shape` is the result's. Null if that part is too short for lanes.
+Tensor OneChannel(const std::string& name, const Tensor& x, const Tensor& weight, const ConvAttrs& attrs,
+                  const Shape& shape) {
+  const size_t dims = shape.size() - 2;
+  const int64_t ic = x.shape().back(), columns = attrs.dilation.back() == 1 ? weight.shape()[dims - 1] : 1;
+  if (columns * ic < kShortestRow) return Tensor();
+  const Shape pixels(shape.begin() + 1, shape.end() - 1);
+  std::vector<Axis> outer = WindowAxes(name, {weight.shape().begin(), weight.shape().begin() + static_cast<int>(dims)});
+  if (columns > 1 || outer.back().extent == 1) outer.pop_back();
+  return SumRows(
+      name, {{"n", shape[0]}, {"m", te::Product(pixels)}}, outer, columns * ic, {x, weight},
+      [&](const std::vector<Expr>& kept, const std::vector<Expr>& r, const Expr& place) {
+        std::vector<Expr> pixel = te::ReshapeIndices({kept[1]}, {te::Product(pixels)}, pixels), at = {kept[0]}, tap = r;
+        if (tap.size() < dims) tap.push_back(columns > 1 ? FloorDiv(place, ic) : Expr(0));
+        for (size_t d = 0; d < dims; ++d) at.push_back(pixel[d] * attrs.stride[d] + tap[d] * attrs.dilation[d]);
+        const Expr channel = columns > 1 ? FloorMod(place, ic) : place;
+        at.push_back(channel);
+        tap.insert(tap.end(), {channel, Expr(0)});
+        return x(at) * weight(tap);
+      },
+      shape);
+}
+
 // `by_channel`: over (n, h, w, c), each output channel for itself; else over fused pixels, a matrix product.
 Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                 bool by_channel) {
@@ -81,6 +107,10 @@ Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weigh
                         tap.insert(tap.end(), {ic > 1 ? r[0] : Expr(0), i.back()});
                         return x(at) * weight(tap);
                       });
+  }
+
+  if (oc == 1 && groups == 1) {
+    if (Tensor sums = OneChannel(name, x, weight, attrs, shape)) return sums;
   }
 
   int64_t m = te::Product(pixels);

@@ -44,8 +44,8 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b) {
     const std::vector<te::Axis> nest =  // two vectors make a number
         shape.empty() ? std::vector<te::Axis>{} : std::vector<te::Axis>{{"m", te::Product(all_rows)}};
     return SumRows(
-        name, nest, k, {a, b},
-        [&](const std::vector<Expr>& i, const Expr& at) {
+        name, nest, {}, k, {a, b},
+        [&](const std::vector<Expr>& i, const std::vector<Expr>&, const Expr& at) {
           std::vector<Expr> row = te::ReshapeIndices(i, nest.empty() ? Shape{} : Shape{nest[0].extent}, all_rows);
           std::vector<Expr> index(row.begin(), row.end() - 1);
           return a(MatrixIndices(a, te::BroadcastIndices(index, lead, a_lead), row.back(), at, true)) *

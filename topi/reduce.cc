@@ -25,7 +25,6 @@ struct RowForm {
   int64_t whole = 16;
   Shape shape;  // logical shape of the result
 };
-using ElementFn = std::function<Expr(const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at)>;
 
 int64_t LanesOf(int64_t n, int64_t columns, int64_t whole) {
   const int64_t step = std::lcm(columns, whole);
@@ -47,7 +46,7 @@ std::vector<Expr> With(std::vector<Expr> index, const Expr& last) {
 
 // Combines rows of n elements: element k * lanes + l goes to lane l, so that lanes are vectors; then the lanes.
 Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner combiner,
-                   const std::vector<Tensor>& inputs, DType dtype, const ElementFn& fn) {
+                   const std::vector<Tensor>& inputs, DType dtype, const RowFn& fn) {
   const int64_t n = form.n, lanes = LanesOf(n, form.columns, form.whole);
   const size_t rank = form.kept.size();
   auto kept_of = [&](const std::vector<Expr>& i) {
@@ -194,12 +193,11 @@ Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<in
   return x.shape().back() == last.extent ? direct() : OuterReduced(name, x, axes, combiner, last.first);
 }
 
-Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, int64_t n, const std::vector<Tensor>& inputs,
-               const RowFn& fn, const Shape& shape) {
+Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, const std::vector<te::Axis>& outer,
+               int64_t n, const std::vector<Tensor>& inputs, const RowFn& fn, const Shape& shape) {
   CHECK(n >= kShortestRow && !inputs.empty()) << name;
-  return RowsReduced(
-      name, {.kept = kept, .n = n, .shape = shape}, te::Combiner::kSum, inputs, inputs[0].dtype(),
-      [&](const std::vector<Expr>& row, const std::vector<Expr>&, const Expr& at) { return fn(row, at); });
+  return RowsReduced(name, {.kept = kept, .outer = outer, .n = n, .shape = shape}, te::Combiner::kSum, inputs,
+                     inputs[0].dtype(), fn);
 }
 
 Tensor ArgReduce(const std::string& name, const Tensor& x, int axis, bool largest, bool last) {

@@ -32,12 +32,13 @@ using te::Tensor;
 Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                   int64_t whole = 16);
 
-// One element of a row: `kept` are the subscripts of the row, `at` is the place in it, which is below the row's length.
-using RowFn = std::function<Expr(const std::vector<Expr>& kept, const Expr& at)>;
-// The sum of a row of n >= 16 elements fn(row, at) for each row of `kept`, in lanes: blocks <name>_lanes, <name>_fold,
-// <name>. The nest's axes are `kept`; `shape` is the logical shape.
-Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, int64_t n, const std::vector<Tensor>& inputs,
-               const RowFn& fn, const Shape& shape);
+// One element of a row: `kept` and `outer` are the subscripts of the row, `at` is the place in it, which is below the
+// row's length.
+using RowFn = std::function<Expr(const std::vector<Expr>& kept, const std::vector<Expr>& outer, const Expr& at)>;
+// For each point of `kept`: the sum of rows of n >= 16 elements fn(kept, outer, at), one for each point of `outer`, in
+// lanes: blocks <name>_lanes, <name>_fold, <name>. The nest's axes are `kept`; `shape` is the logical shape.
+Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, const std::vector<te::Axis>& outer,
+               int64_t n, const std::vector<Tensor>& inputs, const RowFn& fn, const Shape& shape);
 inline constexpr int64_t kShortestRow = 16;  // elements of a row that is worth lanes
 
 // The i64 index of the largest (smallest) element along an axis, which stays with extent 1; of equal ones the first or

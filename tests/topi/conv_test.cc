@@ -47,6 +47,21 @@ TEST(ConvTest, OutputExtent) {
   EXPECT_EQ(ConvOutput(4, 3, 1, 2, 0, 0), 0);
 }
 
+// To one channel: lanes along the channels of a position, or of a row of the window. Short windows have none.
+TEST(ConvTest, OneOutputChannel) {
+  Rng rng(3);
+  for (int64_t ic : {1, 3, 8, 16, 23, 40}) {
+    for (const Shape& window : {Shape{1, 1}, {3, 3}, {2, 5}, {7, 1}}) {
+      for (const ConvAttrs& attrs : {ConvAttrs{}, {.stride = {2, 1}, .pad = {1, 0, 1, 2}}, {.dilation = {1, 2}}}) {
+        SCOPED_TRACE(ic);
+        EXPECT_EQ(CheckConv({2, 8, 9, ic}, {window[0], window[1], ic, 1}, attrs, rng), "");
+      }
+    }
+  }
+  ConvAttrs shifted{.stride = {2, 1}};
+  EXPECT_NE(CheckConv({1, 8, 9, 23}, {3, 3, 23, 1}, {}, rng, &shifted), "");
+}
+
 TEST(ConvTest, Shapes) {
   Rng rng(1);
   EXPECT_EQ(CheckConv({1, 5, 5, 3}, {3, 3, 3, 4}, {.pad = {1, 1, 1, 1}}, rng), "");

@@ -17,8 +17,9 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                                                const Name& n_iter) {
   const Block& block = *view.node.As<Block>();
   std::optional<ColumnOperand> operand;
-  bool unfit = false;
+  bool unfit = false, conditional = false;
   Walk(block.body, nullptr, [&](const Expr& e) {
+    conditional |= e.As<Select>() != nullptr;
     const Load* load = e.As<Load>();
     if (!load || load->buffer->name == view.writes) return true;
     auto param = std::find_if(func.params.begin(), func.params.end(),
@@ -45,6 +46,8 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
     }
     return true;
   });
+  // A condition may be what keeps the load in bounds, so that its elements cannot all be copied.
+  unfit |= conditional && operand && operand->by_iterators;
   return unfit ? std::nullopt : operand;
 }
 

@@ -4,10 +4,10 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include "codegen/llvm/emitter.h"
-#include "codegen/llvm/entry.h"
+#include "codegen/llvm/cpu/entry.h"
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
+#include "codegen/memory.h"
 #include "support/check.h"
 #include "support/clock.h"
 

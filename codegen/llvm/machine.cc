@@ -20,10 +20,10 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
-#include "codegen/llvm/emitter.h"
 #include "support/check.h"
 #include "support/cpu_features.h"
 
@@ -245,8 +245,8 @@ std::string Machine::Optimize(llvm::Module& module) const {
   for (const llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     for (const llvm::Instruction& i : f.getEntryBlock()) {
-      if (i.getName().starts_with("register.") && llvm::isa<llvm::AllocaInst>(i)) {
-        return i.getName().drop_front(9).split('.').first.str();
+      if (i.getName().starts_with(kRegisterBufferPrefix) && llvm::isa<llvm::AllocaInst>(i)) {
+        return i.getName().drop_front(std::strlen(kRegisterBufferPrefix)).split('.').first.str();
       }
     }
   }
@@ -255,7 +255,7 @@ std::string Machine::Optimize(llvm::Module& module) const {
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
-  // The emitter has made the multiples of loop variables that this pass looks for (FunctionEmitter::InnerLoop).
+  // Addresses (codegen/llvm/addresses.h) has reduced the strength of addresses already.
   SetOption("disable-lsr", true);
   // Looks long for scalars that could be vector masks: there are none.
   SetOption("disable-x86-domain-reassignment", true);

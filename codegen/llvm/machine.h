@@ -10,6 +10,11 @@
 
 namespace autotune {
 
+// Names in LLVM IR by which reports find what the register contract is about: basic blocks of innermost loops over
+// register buffers, and the memory of register buffers, which optimization must remove.
+inline constexpr const char* kRegisterLoopPrefix = "regloop.";
+inline constexpr const char* kRegisterBufferPrefix = "register.";
+
 class Machine {
  public:
   // kQuick: no optimization, for code that runs once per call.

@@ -1,6 +1,6 @@
 // Elementary functions as compiled: special values, signs of zero, rounding to integers. Their accuracy:
 // math_accuracy_test.cc.
-#include "codegen/llvm/walk.h"
+#include "codegen/walk.h"
 #include "lower/passes.h"
 #include "tests/codegen/math_kernel.h"
 

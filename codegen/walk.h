@@ -1,5 +1,6 @@
-// Walks over expressions as the graphs that they are, each cell once. What a math function expands to shares so much
-// that it would be millions of nodes as a tree, which ir/visit.h walks. Internal to codegen/llvm.
+// Walks over expressions as the graphs that they are: each shared cell is visited once. The expansion of a math
+// function shares so many cells that a walk over it as a tree (ir/visit.h) would visit millions of nodes. Internal to
+// codegen/.
 #pragma once
 #include <unordered_set>
 
@@ -9,8 +10,9 @@ namespace autotune {
 
 class FirstVisits {
  public:
+  // Whether this is the first visit of `e`. Always true for leaves, which cost nothing to visit again.
   bool operator()(const Expr& e) {
-    // A cell with one reference has been reached by the only way that leads to it.
+    // A cell with one reference can be reached in one way only.
     bool alone = e.get()->references.load(std::memory_order_relaxed) == 1;
     return alone || e.As<Var>() || e.As<IntImm>() || e.As<FloatImm>() || seen_.insert(e.get()).second;
   }
@@ -19,7 +21,7 @@ class FirstVisits {
   std::unordered_set<const ExprCell*> seen_;
 };
 
-// As Walk; of a shared cell's visits, leaves apart, only the first takes place.
+// Like Walk, but calls `on_expr` only at the first visit of a shared cell. It may call it for a leaf more than once.
 inline void WalkOnce(const Expr& e, const std::function<bool(const Expr&)>& on_expr) {
   FirstVisits first;
   Walk(e, [&](const Expr& x) { return first(x) && on_expr(x); });

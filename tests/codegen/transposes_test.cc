@@ -1,4 +1,5 @@
-// Transposes in registers (codegen/llvm/tiles.cc): the same as interpreted, whatever the elements, lanes and squares.
+// Transposes in registers (codegen/llvm/cpu/transposes.h) give what the interpreter gives, for all elements, lanes and
+// squares.
 #include "tests/codegen/kernel.h"
 
 namespace autotune {

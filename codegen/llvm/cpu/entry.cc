@@ -1,8 +1,7 @@
-#include "codegen/llvm/entry.h"
+#include "codegen/llvm/cpu/entry.h"
 
-#include <cstddef>
-
-#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/cpu/function.h"
+#include "codegen/llvm/cpu/scratch.h"
 #include "runtime/abi.h"
 #include "support/check.h"
 #include "support/json.h"
@@ -27,7 +26,7 @@ struct Expected {
   std::vector<int64_t> shape;
 };
 
-// ptr autotune.check(ptr tensor, ptr description): the data pointer; null if the tensor does not fit.
+// ptr autotune.check(ptr tensor, ptr description): returns the data pointer; null if the tensor does not fit.
 llvm::Function* DeclareCheck(llvm::Module& module) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(module.getContext());
   llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, pointer}, false);
@@ -46,7 +45,7 @@ class EntryEmitter {
         target_(target),
         b_(context_) {}
 
-  // i32 NAME(ptr context, ptr args): loads the pointers that the body uses, gives it workspace, calls it.
+  // i32 NAME(ptr context, ptr args): loads the pointers that the body uses, allocates its scratch memory, calls it.
   void EmitRaw(const std::string& name, const PrimFunc& f) {
     std::vector<PointerParam> pointers;
     std::vector<int> positions;
@@ -60,8 +59,8 @@ class EntryEmitter {
     }
     Workspace workspace = LayOut(f.body);
     for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
-    FunctionEmitter emitter(modules_, target_, name);
-    llvm::Function* body = SeenFrom(module_, emitter.EmitBody(name + ".body", pointers, f.body));
+    FunctionEmitter emitter(modules_, target_, name, StreamedBuffers(f.body, target_));
+    llvm::Function* body = SeenFrom(module_, emitter.EmitBody(pointers, f.body));
 
     llvm::Type* pointer = b_.getPtrTy();
     llvm::Function* raw = Exported(name, {pointer, pointer});
@@ -69,10 +68,10 @@ class EntryEmitter {
     llvm::Value *context = raw->getArg(0), *args = raw->getArg(1);
     std::vector<llvm::Value*> values{context};
     for (int i : positions) values.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, args, i)));
-    FunctionEmitter::Allocation allocation = FunctionEmitter::Allocate(b_, context, workspace);
-    values.insert(values.end(), allocation.pointers.begin(), allocation.pointers.end());
+    ScratchMemory scratch = AllocateScratch(b_, context, workspace);
+    values.insert(values.end(), scratch.pointers.begin(), scratch.pointers.end());
     llvm::Value* code = b_.CreateCall(body, values);
-    FunctionEmitter::Free(b_, context, allocation);
+    FreeScratch(b_, context, scratch);
     b_.CreateRet(code);
   }
 
@@ -133,8 +132,7 @@ class EntryEmitter {
     llvm::PHINode* text = b_.CreatePHI(pointer, 2);
     text->addIncoming(wrong_count, start);
     text->addIncoming(message, loop);
-    llvm::FunctionType* error_type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer}, false);
-    b_.CreateCall(error_type, ContextField(b_, context, offsetof(AtContext, set_error), pointer), {context, text});
+    SetError(b_, context, text);
     b_.CreateRet(b_.getInt32(2));
   }
 

@@ -1,20 +1,19 @@
-#include "codegen/llvm/streamed.h"
+#include "codegen/llvm/cpu/streaming.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
 #include "arith/analyzer.h"
-#include "codegen/llvm/emitter.h"
-#include "codegen/llvm/walk.h"
+#include "codegen/walk.h"
 #include "target/streaming.h"
 
 namespace autotune {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kMostStep = 4 * kLineBytes;  // of an innermost loop, whose stores lie side by side
-constexpr int64_t kLeastBytes = 16;            // of a vector that can be stored so
+constexpr int64_t kMaxStep = 4 * kLineBytes;  // an innermost loop that advances further leaves gaps between its stores
+constexpr int64_t kMinBytes = 16;             // of a vector that has a streaming store
 
 }  // namespace
 
@@ -39,26 +38,26 @@ std::set<Name> StreamedBuffers(const Stmt& body, const Target& target) {
   return streamed;
 }
 
-bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const Name& innermost) {
+bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const std::optional<Name>& innermost) {
   const int64_t bytes = lanes * buffer->dtype.Bytes();
   if (bytes % kLineBytes == 0) return true;
-  if (bytes < kLeastBytes || kLineBytes % bytes != 0) return false;
-  const int64_t step = ToLinear(index).Coefficient(innermost);
-  return step >= lanes && step * buffer->dtype.Bytes() <= kMostStep;
+  if (bytes < kMinBytes || kLineBytes % bytes != 0 || !innermost) return false;
+  const int64_t step = ToLinear(index).Coefficient(*innermost);
+  return step >= lanes && step * buffer->dtype.Bytes() <= kMaxStep;
 }
 
-bool FunctionEmitter::StoreAround(const Store& store, llvm::Value* value, const Address& address) {
+bool StreamingStores::Store(const autotune::Store& store, llvm::Value* value, const Addresses::Address& address,
+                            const std::optional<Name>& innermost, bool after_vectors) {
   const Ramp* ramp = store.indices[0].As<Ramp>();
   const int lanes = store.value.dtype().lanes;
-  if (!ramp || !streamed_.contains(store.buffer->name)) return false;
+  if (!ramp || !buffers_.contains(store.buffer->name)) return false;
   const int64_t bytes = store.buffer->dtype.Bytes(), aligned = static_cast<int64_t>(address.alignment.value());
-  // What an innermost loop does not move is a tail, if vectors go before it: beside them.
-  const Name innermost = inner_loop_ ? inner_loop_->var : Name();
-  const bool tail = inner_loop_ && in_else_ && ToLinear(ramp->base).Coefficient(innermost) == 0;
+  // A store that the innermost loop does not move is a tail.
+  const bool tail = innermost && after_vectors && ToLinear(ramp->base).Coefficient(*innermost) == 0;
   if (!tail && !FillsLines(store.buffer, ramp->base, lanes, innermost)) return false;
-  // Such a store must be aligned. Of a longer vector, as where rows are no whole vectors, it takes several.
+  // A streaming store must be aligned. Where rows are no whole number of vectors, a vector takes several stores.
   const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
-  if (piece * bytes < kLeastBytes || lanes % piece != 0) return false;
+  if (piece * bytes < kMinBytes || lanes % piece != 0) return false;
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
   for (int64_t begin = 0; begin < lanes; begin += piece) {
     std::vector<int> order;
@@ -66,15 +65,14 @@ bool FunctionEmitter::StoreAround(const Store& store, llvm::Value* value, const 
     llvm::Value* part = piece == lanes ? value : builder_.CreateShuffleVector(value, order);
     llvm::Value* pointer = builder_.CreateConstGEP1_64(part->getType()->getScalarType(), address.pointer, begin);
     llvm::StoreInst* instruction = builder_.CreateAlignedStore(part, pointer, llvm::Align(piece * bytes));
-    instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, one));
+    instruction->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(builder_.getContext(), one));
   }
-  needs_fence_ = true;
+  used_ = true;
   return true;
 }
 
-// Who learns that this function has ended must see what it wrote.
-void FunctionEmitter::FenceStreams() {
-  if (needs_fence_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+void StreamingStores::Fence() {
+  if (used_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 }  // namespace autotune

@@ -1,0 +1,121 @@
+#include "codegen/llvm/addresses.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+// The largest power of two that divides `n` bytes, limited to the alignment of the buffer.
+llvm::Align AlignmentOf(int64_t n, int64_t at_most) {
+  int64_t power = n == 0 ? at_most : n & -n;
+  return llvm::Align(std::min(power, at_most));
+}
+
+}  // namespace
+
+Addresses::Address Addresses::Element(const Buffer& buffer, llvm::Value* index) {
+  const BufferMemory& memory = bindings_.buffers.at(buffer->name);
+  return {builder_.CreateGEP(operations_.MemoryType(buffer->dtype.Element()), memory.pointer, index),
+          llvm::Align(buffer->dtype.Bytes())};
+}
+
+Addresses::Address Addresses::Of(const Buffer& buffer, const Expr& index) {
+  auto it = bindings_.buffers.find(buffer->name);
+  CHECK(it != bindings_.buffers.end()) << "buffer " << buffer->name << " has no memory";
+  Parts parts = Split(index);
+  llvm::Value* pointer = Base(buffer, parts);
+  llvm::Align alignment = AlignmentOf(parts.divisor * buffer->dtype.Bytes(), it->second.alignment);
+  if (parts.constant != 0) {
+    pointer = builder_.CreateGEP(operations_.MemoryType(buffer->dtype), pointer, builder_.getInt64(parts.constant));
+  }
+  return {pointer, alignment};
+}
+
+Addresses::Parts Addresses::Split(const Expr& index) {
+  LinearForm form = ToLinear(index);
+  Parts parts;
+  parts.constant = parts.divisor = form.constant;
+  for (const auto& [var, coefficient] : form.terms) {
+    llvm::Value* value = bindings_.vars.at(var);
+    parts.divisor = std::gcd(parts.divisor, coefficient);
+    if (auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(value)) {
+      parts.constant += coefficient * fixed->getSExtValue();
+      continue;
+    }
+    if (innermost_ && innermost_->var == var) {
+      parts.inner = MultipleOf(coefficient);
+      continue;
+    }
+    auto depth = depth_.find(var);
+    parts.terms.push_back({depth == depth_.end() ? 0 : depth->second, coefficient, value});
+  }
+  std::stable_sort(parts.terms.begin(), parts.terms.end(),
+                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
+  if (form.rest) {
+    parts.rest = index_value_(form.rest);
+    parts.divisor = std::gcd(parts.divisor, CommonFactor(form.rest));
+  }
+  return parts;
+}
+
+llvm::Value* Addresses::Base(const Buffer& buffer, const Parts& parts) {
+  llvm::Value* start = bindings_.buffers.at(buffer->name).pointer;
+  std::vector<int64_t> key{reinterpret_cast<int64_t>(start)};
+  for (const Term& t : parts.terms) {
+    key.push_back(reinterpret_cast<int64_t>(t.value));
+    key.push_back(t.coefficient);
+  }
+  key.push_back(reinterpret_cast<int64_t>(parts.rest));
+  key.push_back(reinterpret_cast<int64_t>(parts.inner));
+  for (size_t scope = bases_.size(); scope-- > 0;) {
+    if (auto found = bases_[scope].find(key); found != bases_[scope].end()) return found->second;
+  }
+  llvm::Type* element = operations_.MemoryType(buffer->dtype);
+  llvm::Value* sum = parts.rest;
+  for (const Term& t : parts.terms) {
+    llvm::Value* term = t.coefficient == 1 ? t.value : builder_.CreateNSWMul(t.value, builder_.getInt64(t.coefficient));
+    sum = sum ? builder_.CreateNSWAdd(sum, term) : term;
+  }
+  llvm::Value* pointer = sum ? builder_.CreateGEP(element, start, sum) : start;
+  if (parts.inner) pointer = builder_.CreateGEP(element, pointer, parts.inner);
+  return bases_.back()[key] = pointer;
+}
+
+void Addresses::EnterLoop(const Loop& loop) {
+  depth_[loop.var] = ++current_depth_;
+  if (loop.innermost) innermost_ = loop;
+  EnterScope();
+}
+
+void Addresses::LeaveLoop() {
+  LeaveScope();
+  --current_depth_;
+  for (auto [coefficient, multiple] : multiples_) {
+    llvm::Value* following = builder_.CreateNSWAdd(multiple, builder_.getInt64(coefficient));
+    multiple->addIncoming(following, builder_.GetInsertBlock());
+  }
+  multiples_.clear();
+  innermost_.reset();
+}
+
+std::optional<Name> Addresses::InnermostVar() const {
+  return innermost_ ? std::optional<Name>(innermost_->var) : std::nullopt;
+}
+
+llvm::Value* Addresses::MultipleOf(int64_t coefficient) {
+  if (coefficient == 1) return bindings_.vars.at(innermost_->var);
+  llvm::PHINode*& multiple = multiples_[coefficient];
+  if (!multiple) {
+    llvm::IRBuilder<> before(innermost_->before->getTerminator());
+    llvm::IRBuilder<> header(innermost_->header, innermost_->header->begin());
+    llvm::Value* start = before.CreateNSWMul(innermost_->begin, before.getInt64(coefficient));
+    multiple = header.CreatePHI(header.getInt64Ty(), 2, innermost_->var.str() + "." + std::to_string(coefficient));
+    multiple->addIncoming(start, innermost_->before);
+  }
+  return multiple;
+}
+
+}  // namespace autotune

@@ -1,0 +1,87 @@
+// Addresses: pointers to elements of buffers. All code generators that emit LLVM IR share it.
+//
+// It does the strength reduction, since LLVM's own pass for it takes longer than all other passes together:
+// - Accesses whose indices differ by a constant share one base pointer, in the scope where it was first computed.
+// - A base adds the terms of outer loops first, so that LLVM can move their sum out of the inner loops.
+// - In an innermost loop, the variable times a coefficient is a phi, to which each iteration adds the coefficient.
+//
+// Borrows all that it is made of, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/llvm/bindings.h"
+#include "codegen/llvm/operations.h"
+
+namespace autotune {
+
+class Addresses {
+ public:
+  struct Address {
+    llvm::Value* pointer;
+    llvm::Align alignment;
+  };
+  // Computes the part of an index that is not linear in variables.
+  using IndexValue = std::function<llvm::Value*(const Expr&)>;
+
+  Addresses(llvm::IRBuilder<>& builder, Operations& operations, const Bindings& bindings, IndexValue index_value)
+      : builder_(builder), operations_(operations), bindings_(bindings), index_value_(std::move(index_value)) {}
+
+  // The address of buffer[index]; `index` is a scalar.
+  Address Of(const Buffer& buffer, const Expr& index);
+  // The same for an index that exists as a value already. Aligned to one element.
+  Address Element(const Buffer& buffer, llvm::Value* index);
+
+  // A scope is code that base pointers computed in it dominate: a function, a loop's body, a branch. The caller enters
+  // one before the first call of Of, and leaves it at its end.
+  void EnterScope() { bases_.emplace_back(); }
+  void LeaveScope() { bases_.pop_back(); }
+
+  // A loop whose body the builder is about to enter, in a scope of its own. An innermost loop contains no other loop.
+  struct Loop {
+    Name var;
+    llvm::BasicBlock *before, *header;
+    llvm::Value* begin;
+    bool innermost;
+  };
+  void EnterLoop(const Loop& loop);
+  // The builder stands at the end of the body: advances the multiples of an innermost loop's variable.
+  void LeaveLoop();
+  // The variable of the innermost loop around the builder; nothing outside of innermost loops.
+  std::optional<Name> InnermostVar() const;
+
+ private:
+  // Term: coefficient * value, where `value` is a variable of `depth` loops.
+  struct Term {
+    int depth;
+    int64_t coefficient;
+    llvm::Value* value;
+  };
+  // A linear index in parts.
+  struct Parts {
+    std::vector<Term> terms;       // outer loops first
+    llvm::Value* inner = nullptr;  // the innermost loop's term: added last, so that all others can leave the loop
+    llvm::Value* rest = nullptr;   // not linear
+    int64_t constant = 0;          // not part of the base
+    int64_t divisor = 0;           // divides the index, whatever the variables are
+  };
+  Parts Split(const Expr& index);
+  llvm::Value* Base(const Buffer& buffer, const Parts& parts);
+  // The variable of the innermost loop times `coefficient`.
+  llvm::Value* MultipleOf(int64_t coefficient);
+
+  llvm::IRBuilder<>& builder_;
+  Operations& operations_;
+  const Bindings& bindings_;
+  IndexValue index_value_;
+  std::vector<std::map<std::vector<int64_t>, llvm::Value*>> bases_;  // by scope
+  std::unordered_map<Name, int> depth_;                              // of loop variables; 1 is the outermost
+  int current_depth_ = 0;
+  std::optional<Loop> innermost_;
+  std::map<int64_t, llvm::PHINode*> multiples_;  // of the innermost loop's variable, by coefficient
+};
+
+}  // namespace autotune

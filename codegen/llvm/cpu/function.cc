@@ -1,0 +1,220 @@
+#include "codegen/llvm/cpu/function.h"
+
+#include <utility>
+
+#include "codegen/llvm/machine.h"
+#include "runtime/abi.h"
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+// Whether `s` is the body of an innermost loop that works on register buffers.
+bool IsRegisterLoopBody(const Stmt& s) {
+  bool has_loop = false, has_register = false;
+  Walk(s, [&](const Stmt& x) {
+    has_loop |= x.As<For>() != nullptr;
+    if (const Store* store = x.As<Store>()) has_register |= store->buffer->scope == Scope::kRegister;
+    return !has_loop;
+  });
+  return has_register && !has_loop;
+}
+
+// Whether `s` contains a loop of more than one iteration.
+bool HasLoop(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) {
+    const For* loop = x.As<For>();
+    found |= loop && !IsConst(loop->extent, 1);
+    return !found;
+  });
+  return found;
+}
+
+// Whether `s` does nothing but start parallel loops.
+bool OnlyForks(const Stmt& s) {
+  bool only = true;
+  Walk(s, [&](const Stmt& x) {
+    const For* loop = x.As<For>();
+    if (loop && loop->kind == LoopKind::kParallel) return false;
+    only &= !loop && !x.As<Store>();
+    return only;
+  });
+  return only;
+}
+
+}  // namespace
+
+FunctionEmitter::FunctionEmitter(Modules modules, const Target& target, std::string prefix, std::set<Name> streamed)
+    : modules_(modules),
+      target_(target),
+      prefix_(std::move(prefix)),
+      builder_(modules.hot.getContext()),
+      loads_(builder_, bindings_),
+      expressions_(builder_, target, bindings_, &loads_),
+      control_(builder_, bindings_, expressions_.addresses()),
+      streaming_(builder_, std::move(streamed)) {}
+
+llvm::Function* FunctionEmitter::EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body) {
+  std::vector<llvm::Type*> types(1 + pointers.size(), builder_.getPtrTy());
+  llvm::FunctionType* type = llvm::FunctionType::get(builder_.getInt32Ty(), types, false);
+  Begin(OnlyForks(body) ? modules_.cold : modules_.hot, type, prefix_ + ".body");
+  at_context_ = function_->getArg(0);
+  BindPointers(1, pointers);
+  expressions_.addresses().EnterScope();
+  Emit(body);
+  expressions_.addresses().LeaveScope();
+  streaming_.Fence();
+  builder_.CreateRet(builder_.getInt32(0));
+  return function_;
+}
+
+llvm::Function* FunctionEmitter::EmitParallelBody(const For& loop, const Captures& captures, const Analyzer& outside) {
+  const std::vector<PointerParam> pointers = captures.Pointers();
+  std::vector<llvm::Type*> types{builder_.getInt64Ty(), builder_.getInt64Ty()};
+  types.insert(types.end(), pointers.size(), builder_.getPtrTy());
+  types.insert(types.end(), captures.scalars.size(), builder_.getInt64Ty());
+  Begin(modules_.hot, llvm::FunctionType::get(builder_.getVoidTy(), types, false), prefix_);
+  BindPointers(2, pointers);
+  auto index = static_cast<unsigned>(2 + pointers.size());
+  for (const Name& var : captures.scalars) bindings_.vars[var] = function_->getArg(index++);
+  bindings_.analyzer = outside;
+  bindings_.analyzer.Bind(loop.var, 0, *AsInt(loop.extent) - 1);
+  expressions_.addresses().EnterScope();
+  EmitLoop(loop, function_->getArg(0), function_->getArg(1), /*known_nonempty=*/false);
+  expressions_.addresses().LeaveScope();
+  streaming_.Fence();
+  builder_.CreateRetVoid();
+  return function_;
+}
+
+void FunctionEmitter::Begin(llvm::Module& module, llvm::FunctionType* type, const std::string& name) {
+  function_ = MakeHidden(module, type, name);
+  function_->addFnAttr(llvm::Attribute::NoInline);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", function_));
+}
+
+void FunctionEmitter::BindPointers(unsigned first, const std::vector<PointerParam>& pointers) {
+  for (unsigned i = 0; i < pointers.size(); ++i) {
+    const PointerParam& p = pointers[i];
+    DescribeParam(function_, first + i, p);
+    bindings_.buffers[p.name] = {function_->getArg(first + i), ConstShape(p.buffer)[0], p.buffer->alignment};
+  }
+}
+
+void FunctionEmitter::Emit(const Stmt& s) {
+  expressions_.StartStatement();
+  s.Visit(Overloaded{
+      [&](const Store& n) { EmitStore(n); },
+      [&](const Evaluate& n) { EmitPrefetch(n.value); },
+      [&](const Seq& n) { EmitSeq(n); },
+      [&](const If& n) { EmitIf(n); },
+      [&](const For& n) { EmitFor(n); },
+      [&](const Block& n) { CHECK(false) << "block " << n.name << " in lowered code"; },
+      [&](const Alloc& n) { EmitAlloc(n); },
+      [&](const Let& n) {
+        bindings_.vars[n.var] = expressions_.Value(n.value);
+        Emit(n.body);
+      },
+  });
+}
+
+void FunctionEmitter::EmitSeq(const Seq& seq) {
+  loads_.transposes().Find(seq);
+  for (const Stmt& child : seq.stmts) Emit(child);
+  loads_.transposes().Clear();
+}
+
+void FunctionEmitter::EmitAlloc(const Alloc& alloc) {
+  const Buffer& buffer = alloc.buffer;
+  if (buffer->scope == Scope::kRegister) {
+    // In the entry block, where LLVM's pass SROA turns its elements into values.
+    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+    int64_t elements = ConstShape(buffer)[0];
+    llvm::Type* type = llvm::ArrayType::get(expressions_.operations().MemoryType(buffer->dtype), elements);
+    llvm::AllocaInst* memory = entry.CreateAlloca(type, nullptr, kRegisterBufferPrefix + buffer->name.str());
+    memory->setAlignment(llvm::Align(AT_ALIGNMENT));
+    bindings_.buffers[buffer->name] = {memory, elements, AT_ALIGNMENT};
+  } else {
+    CHECK(bindings_.buffers.contains(buffer->name)) << "no memory for " << buffer->name;
+  }
+  Emit(alloc.body);
+}
+
+void FunctionEmitter::EmitFor(const For& loop) {
+  if (loop.kind == LoopKind::kParallel) return EmitParallel(loop);
+  const int64_t* extent = AsInt(loop.extent);
+  if (extent && *extent <= 0) return;
+  if (extent && *extent == 1) {
+    bindings_.vars[loop.var] = builder_.getInt64(0);
+    bindings_.analyzer.Bind(loop.var, 0, 0);
+    return Emit(loop.body);
+  }
+  llvm::Value* end = expressions_.Index(loop.extent);
+  if (extent) bindings_.analyzer.Bind(loop.var, 0, *extent - 1);
+  EmitLoop(loop, builder_.getInt64(0), end, extent != nullptr);
+}
+
+void FunctionEmitter::EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool known_nonempty) {
+  std::string label = (IsRegisterLoopBody(loop.body) ? kRegisterLoopPrefix : "loop.") + loop.var.str();
+  control_.Loop({loop.var, begin, end, known_nonempty, !HasLoop(loop.body), label}, [&] { Emit(loop.body); });
+}
+
+void FunctionEmitter::EmitParallel(const For& loop) {
+  const int64_t* extent = AsInt(loop.extent);
+  CHECK(extent && *extent > 0) << "parallel loop " << loop.var << " has no constant extent";
+  const Captures captures = CapturesOf(loop, bindings_);
+  const std::string name = prefix_ + ".parallel" + std::to_string(next_parallel_++);
+  FunctionEmitter inner(modules_, target_, name, streaming_.buffers());
+  llvm::Function* body = inner.EmitParallelBody(loop, captures, bindings_.analyzer);
+  EmitParallelRun(builder_, modules_, at_context_, bindings_, {name, body, captures, *extent, loop.var});
+}
+
+void FunctionEmitter::EmitIf(const If& branch) {
+  llvm::Value* condition = expressions_.Value(branch.condition);
+  auto then_body = [&] { Emit(branch.then_body); };
+  auto else_body = [&] {
+    const bool outside = std::exchange(in_else_, true);
+    Emit(branch.else_body);
+    in_else_ = outside;
+  };
+  control_.Branch(branch.condition, condition, then_body, branch.else_body ? ControlFlow::Body(else_body) : nullptr);
+}
+
+void FunctionEmitter::EmitStore(const Store& store) {
+  Operations& operations = expressions_.operations();
+  Addresses& addresses = expressions_.addresses();
+  const Expr& index = store.indices[0];
+  const DType dtype = store.value.dtype();
+  llvm::Value* value = operations.ToMemory(expressions_.Value(store.value), dtype);
+  const Ramp* ramp = index.As<Ramp>();
+  if (dtype.lanes == 1 || (ramp && IsConst(ramp->stride, 1))) {
+    Addresses::Address address = addresses.Of(store.buffer, ramp ? ramp->base : index);
+    if (streaming_.Store(store, value, address, addresses.InnermostVar(), in_else_)) return;
+    builder_.CreateAlignedStore(value, address.pointer, address.alignment);
+    return;
+  }
+  llvm::Value* indices = ramp ? nullptr : expressions_.Value(index);
+  for (int lane = 0; lane < dtype.lanes; ++lane) {
+    Addresses::Address address = ramp ? addresses.Of(store.buffer, ramp->base + ramp->stride * Expr(lane))
+                                      : addresses.Element(store.buffer, builder_.CreateExtractElement(indices, lane));
+    builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane), address.pointer,
+                                llvm::Align(store.buffer->dtype.Bytes()));
+  }
+}
+
+void FunctionEmitter::EmitPrefetch(const Expr& value) {
+  const Call* call = value.As<Call>();
+  const Load* load = call && IsPrefetch(call->op) ? call->args[0].As<Load>() : nullptr;
+  CHECK(load) << "only prefetch(load) may be evaluated";
+  if (streaming_.buffers().contains(load->buffer->name)) return;  // streaming stores bypass the caches
+  const Ramp* ramp = load->indices[0].As<Ramp>();
+  Addresses::Address address = expressions_.addresses().Of(load->buffer, ramp ? ramp->base : load->indices[0]);
+  constexpr uint32_t kKeepInAll = 3, kKeepInOuter = 2, kData = 1;  // operands of llvm.prefetch
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+      {address.pointer, builder_.getInt32(call->op == Op::kPrefetchWrite ? 1 : 0),
+       builder_.getInt32(call->op == Op::kPrefetchFar ? kKeepInOuter : kKeepInAll), builder_.getInt32(kData)});
+}
+
+}  // namespace autotune

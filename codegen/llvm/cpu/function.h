@@ -1,0 +1,62 @@
+// FunctionEmitter: one function of a CPU's code, made of a lowered body. It emits the statements; values, addresses and
+// control flow come from classes that it shares with other code generators. A parallel loop becomes functions of its
+// own, of which another FunctionEmitter emits the body.
+// Owns all state of its function; borrows the modules and the target. Emits once. Not thread-safe.
+// Internal to codegen/llvm/cpu.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/control.h"
+#include "codegen/llvm/cpu/module.h"
+#include "codegen/llvm/cpu/parallel.h"
+#include "codegen/llvm/cpu/streaming.h"
+#include "codegen/llvm/cpu/strided_loads.h"
+#include "codegen/llvm/expressions.h"
+
+namespace autotune {
+
+class FunctionEmitter {
+ public:
+  // `prefix` begins the names of the functions of parallel loops; `streamed` are the buffers for streaming stores.
+  FunctionEmitter(Modules modules, const Target& target, std::string prefix, std::set<Name> streamed);
+
+  // i32 PREFIX.body(ptr context, pointers...): hidden, never inlined. Returns 0, or the code of a parallel loop that
+  // failed. `pointers` are the buffers that `body` uses from outside, then the slots of its workspace.
+  llvm::Function* EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
+
+  // void PREFIX(i64 begin, i64 end, pointers..., i64 scalars...): hidden, never inlined. Runs iterations [begin, end)
+  // of a parallel loop. `outside` holds the bounds that are known around the loop.
+  llvm::Function* EmitParallelBody(const For& loop, const Captures& captures, const Analyzer& outside);
+
+ private:
+  void Begin(llvm::Module& module, llvm::FunctionType* type, const std::string& name);
+  void BindPointers(unsigned first, const std::vector<PointerParam>& pointers);
+
+  void Emit(const Stmt& s);
+  void EmitSeq(const Seq& seq);
+  void EmitFor(const For& loop);
+  void EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool known_nonempty);
+  void EmitParallel(const For& loop);
+  void EmitIf(const If& branch);
+  void EmitStore(const Store& store);
+  void EmitAlloc(const Alloc& alloc);
+  void EmitPrefetch(const Expr& value);
+
+  Modules modules_;
+  const Target& target_;
+  std::string prefix_;
+  llvm::IRBuilder<> builder_;
+  Bindings bindings_;
+  CpuStridedLoads loads_;
+  Expressions expressions_;
+  ControlFlow control_;
+  StreamingStores streaming_;
+  llvm::Function* function_ = nullptr;
+  llvm::Value* at_context_ = nullptr;  // null in the body of a parallel loop
+  int next_parallel_ = 0;
+  bool in_else_ = false;  // in the second version of a statement
+};
+
+}  // namespace autotune

@@ -1,0 +1,36 @@
+// Parallel loops of a CPU. The loop's body is a function of an interval of iterations. A thunk, which the pool of
+// threads calls once per task, computes the task's interval, gives it scratch memory and calls the body.
+// Internal to codegen/llvm/cpu.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/bindings.h"
+#include "codegen/llvm/cpu/module.h"
+
+namespace autotune {
+
+// What the body of a parallel loop takes from the function around it, and the scratch memory that each task needs.
+struct Captures {
+  std::vector<PointerParam> buffers;  // those that have memory around the loop
+  std::vector<Name> scalars;          // those that are defined around the loop; all are i64
+  Workspace workspace;
+
+  // The pointer parameters of the body: `buffers`, then the slots of `workspace`.
+  std::vector<PointerParam> Pointers() const;
+};
+Captures CapturesOf(const For& loop, const Bindings& bindings);
+
+struct ParallelRun {
+  std::string name;
+  llvm::Function* body;  // void(i64 begin, i64 end, pointers..., i64 scalars...)
+  const Captures& captures;
+  int64_t extent;  // > 0
+  Name var;
+};
+// Emits the thunk, into the cold module, and the call of the pool where `builder` stands. If a task fails, that
+// function returns the task's code. `context` is its AtContext.
+void EmitParallelRun(llvm::IRBuilder<>& builder, Modules modules, llvm::Value* context, const Bindings& bindings,
+                     const ParallelRun& run);
+
+}  // namespace autotune

@@ -1,0 +1,18 @@
+// Scratch memory of a CPU's function at run time: small blocks come from the stack, others from AtContext
+// (runtime/abi.h). Internal to codegen/llvm/cpu.
+#pragma once
+#include <vector>
+
+#include "codegen/llvm/cpu/module.h"
+
+namespace autotune {
+
+struct ScratchMemory {
+  std::vector<llvm::Value*> pointers;  // one per slot of the workspace
+  llvm::Value* to_free = nullptr;      // null: nothing to give back
+};
+// Emits the allocation of `workspace`. If it fails, the function that `builder` stands in returns 1.
+ScratchMemory AllocateScratch(llvm::IRBuilder<>& builder, llvm::Value* context, const Workspace& workspace);
+void FreeScratch(llvm::IRBuilder<>& builder, llvm::Value* context, const ScratchMemory& scratch);
+
+}  // namespace autotune

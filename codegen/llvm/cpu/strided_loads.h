@@ -1,0 +1,32 @@
+// How a CPU loads a vector whose lanes do not follow one another (see StridedLoads): as a column of a square that is
+// transposed in registers, or as one vector from memory that is permuted, where all lanes lie close together.
+// Borrows the builder and the bindings. Not thread-safe. Internal to codegen/llvm/cpu.
+#pragma once
+#include "codegen/lanes.h"
+#include "codegen/llvm/cpu/transposes.h"
+#include "codegen/llvm/expressions.h"
+
+namespace autotune {
+
+class CpuStridedLoads final : public StridedLoads {
+ public:
+  CpuStridedLoads(llvm::IRBuilder<>& builder, const Bindings& bindings)
+      : builder_(builder), bindings_(bindings), transposes_(builder) {}
+
+  llvm::Value* Emit(Addresses& addresses, const Load& load, llvm::Type* type, llvm::Value* guard) override;
+  Transposes& transposes() { return transposes_; }
+
+ private:
+  llvm::Value* LoadNeighbours(Addresses& addresses, const Buffer& buffer, const Lanes& at, llvm::Type* type,
+                              llvm::Value* guard);
+  // Masks of `count` elements, which begin at the lowest lane's: elements 0 to end - 1; those that some lane reads
+  // whose guard holds.
+  llvm::Value* ElementsBefore(int64_t end, int64_t count);
+  llvm::Value* ElementsGuarded(llvm::Value* guard, const Lanes& at, int64_t low);
+
+  llvm::IRBuilder<>& builder_;
+  const Bindings& bindings_;
+  Transposes transposes_;
+};
+
+}  // namespace autotune

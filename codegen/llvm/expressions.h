@@ -1,0 +1,73 @@
+// Expressions: LLVM values of expressions, loads included. All code generators that emit LLVM IR share it.
+//
+// A value is computed once per statement. A select computes both of its sides, so that no hot loop branches; loads and
+// divisions of the side that is not chosen are guarded: they touch no memory outside of their buffer and divide by no
+// 0.
+//
+// Borrows all that it is made of, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+#pragma once
+#include <map>
+#include <utility>
+
+#include "codegen/llvm/addresses.h"
+#include "codegen/llvm/bindings.h"
+#include "codegen/llvm/operations.h"
+
+namespace autotune {
+
+// How a processor loads a vector whose lanes do not follow one another in memory, where it has a better way than one
+// load per lane.
+class StridedLoads {
+ public:
+  virtual ~StridedLoads() = default;
+  // Returns the lanes of `load` as a value of `type`, or null where there is no better way. `guard` is the condition
+  // under which the load may touch its lanes (a bool or a vector of bools); null: always.
+  virtual llvm::Value* Emit(Addresses& addresses, const Load& load, llvm::Type* type, llvm::Value* guard) = 0;
+};
+
+class Expressions {
+ public:
+  // `strided` may be null.
+  Expressions(llvm::IRBuilder<>& builder, const Target& target, const Bindings& bindings, StridedLoads* strided);
+  Expressions(const Expressions&) = delete;
+
+  // Forgets all values. To be called before each statement, since values of the last one may not dominate the next one,
+  // and memory changes in between.
+  void StartStatement() { memo_.clear(); }
+
+  llvm::Value* Value(const Expr& e);
+  llvm::Value* Index(const Expr& e);  // of a scalar index, as i64
+
+  Operations& operations() { return operations_; }
+  Addresses& addresses() { return addresses_; }
+
+ private:
+  llvm::Value* Compute(const Expr& e);
+  llvm::Value* ComputeBinary(const Binary& n);
+  llvm::Value* ComputeCall(const Call& n, DType dtype);
+  llvm::Value* ComputeSelect(const Select& n);
+  llvm::Value* ValueUnder(llvm::Value* condition, const Expr& e);
+  llvm::Value* NonZero(llvm::Value* divisor);
+
+  llvm::Value* ComputeLoad(const Load& n, DType dtype);
+  llvm::Value* LoadScalar(const Load& n, llvm::Type* type, llvm::Value* guard);
+  llvm::Value* LoadContiguous(const Load& n, const Ramp& ramp, llvm::Type* type, llvm::Value* guard);
+  llvm::Value* LoadLanes(const Load& n, const Ramp* ramp, llvm::Type* type, llvm::Value* guard);
+
+  llvm::IRBuilder<>& builder_;
+  const Bindings& bindings_;
+  StridedLoads* strided_;
+  Operations operations_;
+  Addresses addresses_;
+  // The condition under which the expression that is being computed is used: a bool or a vector of bools. Null: always.
+  llvm::Value* guard_ = nullptr;
+  // The values of the statement, by expression and guard. A memo holds its expression: the address of a cell that is
+  // freed could come back as another expression.
+  struct Memo {
+    Expr expr;
+    llvm::Value* value;
+  };
+  std::map<std::pair<const ExprCell*, llvm::Value*>, Memo> memo_;
+};
+
+}  // namespace autotune

@@ -1,0 +1,56 @@
+// Operations: LLVM IR for one operation of the language on values that exist already. All code generators that emit
+// LLVM IR share it. It knows types and arithmetic; it knows no buffers, variables or statements.
+// Borrows the builder and the target, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+#pragma once
+#include <llvm/ADT/STLFunctionalExtras.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "target/target.h"
+
+namespace autotune {
+
+class Operations {
+ public:
+  Operations(llvm::IRBuilder<>& builder, const Target& target) : builder_(builder), target_(target) {}
+
+  // The type of a value, and the type of its bytes in memory. They differ for bool, which is i1 and i8.
+  llvm::Type* ValueType(DType dtype);
+  llvm::Type* MemoryType(DType dtype);
+  llvm::Value* FromMemory(llvm::Value* value, DType dtype);
+  llvm::Value* ToMemory(llvm::Value* value, DType dtype);
+
+  // `lanes` copies of a scalar. Returns a vector, or any value if `lanes` is 1, unchanged.
+  llvm::Value* Splat(llvm::Value* value, int lanes);
+  // base, base + stride, base + 2 * stride ... in `lanes` lanes.
+  llvm::Value* Ramp(llvm::Value* base, llvm::Value* stride, int lanes);
+
+  llvm::Value* Unary(UnaryOp op, llvm::Value* a, DType dtype);
+  // Any operator but floordiv and floormod. `dtype` is the operands' type.
+  llvm::Value* Binary(BinaryOp op, llvm::Value* a, llvm::Value* b, DType dtype);
+
+  // What is known of a division.
+  struct DivisionFacts {
+    const int64_t* divisor = nullptr;         // its value, if it is a constant
+    llvm::function_ref<Interval()> dividend;  // computes the dividend's bounds
+  };
+  // floordiv (`quotient`) or floormod of integers. `b` must not be 0 in any lane.
+  llvm::Value* Divide(bool quotient, llvm::Value* a, llvm::Value* b, DType dtype, const DivisionFacts& facts);
+
+  llvm::Value* Convert(llvm::Value* a, DType from, DType to);
+  // A function of ir/op.h that needs no expansion on this target. `from` is the type of the first argument.
+  llvm::Value* Call(Op op, const std::vector<llvm::Value*>& args, DType from, DType to);
+
+ private:
+  llvm::Value* DivideByPowerOfTwo(bool quotient, llvm::Value* a, llvm::Type* type, int64_t divisor);
+  llvm::Value* DivideUnsigned(bool quotient, llvm::Value* a, llvm::Value* b);
+  llvm::Value* DivideNarrow(bool quotient, llvm::Value* a, llvm::Value* b, int64_t divisor);
+  llvm::Value* DivideSigned(bool quotient, llvm::Value* a, llvm::Value* b, const int64_t* divisor);
+
+  llvm::IRBuilder<>& builder_;
+  const Target& target_;
+};
+
+}  // namespace autotune

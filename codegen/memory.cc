@@ -1,0 +1,53 @@
+#include "codegen/memory.h"
+
+#include "codegen/walk.h"
+#include "runtime/abi.h"
+
+namespace autotune {
+namespace {
+
+int64_t AlignUp(int64_t n) { return (n + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
+
+}  // namespace
+
+int64_t BytesOf(const Buffer& buffer) { return ConstShape(buffer)[0] * buffer->dtype.Bytes(); }
+
+Uses UsesOf(const Stmt& s) {
+  Uses uses;
+  auto use = [&](const Buffer& buffer, bool written) {
+    auto at = uses.buffers.find(buffer->name);
+    if (at == uses.buffers.end()) at = uses.buffers.emplace(buffer->name, PointerParam{buffer->name, buffer}).first;
+    at->second.written |= written;
+  };
+  WalkOnce(
+      s,
+      [&](const Stmt& x) {
+        if (const Store* store = x.As<Store>()) use(store->buffer, true);
+        return true;
+      },
+      [&](const Expr& x) {
+        if (const Load* load = x.As<Load>()) use(load->buffer, false);
+        if (const Var* var = x.As<Var>()) uses.vars.insert(var->name);
+        return true;
+      });
+  return uses;
+}
+
+Workspace LayOut(const Stmt& s) {
+  Workspace workspace;
+  Walk(s, [&](const Stmt& x) {
+    if (const For* loop = x.As<For>(); loop && loop->kind == LoopKind::kParallel) return false;
+    const Alloc* alloc = x.As<Alloc>();
+    if (!alloc || alloc->buffer->scope != Scope::kGlobal) return true;
+    // Partitioning a loop copies a statement into two versions, of which one runs: they share their memory.
+    for (const Workspace::Slot& slot : workspace.slots) {
+      if (slot.buffer->name == alloc->buffer->name) return true;
+    }
+    workspace.slots.push_back({alloc->buffer, workspace.bytes});
+    workspace.bytes += AlignUp(BytesOf(alloc->buffer));
+    return true;
+  });
+  return workspace;
+}
+
+}  // namespace autotune

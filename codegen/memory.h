@@ -1,0 +1,42 @@
+// The memory that a piece of lowered code works on: the buffers that it uses and the scratch memory that it needs.
+// Plain values without a word about a code generator. Thread-safe. Internal to codegen/.
+#pragma once
+#include <map>
+#include <set>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace autotune {
+
+// A buffer that a function receives as a pointer parameter.
+struct PointerParam {
+  Name name;
+  Buffer buffer;
+  bool written = false;
+};
+
+// The buffers that code reads or writes, and the variables that it mentions.
+struct Uses {
+  std::map<Name, PointerParam> buffers;  // sorted by name
+  std::set<Name> vars;
+};
+Uses UsesOf(const Stmt& s);
+
+// Buffers that share one block of memory, which is allocated when a run starts, or when one task of a parallel loop
+// starts. The slots do not overlap, since emitted functions promise LLVM that their pointers do not alias.
+struct Workspace {
+  struct Slot {
+    Buffer buffer;
+    int64_t offset;  // in bytes
+  };
+  std::vector<Slot> slots;
+  int64_t bytes = 0;
+};
+// Lays out the allocations of global scope in `s`, without those inside its parallel loops.
+Workspace LayOut(const Stmt& s);
+
+// The size of a buffer of constant shape.
+int64_t BytesOf(const Buffer& buffer);
+
+}  // namespace autotune

@@ -1,4 +1,4 @@
-// The client side of the build workers.
+// The client side of the build workers: MakeBuildWorkers.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -27,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 // suspended machine does not fail the whole library.
 constexpr double kNeededSeconds = 600;
 
+constexpr int64_t kLongestPollMs = 60000;
+
 struct Worker {
   std::optional<Subprocess> process;
   UniqueFd fd;
@@ -51,6 +53,26 @@ struct Outcome {
   std::optional<JobAnswer> answer;
   TrialStatus status = TrialStatus::kBuildFailed;
   std::string text;
+};
+
+// Jobs that are run together.
+struct Run {
+  const std::vector<Job>& jobs;
+  double seconds;  // limit for each job
+  int lives;       // workers that a job may have
+  const std::function<void(int, Outcome)>& done;
+  std::deque<int> waiting;
+  std::vector<int> deaths;  // workers that died of each job
+  size_t left;              // jobs without an outcome
+
+  Run(const std::vector<Job>& all, double limit, int most_lives, const std::function<void(int, Outcome)>& on_done)
+      : jobs(all), seconds(limit), lives(most_lives), done(on_done), deaths(all.size(), 0), left(all.size()) {
+    for (size_t i = 0; i < all.size(); ++i) waiting.push_back(static_cast<int>(i));
+  }
+  void Finish(int job, Outcome outcome) {
+    --left;
+    done(job, std::move(outcome));
+  }
 };
 
 class BuildWorkers : public Builder {
@@ -153,49 +175,17 @@ class BuildWorkers : public Builder {
     return {};
   }
 
-  // Runs every job, each for at most `seconds`; a job whose worker died gets another one, `lives` workers in all.
-  // `done` is called once per job.
+  // Runs every job, each for at most `seconds`. A job whose worker died runs again on another one, on `lives` workers
+  // in all. Calls `done` once per job.
   void RunAll(const std::vector<Job>& jobs, double seconds, int lives, const std::function<void(int, Outcome)>& done) {
-    std::deque<int> waiting;
-    std::vector<int> deaths(jobs.size(), 0);
-    for (size_t i = 0; i < jobs.size(); ++i) waiting.push_back(static_cast<int>(i));
-    size_t left = jobs.size();
-    auto finish = [&](int job, Outcome outcome) {
-      --left;
-      done(job, std::move(outcome));
-    };
-    // The worker is gone, and its job with it.
-    auto lost = [&](Worker& worker, const std::string& how) {
-      int job = std::exchange(worker.running, -1);
-      worker.process.reset();
-      worker.fd.Reset();
-      if (job < 0) return;
-      if (++deaths[job] < lives) {
-        waiting.push_front(job);
-      } else {
-        finish(job, {std::nullopt, TrialStatus::kBuildFailed,
-                     "the build worker " + how + ", " + std::to_string(lives) + " times"});
-      }
-    };
-    while (left > 0) {
+    Run run(jobs, seconds, lives, done);
+    while (run.left > 0) {
       for (Worker& worker : workers_) {
-        if (worker.running >= 0 || waiting.empty()) continue;
-        if (Status ready = MakeReady(worker); !ready.ok()) {
-          int job = waiting.front();
-          waiting.pop_front();
-          finish(job, {std::nullopt, TrialStatus::kInfrastructure, ready.error().Text()});
-          continue;
-        }
-        worker.running = waiting.front();
-        waiting.pop_front();
-        ++worker.jobs;
-        worker.deadline = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
-        if (!WriteFrame(worker.fd.get(), ToJson(jobs[worker.running])).ok())
-          lost(worker, HowItEnded(worker, "takes no job"));
+        if (worker.running < 0 && !run.waiting.empty()) Assign(run, worker);
       }
       std::vector<pollfd> fds;
       std::vector<Worker*> polled;
-      int64_t wait_ms = 60000;
+      int64_t wait_ms = kLongestPollMs;
       auto now = Clock::now();
       for (Worker& worker : workers_) {
         if (worker.running < 0) continue;
@@ -208,33 +198,64 @@ class BuildWorkers : public Builder {
       poll(fds.data(), fds.size(), static_cast<int>(wait_ms));
       now = Clock::now();
       for (size_t i = 0; i < fds.size(); ++i) {
-        Worker& worker = *polled[i];
-        if (fds[i].revents) {
-          Result<bool> open = worker.reader.Fill(worker.fd.get());
-          Result<std::optional<Json>> frame = worker.reader.Next();
-          if (frame.ok() && *frame) {
-            JobAnswer answer;
-            Status parsed = FromJson(**frame, answer);
-            int job = std::exchange(worker.running, -1);
-            if (parsed.ok()) {
-              finish(job, {std::move(answer), TrialStatus::kOk, ""});
-            } else {
-              finish(job, {std::nullopt, TrialStatus::kBuildFailed, "a build worker's answer is damaged"});
-            }
-          } else if (!frame.ok() || !open.ok() || !*open) {
-            lost(worker, HowItEnded(worker, "closed its connection"));
-          }
-        }
-        if (worker.running >= 0 && now >= worker.deadline) {
-          int job = std::exchange(worker.running, -1);
-          worker.process.reset();  // kills it
-          worker.fd.Reset();
-          std::ostringstream text;
-          text << "the build took longer than " << seconds << " s";
-          finish(job, {std::nullopt, TrialStatus::kBuildTimedOut, text.str()});
-        }
+        if (fds[i].revents) Receive(run, *polled[i]);
+        if (polled[i]->running >= 0 && now >= polled[i]->deadline) EndLate(run, *polled[i]);
       }
     }
+  }
+
+  // Gives the first waiting job to an idle worker.
+  void Assign(Run& run, Worker& worker) {
+    const int job = run.waiting.front();
+    run.waiting.pop_front();
+    if (Status ready = MakeReady(worker); !ready.ok()) {
+      return run.Finish(job, {std::nullopt, TrialStatus::kInfrastructure, ready.error().Text()});
+    }
+    worker.running = job;
+    ++worker.jobs;
+    worker.deadline = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(run.seconds * 1e6));
+    if (!WriteFrame(worker.fd.get(), ToJson(run.jobs[job])).ok()) Lose(run, worker, HowItEnded(worker, "takes no job"));
+  }
+
+  // Reads what a worker has sent: a part of its answer, the end of it, or the end of the worker.
+  void Receive(Run& run, Worker& worker) {
+    Result<bool> open = worker.reader.Fill(worker.fd.get());
+    Result<std::optional<Json>> frame = worker.reader.Next();
+    if (frame.ok() && *frame) {
+      JobAnswer answer;
+      Status parsed = FromJson(**frame, answer);
+      const int job = std::exchange(worker.running, -1);
+      if (parsed.ok()) {
+        run.Finish(job, {std::move(answer), TrialStatus::kOk, ""});
+      } else {
+        run.Finish(job, {std::nullopt, TrialStatus::kBuildFailed, "a build worker's answer is damaged"});
+      }
+    } else if (!frame.ok() || !open.ok() || !*open) {
+      Lose(run, worker, HowItEnded(worker, "closed its connection"));
+    }
+  }
+
+  // The worker has ended, and its job with it.
+  static void Lose(Run& run, Worker& worker, const std::string& how) {
+    const int job = std::exchange(worker.running, -1);
+    worker.process.reset();
+    worker.fd.Reset();
+    if (++run.deaths[job] < run.lives) {
+      run.waiting.push_front(job);
+    } else {
+      run.Finish(job, {std::nullopt, TrialStatus::kBuildFailed,
+                       "the build worker " + how + ", " + std::to_string(run.lives) + " times"});
+    }
+  }
+
+  // Ends a worker whose time is up.
+  static void EndLate(Run& run, Worker& worker) {
+    const int job = std::exchange(worker.running, -1);
+    worker.process.reset();  // kills it
+    worker.fd.Reset();
+    std::ostringstream text;
+    text << "the build took longer than " << run.seconds << " s";
+    run.Finish(job, {std::nullopt, TrialStatus::kBuildTimedOut, text.str()});
   }
 
   Status MakeReady(Worker& worker) {

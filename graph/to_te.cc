@@ -46,6 +46,11 @@ Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& a) {
   return topi::Transpose(name + "_back", y, swap);
 }
 
+Status CheckNhwc(Layout layout) {
+  if (layout != Layout::kNHWC) return Err("images must be NHWC");
+  return {};
+}
+
 // Makes the tensors of one subgraph. The anchor's alternative is by index into topi's list.
 class Lowering {
  public:
@@ -100,30 +105,14 @@ class Lowering {
   // Null if the alternative does not apply.
   Result<std::optional<Tensor>> Compute(const Node& node, const std::vector<Tensor>& in) {
     std::string name(ToText(node.op));
-    auto nhwc = [](Layout layout) -> Status {
-      if (layout != Layout::kNHWC) return Err("images must be NHWC");
-      return {};
-    };
     auto done = [](Tensor t) { return std::optional<Tensor>(std::move(t)); };
     switch (node.op) {
       case Op::kConv2d:
-      case Op::kConv3d: {
-        const auto& a = std::get<ConvAttrs>(node.attrs);
-        TRY(nhwc(a.layout));
-        const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
-        topi::ConvAttrs attrs = ToTopi(a);
-        if ((options_.exact && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
-          return std::optional<Tensor>();
-        name_ = row.name;
-        return done(row.make(name, in[0], in[1], attrs, target_));
-      }
+      case Op::kConv3d:
+        return Convolution(name, std::get<ConvAttrs>(node.attrs), in);
       case Op::kMatmul:
-      case Op::kBatchMatmul: {
-        const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
-        if (!row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
-        name_ = row.name;
-        return done(row.make(name, in[0], in[1], target_));
-      }
+      case Op::kBatchMatmul:
+        return Product(name, in);
       case Op::kRelu:
         return done(topi::Relu(name, in[0]));
       case Op::kClip: {
@@ -193,25 +182,25 @@ class Lowering {
       case Op::kMaxPool2d:
       case Op::kMaxPool3d: {
         const auto& a = std::get<PoolAttrs>(node.attrs);
-        TRY(nhwc(a.layout));
+        TRY(CheckNhwc(a.layout));
         return done(topi::MaxPool(name, in[0], ToTopi(a)));
       }
       case Op::kAvgPool2d:
       case Op::kAvgPool3d: {
         const auto& a = std::get<PoolAttrs>(node.attrs);
-        TRY(nhwc(a.layout));
+        TRY(CheckNhwc(a.layout));
         return done(topi::AvgPool(name, in[0], ToTopi(a)));
       }
       case Op::kArgMaxPool: {
         const auto& a = std::get<PoolAttrs>(node.attrs);
-        TRY(nhwc(a.layout));
+        TRY(CheckNhwc(a.layout));
         return done(topi::ArgMaxPool(name, in[0], ToTopi(a)));
       }
       case Op::kGlobalAvgPool:
-        TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));
+        TRY(CheckNhwc(std::get<ImageAttrs>(node.attrs).layout));
         return done(topi::GlobalAvgPool(name, in[0]));
       case Op::kGlobalMaxPool:
-        TRY(nhwc(std::get<ImageAttrs>(node.attrs).layout));
+        TRY(CheckNhwc(std::get<ImageAttrs>(node.attrs).layout));
         return done(topi::GlobalMaxPool(name, in[0]));
       case Op::kReduceSum:
       case Op::kReduceProd:
@@ -254,6 +243,24 @@ class Lowering {
         break;
     }
     return Err("no computation for ", name, " inside a kernel");
+  }
+
+  Result<std::optional<Tensor>> Convolution(const std::string& name, const ConvAttrs& a,
+                                            const std::vector<Tensor>& in) {
+    TRY(CheckNhwc(a.layout));
+    const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
+    topi::ConvAttrs attrs = ToTopi(a);
+    if ((options_.exact && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
+      return std::optional<Tensor>();
+    name_ = row.name;
+    return std::optional<Tensor>(row.make(name, in[0], in[1], attrs, target_));
+  }
+
+  Result<std::optional<Tensor>> Product(const std::string& name, const std::vector<Tensor>& in) {
+    const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
+    if (!row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
+    name_ = row.name;
+    return std::optional<Tensor>(row.make(name, in[0], in[1], target_));
   }
 
   const Graph& graph_;

@@ -5,7 +5,7 @@
 namespace autotune::schedule {
 namespace {
 
-// The iterators that the indices use, in the block's order.
+// Returns the iterators that the indices use, in the block's order.
 std::vector<size_t> ItersUsed(const Block& block, const std::vector<Expr>& indices) {
   std::vector<size_t> used;
   for (size_t i = 0; i < block.iters.size(); ++i) {
@@ -30,101 +30,140 @@ Status CheckInBounds(const std::vector<Expr>& indices, const Buffer& buffer, con
   return {};
 }
 
+// The block's one access to the buffer.
+struct Access {
+  Block block;
+  Buffer buffer;
+  std::vector<Expr> indices;
+  bool writes = false;
+  std::vector<size_t> iters;   // those that `indices` use
+  std::vector<int64_t> shape;  // their extents
+};
+
+// Returns the indices at which the block accesses the buffer; an error if it does so at none or several places.
+Result<std::vector<Expr>> IndicesOf(const Block& block, const Name& buffer) {
+  std::vector<Expr> indices;
+  bool same = true;
+  auto access = [&](const Buffer& b, const std::vector<Expr>& at) {
+    if (b->name != buffer) return;
+    for (size_t d = 0; d < indices.size(); ++d) same = same && autotune::Equal(indices[d], at[d]);
+    indices = at;
+  };
+  ForEachLoad(block, [&](const Load& load) { access(load.buffer, load.indices); });
+  ForEachStore(block, [&](const Store& store) { access(store.buffer, store.indices); });
+  if (indices.empty()) return Err("block '", block.name, "' does not use buffer '", buffer, "'");
+  if (!same) return Err("block '", block.name, "' uses buffer '", buffer, "' at several places");
+  return indices;
+}
+
+Result<Access> AccessOf(const State& state, const Reindex& step) {
+  Path path = TRY(FindBlock(state.func.body, step.block));
+  Access access{.block = path.block()};
+  const Block& block = access.block;
+  std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
+  const Buffer* found = FindBuffer(state.func, step.buffer);
+  if (!found) return Err("there is no buffer '", step.buffer, "'");
+  access.buffer = *found;
+  access.writes = Writes(block, step.buffer);
+  access.indices = TRY(IndicesOf(block, step.buffer));
+  TRY(CheckInBounds(access.indices, access.buffer, block));
+  access.iters = ItersUsed(block, access.indices);
+  for (size_t i : access.iters) {
+    access.shape.push_back(extents[i]);
+    if (access.writes && block.iters[i].kind == IterKind::kReduce)
+      return Err("a reduction iterator indexes what is written");
+  }
+  if (access.iters.empty()) return Err("block '", step.block, "' uses one element of buffer '", step.buffer, "'");
+  return access;
+}
+
+// Checks that the copy can run behind the block, whose root statement has number `place`, if the block writes the
+// buffer, and before the block if it reads it.
+Status CheckOrder(const State& state, const Access& access, const std::vector<Stmt>& roots, size_t place) {
+  const Block& block = access.block;
+  const Name& buffer = access.buffer->name;
+  if (!access.writes) {
+    for (const Name& writer : WritersOf(state.func.body, buffer)) {
+      if (RootIndexOf(roots, writer) >= place) {
+        return Err("buffer '", buffer, "' is written inside the loops around block '", block.name, "'");
+      }
+    }
+    return {};
+  }
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    bool used = std::find(access.iters.begin(), access.iters.end(), i) != access.iters.end();
+    if (block.iters[i].kind == IterKind::kSpatial && !used)
+      return Err("iterator '", block.iters[i].var, "' does not index the buffer");
+  }
+  if (WritersOf(state.func.body, buffer).size() != 1) return Err("buffer '", buffer, "' has several writers");
+  for (const Name& reader : ReadersOf(state.func.body, buffer)) {
+    if (RootIndexOf(roots, reader) <= place) {
+      return Err("block '", reader, "' reads buffer '", buffer, "' inside the loops around block '", block.name, "'");
+    }
+  }
+  return {};
+}
+
+// The names of the results: the copy, then its loops.
+Status SetResultNames(const State& state, const Access& access, Reindex& step) {
+  Name base = step.results.names.empty() ? Name(step.block.str() + "_" + step.buffer.str()) : step.results.names[0];
+  std::vector<Name> defaults = LoopNames(base, access.shape.size());
+  defaults.insert(defaults.begin(), base);
+  if (step.results.names.size() == 1) step.results.names = defaults;
+  step.results = TRY(ResultNames(step.results.names, defaults));
+  const std::vector<Name>& names = step.results.names;
+  TRY(CheckNewBuffer(state.func, names[0]));
+  TRY(CheckNewBlock(state.func, names[0]));
+  return CheckNewVars(state.func, {names.begin() + 1, names.end()});
+}
+
+// The block with its accesses to the buffer replaced by accesses to the copy.
+Block WithCopy(const Access& access, const Buffer& copy) {
+  std::vector<Expr> at;
+  for (size_t i : access.iters) at.push_back(IndexVar(access.block.iters[i].var));
+  auto on_expr = [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    return load && load->buffer->name == access.buffer->name ? MakeLoad(copy, at) : e;
+  };
+  auto on_stmt = [&](const Stmt& s) {
+    const Store* store = s.As<Store>();
+    return store && store->buffer->name == access.buffer->name ? MakeStmt(Store{copy, at, store->value}) : s;
+  };
+  Block changed = access.block;
+  if (changed.init) changed.init = RewriteStmt(changed.init, on_stmt, on_expr);
+  changed.body = RewriteStmt(changed.body, on_stmt, on_expr);
+  return changed;
+}
+
 }  // namespace
 
 // Legal for a buffer, written whole, that the block accesses at one place only: reads it and does not write it, or is
 // its only writer.
 Status ApplyStep(State& state, Reindex& step) {
-  Path path = TRY(FindBlock(state.func.body, step.block));
-  Block block = path.block();
-  std::vector<int64_t> extents = TRY(ConstExtents(block.iters, block.name));
-  const Buffer* found = FindBuffer(state.func, step.buffer);
-  if (!found) return Err("there is no buffer '", step.buffer, "'");
-  Buffer buffer = *found;
-  std::vector<Expr> indices;
-  bool same = true;
-  auto access = [&](const Buffer& b, const std::vector<Expr>& at) {
-    if (b->name != step.buffer) return;
-    for (size_t d = 0; d < indices.size(); ++d) same = same && autotune::Equal(indices[d], at[d]);
-    indices = at;
-  };
-  bool writes = Writes(block, step.buffer);
-  ForEachLoad(block, [&](const Load& load) { access(load.buffer, load.indices); });
-  ForEachStore(block, [&](const Store& store) { access(store.buffer, store.indices); });
-  if (indices.empty()) return Err("block '", step.block, "' does not use buffer '", step.buffer, "'");
-  if (!same) return Err("block '", step.block, "' uses buffer '", step.buffer, "' at several places");
-  TRY(CheckInBounds(indices, buffer, block));
-  std::vector<size_t> iters = ItersUsed(block, indices);
-  std::vector<int64_t> shape;
-  std::vector<Expr> shape_exprs, at;
-  for (size_t i : iters) {
-    shape.push_back(extents[i]);
-    shape_exprs.push_back(Expr(extents[i]));
-    at.push_back(IndexVar(block.iters[i].var));
-    if (writes && block.iters[i].kind == IterKind::kReduce) return Err("a reduction iterator indexes what is written");
-  }
-  if (iters.empty()) return Err("block '", step.block, "' uses one element of buffer '", step.buffer, "'");
-
+  const Access access = TRY(AccessOf(state, step));
   std::vector<Stmt> roots = RootStmts(state.func.body);
-  size_t place = RootIndexOf(roots, step.block);
-  if (writes) {
-    for (const Iter& iter : block.iters) {
-      bool used = std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return Uses(e, iter.var); });
-      if (iter.kind == IterKind::kSpatial && !used) return Err("iterator '", iter.var, "' does not index the buffer");
-    }
-    if (WritersOf(state.func.body, step.buffer).size() != 1)
-      return Err("buffer '", step.buffer, "' has several writers");
-    for (const Name& reader : ReadersOf(state.func.body, step.buffer)) {
-      if (RootIndexOf(roots, reader) <= place) {
-        return Err("block '", reader, "' reads buffer '", step.buffer, "' inside the loops around block '", step.block,
-                   "'");
-      }
-    }
-  } else {
-    for (const Name& writer : WritersOf(state.func.body, step.buffer)) {
-      if (RootIndexOf(roots, writer) >= place) {
-        return Err("buffer '", step.buffer, "' is written inside the loops around block '", step.block, "'");
-      }
-    }
-  }
-  TRY(CheckWrittenWhole(state.func, buffer));  // all of it is copied
-  Name base = step.results.names.empty() ? Name(step.block.str() + "_" + step.buffer.str()) : step.results.names[0];
-  std::vector<Name> defaults = LoopNames(base, shape.size());
-  defaults.insert(defaults.begin(), base);
-  if (step.results.names.size() == 1) step.results.names = defaults;
-  step.results = TRY(ResultNames(step.results.names, defaults));
+  const size_t place = RootIndexOf(roots, step.block);
+  TRY(CheckOrder(state, access, roots, place));
+  TRY(CheckWrittenWhole(state.func, access.buffer));  // all of it is copied
+  TRY(SetResultNames(state, access, step));
   const std::vector<Name>& names = step.results.names;
+  std::vector<Expr> shape;
+  for (int64_t extent : access.shape) shape.push_back(Expr(extent));
+  Buffer copy = Buffer::Make(names[0], access.buffer->dtype, shape);
   std::vector<Name> loops{names.begin() + 1, names.end()};
-  TRY(CheckNewBuffer(state.func, names[0]));
-  TRY(CheckNewBlock(state.func, names[0]));
-  TRY(CheckNewVars(state.func, loops));
-
-  Buffer copy = Buffer::Make(names[0], buffer->dtype, shape_exprs);
-  Stmt nest = MakeNest(state.func, names[0], shape, loops, [&](const std::vector<Expr>& v) {
+  Stmt nest = MakeNest(state.func, names[0], access.shape, loops, [&](const std::vector<Expr>& v) {
     VarMap map;
-    for (size_t i = 0; i < iters.size(); ++i) map[block.iters[iters[i]].var] = v[i];
+    for (size_t i = 0; i < access.iters.size(); ++i) map[access.block.iters[access.iters[i]].var] = v[i];
     std::vector<Expr> old;
-    for (const Expr& index : indices) old.push_back(Substitute(index, map));
-    return writes ? Store{buffer, old, MakeLoad(copy, v)} : Store{copy, v, MakeLoad(buffer, old)};
+    for (const Expr& index : access.indices) old.push_back(Substitute(index, map));
+    return access.writes ? Store{access.buffer, old, MakeLoad(copy, v)} : Store{copy, v, MakeLoad(access.buffer, old)};
   });
-  auto on_expr = [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    return load && load->buffer->name == step.buffer ? MakeLoad(copy, at) : e;
-  };
-  auto on_stmt = [&](const Stmt& s) {
-    const Store* store = s.As<Store>();
-    return store && store->buffer->name == step.buffer ? MakeStmt(Store{copy, at, store->value}) : s;
-  };
   roots[place] = RewriteBlocks(roots[place], [&](const Block& b, const Ranges&) {
-    if (b.name != step.block) return Stmt();
-    Block changed = b;
-    if (changed.init) changed.init = RewriteStmt(changed.init, on_stmt, on_expr);
-    changed.body = RewriteStmt(changed.body, on_stmt, on_expr);
-    return MakeStmt(std::move(changed));
+    return b.name == step.block ? MakeStmt(WithCopy(access, copy)) : Stmt();
   });
   const Param* param = FindParam(state.func, step.buffer);
-  bool constant = param && param->role == ParamRole::kConstant;
-  roots.insert(roots.begin() + (writes ? place + 1 : constant ? 0 : place), nest);
+  const bool constant = param && param->role == ParamRole::kConstant;
+  roots.insert(roots.begin() + (access.writes ? place + 1 : constant ? 0 : place), nest);
   state.func.body = MakeSeq(std::move(roots));
   state.func.allocs.push_back(copy);
   return {};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "schedule/region.h"
 
@@ -11,7 +12,7 @@ bool SameRegion(const Region& a, const Region& b) {
   return a.span == b.span && distance.IsConstant() && distance.constant == 0;
 }
 
-// Guards that decide whether the producer runs at all in an iteration of the loops `fixed`.
+// Returns the guards that decide whether the producer runs at all in an iteration of the loops around `running`.
 std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
   std::vector<Expr> guards;
   for (const Expr& conjunct : Conjuncts(producer.predicate)) {
@@ -20,106 +21,157 @@ std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
   return guards;
 }
 
+// What the producers inside the loop complete in one of its iterations.
 struct Completed {
-  std::vector<Window> windows;
-  std::vector<Expr> guards;
-  std::vector<Name> buffers;  // those that the producers write
+  std::vector<Window> windows;  // by iterator of the block that reads it
+  std::vector<Expr> guards;     // all producers run under these
+  std::vector<Name> buffers;    // those that the producers write
 };
 
-// Where the iterators of `block` run in one iteration of the loop at `path`, so that the block covers exactly what the
-// producers inside complete there.
-Result<Completed> CompletedIn(const State& state, const Block& block, const Path& path,
-                              const std::vector<int64_t>& extents) {
-  const For& loop = path.loop();
-  Ranges fixed = Concat(path.LoopRanges(), RangesOf({&loop}));
-  std::vector<const For*> outer = path.Loops();
-  outer.push_back(&loop);
-  std::vector<std::optional<Region>> regions(block.iters.size());
-  bool any = false;
-  std::vector<Expr> guards;
-  std::vector<Name> buffers;
-  for (const Name& buffer : BuffersRead(block)) {
-    std::vector<std::pair<Block, Ranges>> producers;
-    ForEachBlock(loop.body, [&](const Block& b, const std::vector<const For*>& inner) {
-      if (b.name != block.name && Writes(b, buffer)) producers.push_back({b, RangesOf(inner)});
-    });
-    if (producers.empty()) continue;
-    buffers.push_back(buffer);
-    for (const auto& [producer, running] : producers) {
-      std::vector<Expr> own = OuterGuards(producer, running);
-      if (!any) guards = own;
-      any = true;
-      bool same = own.size() == guards.size();
-      for (size_t i = 0; same && i < own.size(); ++i) same = autotune::Equal(own[i], guards[i]);
-      if (!same) return Err("producers of block '", block.name, "' run in different iterations");
+// A block that writes a buffer, and the loops around it inside the loop of the step.
+struct Producer {
+  Block block;
+  Ranges running;
+};
+
+std::vector<Producer> ProducersOf(const Name& buffer, const For& loop, const Block& reader) {
+  std::vector<Producer> producers;
+  ForEachBlock(loop.body, [&](const Block& b, const std::vector<const For*>& inner) {
+    if (b.name != reader.name && Writes(b, buffer)) producers.push_back({b, RangesOf(inner)});
+  });
+  return producers;
+}
+
+// Computes where the iterators of `block` run in one iteration of the loop at `path`, so that the block covers exactly
+// what the producers inside complete there.
+class Completion {
+ public:
+  Completion(const State& state, const Block& block, const Path& path, const std::vector<int64_t>& extents)
+      : state_(state),
+        block_(block),
+        loop_(path.loop()),
+        extents_(extents),
+        fixed_(Concat(path.LoopRanges(), RangesOf({&path.loop()}))),
+        outer_(path.Loops()),
+        regions_(block.iters.size()) {
+    outer_.push_back(&loop_);
+  }
+
+  Result<Completed> Compute() {
+    for (const Name& buffer : BuffersRead(block_)) {
+      const std::vector<Producer> producers = ProducersOf(buffer, loop_, block_);
+      if (producers.empty()) continue;
+      TRY(TakeGuards(producers));
+      completed_.buffers.push_back(buffer);
+      for (const Name& writer : WritersOf(state_.func.body, buffer)) {
+        if (!ContainsBlock(loop_.body, writer)) {
+          return Err("producer '", writer, "' of buffer '", buffer, "' is outside loop '", loop_.var, "'");
+        }
+      }
+      const std::vector<Region> box = TRY(BoxOf(buffer, producers));
+      TRY(TakeRegions(buffer, box));
     }
-    for (const Name& writer : WritersOf(state.func.body, buffer)) {
-      if (!ContainsBlock(loop.body, writer)) {
-        return Err("producer '", writer, "' of buffer '", buffer, "' is outside loop '", loop.var, "'");
+    if (completed_.buffers.empty()) {
+      return Err("no producer of block '", block_.name, "' is inside loop '", loop_.var, "'");
+    }
+    for (size_t i = 0; i < regions_.size(); ++i) {
+      Region all{Sum(), extents_[i] - 1};
+      completed_.windows.push_back(WindowOf(regions_[i].value_or(all), extents_[i], fixed_, false));
+    }
+    return std::move(completed_);
+  }
+
+ private:
+  // All producers must run under the same guards.
+  Status TakeGuards(const std::vector<Producer>& producers) {
+    for (const Producer& producer : producers) {
+      std::vector<Expr> own = OuterGuards(producer.block, producer.running);
+      if (std::exchange(first_, false)) completed_.guards = own;
+      const std::vector<Expr>& guards = completed_.guards;
+      if (!std::equal(own.begin(), own.end(), guards.begin(), guards.end(),
+                      [](const Expr& a, const Expr& b) { return autotune::Equal(a, b); })) {
+        return Err("producers of block '", block_.name, "' run in different iterations");
       }
     }
-    // Each of them must visit the same box: the initialisation and the updates of a reduction do, the filling of a
-    // padding and its inside do not.
+    return {};
+  }
+
+  // Returns the part of the buffer that the producers complete. Each of them must visit the same box: the
+  // initialization and the updates of a reduction do, the filling of a padding and its inside do not.
+  Result<std::vector<Region>> BoxOf(const Name& buffer, const std::vector<Producer>& producers) const {
     std::vector<Region> box;
     for (const auto& [producer, running] : producers) {
-      for (const For* l : outer) {
-        if (FeedsOf(producer, l->var).reduce) {
-          return Err("loop '", l->var, "' feeds a reduction iterator of producer '", producer.name, "'");
+      for (const For* around : outer_) {
+        if (FeedsOf(producer, around->var).reduce) {
+          return Err("loop '", around->var, "' feeds a reduction iterator of producer '", producer.name, "'");
         }
       }
       const Store* store = SingleStore(producer);
       std::optional<std::vector<size_t>> written = store ? AsIterators(store->indices, producer) : std::nullopt;
       if (!written) return Err("producer '", producer.name, "' does not store at its plain iterators");
       for (size_t d = 0; d < written->size(); ++d) {
-        Region region = TRY(RegionVisited(producer, (*written)[d], running, fixed));
+        Region region = TRY(RegionVisited(producer, (*written)[d], running, fixed_));
         if (box.size() == d) box.push_back(region);
         if (!SameRegion(box[d], region)) {
           return Err("the writers of buffer '", buffer, "' complete different parts of it");
         }
       }
     }
+    return box;
+  }
+
+  // Returns the indices at which the block reads the buffer.
+  Result<std::vector<Expr>> IndicesRead(const Name& buffer) const {
     std::vector<Expr> read;
     bool same = true;
-    ForEachLoad(block, [&](const Load& load) {
+    ForEachLoad(block_, [&](const Load& load) {
       if (load.buffer->name != buffer) return;
       for (size_t d = 0; d < read.size(); ++d) same = same && autotune::Equal(read[d], load.indices[d]);
       read = load.indices;
     });
-    if (!same) return Err("block '", block.name, "' reads buffer '", buffer, "' at several places");
+    if (!same) return Err("block '", block_.name, "' reads buffer '", buffer, "' at several places");
+    return read;
+  }
+
+  // Sets the regions of the iterators at which the block reads the buffer, of which `box` is complete.
+  Status TakeRegions(const Name& buffer, const std::vector<Region>& box) {
+    const std::vector<Expr> read = TRY(IndicesRead(buffer));
     for (size_t d = 0; d < read.size(); ++d) {
       const Region& region = box[d];
-      if (AsInt(read[d])) {
-        if (region.min.IsConstant() && region.min.constant <= *AsInt(read[d]) &&
-            *AsInt(read[d]) <= region.min.constant + region.span) {
-          continue;
-        }
-        return Err("block '", block.name, "' reads one element of buffer '", buffer, "' in dimension ", d);
+      if (const int64_t* at = AsInt(read[d])) {
+        const int64_t low = region.min.constant;
+        if (region.min.IsConstant() && low <= *at && *at <= low + region.span) continue;
+        return Err("block '", block_.name, "' reads one element of buffer '", buffer, "' in dimension ", d);
       }
-      std::optional<std::vector<size_t>> iter = AsIterators({read[d]}, block);
-      if (!iter || block.iters[(*iter)[0]].kind != IterKind::kSpatial) {
-        return Err("block '", block.name, "' does not read buffer '", buffer, "' at plain spatial iterators");
+      std::optional<std::vector<size_t>> iter = AsIterators({read[d]}, block_);
+      if (!iter || block_.iters[(*iter)[0]].kind != IterKind::kSpatial) {
+        return Err("block '", block_.name, "' does not read buffer '", buffer, "' at plain spatial iterators");
       }
-      const int64_t* size = AsInt(FindBuffer(state.func, buffer)->get()->shape[d]);
-      if (!size || extents[(*iter)[0]] > *size) {
-        return Err("block '", block.name, "' runs beyond buffer '", buffer, "', which it reads under a condition");
+      const size_t i = (*iter)[0];
+      const int64_t* size = AsInt(FindBuffer(state_.func, buffer)->get()->shape[d]);
+      if (!size || extents_[i] > *size) {
+        return Err("block '", block_.name, "' runs beyond buffer '", buffer, "', which it reads under a condition");
       }
-      std::optional<Region>& known = regions[(*iter)[0]];
-      if (known && !SameRegion(*known, region)) {
-        return Err("producers of block '", block.name, "' complete different parts of it");
+      if (regions_[i] && !SameRegion(*regions_[i], region)) {
+        return Err("producers of block '", block_.name, "' complete different parts of it");
       }
-      known = region;
+      regions_[i] = region;
     }
+    return {};
   }
-  if (!any) return Err("no producer of block '", block.name, "' is inside loop '", loop.var, "'");
-  std::vector<Window> windows;
-  for (size_t i = 0; i < regions.size(); ++i) {
-    Region all{Sum(), extents[i] - 1};
-    windows.push_back(WindowOf(regions[i].value_or(all), extents[i], fixed, false));
-  }
-  return Completed{std::move(windows), std::move(guards), std::move(buffers)};
-}
 
-// Nothing the block reads is written between the loop and where the block stood.
+  const State& state_;
+  const Block& block_;
+  const For& loop_;
+  const std::vector<int64_t>& extents_;
+  const Ranges fixed_;                          // the loops whose iteration it is
+  std::vector<const For*> outer_;               // the same, outermost first
+  std::vector<std::optional<Region>> regions_;  // by iterator; none: all of its extent
+  Completed completed_;
+  bool first_ = true;  // no producer has been seen
+};
+
+// Checks that nothing which the block reads is written between the loop and where the block stood.
 Status CheckProducersBefore(const State& state, const Block& block, const Stmt& loop) {
   std::vector<Name> order;
   ForEachBlock(state.func.body, [&](const Block& b, const auto&) { order.push_back(b.name); });
@@ -156,7 +208,7 @@ Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   if (path.loop().kind == LoopKind::kVectorized) return Err("loop '", step.loop, "' is vectorized");
   TRY(CheckProducersBefore(state, block, path.target()));
-  Completed completed = TRY(CompletedIn(state, block, path, extents));
+  Completed completed = TRY(Completion(state, block, path, extents).Compute());
   TRY(CheckReadsComplete(block, path.Loops(), "loop '" + step.loop.str() + "'", completed.buffers));
   step.results = TRY(ResultNames(step.results.names, LoopNames(block.name, extents.size())));
   TRY(CheckNewVars(state.func, step.results.names));

@@ -19,13 +19,16 @@ Result<Name> ReducedBlock(const For& loop) {
   return names[0];
 }
 
-// What the step is about, once it is known to be legal.
+// The reduction that the step factors, and where it stands.
 struct Reduction {
   Block block;
+  Path path, root;  // to the block; to its outermost reduction loop
+  const For* factored = nullptr;
   const Store* store = nullptr;
   Update update;
-  std::vector<const For*> loops;   // from the outermost reduction loop inward
-  std::vector<const For*> reduce;  // those of them that feed reduction iterators
+  std::vector<const For*> loops;      // from the outermost reduction loop inward
+  std::vector<const For*> reduce;     // those of `loops` that feed reduction iterators
+  std::vector<const For*> combining;  // the factored loop and those of `loops` that feed spatial iterators
   std::vector<Expr> spatial_guards, reduce_guards;
   bool Reduces(const Name& var) const {
     return std::any_of(reduce.begin(), reduce.end(), [&](const For* loop) { return loop->var == var; });
@@ -48,7 +51,8 @@ Status CheckUpdate(Reduction& r) {
   return {};
 }
 
-// That each element is combined once: from the outermost reduction loop inward, loops reduce or tell elements apart.
+// Checks that each element is combined once: from the outermost reduction loop inward, each loop either reduces or
+// separates elements.
 Status CheckLoops(Reduction& r) {
   for (size_t i = 0; i < r.loops.size(); ++i) {
     const For* loop = r.loops[i];
@@ -78,16 +82,16 @@ Status CheckLoops(Reduction& r) {
   return {};
 }
 
-// That nobody sees the element between its updates, and that all of them run.
-Status CheckAlone(const Reduction& r, const Path& root, const Path& block_path) {
-  for (size_t i = root.nodes.size(); i < block_path.nodes.size(); ++i) {
-    if (block_path.nodes[i].As<If>()) return Err("block '", r.block.name, "' stands under a condition");
+// Checks that no other block sees an element between its updates, and that all updates run.
+Status CheckAlone(const Reduction& r) {
+  for (size_t i = r.root.nodes.size(); i < r.path.nodes.size(); ++i) {
+    if (r.path.nodes[i].As<If>()) return Err("block '", r.block.name, "' stands under a condition");
   }
   Status status;
   const Name& buffer = r.store->buffer->name;
-  ForEachBlock(root.target(), [&](const Block& other, const auto&) {
+  ForEachBlock(r.root.target(), [&](const Block& other, const auto&) {
     if (other.name == r.block.name || !(Reads(other, buffer) || Writes(other, buffer))) return;
-    status = Err("block '", other.name, "' uses buffer '", buffer, "' inside loop '", root.loop().var, "' too");
+    status = Err("block '", other.name, "' uses buffer '", buffer, "' inside loop '", r.root.loop().var, "' too");
   });
   return status;
 }
@@ -95,6 +99,115 @@ Status CheckAlone(const Reduction& r, const Path& root, const Path& block_path) 
 std::vector<Expr> WithAxis(std::vector<Expr> list, int64_t axis, const Expr& e) {
   list.insert(list.begin() + axis, e);
   return list;
+}
+
+Result<Reduction> LegalReduction(const State& state, const Rfactor& step) {
+  Path loop = TRY(FindLoop(state.func.body, step.loop));
+  Path path = TRY(FindBlock(state.func.body, TRY(ReducedBlock(loop.loop()))));
+  Reduction r{.block = path.block(), .path = path, .factored = &loop.loop()};
+  for (const For* around : path.Loops()) {
+    if (!r.loops.empty() || FeedsOf(r.block, around->var).reduce) r.loops.push_back(around);
+  }
+  r.root = path.UpTo(r.loops[0]->var);
+  TRY(CheckUpdate(r));
+  TRY(CheckLoops(r));
+  TRY(CheckAlone(r));
+  const Buffer& buffer = r.store->buffer;
+  const int64_t rank = static_cast<int64_t>(buffer->shape.size());
+  for (const Expr& extent : buffer->shape) {
+    if (!AsInt(extent)) return Err("buffer '", buffer->name, "' has a symbolic extent");
+  }
+  if (step.axis < 0 || step.axis > rank) return Err("axis ", step.axis, " is not between 0 and ", rank);
+  for (const For* around : r.loops) {
+    if (!r.Reduces(around->var) || around == r.factored) r.combining.push_back(around);
+  }
+  return r;
+}
+
+// The names of the results: the block of partial results, then the loops of `combining`.
+Status SetResultNames(const State& state, const Reduction& r, Rfactor& step) {
+  std::vector<Name> defaults{Suffixed(r.block.name, "_rf")};
+  for (const For* loop : r.combining) defaults.push_back(Suffixed(loop->var, "_combine"));
+  if (step.results.names.size() == 1) defaults[0] = step.results.names[0], step.results.names = defaults;
+  step.results = TRY(ResultNames(step.results.names, defaults));
+  const std::vector<Name>& names = step.results.names;
+  TRY(CheckNewBuffer(state.func, names[0]));
+  TRY(CheckNewBlock(state.func, names[0]));
+  return CheckNewVars(state.func, {names.begin() + 1, names.end()});
+}
+
+// The block that computes `partials`. It has an iterator for each reduction loop; that of the factored one is spatial.
+Block PartialBlock(const Reduction& r, const Buffer& partials, int64_t axis, FreshVars& fresh) {
+  Block partial;
+  partial.name = partials->name;
+  partial.predicate = AndAll(r.spatial_guards);
+  VarMap iters, loop_iters;
+  Ranges ranges;
+  bool reduces = false;
+  for (const Iter& iter : r.block.iters) {
+    if (iter.kind == IterKind::kReduce) continue;
+    Name var = fresh.Make(Suffixed(iter.var, "_rf"));
+    iters[iter.var] = IndexVar(var);
+    partial.iters.push_back({var, iter.kind, iter.extent, iter.binding});
+  }
+  for (const For* loop : r.reduce) {
+    Name var = fresh.Make(Name("v_" + loop->var.str()));
+    IterKind kind = loop == r.factored ? IterKind::kSpatial : IterKind::kReduce;
+    reduces |= kind == IterKind::kReduce;
+    loop_iters[loop->var] = IndexVar(var);
+    ranges.push_back({var, *AsInt(loop->extent)});
+    partial.iters.push_back({var, kind, loop->extent, IndexVar(loop->var)});
+  }
+  for (const Iter& iter : r.block.iters) {
+    if (iter.kind == IterKind::kReduce) iters[iter.var] = Normalized(Substitute(iter.binding, loop_iters), ranges);
+  }
+  Expr guard = NormalizeCondition(AndAll(r.reduce_guards), loop_iters, ranges);
+  std::vector<Expr> at;
+  for (const Expr& index : r.store->indices) at.push_back(Substitute(index, iters));
+  at = WithAxis(std::move(at), axis, loop_iters.at(r.factored->var));
+  Expr identity = IdentityOf(r.update.op, partials->dtype);
+  Expr before = reduces ? MakeLoad(partials, at) : identity;
+  Expr value = Substitute(r.update.term, iters);
+  if (reduces) {
+    const Call* call = r.store->value.As<Call>();
+    value = call ? MakeCall(Op::kFma, {Substitute(call->args[0], iters), Substitute(call->args[1], iters), before})
+                 : MakeBinary(r.update.op, before, value);
+    partial.init = MakeStmt(Store{partials, at, identity});
+  }
+  if (guard) value = MakeSelect(guard, value, before);
+  partial.body = MakeStmt(Store{partials, at, value});
+  return partial;
+}
+
+// The nest that combines the partial results. Its block keeps the name of the reduction's, so that its consumers and
+// its annotations stay. `vars` are the variables of the loops.
+Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, const std::vector<Name>& vars,
+                   FreshVars& fresh) {
+  VarMap renamed, zeros;
+  for (size_t i = 0; i < r.combining.size(); ++i) renamed[r.combining[i]->var] = IndexVar(vars[i]);
+  const Expr factored = renamed.at(r.factored->var);
+  Block combine = r.block;
+  std::erase_if(combine.iters, [](const Iter& iter) { return iter.kind == IterKind::kReduce; });
+  for (Iter& iter : combine.iters) iter.binding = Substitute(iter.binding, renamed);
+  Name which = fresh.Make(Name("v_" + factored.As<Var>()->name.str()));
+  combine.iters.push_back({which, IterKind::kReduce, r.factored->extent, factored});
+  combine.predicate = AndAll(r.spatial_guards);
+  if (combine.predicate) combine.predicate = Substitute(combine.predicate, renamed);
+  for (const Iter& iter : r.block.iters) {
+    if (iter.kind == IterKind::kReduce) zeros[iter.var] = Expr(0);
+  }
+  if (r.block.init) combine.init = Substitute(r.block.init, zeros);
+  const Buffer& buffer = r.store->buffer;
+  Expr result = MakeLoad(partials, WithAxis(r.store->indices, axis, IndexVar(which)));
+  combine.body = MakeStmt(
+      Store{buffer, r.store->indices, MakeBinary(r.update.op, MakeLoad(buffer, r.store->indices), std::move(result))});
+  Stmt nest = MakeStmt(std::move(combine));
+  for (size_t i = r.combining.size(); i-- > 0;) {
+    const For& loop = *r.combining[i];
+    Annotations notes = r.Reduces(loop.var) ? Annotations() : loop.annotations;
+    nest = MakeStmt(For{vars[i], loop.extent, loop.kind, notes, std::move(nest)});
+  }
+  return nest;
 }
 
 }  // namespace
@@ -105,106 +218,17 @@ std::vector<Expr> WithAxis(std::vector<Expr> list, int64_t axis, const Expr& e) 
 // left there) is combined as before; partial results begin with the identity. A guard on the reduction becomes part of
 // the partial results' update, as they begin where it may not hold.
 Status ApplyStep(State& state, Rfactor& step) {
-  Path loop_path = TRY(FindLoop(state.func.body, step.loop));
-  const For* factored = &loop_path.loop();
-  Path path = TRY(FindBlock(state.func.body, TRY(ReducedBlock(*factored))));
-  Reduction r{.block = path.block()};
-  const Block& block = r.block;
-  for (const For* loop : path.Loops()) {
-    if (!r.loops.empty() || FeedsOf(block, loop->var).reduce) r.loops.push_back(loop);
-  }
-  Path root = path.UpTo(r.loops[0]->var);
-  TRY(CheckUpdate(r));
-  TRY(CheckLoops(r));
-  TRY(CheckAlone(r, root, path));
-  const Buffer buffer = r.store->buffer;
-  const int64_t rank = static_cast<int64_t>(buffer->shape.size());
-  for (const Expr& extent : buffer->shape) {
-    if (!AsInt(extent)) return Err("buffer '", buffer->name, "' has a symbolic extent");
-  }
-  if (step.axis < 0 || step.axis > rank) return Err("axis ", step.axis, " is not between 0 and ", rank);
-
-  std::vector<const For*> combining;
-  std::vector<Name> defaults{Suffixed(block.name, "_rf")};
-  for (const For* loop : r.loops) {
-    if (r.Reduces(loop->var) && loop != factored) continue;
-    combining.push_back(loop);
-    defaults.push_back(Suffixed(loop->var, "_combine"));
-  }
-  if (step.results.names.size() == 1) defaults[0] = step.results.names[0], step.results.names = defaults;
-  step.results = TRY(ResultNames(step.results.names, defaults));
+  const Reduction r = TRY(LegalReduction(state, step));
+  TRY(SetResultNames(state, r, step));
   const std::vector<Name>& names = step.results.names;
-  TRY(CheckNewBuffer(state.func, names[0]));
-  TRY(CheckNewBlock(state.func, names[0]));
-  TRY(CheckNewVars(state.func, {names.begin() + 1, names.end()}));
-
-  // The partial results: an iterator for each reduction loop, the factored one's spatial.
+  const Buffer& buffer = r.store->buffer;
+  Buffer partials = Buffer::Make(names[0], buffer->dtype, WithAxis(buffer->shape, step.axis, r.factored->extent));
   FreshVars fresh(state.func);
-  Block partial;
-  partial.name = names[0];
-  partial.predicate = AndAll(r.spatial_guards);
-  VarMap iters, loop_iters;
-  Ranges ranges;
-  bool reduces = false;
-  for (const Iter& iter : block.iters) {
-    if (iter.kind == IterKind::kReduce) continue;
-    Name var = fresh.Make(Suffixed(iter.var, "_rf"));
-    iters[iter.var] = IndexVar(var);
-    partial.iters.push_back({var, iter.kind, iter.extent, iter.binding});
-  }
-  for (const For* loop : r.reduce) {
-    Name var = fresh.Make(Name("v_" + loop->var.str()));
-    IterKind kind = loop == factored ? IterKind::kSpatial : IterKind::kReduce;
-    reduces |= kind == IterKind::kReduce;
-    loop_iters[loop->var] = IndexVar(var);
-    ranges.push_back({var, *AsInt(loop->extent)});
-    partial.iters.push_back({var, kind, loop->extent, IndexVar(loop->var)});
-  }
-  for (const Iter& iter : block.iters) {
-    if (iter.kind == IterKind::kReduce) iters[iter.var] = Normalized(Substitute(iter.binding, loop_iters), ranges);
-  }
-  Expr guard = NormalizeCondition(AndAll(r.reduce_guards), loop_iters, ranges);
-  Buffer partials = Buffer::Make(names[0], buffer->dtype, WithAxis(buffer->shape, step.axis, factored->extent));
-  std::vector<Expr> at;
-  for (const Expr& index : r.store->indices) at.push_back(Substitute(index, iters));
-  at = WithAxis(std::move(at), step.axis, loop_iters.at(factored->var));
-  Expr before = reduces ? MakeLoad(partials, at) : IdentityOf(r.update.op, buffer->dtype);
-  Expr value = Substitute(r.update.term, iters);
-  if (reduces) {
-    const Call* call = r.store->value.As<Call>();
-    value = call ? MakeCall(Op::kFma, {Substitute(call->args[0], iters), Substitute(call->args[1], iters), before})
-                 : MakeBinary(r.update.op, before, value);
-    partial.init = MakeStmt(Store{partials, at, IdentityOf(r.update.op, buffer->dtype)});
-  }
-  if (guard) value = MakeSelect(guard, value, before);
-  partial.body = MakeStmt(Store{partials, at, value});
-
-  // What combines them: the block of that name, so that its consumers and its notes stay.
-  VarMap renamed, zeros;
-  for (size_t i = 0; i < combining.size(); ++i) renamed[combining[i]->var] = IndexVar(names[i + 1]);
-  Block combine = block;
-  std::erase_if(combine.iters, [](const Iter& iter) { return iter.kind == IterKind::kReduce; });
-  for (Iter& iter : combine.iters) iter.binding = Substitute(iter.binding, renamed);
-  Name which = fresh.Make(Name("v_" + renamed.at(factored->var).As<Var>()->name.str()));
-  combine.iters.push_back({which, IterKind::kReduce, factored->extent, renamed.at(factored->var)});
-  combine.predicate = AndAll(r.spatial_guards);
-  if (combine.predicate) combine.predicate = Substitute(combine.predicate, renamed);
-  for (const Iter& iter : block.iters) {
-    if (iter.kind == IterKind::kReduce) zeros[iter.var] = Expr(0);
-  }
-  if (block.init) combine.init = Substitute(block.init, zeros);
-  Expr result = MakeLoad(partials, WithAxis(r.store->indices, step.axis, IndexVar(which)));
-  combine.body = MakeStmt(
-      Store{buffer, r.store->indices, MakeBinary(r.update.op, MakeLoad(buffer, r.store->indices), std::move(result))});
-  Stmt nest = MakeStmt(std::move(combine));
-  for (size_t i = combining.size(); i-- > 0;) {
-    const For& loop = *combining[i];
-    Annotations notes = loop_iters.contains(loop.var) ? Annotations() : loop.annotations;
-    nest = MakeStmt(For{names[i + 1], loop.extent, loop.kind, notes, std::move(nest)});
-  }
-  Path inner{{path.nodes.begin() + (root.nodes.size() - 1), path.nodes.end()}};
-  Stmt partly = ReplaceTarget(inner, MakeStmt(std::move(partial)));
-  state.func.body = ReplaceTarget(root, MakeSeq({std::move(partly), std::move(nest)}));
+  Stmt partial = MakeStmt(PartialBlock(r, partials, step.axis, fresh));
+  Stmt nest = CombiningNest(r, partials, step.axis, {names.begin() + 1, names.end()}, fresh);
+  Path inner{{r.path.nodes.begin() + (r.root.nodes.size() - 1), r.path.nodes.end()}};
+  Stmt partly = ReplaceTarget(inner, std::move(partial));
+  state.func.body = ReplaceTarget(r.root, MakeSeq({std::move(partly), std::move(nest)}));
   state.func.allocs.push_back(partials);
   return {};
 }

@@ -11,7 +11,7 @@ struct LayoutDigit {
   int64_t div, mod;  // mod 0: none
 };
 
-// Of each old dimension, its digits, smallest first; an error if they are not a mixed-radix system.
+// Returns the digits of each old dimension, smallest first; an error if they are not a mixed-radix system.
 Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state, const IndexMap& map, size_t dims) {
   std::vector<std::vector<LayoutDigit>> digits(dims);
   for (size_t i = 0; i < map.dims.size(); ++i) {
@@ -27,7 +27,7 @@ Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state,
   }
   for (size_t d = 0; d < dims; ++d) {
     std::vector<LayoutDigit>& list = digits[d];
-    // By place value; of two equal ones (a digit of one value) the bounded one is the smaller.
+    // Sort by place value. A digit of one value shares its place value with the next one: the bounded one comes first.
     std::stable_sort(list.begin(), list.end(), [](const LayoutDigit& a, const LayoutDigit& b) {
       return a.div != b.div ? a.div < b.div : a.mod != 0 && b.mod == 0;
     });
@@ -44,122 +44,154 @@ Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state,
   return digits;
 }
 
+// A buffer before and after the step.
+struct NewLayout {
+  Buffer old, buffer;
+  std::vector<int64_t> old_shape, shape;
+  std::vector<std::vector<LayoutDigit>> digits;  // by old dimension
+  std::vector<bool> padded;                      // by old dimension: the new layout has elements beyond it
+
+  bool IsPadded() const { return std::find(padded.begin(), padded.end(), true) != padded.end(); }
+};
+
+Result<Buffer> BufferToChange(const State& state, const Name& name) {
+  const Buffer* found = FindBuffer(state.func, name);
+  if (!found) return Err("there is no buffer '", name, "'");
+  if (!IsAlloc(state.func, name)) {
+    return Err("buffer '", name, "' is a parameter, whose layout its caller fixes; cache it first");
+  }
+  const Buffer& buffer = *found;
+  for (const Expr& extent : buffer->shape) {
+    if (!AsInt(extent)) return Err("buffer '", name, "' has a symbolic extent");
+  }
+  if (!buffer->strides.empty()) return Err("buffer '", name, "' has strides of its own");
+  if (!buffer->dim_align.empty()) {
+    return Err("the strides of buffer '", name, "' are aligned already: transform_layout before storage_align");
+  }
+  return buffer;
+}
+
+Result<NewLayout> LayoutOf(const State& state, const TransformLayout& step) {
+  NewLayout layout;
+  layout.old = TRY(BufferToChange(state, step.buffer));
+  layout.old_shape = ConstShape(layout.old);
+  const size_t dims = layout.old_shape.size();
+  layout.digits = TRY(LayoutDigitsOf(state, step.map, dims));
+  layout.shape.resize(step.map.dims.size());
+  layout.padded.resize(dims);
+  for (size_t d = 0; d < dims; ++d) {
+    for (const LayoutDigit& digit : layout.digits[d]) {
+      layout.shape[digit.place] = digit.mod ? digit.mod : (layout.old_shape[d] + digit.div - 1) / digit.div;
+    }
+    layout.padded[d] = layout.old_shape[d] % layout.digits[d].back().div != 0;
+  }
+  auto* cell = new BufferCell;
+  cell->name = layout.old->name;
+  cell->dtype = layout.old->dtype;
+  for (int64_t extent : layout.shape) cell->shape.push_back(Expr(extent));
+  cell->scope = layout.old->scope;
+  cell->alignment = layout.old->alignment;
+  layout.buffer = Buffer(cell);
+  return layout;
+}
+
+std::vector<Expr> NewIndices(const NewLayout& layout, const std::vector<Expr>& indices, const Ranges& ranges) {
+  std::vector<Expr> result(layout.shape.size());
+  for (size_t d = 0; d < indices.size(); ++d) {
+    for (const LayoutDigit& digit : layout.digits[d]) {
+      Expr e = FloorDiv(indices[d], Expr(digit.div));
+      if (digit.mod) e = FloorMod(e, Expr(digit.mod));
+      result[digit.place] = Normalized(e, ranges);
+    }
+  }
+  return result;
+}
+
+// The block with its accesses to the old buffer replaced.
+Block WithNewIndices(const NewLayout& layout, Block block) {
+  Ranges ranges;
+  for (const Iter& iter : block.iters) {
+    if (AsInt(iter.extent)) ranges.push_back({iter.var, *AsInt(iter.extent)});
+  }
+  auto on_expr = [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (!load || load->buffer->name != layout.old->name) return e;
+    return MakeLoad(layout.buffer, NewIndices(layout, load->indices, ranges));
+  };
+  auto on_stmt = [&](const Stmt& s) {
+    const Store* store = s.As<Store>();
+    if (!store || store->buffer->name != layout.old->name) return s;
+    return MakeStmt(Store{layout.buffer, NewIndices(layout, store->indices, ranges), store->value});
+  };
+  if (block.init) block.init = RewriteStmt(block.init, on_stmt, on_expr);
+  block.body = RewriteStmt(block.body, on_stmt, on_expr);
+  return block;
+}
+
+// The store of `writer` at element `v` of the new layout. Elements beyond the old buffer get `pad_value`.
+Store StoreAt(const NewLayout& layout, const Block& writer, const std::vector<Expr>& v, double pad_value) {
+  const Store& store = *SingleStore(writer);
+  const std::vector<size_t> iters = *AsIterators(store.indices, writer);
+  VarMap map;
+  Expr inside;
+  for (size_t d = 0; d < layout.digits.size(); ++d) {
+    Sum sum;
+    const std::vector<LayoutDigit>& digits = layout.digits[d];
+    for (size_t i = digits.size(); i-- > 0;) sum.AddTerm(v[digits[i].place], digits[i].div);
+    Expr index = ToExpr(sum);
+    map[writer.iters[iters[d]].var] = index;
+    if (!layout.padded[d]) continue;
+    Expr condition = index < Expr(layout.old_shape[d]);
+    inside = inside ? And(inside, condition) : condition;
+  }
+  Expr value = Substitute(store.value, map);
+  if (inside) value = MakeSelect(inside, value, ConstOf(pad_value, layout.old->dtype));
+  return Store{layout.buffer, v, value};
+}
+
+// Replaces the writer's nest, root statement number `place`, by one over the elements of the new layout.
+Status RebuildWriter(State& state, TransformLayout& step, const NewLayout& layout, const Block& writer, size_t place) {
+  step.results = TRY(ResultNames(step.results.names, LoopNames(writer.name, layout.shape.size())));
+  std::vector<Stmt> roots = RootStmts(state.func.body);
+  roots[place] = MakeSeq({});
+  state.func.body = MakeSeq(roots);
+  TRY(CheckNewVars(state.func, step.results.names));
+  roots[place] = MakeNest(state.func, writer.name, layout.shape, step.results.names,
+                          [&](const std::vector<Expr>& v) { return StoreAt(layout, writer, v, step.pad_value); });
+  state.func.body = MakeSeq(std::move(roots));
+  return CheckSourcesCover(state, writer.name);
+}
+
 }  // namespace
 
 // Legal for intermediate buffers.
 Status ApplyStep(State& state, TransformLayout& step) {
-  const Buffer* found = FindBuffer(state.func, step.buffer);
-  if (!found) return Err("there is no buffer '", step.buffer, "'");
-  if (!IsAlloc(state.func, step.buffer)) {
-    return Err("buffer '", step.buffer, "' is a parameter, whose layout its caller fixes; cache it first");
-  }
-  Buffer old = *found;
-  for (const Expr& extent : old->shape) {
-    if (!AsInt(extent)) return Err("buffer '", old->name, "' has a symbolic extent");
-  }
-  if (!old->strides.empty()) return Err("buffer '", old->name, "' has strides of its own");
-  if (!old->dim_align.empty()) {
-    return Err("the strides of buffer '", old->name, "' are aligned already: transform_layout before storage_align");
-  }
-  std::vector<int64_t> shape = ConstShape(old);
-  std::vector<std::vector<LayoutDigit>> digits = TRY(LayoutDigitsOf(state, step.map, shape.size()));
-  std::vector<int64_t> new_shape(step.map.dims.size());
-  std::vector<bool> padded(shape.size());
-  for (size_t d = 0; d < shape.size(); ++d) {
-    for (const LayoutDigit& digit : digits[d]) {
-      new_shape[digit.place] = digit.mod ? digit.mod : (shape[d] + digit.div - 1) / digit.div;
-    }
-    padded[d] = shape[d] % digits[d].back().div != 0;
-  }
-  auto* cell = new BufferCell;
-  cell->name = old->name;
-  cell->dtype = old->dtype;
-  for (int64_t extent : new_shape) cell->shape.push_back(Expr(extent));
-  cell->scope = old->scope;
-  cell->alignment = old->alignment;
-  Buffer buffer(cell);
-
-  std::vector<Name> writers = WritersOf(state.func.body, old->name);
-  if (writers.empty()) return Err("nothing writes buffer '", old->name, "'");
-  std::vector<Stmt> roots = RootStmts(state.func.body);
-  size_t place = RootIndexOf(roots, writers[0]), blocks = 0;
+  const NewLayout layout = TRY(LayoutOf(state, step));
+  const Name& name = layout.old->name;
+  std::vector<Name> writers = WritersOf(state.func.body, name);
+  if (writers.empty()) return Err("nothing writes buffer '", name, "'");
+  const std::vector<Stmt> roots = RootStmts(state.func.body);
+  const size_t place = RootIndexOf(roots, writers[0]);
+  size_t blocks = 0;
   Block writer;
   ForEachBlock(roots[place], [&](const Block& b, const auto&) {
     ++blocks;
     if (b.name == writers[0]) writer = b;
   });
-  bool rebuild = writers.size() == 1 && blocks == 1 && IsPlainSpatial(writer);
-  if (!rebuild && std::find(padded.begin(), padded.end(), true) != padded.end()) {
-    return Err("the sizes of buffer '", old->name, "' do not divide, and block '", writers[0],
+  const bool rebuild = writers.size() == 1 && blocks == 1 && IsPlainSpatial(writer);
+  if (!rebuild && layout.IsPadded()) {
+    return Err("the sizes of buffer '", name, "' do not divide, and block '", writers[0],
                "' cannot pad it: it is not a copy in loops of its own");
   }
-
-  auto new_indices = [&](const std::vector<Expr>& indices, const Ranges& ranges) {
-    std::vector<Expr> result(new_shape.size());
-    for (size_t d = 0; d < shape.size(); ++d) {
-      for (const LayoutDigit& digit : digits[d]) {
-        Expr e = FloorDiv(indices[d], Expr(digit.div));
-        if (digit.mod) e = FloorMod(e, Expr(digit.mod));
-        result[digit.place] = Normalized(e, ranges);
-      }
-    }
-    return result;
-  };
   state.func.body = RewriteBlocks(state.func.body, [&](const Block& block, const Ranges&) {
     if (rebuild && block.name == writers[0]) return Stmt();
-    if (!Reads(block, old->name) && !Writes(block, old->name)) return Stmt();
-    Ranges ranges;
-    for (const Iter& iter : block.iters) {
-      if (AsInt(iter.extent)) ranges.push_back({iter.var, *AsInt(iter.extent)});
-    }
-    auto on_expr = [&](const Expr& e) {
-      const Load* load = e.As<Load>();
-      return load && load->buffer->name == old->name ? MakeLoad(buffer, new_indices(load->indices, ranges)) : e;
-    };
-    auto on_stmt = [&](const Stmt& s) {
-      const Store* store = s.As<Store>();
-      if (!store || store->buffer->name != old->name) return s;
-      return MakeStmt(Store{buffer, new_indices(store->indices, ranges), store->value});
-    };
-    Block changed = block;
-    if (changed.init) changed.init = RewriteStmt(changed.init, on_stmt, on_expr);
-    changed.body = RewriteStmt(changed.body, on_stmt, on_expr);
-    return MakeStmt(std::move(changed));
+    if (!Reads(block, name) && !Writes(block, name)) return Stmt();
+    return MakeStmt(WithNewIndices(layout, block));
   });
-  ReplaceAlloc(state.func, buffer);
-
-  if (!rebuild) {
-    step.results = TRY(ResultNames(step.results.names, {}));
-    return {};
-  }
-  std::vector<Name> names = LoopNames(writer.name, new_shape.size());
-  step.results = TRY(ResultNames(step.results.names, names));
-  roots = RootStmts(state.func.body);
-  roots[place] = MakeSeq({});
-  state.func.body = MakeSeq(roots);
-  TRY(CheckNewVars(state.func, step.results.names));
-  const Store& store = *SingleStore(writer);
-  std::vector<size_t> iters = *AsIterators(store.indices, writer);
-  roots[place] = MakeNest(state.func, writer.name, new_shape, step.results.names, [&](const std::vector<Expr>& v) {
-    VarMap map;
-    Expr inside;
-    Ranges ranges;
-    for (size_t i = 0; i < v.size(); ++i) ranges.push_back({v[i].As<Var>()->name, new_shape[i]});
-    for (size_t d = 0; d < shape.size(); ++d) {
-      Sum sum;
-      for (size_t i = digits[d].size(); i-- > 0;) sum.AddTerm(v[digits[d][i].place], digits[d][i].div);
-      Expr index = ToExpr(sum);
-      map[writer.iters[iters[d]].var] = index;
-      if (!padded[d]) continue;
-      Expr condition = index < Expr(shape[d]);
-      inside = inside ? And(inside, condition) : condition;
-    }
-    Expr value = Substitute(store.value, map);
-    if (inside) value = MakeSelect(inside, value, ConstOf(step.pad_value, old->dtype));
-    return Store{buffer, v, value};
-  });
-  state.func.body = MakeSeq(std::move(roots));
-  return CheckSourcesCover(state, writer.name);
+  ReplaceAlloc(state.func, layout.buffer);
+  if (rebuild) return RebuildWriter(state, step, layout, writer, place);
+  step.results = TRY(ResultNames(step.results.names, {}));
+  return {};
 }
 
 }  // namespace autotune::schedule

@@ -5,6 +5,7 @@
 
 #include <cctype>
 
+#include "tests/law/bare.h"
 #include "tests/law/tree.h"
 
 namespace autotune::law {
@@ -12,36 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-// C++ with comments blank and literals empty; lines stay where they are.
-std::string Bare(const std::string& text) {
-  std::string bare;
-  auto skip = [&](size_t& i, size_t end) {
-    for (; i < end && i < text.size(); ++i) {
-      if (text[i] == '\n') bare += '\n';
-    }
-  };
-  for (size_t i = 0; i < text.size();) {
-    char before = i > 0 ? text[i - 1] : ' ';
-    if (text.compare(i, 2, "//") == 0) {
-      skip(i, text.find('\n', i));
-    } else if (text.compare(i, 2, "/*") == 0) {
-      skip(i, text.find("*/", i + 2));
-      i += 2;
-    } else if (text.compare(i, 2, "R\"") == 0 && !std::isalnum(static_cast<unsigned char>(before))) {
-      std::string close = ")" + text.substr(i + 2, text.find('(', i) - i - 2) + "\"";
-      skip(i, text.find(close, i));
-      i += close.size();
-    } else if (text[i] == '"' || (text[i] == '\'' && !std::isalnum(static_cast<unsigned char>(before)))) {
-      char quote = text[i++];
-      while (i < text.size() && text[i] != quote && text[i] != '\n') i += text[i] == '\\' ? 2 : 1;
-      ++i;
-    } else {
-      bare += text[i++];
-    }
-  }
-  return bare;
-}
 
 // The lines on which TRY or TRY_NOTE has for its innermost braces some without semicolons and keywords of statements:
 // a list, not code.

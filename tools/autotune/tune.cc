@@ -112,10 +112,7 @@ Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
 }
 
 Result<int> ListTasksOfNetwork(const TuneCommandOptions& options) {
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
-  Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options = TRY(options.model.ParseNetwork());
-  std::unique_ptr<RecordStore> store = TRY(StoreIfThere(options.model.db));
+  const auto [builder, target, network_options, store] = TRY(options.model.Open(StoreIfThere));
   Network network = TRY(options.model.Load(network_options, target, *builder));
   TRY(PrintTasks(network, target, store.get(), options.json));
   return kExitOk;
@@ -127,31 +124,102 @@ int Interrupted(const TuneReport& report, const TuneCommandOptions& options) {
   return kExitInterrupted;
 }
 
-Result<int> TuneModel(TuneCommandOptions options) {
-  if (options.tasks == "list") return ListTasksOfNetwork(options);
-  double time_budget = TRY(ParseDuration(options.time_budget));
+// What a run tunes, and with what.
+struct TuneSession {
+  std::unique_ptr<Builder> builder;
+  Target target;
+  std::unique_ptr<RecordStore> store;
+  Network network;
+  std::vector<TuneTask> tasks;  // the selected ones
+};
+
+Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
+  Session session = TRY(options.model.Open());
+  Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
+  std::vector<TuneTask> tasks = TRY(SelectTasks(network.tasks, options.tasks));
+  return TuneSession{std::move(session.builder), std::move(session.target), std::move(session.store),
+                     std::move(network), std::move(tasks)};
+}
+
+// --trials-per-task sets the number of trials.
+void ApplyTrialsPerTask(TuneCommandOptions& options, size_t tasks) {
+  if (options.trials_per_task == 0) return;
+  int64_t trials = int64_t{options.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks));
+  options.trials = static_cast<int>(std::min<int64_t>(trials, std::numeric_limits<int>::max()));
+}
+
+TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& network, double time_budget) {
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
   CHECK(search);  // the option's own check has seen it
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
-  Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options = TRY(options.model.ParseNetwork());
-  std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
-  Network network = TRY(options.model.Load(network_options, target, *builder));
-  std::vector<TuneTask> tasks = TRY(SelectTasks(network.tasks, options.tasks));
-  if (options.trials_per_task > 0) {
-    int64_t trials = int64_t{options.trials_per_task} * std::max<int64_t>(1, static_cast<int64_t>(tasks.size()));
-    options.trials = static_cast<int>(std::min<int64_t>(trials, std::numeric_limits<int>::max()));
-  }
   // The final choice, which only this machine's networks get, takes its part of the budget.
   const double search_budget = options.tracker.empty() ? time_budget / (1 + kChoiceShare) : time_budget;
   TuneOptions tune{.trials = options.trials, .time_budget = search_budget, .seed = options.seed, .search = *search};
   if (options.model.op.empty()) tune.measure.cold_bytes = WorkingSetBytes(network);
+  return tune;
+}
+
+// Chooses the schedules of the whole network by comparing networks. Returns nothing if that failed, and adds a note to
+// `report`; each task then gets its best record.
+Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
+                                            Progress& progress, const std::atomic<bool>& stop_requested) {
+  const double searched = std::max(report.seconds, kSecondsPerTrial * report.trials);
+  ChooseOptions choose{.max_seconds = std::max(kMinChoiceSeconds, kChoiceShare * searched),
+                       .seed = seed,
+                       .on_progress = [&](double done) { progress.Choosing(done); },
+                       .stop = &stop_requested};
+  Result<ChosenNetwork> made =
+      ChooseSchedules(session.network, session.target, *session.store, *session.builder, choose);
+  if (!made.ok()) {
+    report.notes.push_back("the tuned network could not be compared with the untuned one (" + made.error().Text() +
+                           "); each task gets its best record");
+    return std::optional<ChosenNetwork>();
+  }
+  if (!made->stopped) TRY(StoreChoice(*session.store, made->choice));
+  return std::optional<ChosenNetwork>(std::move(*made));
+}
+
+// Writes the package of the tuned network: of `chosen`, else of the best records.
+Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options, std::optional<ChosenNetwork> chosen) {
+  // Without a comparison of this run, an earlier choice would hide its records.
+  Result<CompileResult> compiled =
+      chosen ? std::move(chosen->compiled)
+      : options.tracker.empty()
+          ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
+          : Compile(session.network, session.target, session.store.get(), *session.builder);
+  Package package = TRY_NOTE(std::move(compiled), "while compiling the tuned network").package;
+  return WritePackage(package, options.output);
+}
+
+void PrintNotes(const TuneReport& report) {
+  for (const std::string& note : report.notes) std::fprintf(stderr, "autotune: %s\n", note.c_str());
+  int unreached = 0;
+  for (const TaskReport& task : report.tasks) {
+    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database knows all its schedules
+    if (task.best_seconds == 0 && task.records > 0) {
+      std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
+                   task.task->label.c_str());
+    }
+  }
+  if (unreached > 0) {
+    std::fprintf(stderr, "autotune: nothing was tried for %d of %zu tasks: raise --trials\n", unreached,
+                 report.tasks.size());
+  }
+}
+
+Result<int> TuneModel(TuneCommandOptions options) {
+  if (options.tasks == "list") return ListTasksOfNetwork(options);
+  const bool here = options.tracker.empty();  // on this machine
+  double time_budget = TRY(ParseDuration(options.time_budget));
+  const TuneSession session = TRY(OpenSession(options));
+  const auto& [builder, target, store, network, tasks] = session;
+  ApplyTrialsPerTask(options, tasks.size());
+  TuneOptions tune = SearchOptions(options, network, time_budget);
   Progress progress(network, tasks, target, tune, {.json = options.json, .verbose = options.verbose});
 
   std::stop_source stop;
   std::unique_ptr<LocalFarm> farm;
   rpc::FarmOptions farm_options{.tracker = options.tracker, .key = options.key, .job = network.name};
-  if (options.tracker.empty()) {
+  if (here) {
     farm = TRY_NOTE(LocalFarm::Start(), "while starting the local device server");
     farm_options.tracker = farm->tracker();
     farm_options.key = farm->key();
@@ -162,10 +230,10 @@ Result<int> TuneModel(TuneCommandOptions options) {
                             .on_wait = [&](const std::string& reason) { progress.Wait(reason); },
                             .stop = stop.get_token()}));
   tune.run = TRY(ChooseRun(options, RunKeyOf(options, network, tasks, target), *store));
-  progress.Begin(options.tracker.empty() ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
+  progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
   std::optional<double> peak;  // of this machine; unknown for a tracker's devices
-  if (options.tracker.empty()) {
+  if (here) {
     peak = TRY(MeasurePeakFlops(target, *builder));
     tune.peak_flops = *peak;
   }
@@ -185,47 +253,13 @@ Result<int> TuneModel(TuneCommandOptions options) {
 
   // Devices of a tracker run kernels, not networks, so there each task gets its best record.
   std::optional<ChosenNetwork> chosen;
-  if (options.tracker.empty()) {
-    const double searched = std::max(report.seconds, kSecondsPerTrial * report.trials);
-    ChooseOptions choose{.max_seconds = std::max(kMinChoiceSeconds, kChoiceShare * searched),
-                         .seed = options.seed,
-                         .on_progress = [&](double done) { progress.Choosing(done); },
-                         .stop = &stop_requested};
-    Result<ChosenNetwork> made = ChooseSchedules(network, target, *store, *builder, choose);
-    if (made.ok() && made->stopped) return Interrupted(report, options);
-    if (made.ok()) {
-      chosen = std::move(*made);
-      TRY(StoreChoice(*store, chosen->choice));
-    } else {
-      report.notes.push_back("the tuned network could not be compared with the untuned one (" + made.error().Text() +
-                             "); each task gets its best record");
-    }
-  }
+  if (here) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
+  if (chosen && chosen->stopped) return Interrupted(report, options);
   signals.reset();
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);
-  if (!options.output.empty()) {
-    // Without a comparison of this run, an earlier choice would hide its records.
-    Result<CompileResult> compiled = chosen ? std::move(chosen->compiled)
-                                     : options.tracker.empty()
-                                         ? CompileFrom(network, target, {.store = store.get()}, *builder)
-                                         : Compile(network, target, store.get(), *builder);
-    Package package = TRY_NOTE(std::move(compiled), "while compiling the tuned network").package;
-    TRY(WritePackage(package, options.output));
-  }
+  if (!options.output.empty()) TRY(WriteTuned(session, options, std::move(chosen)));
   progress.NextSteps(options.output, "autotune compile" + ModelLine(options.model) + " -o model.tar");
-  for (const std::string& note : report.notes) std::fprintf(stderr, "autotune: %s\n", note.c_str());
-  int unreached = 0;
-  for (const TaskReport& task : report.tasks) {
-    unreached += task.records == 0 && !task.exhausted;  // exhausted: the database knows all its schedules
-    if (task.best_seconds == 0 && task.records > 0) {
-      std::fprintf(stderr, "autotune: no candidate of %s worked; it keeps its default schedule\n",
-                   task.task->label.c_str());
-    }
-  }
-  if (unreached > 0) {
-    std::fprintf(stderr, "autotune: nothing was tried for %d of %zu tasks: raise --trials\n", unreached,
-                 report.tasks.size());
-  }
+  PrintNotes(report);
   return kExitOk;
 }
 

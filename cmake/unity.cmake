@@ -10,7 +10,8 @@ if(AUTOTUNE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_compile_options(-Wno-subobject-linkage) # gcc takes all that is not in the main file for a header
 endif()
 
-# unity_sources(OUT TARGET source...): sets OUT to the files to compile in place of the sources.
+# unity_sources(OUT TARGET source...): sets OUT to the files to compile in place of the sources. Properties of single
+# sources have no effect then; set them on the target.
 function(unity_sources out target)
   list(LENGTH ARGN count)
   if(NOT AUTOTUNE_UNITY OR count LESS 2)

@@ -13,8 +13,8 @@ Result<PrimFunc> Scheduled(const PrimFunc& func, const std::string& text) {
   return TRY(Replay(func, trace)).func();
 }
 
-// An error is a candidate that cannot be built; `rejected` says that it broke a contract.
-Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {
+// Errors: a candidate that cannot be built; of kind kRejected if it breaks a contract that lowering checks.
+Result<KernelObject> CompileJob(const BuildRequest& request) {
   double start = CpuMilliseconds();
   Target target = TRY(Target::Parse(request.target));
   PrimFunc func = TRY_NOTE(ParsePrimFunc(request.func), "in the PrimFunc to build");
@@ -27,11 +27,14 @@ Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {
   std::optional<Miscompile> miscompile;
   if (!request.trace.empty()) miscompile = PlanMiscompile(func, MiscompilePercent());
   if (miscompile) context.miscompile = &*miscompile;
-  rejected = true;
-  LoweredKernel lowered = TRY(Lower(func, target, context));
-  rejected = false;
+  Result<LoweredKernel> lowered = Lower(func, target, context);
+  if (!lowered.ok()) {
+    Error error = std::move(lowered).error();
+    error.kind = ErrorKind::kRejected;
+    return error;
+  }
   double lowered_at = CpuMilliseconds();
-  KernelObject object = TRY(CompileKernel(lowered, target, request.options));
+  KernelObject object = TRY(CompileKernel(*lowered, target, request.options));
   object.facts.times_ms["parse"] = parsed - start;
   object.facts.times_ms["replay"] = replayed - parsed;
   object.facts.times_ms["lower"] = lowered_at - replayed;
@@ -40,9 +43,9 @@ Result<KernelObject> CompileJob(const BuildRequest& request, bool& rejected) {
 
 CompiledKernel Compile(const BuildRequest& request) {
   CompiledKernel job;
-  bool rejected = false;
-  Result<KernelObject> object = CompileJob(request, rejected);
+  Result<KernelObject> object = CompileJob(request);
   if (!object.ok()) {
+    const bool rejected = object.error().kind == ErrorKind::kRejected;
     job.status = rejected ? TrialStatus::kRejected : TrialStatus::kBuildFailed;
     job.text = object.error().Text();
     return job;

@@ -29,7 +29,6 @@ Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<std:
     plan.io_bytes += fused.Spec(input).Bytes();
   }
   for (const graph::Constant& constant : fused.constants) {
-    if (memory.storage_id[constant.value] < 0) continue;  // nothing reads it
     std::string name = unique("p" + std::to_string(plan.params.size()), "");
     add(constant.value, {.name = name});
     graph::TensorValue value = fused.ConstantValue(constant);

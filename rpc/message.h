@@ -179,11 +179,14 @@ struct StatusRequest {
   std::string key;  // empty: all
   AUTOTUNE_FIELDS(key)
 };
+namespace device_state {
+inline constexpr char kFree[] = "free", kBusy[] = "busy", kStarting[] = "starting", kUnreachable[] = "unreachable";
+}
 struct DeviceStatus {
   Id server;
   std::string key, endpoint, model;
   std::vector<int> cores;
-  std::string state;  // "free", "busy", "starting", "unreachable"
+  std::string state;  // one of the words above; more may come
   Id lease;
   std::string client_name, tenant, job;
   int64_t since_ms = 0;      // how long it has been busy

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <optional>
 
+#include "support/file.h"
+
 namespace autotune {
 namespace {
 
@@ -171,13 +173,6 @@ Result<std::string> NpyBytes(const Tensor& tensor) {
   return out;
 }
 
-Status WriteNpy(const std::string& path, const Tensor& tensor) {
-  std::string bytes = TRY(NpyBytes(tensor));
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
-    return Err("cannot write ", path, ": ", std::strerror(errno));
-  }
-  return {};
-}
+Status WriteNpy(const std::string& path, const Tensor& tensor) { return WriteFile(path, TRY(NpyBytes(tensor))); }
 
 }  // namespace autotune

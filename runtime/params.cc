@@ -6,7 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+
+#include "support/file.h"
 
 namespace autotune {
 namespace {
@@ -146,13 +147,6 @@ Result<Params> LoadParams(const std::string& path) {
   return TRY_NOTE(ViewParams({static_cast<char*>(memory), static_cast<size_t>(size)}, owner), path);
 }
 
-Status SaveParams(const std::string& path, const Params& params) {
-  std::string bytes = ParamsBytes(params);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
-    return Err("cannot write ", path, ": ", std::strerror(errno));
-  }
-  return {};
-}
+Status SaveParams(const std::string& path, const Params& params) { return WriteFile(path, ParamsBytes(params)); }
 
 }  // namespace autotune

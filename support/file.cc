@@ -19,4 +19,12 @@ Result<std::string> ReadFile(const std::string& path) {
   return std::move(bytes).str();
 }
 
+Status WriteFile(const std::string& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
+    return Err("cannot write ", path, ": ", std::strerror(errno));
+  }
+  return {};
+}
+
 }  // namespace autotune

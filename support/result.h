@@ -17,6 +17,7 @@ namespace autotune {
 enum class ErrorKind {
   kOther,
   kOutOfMemory,  // this machine cannot hold what was asked for
+  kRejected,     // a candidate breaks a contract of its schedule, which is normal in a search
 };
 
 // One line that says what is wrong and what to do; notes, innermost first, say where.

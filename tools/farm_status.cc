@@ -39,11 +39,11 @@ void PrintStatus(const rpc::StatusReply& status) {
   for (const auto& device : status.devices) {
     printf("%-12s %-12s %-8s cores %-6s", device.key.c_str(), device.state.c_str(), device.server.substr(0, 8).c_str(),
            CoresText(device.cores).c_str());
-    if (device.state == "busy") {
+    if (device.state == rpc::device_state::kBusy) {
       printf("  %s%s for %s", device.client_name.c_str(), device.job.empty() ? "" : (" (" + device.job + ")").c_str(),
              Age(device.since_ms).c_str());
     }
-    if (device.state == "unreachable") printf("  last seen %s ago", Age(device.last_seen_ms).c_str());
+    if (device.state == rpc::device_state::kUnreachable) printf("  last seen %s ago", Age(device.last_seen_ms).c_str());
     std::string trials;
     for (const auto& [name, count] : device.trials) {
       trials += (trials.empty() ? "" : ", ") + std::to_string(count) + " " + name;

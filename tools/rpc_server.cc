@@ -8,8 +8,8 @@
 
 #include "rpc/runner.h"
 #include "rpc/server.h"
-#include "support/check.h"
 #include "support/subprocess.h"
+#include "tools/guarded_main.h"
 
 namespace {
 
@@ -93,10 +93,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return Main(argc, argv);
-  } catch (const autotune::InternalError& error) {
-    fprintf(stderr, "rpc_server: %s\n", error.what());
-    return 70;
-  }
+  return autotune::tools::Guarded("rpc_server", [&] { return Main(argc, argv); });
 }

@@ -10,6 +10,7 @@
 #include "support/loop.h"
 #include "support/subprocess.h"
 #include "tools/farm_status.h"
+#include "tools/guarded_main.h"
 #include "tracker/tracker.h"
 
 namespace {
@@ -87,10 +88,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return Main(argc, argv);
-  } catch (const autotune::InternalError& error) {
-    fprintf(stderr, "rpc_tracker: %s\n", error.what());
-    return 70;
-  }
+  return autotune::tools::Guarded("rpc_tracker", [&] { return Main(argc, argv); });
 }

@@ -86,7 +86,7 @@ void Tracker::FailKey(const std::string& key, const std::string& why) {
 
 bool Tracker::Offers(const std::string& key, std::string* why) const {
   for (const rpc::DeviceStatus& device : impl_->state.Status(key, BootMillis()).devices) {
-    if (device.state == "free" || device.state == "busy") return true;
+    if (device.state == rpc::device_state::kFree || device.state == rpc::device_state::kBusy) return true;
     if (why) *why = device.last_error;
   }
   return false;

@@ -455,10 +455,10 @@ rpc::StatusReply TrackerState::Status(const std::string& key, int64_t now) const
     status.endpoint = device.endpoint;
     status.model = device.model;
     status.cores = device.cores;
-    status.state = !server.reachable     ? "unreachable"
-                   : server.lease        ? "busy"
-                   : server.report.ready ? "free"
-                                         : "starting";
+    status.state = !server.reachable     ? rpc::device_state::kUnreachable
+                   : server.lease        ? rpc::device_state::kBusy
+                   : server.report.ready ? rpc::device_state::kFree
+                                         : rpc::device_state::kStarting;
     status.last_seen_ms = now - server.last_seen;
     status.trials = server.report.trials;
     status.last_error = server.report.last_error;

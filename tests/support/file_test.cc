@@ -30,5 +30,19 @@ TEST(ReadFile, SaysWhyNot) {
   EXPECT_THAT(ReadFile(::testing::TempDir()).error().Text(), EndsWith("it is a directory"));
 }
 
+TEST(WriteFile, ReplacesTheBytes) {
+  std::string path = ::testing::TempDir() + "file_test_" + std::to_string(getpid());
+  for (const std::string& bytes : {std::string(1 << 20, 'x'), std::string("a\r\n\0b\xff", 6), std::string()}) {
+    ASSERT_TRUE(WriteFile(path, bytes).ok());
+    EXPECT_EQ(ReadFile(path).value(), bytes);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(WriteFile, SaysWhyNot) {
+  EXPECT_EQ(WriteFile("/no/such/file", "x").error().Text(), "cannot write /no/such/file: No such file or directory");
+  EXPECT_EQ(WriteFile("/dev/full", "x").error().Text(), "cannot write /dev/full: No space left on device");
+}
+
 }  // namespace
 }  // namespace autotune

@@ -2,11 +2,13 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "codegen/builder.h"
 #include "compiler/network.h"
+#include "records/open.h"
 #include "records/store.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -36,6 +38,14 @@ Command ReplayCommand(CLI::App& root);
 Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 
+// What the options of a network stand for, ready to load it.
+struct Session {
+  std::unique_ptr<Builder> builder;
+  Target target;
+  NetworkOptions network;
+  std::unique_ptr<RecordStore> store;
+};
+
 // The options that name a network (a model or one operator), its target and the database.
 struct ModelOptions {
   std::string model, op;
@@ -52,6 +62,9 @@ struct ModelOptions {
   // Of --shape, --bind and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder) const;
+  // Starts build workers, parses the target and the network's options and opens the database, with `open_store`.
+  using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
+  Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };
 // The options that identify this network, target and database, as a user types them.
 std::string ModelLine(const ModelOptions& options);

@@ -57,6 +57,15 @@ Result<NetworkOptions> ModelOptions::ParseNetwork() const {
   return options;
 }
 
+Result<Session> ModelOptions::Open(const OpenDatabase& open_store) const {
+  Session session;
+  session.builder = TRY(MakeBuildWorkers());
+  session.target = TRY(ParseTarget(*session.builder));
+  session.network = TRY(ParseNetwork());
+  session.store = TRY(open_store(db));
+  return session;
+}
+
 Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& parsed_target, Builder& builder) const {
   if (op.empty()) return LoadNetwork(model, options, parsed_target, builder);
   OperatorGraph parsed = TRY(ParseOperator(op));

@@ -46,23 +46,29 @@ std::vector<std::string> CommandsOf(const CLI::App& command) {
   return names;
 }
 
-std::string Suggestion(const std::string& word, const std::vector<std::string>& known) {
+// What is wrong, and the word that the user probably meant; empty if none is near.
+struct Complaint {
+  std::string text;
+  std::string meant;
+};
+
+std::string Nearest(const std::string& word, const std::vector<std::string>& known) {
   std::vector<std::string> near = NearWords(word, known);
-  return near.empty() ? "" : "; did you mean " + near[0] + "?";
+  return near.empty() ? "" : near[0];
 }
 
 // Describes the `words` that no option and no command takes. The first word decides, since everything after an unknown
 // command is unknown too.
-std::string UnknownText(const std::vector<std::string>& words, const CLI::App& command, const std::string& name) {
+Complaint ComplaintAbout(const std::vector<std::string>& words, const CLI::App& command, const std::string& name) {
   std::vector<std::string> commands = CommandsOf(command);
   if (!commands.empty() && !words[0].starts_with("-"))
-    return "unknown command '" + words[0] + "' of `" + name + "`" + Suggestion(words[0], commands);
+    return {"unknown command '" + words[0] + "' of `" + name + "`", Nearest(words[0], commands)};
   for (const std::string& word : words) {
     if (!word.starts_with("-")) continue;
     std::string option = word.substr(0, word.find('='));
-    return "unknown option " + option + " of `" + name + "`" + Suggestion(option, OptionsOf(command));
+    return {"unknown option " + option + " of `" + name + "`", Nearest(option, OptionsOf(command))};
   }
-  return "unexpected argument '" + words[0] + "' of `" + name + "`";
+  return {"unexpected argument '" + words[0] + "' of `" + name + "`", ""};
 }
 
 }  // namespace
@@ -73,9 +79,9 @@ CLI::Validator AtLeastZero() { return AtLeast(0); }
 std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
   auto [command, name] = ChosenCommand(app);
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
-  std::string text = unknown.empty() ? error.what() : UnknownText(unknown, *command, name);
-  if (text.ends_with("?")) return OneLine(text);
-  return OneLine(text + "; see `" + name + " --help`");
+  Complaint complaint = unknown.empty() ? Complaint{error.what(), ""} : ComplaintAbout(unknown, *command, name);
+  if (!complaint.meant.empty()) return OneLine(complaint.text + "; did you mean " + complaint.meant + "?");
+  return OneLine(complaint.text + "; see `" + name + " --help`");
 }
 
 }  // namespace autotune::tools

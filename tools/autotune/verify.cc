@@ -28,10 +28,7 @@ struct CompileCommandOptions {
 };
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
-  Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options = TRY(options.model.ParseNetwork());
-  std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
+  const auto [builder, target, network_options, store] = TRY(options.model.Open());
   Network network = TRY(options.model.Load(network_options, target, *builder));
   for (const std::string& note : WithoutRepeats(network.notes)) std::printf("note: %s\n", note.c_str());
   CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder));
@@ -206,10 +203,7 @@ Result<int> Verify(const VerifyOptions& options) {
   for (const std::string& data : options.data) {
     if (!fs::is_directory(data)) return Err("--data ", data, ": no such folder");
   }
-  std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
-  Target target = TRY(options.model.ParseTarget(*builder));
-  NetworkOptions network_options = TRY(options.model.ParseNetwork());
-  std::unique_ptr<RecordStore> store = TRY(OpenStore(options.model.db));
+  const auto [builder, target, network_options, store] = TRY(options.model.Open());
   if (!options.model.model.empty()) {
     CaseResult result =
         TRY(CheckCase(options.model.model, options.data[0], options, network_options, target, store.get(), *builder));

@@ -23,7 +23,8 @@ Result<KernelObject> CompileJob(const BuildRequest& request) {
   if (!request.trace.empty()) func = TRY(Scheduled(func, request.trace));
   double replayed = CpuMilliseconds();
   PassContext context;
-  // For tests: candidates come with a schedule, what they are compared with has none.
+  // Tests ask for wrong code in candidates. Those have a schedule; the references that they are compared with have
+  // none.
   std::optional<Miscompile> miscompile;
   if (!request.trace.empty()) miscompile = PlanMiscompile(func, MiscompilePercent());
   if (miscompile) context.miscompile = &*miscompile;

@@ -30,7 +30,7 @@ void PutString(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Reads from the front; once too little is left, everything fails.
+// Reads a blob from its front. Once too few bytes are left, every further read fails.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view bytes) : bytes_(bytes) {}
@@ -139,7 +139,7 @@ Result<Params> LoadParams(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Err("cannot open ", path, ": ", std::strerror(errno));
   off_t size = lseek(fd, 0, SEEK_END);
-  // Private and writable: nothing that is done to the tensors reaches the file.
+  // The mapping is private and writable, so that writes to the tensors do not reach the file.
   void* memory = size > 0 ? mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   close(fd);
   if (memory == MAP_FAILED) return Err("cannot read ", path, size == 0 ? ": it is empty" : "");

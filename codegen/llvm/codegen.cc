@@ -14,7 +14,7 @@
 namespace autotune {
 namespace {
 
-// CPU time of this thread: what a build costs, whatever else the machine does.
+// Measures stages in CPU time of this thread, which other programs of the machine do not change.
 class StageTimer {
  public:
   explicit StageTimer(std::map<std::string, double>& times) : times_(times) {}
@@ -53,7 +53,7 @@ int64_t WorkspaceBytes(const PrimFunc& f) {
   return LayOut(f.body).bytes + most_parallel;
 }
 
-// In builds that verify; LLVM's passes and code generator are told not to.
+// Checks a module where AUTOTUNE_VERIFY is set. LLVM's own passes and code generator do not check.
 void VerifyModule([[maybe_unused]] const llvm::Module& module) {
 #ifdef AUTOTUNE_VERIFY
   std::string problem;
@@ -62,7 +62,7 @@ void VerifyModule([[maybe_unused]] const llvm::Module& module) {
 #endif
 }
 
-// An object with `autotune.check`, made once for a thread and a target: it is the same for all kernels.
+// Returns an object with `autotune.check`. It is the same for all kernels, so each thread makes it once per target.
 Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
   thread_local std::map<std::string, std::string> made;
   std::string& object = made[target];

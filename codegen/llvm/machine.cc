@@ -48,14 +48,14 @@ void InitializeTargets() {
   });
 }
 
-// One of LLVM's command-line options that has no other way in. Before every use: LLD resets them all.
+// Sets an option that LLVM offers only on its command line. To be called before every use, since LLD resets them all.
 void SetOption(llvm::StringRef name, bool value) {
   llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup(name);
   CHECK(option) << "LLVM has no option -" << name.str();
   static_cast<llvm::cl::opt<bool>*>(option)->setValue(value);
 }
 
-// Collects what the register allocator reports of spills.
+// Counts the spills that the register allocator reports.
 class SpillHandler : public llvm::DiagnosticHandler {
  public:
   explicit SpillHandler(BuildFacts* facts) : facts_(facts) {}
@@ -91,18 +91,18 @@ class SpillHandler : public llvm::DiagnosticHandler {
 
 std::string FeaturesOf(const Target& target) {
   std::vector<std::string> features = target.features;
-  // The Linux ABI's baseline; without it floats would be library calls.
+  // The baseline of the Linux ABI. Without it, operations on floats would be library calls.
   if (target.triple.starts_with("riscv64") && target.cpu.starts_with("generic")) {
     features.insert(features.begin(), {"+m", "+a", "+f", "+d", "+c"});
   }
-  // prefetchw, without which a prefetch to write is one to read: a hint that every x86-64 processor decodes.
+  // Without prefetchw, a prefetch for writing becomes one for reading. Every x86-64 processor decodes the hint.
   if (target.triple.starts_with("x86_64")) features.push_back("+prfchw");
   std::string text;
   for (const std::string& f : features) text += (text.empty() ? "" : ",") + f;
   return text;
 }
 
-// Passes over LLVM's IR.
+// The passes over LLVM's IR.
 class Optimizer {
  public:
   explicit Optimizer(llvm::TargetMachine& machine) : builder_(&machine) {
@@ -138,7 +138,7 @@ class Optimizer {
   llvm::FunctionPassManager passes_;
 };
 
-// Passes from LLVM's IR to bytes. One module after another goes through them: each pass begins anew with a module.
+// The passes from LLVM's IR to bytes. One module after another goes through them: each pass starts anew with a module.
 class ObjectWriter {
  public:
   static std::unique_ptr<ObjectWriter> Make(llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
@@ -164,7 +164,7 @@ class ObjectWriter {
 
 struct Machine::Tools {
   std::unique_ptr<llvm::TargetMachine> machine;
-  std::unique_ptr<Optimizer> optimizer;  // these two from their first use
+  std::unique_ptr<Optimizer> optimizer;  // this and the writer are made at their first use
   std::unique_ptr<ObjectWriter> writer;
 };
 
@@ -173,7 +173,7 @@ Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Ef
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (!found) return Err("LLVM has no code generator for -mtriple=", target.triple, ": ", error);
-  // Asked first: a wrong name makes LLVM print to stderr and go on.
+  // Check the names first: LLVM prints a wrong one to stderr and goes on.
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(found->createMCSubtargetInfo(target.triple, "", ""));
   if (!subtarget->isCPUStringValid(target.cpu))
     return Err("LLVM does not know -mcpu=", target.cpu, " of ", target.triple);
@@ -231,8 +231,8 @@ void Machine::Describe(llvm::Module& module) const {
     f.addFnAttr("no-builtins");
     f.addFnAttr("target-cpu", tools_->machine->getTargetCPU());
     f.addFnAttr("target-features", tools_->machine->getTargetFeatureString());
-    // Scheduled by LLVM's model of these processors, 12 % of all candidates spill; by the model of all x86-64, 3 %, and
-    // what spills in neither is equally fast.
+    // If LLVM schedules instructions by its model of these processors, 12 % of all candidates spill; by its model of
+    // all x86-64 processors, 3 % do. Candidates that spill with neither model are equally fast with both.
     if (target_->cpu == "znver4" || target_->cpu == "znver5") f.addFnAttr("tune-cpu", "x86-64");
     if (target_->vector_bits > 256) f.addFnAttr("prefer-vector-width", std::to_string(target_->vector_bits));
   }
@@ -257,7 +257,7 @@ Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFact
   Describe(module);
   // Addresses (codegen/llvm/addresses.h) has reduced the strength of addresses already.
   SetOption("disable-lsr", true);
-  // Looks long for scalars that could be vector masks: there are none.
+  // This pass searches long for scalars that could be vector masks; there are none.
   SetOption("disable-x86-domain-reassignment", true);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));

@@ -1,4 +1,5 @@
-// Machine: LLVM's code generator for one target, and the facts that it reports. Internal to codegen/llvm.
+// Machine: LLVM's code generator for one target, and the facts that it reports. A value that borrows the target. Not
+// thread-safe; each thread has its own tools. Internal to codegen/llvm.
 #pragma once
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
@@ -17,26 +18,26 @@ inline constexpr const char* kRegisterBufferPrefix = "register.";
 
 class Machine {
  public:
-  // kQuick: no optimization, for code that runs once per call.
+  // kQuick: no optimization; for code that runs once per call.
   enum class Effort { kFull, kQuick };
   static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
 
   // Returns the KnownCpuFeatures (support/cpu_features.h) that code for this target may use: those that the CPU model
   // implies and those that the target lists.
   std::vector<std::string> CpuFeatures() const;
-  // A module set up for this target.
+  // Returns an empty module for this target.
   std::unique_ptr<llvm::Module> NewModule(llvm::LLVMContext& context, const std::string& name) const;
-  // Runs the fixed pass list over all functions. Afterwards no register buffer may be left in memory:
-  // the name of one that is, else empty.
+  // Runs the fixed list of passes over all functions. Returns the name of a register buffer that is still in memory,
+  // which breaks its contract; empty if there is none.
   std::string Optimize(llvm::Module& module) const;
-  // Attributes of every function: target, no calls of the C library.
+  // Sets the attributes of every function: its target, and that it calls no C library.
   void Describe(llvm::Module& module) const;
-  // A relocatable object; facts of spills are added. `assembly`: text instead.
+  // Returns a relocatable object, or assembly text if `assembly`. Adds the facts about spills to `facts`.
   Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
 
  private:
-  // What is made once for a thread, a target and an effort: LLVM's machines and pass pipelines are not thread-safe, and
-  // making them takes longer than running them over a small kernel.
+  // LLVM's objects for one thread, target and effort. They are kept, since making them takes longer than running them
+  // over a small kernel.
   struct Tools;
   static Result<std::shared_ptr<Tools>> Create(const Target& target, Effort effort);
 

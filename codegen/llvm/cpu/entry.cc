@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// Byte offsets in DLTensor (dlpack.h), whose layout is a public ABI.
+// Offsets in bytes of the fields of DLTensor (dlpack.h), whose layout is a public ABI.
 constexpr int kData = 0, kDeviceType = 8, kNdim = 16, kDtype = 20, kShape = 24, kStrides = 32, kByteOffset = 40;
 constexpr int kDLCPU = 1;
 constexpr int kDLInt = 0, kDLUInt = 1, kDLFloat = 2;
@@ -194,7 +194,8 @@ void EmitCheck(llvm::Module& module) {
   fits = b.CreateAnd(fits, b.CreateICmpNE(start, b.getInt64(0)));
   fits = b.CreateAnd(fits, b.CreateIsNull(b.CreateAnd(start, b.getInt64(AT_ALIGNMENT - 1))));
   b.CreateCondBr(fits, loop, bad);
-  b.SetInsertPoint(loop);  // axes from last to first; `expected` is the compact stride
+  // Walks the axes from the last to the first. `expected` is the stride of a compact tensor.
+  b.SetInsertPoint(loop);
   llvm::PHINode* left = b.CreatePHI(i64, 2);
   llvm::PHINode* expected = b.CreatePHI(i64, 2);
   left->addIncoming(b.CreateZExt(ndim, i64), fields);

@@ -17,7 +17,7 @@ struct Package {
 
 const std::vector<Package>& Packages() {
   static const std::vector<Package> packages = {
-      {"llvm/", {"codegen/llvm/"}},
+      {"llvm/", {"codegen/llvm/", "tests/codegen/"}},
       {"llvm-c/", {"codegen/llvm/"}},
       {"lld/", {"codegen/llvm/"}},
       {"zmq", {"rpc/transport.cc"}},

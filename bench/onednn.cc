@@ -8,7 +8,6 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +21,7 @@
 #include "package/load.h"
 #include "records/open.h"
 #include "runtime/fill.h"
+#include "support/clock.h"
 #include "support/host_lock.h"
 #include "support/rng.h"
 #include "support/statistics.h"
@@ -36,8 +36,6 @@ constexpr double kBurstSeconds = 1e-3;  // least duration of one side's calls in
 // Largest difference, relative to the largest value. Winograd's kernels have larger rounding errors than direct ones.
 constexpr double kTolerance = 1e-4;
 constexpr int64_t kLockPatienceMs = 60000;
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct ConvShape {
   int64_t in = 0, size = 0, out = 0, kernel = 0, stride = 0, groups = 0;
@@ -162,9 +160,9 @@ std::vector<NamedPeer> MakePeers(const ConvShape& s, float* x, float* w) {
 
 // Makes `calls` calls and returns the seconds per call.
 Result<double> Burst(int calls, const std::function<Status()>& call) {
-  double begin = Now();
+  double begin = SteadySeconds();
   for (int i = 0; i < calls; ++i) TRY(call());
-  return (Now() - begin) / calls;
+  return (SteadySeconds() - begin) / calls;
 }
 
 struct Comparison {

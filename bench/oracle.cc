@@ -10,7 +10,6 @@
 // best known schedules (bench/oracle_judge.h).
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -36,8 +35,6 @@ constexpr double kFinalShare = 0.15;  // share of the time for measurements in t
 constexpr int kMostFinals = 5;        // most measurements in turns per task
 
 std::atomic<bool> stop_requested{false};
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // One search of every task. All tasks go through one stage before the next stage begins, so that a recording that is
 // stopped early has about as many trials of each task.
@@ -70,7 +67,12 @@ class Recorder {
  public:
   Recorder(const std::vector<DrawnTask>& tasks, const Target& target, const RecordOptions& options, RecordStore& store,
            Measurer& measurer)
-      : tasks_(tasks), target_(target), options_(options), store_(store), measurer_(measurer), started_(Now()) {}
+      : tasks_(tasks),
+        target_(target),
+        options_(options),
+        store_(store),
+        measurer_(measurer),
+        started_(SteadySeconds()) {}
 
   Status Run() {
     double shares_left = static_cast<double>(tasks_.size());  // one per task, for all of its stages
@@ -85,7 +87,7 @@ class Recorder {
     for (size_t i = 0; i < tasks_.size(); ++i) {
       if (stop_requested) return {};
       double slice = std::max(0.0, SecondsLeft(1)) / static_cast<double>(tasks_.size() - i);
-      TRY_NOTE(Finals(tasks_[i], Now() + slice), "while measuring the best of " + tasks_[i].task.label);
+      TRY_NOTE(Finals(tasks_[i], SteadySeconds() + slice), "while measuring the best of " + tasks_[i].task.label);
     }
     return {};
   }
@@ -93,7 +95,7 @@ class Recorder {
  private:
   double SecondsLeft(double part) const {
     if (options_.minutes == 0) return 1e9;
-    return part * 60 * options_.minutes - (Now() - started_);
+    return part * 60 * options_.minutes - (SteadySeconds() - started_);
   }
 
   Status Search(const Stage& stage, const DrawnTask& task, double seconds) {
@@ -138,7 +140,7 @@ class Recorder {
   // Measures the best candidates in turns, until the fastest candidate of all is one that was measured in turns.
   Status Finals(const DrawnTask& task, double deadline) {
     TaskSpace space = TRY(TaskSpace::Make(task.task, target_));
-    for (int round = 0; round < kMostFinals && !stop_requested && (round == 0 || Now() < deadline); ++round) {
+    for (int round = 0; round < kMostFinals && !stop_requested && (round == 0 || SteadySeconds() < deadline); ++round) {
       std::vector<Candidate> candidates = TRY(CandidatesOf(store_, task.task, target_));
       if (!candidates.empty() && !candidates[0].in_turns.empty()) break;  // the fastest one was measured in turns
       std::vector<const Candidate*> chosen;
@@ -181,7 +183,7 @@ class Recorder {
   }
 
   void Print(const DrawnTask& task, const char* what, int trials, int wanted, double best) const {
-    double spent = (Now() - started_) / 60;
+    double spent = (SteadySeconds() - started_) / 60;
     double wanted_trials = static_cast<double>(options_.candidates) * static_cast<double>(tasks_.size());
     double left = options_.minutes > 0 ? options_.minutes - spent
                   : trials_ > 0        ? spent * std::max(0.0, wanted_trials / trials_ - 1)

@@ -5,18 +5,16 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include "records/open.h"
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
 
 constexpr int kTasks = 500;
 const std::string kTargets[] = {"llvm -mcpu=znver3 -num-cores=2", "llvm -mcpu=znver3 -num-cores=4"};
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string TaskHash(int64_t task) {
   char text[33];
@@ -56,9 +54,9 @@ Result<double> Append(RecordStore& store, int64_t first, int64_t share, int64_t 
     std::vector<Record> batch;
     while (static_cast<int64_t>(batch.size()) < std::min(batch_size, share - done))
       batch.push_back(SyntheticRecord(first + done + static_cast<int64_t>(batch.size()), rng));
-    double start = Now();
+    double start = SteadySeconds();
     TRY(store.Append(batch));
-    seconds += Now() - start;
+    seconds += SteadySeconds() - start;
     done += static_cast<int64_t>(batch.size());
   }
   return seconds;
@@ -70,7 +68,7 @@ int Main(int64_t records, std::string path) {
     path = std::filesystem::temp_directory_path() / "autotune_records_bench.db";
     for (const char* suffix : {"", "-wal", "-shm", ".lock"}) std::filesystem::remove(path + suffix);
   }
-  Rng rng(static_cast<uint64_t>(Now() * 1e9));  // other ids than those of an earlier run
+  Rng rng(static_cast<uint64_t>(SteadySeconds() * 1e9));  // other ids than those of an earlier run
   {
     auto store = OpenStore(path);
     if (!store.ok()) return Fail(store.error());
@@ -89,18 +87,18 @@ int Main(int64_t records, std::string path) {
       fflush(stdout);
     }
   }
-  double start = Now();
+  double start = SteadySeconds();
   auto store = OpenStore(path);
-  double opened = Now();
+  double opened = SteadySeconds();
   if (!store.ok()) return Fail(store.error());
   printf("open     %8.2f ms (at most 100), %.0f MB\n", (opened - start) * 1e3, std::filesystem::file_size(path) / 1e6);
 
   std::vector<double> times;
   for (int i = 0; i < 20000; ++i) {
     std::string task = TaskHash(rng.Below(kTasks));
-    start = Now();
+    start = SteadySeconds();
     auto best = (*store)->Best(task, kTargets[i % 2]);
-    times.push_back(Now() - start);
+    times.push_back(SteadySeconds() - start);
     if (!best.ok()) return Fail(best.error());
     if (records >= 100 * kTasks && !best->has_value()) return Fail(Err("no best for ", task));
   }
@@ -108,11 +106,11 @@ int Main(int64_t records, std::string path) {
   printf("best     %8.1f us median (at most 50), %.1f us p99\n", times[times.size() / 2] * 1e6,
          times[times.size() * 99 / 100] * 1e6);
 
-  start = Now();
+  start = SteadySeconds();
   auto count = (*store)->Count({.task = TaskHash(7), .target = kTargets[0]});
   if (!count.ok()) return Fail(count.error());
-  printf("count    %8.2f ms for %ld records of a task\n", (Now() - start) * 1e3, *count);
-  start = Now();
+  printf("count    %8.2f ms for %ld records of a task\n", (SteadySeconds() - start) * 1e3, *count);
+  start = SteadySeconds();
   int64_t cursor = 0, seen = 0;
   for (;;) {
     auto page = (*store)->Scan({}, cursor, 1000);
@@ -121,7 +119,7 @@ int Main(int64_t records, std::string path) {
     seen += static_cast<int64_t>(page->records.size());
     cursor = page->cursor;
   }
-  printf("scan     %8.0f records/s\n", static_cast<double>(seen) / (Now() - start));
+  printf("scan     %8.0f records/s\n", static_cast<double>(seen) / (SteadySeconds() - start));
   store->reset();
   if (temporary) {
     for (const char* suffix : {"", "-wal", "-shm", ".lock"}) std::filesystem::remove(path + suffix);

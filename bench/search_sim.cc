@@ -5,18 +5,16 @@
 // comes to the best known time. Exit code 1: an error, or a worsened variant does not rank last, so that the comparison
 // cannot be believed.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
 
 #include "bench/arguments.h"
+#include "support/clock.h"
 #include "tuner/simulation.h"
 
 namespace autotune::bench {
 namespace {
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void PrintFit(const RecordedDevice& device) {
   std::printf("%-28s %7s %7s %11s %9s %9s   held-out candidates\n", "task", "fitted", "others", "median err", "rank",
@@ -106,15 +104,16 @@ Result<int> Main(int argc, char** argv) {
                             .threads = static_cast<int>(arguments.Number("threads", 0))};
   if (trials < 1 || options.seeds < 1 || options.noise < 0) return Err("--trials and --seeds must be at least 1");
   std::vector<SearchVariant> variants = TRY(Choose(arguments.Text("variants", "")));
-  double begin = Now();
+  double begin = SteadySeconds();
   std::shared_ptr<const RecordedDevice> device = TRY(RecordedDevice::Make(TRY(ReadRecording(arguments.words[0]))));
-  double fitted = Now();
+  double fitted = SteadySeconds();
   std::printf("%s, recorded on %s\n\n", arguments.words[0].c_str(), device->recording().header.machine.c_str());
   PrintFit(*device);
   std::vector<SimulatedRun> runs = TRY(Simulate(device, variants, options));
   PrintTasks(*device, variants, runs, options);
   PrintVariants(variants, runs, options);
-  std::printf("\n%.1f s, %.1f s of them to read the recording and fit the model\n", Now() - begin, fitted - begin);
+  std::printf("\n%.1f s, %.1f s of them to read the recording and fit the model\n", SteadySeconds() - begin,
+              fitted - begin);
   if (WorsenedRankLast(variants, runs)) return 0;
   std::printf("a search that was made worse on purpose does not rank last: do not believe this comparison\n");
   return 1;

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -19,14 +18,13 @@
 #include "runtime/fill.h"
 #include "runtime/npy.h"
 #include "runtime/thread_pool.h"
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
 
 constexpr double kBurstSeconds = 0.02;  // of one side's calls in one round
 constexpr double kTolerance = 1e-4;     // of the largest value: both sides round, in different orders
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct Blas {
   using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
@@ -73,7 +71,7 @@ typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
 
 double PeakGflops(ThreadPool& pool, float* sink) {
   constexpr int kSteps = 4000000;  // as long as a large product: short bursts may run at a clock that does not last
-  double begin = Now();
+  double begin = SteadySeconds();
   pool.For(pool.num_threads(), [&](int thread) {
     // Scalars, not an array, which the compiler would keep in memory; unequal ones, or they would become one.
     Vector a = {}, b = {};
@@ -92,7 +90,7 @@ double PeakGflops(ThreadPool& pool, float* sink) {
     Vector sum = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11 + x12 + x13 + x14 + x15;
     sink[thread * 64] = sum[0];
   });
-  return 2.0 * kSteps * kAccumulators * kLanes * pool.num_threads() / (Now() - begin) / 1e9;
+  return 2.0 * kSteps * kAccumulators * kLanes * pool.num_threads() / (SteadySeconds() - begin) / 1e9;
 }
 
 struct Product {
@@ -106,9 +104,9 @@ struct Product {
 Result<double> LeastOf(int runs, const std::function<Status()>& call) {
   double best = 1e30;
   for (int i = 0; i < runs; ++i) {
-    double begin = Now();
+    double begin = SteadySeconds();
     TRY(call());
-    best = std::min(best, Now() - begin);
+    best = std::min(best, SteadySeconds() - begin);
   }
   return best;
 }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -24,8 +23,6 @@
 namespace autotune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kCompetitors = 2;           // kernels per task beside the default; more would leave each fewer blocks
 constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
 constexpr double kLeastComparison = 0.5;  // least share of the rest for one comparison, however long builds took
@@ -42,8 +39,6 @@ constexpr double kTurnSeconds = 5;       // time for which one turn of blocks ho
 constexpr int kBetweenTurns = 20'000;    // microseconds; waiters for the lock poll it at shorter intervals
 constexpr double kLongestTurn = 20;      // seconds per load of a comparison; others wait 30 s for the lock
 constexpr int kHostPatienceMs = 30'000;  // longest wait for the host's lock
-
-double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 bool Stopped(const ChooseOptions& options) { return options.stop && *options.stop; }
 
@@ -176,12 +171,12 @@ Result<std::vector<int>> ChooseVariants(const Network& network, const Target& ta
   for (int block = 0; block < kMaxBlocks && (block < kMinBlocks || spent < budget);) {
     if (block > 0) usleep(kBetweenTurns);
     std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, kHostPatienceMs));
-    Clock::time_point turn = Clock::now();
+    const double turn = SteadySeconds();
     do {
       for (int mode = 0; mode < modes; ++mode) TRY(times[mode].Run(*combinations, visits, mode == 1, rng));
       ++block;
-    } while (SecondsSince(turn) < std::min(kTurnSeconds, budget - spent) && block < kMaxBlocks);
-    spent += SecondsSince(turn);
+    } while (SteadySeconds() - turn < std::min(kTurnSeconds, budget - spent) && block < kMaxBlocks);
+    spent += SteadySeconds() - turn;
     if (options.on_progress) options.on_progress(kBlocksShare * std::min(1.0, spent / std::max(budget, 1e-9)));
   }
   for (size_t task = 0; task < chosen.size(); ++task) {
@@ -323,7 +318,7 @@ class Chooser {
     SetSchedules(choice, variants_, chosen);
     result.compiled = TRY(CompileCombination(chosen));
     for (const ChosenSchedule& schedule : choice.schedules) result.tuned_tasks += schedule.seconds > 0;
-    result.seconds = SecondsSince(begin_);
+    result.seconds = SteadySeconds() - begin_;
     return result;
   }
 
@@ -343,11 +338,11 @@ class Chooser {
   Result<std::vector<NetworkComparison>> Compare(const std::vector<int>& first, const std::vector<int>& second) {
     Package one = TRY(CompileCombination(first)).package, other = TRY(CompileCombination(second)).package;
     const double least = kLeastComparison * (1 - kBlocksShare) * options_.max_seconds;
-    return ComparePackages(one, other, target_.num_cores, std::max(least, options_.max_seconds - SecondsSince(begin_)),
-                           options_);
+    return ComparePackages(one, other, target_.num_cores,
+                           std::max(least, options_.max_seconds - (SteadySeconds() - begin_)), options_);
   }
 
-  const Clock::time_point begin_ = Clock::now();
+  const double begin_ = SteadySeconds();
   const Network& network_;
   const Target& target_;
   RecordStore& store_;

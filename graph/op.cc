@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "graph/infer.h"
+#include "te/index.h"
 
 namespace autotune::graph {
 
@@ -379,12 +380,8 @@ Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<Tensor
 }
 
 Result<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
-  Shape out(std::max(a.size(), b.size()), 1);
-  for (size_t i = 0; i < out.size(); ++i) {
-    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) return Err("shapes ", ShapeText(a), " and ", ShapeText(b), " do not broadcast");
-    out[out.size() - 1 - i] = x == 1 ? y : x;
-  }
+  Shape out;
+  if (!te::BroadcastShapes(a, b, &out)) return Err("shapes ", ShapeText(a), " and ", ShapeText(b), " do not broadcast");
   return out;
 }
 

@@ -35,7 +35,7 @@ Tensor Pad(const std::string& name, const Tensor& x, const PadAttrs& a) {
 }
 
 // Local response normalization along any axis; topi's runs along the last.
-Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& a) {
+Tensor LrnAlongAxis(const std::string& name, const Tensor& x, const LrnAttrs& a) {
   topi::LrnAttrs attrs{a.size, a.alpha, a.beta, a.bias};
   int last = x.rank() - 1, axis = static_cast<int>(a.axis);
   if (axis == last) return topi::Lrn(name, x, attrs);
@@ -215,7 +215,7 @@ class Lowering {
       }
       case Op::kLrn:
         if (in[0].rank() != 4) return Err("input must have rank 4, not ", graph_.Spec(node.inputs[0]).Text());
-        return done(Lrn(name, in[0], std::get<LrnAttrs>(node.attrs)));
+        return done(LrnAlongAxis(name, in[0], std::get<LrnAttrs>(node.attrs)));
       case Op::kSoftmax:
         return done(topi::Softmax(name, in[0], {static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)}));
       case Op::kConcat:

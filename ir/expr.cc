@@ -164,6 +164,26 @@ bool IsConst(const Expr& e, int64_t value) {
   return v && *v == value;
 }
 
+bool IsZero(const Expr& e) {
+  const FloatImm* imm = e.As<FloatImm>();
+  return imm ? imm->value == 0 : IsConst(e, 0);
+}
+
+std::vector<Expr> Conjuncts(const Expr& condition) {
+  if (!condition) return {};
+  const Binary* b = condition.As<Binary>();
+  if (!b || b->op != BinaryOp::kAnd) return {condition};
+  std::vector<Expr> list = Conjuncts(b->a);
+  for (Expr& e : Conjuncts(b->b)) list.push_back(std::move(e));
+  return list;
+}
+
+Expr AndAll(const std::vector<Expr>& conjuncts) {
+  Expr all;
+  for (const Expr& e : conjuncts) all = all ? And(all, e) : e;
+  return all;
+}
+
 Buffer Buffer::Make(Name name, DType dtype, std::vector<Expr> shape, Scope scope) {
   auto* cell = new BufferCell;
   cell->name = name;

@@ -222,6 +222,10 @@ inline Expr Max(Expr a, Expr b) { return MakeBinary(BinaryOp::kMax, std::move(a)
 // The value of an integer constant (IntImm), else null.
 const int64_t* AsInt(const Expr& e);
 bool IsConst(const Expr& e, int64_t value);
+bool IsZero(const Expr& e);  // a constant 0 of any type
+// The operands of a conjunction, in order; none of an absent condition.
+std::vector<Expr> Conjuncts(const Expr& condition);
+Expr AndAll(const std::vector<Expr>& conjuncts);  // absent if there are none
 // Shape of a buffer whose extents are all constants (CHECKs that).
 std::vector<int64_t> ConstShape(const Buffer& buffer);
 // The strides in elements of a buffer of that shape, outermost first, that has none of its own.

@@ -19,10 +19,6 @@ struct Loop {
 };
 using Values = std::vector<std::pair<Name, int64_t>>;
 
-bool Uses(const Expr& e, const Name& var) {
-  return e && UsesVar(e, [&](const Name& name) { return name == var; });
-}
-
 // The value of an index expression or condition; absent where it depends on anything else.
 std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
   if (const IntImm* imm = e.As<IntImm>()) return imm->value;
@@ -148,7 +144,7 @@ Status CheckReduction(const Block& block, const std::vector<const For*>& around,
   for (const For* loop : around) {
     bool spatial = false, reduce = false;
     for (const Iter& iter : block.iters) {
-      (iter.kind == IterKind::kReduce ? reduce : spatial) |= Uses(iter.binding, loop->var);
+      (iter.kind == IterKind::kReduce ? reduce : spatial) |= UsesVar(iter.binding, loop->var);
     }
     if (reduce && spatial) return {};
     const int64_t* extent = AsInt(loop->extent);

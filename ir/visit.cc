@@ -253,4 +253,27 @@ bool UsesVar(const Expr& e, const std::function<bool(const Name&)>& is_var) {
   return found;
 }
 
+bool UsesVar(const Expr& e, const Name& var) {
+  if (!e) return false;
+  if (const Var* v = e.As<Var>()) return v->name == var;
+  if (const Binary* b = e.As<Binary>()) return UsesVar(b->a, var) || UsesVar(b->b, var);
+  if (AsInt(e)) return false;
+  return UsesVar(e, [&](const Name& name) { return name == var; });
+}
+
+void ForEachLoad(const Stmt& s, const std::function<void(const Load&)>& f) {
+  auto on_expr = [&](const Expr& e) {
+    if (const Load* load = e.As<Load>()) f(*load);
+    return true;
+  };
+  Walk(s, nullptr, on_expr);
+}
+
+void ForEachStore(const Stmt& s, const std::function<void(const Store&)>& f) {
+  Walk(s, [&](const Stmt& x) {
+    if (const Store* store = x.As<Store>()) f(*store);
+    return true;
+  });
+}
+
 }  // namespace autotune

@@ -36,6 +36,10 @@ Expr ReplaceBuffers(const Expr& e, const BufferMap& map);
 Stmt ReplaceBuffers(const Stmt& s, const BufferMap& map);
 
 bool UsesVar(const Expr& e, const std::function<bool(const Name&)>& is_var);
+bool UsesVar(const Expr& e, const Name& var);  // an absent expression uses none
+// Calls f for each Load in a statement, or each Store, in program order.
+void ForEachLoad(const Stmt& s, const std::function<void(const Load&)>& f);
+void ForEachStore(const Stmt& s, const std::function<void(const Store&)>& f);
 // Whether the expression is or holds a node of this kind: HasNode<Load>(e).
 template <class Node>
 bool HasNode(const Expr& e) {

@@ -20,7 +20,7 @@ Guarded Unguard(const Stmt& s) {
 }
 Stmt Guard(const std::vector<Expr>& conditions, Stmt body) {
   if (IsEmpty(body)) return body;
-  return conditions.empty() ? body : MakeStmt(If{Conjunction(conditions), std::move(body), Stmt()});
+  return conditions.empty() ? body : MakeStmt(If{AndAll(conditions), std::move(body), Stmt()});
 }
 
 // n where the condition is var < n with a constant n, else null.
@@ -36,7 +36,7 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
     return MakeStmt(For{loop.var, extent, loop.kind, loop.annotations, std::move(body)});
   };
   if (const If* branch = loop.body.As<If>(); branch && branch->else_body) {
-    if (Uses(branch->condition, loop.var) || HasNode<Load>(branch->condition)) return s;
+    if (UsesVar(branch->condition, loop.var) || HasNode<Load>(branch->condition)) return s;
     return MakeStmt(If{branch->condition, with_body(branch->then_body), with_body(branch->else_body)});
   }
   Guarded guarded = Unguard(loop.body);
@@ -46,7 +46,7 @@ Stmt HoistFromLoop(const Stmt& s, const For& loop) {
     if (limit && old && *limit >= 1) {
       extent = Expr(std::min(*limit, *old));
     } else {
-      (Uses(c, loop.var) ? inside : outside).push_back(c);
+      (UsesVar(c, loop.var) ? inside : outside).push_back(c);
     }
   }
   if (outside.empty() && inside.size() == guarded.conditions.size()) return s;

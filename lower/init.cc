@@ -25,7 +25,7 @@ void FindInits(const Stmt& s, std::vector<const For*>& path, std::vector<Located
 
 bool UsedBy(const Block& block, IterKind kind, const Name& var) {
   return std::any_of(block.iters.begin(), block.iters.end(),
-                     [&](const Iter& iter) { return iter.kind == kind && Uses(iter.binding, var); });
+                     [&](const Iter& iter) { return iter.kind == kind && UsesVar(iter.binding, var); });
 }
 
 // Whether a block other than `block` inside s touches what block.init writes.

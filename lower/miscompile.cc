@@ -27,11 +27,6 @@ bool IsUpdate(const Store& store) {
   return found;
 }
 
-bool IsZero(const Expr& e) {
-  const FloatImm* imm = e.As<FloatImm>();
-  return imm && imm->value == 0;
-}
-
 // Of the pass that makes initialisations statements of their own.
 Stmt StartingAtOne(const Stmt& s, bool& applied) {
   std::set<Name> accumulators;

@@ -45,8 +45,8 @@ Expr HoldsForAll(const Expr& condition, const Ranges& inner, const Stmt& s) {
   if (!smallest) return Expr();
   bool bound = false;  // by a loop whose extent is no constant, or a let
   Walk(s, [&](const Stmt& x) {
-    if (const For* loop = x.As<For>()) bound |= Uses(smallest, loop->var);
-    if (const Let* let = x.As<Let>()) bound |= Uses(smallest, let->var);
+    if (const For* loop = x.As<For>()) bound |= UsesVar(smallest, loop->var);
+    if (const Let* let = x.As<Let>()) bound |= UsesVar(smallest, let->var);
     return !bound;
   });
   return bound ? Expr() : smallest >= Expr(0);
@@ -150,7 +150,7 @@ class Partitioner {
     if (dropped.empty()) return std::nullopt;
     Stmt fast = WithoutGuards(s, dropped);
     if (whole.empty()) return fast;
-    return MakeStmt(If{Conjunction(whole), fast, s});
+    return MakeStmt(If{AndAll(whole), fast, s});
   }
 
   static std::set<Name> LanesIn(const Stmt& s) {
@@ -173,11 +173,11 @@ class Partitioner {
     int64_t low = 0, high = extent;
     for (const Expr& guard : guards.conditions) {
       Expr all = HoldsForAll(guard, guards.inner, loop.body);
-      if (!all || !Uses(all, loop.var)) continue;
+      if (!all || !UsesVar(all, loop.var)) continue;
       // Linear in the loop's variable: what holds at both ends holds between them.
       const Binary* compare = all.As<Binary>();
       Expr rest = compare ? ToLinear(compare->a - compare->b).rest : all;
-      if (rest && Uses(rest, loop.var)) continue;
+      if (rest && UsesVar(rest, loop.var)) continue;
       int64_t from = low, to = high;
       while (from < to && from <= kMaxPeeled && !holds(all, from)) ++from;
       while (to > from && extent - to <= kMaxPeeled && !holds(all, to - 1)) --to;
@@ -225,7 +225,7 @@ class Partitioner {
     if (dropped.empty()) return s;
     Stmt fast = WithoutGuards(s, dropped);
     if (whole.empty()) return fast;
-    return MakeStmt(If{Conjunction(whole), fast, Slow(s, guards.conditions)});
+    return MakeStmt(If{AndAll(whole), fast, Slow(s, guards.conditions)});
   }
 
   // The guarded version, small rather than fast. Rows whose guard is the same for all lanes stay vectors. Otherwise
@@ -296,7 +296,7 @@ class Partitioner {
       if (!loop || !IsExpanded(*loop)) return x;
       bool indexes_registers = false;
       auto check = [&](const Buffer& b, const std::vector<Expr>& indices) {
-        for (const Expr& i : indices) indexes_registers |= b->scope == Scope::kRegister && Uses(i, loop->var);
+        for (const Expr& i : indices) indexes_registers |= b->scope == Scope::kRegister && UsesVar(i, loop->var);
       };
       Walk(
           loop->body,

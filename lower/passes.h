@@ -78,12 +78,9 @@ Expr ExpandMathCall(const Expr& call, const Target& target);  // one Call of an 
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
 
 // Helpers (util.cc).
-bool Uses(const Expr& e, const Name& var);
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
 bool StoresTo(const Stmt& s, const Name& buffer);
 bool Contains(const std::vector<Expr>& list, const Expr& e);  // an equal one
-std::vector<Expr> Conjuncts(const Expr& condition);
-Expr Conjunction(const std::vector<Expr>& conditions);  // at least one
 // Passes that copy statements end with this: loops, lets and buffers bound in several places get names of their own.
 Stmt WithUniqueNames(const Stmt& s);
 PrimFunc WithBody(const PrimFunc& f, Stmt body);

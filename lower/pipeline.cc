@@ -22,14 +22,6 @@ const For* LoopIn(const Stmt& s) {
   return loop && IsConst(loop->extent, 1) ? LoopIn(loop->body) : loop;
 }
 
-void ForEachLoad(const Stmt& s, const std::function<void(const Load&)>& fn) {
-  Walk(s, nullptr, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    if (load) fn(*load);
-    return true;
-  });
-}
-
 // Whether it is stored to where a condition holds, and not where it does not.
 bool StoresSometimes(const Stmt& s, const Name& buffer) {
   bool found = false;

@@ -61,7 +61,7 @@ Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
   if (loop->kind == LoopKind::kUnrolled) {
     std::vector<Expr> conditions = GuardsIn(s).conditions;
     bool decides = std::any_of(conditions.begin(), conditions.end(), [&](const Expr& c) {
-      return Uses(c, loop->var) && UsesVar(c, [&](const Name& name) { return lanes.contains(name); });
+      return UsesVar(c, loop->var) && UsesVar(c, [&](const Name& name) { return lanes.contains(name); });
     });
     if (!decides) return MapChildren(s, recurse, nullptr);
     std::vector<Stmt> copies;
@@ -87,7 +87,7 @@ Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
     }
   }
   if (extent == 0) return MakeSeq({});
-  Stmt body = kept.empty() ? branch->then_body : MakeStmt(If{Conjunction(kept), branch->then_body, Stmt()});
+  Stmt body = kept.empty() ? branch->then_body : MakeStmt(If{AndAll(kept), branch->then_body, Stmt()});
   return MakeStmt(For{loop->var, Expr(extent), loop->kind, loop->annotations, recurse(body)});
 }
 
@@ -148,7 +148,7 @@ Stmt MapGuards(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
       Expr mapped = fn(c);
       if (!IsConst(mapped, 1)) kept.push_back(std::move(mapped));
     }
-    return kept.empty() ? branch->then_body : MakeStmt(If{Conjunction(kept), branch->then_body, Stmt()});
+    return kept.empty() ? branch->then_body : MakeStmt(If{AndAll(kept), branch->then_body, Stmt()});
   });
 }
 

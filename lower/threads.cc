@@ -97,7 +97,7 @@ class Merger {
   }
 
   bool DiffersBetweenThreads(const Expr& e) const {
-    return std::any_of(axes_.begin(), axes_.end(), [&](const auto& a) { return Uses(e, a.second.var); });
+    return std::any_of(axes_.begin(), axes_.end(), [&](const auto& a) { return UsesVar(e, a.second.var); });
   }
   void Fail(std::string_view message) {
     if (!error) error = Err(message);

@@ -5,10 +5,6 @@
 
 namespace autotune {
 
-bool Uses(const Expr& e, const Name& var) {
-  return UsesVar(e, [&](const Name& name) { return name == var; });
-}
-
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it) {
   bool found = false;
   Walk(
@@ -36,21 +32,6 @@ bool StoresTo(const Stmt& s, const Name& buffer) {
 
 bool Contains(const std::vector<Expr>& list, const Expr& e) {
   return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return Equal(x, e); });
-}
-
-std::vector<Expr> Conjuncts(const Expr& condition) {
-  const Binary* b = condition.As<Binary>();
-  if (!b || b->op != BinaryOp::kAnd) return {condition};
-  std::vector<Expr> all = Conjuncts(b->a);
-  for (Expr& e : Conjuncts(b->b)) all.push_back(std::move(e));
-  return all;
-}
-
-Expr Conjunction(const std::vector<Expr>& conditions) {
-  CHECK(!conditions.empty());
-  Expr all = conditions[0];
-  for (size_t i = 1; i < conditions.size(); ++i) all = And(all, conditions[i]);
-  return all;
 }
 
 namespace {

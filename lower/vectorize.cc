@@ -58,11 +58,11 @@ class Chunk {
         },
         [&](const If& n) {
           Expr condition = analyzer_.Simplify(n.condition);
-          if (Uses(condition, var_)) return OneByOne(s);
+          if (UsesVar(condition, var_)) return OneByOne(s);
           return MakeStmt(If{condition, Run(n.then_body), n.else_body ? Run(n.else_body) : Stmt()});
         },
         [&](const For& n) {
-          if (n.kind == LoopKind::kParallel || n.kind == LoopKind::kVectorized || Uses(n.extent, var_)) {
+          if (n.kind == LoopKind::kParallel || n.kind == LoopKind::kVectorized || UsesVar(n.extent, var_)) {
             if (!error) error = Err("loop ", n.var, " cannot be inside the vectorized loop ", var_);
             return s;
           }
@@ -91,11 +91,11 @@ class Chunk {
   }
 
   Expr Index(const Expr& e) {
-    if (!Uses(e, var_)) return e;
+    if (!UsesVar(e, var_)) return e;
     Expr index = analyzer_.Simplify(e);
     LinearForm form = ToLinear(index);
     int64_t stride = form.Coefficient(var_);
-    if (!form.rest || !Uses(form.rest, var_)) {
+    if (!form.rest || !UsesVar(form.rest, var_)) {
       Expr base = Substitute(index, {{var_, Expr(0)}});
       return stride == 0 ? base : MakeRamp(base, Expr(stride), lanes_);
     }
@@ -103,12 +103,12 @@ class Chunk {
   }
 
   Expr Value(const Expr& e) {
-    if (!Uses(e, var_)) return e;
+    if (!UsesVar(e, var_)) return e;
     if (e.As<Var>()) return MakeRamp(Expr(0), Expr(1), lanes_);
     if (const Load* load = e.As<Load>()) return MakeLoad(load->buffer, {Index(load->indices[0])});
     if (const Select* select = e.As<Select>()) {
       Expr a = Widen(Value(select->a), lanes_), b = Widen(Value(select->b), lanes_);
-      Expr condition = select->condition.dtype().IsBool() && Uses(select->condition, var_)
+      Expr condition = select->condition.dtype().IsBool() && UsesVar(select->condition, var_)
                            ? Value(analyzer_.Simplify(select->condition))
                            : select->condition;
       return MakeSelect(condition, a, b);

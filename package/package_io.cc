@@ -23,7 +23,7 @@ struct FreeReader {
   void operator()(archive* a) const { archive_read_free(a); }
 };
 
-std::string Now() {
+std::string UtcText() {
   std::time_t now = std::time(nullptr);
   std::tm utc{};
   gmtime_r(&now, &utc);
@@ -43,7 +43,7 @@ Json Metadata(const Package& package) {
   Json metadata;
   metadata["version"] = kPackageFormat;
   metadata["model_name"] = package.info.model_name;
-  metadata["export_datetime"] = Now();
+  metadata["export_datetime"] = UtcText();
   metadata["executors"] = Json::Array{Json("graph")};
   metadata["target"]["1"] = package.info.target;
   Json main;

@@ -13,6 +13,7 @@
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
 #include "support/cpu_features.h"
+#include "support/file.h"
 #include "support/json.h"
 
 namespace autotune {
@@ -72,16 +73,6 @@ Status CheckElf(std::string_view elf) {
   return {};
 }
 
-Status WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Err("cannot write an artifact to memory: ", std::strerror(errno));
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return {};
-}
-
 Status CheckKernelMetadata(const KernelMetadata& kernel) {
   for (const TensorSpec& param : kernel.params) {
     DLDataType type = TRY_NOTE(DataTypeFromText(param.dtype), "parameter " + param.name);
@@ -116,7 +107,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(std::string_view elf
   TRY(CheckElf(elf));
   int fd = memfd_create("autotune-artifact", MFD_CLOEXEC);
   if (fd < 0) return Err("cannot create memory for an artifact: ", std::strerror(errno));
-  Status written = WriteAll(fd, elf);
+  Status written = WriteAll(fd, elf, "an artifact to memory");
   if (!written.ok()) {
     close(fd);
     return std::move(written).error();

@@ -1,23 +1,20 @@
 #include "runtime/paired_runs.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
+
+#include "support/clock.h"
 
 namespace autotune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kMaxRunsPerVisit = 64;
 
-double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 Result<double> TimeOnce(const std::function<Status()>& run) {
-  Clock::time_point begin = Clock::now();
+  const double begin = SteadySeconds();
   TRY(run());
-  return SecondsSince(begin);
+  return SteadySeconds() - begin;
 }
 
 // Makes a visit of about `visit_seconds` and returns the median time of one run.
@@ -35,8 +32,8 @@ Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::
                                const PairedOptions& options) {
   std::vector<double> ratios, first_times, second_times;
   PairedTimes result;
-  Clock::time_point begin = Clock::now();
-  auto spent = [&] { return SecondsSince(begin) >= options.max_seconds; };
+  const double begin = SteadySeconds();
+  auto spent = [&] { return SteadySeconds() - begin >= options.max_seconds; };
   auto narrow = [&] {
     result.ratio = MedianWithInterval(ratios);
     return result.ratio.HalfWidth() <= options.half_width;

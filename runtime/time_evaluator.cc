@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
 #if defined(__x86_64__)
@@ -14,6 +13,7 @@
 #endif
 
 #include "runtime/kernel_context.h"
+#include "support/cpus.h"
 
 namespace autotune {
 namespace {
@@ -155,14 +155,11 @@ Result<char*> CopyArena::Reserve(int64_t bytes) {
 }
 
 int64_t LastLevelCacheBytes() {
-  // sysconf is no help: inside a virtual machine it may tell the whole socket's.
-  for (int index : {3, 2}) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
-    int64_t size = 0;
-    char unit = 0;
-    if (file >> size >> unit && size > 0) return size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+  constexpr int64_t kUnknown = int64_t{32} << 20;
+  for (int level : {3, 2}) {
+    if (int64_t bytes = HostCacheBytes(level); bytes > 0) return bytes;
   }
-  return int64_t{32} << 20;
+  return kUnknown;
 }
 
 namespace {

@@ -262,22 +262,6 @@ bool Proves(const Expr& condition, const Ranges& ranges) {
   }
 }
 
-std::vector<Expr> Conjuncts(const Expr& condition) {
-  std::vector<Expr> list;
-  if (!condition) return list;
-  const Binary* b = condition.As<Binary>();
-  if (!b || b->op != BinaryOp::kAnd) return {condition};
-  list = Conjuncts(b->a);
-  for (Expr& e : Conjuncts(b->b)) list.push_back(std::move(e));
-  return list;
-}
-
-Expr AndAll(const std::vector<Expr>& conjuncts) {
-  Expr all;
-  for (const Expr& e : conjuncts) all = all ? And(all, e) : e;
-  return all;
-}
-
 Expr NormalizeCondition(const Expr& condition, const VarMap& map, const Ranges& ranges) {
   std::vector<Expr> kept;
   for (const Expr& conjunct : Conjuncts(condition)) {
@@ -292,16 +276,8 @@ Expr NormalizeCondition(const Expr& condition, const VarMap& map, const Ranges& 
   return AndAll(kept);
 }
 
-bool Uses(const Expr& e, const Name& var) {
-  if (!e) return false;
-  if (const Var* v = e.As<Var>()) return v->name == var;
-  if (const Binary* b = e.As<Binary>()) return Uses(b->a, var) || Uses(b->b, var);
-  if (AsInt(e)) return false;
-  return UsesVar(e, [&](const Name& name) { return name == var; });
-}
-
 bool UsesAny(const Expr& e, const Ranges& vars) {
-  return std::any_of(vars.begin(), vars.end(), [&](const LoopRange& v) { return Uses(e, v.var); });
+  return std::any_of(vars.begin(), vars.end(), [&](const LoopRange& v) { return UsesVar(e, v.var); });
 }
 
 std::optional<Region> RegionOf(const Expr& e, const RegionMap& map, const Ranges& ranges) {

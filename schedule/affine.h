@@ -44,12 +44,9 @@ std::optional<Bounds> BoundsOf(const Sum& sum, const Ranges& ranges);
 // Whether a comparison of index expressions (or a conjunction of such) holds for all values in range.
 bool Proves(const Expr& condition, const Ranges& ranges);
 
-std::vector<Expr> Conjuncts(const Expr& condition);  // none for an absent one
-Expr AndAll(const std::vector<Expr>& conjuncts);     // absent if there are none
 // Substitutes and normalizes each conjunct and drops those that always hold.
 Expr NormalizeCondition(const Expr& condition, const VarMap& map, const Ranges& ranges);
 
-bool Uses(const Expr& e, const Name& var);
 bool UsesAny(const Expr& e, const Ranges& vars);
 
 // The values that an expression takes while some variables run: [min, min + span], min being free of them.

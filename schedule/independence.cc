@@ -30,7 +30,7 @@ bool IsPrivate(Scope scope, LoopKind kind) {
 // Whether e is var plus what does not change inside the loop over var: its values are consecutive, as var's are.
 static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   LinearForm form = ToLinear(e);
-  return form.Coefficient(var) == 1 && !(form.rest && Uses(form.rest, var)) && !UsesAny(e, inner);
+  return form.Coefficient(var) == 1 && !(form.rest && UsesVar(form.rest, var)) && !UsesAny(e, inner);
 }
 
 // What a quotient or a remainder by a constant tells, whatever low part it has: of (k * a + r) by k * m that of a by m,
@@ -42,7 +42,7 @@ static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner
   const Sum sum = Normalize(b->a, {});
   int64_t k = *by;
   for (const Sum::Term& t : sum.terms) {
-    if (Uses(t.atom, var)) k = std::gcd(k, t.coefficient);
+    if (UsesVar(t.atom, var)) k = std::gcd(k, t.coefficient);
   }
   Sum high, low;
   low.constant = sum.constant;
@@ -118,13 +118,13 @@ static std::optional<Digits> DigitsOf(const Expr& e) {
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Digits> digits;
   for (const Expr& value : Determined(block, var.var, inner)) {
-    if (!Uses(value, var.var)) continue;
+    if (!UsesVar(value, var.var)) continue;
     Sum sum = Normalize(value, {});
     const Sum::Term* own = nullptr;
     Sum rest;  // what inner loops add; outer ones are fixed
     bool several = false;
     for (const Sum::Term& t : sum.terms) {
-      if (Uses(t.atom, var.var)) {
+      if (UsesVar(t.atom, var.var)) {
         several |= own != nullptr;
         own = &t;
       } else if (UsesAny(t.atom, inner)) {

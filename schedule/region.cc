@@ -83,7 +83,7 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
     if (BoundedIter(block, conjunct) || IsLowerBound(block, conjunct) || !UsesAny(conjunct, running)) continue;
     bool concerns = false;
-    for (const LoopRange& loop : running) concerns |= Uses(conjunct, loop.var) && Uses(it.binding, loop.var);
+    for (const LoopRange& loop : running) concerns |= UsesVar(conjunct, loop.var) && UsesVar(it.binding, loop.var);
     if (!concerns) continue;
     Sum part = Normalize(it.binding, Concat(fixed, running));
     part.Add(region->min, -1);
@@ -122,10 +122,10 @@ bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running
 // Whether the iterators run through all pairs of their values: in loops of their own, or as digits of one fused loop.
 bool AreIndependent(const Expr& a, const Expr& b, const Ranges& running) {
   for (const LoopRange& loop : running) {
-    if (!Uses(a, loop.var) || !Uses(b, loop.var) || loop.extent == 1) continue;
+    if (!UsesVar(a, loop.var) || !UsesVar(b, loop.var) || loop.extent == 1) continue;
     for (const Expr* e : {&a, &b}) {
       for (const Sum::Term& term : Normalize(*e, running).terms) {
-        if (term.atom.As<Var>() && Uses(term.atom, loop.var)) return false;
+        if (term.atom.As<Var>() && UsesVar(term.atom, loop.var)) return false;
       }
     }
     if (autotune::Equal(a, b)) return false;
@@ -258,7 +258,7 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
 bool UsesLoopInside(const Block& block, const Expr& e) {
   bool uses = false;
   Walk(block.body, [&](const Stmt& s) {
-    uses |= s.As<For>() && Uses(e, s.As<For>()->var);
+    uses |= s.As<For>() && UsesVar(e, s.As<For>()->var);
     return true;
   });
   return uses;

@@ -7,7 +7,6 @@
 #include "support/integer.h"
 
 namespace autotune {
-namespace {}  // namespace
 
 std::vector<int64_t> InnerTiles(int64_t extent, int64_t max_inner, int64_t multiple_of, int64_t limit) {
   std::vector<int64_t> tiles;

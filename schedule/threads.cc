@@ -49,7 +49,7 @@ std::optional<ThreadDigit> ThreadDigitOf(const Sum& index, const Name& thread, c
     const Var* var = t.atom.As<Var>();
     if (var && var->name == thread) {
       digit.step = t.coefficient;
-    } else if (Uses(t.atom, thread)) {
+    } else if (UsesVar(t.atom, thread)) {
       return std::nullopt;
     } else if (UsesAny(t.atom, inner)) {
       rest.terms.push_back(t);

@@ -191,7 +191,7 @@ Stmt WithBody(const For& loop, Stmt body) {
 
 Stmt WithBindings(const Block& block, const VarMap& map, const Ranges& ranges) {
   auto uses = [&](const Expr& e) {
-    return std::any_of(map.begin(), map.end(), [&](const auto& entry) { return Uses(e, entry.first); });
+    return std::any_of(map.begin(), map.end(), [&](const auto& entry) { return UsesVar(e, entry.first); });
   };
   Block changed = block;
   for (Iter& iter : changed.iters) {
@@ -204,7 +204,7 @@ Stmt WithBindings(const Block& block, const VarMap& map, const Ranges& ranges) {
 Feeds FeedsOf(const Block& block, const Name& loop_var) {
   Feeds feeds;
   for (const Iter& iter : block.iters) {
-    if (Uses(iter.binding, loop_var)) (iter.kind == IterKind::kSpatial ? feeds.spatial : feeds.reduce) = true;
+    if (UsesVar(iter.binding, loop_var)) (iter.kind == IterKind::kSpatial ? feeds.spatial : feeds.reduce) = true;
   }
   return feeds;
 }
@@ -311,22 +311,13 @@ void RemoveAlloc(PrimFunc& func, const Name& buffer) {
 }
 
 void ForEachLoad(const Block& block, const std::function<void(const Load&)>& f) {
-  auto on_expr = [&](const Expr& e) {
-    if (const Load* load = e.As<Load>()) f(*load);
-    return true;
-  };
-  auto enter = [](const Stmt&) { return true; };
-  if (block.init) Walk(block.init, enter, on_expr);
-  Walk(block.body, enter, on_expr);
+  if (block.init) autotune::ForEachLoad(block.init, f);
+  autotune::ForEachLoad(block.body, f);
 }
 
 void ForEachStore(const Block& block, const std::function<void(const Store&)>& f) {
-  auto on_stmt = [&](const Stmt& s) {
-    if (const Store* store = s.As<Store>()) f(*store);
-    return true;
-  };
-  if (block.init) Walk(block.init, on_stmt);
-  Walk(block.body, on_stmt);
+  if (block.init) autotune::ForEachStore(block.init, f);
+  autotune::ForEachStore(block.body, f);
 }
 
 bool Reads(const Block& block, const Name& buffer) {

@@ -20,6 +20,13 @@ inline int64_t WallMillis() {
   return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
 }
 
+// Seconds on a clock that never goes back, for durations.
+inline double SteadySeconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 // Milliseconds of processor time that the calling thread has used.
 inline double CpuMilliseconds() {
   timespec t;

@@ -1,5 +1,6 @@
-// How many CPUs this process may use. Thread-safe.
+// How many CPUs this process may use, and the caches of one. Thread-safe.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,10 @@ int AvailableCpus();
 // CPUs that the control groups of a process give it time for, the least along the path to the root; infinity without a
 // quota. `root` holds proc/self/cgroup and sys/fs/cgroup ("/" but in tests). Groups of both versions.
 double CpuQuota(const std::string& root);
+
+// Returns the bytes of the first CPU's data or unified cache of a level (1, 2, 3); 0 if the kernel does not report it.
+// Does not use sysconf: inside a virtual machine it may report what the whole socket shares, and on AMD's processors
+// glibc multiplies what one group of cores shares by an invented number of threads.
+int64_t HostCacheBytes(int level);
 
 }  // namespace autotune

@@ -35,4 +35,9 @@ std::vector<std::string> NearWords(std::string_view word, std::span<const std::s
   return near;
 }
 
+std::string Suggestion(std::string_view word, std::span<const std::string> words) {
+  std::vector<std::string> near = NearWords(word, words);
+  return near.empty() ? "" : "; did you mean " + near[0] + "?";
+}
+
 }  // namespace autotune

@@ -19,4 +19,7 @@ bool IsNear(std::string_view a, std::string_view b);
 // Returns the `words` near to `word`, nearest first; ties keep their order.
 std::vector<std::string> NearWords(std::string_view word, std::span<const std::string> words);
 
+// Returns "; did you mean NEAREST?" for the end of a message, or "" if no word is near.
+std::string Suggestion(std::string_view word, std::span<const std::string> words);
+
 }  // namespace autotune

@@ -1,5 +1,7 @@
 #include "support/file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +25,16 @@ Status WriteFile(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
     return Err("cannot write ", path, ": ", std::strerror(errno));
+  }
+  return {};
+}
+
+Status WriteAll(int fd, std::string_view bytes, std::string_view what) {
+  while (!bytes.empty()) {
+    ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Err("cannot write ", what, ": ", std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};
 }

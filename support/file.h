@@ -1,6 +1,7 @@
-// Whole files.
+// Whole files. Thread-safe.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "support/result.h"
 
@@ -11,5 +12,7 @@ Result<std::string> ReadFile(const std::string& path);
 
 // Creates or replaces the file. The error names the path and says why; the file may then be incomplete.
 Status WriteFile(const std::string& path, const std::string& bytes);
+// Writes all bytes to an open file. The error says "cannot write WHAT: REASON".
+Status WriteAll(int fd, std::string_view bytes, std::string_view what);
 
 }  // namespace autotune

@@ -133,22 +133,6 @@ std::string SizeText(int64_t bytes) {
   return std::to_string(bytes);
 }
 
-// Of the first core's data or unified cache; 0 if the kernel does not say. Not sysconf: on AMD's processors glibc
-// multiplies what one group of cores shares by a number of threads that a virtual machine makes up.
-int64_t HostCacheBytes(int level) {
-  for (int index = 0; index < 8; ++index) {
-    std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
-    auto word = [&](const char* name) {
-      std::string text;
-      std::ifstream(folder + "/" + name) >> text;
-      return text;
-    };
-    if (word("level") != std::to_string(level) || word("type") == "Instruction") continue;
-    return std::max<int64_t>(0, ParseSize(word("size")));
-  }
-  return 0;
-}
-
 void ReadHostCaches(Target& target) {
   const int64_t first = HostCacheBytes(1);
   if (first == 0) return;  // the kernel tells nothing

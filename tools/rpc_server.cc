@@ -32,7 +32,7 @@ std::vector<std::string> Words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-int Main(int argc, char** argv) {
+int Serve(int argc, char** argv) {
   autotune::EndWithParent();
   autotune::rpc::ServerOptions options;
   autotune::rpc::RunnerOptions runner;
@@ -93,5 +93,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return autotune::tools::Guarded("rpc_server", [&] { return Main(argc, argv); });
+  return autotune::tools::Guarded("rpc_server", [&] { return Serve(argc, argv); });
 }

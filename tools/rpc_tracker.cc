@@ -31,7 +31,7 @@ int Fail(const std::string& text) {
   return 1;
 }
 
-int Main(int argc, char** argv) {
+int Track(int argc, char** argv) {
   autotune::EndWithParent();
   std::string host = "127.0.0.1", state, asked = "127.0.0.1:9190", key;
   int port = 9190;
@@ -88,5 +88,5 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return autotune::tools::Guarded("rpc_tracker", [&] { return Main(argc, argv); });
+  return autotune::tools::Guarded("rpc_tracker", [&] { return Track(argc, argv); });
 }

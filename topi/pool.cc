@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "support/check.h"
+#include "support/integer.h"
 #include "topi/conv.h"
 #include "topi/elementwise.h"
 
@@ -84,7 +85,7 @@ int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                    bool ceil_mode) {
   int64_t room = in + pad_begin + pad_end - dilation * (kernel - 1) - 1;
   if (room < 0) return 0;
-  int64_t out = (ceil_mode ? (room + stride - 1) / stride : room / stride) + 1;
+  int64_t out = (ceil_mode ? CeilDiv(room, stride) : room / stride) + 1;
   if (ceil_mode && (out - 1) * stride >= in + pad_begin) --out;
   return out;
 }

@@ -1,9 +1,9 @@
 #include "tuner/tune.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
+#include "support/clock.h"
 #include "support/host_lock.h"
 #include "tuner/round.h"
 #include "tuner/run_log.h"
@@ -26,8 +26,6 @@ bool WasCancelled(const std::vector<Outcome>& outcomes) {
                      [](const Outcome& o) { return o.status == TrialStatus::kCancelled; });
 }
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 class Loop {
  public:
   Loop(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options, RecordStore& store,
@@ -40,7 +38,7 @@ class Loop {
         model_(MakeXgboostModel({.seed = options.seed})) {}
 
   Result<TuneReport> Run(const TuneObserver& observer, const std::atomic<bool>* stop) {
-    started_ = Now();
+    started_ = SteadySeconds();
     {
       std::optional<HostLock> lock = TRY(WhileNobodyMeasures());
       for (const TuneTask& task : tasks_) {
@@ -70,7 +68,7 @@ class Loop {
 
   // Returns true if this share of the budget of time is used up.
   bool IsSpent(double part) const {
-    return options_.time_budget > 0 && Now() - started_ >= part * options_.time_budget;
+    return options_.time_budget > 0 && SteadySeconds() - started_ >= part * options_.time_budget;
   }
 
   // Locks the host for search and training, since a measurement on this host needs the cores for itself.
@@ -85,7 +83,7 @@ class Loop {
   // Runs one round. Returns the task with the most candidates in it; null if no task can be searched any further, or if
   // a stop ended the round.
   Result<const TaskState*> Round() {
-    double begin = Now();
+    double begin = SteadySeconds();
     std::vector<Planned> plan;
     Json::Array exhausted;
     {
@@ -99,12 +97,12 @@ class Loop {
         }
       }
     }
-    report_.search_seconds += Now() - begin;
+    report_.search_seconds += SteadySeconds() - begin;
     if (plan.empty()) return nullptr;
-    begin = Now();
+    begin = SteadySeconds();
     std::vector<Outcome> outcomes = TRY_NOTE(MeasureRound(measurer_, plan, reference_, options_.measure),
                                              "while tuning " + plan.front().task->report().task->label);
-    report_.measure_seconds += Now() - begin;
+    report_.measure_seconds += SteadySeconds() - begin;
     report_.interrupted = WasCancelled(outcomes);
     if (report_.interrupted) return nullptr;
     std::vector<Record> records;
@@ -322,9 +320,9 @@ class Loop {
 
   Status ConfirmOne(const Final& final) {
     TaskState& task = *final.task;
-    double begin = Now();
+    double begin = SteadySeconds();
     Confirmation confirmation = TRY(Confirm(measurer_, task.space(), final.finalists, {.measure = options_.measure}));
-    report_.measure_seconds += Now() - begin;
+    report_.measure_seconds += SteadySeconds() - begin;
     report_.interrupted = WasCancelled(confirmation.outcomes);
     // Store nothing if the farm failed for all finalists, so that a resumed run makes this confirmation.
     const bool lost = std::all_of(confirmation.outcomes.begin(), confirmation.outcomes.end(),
@@ -389,7 +387,7 @@ class Loop {
       if (task.best_seconds == 0) task.best_seconds = state->BestSeconds(machine_);  // not confirmed (yet)
       report_.tasks.push_back(std::move(task));
     }
-    report_.seconds = Now() - started_;
+    report_.seconds = SteadySeconds() - started_;
   }
 
   void Tell(const TuneObserver& observer, const TaskState& current) {

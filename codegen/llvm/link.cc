@@ -23,16 +23,6 @@ struct File {  // closed and removed at the end
   }
 };
 
-Status WriteAll(int fd, const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Err("cannot write an object for the linker: ", strerror(errno));
-    done += static_cast<size_t>(n);
-  }
-  return {};
-}
-
 struct Scratch {
   std::string path;
   ~Scratch() {
@@ -75,7 +65,7 @@ Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
     if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));
-    TRY(WriteAll(inputs[i].fd, *objects[i]));
+    TRY(WriteAll(inputs[i].fd, *objects[i], "an object for the linker"));
     args.push_back("/proc/self/fd/" + std::to_string(inputs[i].fd));
   }
   Scratch output;

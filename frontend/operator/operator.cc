@@ -255,9 +255,9 @@ std::string Joined(const std::vector<std::string>& words, const char* separator 
 }
 
 // Returns "; did you mean conv2d?", or the list of known words if none is near.
-std::string Suggestion(std::string_view word, const std::vector<std::string>& known) {
-  std::vector<std::string> near = NearWords(word, known);
-  return near.empty() ? "; known are " + Joined(known) : "; did you mean " + near[0] + "?";
+std::string Hint(std::string_view word, const std::vector<std::string>& known) {
+  std::string suggestion = Suggestion(word, known);
+  return suggestion.empty() ? "; known are " + Joined(known) : suggestion;
 }
 
 Result<const Form*> FindForm(std::string_view name) {
@@ -266,7 +266,7 @@ Result<const Form*> FindForm(std::string_view name) {
     if (form.name == name) return &form;
     names.push_back(form.name);
   }
-  return Err("unknown operator '", name, "'", Suggestion(name, names));
+  return Err("unknown operator '", name, "'", Hint(name, names));
 }
 
 Result<Shape> ParseShape(std::string_view text) {
@@ -286,7 +286,7 @@ Status ParseOption(const Form& form, std::string_view part, Written& written) {
   std::vector<std::string> known = form.options;
   known.push_back("dtype");
   if (std::find(known.begin(), known.end(), name) == known.end())
-    return Err(form.name, " has no option '", name, "'", Suggestion(name, known));
+    return Err(form.name, " has no option '", name, "'", Hint(name, known));
   if (!written.options.emplace(name, value).second) return Err(name, " is given twice");
   if (name != "dtype") return {};
   if (value != "f32" && value != "f64") return Err("dtype=", value, " is neither f32 nor f64");

@@ -109,9 +109,9 @@ bool IsOwnLoop(const Padding& padding, size_t i) {
   auto own = [&](const For* loop) { return loop->var == var->name; };
   if (std::none_of(padding.loops.begin(), padding.loops.end(), own)) return false;
   for (size_t j = 0; j < block.iters.size(); ++j) {
-    if (j != i && Uses(block.iters[j].binding, var->name)) return false;
+    if (j != i && UsesVar(block.iters[j].binding, var->name)) return false;
   }
-  return !(block.predicate && Uses(block.predicate, var->name));
+  return !(block.predicate && UsesVar(block.predicate, var->name));
 }
 
 // Splits the condition under which the value is stored: returns the window that it leaves to each iterator, as far as

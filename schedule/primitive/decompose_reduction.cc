@@ -59,7 +59,7 @@ Status ApplyStep(State& state, DecomposeReduction& step) {
   std::vector<Expr> guards;
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
     bool reduces = std::any_of(all.begin(), all.end(), [&](const For* loop) {
-      return Uses(conjunct, loop->var) && FeedsOf(block, loop->var).reduce;
+      return UsesVar(conjunct, loop->var) && FeedsOf(block, loop->var).reduce;
     });
     if (!reduces) guards.push_back(Substitute(conjunct, loops));
   }

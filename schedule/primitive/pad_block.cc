@@ -76,7 +76,7 @@ class ReadBounder {
     if (load && load->buffer->name == own_) return true;
     bool only = true;
     if (load) {
-      for (size_t d = 0; d + 1 < load->indices.size(); ++d) only = only && !Uses(load->indices[d], var);
+      for (size_t d = 0; d + 1 < load->indices.size(); ++d) only = only && !UsesVar(load->indices[d], var);
       return only;
     }
     MapChildren(e, [&](const Expr& child) { return only = only && OnlyInLastSubscripts(child, var), child; });
@@ -89,7 +89,7 @@ class ReadBounder {
     if (load->buffer->name == own_ || !Leaves(*load, load->indices.size() - 1)) return e;
     Expr inside;
     for (const Grown& g : lanes) {
-      if (!Uses(load->indices.back(), g.var)) continue;
+      if (!UsesVar(load->indices.back(), g.var)) continue;
       Expr condition = IndexVar(g.var) < Expr(g.old_extent);
       inside = inside ? And(inside, condition) : condition;
     }
@@ -104,7 +104,8 @@ class ReadBounder {
 
   Sides SidesLeft(const Load& load, size_t d) const {
     const int64_t* extent = AsInt(load.buffer->shape[d]);
-    bool uses = std::any_of(grown_.begin(), grown_.end(), [&](const Grown& g) { return Uses(load.indices[d], g.var); });
+    bool uses =
+        std::any_of(grown_.begin(), grown_.end(), [&](const Grown& g) { return UsesVar(load.indices[d], g.var); });
     if (!uses) return {};
     std::optional<Bounds> old = BoundsOf(Normalize(load.indices[d], before_), before_),
                           bounds = BoundsOf(Normalize(load.indices[d], after_), after_);
@@ -121,10 +122,10 @@ class ReadBounder {
     for (size_t d = 0; d < load->indices.size(); ++d) {
       if (!Leaves(*load, d)) continue;
       for (const Grown& g : grown_) {
-        if (!Uses(load->indices[d], g.var) || !all.contains(g.var)) continue;
+        if (!UsesVar(load->indices[d], g.var) || !all.contains(g.var)) continue;
         any = true;
         clamp[g.var] = all.at(g.var);
-        contiguous |= !last && Uses(load->indices.back(), g.var);
+        contiguous |= !last && UsesVar(load->indices.back(), g.var);
       }
     }
     if (!any) return e;
@@ -155,7 +156,7 @@ class ReadBounder {
 Status CheckProducersOutside(const State& state, const Block& block, const Name& grown, const Path& path) {
   auto iter = std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == grown; });
   for (const For* loop : path.Loops()) {
-    if (!Uses(iter->binding, loop->var)) continue;
+    if (!UsesVar(iter->binding, loop->var)) continue;
     for (const Name& buffer : BuffersRead(block)) {
       const bool alloc = IsAlloc(state.func, buffer);
       Status status;
@@ -199,7 +200,7 @@ Status CheckReadsWritten(const State& state, const Block& padded, const Block& u
       bool any = std::any_of(grown.begin(), grown.end(),
                              [&](const Grown& g) { return !g.reduce && Follows(load.indices[d], g); });
       bool short_of =
-          std::any_of(shortened.begin(), shortened.end(), [&](const Name& v) { return Uses(load.indices[d], v); });
+          std::any_of(shortened.begin(), shortened.end(), [&](const Name& v) { return UsesVar(load.indices[d], v); });
       if (any || short_of) further.push_back(load.buffer->name);
       // A condition keeps what it guards in bounds over all of the domain; otherwise the guard may have done so.
       const int64_t* extent = AsInt(load.buffer->shape[d]);

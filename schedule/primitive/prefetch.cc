@@ -5,6 +5,7 @@
 #include "ir/annotations.h"
 #include "schedule/nest.h"
 #include "schedule/region.h"
+#include "support/integer.h"
 
 namespace autotune::schedule {
 namespace {
@@ -96,7 +97,7 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
     digit.count = region->second.span + 1;
   }
   digits.back().step = piece;
-  digits.back().count = (digits.back().count + piece - 1) / piece;
+  digits.back().count = CeilDiv(digits.back().count, piece);
   return digits;
 }
 
@@ -152,7 +153,7 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Name&
   }
   std::stable_sort(digits.begin(), digits.end(),
                    [](const LineDigit& a, const LineDigit& b) { return a.step > b.step; });
-  digits.push_back({.count = (side_by_side + line - 1) / line, .step = line});
+  digits.push_back({.count = CeilDiv(side_by_side, line), .step = line});
   std::optional<std::vector<LineDigit>> merged = Merged(digits);
   if (!merged) return std::nullopt;
   Walked walked{form.rest ? form.rest + Expr(form.constant) : Expr(form.constant), std::move(*merged)};
@@ -231,7 +232,7 @@ Status ApplyStep(State& state, Prefetch& step) {
     iteration = iteration * Expr(extent) + IndexVar(loops[i]->var);
     iterations *= extent;
   }
-  const int64_t each = (lines + iterations - 1) / iterations;
+  const int64_t each = CeilDiv(lines, iterations);
   const VarMap later{{step.loop, IndexVar(step.loop) + Expr(ahead)}};
   // Fewer lines than iterations: some in a row ask for the same one.
   Expr first = iterations > lines ? FloorDiv(iteration, Expr(iterations / lines)) : iteration * Expr(each);

@@ -43,7 +43,7 @@ Status CheckUpdate(Reduction& r) {
   r.update = *update;
   for (const Iter& iter : r.block.iters) {
     bool used = std::any_of(r.store->indices.begin(), r.store->indices.end(),
-                            [&](const Expr& index) { return Uses(index, iter.var); });
+                            [&](const Expr& index) { return UsesVar(index, iter.var); });
     if (used && iter.kind == IterKind::kReduce) {
       return Err("block '", name, "' stores at its reduction iterator '", iter.var, "'");
     }

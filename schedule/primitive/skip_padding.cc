@@ -5,11 +5,6 @@
 namespace autotune::schedule {
 namespace {
 
-bool IsZero(const Expr& e) {
-  const FloatImm* f = e.As<FloatImm>();
-  return IsConst(e, 0) || (f && f->value == 0);
-}
-
 bool IsInfinite(const Expr& e, double sign) {
   const FloatImm* f = e.As<FloatImm>();
   return f && f->value == sign * std::numeric_limits<double>::infinity();

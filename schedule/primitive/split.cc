@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "schedule/state.h"
+#include "support/integer.h"
 
 namespace autotune::schedule {
 namespace {
@@ -32,7 +33,7 @@ Result<std::vector<int64_t>> ResolveFactors(const State& state, const Factors& f
     product *= value;
   }
   if (open) {
-    values[*open] = (extent + product - 1) / product;
+    values[*open] = CeilDiv(extent, product);
     product *= values[*open];
   }
   if (product < extent) return Err("the factors cover ", product, " of ", extent, " iterations");

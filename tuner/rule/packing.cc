@@ -5,13 +5,6 @@
 #include "ir/visit.h"
 
 namespace autotune {
-namespace {
-
-bool Uses(const Expr& e, const Name& var) {
-  return !var.empty() && UsesVar(e, [&](const Name& v) { return v == var; });
-}
-
-}  // namespace
 
 std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& view, const Name& m_iter,
                                                const Name& n_iter) {
@@ -26,7 +19,7 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
                               [&](const Param& p) { return p.buffer->name == load->buffer->name; });
     if (param == func.params.end()) return true;
     auto uses = [&](const Name& var) {
-      return std::count_if(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return Uses(i, var); });
+      return std::count_if(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return UsesVar(i, var); });
     };
     if (uses(n_iter) == 0 || uses(m_iter) > 0) return true;
     unfit |= operand.has_value();
@@ -62,7 +55,7 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Name& m_it
     const Load* load = e.As<Load>();
     if (!load || load->buffer->name == view.writes || load->indices.empty()) return true;
     auto uses = [&](const Name& var) {
-      return std::any_of(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return Uses(i, var); });
+      return std::any_of(load->indices.begin(), load->indices.end(), [&](const Expr& i) { return UsesVar(i, var); });
     };
     if (!uses(m_iter)) return true;
     unfit |= operand || uses(n_iter) || !IsVar(load->indices.back(), k_iter);

@@ -41,7 +41,7 @@ Expr Analyzer::Simplify(const Expr& e) const { return Simplifier(context_).Run(e
 
 Interval Analyzer::Bounds(const Expr& e) const {
   Simplifier simplifier(context_);
-  Range r = e.dtype() == DType::Index() ? simplifier.BoundsOf(simplifier.ToSum(e)) : simplifier.PlainBounds(e);
+  Range r = e.dtype() == DType::Index() ? simplifier.BoundsOf(simplifier.ToForm(e)) : simplifier.PlainBounds(e);
   Interval interval;
   if (r.low != Range::kNegInf) interval.low = r.low;
   if (r.high != Range::kPosInf) interval.high = r.high;

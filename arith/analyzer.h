@@ -38,29 +38,4 @@ class Analyzer {
 // branches and loops that are decided, predicates that always hold. Loops of extent 1 are kept (steps refer to them).
 Stmt SimplifyStmt(const Stmt& s, const Analyzer& context = {});
 
-// e = constant + sum of coefficient * var (+ rest, absent if e is linear in `vars`).
-struct LinearForm {
-  std::vector<std::pair<Name, int64_t>> terms;  // in order of first appearance, coefficients non-zero
-  int64_t constant = 0;
-  Expr rest;
-  int64_t Coefficient(const Name& var) const;
-};
-LinearForm ToLinear(const Expr& e);
-// A number that divides the integer e, whatever its variables are; 0 for the constant 0.
-int64_t CommonFactor(const Expr& e);
-
-// What a block (or any statement) touches of each buffer, as a box: per dimension an interval expression
-// [min, min + extent) where the variables in `free` range over their loops and all others are symbols.
-struct BufferRegion {
-  Buffer buffer;
-  bool write = false;
-  std::vector<Expr> min;
-  std::vector<Expr> extent;  // over-approximated where not exact
-};
-struct VarRange {
-  Name var;
-  int64_t extent;  // from 0
-};
-std::vector<BufferRegion> AccessedRegions(const Stmt& s, const std::vector<VarRange>& free);
-
 }  // namespace autotune

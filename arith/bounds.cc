@@ -140,7 +140,7 @@ Range Simplifier::PlainBounds(const Expr& e) {
   return fits ? r : all;
 }
 
-Range Simplifier::PlainBounds(const Sum& sum) {
+Range Simplifier::PlainBounds(const LinearForm& sum) {
   Range r{sum.constant, sum.constant};
   if (IsHuge(sum.constant)) r = {Low(sum.constant), High(sum.constant)};
   for (const Term& term : sum.terms) {
@@ -150,9 +150,9 @@ Range Simplifier::PlainBounds(const Sum& sum) {
   return r;
 }
 
-Range Simplifier::BoundsOf(const Sum& sum) { return BoundsOf(sum, 2); }
+Range Simplifier::BoundsOf(const LinearForm& sum) { return BoundsOf(sum, 2); }
 
-Range Simplifier::BoundsOf(const Sum& sum, int depth) {
+Range Simplifier::BoundsOf(const LinearForm& sum, int depth) {
   Range r = PlainBounds(sum);
   if (r.IsPoint() || sum.terms.empty()) return r;
   // A min or max whose operands have parts in common with the rest: bound both alternatives.
@@ -161,11 +161,11 @@ Range Simplifier::BoundsOf(const Sum& sum, int depth) {
       const Binary* n = AsMinMax(sum.terms[i].atom);
       if (!n) continue;
       int64_t k = sum.terms[i].coefficient;
-      Sum a = sum;
+      LinearForm a = sum;
       a.terms.erase(i);
-      Sum b = a;
-      a.Add(Sum::Of(n->a), k);
-      b.Add(Sum::Of(n->b), k);
+      LinearForm b = a;
+      a.Add(ToLinear(n->a), k);
+      b.Add(ToLinear(n->b), k);
       Range x = BoundsOf(a, depth - 1), y = BoundsOf(b, depth - 1);
       bool minimum = (n->op == BinaryOp::kMin) == (k > 0);
       r = Meet(r, minimum ? Range{std::min(x.low, y.low), std::min(x.high, y.high)}
@@ -173,12 +173,12 @@ Range Simplifier::BoundsOf(const Sum& sum, int depth) {
       break;
     }
   }
-  auto use = [&](const Sum& fact) {  // fact >= 0
+  auto use = [&](const LinearForm& fact) {  // fact >= 0
     for (const Term& term : fact.terms) {
       int64_t k = sum.Coefficient(term.atom);
       if (k == 0 || k % term.coefficient != 0) continue;
       int64_t ratio = k / term.coefficient;  // sum = ratio * fact + rest
-      Sum rest = sum;
+      LinearForm rest = sum;
       rest.Add(fact, -ratio);
       Range bounds = PlainBounds(rest);
       if (ratio > 0) {
@@ -189,8 +189,8 @@ Range Simplifier::BoundsOf(const Sum& sum, int depth) {
       return;
     }
   };
-  for (const Sum& fact : base_.facts) use(fact);
-  for (const Sum& fact : own_.facts) use(fact);
+  for (const LinearForm& fact : base_.facts) use(fact);
+  for (const LinearForm& fact : own_.facts) use(fact);
   return r;
 }
 

@@ -10,7 +10,7 @@ namespace autotune::arith {
 namespace {
 
 // Terms with positive coefficients on one side, the negated others on the other side; the constant apart.
-void Sides(const Sum& s, Sum& positive, Sum& negative) {
+void Sides(const LinearForm& s, LinearForm& positive, LinearForm& negative) {
   for (const Term& term : s.terms) {
     if (term.coefficient > 0) {
       positive.terms.emplace_back(term);
@@ -20,8 +20,8 @@ void Sides(const Sum& s, Sum& positive, Sum& negative) {
   }
 }
 
-Expr LessExpr(const Sum& s) {  // s < 0
-  Sum positive, negative;
+Expr LessExpr(const LinearForm& s) {  // s < 0
+  LinearForm positive, negative;
   Sides(s, positive, negative);
   if (positive.terms.empty()) {
     return MakeBinary(BinaryOp::kGe, negative.ToExpr(), IntConst(s.constant + 1));
@@ -30,8 +30,8 @@ Expr LessExpr(const Sum& s) {  // s < 0
   return MakeBinary(BinaryOp::kLt, positive.ToExpr(), negative.ToExpr());
 }
 
-Expr EqualExpr(const Sum& s, bool equal) {  // s == 0 or s != 0
-  Sum positive, negative;
+Expr EqualExpr(const LinearForm& s, bool equal) {  // s == 0 or s != 0
+  LinearForm positive, negative;
   Sides(s, positive, negative);
   Expr a = positive.ToExpr(), b = negative.ToExpr();
   int64_t constant = -s.constant;  // positive == negative + constant
@@ -76,7 +76,7 @@ BinaryOp Negated(BinaryOp op) {
 
 }  // namespace
 
-Expr Simplifier::CompareSums(BinaryOp op, Sum s) {
+Expr Simplifier::CompareForms(BinaryOp op, LinearForm s) {
   switch (op) {  // everything but equality becomes s < 0
     case BinaryOp::kLe:
       s.constant -= 1;
@@ -92,7 +92,7 @@ Expr Simplifier::CompareSums(BinaryOp op, Sum s) {
       break;
   }
   bool equality = op == BinaryOp::kEq || op == BinaryOp::kNe;
-  Sum high, low;
+  LinearForm high, low;
   while (true) {
     Range r = BoundsOf(s);
     if (equality) {
@@ -126,7 +126,7 @@ Expr Simplifier::CompareSums(BinaryOp op, Sum s) {
       const int64_t* c = n && n->op == BinaryOp::kFloorDiv ? AsInt(n->b) : nullptr;
       if (c && *c > 0 && (k == 1 || k == -1) && !IsHuge(*c) && !IsHuge(s.constant) &&
           (s.constant == 0 || *c < kHuge / (std::abs(s.constant) + 1))) {
-        Sum a = Sum::Of(n->a);
+        LinearForm a = ToLinear(n->a);
         if (!a.Huge()) {
           if (k == 1) {
             a.constant += s.constant * *c;
@@ -146,14 +146,14 @@ Expr Simplifier::CompareSums(BinaryOp op, Sum s) {
 Expr Simplifier::SimplifyComparison(const Expr& e, const Binary& n) {
   DType dtype = n.a.dtype();
   if (dtype == DType::Index()) {
-    Sum a = ToSum(n.a), b = ToSum(n.b);
+    LinearForm a = ToForm(n.a), b = ToForm(n.b);
     if (a.Huge() || b.Huge()) {
       Expr x = Finish(n.a, a), y = Finish(n.b, b);
       return x.Same(n.a) && y.Same(n.b) ? e : MakeBinary(n.op, x, y);
     }
     a.Add(b, -1);
     Recombine(a);
-    Expr r = CompareSums(n.op, std::move(a));
+    Expr r = CompareForms(n.op, std::move(a));
     return Compare(r, e) == 0 ? e : r;
   }
   Expr a = Simplify(n.a), b = Simplify(n.b);
@@ -268,7 +268,7 @@ Expr Simplifier::SimplifyJunction(const Expr& e, BinaryOp op) {
 
 bool Simplifier::Proves(const Expr& condition) { return IsConst(Run(condition), 1); }
 
-void Simplifier::AssumeNonNegative(const Sum& s) {
+void Simplifier::AssumeNonNegative(const LinearForm& s) {
   if (s.Huge() || s.terms.empty()) return;
   if (s.terms.size() == 1) {
     if (const Var* var = s.terms[0].atom.As<Var>()) {
@@ -287,9 +287,9 @@ void Simplifier::AssumeNonNegative(const Sum& s) {
     int64_t k = s.terms[i].coefficient;
     if (!n || n->op != (k > 0 ? BinaryOp::kMin : BinaryOp::kMax)) continue;
     for (const Expr& operand : {n->a, n->b}) {
-      Sum one = s;
+      LinearForm one = s;
       one.terms.erase(i);
-      one.Add(Sum::Of(operand), k);
+      one.Add(ToLinear(operand), k);
       AssumeNonNegative(one);
     }
     return;
@@ -310,9 +310,9 @@ void Simplifier::Assume(const Expr& condition, bool value) {
     return;
   }
   BinaryOp op = value ? n->op : Negated(n->op);
-  Sum s = Sum::Of(n->a);
-  s.Add(Sum::Of(n->b), -1);
-  Sum negated = s;
+  LinearForm s = ToLinear(n->a);
+  s.Add(ToLinear(n->b), -1);
+  LinearForm negated = s;
   negated.Scale(-1);
   switch (op) {
     case BinaryOp::kLe:

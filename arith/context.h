@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "arith/sum.h"
+#include "ir/linear_form.h"
 
 namespace autotune::arith {
 
@@ -24,9 +24,20 @@ Range Times(Range a, int64_t k);
 Range Times(Range a, Range b);
 Range DividedBy(Range a, int64_t c);  // floor, c > 0
 
+using Term = LinearForm::Term;
+
+// A floordiv or floormod by a positive constant.
+struct DivMod {
+  const Binary* node = nullptr;
+  int64_t divisor = 0;
+  bool is_div = false;
+  explicit operator bool() const { return node != nullptr; }
+};
+DivMod AsDivMod(const Expr& e);
+
 struct Context {
   std::vector<std::pair<Name, Range>> ranges;  // the last entry of a name counts
-  std::vector<Sum> facts;                      // each is >= 0
+  std::vector<LinearForm> facts;               // each is >= 0
   std::vector<std::pair<Expr, bool>> known;    // simplified conditions and their values
 };
 

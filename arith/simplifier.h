@@ -10,11 +10,11 @@ class Simplifier {
   explicit Simplifier(const Context& base) : base_(base) {}
   Simplifier(const Simplifier&) = delete;
 
-  Expr Run(const Expr& e);           // to a fixed point
-  Expr Simplify(const Expr& e);      // one pass
-  Sum ToSum(const Expr& e);          // of a scalar index expression, simplified
-  Range BoundsOf(const Sum& sum);    // of a simplified sum, with all that is known
-  Range PlainBounds(const Expr& e);  // by interval arithmetic alone; any integer or bool expression
+  Expr Run(const Expr& e);                // to a fixed point
+  Expr Simplify(const Expr& e);           // one pass
+  LinearForm ToForm(const Expr& e);       // of a scalar index expression, simplified
+  Range BoundsOf(const LinearForm& sum);  // of a simplified sum, with all that is known
+  Range PlainBounds(const Expr& e);       // by interval arithmetic alone; any integer or bool expression
   bool Proves(const Expr& condition);
 
   // Scopes: remember Mark(), Bind and Assume, then Release.
@@ -28,30 +28,30 @@ class Simplifier {
   Context& own() { return own_; }
 
   // floor(s / c) and s modulo c, c > 0. `original` is an expression of that, which comes back if nothing is simpler.
-  Sum Div(Sum s, int64_t c, const Expr* original = nullptr);
-  Sum Mod(Sum s, int64_t c, const Expr* original = nullptr);
+  LinearForm Div(LinearForm s, int64_t c, const Expr* original = nullptr);
+  LinearForm Mod(LinearForm s, int64_t c, const Expr* original = nullptr);
 
  private:
   Range Lookup(const Name& var) const;
-  Range PlainBounds(const Sum& sum);
-  Range BoundsOf(const Sum& sum, int depth);
+  Range PlainBounds(const LinearForm& sum);
+  Range BoundsOf(const LinearForm& sum, int depth);
 
-  void Gather(const Expr& e, int64_t k, Sum& out);
-  void Recombine(Sum& sum);
-  bool RecombineOnce(Sum& sum, size_t i);
-  bool SplitBy(const Sum& s, int64_t g, Sum& high, Sum& low);
-  Sum MinMax(BinaryOp op, const Sum& a, const Sum& b);
-  Expr Finish(const Expr& original, const Sum& sum);
+  void Gather(const Expr& e, int64_t k, LinearForm& out);
+  void Recombine(LinearForm& sum);
+  bool RecombineOnce(LinearForm& sum, size_t i);
+  bool SplitBy(const LinearForm& s, int64_t g, LinearForm& high, LinearForm& low);
+  LinearForm MinMax(BinaryOp op, const LinearForm& a, const LinearForm& b);
+  Expr Finish(const Expr& original, const LinearForm& sum);
 
   Expr SimplifyBool(const Expr& e);
   Expr SimplifySelect(const Expr& e, const Select& n);
   Expr SimplifyOther(const Expr& e);
   Expr SimplifyTyped(const Expr& e);
   Expr SimplifyComparison(const Expr& e, const Binary& n);
-  Expr CompareSums(BinaryOp op, Sum difference);  // of a - b
+  Expr CompareForms(BinaryOp op, LinearForm difference);  // of a - b
   Expr SimplifyJunction(const Expr& e, BinaryOp op);
   Expr FromKnown(Expr e);
-  void AssumeNonNegative(const Sum& sum);
+  void AssumeNonNegative(const LinearForm& sum);
 
   const Context& base_;
   Context own_;

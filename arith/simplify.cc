@@ -9,22 +9,8 @@
 namespace autotune::arith {
 namespace {
 
-// A floordiv or floormod by a positive constant.
-struct DivMod {
-  const Binary* node = nullptr;
-  int64_t divisor = 0;
-  bool is_div = false;
-  explicit operator bool() const { return node != nullptr; }
-};
-DivMod AsDivMod(const Expr& e) {
-  const Binary* n = e.As<Binary>();
-  if (!n || (n->op != BinaryOp::kFloorDiv && n->op != BinaryOp::kFloorMod)) return {};
-  const int64_t* c = AsInt(n->b);
-  return c && *c > 0 ? DivMod{n, *c, n->op == BinaryOp::kFloorDiv} : DivMod{};
-}
-
 // Divides by c, or returns false where that leaves a remainder.
-bool DivideExactly(Sum& sum, int64_t c) {
+bool DivideExactly(LinearForm& sum, int64_t c) {
   bool exact = sum.constant % c == 0;
   for (const Term& term : sum.terms) exact &= term.coefficient % c == 0;
   if (!exact) return false;
@@ -50,7 +36,7 @@ void AddDivisor(Divisors& list, int64_t g) {  // descending, distinct
   for (size_t j = list.size() - 1; j > i; --j) std::swap(list[j], list[j - 1]);
 }
 
-Divisors CommonDivisors(const Sum& s, int64_t c) {
+Divisors CommonDivisors(const LinearForm& s, int64_t c) {
   Divisors list;
   for (const Term& term : s.terms) {
     int64_t g = std::gcd(term.coefficient, c);
@@ -59,8 +45,8 @@ Divisors CommonDivisors(const Sum& s, int64_t c) {
   return list;
 }
 
-Sum AtomSum(BinaryOp op, const Sum& s, int64_t c, const Expr* original) {
-  Sum out;
+LinearForm AtomForm(BinaryOp op, const LinearForm& s, int64_t c, const Expr* original) {
+  LinearForm out;
   const Binary* n = original ? original->As<Binary>() : nullptr;
   if (n && n->op == op && IsConst(n->b, c) && s.Is(n->a)) {
     out.terms.emplace_back(*original, 1);
@@ -72,10 +58,17 @@ Sum AtomSum(BinaryOp op, const Sum& s, int64_t c, const Expr* original) {
 
 }  // namespace
 
+DivMod AsDivMod(const Expr& e) {
+  const Binary* n = e.As<Binary>();
+  if (!n || (n->op != BinaryOp::kFloorDiv && n->op != BinaryOp::kFloorMod)) return {};
+  const int64_t* c = AsInt(n->b);
+  return c && *c > 0 ? DivMod{n, *c, n->op == BinaryOp::kFloorDiv} : DivMod{};
+}
+
 // s = g * high + low with low in [0, g), if the terms that g does not divide stay within one multiple of g.
-bool Simplifier::SplitBy(const Sum& s, int64_t g, Sum& high, Sum& low) {
-  low = Sum(FloorModulo(s.constant, g));
-  high = Sum(FloorDivide(s.constant, g));
+bool Simplifier::SplitBy(const LinearForm& s, int64_t g, LinearForm& high, LinearForm& low) {
+  low = LinearForm(FloorModulo(s.constant, g));
+  high = LinearForm(FloorDivide(s.constant, g));
   for (const Term& term : s.terms) {
     if (term.coefficient % g != 0) low.terms.emplace_back(term);
   }
@@ -89,10 +82,10 @@ bool Simplifier::SplitBy(const Sum& s, int64_t g, Sum& high, Sum& low) {
   return true;
 }
 
-Sum Simplifier::Div(Sum s, int64_t c, const Expr* original) {
+LinearForm Simplifier::Div(LinearForm s, int64_t c, const Expr* original) {
   if (c == 1) return s;
-  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorDiv, s, c, original);
-  Sum q(FloorDivide(s.constant, c));
+  if (s.Huge() || IsHuge(c)) return AtomForm(BinaryOp::kFloorDiv, s, c, original);
+  LinearForm q(FloorDivide(s.constant, c));
   s.constant = FloorModulo(s.constant, c);
   for (size_t i = 0; i < s.terms.size();) {
     if (s.terms[i].coefficient % c == 0) {
@@ -106,7 +99,7 @@ Sum Simplifier::Div(Sum s, int64_t c, const Expr* original) {
     q.constant += *shared;
     return q;
   }
-  Sum high, low;
+  LinearForm high, low;
   for (int64_t g : CommonDivisors(s, c)) {
     if (!SplitBy(s, g, high, low)) continue;
     q.Add(Div(std::move(high), c / g), 1);
@@ -118,24 +111,24 @@ Sum Simplifier::Div(Sum s, int64_t c, const Expr* original) {
     if (inner && inner.is_div && !IsHuge(inner.divisor) && !IsHuge(WrapMul(inner.divisor, c)) &&
         !IsHuge(WrapMul(inner.divisor, s.constant)) && inner.divisor < kHuge / c) {
       // (a // b + k) // c = (a + k * b) // (b * c)
-      Sum a = Sum::Of(inner.node->a);
+      LinearForm a = ToLinear(inner.node->a);
       a.constant = WrapAdd(a.constant, s.constant * inner.divisor);
       q.Add(Div(std::move(a), inner.divisor * c), 1);
       return q;
     }
     if (inner && !inner.is_div && s.constant == 0 && inner.divisor % c == 0) {
       // (a % (b * c)) // c = (a // c) % b
-      q.Add(Mod(Div(Sum::Of(inner.node->a), c), inner.divisor / c), 1);
+      q.Add(Mod(Div(ToLinear(inner.node->a), c), inner.divisor / c), 1);
       return q;
     }
   }
-  q.Add(AtomSum(BinaryOp::kFloorDiv, s, c, original), 1);
+  q.Add(AtomForm(BinaryOp::kFloorDiv, s, c, original), 1);
   return q;
 }
 
-Sum Simplifier::Mod(Sum s, int64_t c, const Expr* original) {
-  if (c == 1) return Sum(0);
-  if (s.Huge() || IsHuge(c)) return AtomSum(BinaryOp::kFloorMod, s, c, original);
+LinearForm Simplifier::Mod(LinearForm s, int64_t c, const Expr* original) {
+  if (c == 1) return LinearForm(0);
+  if (s.Huge() || IsHuge(c)) return AtomForm(BinaryOp::kFloorMod, s, c, original);
   if (auto q = CommonQuotient(BoundsOf(s), c)) {
     s.constant -= *q * c;
     return s;
@@ -158,7 +151,7 @@ Sum Simplifier::Mod(Sum s, int64_t c, const Expr* original) {
       int64_t k = s.terms[i].coefficient;
       if (!inner || inner.is_div || IsHuge(inner.divisor)) continue;
       if (static_cast<__int128>(inner.divisor) * k % c != 0) continue;
-      Sum a = Sum::Of(inner.node->a);
+      LinearForm a = ToLinear(inner.node->a);
       if (a.Huge()) continue;
       for (Term& term : a.terms) term.coefficient %= c;
       a.constant %= c;
@@ -175,25 +168,25 @@ Sum Simplifier::Mod(Sum s, int64_t c, const Expr* original) {
     s.constant -= *q * c;
     return s;
   }
-  Sum high, low;
+  LinearForm high, low;
   for (int64_t g : CommonDivisors(s, c)) {
     if (!SplitBy(s, g, high, low)) continue;
-    Sum m = Mod(std::move(high), c / g);
+    LinearForm m = Mod(std::move(high), c / g);
     m.Scale(g);
     m.Add(low, 1);
     return m;
   }
-  return AtomSum(BinaryOp::kFloorMod, s, c, original);
+  return AtomForm(BinaryOp::kFloorMod, s, c, original);
 }
 
 // Puts what division took apart together again. Each step removes a term.
-void Simplifier::Recombine(Sum& sum) {
+void Simplifier::Recombine(LinearForm& sum) {
   for (size_t i = 0; i < sum.terms.size();) {
     i = RecombineOnce(sum, i) ? 0 : i + 1;
   }
 }
 
-bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
+bool Simplifier::RecombineOnce(LinearForm& sum, size_t i) {
   DivMod n = AsDivMod(sum.terms[i].atom);
   if (!n || sum.terms.size() < 2) return false;
   int64_t k = sum.terms[i].coefficient;
@@ -203,7 +196,7 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
     // k * a - k * c * (a // c) = k * (a % c)
     if (k % n.divisor != 0) return false;
     int64_t scale = -k / n.divisor;
-    Sum a = Sum::Of(n.node->a);
+    LinearForm a = ToLinear(n.node->a);
     if (!sum.Contains(a, scale)) return false;
     sum.terms.erase(i);
     sum.Add(a, -scale);
@@ -219,9 +212,9 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
     reverse |= term.coefficient % k == 0;
   }
   if (!possible && !reverse) return false;
-  Sum a = Sum::Of(n.node->a);
+  LinearForm a = ToLinear(n.node->a);
   if (possible) {
-    Sum quotient = Div(a, n.divisor);
+    LinearForm quotient = Div(a, n.divisor);
     if (!quotient.terms.empty() && sum.Contains(quotient, multiple)) {
       sum.terms.erase(i);
       sum.Add(quotient, -multiple);
@@ -232,7 +225,7 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       DivMod other = AsDivMod(sum.terms[j].atom);
       if (!other || !other.is_div || other.divisor != n.divisor || sum.terms[j].coefficient != multiple) continue;
-      Sum q = Sum::Of(other.node->a);
+      LinearForm q = ToLinear(other.node->a);
       q.Add(a, -1);
       if (q.Huge() || !DivideExactly(q, n.divisor)) continue;
       sum.terms.erase(std::max(i, j));
@@ -247,12 +240,12 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
   for (size_t j = 0; possible && j < sum.terms.size(); ++j) {
     DivMod other = AsDivMod(sum.terms[j].atom);
     if (j == i || !other || other.is_div || sum.terms[j].coefficient != multiple) continue;
-    Sum whole = Sum::Of(other.node->a);
+    LinearForm whole = ToLinear(other.node->a);
     if (whole.Huge() || IsHuge(other.divisor) || IsHuge(n.divisor * other.divisor)) continue;
     for (const Term& term : whole.terms) {
       DivMod quotient = AsDivMod(term.atom);
       if (!quotient || !quotient.is_div || quotient.divisor != n.divisor || term.coefficient != 1) continue;
-      Sum dividend = Sum::Of(quotient.node->a), difference = dividend;
+      LinearForm dividend = ToLinear(quotient.node->a), difference = dividend;
       difference.Add(a, -1);
       if (difference.Huge() || !DivideExactly(difference, n.divisor)) continue;
       Expr digit = term.atom;
@@ -274,11 +267,11 @@ bool Simplifier::RecombineOnce(Sum& sum, size_t i) {
   return false;
 }
 
-Sum Simplifier::MinMax(BinaryOp op, const Sum& a, const Sum& b) {
+LinearForm Simplifier::MinMax(BinaryOp op, const LinearForm& a, const LinearForm& b) {
   bool is_min = op == BinaryOp::kMin;
   bool huge = a.Huge() || b.Huge();
   if (!huge) {
-    Sum difference = a;
+    LinearForm difference = a;
     difference.Add(b, -1);
     Range r = BoundsOf(difference);
     if (r.high <= 0) return is_min ? a : b;
@@ -290,15 +283,15 @@ Sum Simplifier::MinMax(BinaryOp op, const Sum& a, const Sum& b) {
   const Binary* inner = x.As<Binary>();
   if (c && inner && inner->op == op && AsInt(inner->b)) {
     int64_t d = *AsInt(inner->b);
-    return MinMax(op, Sum::Of(inner->a), Sum(is_min ? std::min(*c, d) : std::max(*c, d)));
+    return MinMax(op, ToLinear(inner->a), LinearForm(is_min ? std::min(*c, d) : std::max(*c, d)));
   }
   restless_ = true;
-  Sum out;
+  LinearForm out;
   out.Add(MakeBinary(op, x, y), 1);
   return out;
 }
 
-void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
+void Simplifier::Gather(const Expr& e, int64_t k, LinearForm& out) {
   auto constant = [&](int64_t v) { out.constant = WrapAdd(out.constant, WrapMul(k, v)); };
   e.Visit(Overloaded{
       [&](const IntImm& n) { constant(n.value); },
@@ -319,7 +312,7 @@ void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
           case BinaryOp::kMul: {
             if (const int64_t* c = AsInt(n.b)) return Gather(n.a, WrapMul(k, *c), out);
             if (const int64_t* c = AsInt(n.a)) return Gather(n.b, WrapMul(k, *c), out);
-            Sum a = ToSum(n.a), b = ToSum(n.b);
+            LinearForm a = ToForm(n.a), b = ToForm(n.b);
             if (a.IsConst()) std::swap(a, b);
             if (b.IsConst()) return out.Add(a, WrapMul(k, b.constant));
             Expr x = a.ToExpr(), y = b.ToExpr();
@@ -328,9 +321,9 @@ void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
           }
           case BinaryOp::kFloorDiv:
           case BinaryOp::kFloorMod: {
-            Sum b = AsInt(n.b) ? Sum(*AsInt(n.b)) : ToSum(n.b);
+            LinearForm b = AsInt(n.b) ? LinearForm(*AsInt(n.b)) : ToForm(n.b);
             if (b.IsConst() && b.constant > 0) {
-              Sum a = ToSum(n.a);
+              LinearForm a = ToForm(n.a);
               bool is_div = n.op == BinaryOp::kFloorDiv;
               return out.Add(is_div ? Div(std::move(a), b.constant, &e) : Mod(std::move(a), b.constant, &e), k);
             }
@@ -340,7 +333,7 @@ void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
           }
           case BinaryOp::kMin:
           case BinaryOp::kMax:
-            return out.Add(MinMax(n.op, ToSum(n.a), ToSum(n.b)), k);
+            return out.Add(MinMax(n.op, ToForm(n.a), ToForm(n.b)), k);
           default: {
             Expr folded = SimplifyOther(e);
             if (AsInt(folded)) return constant(*AsInt(folded));
@@ -348,7 +341,7 @@ void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
           }
         }
       },
-      [&](const Select& n) { out.Add(Sum::Of(SimplifySelect(e, n)), k); },
+      [&](const Select& n) { out.Add(ToLinear(SimplifySelect(e, n)), k); },
       [&](const auto&) {
         Expr folded = SimplifyOther(e);
         if (AsInt(folded)) return constant(*AsInt(folded));
@@ -357,14 +350,16 @@ void Simplifier::Gather(const Expr& e, int64_t k, Sum& out) {
   });
 }
 
-Sum Simplifier::ToSum(const Expr& e) {
-  Sum out;
+LinearForm Simplifier::ToForm(const Expr& e) {
+  LinearForm out;
   Gather(e, 1, out);
   if (out.terms.size() > 1) Recombine(out);
   return out;
 }
 
-Expr Simplifier::Finish(const Expr& original, const Sum& sum) { return sum.Is(original) ? original : sum.ToExpr(); }
+Expr Simplifier::Finish(const Expr& original, const LinearForm& sum) {
+  return sum.Is(original) ? original : sum.ToExpr();
+}
 
 Expr Simplifier::Run(const Expr& e) {
   constexpr int kPasses = 5;  // two are the rule, three are rare
@@ -382,7 +377,7 @@ Expr Simplifier::Run(const Expr& e) {
 Expr Simplifier::Simplify(const Expr& e) {
   DType dtype = e.dtype();
   if (dtype.lanes == 1) {
-    if (dtype.IsIndex()) return AsInt(e) ? e : Finish(e, ToSum(e));
+    if (dtype.IsIndex()) return AsInt(e) ? e : Finish(e, ToForm(e));
     if (dtype.IsBool()) return SimplifyBool(e);
   }
   if (const Select* n = e.As<Select>()) return SimplifySelect(e, *n);

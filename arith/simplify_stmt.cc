@@ -25,7 +25,7 @@ class StmtSimplifier {
 
  private:
   Range BoundsOf(const Expr& e) {
-    return e.dtype() == DType::Index() ? simplifier_.BoundsOf(simplifier_.ToSum(e)) : simplifier_.PlainBounds(e);
+    return e.dtype() == DType::Index() ? simplifier_.BoundsOf(simplifier_.ToForm(e)) : simplifier_.PlainBounds(e);
   }
   // 0 <= var < extent
   void BindBelow(Name var, const Expr& extent, Range within) {

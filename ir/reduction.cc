@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "ir/int_math.h"
+#include "ir/linear_form.h"
+#include "ir/loop_range.h"
 #include "ir/text.h"
 #include "ir/visit.h"
 
@@ -13,10 +15,6 @@ namespace {
 constexpr int64_t kMaxTried = 1 << 20;   // iterations
 constexpr int64_t kMaxValues = 1 << 24;  // of all reduction iterators together
 
-struct Loop {
-  Name var;
-  int64_t extent;  // 0: not constant
-};
 using Values = std::vector<std::pair<Name, int64_t>>;
 
 // The value of an index expression or condition; absent where it depends on anything else.
@@ -45,50 +43,36 @@ bool MayHold(const Expr& condition, const Values& values) {
   return ValueOf(condition, values).value_or(1) != 0;
 }
 
-// Adds the terms of a sum of loops times positive constants; false if it is not one.
-bool AddTerms(const Expr& e, std::vector<std::pair<int64_t, Name>>& terms) {
-  if (IsConst(e, 0)) return true;
-  if (const Var* var = e.As<Var>()) return terms.emplace_back(1, var->name), true;
-  const Binary* b = e.As<Binary>();
-  if (!b) return false;
-  if (b->op == BinaryOp::kAdd) return AddTerms(b->a, terms) && AddTerms(b->b, terms);
-  const Var* var = b->op == BinaryOp::kMul ? b->a.As<Var>() : nullptr;
-  const int64_t* factor = var ? AsInt(b->b) : nullptr;
-  if (!factor || *factor <= 0) return false;
-  return terms.emplace_back(*factor, var->name), true;
-}
-
 // Whether each iterator that has any of the loops is a number of which these are the digits.
-bool AreDigits(const std::vector<Expr>& bindings, const std::vector<Loop>& loops) {
+bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
   for (const Expr& binding : bindings) {
-    std::vector<std::pair<int64_t, Name>> terms;
-    if (!AddTerms(binding, terms)) return false;
-    auto loop_of = [&](const Name& var) {
-      return std::find_if(loops.begin(), loops.end(), [&](const Loop& l) { return l.var == var; });
-    };
-    std::erase_if(terms, [&](const auto& term) {  // a loop of one iteration is no digit
-      auto loop = loop_of(term.second);
-      return loop != loops.end() && loop->extent == 1;
-    });
-    std::sort(terms.begin(), terms.end());
+    const LinearForm form = ToLinear(binding);
+    if (form.Huge() || form.constant != 0) return false;
+    std::vector<std::pair<int64_t, int64_t>> digits;  // factor, extent
+    for (const LinearForm::Term& term : form.terms) {
+      const Var* var = term.atom.As<Var>();
+      const int64_t* extent = var ? ExtentOf(loops, var->name) : nullptr;
+      if (!extent || term.coefficient < 0) return false;
+      if (*extent != 1) digits.emplace_back(term.coefficient, *extent);
+    }
+    std::sort(digits.begin(), digits.end());
     int64_t below = 0;  // what the lower digits add up to at most
-    for (size_t i = 0; i < terms.size(); ++i) {
-      auto [factor, var] = terms[i];
-      auto loop = loop_of(var);
-      if (loop == loops.end() || factor <= below) return false;
-      if (i + 1 == terms.size()) break;  // the highest digit may have any extent
-      if (loop->extent == 0 || loop->extent > kMaxTried || factor > kMaxTried) return false;
-      below += factor * (loop->extent - 1);
+    for (size_t i = 0; i < digits.size(); ++i) {
+      auto [factor, extent] = digits[i];
+      if (factor <= below) return false;
+      if (i + 1 == digits.size()) break;  // the highest digit may have any extent
+      if (extent == 0 || extent > kMaxTried || factor > kMaxTried) return false;
+      below += factor * (extent - 1);
     }
   }
   return true;
 }
 
 // The same by trying all iterations. `what` names the bindings.
-Status TryAll(const Block& block, const std::vector<Loop>& loops, const std::string& what, int64_t& budget) {
+Status TryAll(const Block& block, const Ranges& loops, const std::string& what, int64_t& budget) {
   const Error unknown("whether the values of reduction iterators come once each cannot be checked: " + what);
   int64_t total = 1, values = 1;
-  for (const Loop& loop : loops) {
+  for (const LoopRange& loop : loops) {
     if (loop.extent == 0 || loop.extent > kMaxTried / total) return unknown;
     total *= loop.extent;
   }
@@ -140,7 +124,7 @@ Status CheckReduction(const Block& block, const std::vector<const For*>& around,
     if (iter.kind == IterKind::kReduce) bindings.push_back(iter.binding);
   }
   if (bindings.empty()) return {};
-  std::vector<Loop> loops;
+  Ranges loops;  // an extent that is not constant is 0 here
   for (const For* loop : around) {
     bool spatial = false, reduce = false;
     for (const Iter& iter : block.iters) {

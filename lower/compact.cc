@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "arith/region.h"
 #include "lower/passes.h"
 #include "support/check.h"
 
@@ -13,119 +14,83 @@ struct Box {
   std::vector<int64_t> extent;
 };
 
-// Adds the terms of a sum with coefficients: e = sum of coefficient * term.
-void AddTerms(const Expr& e, int64_t coefficient, std::vector<std::pair<Expr, int64_t>>& terms) {
-  if (const Binary* b = e.As<Binary>()) {
-    if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) {
-      AddTerms(b->a, coefficient, terms);
-      AddTerms(b->b, b->op == BinaryOp::kAdd ? coefficient : -coefficient, terms);
-      return;
-    }
-    if (b->op == BinaryOp::kMul && AsInt(b->b)) return AddTerms(b->a, coefficient * *AsInt(b->b), terms);
-    if (b->op == BinaryOp::kMul && AsInt(b->a)) return AddTerms(b->b, coefficient * *AsInt(b->a), terms);
-  }
-  terms.emplace_back(e, coefficient);
-}
-
-// The loops around a point, outermost first.
-struct LoopRange {
-  Name var;
-  int64_t extent;
-};
-
-class Region {
+// What a statement touches of a buffer while the loops inside it run.
+class Touched {
  public:
-  Region(const Analyzer& outer, int rank) : outer_(outer), rank_(rank), written_(rank), all_(rank) {}
+  Touched(const Analyzer& outer, int rank) : outer_(outer), written_(rank), all_(rank) {}
 
-  // Adds an access under the given loops inside the region.
-  void Add(const std::vector<Expr>& indices, const std::vector<LoopRange>& inner, bool write) {
+  // Adds an access under the given loops inside the statement.
+  void Add(const std::vector<Expr>& indices, const Ranges& inner, bool write) {
     Analyzer analyzer = outer_;
-    std::set<Name> vars;
-    for (const LoopRange& loop : inner) {
-      analyzer.Bind(loop.var, 0, loop.extent - 1);
-      vars.insert(loop.var);
-    }
-    for (int d = 0; d < rank_; ++d) {
-      std::optional<Part> part = Split(analyzer.Simplify(indices[d]), vars, analyzer);
-      if (write) Merge(written_[d], part);
-      Merge(all_[d], part);
+    for (const LoopRange& loop : inner) analyzer.Bind(loop.var, 0, loop.extent - 1);
+    for (size_t d = 0; d < all_.size(); ++d) {
+      std::optional<Region> region = RegionOfIndex(analyzer.Simplify(indices[d]), inner, analyzer);
+      if (write) Merge(written_[d], region);
+      Merge(all_[d], region);
     }
   }
 
   // The box of everything, for the given full shape; absent where reads may leave what is written here. `private_here`:
-  // they cannot, since nobody else writes what this region reads, even where the indices do not show it.
+  // they cannot, since nobody else writes what this statement reads, even where the indices do not show it.
   std::optional<Box> Get(const std::vector<int64_t>& shape, bool private_here) const {
     Box box;
-    for (int d = 0; d < rank_; ++d) {
+    for (size_t d = 0; d < all_.size(); ++d) {
       const State& written = written_[d];
       const State& all = private_here && written.seen ? written : all_[d];
-      if (!written.seen || all.full) {
-        // Not a box, or not one that this region writes: keep the dimension whole.
-        if (!written.seen || !written.full) return std::nullopt;
+      if (!written.seen || !all.region) {
+        // Not a box, or not one that this statement writes: keep the dimension whole.
+        if (!written.seen || written.region) return std::nullopt;
         box.min.push_back(Expr(0));
         box.extent.push_back(shape[d]);
         continue;
       }
-      if (written.full || all.low < written.low || all.high > written.high) return std::nullopt;
-      box.min.push_back(outer_.Simplify(all.base + Expr(all.low)));
-      box.extent.push_back(all.high - all.low + 1);
+      if (!written.region || !IsWithin(*all.region, *written.region)) return std::nullopt;
+      box.min.push_back(outer_.Simplify(all.region->min.ToExpr()));
+      box.extent.push_back(all.region->span + 1);
     }
     return box;
   }
 
  private:
-  // base (outer variables) + [low, high]
-  struct Part {
-    Expr base;
-    int64_t low = 0, high = 0;
-  };
   struct State {
-    bool seen = false, full = false;
-    Expr base;
-    int64_t low = 0, high = 0;
+    bool seen = false;
+    std::optional<Region> region;  // absent: the whole dimension
   };
 
-  static std::optional<Part> Split(const Expr& index, const std::set<Name>& inner, const Analyzer& analyzer) {
-    std::vector<std::pair<Expr, int64_t>> terms;
-    AddTerms(index, 1, terms);
-    Part part{Expr(0), 0, 0};
-    Expr inside = Expr(0);
-    for (const auto& [term, coefficient] : terms) {
-      bool uses_inner = UsesVar(term, [&](const Name& n) { return inner.contains(n); });
-      bool uses_outer = HasNode<Load>(term) || UsesVar(term, [&](const Name& n) { return !inner.contains(n); });
-      if (uses_inner && uses_outer) return std::nullopt;
-      Expr& sum = uses_outer ? part.base : inside;
-      sum = sum + term * Expr(coefficient);
-    }
-    Interval range = analyzer.Bounds(analyzer.Simplify(inside));
+  static std::optional<Region> RegionOfIndex(const Expr& index, const Ranges& inner, const Analyzer& analyzer) {
+    std::optional<Parts> parts = PartsOf(ToLinear(index), inner);
+    if (!parts) return std::nullopt;
+    Interval range = analyzer.Bounds(analyzer.Simplify(parts->running.ToExpr()));
     if (!range.low || !range.high) return std::nullopt;
-    part.low = *range.low;
-    part.high = *range.high;
-    return part;
+    parts->fixed.constant += *range.low;
+    return Region{std::move(parts->fixed), *range.high - *range.low};
   }
 
-  void Merge(State& state, const std::optional<Part>& part) {
-    if (!part) {
-      state.seen = state.full = true;
-      return;
-    }
+  // b.min - a.min, if that is a constant under what is known outside.
+  std::optional<int64_t> Distance(const Region& a, const Region& b) const {
+    LinearForm distance = b.min;
+    distance.Add(a.min, -1);
+    if (distance.IsConst()) return distance.constant;
+    const Expr simple = outer_.Simplify(distance.ToExpr());
+    return AsInt(simple) ? std::optional(*AsInt(simple)) : std::nullopt;
+  }
+
+  bool IsWithin(const Region& part, const Region& whole) const {
+    std::optional<int64_t> ahead = Distance(whole, part);
+    return ahead && *ahead >= 0 && *ahead + part.span <= whole.span;
+  }
+
+  void Merge(State& state, const std::optional<Region>& region) {
     if (!state.seen) {
-      state = {true, false, part->base, part->low, part->high};
+      state = {true, region};
       return;
     }
-    if (state.full) return;
-    Expr difference = outer_.Simplify(part->base - state.base);
-    const int64_t* offset = AsInt(difference);
-    if (!offset) {
-      state.full = true;
-      return;
-    }
-    state.low = std::min(state.low, part->low + *offset);
-    state.high = std::max(state.high, part->high + *offset);
+    if (!state.region) return;
+    std::optional<int64_t> distance = region ? Distance(*state.region, *region) : std::nullopt;
+    state.region = distance ? std::optional(Union(*state.region, *region, *distance)) : std::nullopt;
   }
 
   Analyzer outer_;
-  int rank_;
   std::vector<State> written_, all_;
 };
 
@@ -172,50 +137,50 @@ class Compactor {
     // What the iterations of a parallel loop write and read for themselves must be theirs alone.
     if (loop->kind == LoopKind::kParallel && StoresTo(loop->body, buffer_->name)) {
       private_here_ = true;
-    } else if (!RegionOf(loop->body, inside, false)) {
+    } else if (!BoxOf(loop->body, inside, false)) {
       return PlaceHere(s, outer);
     }
     return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Descend(loop->body, inside)});
   }
 
-  std::optional<Box> RegionOf(const Stmt& s, const Analyzer& outer, bool private_here) {
-    Region region(outer, static_cast<int>(buffer_->shape.size()));
-    std::vector<LoopRange> inner;
-    bool known = Collect(s, inner, region);
-    return known ? region.Get(ConstShape(buffer_), private_here) : std::nullopt;
+  std::optional<Box> BoxOf(const Stmt& s, const Analyzer& outer, bool private_here) {
+    Touched touched(outer, static_cast<int>(buffer_->shape.size()));
+    Ranges inner;
+    bool known = Collect(s, inner, touched);
+    return known ? touched.Get(ConstShape(buffer_), private_here) : std::nullopt;
   }
 
-  bool Collect(const Stmt& s, std::vector<LoopRange>& inner, Region& region) {
+  bool Collect(const Stmt& s, Ranges& inner, Touched& touched) {
     auto loads = [&](const Expr& e) {
       Walk(e, [&](const Expr& x) {
         const Load* load = x.As<Load>();
-        if (load && load->buffer->name == buffer_->name) region.Add(load->indices, inner, false);
+        if (load && load->buffer->name == buffer_->name) touched.Add(load->indices, inner, false);
         return true;
       });
     };
     if (const Store* store = s.As<Store>()) {
       for (const Expr& i : store->indices) loads(i);
       loads(store->value);
-      if (store->buffer->name == buffer_->name) region.Add(store->indices, inner, true);
+      if (store->buffer->name == buffer_->name) touched.Add(store->indices, inner, true);
       return true;
     }
     if (const For* loop = s.As<For>()) {
       if (!AsInt(loop->extent)) return false;
       inner.push_back({loop->var, *AsInt(loop->extent)});
-      bool known = Collect(loop->body, inner, region);
+      bool known = Collect(loop->body, inner, touched);
       inner.pop_back();
       return known;
     }
     if (const Seq* seq = s.As<Seq>()) {
       return std::all_of(seq->stmts.begin(), seq->stmts.end(),
-                         [&](const Stmt& child) { return Collect(child, inner, region); });
+                         [&](const Stmt& child) { return Collect(child, inner, touched); });
     }
     if (const If* branch = s.As<If>()) {
       loads(branch->condition);
-      return Collect(branch->then_body, inner, region) &&
-             (!branch->else_body || Collect(branch->else_body, inner, region));
+      return Collect(branch->then_body, inner, touched) &&
+             (!branch->else_body || Collect(branch->else_body, inner, touched));
     }
-    if (const Alloc* other = s.As<Alloc>()) return Collect(other->body, inner, region);
+    if (const Alloc* other = s.As<Alloc>()) return Collect(other->body, inner, touched);
     if (const Evaluate* evaluate = s.As<Evaluate>()) {
       loads(evaluate->value);
       return true;
@@ -224,7 +189,7 @@ class Compactor {
   }
 
   Stmt PlaceHere(const Stmt& s, const Analyzer& outer) {
-    std::optional<Box> box = RegionOf(s, outer, private_here_);
+    std::optional<Box> box = BoxOf(s, outer, private_here_);
     if (!box) return MakeStmt(Alloc{buffer_, s});
     std::vector<Expr> shape;
     for (int64_t extent : box->extent) shape.push_back(Expr(extent));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/affine.h"
 #include "ir/annotations.h"
 #include "lower/passes.h"
 #include "lower/tails.h"
@@ -15,19 +16,14 @@ bool IsExpanded(const For& loop) { return loop.kind == LoopKind::kVectorized || 
 // The smallest value of e over the inner loops, as an expression of the others; absent where e is not linear in them.
 Expr Smallest(const Expr& e, const Ranges& inner) {
   LinearForm form = ToLinear(e);
-  auto extent_of = [&](const Name& n) -> const int64_t* {
-    for (const auto& [var, extent] : inner) {
-      if (var == n) return &extent;
-    }
-    return nullptr;
-  };
+  const Expr rest = form.Rest();
   Expr smallest = Expr(form.constant);
-  if (form.rest) {
-    if (UsesVar(form.rest, [&](const Name& n) { return extent_of(n) != nullptr; })) return Expr();
-    smallest = form.rest + smallest;
+  if (rest) {
+    if (UsesAny(rest, inner)) return Expr();
+    smallest = rest + smallest;
   }
-  for (const auto& [var, coefficient] : form.terms) {
-    const int64_t* extent = extent_of(var);
+  for (const auto& [var, coefficient] : form.Variables()) {
+    const int64_t* extent = ExtentOf(inner, var);
     if (!extent) {
       smallest = IndexVar(var) * Expr(coefficient) + smallest;
     } else if (coefficient < 0) {
@@ -176,7 +172,7 @@ class Partitioner {
       if (!all || !UsesVar(all, loop.var)) continue;
       // Linear in the loop's variable: what holds at both ends holds between them.
       const Binary* compare = all.As<Binary>();
-      Expr rest = compare ? ToLinear(compare->a - compare->b).rest : all;
+      Expr rest = compare ? ToLinear(compare->a - compare->b).Rest() : all;
       if (rest && UsesVar(rest, loop.var)) continue;
       int64_t from = low, to = high;
       while (from < to && from <= kMaxPeeled && !holds(all, from)) ++from;

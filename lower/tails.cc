@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "arith/affine.h"
 #include "lower/passes.h"
 
 namespace autotune {
@@ -22,18 +23,15 @@ std::optional<LaneGuard> Analyze(const Expr& condition, const Ranges& inner) {
   Expr difference = Slack(condition);
   if (!difference) return std::nullopt;
   LinearForm form = ToLinear(difference);
-  auto extent_of = [&](const Name& name) -> const int64_t* {
-    auto it = std::find_if(inner.begin(), inner.end(), [&](const auto& range) { return range.first == name; });
-    return it == inner.end() ? nullptr : &it->second;
-  };
+  const Expr rest = form.Rest();
   guard.slack = Expr(form.constant);
-  if (form.rest) {
-    if (UsesVar(form.rest, [&](const Name& name) { return extent_of(name) != nullptr; })) return std::nullopt;
-    guard.slack = form.rest + guard.slack;
-    guard.step = CommonFactor(form.rest);
+  if (rest) {
+    if (UsesAny(rest, inner)) return std::nullopt;
+    guard.slack = rest + guard.slack;
+    guard.step = CommonFactor(rest);
   }
-  for (const auto& [var, coefficient] : form.terms) {
-    const int64_t* extent = extent_of(var);
+  for (const auto& [var, coefficient] : form.Variables()) {
+    const int64_t* extent = ExtentOf(inner, var);
     if (!extent) {
       guard.slack = IndexVar(var) * Expr(coefficient) + guard.slack;
       guard.step = std::gcd(guard.step, coefficient);

@@ -6,15 +6,14 @@
 #include <vector>
 
 #include "arith/analyzer.h"
+#include "ir/loop_range.h"
 #include "ir/stmt.h"
 
 namespace autotune {
 
-using Ranges = std::vector<std::pair<Name, int64_t>>;  // loops with constant extents
-
 // The guards (Ifs without an else whose conditions read no memory) inside s, each once, and the loops in it.
 struct Guards {
-  Ranges inner;
+  Ranges inner;  // those with constant extents
   std::vector<Expr> conditions;
 };
 Guards GuardsIn(const Stmt& s);

@@ -95,7 +95,7 @@ class Chunk {
     Expr index = analyzer_.Simplify(e);
     LinearForm form = ToLinear(index);
     int64_t stride = form.Coefficient(var_);
-    if (!form.rest || !UsesVar(form.rest, var_)) {
+    if (!UsesVar(form.Rest(), var_)) {
       Expr base = Substitute(index, {{var_, Expr(0)}});
       return stride == 0 ? base : MakeRamp(base, Expr(stride), lanes_);
     }

@@ -30,7 +30,7 @@ bool IsPrivate(Scope scope, LoopKind kind) {
 // Whether e is var plus what does not change inside the loop over var: its values are consecutive, as var's are.
 static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   LinearForm form = ToLinear(e);
-  return form.Coefficient(var) == 1 && !(form.rest && UsesVar(form.rest, var)) && !UsesAny(e, inner);
+  return form.Coefficient(var) == 1 && !UsesVar(form.Rest(), var) && !UsesAny(e, inner);
 }
 
 // What a quotient or a remainder by a constant tells, whatever low part it has: of (k * a + r) by k * m that of a by m,
@@ -39,23 +39,23 @@ static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
   if (!by || *by < 1) return e;
-  const Sum sum = Normalize(b->a, {});
+  const LinearForm sum = Normalize(b->a, {});
   int64_t k = *by;
-  for (const Sum::Term& t : sum.terms) {
+  for (const LinearForm::Term& t : sum.terms) {
     if (UsesVar(t.atom, var)) k = std::gcd(k, t.coefficient);
   }
-  Sum high, low;
+  LinearForm high, low;
   low.constant = sum.constant;
-  for (const Sum::Term& t : sum.terms) {
+  for (const LinearForm::Term& t : sum.terms) {
     if (t.coefficient % k == 0) {
-      high.terms.push_back({t.atom, t.coefficient / k});
+      high.terms.emplace_back(t.atom, t.coefficient / k);
     } else {
-      low.terms.push_back(t);
+      low.terms.emplace_back(t);
     }
   }
   std::optional<Bounds> bounds = BoundsOf(low, inner);
   if (!bounds || bounds->low < 0 || bounds->high >= k) return e;
-  return MakeBinary(b->op, ToExpr(high), Expr(*by / k));
+  return MakeBinary(b->op, high.InOrder(), Expr(*by / k));
 }
 
 // Puts one value in the place of its quotient and its remainder by a constant. Whether there were such two.
@@ -119,16 +119,16 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   std::vector<Digits> digits;
   for (const Expr& value : Determined(block, var.var, inner)) {
     if (!UsesVar(value, var.var)) continue;
-    Sum sum = Normalize(value, {});
-    const Sum::Term* own = nullptr;
-    Sum rest;  // what inner loops add; outer ones are fixed
+    LinearForm sum = Normalize(value, {});
+    const LinearForm::Term* own = nullptr;
+    LinearForm rest;  // what inner loops add; outer ones are fixed
     bool several = false;
-    for (const Sum::Term& t : sum.terms) {
+    for (const LinearForm::Term& t : sum.terms) {
       if (UsesVar(t.atom, var.var)) {
         several |= own != nullptr;
         own = &t;
       } else if (UsesAny(t.atom, inner)) {
-        rest.terms.push_back(t);
+        rest.terms.emplace_back(t);
       }
     }
     if (!own || several) continue;  // none where its terms cancel

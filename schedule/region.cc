@@ -10,11 +10,11 @@ namespace {
 
 RegionMap RunningMap(const Ranges& running) {
   RegionMap map;
-  for (const LoopRange& loop : running) map.push_back({loop.var, Region{Sum(), loop.extent - 1}});
+  for (const LoopRange& loop : running) map.push_back({loop.var, Region{LinearForm(), loop.extent - 1}});
   return map;
 }
 
-Region Whole(int64_t extent) { return Region{Sum(), extent - 1}; }
+Region Whole(int64_t extent) { return Region{LinearForm(), extent - 1}; }
 
 }  // namespace
 
@@ -85,12 +85,12 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
     bool concerns = false;
     for (const LoopRange& loop : running) concerns |= UsesVar(conjunct, loop.var) && UsesVar(it.binding, loop.var);
     if (!concerns) continue;
-    Sum part = Normalize(it.binding, Concat(fixed, running));
+    LinearForm part = Normalize(it.binding, Concat(fixed, running));
     part.Add(region->min, -1);
     const Binary* less = conjunct.As<Binary>();
-    Sum guarded = less ? Normalize(less->a, Concat(fixed, running)) : Sum();
+    LinearForm guarded = less ? Normalize(less->a, Concat(fixed, running)) : LinearForm();
     guarded.Add(part, -1);
-    if (!less || less->op != BinaryOp::kLt || !AsInt(less->b) || !guarded.IsConstant() || guarded.constant != 0) {
+    if (!less || less->op != BinaryOp::kLt || !AsInt(less->b) || !guarded.IsConst() || guarded.constant != 0) {
       return Err("block '", block.name, "' has the guard ", "on part of iterator '", it.var, "'");
     }
     region->span = std::min(region->span, *AsInt(less->b) - 1);
@@ -102,19 +102,19 @@ namespace {
 
 // Whether the loops take the iterator through all of [0, size).
 bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running) {
-  Sum sum = Normalize(block.iters[iter].binding, running);
+  LinearForm sum = Normalize(block.iters[iter].binding, running);
   std::optional<Bounds> bounds = BoundsOf(sum, running);
   if (!bounds || bounds->low > 0 || bounds->high < size - 1) return false;
   // A digit of a fused loop, f // c or f % c, takes all values within its bounds; the last f // c with all f % c only
   // if f ends there.
-  for (const Sum::Term& term : sum.terms) {
+  for (const LinearForm::Term& term : sum.terms) {
     const Binary* div = term.atom.As<Binary>();
     if (!div || div->op != BinaryOp::kFloorDiv || !AsInt(div->b)) continue;
     std::optional<Bounds> f = BoundsOf(Normalize(div->a, running), running);
     if (!f || ((f->high + 1) % *AsInt(div->b) != 0 && f->high + 1 < size * *AsInt(div->b))) return false;
   }
   if (Result<Region> region = RegionVisited(block, iter, running, {}); region.ok()) {
-    return region->min.IsConstant() && region->min.constant + region->span >= size - 1;
+    return region->min.IsConst() && region->min.constant + region->span >= size - 1;
   }
   return sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
 }
@@ -124,7 +124,7 @@ bool AreIndependent(const Expr& a, const Expr& b, const Ranges& running) {
   for (const LoopRange& loop : running) {
     if (!UsesVar(a, loop.var) || !UsesVar(b, loop.var) || loop.extent == 1) continue;
     for (const Expr* e : {&a, &b}) {
-      for (const Sum::Term& term : Normalize(*e, running).terms) {
+      for (const LinearForm::Term& term : Normalize(*e, running).terms) {
         if (term.atom.As<Var>() && UsesVar(term.atom, loop.var)) return false;
       }
     }
@@ -194,9 +194,9 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
     const int64_t *extent = AsInt(writer.iters[(*places)[d]].extent), *size = AsInt(buffer->shape[d]);
     Result<Region> written = RegionVisited(writer, (*places)[d], writing, fixed);
     if (!extent || !size || *extent < *size || !written.ok()) return false;
-    Sum ahead = (*read)[d].min;
+    LinearForm ahead = (*read)[d].min;
     ahead.Add(written->min, -1);
-    if (!ahead.IsConstant() || ahead.constant < 0) return false;
+    if (!ahead.IsConst() || ahead.constant < 0) return false;
     if (ahead.constant + (*read)[d].span > written->span) return false;
   }
   return read.has_value();
@@ -224,7 +224,7 @@ Status CheckSourcesCover(const State& state, const Name& name) {
 }
 
 Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering) {
-  if (covering && region.span + 1 >= extent) return {Sum(), extent};
+  if (covering && region.span + 1 >= extent) return {LinearForm(), extent};
   std::optional<Bounds> min = BoundsOf(region.min, fixed);
   if (!min || min->low != min->high) return {region.min, region.span + 1};
   int64_t low = std::max<int64_t>(min->low, 0);
@@ -244,9 +244,9 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
   Block placed = block;
   for (size_t i = 0; i < loops.size(); ++i) {
     Iter& iter = placed.iters[i];
-    Sum sum = windows[i].min;
-    sum.AddTerm(IndexVar(loops[i]), 1);
-    iter.binding = ToExpr(sum);
+    LinearForm sum = windows[i].min;
+    sum.Add(IndexVar(loops[i]), 1);
+    iter.binding = sum.InOrder();
     std::optional<Bounds> bounds = BoundsOf(sum, all);
     if (!bounds || bounds->low < 0) guards.push_back(iter.binding >= Expr(0));
     if (!bounds || bounds->high >= *AsInt(iter.extent)) guards.push_back(iter.binding < iter.extent);

@@ -28,7 +28,7 @@ Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer);
 
 // Where an iterator shall run: [min, min + extent).
 struct Window {
-  Sum min;
+  LinearForm min;
   int64_t extent = 1;
 };
 // Clips a region to [0, extent), as far as is known. `covering`: it may grow to all of [0, extent) if it is as long.

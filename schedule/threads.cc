@@ -9,8 +9,8 @@ namespace {
 
 struct ThreadAccess {
   Name block;
-  std::vector<const For*> loops;  // around the block, outermost first
-  std::vector<Sum> indices;       // of the loops' variables
+  std::vector<const For*> loops;    // around the block, outermost first
+  std::vector<LinearForm> indices;  // of the loops' variables
 };
 
 std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer) {
@@ -36,25 +36,25 @@ std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer)
 
 // An index as  fixed + step * thread + [low, high],  fixed being of the loops around all accesses.
 struct ThreadDigit {
-  Sum fixed;
+  LinearForm fixed;
   int64_t step = 0, low = 0, high = 0;
 };
 
-std::optional<ThreadDigit> ThreadDigitOf(const Sum& index, const Name& thread, const Ranges& common,
+std::optional<ThreadDigit> ThreadDigitOf(const LinearForm& index, const Name& thread, const Ranges& common,
                                          const Ranges& inner) {
   ThreadDigit digit;
   digit.fixed.constant = index.constant;
-  Sum rest;
-  for (const Sum::Term& t : index.terms) {
+  LinearForm rest;
+  for (const LinearForm::Term& t : index.terms) {
     const Var* var = t.atom.As<Var>();
     if (var && var->name == thread) {
       digit.step = t.coefficient;
     } else if (UsesVar(t.atom, thread)) {
       return std::nullopt;
     } else if (UsesAny(t.atom, inner)) {
-      rest.terms.push_back(t);
+      rest.terms.emplace_back(t);
     } else {
-      digit.fixed.terms.push_back(t);
+      digit.fixed.terms.emplace_back(t);
     }
   }
   std::optional<Bounds> spread = BoundsOf(rest, Concat(common, inner));
@@ -92,9 +92,9 @@ bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, Loop
         all = digit;
         continue;
       }
-      Sum distance = digit->fixed;
+      LinearForm distance = digit->fixed;
       distance.Add(all->fixed, -1);
-      same = same && distance.IsConstant() && digit->step == all->step;
+      same = same && distance.IsConst() && digit->step == all->step;
       all->low = std::min(all->low, digit->low + distance.constant);
       all->high = std::max(all->high, digit->high + distance.constant);
     }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "arith/region.h"
 #include "ir/visit.h"
-#include "schedule/affine.h"
 #include "support/result.h"
 
 namespace autotune::schedule {

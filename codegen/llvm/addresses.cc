@@ -38,7 +38,7 @@ Addresses::Parts Addresses::Split(const Expr& index) {
   LinearForm form = ToLinear(index);
   Parts parts;
   parts.constant = parts.divisor = form.constant;
-  for (const auto& [var, coefficient] : form.terms) {
+  for (const auto& [var, coefficient] : form.Variables()) {
     llvm::Value* value = bindings_.vars.at(var);
     parts.divisor = std::gcd(parts.divisor, coefficient);
     if (auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(value)) {
@@ -54,9 +54,9 @@ Addresses::Parts Addresses::Split(const Expr& index) {
   }
   std::stable_sort(parts.terms.begin(), parts.terms.end(),
                    [](const Term& a, const Term& b) { return a.depth < b.depth; });
-  if (form.rest) {
-    parts.rest = index_value_(form.rest);
-    parts.divisor = std::gcd(parts.divisor, CommonFactor(form.rest));
+  if (const Expr rest = form.Rest()) {
+    parts.rest = index_value_(rest);
+    parts.divisor = std::gcd(parts.divisor, CommonFactor(rest));
   }
   return parts;
 }

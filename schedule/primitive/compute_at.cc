@@ -23,7 +23,7 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
     }
     for (size_t d = 0; d < box->size(); ++d) {
       std::optional<Region> both = Union((*box)[d], (*read)[d]);
-      (*box)[d] = both ? *both : Region{Sum(), *AsInt(buffer->shape[d]) - 1};
+      (*box)[d] = both ? *both : Region{LinearForm(), *AsInt(buffer->shape[d]) - 1};
     }
   });
   if (unknown || !box)
@@ -32,7 +32,7 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
   std::vector<Window> windows;
   for (size_t i = 0; i < block.iters.size(); ++i) {
     auto dim = std::find(places.begin(), places.end(), i);
-    Region region{Sum(), extents[i] - 1};
+    Region region{LinearForm(), extents[i] - 1};
     if (dim != places.end()) region = (*box)[dim - places.begin()];
     windows.push_back(WindowOf(region, extents[i], fixed, true));
   }
@@ -60,7 +60,7 @@ Status ApplyStep(State& state, ComputeAt& step) {
     return Err("buffer '", buffer->name, "' has several writers (compute_at before decomposing)");
   }
   std::vector<Window> windows;
-  for (int64_t extent : extents) windows.push_back({Sum(), extent});
+  for (int64_t extent : extents) windows.push_back({LinearForm(), extent});
 
   if (at_root) {
     std::vector<Stmt> roots = RootStmts(state.func.body);

@@ -9,7 +9,7 @@ namespace {
 bool Narrow(const Expr& conjunct, const Block& block, std::vector<Bounds>& windows) {
   const Binary* b = conjunct.As<Binary>();
   if (!b || !IsComparison(b->op) || !b->a.dtype().IsIndex()) return false;
-  Sum difference = Normalize(b->a, {});
+  LinearForm difference = Normalize(b->a, {});
   difference.Add(Normalize(b->b, {}), -1);  // compared with 0
   if (difference.terms.size() != 1 || std::abs(difference.terms[0].coefficient) != 1) return false;
   std::optional<std::vector<size_t>> iter = AsIterators({difference.terms[0].atom}, block);

@@ -93,7 +93,7 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
       digit.min = Substitute(iter->binding, start);
       continue;
     }
-    digit.min = ToExpr(region->second.min);
+    digit.min = region->second.min.InOrder();
     digit.count = region->second.span + 1;
   }
   digits.back().step = piece;
@@ -138,7 +138,8 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Name&
     address = address + analyzer.Simplify(Substitute(WithoutClamps(load.indices[d]), bindings)) * Expr(strides[d]);
   }
   LinearForm form = ToLinear(analyzer.Simplify(address));
-  if (form.rest && UsesAny(form.rest, running)) return std::nullopt;
+  const Expr rest = form.Rest();
+  if (rest && UsesAny(rest, running)) return std::nullopt;
   const int64_t line = kLineBytes / load.buffer->dtype.Bytes();
   int64_t side_by_side = 1;
   std::vector<LineDigit> digits;
@@ -156,10 +157,9 @@ std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Name&
   digits.push_back({.count = CeilDiv(side_by_side, line), .step = line});
   std::optional<std::vector<LineDigit>> merged = Merged(digits);
   if (!merged) return std::nullopt;
-  Walked walked{form.rest ? form.rest + Expr(form.constant) : Expr(form.constant), std::move(*merged)};
-  for (const auto& [var, step] : form.terms) {
-    bool runs = std::any_of(running.begin(), running.end(), [&](const LoopRange& loop) { return loop.var == var; });
-    if (!runs) walked.base = walked.base + IndexVar(var) * Expr(step);
+  Walked walked{rest ? rest + Expr(form.constant) : Expr(form.constant), std::move(*merged)};
+  for (const auto& [var, step] : form.Variables()) {
+    if (!ExtentOf(running, var)) walked.base = walked.base + IndexVar(var) * Expr(step);
   }
   LineDigit& outer = walked.digits.front();
   const int64_t by = form.Coefficient(moved) / outer.step;

@@ -7,9 +7,9 @@ namespace autotune::schedule {
 namespace {
 
 bool SameRegion(const Region& a, const Region& b) {
-  Sum distance = a.min;
+  LinearForm distance = a.min;
   distance.Add(b.min, -1);
-  return a.span == b.span && distance.IsConstant() && distance.constant == 0;
+  return a.span == b.span && distance.IsConst() && distance.constant == 0;
 }
 
 // Returns the guards that decide whether the producer runs at all in an iteration of the loops around `running`.
@@ -75,7 +75,7 @@ class Completion {
       return Err("no producer of block '", block_.name, "' is inside loop '", loop_.var, "'");
     }
     for (size_t i = 0; i < regions_.size(); ++i) {
-      Region all{Sum(), extents_[i] - 1};
+      Region all{LinearForm(), extents_[i] - 1};
       completed_.windows.push_back(WindowOf(regions_[i].value_or(all), extents_[i], fixed_, false));
     }
     return std::move(completed_);
@@ -140,7 +140,7 @@ class Completion {
       const Region& region = box[d];
       if (const int64_t* at = AsInt(read[d])) {
         const int64_t low = region.min.constant;
-        if (region.min.IsConstant() && low <= *at && *at <= low + region.span) continue;
+        if (region.min.IsConst() && low <= *at && *at <= low + region.span) continue;
         return Err("block '", block_.name, "' reads one element of buffer '", buffer, "' in dimension ", d);
       }
       std::optional<std::vector<size_t>> iter = AsIterators({read[d]}, block_);

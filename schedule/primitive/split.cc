@@ -1,4 +1,6 @@
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "schedule/state.h"
 #include "support/integer.h"
@@ -55,14 +57,14 @@ Status ApplyStep(State& state, Split& step) {
   TRY(CheckNewVars(state.func, step.results.names));
 
   Ranges loops;
-  Sum sum;
-  int64_t product = 1;
-  for (size_t i = factors.size(); i-- > 0;) {
-    loops.insert(loops.begin(), {step.results.names[i], factors[i]});
-    sum.terms.insert(sum.terms.begin(), {IndexVar(step.results.names[i]), product});
-    product *= factors[i];
-  }
-  Expr value = ToExpr(sum), guard = product > extent ? value < Expr(extent) : Expr();
+  for (size_t i = 0; i < factors.size(); ++i) loops.push_back({step.results.names[i], factors[i]});
+  auto product_from = [&](size_t i) {
+    return std::accumulate(factors.begin() + static_cast<int64_t>(i), factors.end(), int64_t{1}, std::multiplies<>());
+  };
+  const int64_t product = product_from(0);
+  LinearForm sum;
+  for (size_t i = 0; i < factors.size(); ++i) sum.Add(IndexVar(loops[i].var), product_from(i + 1));
+  Expr value = sum.InOrder(), guard = product > extent ? value < Expr(extent) : Expr();
   VarMap map{{loop.var, value}};
   Ranges outer = Concat(path.LoopRanges(), loops);
   Stmt body = RewriteBlocks(loop.body, [&](const Block& block, const Ranges& inner) {

@@ -91,9 +91,9 @@ class Matcher {
     }
     Place place{got, {}};
     for (size_t d = 0; d < indices.size(); ++d) {
-      Sum base = Normalize(indices[d], ranges_);
+      LinearForm base = Normalize(indices[d], ranges_);
       if (d >= still) base.Add(Normalize(Substitute(at[d - still], loops_), ranges_), -1);
-      place.base.push_back(ToExpr(base));
+      place.base.push_back(base.InOrder());
       if (UsesAny(place.base.back(), ranges_) || HasNode<Load>(place.base.back())) {
         return Err("buffer '", got->name, "' is accessed otherwise than in ", what_, " in dimension ", d);
       }

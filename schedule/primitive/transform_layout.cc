@@ -135,10 +135,10 @@ Store StoreAt(const NewLayout& layout, const Block& writer, const std::vector<Ex
   VarMap map;
   Expr inside;
   for (size_t d = 0; d < layout.digits.size(); ++d) {
-    Sum sum;
+    LinearForm sum;
     const std::vector<LayoutDigit>& digits = layout.digits[d];
-    for (size_t i = digits.size(); i-- > 0;) sum.AddTerm(v[digits[i].place], digits[i].div);
-    Expr index = ToExpr(sum);
+    for (size_t i = digits.size(); i-- > 0;) sum.Add(v[digits[i].place], digits[i].div);
+    Expr index = sum.InOrder();
     map[writer.iters[iters[d]].var] = index;
     if (!layout.padded[d]) continue;
     Expr condition = index < Expr(layout.old_shape[d]);

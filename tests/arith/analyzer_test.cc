@@ -197,14 +197,16 @@ TEST(Analyzer, AssumptionsNarrow) {
 TEST(Linear, TermsInOrderOfAppearance) {
   Expr x = V("x"), y = V("y");
   LinearForm f = ToLinear(y * 3 + (x - 2) * 4 + FloorDiv(x, 2) + 1);
-  ASSERT_EQ(f.terms.size(), 2u);
-  EXPECT_EQ(f.terms[0], std::pair(Name("y"), int64_t{3}));
-  EXPECT_EQ(f.Coefficient("x"), 4);
-  EXPECT_EQ(f.Coefficient("z"), 0);
+  auto variables = f.Variables();
+  ASSERT_EQ(variables.size(), 2u);
+  EXPECT_EQ(variables[0].var, Name("y"));
+  EXPECT_EQ(variables[0].coefficient, 3);
+  EXPECT_EQ(f.Coefficient(Name("x")), 4);
+  EXPECT_EQ(f.Coefficient(Name("z")), 0);
   EXPECT_EQ(f.constant, -7);
-  ASSERT_TRUE(static_cast<bool>(f.rest));
-  EXPECT_TRUE(Equal(f.rest, FloorDiv(x, 2)));
-  EXPECT_FALSE(static_cast<bool>(ToLinear(x + y).rest));
+  ASSERT_TRUE(static_cast<bool>(f.Rest()));
+  EXPECT_TRUE(Equal(f.Rest(), FloorDiv(x, 2)));
+  EXPECT_FALSE(static_cast<bool>(ToLinear(x + y).Rest()));
 }
 
 }  // namespace

@@ -2,12 +2,21 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
+#include "ir/text.h"
 #include "schedule/region.h"
 #include "support/rng.h"
+#include "tests/arith/random_index.h"
 
 namespace autotune::schedule {
 namespace {
+
+using test::EvalIndex;
+using test::IndexEnv;
+using test::RandomIndex;
+
+constexpr int kInstances = 2000;
 
 // Of loops x (outer) and v (16 iterations), for iterators bound to these expressions.
 bool Separates(const std::vector<Expr>& bindings, const Ranges& inner = {}) {
@@ -127,6 +136,48 @@ TEST(Independence, WhatIsProvedHolds) {
     }
   }
   EXPECT_GT(proved, 400);
+}
+
+// Whether two instances that differ in v0 have the same values of all bindings, while v1 runs inside and v2 stands
+// still.
+bool Meet(const RandomIndex& g, const std::vector<Expr>& bindings) {
+  std::map<std::pair<int64_t, std::vector<int64_t>>, std::set<int64_t>> loops;  // v2 and bindings: values of v0
+  g.ForAll([&](const IndexEnv& env) {
+    std::vector<int64_t> values;
+    for (const Expr& e : bindings) values.push_back(EvalIndex(e, env));
+    loops[{env[2].second, values}].insert(env[0].second);
+    return true;
+  });
+  for (const auto& [at, values] : loops) {
+    if (values.size() > 1) return true;
+  }
+  return false;
+}
+
+TEST(Independence, WhatSeparatesInstancesNeverMeets) {
+  int separated = 0, meet = 0;
+  for (int seed = 0; seed < kInstances && !HasFailure(); ++seed) {
+    RandomIndex g(seed, true);
+    std::vector<Expr> bindings;
+    Expr shared = g.Index(1 + seed % 2);  // digits of one sum, as splits and fusions leave them
+    int64_t factor = 2 + g.rng.Below(4);
+    if (g.rng.Below(3)) bindings = {FloorDiv(shared, Expr(factor)), FloorMod(shared, Expr(factor))};
+    for (int64_t more = g.rng.Below(3); more > 0; --more) bindings.push_back(g.Index(g.rng.Below(3)));
+    Block block;
+    block.name = Name("b");
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      block.iters.push_back({Name("i" + std::to_string(i)), IterKind::kSpatial, Expr(1000), bindings[i]});
+    }
+    bool says = SeparatesInstances(block, {g.vars[0].name, g.vars[0].high + 1}, {{g.vars[1].name, g.vars[1].high + 1}});
+    bool meets = Meet(g, bindings);
+    meet += meets;
+    separated += says && g.vars[0].high > 0;
+    std::string text;
+    for (const Expr& e : bindings) text += ToText(e) + ", ";
+    EXPECT_FALSE(says && meets) << "seed " << seed << " " << g.Ranges() << text;
+  }
+  EXPECT_GT(separated, kInstances / 40);
+  EXPECT_GT(meet, kInstances / 4);
 }
 
 }  // namespace

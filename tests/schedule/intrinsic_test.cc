@@ -5,9 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
-#include "arith/analyzer.h"
+#include "arith/region.h"
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -38,14 +39,29 @@ std::string Mismatch(const PrimFunc& description, const PrimFunc& implementation
 
 // What one of the programs leaves untouched of its parameters, or "".
 std::string Untouched(const PrimFunc& program) {
-  std::set<std::string> touched;
-  for (const BufferRegion& region : AccessedRegions(program.body, {})) {
-    bool all = true;
-    for (size_t d = 0; d < region.extent.size(); ++d) all = all && Equal(region.extent[d], region.buffer->shape[d]);
-    if (all) touched.insert(region.buffer->name.str());
-  }
+  std::map<Name, std::vector<Region>> touched;
+  RegionMap iters;
+  auto add = [&](const auto& access) {
+    auto [known, is_new] = touched.try_emplace(access.buffer->name, access.indices.size());
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      std::optional<Region> region = RegionOf(access.indices[d], iters, {}), whole = region;
+      if (region && !is_new) whole = Union(known->second[d], *region);
+      if (whole) known->second[d] = *whole;
+    }
+  };
+  Walk(program.body, [&](const Stmt& s) {
+    const Block* block = s.As<Block>();
+    if (!block) return true;
+    for (const Iter& iter : block->iters) iters.push_back({iter.var, {LinearForm(), *AsInt(iter.extent) - 1}});
+    ForEachLoad(block->body, add);
+    ForEachStore(block->body, add);
+    return false;
+  });
   for (const Param& param : program.params) {
-    if (!touched.contains(param.buffer->name.str())) return param.buffer->name.str();
+    const std::vector<Region>& box = touched[param.buffer->name];
+    bool all = !box.empty();
+    for (size_t d = 0; d < box.size(); ++d) all = all && box[d].span + 1 == *AsInt(param.buffer->shape[d]);
+    if (!all) return param.buffer->name.str();
   }
   return "";
 }

@@ -133,7 +133,7 @@ std::vector<LinearForm> TailsOf(const BlockView& block) {
     const Binary* condition = select ? select->condition.As<Binary>() : nullptr;
     if (!condition || condition->op != BinaryOp::kLt) return true;
     LinearForm form = ToLinear(condition->a - condition->b);
-    if (!form.rest) tails.push_back(std::move(form));
+    if (!form.Rest()) tails.push_back(std::move(form));
     return true;
   });
   return tails;
@@ -142,7 +142,7 @@ std::vector<LinearForm> TailsOf(const BlockView& block) {
 }  // namespace
 
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
-  if (index.rest) return false;
+  if (index.Rest()) return false;
   // Mixed radix: each iterator steps over all that the finer ones reach.
   struct Digit {
     int64_t step, extent;

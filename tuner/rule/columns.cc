@@ -56,7 +56,7 @@ class Columns : public SketchRule {
       bool used = iter.empty();
       ForEachLoad(view, [&](const Load& load) {
         const LinearForm index = FlatIndex(view, load.buffer, load.indices);
-        used = used || index.rest || (IsAlongColumns(view, index) && index.Coefficient(iter) != 0);
+        used = used || index.Rest() || (IsAlongColumns(view, index) && index.Coefficient(iter) != 0);
       });
       if (!used) rows.push_back(view.spatial[i]);
     }
@@ -99,7 +99,7 @@ class Columns : public SketchRule {
     bool fits = true;
     ForEachLoad(view, [&](const Load& load) {
       const LinearForm index = FlatIndex(view, load.buffer, load.indices);
-      fits = fits && !index.rest;
+      fits = fits && !index.Rest();
       if (!IsAlongColumns(view, index)) {
         fits = fits && index.Coefficient(iter) == 0;
         return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arith/analyzer.h"
+#include "ir/loop_range.h"
 #include "schedule/schedule.h"
 #include "topi/winograd.h"
 #include "tuner/sketch.h"
@@ -42,10 +43,7 @@ struct SketchState {
 
 // What rules ask of a block. Loops around it, outermost first.
 struct BlockView {
-  struct Loop {
-    Name var;
-    int64_t extent;
-  };
+  using Loop = LoopRange;  // a symbolic extent is 0 here
   Name name;
   Name writes;  // buffer
   bool writes_output = false;

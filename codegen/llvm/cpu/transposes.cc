@@ -24,8 +24,7 @@ struct Column {
 
   bool InOneSquareWith(const Column& other) const {
     return load->buffer->name == other.load->buffer->name && stride == other.stride && lanes == other.lanes &&
-           base.terms == other.base.terms &&
-           (base.rest ? other.base.rest && Equal(base.rest, other.base.rest) : !other.base.rest);
+           base.SameTerms(other.base);
   }
 };
 

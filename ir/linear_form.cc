@@ -1,9 +1,11 @@
-#include "arith/sum.h"
+#include "ir/linear_form.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <numeric>
 
-namespace autotune::arith {
+namespace autotune {
 namespace {
 
 template <class T>
@@ -19,7 +21,7 @@ int ThreeWay(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return 0;
 }
 
-void Gather(const Expr& e, int64_t k, Sum& out) {
+void Gather(const Expr& e, int64_t k, LinearForm& out) {
   if (const int64_t* value = AsInt(e)) {
     out.constant = WrapAdd(out.constant, WrapMul(k, *value));
     return;
@@ -43,24 +45,24 @@ void Gather(const Expr& e, int64_t k, Sum& out) {
 // The terms as they are written: positive ones first, greater coefficients first.
 class Order {
  public:
-  explicit Order(const Sum& sum) {
-    for (const Term& term : sum.terms) {  // insertion sort: lists are short
+  explicit Order(const LinearForm& sum) {
+    for (const LinearForm::Term& term : sum.terms) {  // insertion sort: lists are short
       size_t i = list_.size();
       list_.emplace_back(&term);
       for (; i > 0 && Before(term, *list_[i - 1]); --i) list_[i] = list_[i - 1];
       list_[i] = &term;
     }
   }
-  const Term& operator[](size_t i) const { return *list_[i]; }
+  const LinearForm::Term& operator[](size_t i) const { return *list_[i]; }
 
  private:
-  static bool Before(const Term& a, const Term& b) {
+  static bool Before(const LinearForm::Term& a, const LinearForm::Term& b) {
     if ((a.coefficient > 0) != (b.coefficient > 0)) return a.coefficient > 0;
     uint64_t x = Magnitude(a.coefficient), y = Magnitude(b.coefficient);
     return x != y ? x > y : Compare(a.atom, b.atom) < 0;
   }
   static uint64_t Magnitude(int64_t v) { return v > 0 ? v : 0 - static_cast<uint64_t>(v); }
-  SmallVector<const Term*, 8> list_;
+  SmallVector<const LinearForm::Term*, 8> list_;
 };
 
 Expr Scaled(const Expr& atom, int64_t k) { return k == 1 ? atom : MakeBinary(BinaryOp::kMul, atom, IntConst(k)); }
@@ -130,8 +132,12 @@ bool SameAtom(const Expr& a, const Expr& b) {
   return a.get()->node.index() == b.get()->node.index() && Compare(a, b) == 0;
 }
 
-void Sum::Add(const Expr& atom, int64_t k) {
+void LinearForm::Add(const Expr& atom, int64_t k) {
   if (k == 0) return;
+  if (const int64_t* value = AsInt(atom)) {
+    constant = WrapAdd(constant, WrapMul(*value, k));
+    return;
+  }
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!SameAtom(terms[i].atom, atom)) continue;
     terms[i].coefficient = WrapAdd(terms[i].coefficient, k);
@@ -141,39 +147,67 @@ void Sum::Add(const Expr& atom, int64_t k) {
   terms.emplace_back(atom, k);
 }
 
-void Sum::Add(const Sum& other, int64_t k) {
-  for (const Term& term : other.terms) Add(term.atom, WrapMul(term.coefficient, k));
+void LinearForm::Add(const LinearForm& other, int64_t k) {
+  for (const LinearForm::Term& term : other.terms) Add(term.atom, WrapMul(term.coefficient, k));
   constant = WrapAdd(constant, WrapMul(other.constant, k));
 }
 
-void Sum::Scale(int64_t k) {
+void LinearForm::Scale(int64_t k) {
   if (k == 0) terms.clear();
   for (Term& term : terms) term.coefficient = WrapMul(term.coefficient, k);
   constant = WrapMul(constant, k);
 }
 
-int64_t Sum::Coefficient(const Expr& atom) const {
-  for (const Term& term : terms) {
+int64_t LinearForm::Coefficient(const Expr& atom) const {
+  for (const LinearForm::Term& term : terms) {
     if (SameAtom(term.atom, atom)) return term.coefficient;
   }
   return 0;
 }
 
-bool Sum::Contains(const Sum& other, int64_t k) const {
-  for (const Term& term : other.terms) {
+int64_t LinearForm::Coefficient(const Name& var) const {
+  for (const Term& term : terms) {
+    const Var* its = term.atom.As<Var>();
+    if (its && its->name == var) return term.coefficient;
+  }
+  return 0;
+}
+
+SmallVector<LinearForm::VariableTerm, 4> LinearForm::Variables() const {
+  SmallVector<VariableTerm, 4> variables;
+  for (const Term& term : terms) {
+    if (const Var* var = term.atom.As<Var>()) variables.emplace_back(var->name, term.coefficient);
+  }
+  return variables;
+}
+
+Expr LinearForm::Rest() const {
+  LinearForm rest;
+  for (const Term& term : terms) {
+    if (!term.atom.As<Var>()) rest.terms.emplace_back(term);
+  }
+  return rest.IsConst() ? Expr() : rest.ToExpr();
+}
+
+bool LinearForm::Contains(const LinearForm& other, int64_t k) const {
+  for (const LinearForm::Term& term : other.terms) {
     if (Coefficient(term.atom) != WrapMul(k, term.coefficient)) return false;
   }
   return true;
 }
 
-bool Sum::Huge() const {
-  for (const Term& term : terms) {
+bool LinearForm::SameTerms(const LinearForm& other) const {
+  return terms.size() == other.terms.size() && Contains(other, 1);
+}
+
+bool LinearForm::Huge() const {
+  for (const LinearForm::Term& term : terms) {
     if (IsHuge(term.coefficient)) return true;
   }
   return IsHuge(constant);
 }
 
-Expr Sum::ToExpr() const {
+Expr LinearForm::ToExpr() const {
   if (terms.empty()) return IntConst(constant);
   if (IsAtom()) return terms[0].atom;
   Order order(*this);
@@ -181,7 +215,7 @@ Expr Sum::ToExpr() const {
   bool constant_first = order[0].coefficient < 0 && constant > 0;
   if (constant_first) sum = IntConst(constant);
   for (size_t i = 0; i < terms.size(); ++i) {
-    const Term& term = order[i];
+    const LinearForm::Term& term = order[i];
     int64_t k = term.coefficient;
     if (!sum) {
       sum = k == -1 ? MakeUnary(UnaryOp::kNeg, term.atom) : Scaled(term.atom, k);
@@ -198,7 +232,22 @@ Expr Sum::ToExpr() const {
   return MakeBinary(BinaryOp::kAdd, std::move(sum), IntConst(constant));
 }
 
-bool Sum::Is(const Expr& e) const {
+Expr LinearForm::InOrder() const {
+  Expr e;
+  for (const Term& t : terms) {
+    if (!e) {
+      e = t.atom * Expr(t.coefficient);
+    } else if (t.coefficient > 0) {
+      e = e + t.atom * Expr(t.coefficient);
+    } else {
+      e = e - t.atom * Expr(-t.coefficient);
+    }
+  }
+  if (!e) return Expr(constant);
+  return constant < 0 ? e - Expr(-constant) : e + Expr(constant);
+}
+
+bool LinearForm::Is(const Expr& e) const {
   if (terms.empty()) return autotune::IsConst(e, constant) && e.dtype().IsIndex();
   if (IsAtom()) return SameAtom(e, terms[0].atom);
   if (Huge()) return Compare(e, ToExpr()) == 0;
@@ -222,7 +271,7 @@ bool Sum::Is(const Expr& e) const {
     if (!c || !autotune::IsConst(*c, std::abs(constant))) return false;
   }
   for (size_t i = terms.size(); i-- > 0;) {
-    const Term& term = order[i];
+    const LinearForm::Term& term = order[i];
     if (i == 0 && !constant_first) {
       if (term.coefficient != -1) return is_scaled(*rest, term.atom, term.coefficient);
       const Unary* n = rest->As<Unary>();
@@ -234,10 +283,30 @@ bool Sum::Is(const Expr& e) const {
   return autotune::IsConst(*rest, constant);
 }
 
-Sum Sum::Of(const Expr& e) {
-  Sum out;
+LinearForm ToLinear(const Expr& e) {
+  LinearForm out;
   Gather(e, 1, out);
   return out;
 }
 
-}  // namespace autotune::arith
+int64_t CommonFactor(const Expr& e) {
+  constexpr int64_t kLarge = int64_t{1} << 31;  // products of smaller ones do not overflow
+  if (const int64_t* value = AsInt(e)) return *value == INT64_MIN ? 1 : std::abs(*value);
+  const Binary* b = e.As<Binary>();
+  if (!b) return 1;
+  switch (b->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+      return std::gcd(CommonFactor(b->a), CommonFactor(b->b));
+    case BinaryOp::kMul: {
+      int64_t x = CommonFactor(b->a), y = CommonFactor(b->b);
+      return x < kLarge && y < kLarge ? x * y : std::max(x, y);
+    }
+    default:
+      return 1;
+  }
+}
+
+}  // namespace autotune

@@ -1,12 +1,12 @@
-// SmallVector: a vector whose first N elements lie in the object, so that short lists never allocate. Only what arith/
-// needs of std::vector. Not thread-safe.
+// SmallVector: a vector whose first N elements lie in the object, so that short lists never allocate. It has only the
+// part of std::vector's interface that index arithmetic needs. Not thread-safe.
 #pragma once
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <utility>
 
-namespace autotune::arith {
+namespace autotune {
 
 template <class T, size_t N>
 class SmallVector {
@@ -89,4 +89,4 @@ class SmallVector {
   size_t size_ = 0, capacity_ = N;
 };
 
-}  // namespace autotune::arith
+}  // namespace autotune

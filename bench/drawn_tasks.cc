@@ -7,6 +7,7 @@
 
 #include "bench/graphs.h"
 #include "compiler/network.h"
+#include "graph/to_te.h"
 #include "support/check.h"
 #include "support/rng.h"
 
@@ -160,7 +161,7 @@ const std::vector<Kind>& Kinds() {
 bool HasUsualSize(const Kind& kind, const graph::Graph& graph) {
   double elements = 0;
   for (graph::ValueId input : graph.inputs) elements += static_cast<double>(graph.Spec(input).Bytes()) / 4;
-  double size = kind.counts_flops ? static_cast<double>(graph::GraphFlops(graph)) : elements;
+  double size = kind.counts_flops ? graph::FlopsOf(graph, Target::Parse("cpu").value()).value() : elements;
   return size >= (kind.counts_flops ? kLeastFlops : kLeastElements) &&
          size <= (kind.counts_flops ? kMostFlops : kMostElements);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
@@ -11,6 +12,7 @@
 #include "graph/pass.h"
 #include "graph/pipeline.h"
 #include "graph/to_te.h"
+#include "ir/arithmetic.h"
 #include "runtime/graph_executor.h"
 #include "runtime/kernel_context.h"
 #include "support/file.h"
@@ -38,18 +40,22 @@ std::string LabelOf(const graph::Task& task) {
 Result<TaskList> MakeTasks(const graph::Graph& fused, const Target& target, const graph::LowerOptions& options) {
   TaskList list;
   list.task_of_node.assign(fused.nodes.size(), -1);
-  std::vector<graph::Task> extracted = graph::ExtractTasks(fused);
-  std::stable_sort(extracted.begin(), extracted.end(),
-                   [](const graph::Task& a, const graph::Task& b) { return a.flops * a.weight > b.flops * b.weight; });
-  for (const graph::Task& task : extracted) {
-    TuneTask tune{
-        .hash = task.hash, .label = LabelOf(task), .weight = task.weight, .flops = static_cast<double>(task.flops)};
+  std::vector<std::pair<TuneTask, std::vector<int>>> lowered;  // and the task's nodes
+  for (const graph::Task& task : graph::ExtractTasks(fused)) {
+    TuneTask tune{.hash = task.hash, .label = LabelOf(task), .weight = task.weight};
     for (graph::Alternative& alternative :
          TRY_NOTE(graph::LowerSubgraph(*task.subgraph, target, "kernel", options), "while expressing " + tune.label)) {
       tune.alternatives.push_back({std::move(alternative.name), std::move(alternative.func)});
     }
+    tune.flops = ArithmeticOf(tune.alternatives[0].func.body).Flops();
     tune.reference = te::ToReference(tune.alternatives[0].func);
-    for (int node : task.nodes) list.task_of_node[node] = static_cast<int>(list.tasks.size());
+    lowered.emplace_back(std::move(tune), task.nodes);
+  }
+  std::stable_sort(lowered.begin(), lowered.end(), [](const auto& a, const auto& b) {
+    return a.first.flops * a.first.weight > b.first.flops * b.first.weight;
+  });
+  for (auto& [tune, nodes] : lowered) {
+    for (int node : nodes) list.task_of_node[node] = static_cast<int>(list.tasks.size());
     list.tasks.push_back(std::move(tune));
   }
   return list;

@@ -59,7 +59,7 @@ std::vector<Task> ExtractTasks(const Graph& fused) {
     if (node.op != Op::kFused) continue;
     std::string text = CanonicalText(*node.body);
     auto [it, is_new] = by_text.try_emplace(text, tasks.size());
-    if (is_new) tasks.push_back({node.body, text, HashBytes128(text), 0, GraphFlops(*node.body), {}, {}});
+    if (is_new) tasks.push_back({node.body, text, HashBytes128(text), 0, {}, {}});
     Task& task = tasks[it->second];
     ++task.weight;
     task.nodes.push_back(static_cast<int>(i));

@@ -15,7 +15,6 @@ struct Task {
   std::string text;                       // canonical
   Hash128 hash;                           // of the text
   int weight = 0;                         // occurrences in the graph
-  int64_t flops = 0;                      // of one
   std::vector<int> nodes;                 // indices into Graph::nodes
   std::vector<std::string> names;         // of those nodes, as the model calls them
 

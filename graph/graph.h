@@ -100,7 +100,4 @@ std::string GraphText(const Graph& graph);
 // Checks definitions before uses, arities, types and bodies. A failure is a bug of the pass that made the graph.
 Status CheckGraph(const Graph& graph);
 
-// Multiplications and additions of one call, counted as in the literature (a multiply-add is two).
-int64_t GraphFlops(const Graph& graph);
-
 }  // namespace autotune::graph

@@ -3,6 +3,10 @@
 #include <numeric>
 #include <optional>
 
+#include "graph/extract.h"
+#include "graph/pass.h"
+#include "graph/pipeline.h"
+#include "ir/arithmetic.h"
 #include "ir/op.h"
 #include "te/create_prim_func.h"
 #include "topi/alternatives.h"
@@ -284,6 +288,17 @@ Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Targ
   }
   CHECK(!out.empty()) << "no alternative applies to " << GraphText(subgraph);
   return out;
+}
+
+Result<double> FlopsOf(const Graph& network, const Target& target) {
+  PassContext context;
+  const Graph fused = TRY(Optimize(network, context));
+  double flops = 0;
+  for (const Task& task : ExtractTasks(fused)) {
+    const std::vector<Alternative> alternatives = TRY(LowerSubgraph(*task.subgraph, target));
+    flops += task.weight * ArithmeticOf(alternatives[0].func.body).Flops();
+  }
+  return flops;
 }
 
 }  // namespace autotune::graph

@@ -27,4 +27,8 @@ struct LowerOptions {
 Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Target& target,
                                                const std::string& name = "kernel", const LowerOptions& options = {});
 
+// Returns the floating-point operations (ir/arithmetic.h) of one run of a network, each of its kernels by the first
+// alternative. Optimizes the network before. Errors: as of Optimize and LowerSubgraph.
+Result<double> FlopsOf(const Graph& network, const Target& target);
+
 }  // namespace autotune::graph

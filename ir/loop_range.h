@@ -1,4 +1,5 @@
-// LoopRange: the values of a loop's variable. Analyses take lists of them, outermost loop first. Stateless; thread-safe.
+// LoopRange: the values of a loop's variable. Analyses take lists of them, outermost loop first. Stateless;
+// thread-safe.
 #pragma once
 #include <cstdint>
 #include <vector>

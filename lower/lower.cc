@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "ir/arithmetic.h"
 #include "ir/watch.h"
 #include "lower/miscompile.h"
 #include "lower/passes.h"
@@ -43,47 +44,6 @@ Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, con
     if (context.after) context.after(pass.name, f);
   }
   return f;
-}
-
-double FlopsOf(const Expr& e) {
-  double count = 0;
-  Walk(e, [&](const Expr& x) {
-    if (x.dtype().IsFloat()) {
-      const Call* call = x.As<Call>();
-      if (x.As<Binary>() || x.As<Unary>()) count += 1;
-      if (call) count += call->op == Op::kFma ? 2 : 1;
-    }
-    return !x.dtype().IsIndex();
-  });
-  return count;
-}
-
-// Of a block's body, loops inside it included.
-double FlopsOfBody(const Stmt& s) {
-  if (const Store* store = s.As<Store>()) return FlopsOf(store->value);
-  if (const For* loop = s.As<For>()) {
-    const int64_t* extent = AsInt(loop->extent);
-    return (extent ? static_cast<double>(*extent) : 1) * FlopsOfBody(loop->body);
-  }
-  double total = 0;
-  MapChildren(
-      s, [&](const Stmt& child) { return total += FlopsOfBody(child), child; }, nullptr);
-  return total;
-}
-
-double CountFlops(const Stmt& s) {
-  double total = 0;
-  Walk(s, [&](const Stmt& x) {
-    const Block* block = x.As<Block>();
-    if (!block) return true;
-    double instances = 1;
-    for (const Iter& iter : block->iters) {
-      if (const int64_t* extent = AsInt(iter.extent)) instances *= static_cast<double>(*extent);
-    }
-    total += instances * FlopsOfBody(block->body);
-    return false;
-  });
-  return total;
 }
 
 Status CheckSupported(const PrimFunc& f) {
@@ -132,7 +92,7 @@ Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext
   LoweredKernel kernel;
   kernel.name = f.name;
   kernel.params = f.params;
-  kernel.flops = CountFlops(f.body);
+  kernel.flops = ArithmeticOf(f.body).Flops();
   for (const Buffer& b : f.allocs) kernel.has_register_tile |= b->scope == Scope::kRegister;
   PrepareSplit split = SplitPrepare(f);
   if (context.after) context.after("split_prepare", split.run);

@@ -149,7 +149,9 @@ std::vector<reference::Tensor> RandomInputs(const graph::Graph& g, Rng& rng) {
 bool IsSmall(const graph::Graph& g) {
   double elements = 0;
   for (const graph::Value& value : g.values) elements += static_cast<double>(value.spec.NumElements());
-  return elements < 1e5 && static_cast<double>(graph::GraphFlops(g)) < 3e6;
+  if (elements >= 1e5) return false;
+  auto flops = graph::FlopsOf(g, *Target::Parse("cpu"));
+  return flops.ok() && *flops < 3e6;
 }
 
 Result<std::vector<graph::TensorValue>> EvaluateByReference(const graph::Graph& g) {

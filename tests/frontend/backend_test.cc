@@ -189,7 +189,9 @@ TEST(Backend, RealNetworksImport) {
     size_t convolutions = 0;
     for (const Node& node : imported->graph.nodes) convolutions += node.op == Op::kConv2d;
     EXPECT_EQ(convolutions, net.convolutions) << net.folder;
-    double gflop = static_cast<double>(GraphFlops(imported->graph)) * 1e-9;
+    auto flops = FlopsOf(imported->graph, *Target::Parse("cpu"));
+    ASSERT_TRUE(flops.ok()) << flops.error().Text();
+    double gflop = *flops * 1e-9;
     EXPECT_GT(gflop, net.gflop_low) << net.folder;
     EXPECT_LT(gflop, net.gflop_high) << net.folder;
     EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).NumElements(), 1000);

@@ -126,8 +126,6 @@ TEST(Graph, BuilderDropsMovementThatMovesNothing) {
   EXPECT_NE(b.graph().FindConstant(b.Reshape(c, {6})), nullptr);
 }
 
-TEST(Graph, Flops) { EXPECT_EQ(GraphFlops(SmallConv()), 2 * 3 * 16 * 2 + 3 * 16); }
-
 // The oracle itself, against numbers worked out by hand.
 TEST(Reference, AgreesWithPaper) {
   GraphBuilder b;

@@ -197,6 +197,14 @@ TEST(LowerSubgraph, LrnWantsImages) {
   EXPECT_FALSE(LowerSubgraph(Single(Op::kLrn, {{1, 8, 3}}, LrnAttrs{3, 0.3f, 0.6f, 2, 2}), Cpu()).ok());
 }
 
+TEST(FlopsOf, CountsWhatKernelsDo) {
+  EXPECT_EQ(*FlopsOf(Single(Op::kConv2d, {{1, 2, 4, 4}, {3, 2, 1, 1}}, ConvAttrs{}, 1), Cpu()), 2 * 3 * 16 * 2);
+  // A row: 8 maxima, differences, exponentials, sums and products, and one quotient.
+  EXPECT_EQ(*FlopsOf(Single(Op::kSoftmax, {{2, 8}}, AxisAttrs{1}), Cpu()), 2 * (5 * 8 + 1));
+  EXPECT_EQ(*FlopsOf(Single(Op::kTranspose, {{2, 8}}, TransposeAttrs{{1, 0}}), Cpu()), 0);
+  EXPECT_FALSE(FlopsOf(Single(Op::kLrn, {{1, 8, 3}}, LrnAttrs{3, 0.3f, 0.6f, 2, 2}), Cpu()).ok());
+}
+
 // The oracle must be able to say no.
 TEST(LoweredExcess, SeesAWrongBody) {
   Graph good = Single(Op::kAdd, {{2, 3}, {2, 3}});

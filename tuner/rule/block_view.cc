@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/arithmetic.h"
 #include "ir/visit.h"
 #include "tuner/rule/rule.h"
 
@@ -51,13 +52,11 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
             [&](const Expr& e) {
               if (const Load* load = e.As<Load>()) view.reads.insert(load->buffer->name);
               if (e.As<Select>()) view.guarded = true;
-              const Call* call = e.As<Call>();
-              if (call && Row(call->op).expanded) view.transcendental = true;
-              if (!e.dtype().IsFloat()) return e.As<Select>() != nullptr || e.As<Cast>() != nullptr;
-              if (e.As<Binary>() || e.As<Unary>()) view.flops += 1;
-              if (call) view.flops += call->op == Op::kFma ? 2 : Row(call->op).expanded ? 20 : 1;
-              return true;
+              return e.dtype().IsFloat() || e.As<Select>() || e.As<Cast>();
             });
+        const Arithmetic arithmetic = ArithmeticOf(block.body);
+        view.transcendental = arithmetic.transcendental > 0;
+        view.flops = arithmetic.Cost();
         view.reads.erase(view.writes);
         out.push_back(std::move(view));
       },

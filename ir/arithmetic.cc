@@ -1,0 +1,92 @@
+#include "ir/arithmetic.h"
+
+#include "ir/visit.h"
+
+namespace autotune {
+namespace {
+
+// What one operation of a class counts as.
+struct Weights {
+  double fma, add, multiply, divide, compare, transcendental;
+};
+constexpr Weights kFlops = {.fma = 2, .add = 1, .multiply = 1, .divide = 1, .compare = 1, .transcendental = 1};
+constexpr Weights kCost = {.fma = 2, .add = 1, .multiply = 1, .divide = 1, .compare = 1, .transcendental = 20};
+
+double Weighted(const Arithmetic& a, const Weights& w) {
+  return a.fma * w.fma + a.add * w.add + a.multiply * w.multiply + a.divide * w.divide + a.compare * w.compare +
+         a.transcendental * w.transcendental;
+}
+
+double& ClassOf(BinaryOp op, Arithmetic& a) {
+  switch (op) {
+    case BinaryOp::kMul:
+      return a.multiply;
+    case BinaryOp::kDiv:
+      return a.divide;
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+      return a.compare;
+    default:
+      return a.add;
+  }
+}
+
+double Extent(const Expr& extent) { return AsInt(extent) ? static_cast<double>(*AsInt(extent)) : 1; }
+
+// Of statements without blocks: loops count as often as they run.
+Arithmetic OfLoops(const Stmt& s) {
+  if (const Store* store = s.As<Store>()) return ArithmeticOf(store->value);
+  const For* loop = s.As<For>();
+  Arithmetic a;
+  auto child = [&](const Stmt& x) {
+    a.Add(OfLoops(x), loop ? Extent(loop->extent) : 1);
+    return x;
+  };
+  MapChildren(s, child, nullptr);
+  return a;
+}
+
+}  // namespace
+
+void Arithmetic::Add(const Arithmetic& other, double times) {
+  fma += times * other.fma;
+  add += times * other.add;
+  multiply += times * other.multiply;
+  divide += times * other.divide;
+  compare += times * other.compare;
+  transcendental += times * other.transcendental;
+}
+
+double Arithmetic::Flops() const { return Weighted(*this, kFlops); }
+double Arithmetic::Cost() const { return Weighted(*this, kCost); }
+
+Arithmetic ArithmeticOf(const Expr& e) {
+  Arithmetic a;
+  Walk(e, [&](const Expr& x) {
+    if (!x.dtype().IsFloat()) return !x.dtype().IsIndex();
+    if (const Binary* binary = x.As<Binary>()) ClassOf(binary->op, a) += 1;
+    if (x.As<Unary>()) a.add += 1;
+    if (const Call* call = x.As<Call>()) {
+      (call->op == Op::kFma ? a.fma : Row(call->op).expanded ? a.transcendental : a.add) += 1;
+    }
+    return true;
+  });
+  return a;
+}
+
+Arithmetic ArithmeticOf(const Stmt& s) {
+  Arithmetic a;
+  bool has_blocks = false;
+  Walk(s, [&](const Stmt& x) {
+    const Block* block = x.As<Block>();
+    if (!block) return true;
+    has_blocks = true;
+    double instances = 1;
+    for (const Iter& iter : block->iters) instances *= Extent(iter.extent);
+    a.Add(OfLoops(block->body), instances);
+    return false;
+  });
+  return has_blocks ? a : OfLoops(s);
+}
+
+}  // namespace autotune

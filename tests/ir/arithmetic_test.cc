@@ -1,0 +1,55 @@
+// What expressions and programs count as.
+#include "ir/arithmetic.h"
+
+#include <gtest/gtest.h>
+
+namespace autotune {
+namespace {
+
+class ArithmeticTest : public ::testing::Test {
+ protected:
+  Buffer x = Buffer::Make("x", DType::Float(32), {Expr(64)});
+  Buffer n = Buffer::Make("n", DType::Int(32), {Expr(64)});
+  Expr i = IndexVar("i"), a = MakeLoad(x, {i}), b = MakeLoad(x, {i * 2 + 1});
+};
+
+TEST_F(ArithmeticTest, ClassesAndWeights) {
+  Arithmetic count = ArithmeticOf(MakeCall(Op::kFma, {a, b, Max(a - b, -a)}) / (a * b));
+  EXPECT_EQ(count.fma, 1);
+  EXPECT_EQ(count.add, 2);
+  EXPECT_EQ(count.multiply, 1);
+  EXPECT_EQ(count.divide, 1);
+  EXPECT_EQ(count.compare, 1);
+  EXPECT_EQ(count.transcendental, 0);
+  EXPECT_EQ(count.Flops(), 7);
+  count = ArithmeticOf(MakeCall(Op::kExp, {MakeCall(Op::kSqrt, {a})}));
+  EXPECT_EQ(count.transcendental, 1);
+  EXPECT_EQ(count.Flops(), 2);
+  EXPECT_GT(count.Cost(), 10);
+}
+
+TEST_F(ArithmeticTest, IndicesConditionsAndIntegersCountNothing) {
+  EXPECT_EQ(ArithmeticOf(b).Flops(), 0);
+  EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).Flops(), 0);
+  EXPECT_EQ(ArithmeticOf(MakeLoad(n, {i}) * MakeLoad(n, {i + 1})).Flops(), 0);
+  EXPECT_EQ(ArithmeticOf(MakeSelect(a * b < a, a, b)).Flops(), 1) << "a condition on elements computes with them";
+}
+
+TEST_F(ArithmeticTest, StatementsCountEachExecution) {
+  Stmt store = MakeStmt(Store{x, {i}, a + b});
+  Stmt loop = MakeStmt(For{"j", Expr(5), LoopKind::kSerial, {}, MakeSeq({store, store})});
+  EXPECT_EQ(ArithmeticOf(loop).Flops(), 10);
+  EXPECT_EQ(ArithmeticOf(MakeStmt(For{"j", IndexVar("m"), LoopKind::kSerial, {}, store})).Flops(), 1);
+  // A block counts by its iterators, however many iterations its loops take beyond them; its init does not count.
+  Stmt block = MakeStmt(Block{"B",
+                              {Iter{"v", IterKind::kSpatial, Expr(3), i}, Iter{"r", IterKind::kReduce, Expr(4), i}},
+                              IndexVar("v") < 3,
+                              {},
+                              store,
+                              store});
+  EXPECT_EQ(ArithmeticOf(block).Flops(), 12);
+  EXPECT_EQ(ArithmeticOf(MakeStmt(For{"i", Expr(100), LoopKind::kSerial, {}, block})).Flops(), 12);
+}
+
+}  // namespace
+}  // namespace autotune

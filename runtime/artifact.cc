@@ -228,11 +228,6 @@ Status CallKernel(const Kernel& kernel, KernelContext& context, std::span<const 
   return code ? KernelError(kernel, "", context, code) : Status();
 }
 
-Status CallRaw(const Kernel& kernel, KernelContext& context, void* const* args) {
-  int32_t code = kernel.raw(context.abi(), args);
-  return code ? KernelError(kernel, ".raw", context, code) : Status();
-}
-
 Result<std::vector<Tensor>> AllocateArgs(const KernelMetadata& metadata) {
   std::vector<Tensor> args;
   for (const TensorSpec& spec : metadata.params) {

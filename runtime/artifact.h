@@ -94,9 +94,6 @@ Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext
 Status CallKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
                   std::span<const Tensor> prepared);
 
-// Calls NAME.raw with bare pointers, parameters then prepared buffers; the caller vouches for them.
-Status CallRaw(const Kernel& kernel, KernelContext& context, void* const* args);
-
 // Allocates a tensor for each parameter, uninitialised (guard bands: runtime/compare.h).
 Result<std::vector<Tensor>> AllocateArgs(const KernelMetadata& metadata);
 

@@ -97,8 +97,4 @@ void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind) {
   }
 }
 
-void FillBytes(const Tensor& tensor, uint8_t byte) {
-  if (tensor.num_bytes() > 0) std::memset(tensor.data(), byte, tensor.num_bytes());
-}
-
 }  // namespace autotune

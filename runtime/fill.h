@@ -18,7 +18,4 @@ AUTOTUNE_ENUM(FillKind, "uniform", "normal", "small integer")
 // Integers become -4..4 (unsigned: 0..7), bools 0 or 1, whatever the kind.
 void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind = FillKind::kUniform);
 
-// Every byte; 0xff makes floats NaN, so that elements which a kernel forgets to write do not go unnoticed.
-void FillBytes(const Tensor& tensor, uint8_t byte);
-
 }  // namespace autotune

@@ -9,11 +9,6 @@ using schedule::State;
 
 const PrimFunc& Snapshot::func() const { return state_->func; }
 
-Result<int64_t> Snapshot::LoopExtent(const Name& loop) const {
-  schedule::Path path = TRY(schedule::FindLoop(state_->func.body, loop));
-  return schedule::ConstExtent(path.loop());
-}
-
 class Replayer {
  public:
   static Result<Schedule> Run(State state, const Trace& trace, size_t begin, const ReplayOptions& options) {

@@ -15,8 +15,6 @@ class Snapshot {
  public:
   size_t step() const { return step_; }  // the sampling step's place in the trace
   const PrimFunc& func() const;
-  // The extent of a loop there: what a mutator of sample_tile needs to know.
-  Result<int64_t> LoopExtent(const Name& loop) const;
 
  private:
   friend class Replayer;

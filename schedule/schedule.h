@@ -1,6 +1,5 @@
 // Schedule: a function and the history of steps that made it from an unscheduled one; the history is the trace. A
-// value: copy it to branch off. As thread-safe as a value. Queries (what blocks, loops, producers are there) are in
-// schedule/query.h, replaying traces in schedule/replay.h.
+// value: copy it to branch off. As thread-safe as a value. Replaying traces: schedule/replay.h.
 #pragma once
 #include <memory>
 

@@ -54,7 +54,6 @@ Status ApplyStep(State& state, TransformLayout& step);
 Status ApplyStep(State& state, Reindex& step);
 Status ApplyStep(State& state, DecomposeReduction& step);
 Status ApplyStep(State& state, Rfactor& step);
-Status ApplyStep(State& state, DecomposePadding& step);
 Status ApplyStep(State& state, PadBlock& step);
 Status ApplyStep(State& state, SkipPadding& step);
 Status ApplyStep(State& state, Prefetch& step);

@@ -274,18 +274,6 @@ struct Rfactor {
   AUTOTUNE_FIELDS(loop, axis, results)
 };
 
-// for l: B[v] = c(v) ? e : const  ->  for ..: B[v] = const; for l: if c(v): B[v] = e
-// Loops over iterators that c bounds shrink to those bounds.
-// Results: the filling block (default <block>_fill) and its loops (default <loop>_fill), one for each loop from l
-// inward.
-struct DecomposePadding {
-  static constexpr std::string_view kName = "decompose_padding";
-  Name block;
-  Name loop;
-  Results results;
-  AUTOTUNE_FIELDS(block, loop, results)
-};
-
 // P where v < E  ->  P, with v running through all the values that its loops give it. Its buffer grows. Reads of other
 // buffers stay in bounds: a load is left out where v only indexes its last dimension, select(v < E, b[k, v], 0), so
 // that lanes stay consecutive; other subscripts are clamped. Nothing uses what they yield. A reduction iterator beyond
@@ -389,11 +377,10 @@ struct SampleComputeLocation {
 };
 
 // Every step type, once. The order is of no consequence.
-using Step =
-    std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
-                 ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
-                 DecomposeReduction, Rfactor, DecomposePadding, PadBlock, SkipPadding, Blockize, Tensorize, Prefetch,
-                 Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt,
+                          ComputeInline, ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign,
+                          TransformLayout, Reindex, DecomposeReduction, Rfactor, PadBlock, SkipPadding, Blockize,
+                          Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

@@ -27,13 +27,4 @@ struct MatMulAlternative {
 };
 std::span<const MatMulAlternative> MatMulAlternatives();
 
-// The alternative of that name in a list, or null.
-template <class Alternative>
-const Alternative* FindAlternative(std::span<const Alternative> list, std::string_view name) {
-  for (const Alternative& a : list) {
-    if (a.name == name) return &a;
-  }
-  return nullptr;
-}
-
 }  // namespace autotune::topi

@@ -96,25 +96,4 @@ Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b,
       Concatenated(rows, {n}));
 }
 
-Tensor Gemm(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c, const GemmAttrs& attrs) {
-  CHECK(a.rank() == 2 && b.rank() == 2) << name;
-  int64_t m = a.shape()[attrs.transpose_a ? 1 : 0], k = a.shape()[attrs.transpose_a ? 0 : 1];
-  int64_t n = b.shape()[attrs.transpose_b ? 0 : 1];
-  CHECK(k == b.shape()[attrs.transpose_b ? 1 : 0]) << name << ": inner dimensions differ";
-  Tensor y = te::Reduce(name, {{"m", m}, {"n", n}}, {{"k", k}}, te::Combiner::kSum, {a, b},
-                        [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-                          Expr x = attrs.transpose_a ? a({r[0], i[0]}) : a({i[0], r[0]});
-                          Expr w = attrs.transpose_b ? b({i[1], r[0]}) : b({r[0], i[1]});
-                          return x * w;
-                        });
-  auto scaled = [&](const std::string& scaled_name, const Tensor& t, double factor) {
-    return factor == 1 ? t : Mul(scaled_name, t, te::Splat({}, factor, t.dtype()));
-  };
-  y = scaled(name + "_alpha", y, attrs.alpha);
-  if (!c || attrs.beta == 0) return y;
-  Shape sum;
-  CHECK(te::BroadcastShapes(y.shape(), c.shape(), &sum) && sum == y.shape()) << name << ": C does not broadcast";
-  return Add(name + "_add", y, scaled(name + "_beta", c, attrs.beta));
-}
-
 }  // namespace autotune::topi

@@ -19,12 +19,4 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b);
 // and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
 Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b, int64_t block);
 
-struct GemmAttrs {
-  double alpha = 1, beta = 1;
-  bool transpose_a = false, transpose_b = false;
-};
-// alpha * A' * B' + beta * C, matrices; c may be absent (null), else it broadcasts to [M, N]. The product is a tensor
-// called `name`; scaling and addition, where needed, follow as <name>_alpha, <name>_beta and <name>_add.
-Tensor Gemm(const std::string& name, const Tensor& a, const Tensor& b, const Tensor& c, const GemmAttrs& attrs);
-
 }  // namespace autotune::topi

@@ -75,19 +75,4 @@ Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& attrs) {
   });
 }
 
-Tensor BatchNorm(const std::string& name, const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& mean,
-                 const Tensor& variance, double epsilon, int axis) {
-  CHECK(axis >= 0 && axis < x.rank()) << name;
-  for (const Tensor& t : {scale, bias, mean, variance}) CHECK(t.shape() == Shape{x.shape()[axis]}) << name;
-  Shape domain = x->StoredShape();
-  return te::Compute(
-      name, x->axes, {x, scale, bias, mean, variance},
-      [&](const std::vector<Expr>& i) {
-        Expr c = te::ReshapeIndices(i, domain, x.shape())[axis];
-        Expr deviation = MakeCall(Op::kSqrt, {variance({c}) + FloatConst(epsilon, x.dtype())});
-        return (x.AtAxes(i) - mean({c})) / deviation * scale({c}) + bias({c});
-      },
-      x.shape());
-}
-
 }  // namespace autotune::topi

@@ -22,9 +22,4 @@ struct LrnAttrs {
 // (ONNX). Blocks <name>_sum, <name>. For beta = 0.75 the power is sqrt(b) * sqrt(sqrt(b)).
 Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& attrs);
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, the four of shape [C] along dimension `axis`: a
-// BatchNormalization whose statistics are not constants. With constant ones it is a multiplication and an addition.
-Tensor BatchNorm(const std::string& name, const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& mean,
-                 const Tensor& variance, double epsilon, int axis);
-
 }  // namespace autotune::topi

@@ -15,7 +15,6 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
-#include "schedule/query.h"
 #include "tests/ir/random_program.h"
 #include "tests/schedule/case.h"
 #include "tests/schedule/step_source.h"

@@ -7,8 +7,8 @@
 
 #include "ir/text.h"
 #include "ir/visit.h"
-#include "schedule/query.h"
 #include "schedule/sample.h"
+#include "tests/schedule/query.h"
 #include "tests/schedule/zoo.h"
 
 namespace autotune {
@@ -67,8 +67,6 @@ TEST(Replay, FromASnapshotGivesTheSameAsFromTheStart) {
   ASSERT_TRUE(parent.ok());
   ASSERT_EQ(snapshots.size(), 4u);
   EXPECT_EQ(snapshots[2].step(), 4u);
-  EXPECT_EQ(*snapshots[2].LoopExtent("dense_m"), 13);
-  EXPECT_FALSE(snapshots[2].LoopExtent("dense_n").ok());
   for (const Snapshot& snapshot : snapshots) {
     ReplayOptions options;
     Rng mine(9), theirs(9);
@@ -111,35 +109,6 @@ TEST(Sample, TilesNeedNotDivideButWasteLittle) {
       EXPECT_LE(tile[0] * tile[1] * tile[2], std::max<int64_t>(CoverLimit(extent, false), extent));
     }
   }
-}
-
-TEST(Query, AnswersWhatRulesAsk) {
-  PrimFunc f = zoo::ConvBiasRelu({.h = 5, .w = 5, .ic = 2, .oc = 8});
-  EXPECT_THAT(GetBlocks(f), ElementsAre("conv_pad", "conv", "add", "out"));
-  EXPECT_THAT(*GetProducers(f, "conv"), ElementsAre("conv_pad"));
-  EXPECT_THAT(*GetConsumers(f, "conv"), ElementsAre("add"));
-  EXPECT_THAT(*GetConsumers(f, "out"), ElementsAre());
-  EXPECT_FALSE(GetProducers(f, "nothing").ok());
-  EXPECT_THAT(*GetChildBlocks(f, "conv_m"), ElementsAre("conv"));
-  EXPECT_FALSE(GetChildBlocks(f, "conv").ok());
-  EXPECT_TRUE(HasReduction(*GetBlock(f, "conv")));
-  EXPECT_FALSE(HasReduction(*GetBlock(f, "add")));
-  EXPECT_TRUE(IsPadding(*GetBlock(f, "conv_pad")));
-  EXPECT_FALSE(IsPadding(*GetBlock(f, "out")));
-  EXPECT_TRUE(IsElementwiseOf(*GetBlock(f, "add"), *BufferWrittenBy(f, "conv")));
-  EXPECT_FALSE(IsElementwiseOf(*GetBlock(f, "conv"), *BufferWrittenBy(f, "conv_pad")));
-  EXPECT_TRUE(IsInjective(*GetBlock(f, "add")));
-  EXPECT_TRUE(WritesOutput(f, *GetBlock(f, "out")));
-  EXPECT_FALSE(WritesOutput(f, *GetBlock(f, "conv")));
-  std::vector<LoopInfo> loops = *GetLoops(f, "conv");
-  ASSERT_EQ(loops.size(), 6u);
-  EXPECT_EQ(loops[1].var, Name("conv_m"));
-  EXPECT_EQ(loops[1].extent, 25);
-  EXPECT_TRUE(loops[1].spatial && !loops[1].reduce);
-  EXPECT_TRUE(loops[5].reduce && !loops[5].spatial);
-  ASSERT_TRUE(ParamOf(f, "w"));
-  EXPECT_EQ(ParamOf(f, "w")->role, ParamRole::kConstant);
-  EXPECT_FALSE(ParamOf(f, "conv_out"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include "ir/text.h"
 #include "ir/visit.h"
-#include "schedule/query.h"
 #include "schedule/replay.h"
 #include "tests/schedule/zoo.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ir/visit.h"
-#include "schedule/query.h"
 #include "schedule/schedule.h"
+#include "tests/schedule/query.h"
 
 namespace autotune {
 
@@ -73,7 +73,7 @@ class StepSource {
       }
       case 19: {
         Name block = BlockName();
-        return Below(4) ? Step(DecomposeReduction{block, LoopOf(block)}) : Step(DecomposePadding{block, LoopOf(block)});
+        return DecomposeReduction{block, LoopOf(block)};
       }
       case 20:
         return Below(4) ? Step(PadBlock{BlockName()}) : Step(SkipPadding{BlockName()});

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "tests/read.h"
+#include "tests/topi/find_alternative.h"
 #include "tests/topi/operator_check.h"
 #include "topi/elementwise.h"
 

@@ -79,47 +79,5 @@ TEST(MatMulTest, InnerDimensionsMustAgree) {
   EXPECT_THROW(MatMul("mm", te::Placeholder("a", {2, 3, 5}), te::Placeholder("b", {3, 5, 4})), InternalError);
 }
 
-TEST(GemmTest, TransposesScalesAndBroadcasts) {
-  Rng rng(2);
-  for (int i = 0; i < 16; ++i) {
-    GemmAttrs attrs{.alpha = i & 4 ? 2.0 : 1.0,
-                    .beta = i & 8 ? 3.0 : 1.0,
-                    .transpose_a = (i & 1) != 0,
-                    .transpose_b = (i & 2) != 0};
-    Tensor a = te::Placeholder("a", attrs.transpose_a ? Shape{5, 3} : Shape{3, 5});
-    Tensor b = te::Placeholder("b", attrs.transpose_b ? Shape{4, 5} : Shape{5, 4});
-    for (const Shape& c_shape : {Shape{4}, Shape{3, 1}, Shape{1, 4}, Shape{3, 4}, Shape{1}}) {
-      Tensor c = te::Placeholder("c", c_shape);
-      auto naive = [&](double beta) {
-        return [&, beta](const std::vector<Array>& v) {
-          Array y({3, 4});
-          ForEach(y.shape, [&](const Shape& at) {
-            for (int64_t k = 0; k < 5; ++k) {
-              y.at(at) += v[0].at(attrs.transpose_a ? Shape{k, at[0]} : Shape{at[0], k}) *
-                          v[1].at(attrs.transpose_b ? Shape{at[1], k} : Shape{k, at[1]});
-            }
-            Shape full = c_shape.size() == 1 ? Shape{1, c_shape[0]} : c_shape;
-            y.at(at) = attrs.alpha * y.at(at) +
-                       beta * v[2].data[(full[0] == 1 ? 0 : at[0]) * full[1] + (full[1] == 1 ? 0 : at[1])];
-          });
-          return y;
-        };
-      };
-      Tensor y = Gemm("gemm", a, b, c, attrs);
-      EXPECT_EQ(Mismatch({a, b, c}, y, naive(attrs.beta), rng), "") << i;
-      EXPECT_NE(Mismatch({a, b, c}, y, naive(attrs.beta + 1), rng, {.low = 1}), "") << i;
-    }
-  }
-}
-
-TEST(GemmTest, WithoutC) {
-  Rng rng(3);
-  Tensor a = te::Placeholder("a", {2, 3}), b = te::Placeholder("b", {3, 2});
-  EXPECT_EQ(
-      Mismatch(
-          {a, b}, Gemm("gemm", a, b, {}, {}), [](const std::vector<Array>& v) { return NaiveMatMul(v[0], v[1]); }, rng),
-      "");
-}
-
 }  // namespace
 }  // namespace autotune::topi

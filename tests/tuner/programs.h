@@ -5,7 +5,7 @@
 #include "target/target.h"
 #include "te/create_prim_func.h"
 #include "te/reference.h"
-#include "topi/alternatives.h"
+#include "tests/topi/find_alternative.h"
 #include "topi/conv.h"
 #include "topi/elementwise.h"
 #include "topi/matmul.h"

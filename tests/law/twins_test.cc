@@ -1,0 +1,157 @@
+// A helper has one definition: no two files of the product define a function of the same name and parameter types at
+// namespace scope. What is mended in one of two would stay wrong in the other. Methods and operators are left out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/law/bare.h"
+#include "tests/law/law.h"
+#include "tests/law/tree.h"
+
+namespace autotune::law {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// The place behind the bracket that closes the one at `begin`.
+size_t Behind(const std::string& text, size_t begin) {
+  int open = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    if (std::string("([{").find(text[i]) != std::string::npos) ++open;
+    if (std::string(")]}").find(text[i]) != std::string::npos && --open == 0) return i + 1;
+  }
+  return text.size();
+}
+
+std::string Stripped(const std::string& text, const std::regex& what) { return std::regex_replace(text, what, ""); }
+
+// "const ir::Expr& e = {}" -> "Expr".
+std::string TypeOf(std::string parameter) {
+  static const std::regex qualifier(R"(\bconst\b|\w+::)"), space(R"(\s)"), reference(R"([\s&])");
+  parameter = Stripped(parameter.substr(0, parameter.find('=')), qualifier);
+  static const std::regex named(R"(^\s*(.*[\s&*>])\s*\w+\s*$)");
+  std::smatch match;
+  if (std::regex_match(parameter, match, named) && !Stripped(match[1], space).empty()) parameter = match[1];
+  return Stripped(parameter, reference);
+}
+
+// "void Add(Expr, int64_t)" of the code before a function's body, without the result; "" if no function's body follows.
+std::string SignatureOf(std::string head) {
+  static const std::regex macro(R"(\b[A-Z_]+\([^()]*\)(?=\s*[\w\[]))");  // in front of a declaration
+  head = Stripped(head, macro);
+  static const std::regex not_a_function(R"(^\s*(template\s*<.*>\s*)?(class|struct|union|enum|using|concept)\b)");
+  if (std::regex_search(head, not_a_function)) return "";
+  int angles = 0;
+  size_t open = 0;
+  while (open < head.size() && (head[open] != '(' || angles > 0)) {
+    angles += head[open] == '<' ? 1 : head[open] == '>' ? -1 : 0;
+    ++open;
+  }
+  if (open == head.size() || head.find('=') < open) return "";
+  static const std::regex name_form(R"(([\w:~]+)\s*$)");
+  std::smatch name;
+  const std::string before = head.substr(0, open);
+  if (!std::regex_search(before, name, name_form) || name.str(1).find(':') != std::string::npos) return "";
+  if (before.find("operator") != std::string::npos || name.str(1) == "main" || name.str(1) == "decltype") return "";
+  std::string signature = name.str(1) + "(", parameter;
+  const std::string parameters = head.substr(open + 1, Behind(head, open) - open - 2) + ",";
+  int depth = 0;
+  for (char c : parameters) {
+    depth += std::string("<({[").find(c) != std::string::npos ? 1 : 0;
+    depth -= std::string(">)}]").find(c) != std::string::npos ? 1 : 0;
+    if (c != ',' || depth > 0) {
+      parameter += c;
+      continue;
+    }
+    signature += (signature.ends_with('(') ? "" : ", ") + TypeOf(parameter);
+    parameter.clear();
+  }
+  return signature + ")";
+}
+
+// The functions that a source defines at namespace scope.
+std::set<std::string> FunctionsOf(const std::string& text) {
+  static const std::regex transparent(R"((\bnamespace\b[\w\s:]*|\bextern\s*)$)");
+  static const std::regex directive(R"(\n\s*#([^\n\\]|\\\n|\\.)*)");
+  const std::string code = std::regex_replace(Bare(text), directive, "\n");
+  std::set<std::string> functions;
+  std::string head;
+  for (size_t i = 0; i < code.size();) {
+    if (code[i] == '(') {  // with the braces of default arguments
+      const size_t end = Behind(code, i);
+      head += code.substr(i, end - i);
+      i = end;
+    } else if (code[i] == '{' && std::regex_search(head, transparent)) {
+      head.clear(), ++i;
+    } else if (code[i] == '{') {
+      if (std::string signature = SignatureOf(head); !signature.empty()) functions.insert(signature);
+      head.clear(), i = Behind(code, i);
+    } else if (code[i] == ';' || code[i] == '}') {
+      head.clear(), ++i;
+    } else {
+      head += code[i++];
+    }
+  }
+  return functions;
+}
+
+// "Uses(Expr, Name): a.cc, b.cc" for each function with several definitions in the components.
+std::vector<std::string> Twins(const std::vector<Source>& sources) {
+  std::set<std::string> components;
+  for (const std::vector<std::string>& layer : Layers()) components.insert(layer.begin(), layer.end());
+  std::map<std::string, std::vector<std::string>> places;
+  for (const Source& source : sources) {
+    if (!source.path.ends_with(".cc") && !source.path.ends_with(".h")) continue;
+    if (!components.contains(source.path.substr(0, source.path.find('/')))) continue;
+    for (const std::string& function : FunctionsOf(source.text)) places[function].push_back(source.path);
+  }
+  std::vector<std::string> twins;
+  for (const auto& [function, paths] : places) {
+    if (paths.size() < 2) continue;
+    std::string line = function + ":";
+    for (const std::string& path : paths) line += " " + path;
+    twins.push_back(line);
+  }
+  return twins;
+}
+
+TEST(Twins, AHelperHasOneDefinition) {
+  std::vector<Source> sources;
+  size_t functions = 0;
+  for (const std::string& path : ProjectFiles()) {
+    if (!path.ends_with(".cc") && !path.ends_with(".h")) continue;
+    sources.push_back({path, ReadProjectFile(path)});
+    functions += FunctionsOf(sources.back().text).size();
+  }
+  EXPECT_GE(functions, 1000u) << "the scan finds hardly any functions";
+  EXPECT_THAT(Twins(sources), IsEmpty()) << "give the helper one home: ir/, arith/, support/ or its component";
+}
+
+TEST(Twins, FunctionsAreFound) {
+  EXPECT_THAT(FunctionsOf("#include <a>\nnamespace x {\nnamespace {\n"
+                          "int64_t Half(int64_t a) { if (a) { return a / 2; } return 0; }  // f() {\n}\n"
+                          "static bool Any(const std::vector<std::pair<Name, Expr>>& list, const ir::Name& n = {}) {}\n"
+                          "template <class T>\nstd::optional<T> Find(std::span<const T> in, F&& f) {\n}\n}"),
+              ElementsAre("Any(vector<pair<Name,Expr>>, Name)", "Find(span<T>, F)", "Half(int64_t)"));
+  EXPECT_THAT(FunctionsOf("struct S { int F() { return 1; } };\nint S::F(int) {}\nint G(int);\nint H(S s = {});\n"
+                          "constexpr int k[] = {1};\nauto f = [](int a) { return a; };\nenum class E { kA };\n"
+                          "bool operator==(S, S) { return true; }\nint main(int, char**) {}\n#define F(x) { x }\n"),
+              IsEmpty());
+}
+
+TEST(Twins, SecondDefinitionsAreNamed) {
+  const std::string one = "namespace { int Half(int a) { return a / 2; } }";
+  EXPECT_THAT(Twins({{"ir/a.cc", one}, {"te/b.cc", "static int Half(const int b) { return b >> 1; }"}}),
+              ElementsAre("Half(int): ir/a.cc te/b.cc"));
+  EXPECT_THAT(Twins({{"ir/a.cc", one}, {"te/b.cc", "double Half(double b) { return b / 2; }"}}), IsEmpty());
+  EXPECT_THAT(Twins({{"ir/a.cc", one}, {"ir/a.h", "int Half(int a);"}}), IsEmpty());
+  EXPECT_THAT(Twins({{"ir/a.cc", one}, {"tests/b.cc", one}, {"bench/b.cc", one}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace autotune::law

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ir/int_math.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 constexpr int64_t kWide =
     int64_t{1} << 40;  // the span of a value that nothing is known about: more than any buffer has
 constexpr int64_t kMost = int64_t{1} << 60;
-
-int64_t Times(int64_t a, int64_t b) {
-  int64_t product;
-  if (__builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kMost : -kMost;
-  return std::clamp(product, -kMost, kMost);
-}
 
 // gcd(a, b), and x of 0 and x. The common cases need no loop.
 int64_t CommonFactor(int64_t a, int64_t b) {
@@ -31,20 +26,20 @@ int64_t CommonFactor(int64_t a, int64_t b) {
 // sum += coefficient * x, of values that move independently. To be called with ascending magnitudes of coefficients.
 void Accumulate(Spread& sum, const Spread& x, int64_t coefficient) {
   if (coefficient > 0) {
-    sum.offset += Times(coefficient, x.offset);
-    sum.low += Times(coefficient, x.low);
-    sum.high += Times(coefficient, x.high);
+    sum.offset += TimesWithin<kMost>(coefficient, x.offset);
+    sum.low += TimesWithin<kMost>(coefficient, x.low);
+    sum.high += TimesWithin<kMost>(coefficient, x.high);
   } else {  // the least value belongs to the greatest x
-    sum.offset += Times(coefficient, x.offset + x.span - 1);
-    sum.low += Times(coefficient, x.high + x.span - 1);
-    sum.high += Times(coefficient, x.low + x.span - 1);
+    sum.offset += TimesWithin<kMost>(coefficient, x.offset + x.span - 1);
+    sum.low += TimesWithin<kMost>(coefficient, x.high + x.span - 1);
+    sum.high += TimesWithin<kMost>(coefficient, x.low + x.span - 1);
     coefficient = -coefficient;
   }
-  if (x.align != 0) sum.align = CommonFactor(sum.align, Times(coefficient, x.align));
+  if (x.align != 0) sum.align = CommonFactor(sum.align, TimesWithin<kMost>(coefficient, x.align));
   if (x.step == 0) return;
-  sum.span = std::min(kMost, sum.span + Times(coefficient, x.span - 1));
-  sum.step = CommonFactor(sum.step, Times(coefficient, x.step));
-  sum.count = std::min(Times(sum.count, x.count), (sum.span - 1) / sum.step + 1);
+  sum.span = std::min(kMost, sum.span + TimesWithin<kMost>(coefficient, x.span - 1));
+  sum.step = CommonFactor(sum.step, TimesWithin<kMost>(coefficient, x.step));
+  sum.count = std::min(TimesWithin<kMost>(sum.count, x.count), (sum.span - 1) / sum.step + 1);
 }
 
 // The greatest distance of the least value from the multiple of `period` below it.
@@ -127,7 +122,7 @@ Footprints::Mask Footprints::IteratorsIn(const Nest::Sum& sum) const {
 
 Spread Footprints::SpreadOfOpaque(const Nest::Sum& sum) const {
   int64_t count = 1;
-  for (const Nest::Term& term : nest_->TermsOf(sum)) count = Times(count, SpreadOf(term).count);
+  for (const Nest::Term& term : nest_->TermsOf(sum)) count = TimesWithin<kMost>(count, SpreadOf(term).count);
   const int64_t low = std::max(sum.low, -kWide), high = std::min(sum.high, kWide);
   Spread x{.align = 1, .low = low, .high = high};
   if (count == 1) return x;

@@ -6,6 +6,7 @@
 
 #include "ir/int_math.h"
 #include "support/check.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 constexpr int64_t kUnbounded = Nest::kUnbounded;
 
 int64_t Saturated(int64_t x) { return std::clamp(x, -kUnbounded, kUnbounded); }
-
-int64_t Times(int64_t x, int64_t k) {
-  int64_t product;
-  if (__builtin_mul_overflow(x, k, &product)) return (x < 0) == (k < 0) ? kUnbounded : -kUnbounded;
-  return Saturated(product);
-}
 
 bool IsClamped(const Nest::Sum& a) { return a.low > -kUnbounded || a.high < kUnbounded; }
 
@@ -228,7 +223,8 @@ NestSums::Bounds NestSums::BoundsOf(const Nest::Sum& a) const {
   Bounds total{a.constant, a.constant};
   for (const Nest::Term& term : nest_.TermsOf(a)) {
     const Bounds x = BoundsOf(term);
-    const int64_t low = Times(x.low, term.coefficient), high = Times(x.high, term.coefficient);
+    const int64_t low = TimesWithin<kUnbounded>(x.low, term.coefficient),
+                  high = TimesWithin<kUnbounded>(x.high, term.coefficient);
     total.low = Saturated(total.low + std::min(low, high));
     total.high = Saturated(total.high + std::max(low, high));
   }

@@ -54,8 +54,8 @@ Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner co
     return std::vector<Expr>(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(rank));
   };
   Tensor part =
-      te::Reduce(name + "_lanes", With(form.kept, {"l", lanes}), With(form.outer, {"k", CeilDiv(n, lanes)}),
-                 combiner, inputs, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+      te::Reduce(name + "_lanes", With(form.kept, {"l", lanes}), With(form.outer, {"k", CeilDiv(n, lanes)}), combiner,
+                 inputs, [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
                    Expr at = r.back() * lanes + i[rank];
                    Expr element = fn(kept_of(i), {r.begin(), r.end() - 1}, at);
                    return n % lanes == 0 ? element : MakeSelect(at < n, element, te::IdentityOf(combiner, dtype));

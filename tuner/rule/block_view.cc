@@ -11,7 +11,7 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
   s.Visit(Overloaded{
       [&](const For& f) {
         const int64_t* extent = AsInt(f.extent);
-        loops.push_back({f.var, extent ? *extent : 0});
+        loops.push_back({f.var, extent ? *extent : 0, Name()});
         Collect(f.body, loops, out);
         loops.pop_back();
       },
@@ -38,8 +38,12 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
             return false;
           });
         }
-        for (const BlockView::Loop& loop : loops)
+        for (BlockView::Loop loop : loops) {
+          for (const Iter& iter : block.iters) {
+            if (loop.iter.empty() && IsVar(iter.binding, loop.var)) loop.iter = iter.var;
+          }
           (reduce_vars.count(loop.var) ? view.reduce : view.spatial).push_back(loop);
+        }
         Walk(
             block.body,
             [&](const Stmt& inner) {
@@ -58,6 +62,12 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
         view.transcendental = arithmetic.transcendental > 0;
         view.flops = arithmetic.Cost();
         view.reads.erase(view.writes);
+        view.lane_bytes = view.element_bytes;
+        Walk(block.body, nullptr, [&](const Expr& e) {
+          const Load* load = e.As<Load>();
+          if (load) view.lane_bytes = std::max<int64_t>(view.lane_bytes, load->buffer->dtype.Bytes());
+          return load == nullptr;  // subscripts are no lanes
+        });
         out.push_back(std::move(view));
       },
       [&](const auto&) {},
@@ -101,6 +111,26 @@ const BlockView* FusedConsumer(const SketchState& state, const std::vector<Block
     if (block.spatial[i].extent != consumer.spatial[i].extent) return nullptr;
   }
   return &consumer;
+}
+
+Roles RolesOf(const BlockView& block) {
+  Roles roles{.k = block.reduce};
+  if (block.spatial.empty()) return roles;
+  roles.n = block.spatial.back();
+  roles.outer.assign(block.spatial.begin(), block.spatial.end() - 1);
+  if (roles.outer.empty()) return roles;
+  // Of several longest ones the innermost.
+  auto m = std::max_element(roles.outer.rbegin(), roles.outer.rend(),
+                            [](const auto& a, const auto& b) { return a.extent < b.extent; });
+  roles.m = *m;
+  roles.outer.erase(m.base() - 1);
+  return roles;
+}
+
+int64_t Iterations(const std::vector<BlockView::Loop>& loops) {
+  int64_t count = 1;
+  for (const BlockView::Loop& loop : loops) count *= loop.extent;
+  return count;
 }
 
 Name IterOf(const BlockView& block, const Name& loop) {
@@ -178,6 +208,27 @@ bool IsPartial(const SketchState& state, const std::vector<BlockView>& blocks, c
 bool IsVar(const Expr& e, const Name& name) {
   const Var* var = e.As<Var>();
   return var && var->name == name;
+}
+
+bool UsesVar(const Expr& e, const Name& name) {
+  return !name.empty() && UsesVar(e, [&](const Name& var) { return var == name; });
+}
+
+void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit) {
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (load && load->buffer->name != block.writes) visit(*load);
+    return true;
+  });
+}
+
+bool HasSelect(const BlockView& block) {
+  bool found = false;
+  Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
+    found |= e.As<Select>() != nullptr;
+    return true;
+  });
+  return found;
 }
 
 }  // namespace autotune

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "arith/analyzer.h"
-#include "ir/loop_range.h"
 #include "schedule/schedule.h"
-#include "topi/winograd.h"
+#include "tuner/rule/block_view.h"
 #include "tuner/sketch.h"
 
 namespace autotune {
 
-// Of a register tile: rows of a product (AVX2 has room for 14 one-vector accumulators; tiles of another form have
-// limits of their own), vectors of a row or pixel, unrolled steps of the reduction.
-inline constexpr int64_t kMaxRows = 14, kMaxVectors = 4, kMaxUnroll = 8;
+// Limits of a register tile. AVX2 has room for 14 accumulators of one vector each; no register file takes more than the
+// product of the two.
+inline constexpr int64_t kMaxRows = 14;          // rows of a product
+inline constexpr int64_t kMaxVectors = 4;        // vectors of a row or pixel
+inline constexpr int64_t kMaxUnroll = 8;         // unrolled steps of a reduction
 inline constexpr int64_t kShortestVector = 4;    // elements: what is shorter stays scalar
 inline constexpr int64_t kPage = 4096;           // bytes: the sets of a first-level cache cover it once, mostly
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
@@ -41,39 +41,13 @@ struct SketchState {
                      int& knob);
 };
 
-// What rules ask of a block. Loops around it, outermost first.
-struct BlockView {
-  using Loop = LoopRange;  // a symbolic extent is 0 here
-  Name name;
-  Name writes;  // buffer
-  bool writes_output = false;
-  std::set<Name> reads;               // buffers, without the one it writes
-  std::vector<Loop> spatial, reduce;  // loops that feed spatial and reduction iterators
-  bool reduction = false, guarded = false, transcendental = false;
-  double flops = 0;           // of one instance
-  int64_t element_bytes = 4;  // of the buffer that it writes
-  double reduce_length = 1;
-  std::optional<topi::WinogradStage> winograd;  // of a Winograd convolution
-  Stmt node;
-};
-std::vector<BlockView> ViewBlocks(const PrimFunc& func);
-std::vector<const BlockView*> ConsumersOf(const std::vector<BlockView>& blocks, const BlockView& block);
-const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& name);
 // The one element-wise block, not placed yet, that reads all that a reduction writes, over loops of the same extents:
 // where its register tile can be written back through. Null if there is none.
 const BlockView* FusedConsumer(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block);
-// The iterator of the block that a loop alone feeds; empty if there is none.
-Name IterOf(const BlockView& block, const Name& loop);
-// Whether the expression is this variable, nothing else.
-bool IsVar(const Expr& e, const Name& var);
-// The element of its buffer that a load or store of the block accesses, counted in row-major order: a sum over the
-// block's iterators. `rest` is set where it is not linear in them.
-LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
-// Whether the block reads each element that this load reads once: no two instances, apart from those that differ in
-// `repeated` only, read the same one. Sufficient, not necessary.
-bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.
 bool IsPartial(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block);
+// The iterator of the block that a loop alone feeds; empty if there is none.
+Name IterOf(const BlockView& block, const Name& loop);
 
 class SketchRule {
  public:

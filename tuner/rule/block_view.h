@@ -1,0 +1,65 @@
+// BlockView: what sketch rules ask of a block and of the loops around it. Plain values; thread-safe.
+#pragma once
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "ir/stmt.h"
+#include "topi/winograd.h"
+
+namespace autotune {
+
+struct BlockView {
+  struct Loop {
+    Name var;
+    int64_t extent = 1;
+    Name iter;  // the block's iterator that this loop alone feeds; empty: there is none
+  };
+  Name name;
+  Name writes;  // buffer
+  bool writes_output = false;
+  std::set<Name> reads;               // buffers, without the one it writes
+  std::vector<Loop> spatial, reduce;  // loops that feed spatial and reduction iterators, outermost first
+  bool reduction = false, guarded = false, transcendental = false;
+  double flops = 0;           // of one instance
+  int64_t element_bytes = 4;  // of the buffer that it writes
+  int64_t lane_bytes = 4;     // of the widest elements that it writes or computes with
+  double reduce_length = 1;
+  std::optional<topi::WinogradStage> winograd;  // of a Winograd convolution
+  Stmt node;
+};
+
+std::vector<BlockView> ViewBlocks(const PrimFunc& func);
+std::vector<const BlockView*> ConsumersOf(const std::vector<BlockView>& blocks, const BlockView& block);
+const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& name);
+
+// The loops of a reduction by what a matrix product C[outer, m, n] += A[m, k] * B[k, n] would do with them. A loop that
+// does not exist has no name and one iteration.
+struct Roles {
+  BlockView::Loop n;                   // the last spatial loop, along which the result is contiguous: vectors
+  BlockView::Loop m;                   // the longest other one: rows of a register tile
+  std::vector<BlockView::Loop> outer;  // the other spatial loops
+  std::vector<BlockView::Loop> k;      // reduction loops; the last one is unrolled
+};
+Roles RolesOf(const BlockView& block);
+
+// The product of the extents.
+int64_t Iterations(const std::vector<BlockView::Loop>& loops);
+
+// Whether an expression is this variable and nothing else; whether the variable occurs in it. Not if it has no name.
+bool IsVar(const Expr& e, const Name& var);
+bool UsesVar(const Expr& e, const Name& var);
+// The element of its buffer that a load or store of the block accesses, counted in row-major order: a sum over the
+// block's iterators. `rest` is set where it is not linear in them.
+LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
+// Whether the block reads each element that this load reads once: no two instances, apart from those that differ in
+// `repeated` only, read the same one. Sufficient, not necessary.
+bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
+// Visits the loads of the block, without those of the buffer that it writes.
+void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);
+// Whether values of the block or their subscripts depend on a condition, which may be what keeps a load in bounds.
+bool HasSelect(const BlockView& block);
+
+}  // namespace autotune

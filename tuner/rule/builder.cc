@@ -1,0 +1,196 @@
+#include "tuner/rule/builder.h"
+
+#include <algorithm>
+
+namespace autotune {
+
+std::vector<int64_t> Divisors(int64_t n, int64_t most, int64_t least) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = least; d <= std::min(n, most); ++d) {
+    if (n % d == 0) divisors.push_back(d);
+  }
+  return divisors;
+}
+
+int64_t LanesOf(const BlockView& block, const Target& target) {
+  const int bits = static_cast<int>(8 * block.lane_bytes);
+  return bits < target.vector_bits ? target.VectorLanes(bits) : 1;
+}
+
+int64_t ShortestVector(const BlockView& block) { return std::max<int64_t>(1, 16 / block.lane_bytes); }
+
+// ---- Names and stages -----------------------------------------------------------------------------------------------
+
+void SketchBuilder::Call(const std::string& part) { state_.name += (state_.name.empty() ? "" : " ") + part; }
+
+int SketchBuilder::AddStage(const StageModel& stage) {
+  state_.stages.push_back(stage);
+  return static_cast<int>(state_.stages.size()) - 1;
+}
+
+const BlockView* SketchBuilder::FusedConsumer(const std::vector<BlockView>& blocks, const BlockView& block) const {
+  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  if (consumers.size() != 1 || consumers[0]->reduction || block.writes_output) return nullptr;
+  const BlockView& consumer = *consumers[0];
+  auto same = [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent == b.extent; };
+  const bool fits = !IsPlaced(consumer.name) && std::equal(block.spatial.begin(), block.spatial.end(),
+                                                           consumer.spatial.begin(), consumer.spatial.end(), same);
+  return fits ? &consumer : nullptr;
+}
+
+// ---- Steps ----------------------------------------------------------------------------------------------------------
+
+Result<std::vector<Name>> SketchBuilder::Do(Step step) {
+  Rng rng(0);  // any decision will do: Finish opens it again
+  return state_.schedule.Apply(std::move(step), &rng);
+}
+
+Status SketchBuilder::Order(const Loops& loops) {
+  TRY(Do(Reorder{.loops = loops.list}));
+  return {};
+}
+
+Result<Name> SketchBuilder::Parallel(const Loops& loops) {
+  if (loops.list.empty()) return Name();
+  Name fused = loops.list[0];
+  if (loops.list.size() > 1) fused = TRY(Do(Fuse{.loops = loops.list}))[0];
+  TRY(Do(autotune::Parallel{.loop = fused}));
+  return fused;
+}
+
+Status SketchBuilder::Unroll(const Loops& loops) {
+  for (const Name& loop : loops.list) TRY(Do(autotune::Unroll{.loop = loop}));
+  return {};
+}
+
+Status SketchBuilder::Straighten(const Loops& loops) {
+  TRY(Unroll(std::vector<Name>(loops.list.begin(), loops.list.end() - 1)));
+  TRY(Do(Vectorize{.loop = loops.list.back()}));
+  return {};
+}
+
+// ---- Choices --------------------------------------------------------------------------------------------------------
+
+Result<Choice> SketchBuilder::Sample(Step step, int64_t extent, std::vector<int64_t> candidates) {
+  const int knob = static_cast<int>(state_.knobs.size());
+  state_.knobs.push_back({static_cast<int>(state_.schedule.trace().size()), extent, std::move(candidates)});
+  std::vector<Name> made = TRY(Do(std::move(step)));
+  return Choice{made[0], knob};
+}
+
+Result<Choice> SketchBuilder::Choose(const std::string& name, std::vector<int64_t> candidates) {
+  return Sample(SampleCategorical{.candidates = candidates, .results = {Name(name)}}, 0, candidates);
+}
+
+Result<Choice> SketchBuilder::ChooseUnroll(const BlockView::Loop& loop, std::vector<int64_t> candidates) {
+  return Choose(loop.var.str() + "_u", std::move(candidates));
+}
+
+Result<Choice> SketchBuilder::ChooseLocation(const Name& block, std::vector<int64_t> depths) {
+  return Sample(SampleComputeLocation{.block = block}, 0, std::move(depths));
+}
+
+Result<Tile> SketchBuilder::ChooseTile(const BlockView::Loop& loop, const TileOptions& options) {
+  SampleTile step{
+      .loop = loop.var, .n = options.levels, .max_inner = options.max_inner, .multiple_of = options.multiple_of};
+  Tile tile{.levels = options.levels};
+  tile.sizes = TRY(Sample(std::move(step), loop.extent, {}));
+  return tile;
+}
+
+Status SketchBuilder::SplitTile(const Name& loop, Tile& tile) {
+  std::vector<Name> made = TRY(Do(autotune::Split{.loop = loop, .factors = Factors(tile.sizes.name)}));
+  tile.outer = made.front();
+  if (made.size() > 2) tile.middle = made[1];
+  tile.inner = made.back();
+  return {};
+}
+
+Status SketchBuilder::SplitUnrolled(const Name& loop, Unrolled& unrolled) {
+  auto [outer, inner] = TRY(Split(loop, {kAuto, unrolled.factor}));
+  unrolled.outer = outer, unrolled.inner = inner;
+  return {};
+}
+
+Result<Tile> SketchBuilder::TileLoop(const BlockView::Loop& loop, const TileOptions& options) {
+  Tile tile = TRY(ChooseTile(loop, options));
+  TRY(SplitTile(loop.var, tile));
+  return tile;
+}
+
+Result<Unrolled> SketchBuilder::UnrollReduction(const BlockView::Loop& loop, std::vector<int64_t> candidates) {
+  Unrolled unrolled;
+  unrolled.factor = TRY(ChooseUnroll(loop, std::move(candidates)));
+  TRY(SplitUnrolled(loop.var, unrolled));
+  return unrolled;
+}
+
+std::vector<Prefetch> SketchBuilder::Possible(const std::vector<Prefetch>& wanted) const {
+  std::vector<Prefetch> possible;
+  for (Prefetch prefetch : wanted) {
+    prefetch.ahead = 1;
+    Schedule trial = state_.schedule;
+    if (trial.Apply(prefetch).ok()) possible.push_back(prefetch);
+  }
+  return possible;
+}
+
+Result<Choice> SketchBuilder::ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
+                                               std::vector<int64_t> ahead) {
+  std::vector<Prefetch> possible = Possible(wanted);
+  if (possible.empty()) return Choice{};
+  Choice choice = TRY(Choose(name, std::move(ahead)));
+  for (Prefetch& prefetch : possible) {
+    prefetch.ahead = choice;
+    state_.prefetches.push_back(prefetch);
+  }
+  return choice;
+}
+
+void SketchBuilder::AddPrefetches(const std::vector<Prefetch>& wanted) {
+  for (const Prefetch& prefetch : Possible(wanted)) state_.prefetches.push_back(prefetch);
+}
+
+// ---- Register tiles -------------------------------------------------------------------------------------------------
+
+Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
+  const std::vector<BlockView> blocks = Blocks();
+  if (const BlockView* consumer = FusedConsumer(blocks, block))
+    return WriteBack{consumer->name, block.writes, consumer->flops};
+  std::vector<Name> made = TRY(Do(CacheWrite{.block = block.name, .scope = Scope::kGlobal}));
+  return WriteBack{.block = made[1], .registers = made[0]};
+}
+
+Status SketchBuilder::ZeroAndStraighten(const Name& block, const Name& below, const Loops& steps, const Loops& tile,
+                                        const Name& vector) {
+  const bool vectors = !vector.empty();
+  if (!below.empty()) {
+    std::vector<Name> made = TRY(Do(DecomposeReduction{.block = block, .loop = below}));
+    Place(made[0]);
+    std::vector<Name> zeros(made.begin() + 1, made.end());
+    TRY(vectors && !zeros.empty() ? Straighten(zeros) : Unroll(zeros));
+    TRY(Unroll(steps));
+  }
+  TRY(Unroll(tile));
+  if (vectors) TRY(Do(Vectorize{.loop = vector}));
+  Place(block);
+  return {};
+}
+
+Status SketchBuilder::MakeRegisterTile(const BlockView& block, const WriteBack& out, const RegisterTile& tile) {
+  Place(out.block);
+  if (!tile.at.empty()) {
+    std::vector<Name> loops = TRY(Do(ReverseComputeAt{.block = out.block, .loop = tile.at}));
+    if (!tile.vector.empty() && !loops.empty()) {
+      auto [vectors, lanes] = TRY(Split(loops.back(), {kAuto, tile.lanes}));
+      TRY(Do(Vectorize{.loop = lanes}));
+      loops.back() = vectors;
+      if (tile.vectors_first) std::rotate(loops.begin(), loops.end() - 1, loops.end());
+    }
+    TRY(Unroll(loops));
+    TRY(Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
+  }
+  return ZeroAndStraighten(block.name, tile.below, tile.steps, tile.tile, tile.vector);
+}
+
+}  // namespace autotune

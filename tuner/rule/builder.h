@@ -1,0 +1,181 @@
+// SketchBuilder: what sketch rules are written with. A rule names the loops of a block by their roles, and applies
+// steps; what several rules do in the same way is one call here. Choices that search makes register their own knobs.
+//
+// Every call that changes the sketch returns an error if the schedule refuses a step. A rule passes it on: it cannot be
+// applied then, and the sketch is as it was before (tuner/rule/rule.h). A value: copy it to branch off. As thread-safe
+// as a value.
+#pragma once
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "target/machine.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+
+// What the outermost level of a split is: as many iterations as needed.
+inline constexpr int64_t kAuto = Factors::kAuto;
+
+// A number that search chooses. Steps refer to it by its name, the draft score to its knob.
+struct Choice {
+  Name name;
+  int knob = -1;  // -1: nothing to choose
+  operator IntArg() const { return name; }
+};
+
+// A loop in tiles of two or three levels.
+struct Tile {
+  Name outer, middle, inner;  // no middle: two levels
+  Choice sizes;
+  int levels = 0;
+  IntArg Inner() const { return Name(sizes.name.str() + "." + std::to_string(levels - 1)); }  // size of the innermost
+};
+
+struct TileOptions {
+  int levels = 2;
+  int64_t max_inner = 1;
+  int64_t multiple_of = 1;  // of the innermost level
+};
+
+// A reduction loop of which `inner` is unrolled.
+struct Unrolled {
+  Name outer, inner;
+  Choice factor;
+};
+
+// Loops, outermost first. Those that do not exist (empty names) are left out.
+struct Loops {
+  std::vector<Name> list;
+  Loops() = default;
+  Loops(const Name& loop) {
+    if (!loop.empty()) list.push_back(loop);
+  }
+  Loops(std::vector<Name> loops) : list(std::move(loops)) {}
+  template <size_t N>
+  Loops(const std::array<Name, N>& loops) : list(loops.begin(), loops.end()) {}
+  Loops(const std::vector<BlockView::Loop>& loops) {
+    for (const BlockView::Loop& loop : loops) list.push_back(loop.var);
+  }
+  Loops(std::initializer_list<Loops> parts) {
+    for (const Loops& part : parts) list.insert(list.end(), part.list.begin(), part.list.end());
+  }
+};
+
+// Where the register tile of a reduction goes once its sums are complete: `block` reads `registers`.
+struct WriteBack {
+  Name block, registers;
+  double flops = 0;  // of one instance; 0: a copy
+};
+
+// A register tile, by the loops around and in it.
+struct RegisterTile {
+  Name at;      // the innermost loop around the whole tile; the write-back is computed there
+  Name below;   // the outermost reduction loop, above which the accumulators are zeroed; none: no reduction
+  Loops steps;  // reduction loops that are unrolled
+  Loops tile;   // the tile's own loops but for the lanes
+  Name vector;  // the loop over lanes; none: scalars
+  int64_t lanes = 0;
+  // Unrolls the write-back's vectors before its rows. The program is the same, but records hold traces.
+  bool vectors_first = false;
+};
+
+class SketchBuilder {
+ public:
+  // The target outlives the builder.
+  SketchBuilder(SketchState state, const Target& target) : state_(std::move(state)), target_(&target) {}
+  SketchState Take() && { return std::move(state_); }
+
+  const PrimFunc& func() const { return state_.schedule.func(); }
+  const Target& target() const { return *target_; }
+  Machine machine() const { return MachineOf(*target_); }
+  std::vector<BlockView> Blocks() const { return ViewBlocks(func()); }
+
+  // Blocks that a rule has placed; no other rule sees them.
+  bool IsPlaced(const Name& block) const { return state_.done.contains(block); }
+  bool AnyPlaced() const { return !state_.done.empty(); }
+  void Place(const Name& block) { state_.done.insert(block); }
+  // Adds a block's part to the sketch's name, which is for people, and what the draft score needs to know of it.
+  // Returns the stage's index.
+  void Call(const std::string& part);
+  int AddStage(const StageModel& stage);
+  const std::vector<StageModel>& stages() const { return state_.stages; }
+
+  // The element-wise block, not placed yet, that alone reads what the reduction writes, over loops of the same extents:
+  // its register tile can be written back through it. Null: there is none.
+  const BlockView* FusedConsumer(const std::vector<BlockView>& blocks, const BlockView& block) const;
+
+  // ---- Steps --------------------------------------------------------------------------------------------------------
+  // Applies a step; returns the names that it made.
+  Result<std::vector<Name>> Do(Step step);
+  // The same, of a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
+  template <size_t N>
+  Result<std::array<Name, N>> Make(Step step) {
+    std::vector<Name> made = TRY(Do(std::move(step)));
+    if (made.size() != N) return Err("a step made ", made.size(), " names where the rule expects ", N);
+    std::array<Name, N> names;
+    std::copy(made.begin(), made.end(), names.begin());
+    return names;
+  }
+  // auto [outer, inner] = TRY(s.Split(loop, {kAuto, 4}))
+  template <size_t N>
+  Result<std::array<Name, N>> Split(const Name& loop, const IntArg (&factors)[N]) {
+    autotune::Split step{.loop = loop};
+    step.factors.list.assign(factors, factors + N);
+    return Make<N>(std::move(step));
+  }
+  Status Order(const Loops& loops);
+  // Fuses the loops into a parallel one and returns it; no loops: none.
+  Result<Name> Parallel(const Loops& loops);
+  Status Unroll(const Loops& loops);
+  // Unrolls all loops but the last, which becomes vectors.
+  Status Straighten(const Loops& loops);
+
+  // ---- Choices ------------------------------------------------------------------------------------------------------
+  Result<Choice> Choose(const std::string& name, std::vector<int64_t> candidates);
+  // How far a reduction loop is unrolled; `candidates` divide its extent.
+  Result<Choice> ChooseUnroll(const BlockView::Loop& loop, std::vector<int64_t> candidates);
+  // -1: before the nest; k: inside the loop of that depth.
+  Result<Choice> ChooseLocation(const Name& block, std::vector<int64_t> depths);
+  Result<Tile> ChooseTile(const BlockView::Loop& loop, const TileOptions& options);
+  // Splits the loop, which may have another name by now, into the tile's levels.
+  Status SplitTile(const Name& loop, Tile& tile);
+  Status SplitUnrolled(const Name& loop, Unrolled& unrolled);
+  Result<Tile> TileLoop(const BlockView::Loop& loop, const TileOptions& options);
+  Result<Unrolled> UnrollReduction(const BlockView::Loop& loop, std::vector<int64_t> candidates);
+  // Asks memory for what comes later. Of the prefetches, those that the schedule allows are applied in the end, since
+  // no step may follow them. All are as far ahead as one choice says; none is possible: no choice.
+  Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
+                                  std::vector<int64_t> ahead);
+  // The same without a choice, one iteration ahead.
+  void AddPrefetches(const std::vector<Prefetch>& wanted);
+
+  // ---- Register tiles -----------------------------------------------------------------------------------------------
+  // The fused consumer, else a copy, which this makes.
+  Result<WriteBack> MakeWriteBack(const BlockView& block);
+  // Computes the write-back at the tile, keeps the accumulators in registers, zeroes them, and unrolls all loops.
+  // Places both blocks.
+  Status MakeRegisterTile(const BlockView& block, const WriteBack& out, const RegisterTile& tile);
+  // The part without a write-back: zeroes, unrolls, and vectorizes.
+  Status ZeroAndStraighten(const Name& block, const Name& below, const Loops& steps, const Loops& tile,
+                           const Name& vector);
+
+ private:
+  // The prefetches that the schedule allows.
+  std::vector<Prefetch> Possible(const std::vector<Prefetch>& wanted) const;
+  Result<Choice> Sample(Step step, int64_t extent, std::vector<int64_t> candidates);
+
+  SketchState state_;
+  const Target* target_;
+};
+
+// Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.
+int64_t LanesOf(const BlockView& block, const Target& target);
+// Returns the elements of the shortest vector that any target has, 128 bits. What is shorter stays scalar.
+int64_t ShortestVector(const BlockView& block);
+// The divisors of n from `least` to `most`.
+std::vector<int64_t> Divisors(int64_t n, int64_t most, int64_t least = 1);
+
+}  // namespace autotune

@@ -113,15 +113,33 @@ const BlockView* FusedConsumer(const SketchState& state, const std::vector<Block
   return &consumer;
 }
 
+namespace {
+
+// Whether an operand that moves with n stands still along this loop: then the rows of a register tile share it.
+bool SharesColumns(const BlockView& block, const BlockView::Loop& loop) {
+  bool shares = false;
+  ForEachOperand(block, [&](const Load& load) {
+    auto moves = [&](const Name& iter) {
+      return std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return UsesVar(i, iter); });
+    };
+    shares |= moves(block.spatial.back().iter) && !moves(loop.iter);
+  });
+  return shares && loop.extent > 1 && !loop.iter.empty();
+}
+
+}  // namespace
+
 Roles RolesOf(const BlockView& block) {
   Roles roles{.k = block.reduce};
   if (block.spatial.empty()) return roles;
   roles.n = block.spatial.back();
   roles.outer.assign(block.spatial.begin(), block.spatial.end() - 1);
   if (roles.outer.empty()) return roles;
-  // Of several longest ones the innermost.
-  auto m = std::max_element(roles.outer.rbegin(), roles.outer.rend(),
-                            [](const auto& a, const auto& b) { return a.extent < b.extent; });
+  // Of several that are alike the innermost.
+  auto worse = [&](const BlockView::Loop& a, const BlockView::Loop& b) {
+    return std::pair(SharesColumns(block, a), a.extent) < std::pair(SharesColumns(block, b), b.extent);
+  };
+  auto m = std::max_element(roles.outer.rbegin(), roles.outer.rend(), worse);
   roles.m = *m;
   roles.outer.erase(m.base() - 1);
   return roles;

@@ -39,7 +39,7 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
 // does not exist has no name and one iteration.
 struct Roles {
   BlockView::Loop n;                   // the last spatial loop, along which the result is contiguous: vectors
-  BlockView::Loop m;                   // the longest other one: rows of a register tile
+  BlockView::Loop m;                   // the longest other one, of those that share columns: rows of a register tile
   std::vector<BlockView::Loop> outer;  // the other spatial loops
   std::vector<BlockView::Loop> k;      // reduction loops; the last one is unrolled
 };

@@ -5,7 +5,7 @@
 #pragma once
 #include <optional>
 
-#include "tuner/rule/rule.h"
+#include "tuner/rule/builder.h"
 
 namespace autotune {
 
@@ -28,24 +28,20 @@ struct RowOperand {
 
 std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& block, const Name& m_iter,
                                                const Name& n_iter);
-std::optional<RowOperand> FindRowOperand(const BlockView& block, const Name& m_iter, const Name& n_iter,
-                                         const Name& k_iter);
+std::optional<RowOperand> FindRowOperand(const BlockView& block, const Roles& roles);
 
-// Copies the operand for this block; `width` is how many columns a panel has, m_tile a sampled tile whose third level
-// is the register tile, k_unroll divides the reduction. Columns: [n // width, others, n % width]; rows: [m // m_r,
-// others, k // u, m % m_r, k % u]. Returns the packing block, which stands in loops of its own and counts as placed.
-Result<Name> PackColumns(SketchState& state, const Name& block, const ColumnOperand& operand, const IntArg& width);
-Result<Name> PackRows(SketchState& state, const Name& block, const RowOperand& operand, const Name& m_tile,
-                      const Name& k_unroll);
+// Copies the operand for this block; `width` is how many columns a panel has, `height` how many rows a register tile,
+// `piece` how far the reduction is unrolled. Columns: [n // width, others, n % width]; rows: [m // height, others,
+// k // piece, m % height, k % piece]. Returns the packing block, which stands in loops of its own and counts as placed.
+Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperand& operand, const IntArg& width);
+Result<Name> PackRows(SketchBuilder& s, const Name& block, const RowOperand& operand, const IntArg& height,
+                      const IntArg& piece);
 
 enum class Packing { kColumns, kRows };
 
-// The register tile of a sampled tile of three levels.
-inline IntArg RegisterTile(const Name& tile) { return Name(tile.str() + ".2"); }
-
-// Samples where a packing block is computed: -1, before the parallel loop, by all cores; else inside the loop of that
-// depth, at most `deepest`, so that what is packed is in a cache when it is used. It copies vectors: of `lanes`
-// columns, or the pieces of rows. `knob` receives the sample's.
-Status PlacePacked(SketchState& state, const Name& packing, int64_t deepest, Packing kind, int64_t lanes, int& knob);
+// Chooses where a packing block is computed: before the parallel loop, by all cores, or inside the loop of a depth up
+// to `deepest`, so that what is packed is in a cache when it is used. It copies vectors: of `lanes` columns, or the
+// pieces of rows.
+Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepest, Packing kind, int64_t lanes);
 
 }  // namespace autotune

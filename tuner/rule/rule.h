@@ -56,14 +56,16 @@ class SketchRule {
   virtual Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const = 0;
 };
 
-const SketchRule& InlineRule();    // element-wise blocks disappear into their consumers
-const SketchRule& WinogradRule();  // all stages of a Winograd convolution
-const SketchRule& RowsRule();      // several passes over independent rows: one parallel loop, all blocks inside
-const SketchRule& WindowRule();    // sliding windows over each channel alone: depthwise convolution, pooling
-const SketchRule& ColumnsRule();   // reductions over outer dimensions, of elements used once
+class SketchBuilder;
+using RuleFunction = Status(SketchBuilder& s, const BlockView& block, int way);
+RuleFunction TilingRule, StreamsRule;
+
+const SketchRule& InlineRule();     // element-wise blocks disappear into their consumers
+const SketchRule& WinogradRule();   // all stages of a Winograd convolution
+const SketchRule& RowsRule();       // several passes over independent rows: one parallel loop, all blocks inside
+const SketchRule& WindowRule();     // sliding windows over each channel alone: depthwise convolution, pooling
+const SketchRule& ColumnsRule();    // reductions over outer dimensions, of elements used once
 const SketchRule& LanesRule();     // what is left of a reduction in lanes: few rows, cut into parts
-const SketchRule& StreamsRule();   // few rows times a matrix of constants: what memory yields
-const SketchRule& TilingRule();  // other reductions: multi-level tiling with a register tile, packed constant operands
 const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer
 
 // Every sketch of a function. At least one for any function that te makes.

@@ -1,4 +1,4 @@
-#include "tuner/rule/rule.h"
+#include "tuner/rule/builder.h"
 
 namespace autotune {
 
@@ -29,10 +29,34 @@ Status SketchState::SampleAhead(const std::vector<Prefetch>& wanted, const std::
   return {};
 }
 
+namespace {
+class Steps : public SketchRule {
+ public:
+  Steps(RuleFunction* rule, int ways) : rule_(rule), ways_(ways) {}
+  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
+    std::vector<SketchState> states;
+    for (const BlockView& block : ViewBlocks(state.schedule.func())) {
+      if (state.done.contains(block.name)) continue;
+      for (int way = 0; way < ways_; ++way) {
+        SketchBuilder builder(state, target);
+        if (rule_(builder, block, way).ok()) states.push_back(std::move(builder).Take());
+      }
+      if (!states.empty()) break;
+    }
+    return states;
+  }
+
+ private:
+  RuleFunction* rule_;
+  int ways_;
+};
+}  // namespace
+
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const SketchRule* const rules[] = {&InlineRule(), &WinogradRule(), &RowsRule(),   &WindowRule(),   &ColumnsRule(),
-                                     &LanesRule(),  &StreamsRule(),  &TilingRule(), &StreamingRule()};
+  const Steps tiling(TilingRule, 6), streams(StreamsRule, 1);
+  const SketchRule* const rules[] = {&InlineRule(),  &WinogradRule(), &RowsRule(), &WindowRule(),
+                                     &ColumnsRule(), &LanesRule(), &streams,        &tiling,     &StreamingRule()};
   std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
   for (const SketchRule* rule : rules) {
     std::vector<SketchState> finished;

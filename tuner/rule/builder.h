@@ -110,7 +110,9 @@ class SketchBuilder {
   // ---- Steps --------------------------------------------------------------------------------------------------------
   // Applies a step; returns the names that it made.
   Result<std::vector<Name>> Do(Step step);
-  // The same, of a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
+  // Applies a step if the schedule allows it; tells whether it did.
+  bool Try(Step step) { return Do(std::move(step)).ok(); }
+  // The same as Do, of a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
   template <size_t N>
   Result<std::array<Name, N>> Make(Step step) {
     std::vector<Name> made = TRY(Do(std::move(step)));

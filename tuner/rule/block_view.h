@@ -1,5 +1,7 @@
 // BlockView: what sketch rules ask of a block and of the loops around it. Plain values; thread-safe.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <set>
@@ -7,6 +9,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/stmt.h"
+#include "support/result.h"
 #include "topi/winograd.h"
 
 namespace autotune {
@@ -44,6 +47,15 @@ struct Roles {
   std::vector<BlockView::Loop> k;      // reduction loops; the last one is unrolled
 };
 Roles RolesOf(const BlockView& block);
+
+// The loops by name, of which there must be N: auto [n, h, w, c] = TRY(Exactly<4>(block.spatial)).
+template <size_t N>
+Result<std::array<BlockView::Loop, N>> Exactly(const std::vector<BlockView::Loop>& loops) {
+  if (loops.size() != N) return Err("there are ", loops.size(), " loops, not ", N);
+  std::array<BlockView::Loop, N> named;
+  std::copy(loops.begin(), loops.end(), named.begin());
+  return named;
+}
 
 // The product of the extents.
 int64_t Iterations(const std::vector<BlockView::Loop>& loops);

@@ -45,6 +45,15 @@ Result<std::vector<Name>> SketchBuilder::Do(Step step) {
   return state_.schedule.Apply(std::move(step), &rng);
 }
 
+int64_t SketchBuilder::DepthOf(const Name& block, const Name& loop) const {
+  const std::vector<BlockView> blocks = Blocks();
+  const BlockView* view = FindBlock(blocks, block);
+  for (size_t depth = 0; view && depth < view->spatial.size(); ++depth) {
+    if (view->spatial[depth].var == loop) return static_cast<int64_t>(depth);
+  }
+  return -1;
+}
+
 Status SketchBuilder::Order(const Loops& loops) {
   TRY(Do(Reorder{.loops = loops.list}));
   return {};

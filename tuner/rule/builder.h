@@ -112,6 +112,14 @@ class SketchBuilder {
   Result<std::vector<Name>> Do(Step step);
   // Applies a step if the schedule allows it; tells whether it did.
   bool Try(Step step) { return Do(std::move(step)).ok(); }
+  // The same of several steps: all or none.
+  template <class Steps>
+  bool TryAll(const Steps& steps) {
+    SketchBuilder trial = *this;
+    if (!steps(trial).ok()) return false;
+    *this = std::move(trial);
+    return true;
+  }
   // The same as Do, of a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
   template <size_t N>
   Result<std::array<Name, N>> Make(Step step) {
@@ -128,6 +136,8 @@ class SketchBuilder {
     step.factors.list.assign(factors, factors + N);
     return Make<N>(std::move(step));
   }
+  // How many loops are around `loop`, which is one of the spatial loops around the block; -1 if it is not.
+  int64_t DepthOf(const Name& block, const Name& loop) const;
   Status Order(const Loops& loops);
   // Fuses the loops into a parallel one and returns it; no loops: none.
   Result<Name> Parallel(const Loops& loops);

@@ -58,10 +58,9 @@ class SketchRule {
 
 class SketchBuilder;
 using RuleFunction = Status(SketchBuilder& s, const BlockView& block, int way);
-RuleFunction TilingRule, StreamsRule, WindowRule;
+RuleFunction TilingRule, StreamsRule, WindowRule, WinogradRule;
 
 const SketchRule& InlineRule();     // element-wise blocks disappear into their consumers
-const SketchRule& WinogradRule();   // all stages of a Winograd convolution
 const SketchRule& RowsRule();       // several passes over independent rows: one parallel loop, all blocks inside
 const SketchRule& ColumnsRule();    // reductions over outer dimensions, of elements used once
 const SketchRule& LanesRule();     // what is left of a reduction in lanes: few rows, cut into parts

@@ -54,9 +54,9 @@ class Steps : public SketchRule {
 
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const Steps window(WindowRule, 2), tiling(TilingRule, 6), streams(StreamsRule, 1);
-  const SketchRule* const rules[] = {&InlineRule(),  &WinogradRule(), &RowsRule(), &window,
-                                     &ColumnsRule(), &LanesRule(), &streams,        &tiling,     &StreamingRule()};
+  const Steps winograd(WinogradRule, 1), window(WindowRule, 2), tiling(TilingRule, 6), streams(StreamsRule, 1);
+  const SketchRule* const rules[] = {&InlineRule(),  &winograd, &RowsRule(), &window,
+                                     &ColumnsRule(), &LanesRule(), &streams,  &tiling,     &StreamingRule()};
   std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
   for (const SketchRule* rule : rules) {
     std::vector<SketchState> finished;

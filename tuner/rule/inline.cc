@@ -1,17 +1,13 @@
 #include <algorithm>
 
 #include "ir/visit.h"
-#include "tuner/rule/rule.h"
+#include "tuner/rule/builder.h"
 
 namespace autotune {
 namespace {
 
 double Instances(const BlockView& block) {
-  double n = 1;
-  for (const auto* loops : {&block.spatial, &block.reduce}) {
-    for (const BlockView::Loop& loop : *loops) n *= static_cast<double>(loop.extent);
-  }
-  return n;
+  return static_cast<double>(Iterations(block.spatial)) * static_cast<double>(Iterations(block.reduce));
 }
 
 // Divisions and roots: an order of magnitude dearer than sums and products.
@@ -26,49 +22,35 @@ bool HasSlowArithmetic(const BlockView& block) {
   return found;
 }
 
+bool IsTransform(const BlockView& block) { return block.winograd && *block.winograd != topi::WinogradStage::kOutput; }
+
+}  // namespace
+
 // An element-wise block is computed where it is used, unless that repeats costly work: a transcendental function used
 // more than once, a quotient or root of a row computed for each element of it, or a guard (padding) inside a reduction
 // or a transform that reads every element many times. Of a Winograd convolution, the last stage is computed in the one
 // element-wise block that reads it; the others have a rule.
-class Inline : public SketchRule {
- public:
-  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target&) const override {
-    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
-    for (const BlockView& block : blocks) {
-      if (block.reduction || block.writes_output || state.done.count(block.name)) continue;
-      std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
-      if (consumers.empty()) continue;
-      auto writers =
-          std::count_if(blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.writes == block.writes; });
-      if (writers > 1) continue;
-      bool reduced = std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return c->reduction; });
-      auto is_stage = [](const BlockView* b) { return b->winograd && *b->winograd != topi::WinogradStage::kOutput; };
-      bool transformed = std::any_of(consumers.begin(), consumers.end(), is_stage);
-      if (is_stage(&block) || ((reduced || transformed) && block.guarded)) continue;
-      if (consumers.size() > 1 && ReadsStage(blocks, block)) continue;
-      if (block.transcendental && (reduced || consumers.size() > 1)) continue;
-      bool repeated = std::any_of(consumers.begin(), consumers.end(),
-                                  [&](const BlockView* c) { return Instances(*c) > Instances(block); });
-      if (repeated && (block.transcendental || HasSlowArithmetic(block))) continue;
-      SketchState next = state;
-      if (!next.Do(ComputeInline{.block = block.name}).ok()) continue;  // not invertible or not alone: stays a stage
-      return std::vector<SketchState>{std::move(next)};
-    }
-    return std::vector<SketchState>{};
-  }
-
- private:
-  static bool ReadsStage(const std::vector<BlockView>& blocks, const BlockView& block) {
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [&](const BlockView& b) { return b.winograd && block.reads.count(b.writes); });
-  }
-};
-
-}  // namespace
-
-const SketchRule& InlineRule() {
-  static const Inline rule;
-  return rule;
+Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
+  if (block.reduction || block.writes_output || IsTransform(block)) return Err("it is a stage of its own");
+  const std::vector<BlockView> blocks = s.Blocks();
+  const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  auto any = [&](auto holds) {
+    return std::any_of(consumers.begin(), consumers.end(), [&](const BlockView* c) { return holds(*c); });
+  };
+  auto writers =
+      std::count_if(blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.writes == block.writes; });
+  if (consumers.empty() || writers > 1) return Err("it is not the only one to write its buffer");
+  const bool reduced = any([](const BlockView&c) { return c.reduction; }), several = consumers.size() > 1;
+  if (block.guarded && (reduced || any(IsTransform))) return Err("its guard would be repeated");
+  const bool reads_stage = std::any_of(
+      blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.winograd && block.reads.contains(b.writes); });
+  if (several && reads_stage) return Err("a transform would be repeated");
+  const bool repeated = any([&](const BlockView& c) { return Instances(c) > Instances(block); });
+  if (block.transcendental && (reduced || several || repeated))
+    return Err("a transcendental function would be repeated");
+  if (repeated && HasSlowArithmetic(block)) return Err("a quotient or root would be repeated");
+  TRY(s.Do(ComputeInline{.block = block.name}));
+  return {};
 }
 
 }  // namespace autotune

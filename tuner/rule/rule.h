@@ -58,13 +58,11 @@ class SketchRule {
 
 class SketchBuilder;
 using RuleFunction = Status(SketchBuilder& s, const BlockView& block, int way);
-RuleFunction TilingRule, StreamsRule, WindowRule, WinogradRule;
+RuleFunction TilingRule, StreamsRule, WindowRule, WinogradRule, StreamingRule, InlineRule;
 
-const SketchRule& InlineRule();     // element-wise blocks disappear into their consumers
-const SketchRule& RowsRule();       // several passes over independent rows: one parallel loop, all blocks inside
-const SketchRule& ColumnsRule();    // reductions over outer dimensions, of elements used once
+const SketchRule& RowsRule();     // several passes over independent rows: one parallel loop, all blocks inside
+const SketchRule& ColumnsRule();  // reductions over outer dimensions, of elements used once
 const SketchRule& LanesRule();     // what is left of a reduction in lanes: few rows, cut into parts
-const SketchRule& StreamingRule();  // everything else: parallel, vectorized, chunked; or computed at its consumer
 
 // Every sketch of a function. At least one for any function that te makes.
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target);

@@ -54,9 +54,10 @@ class Steps : public SketchRule {
 
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const Steps winograd(WinogradRule, 1), window(WindowRule, 2), tiling(TilingRule, 6), streams(StreamsRule, 1);
-  const SketchRule* const rules[] = {&InlineRule(),  &winograd, &RowsRule(), &window,
-                                     &ColumnsRule(), &LanesRule(), &streams,  &tiling,     &StreamingRule()};
+  const Steps in_line(InlineRule, 1), streaming(StreamingRule, 1), winograd(WinogradRule, 1), window(WindowRule, 2),
+      tiling(TilingRule, 6), streams(StreamsRule, 1);
+  const SketchRule* const rules[] = {&in_line,       &winograd, &RowsRule(), &window,
+                                     &ColumnsRule(), &LanesRule(), &streams,  &tiling,     &streaming};
   std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
   for (const SketchRule* rule : rules) {
     std::vector<SketchState> finished;

@@ -1,32 +1,67 @@
-// The analytic draft score. Numbers are cycles of a core with two FMA ports and two vector loads a cycle, which fits
-// the x86 and Arm cores of the last decade well enough to rank candidates.
+// The analytic draft score: cycles of the cores that target/machine.h describes.
+//
+// The constants below are [fitted] by hand unless they name a source: chosen so that candidates rank as measured on Zen
+// 3 and Zen 5. They are dimensionless unless they name a unit.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "tuner/rule/rule.h"
+#include "target/machine.h"
 #include "tuner/sketch.h"
 
 namespace autotune {
 namespace {
 
-constexpr double kHz = 3e9;
-constexpr double kTaskCycles = 120;   // handing one parallel task out
-constexpr double kForkCycles = 450;   // fork and join of one parallel loop: 0.12 to 0.18 us (bench/fork_join.cc)
-constexpr double kBytesPerCycle = 6;  // memory, one core
-constexpr double kL2BytesPerCycle = 32;
-constexpr double kL3BytesPerCycle = 10;
-constexpr double kLatency = 4;    // of an FMA
-constexpr double kIssue = 0.4;    // part of a step's loads that its multiply-adds do not hide
-constexpr double kAddresses = 8;  // that stay in registers
-// General registers that a loop over k needs beside the addresses of pixels in several rows: the stack, the panel, the
-// counter, its end, and one to compute with. With 11 such pixels, no loop on x86-64 spills; with 12, each does.
-constexpr double kLoopRegisters = 5;
-constexpr double kWays = 8;         // of an L1 cache
-constexpr double kLongPiece = 256;  // bytes in a row that come in as fast as all of it
+// ---- Caches: parts of a level that data may fill and still be found there
+constexpr double kPrivatePart = 0.75;
+constexpr double kSharedPart = 0.5;  // other cores and the rest of the network fill it, too
 // Times the traffic, if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The oracle's
 // recording of a Zen 5 shows 1.38 for panels of 0.7 MB and an L2 cache of 1 MB.
 constexpr double kEvicted = 1.35;
+constexpr double kLongPiece = 256;   // bytes in a row that come in as fast as all of it
+constexpr double kPieceLoss = 0.5;   // of the bandwidth, each time that a piece is half as long
+constexpr double kSetConflicts = 6;  // times the traffic, if rows evict each other from one set of the L1 cache
+constexpr double kFarRows = 4;       // rows of a panel that lie so many panel widths apart: no prefetcher follows them,
+constexpr double kFarRowsCost = 2;   // and neighbouring lines come in vain
+constexpr double kTranslations = 1.1;  // times the cycles, if each row of a panel is in a page of its own
+
+// ---- Overlap: part of the shorter of arithmetic and traffic that the longer one does not hide
+constexpr double kExposed = 0.15;           // in a register tile
+constexpr double kExposedFirst = 0.3;       // when operands come for the first time, from further away
+constexpr double kExposedPrefetched = 0.1;  // the same, asked for early
+constexpr double kPrefetchCost = 1.01;      // times the longer one: the instructions that ask
+
+// ---- Register tiles
+// Part of a step's loads that its multiply-adds do not hide. They share the issue width, and a neighbour on the same
+// core takes half of their ports: 6 x 4 accumulators (10 loads) beat 12 x 2 (14) by a tenth where both have 24
+// multiply-adds.
+constexpr double kIssue = 0.4;
+constexpr double kLoopCycles = 0.5;     // counter and branch of the loop over k, for one iteration
+constexpr double kStoreCycles = 3;      // zeroing an accumulator, its epilogue, and its store
+constexpr double kTileCycles = 30;      // entering a tile: a mispredicted branch, addresses
+constexpr double kAddresses = 8;        // that stay in registers
+constexpr double kAddressCycles = 0.8;  // of each other address, in an iteration of the loop over k
+constexpr int kFewRegisters = 16;       // vector registers of SSE and AVX2
+// Beyond these, many steps of k in a row leave the scheduler no register for what comes next: it spills.
+constexpr double kCrowdedUnroll = 4, kCrowdedRegisters = 2, kCrowdedColumn = 7;
+
+// ---- Transforms and windows
+constexpr double kTransformCycles = 4;    // two passes of about two operations for each vector
+constexpr double kTilesInFlight = 2;      // unrolled tiles that overlap in the window of instructions
+constexpr double kWindowTileCycles = 12;  // entering a tile
+constexpr double kWindowRowCycles = 6, kWindowColumnCycles = 3;  // an iteration of a loop over rows or columns
+constexpr double kGuarded = 1.1;       // times the cycles, if tiles overshoot: a branch for each row or pixel
+constexpr double kTailParts = 4;       // a last tile costs as much as the quarters of it that are used
+constexpr double kWaitsAll = 0.06;     // of the traffic from memory, for each further pixel of a tile: it touches more
+constexpr double kWaitsPieces = 0.12;  // lines than a core has misses in flight; and comes back for more channels
+
+// ---- Streams and streaming
+// Of the bandwidth that many streams reach, the part that one reaches, and what each doubling adds.
+constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
+constexpr double kStreamingFlops = 8;                                           // a cycle
+constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;  // of a stage in its consumer
+constexpr double kTransposeWaits = 0.2;  // of the cycles, that stores wait for lines that nobody asked for
+constexpr double kStreamingLoop = 0.05;  // of the cycles, if vectors are not unrolled
 
 // Returns the number of elements in a vector register.
 double Lanes(const StageModel& s, const Target& target) {
@@ -37,38 +72,50 @@ double Ceil(double a, double b) { return std::ceil(a / b); }
 
 // Cycles until all tasks are done: whole waves of tasks over the cores.
 double Spread(double tasks, double cycles_per_task, const Target& target) {
+  const Machine& machine = MachineOf(target);
   double waves = Ceil(tasks, target.num_cores);
-  return waves * (cycles_per_task + kTaskCycles) + (tasks > 1 ? kForkCycles : 0);
+  return waves * (cycles_per_task + machine.task_cycles) + (tasks > 1 ? machine.fork_cycles : 0);
 }
 
 // Bytes a cycle at which data of this size comes in, when it is read again and again.
 double Bandwidth(double bytes, const Target& target) {
-  if (bytes <= 0.75 * static_cast<double>(target.l1_bytes)) return 64;
-  if (bytes <= 0.75 * static_cast<double>(target.l2_bytes)) return kL2BytesPerCycle;
-  if (bytes <= 0.5 * static_cast<double>(target.l3_bytes)) return kL3BytesPerCycle;
-  return kBytesPerCycle;
+  const Machine& machine = MachineOf(target);
+  if (bytes <= kPrivatePart * static_cast<double>(target.l1_bytes)) return machine.l1_bytes_per_cycle;
+  if (bytes <= kPrivatePart * static_cast<double>(target.l2_bytes)) return machine.l2_bytes_per_cycle;
+  if (bytes <= kSharedPart * static_cast<double>(target.l3_bytes)) return machine.l3_bytes_per_cycle;
+  return machine.memory_bytes_per_cycle;
 }
 
 // Bytes a cycle at which constants of this size come in once a run. Between two runs the rest of a network passes: what
 // a core's own cache cannot hold comes from memory.
 double FirstBandwidth(double bytes, const Target& target) {
-  return bytes <= 0.75 * static_cast<double>(target.l2_bytes) ? kL2BytesPerCycle : kBytesPerCycle;
+  const Machine& machine = MachineOf(target);
+  const bool fits = bytes <= kPrivatePart * static_cast<double>(target.l2_bytes);
+  return fits ? machine.l2_bytes_per_cycle : machine.memory_bytes_per_cycle;
 }
 
 // Whether a register tile of these accumulators, `loaded` vectors, a broadcast, and a product where no instruction adds
-// it at once fits the register file. With all registers taken, many steps of k in a row leave the scheduler none for
-// what comes next: it spills.
+// it at once fits the register file.
 bool FitsRegisters(double accumulators, double loaded, double unroll, const Target& target) {
   double registers = accumulators + loaded + (target.has_fma ? 1 : 2);
-  bool crowded = target.vector_registers > 16 && unroll > 4 && registers > target.vector_registers - 2;
+  bool crowded = target.vector_registers > kFewRegisters && unroll > kCrowdedUnroll &&
+                 registers > target.vector_registers - kCrowdedRegisters;
   return registers <= target.vector_registers && !crowded;
 }
 
-// Cycles of one step of k: multiply-adds on two ports, loads on two ports, and the chain through each accumulator.
-// Loads cost even where they do not bind: they share the issue width, and a neighbour on the same core takes half of
-// their ports. So 6 x 4 accumulators (10 loads) beat 12 x 2 (14) by a tenth where both have 24 multiply-adds.
-double StepCycles(double fma, double load, double unroll) {
-  return std::max({fma, load, kLatency}) + kIssue * std::min(fma, load) + 0.5 / unroll;
+// Cycles of one step of k: its multiply-adds, its loads, and the chain through each accumulator.
+double StepCycles(double multiply_adds, double loads, double unroll, const Machine& machine) {
+  const double fma = multiply_adds / machine.multiply_add_ports, load = loads / machine.load_ports;
+  return std::max({fma, load, machine.multiply_add_latency}) + kIssue * std::min(fma, load) + kLoopCycles / unroll;
+}
+
+// Cycles in which `longer` hides `shorter`, or the other way around, but for a part.
+double Overlapped(double a, double b, double exposed) { return std::max(a, b) + exposed * std::min(a, b); }
+
+// The same of what comes for the first time, from further away, asked for early or not.
+double OverlappedFirst(double a, double b, bool prefetched) {
+  return (prefetched ? kPrefetchCost : 1) * std::max(a, b) +
+         (prefetched ? kExposedPrefetched : kExposedFirst) * std::min(a, b);
 }
 
 // Returns true if a register tile may begin a new row of the image. Then each of its rows has an address of its own;
@@ -82,11 +129,12 @@ bool CrossesRows(const StageModel& s, double mr) {
 double AddressCycles(const StageModel& s, double covered, double mr) {
   if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return 0;
   if (!CrossesRows(s, mr) && covered == static_cast<double>(s.m)) return 0;
-  return 0.8 * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
+  return kAddressCycles * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
 }
 
 double TiledCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
+  const Machine& machine = MachineOf(target);
   const double bytes = static_cast<double>(s.element_bytes);
   double lanes = Lanes(s, target);
   double m0 = tile(s.m_knob, 0), m1 = tile(s.m_knob, 1), mr = tile(s.m_knob, 2);
@@ -98,17 +146,17 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
 
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
-  if (CrossesRows(s, mr) && mr + kLoopRegisters > target.general_registers)
+  if (CrossesRows(s, mr) && mr + machine.loop_registers > target.general_registers)
     return std::numeric_limits<double>::infinity();
 
-  double fma = mr * nv / 2, load = (s.broadcast ? mr + nv : mr * nv + nv) / 2;
-  double step = StepCycles(fma, load, unroll);
+  double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   double panel = k * nr * bytes, rows = mr * k * bytes;
   // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
-  double spread = s.packed || !s.broadcast
-                      ? 1
-                      : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, kPage)) / (nr * bytes);
+  double spread =
+      s.packed || !s.broadcast
+          ? 1
+          : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, machine.page_bytes)) / (nr * bytes);
   double weights = k * static_cast<double>(s.n) * bytes;
   double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // touched before the panel comes again
   double rows_from = s.n_inside ? rows : rows * m1;
@@ -116,17 +164,18 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   if (s.broadcast) {
     double a = mr * bytes / Bandwidth(rows_from + panel, target);
     // Rows that far apart share one set of the L1 cache, and evict each other.
-    if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % kPage == 0 && mr + nv > kWays) a *= 6;
+    if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % machine.page_bytes == 0 && mr + nv > machine.l1_ways)
+      a *= kSetConflicts;
     // A task reads each panel for m1 row tiles in a row. Before the task's first one, all other panels came by.
     double near = 1 / Bandwidth(panel_from + rows, target), far = near;
     if (!s.n_inside && m0 > 1) far = std::max(near, 1 / Bandwidth(weights, target));
-    traffic = nr * bytes * (spread > 4 ? 2 : 1) * (far + (m1 - 1) * near) / m1 + a;
+    traffic = nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + a;
   } else {
     traffic = mr * nr * bytes / Bandwidth(mr * nr * k * bytes, target);
   }
-  double overlap = std::max(step, traffic) + 0.15 * std::min(step, traffic);
-  if (!s.packed && s.broadcast) overlap *= 1.1;  // translations
-  double micro = k * overlap + mr * nv * 3 + 30 + AddressCycles(s, m0 * m1 * mr, mr) * k / unroll;
+  double overlap = Overlapped(step, traffic, kExposed);
+  if (!s.packed && s.broadcast) overlap *= kTranslations;
+  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles + AddressCycles(s, m0 * m1 * mr, mr) * k / unroll;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
   const double cores = static_cast<double>(target.num_cores);
@@ -139,7 +188,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     if (depth < 0) {
       before += Spread(all / part, 2 * part * read, target);
       // Each core packs a share of the panels, and later reads those of the others from their caches.
-      before += all / kL3BytesPerCycle / cores * (1 - 1 / cores);
+      before += all / machine.l3_bytes_per_cycle / cores * (1 - 1 / cores);
       return;
     }
     double held = depth > 0 && outermost ? part : part * parts;
@@ -156,11 +205,11 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     double cycles = size / bandwidth / workers;
     // The tile in use and the next one must both stay in a core's own cache. Else lines that were asked for leave it
     // before they are used, and come a second time.
-    if (ahead && 2 * tile > 0.75 * static_cast<double>(target.l2_bytes)) {
+    if (ahead && 2 * tile > kPrivatePart * static_cast<double>(target.l2_bytes)) {
       ahead = false;
       cycles *= kEvicted;
     }
-    busy = (ahead ? 1.01 : 1) * std::max(busy, cycles) + (ahead ? 0.1 : 0.3) * std::min(busy, cycles);
+    busy = OverlappedFirst(busy, cycles, ahead);
   };
   double all_rows = k * static_cast<double>(s.m) * bytes * outer;
   if (s.packed && s.location_knob < 0) {
@@ -185,25 +234,25 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
   double unroll = static_cast<double>(d[s.k_knob].values[0]);
   double nv = Ceil(nr, lanes), k = static_cast<double>(s.k), m = static_cast<double>(s.m), n = static_cast<double>(s.n);
   // Of a column of rows, several steps of k in a row have no registers left for what comes next.
-  bool column = nv == 1 && mr > 7 && unroll > 1 && target.vector_registers <= 16;
+  bool column = nv == 1 && mr > kCrowdedColumn && unroll > 1 && target.vector_registers <= kFewRegisters;
   if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
-  double step = StepCycles(mr * nv / 2, (mr + nv) / 2, unroll);
+  double step = StepCycles(mr * nv, mr + nv, unroll, MachineOf(target));
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
   double panel = k * nr * bytes, far = FirstBandwidth(points * k * n * bytes, target),
          near = Bandwidth(panel + mr * k * bytes, target);
   double traffic = nr * bytes * (1 / far + (mo - 1) / near) / mo + mr * bytes / Bandwidth(m * k * bytes, target);
   bool ahead = s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0;
-  double overlap = (ahead ? 1.01 : 1) * std::max(step, traffic) + (ahead ? 0.1 : 0.3) * std::min(step, traffic);
-  double micro = k * overlap + mr * nv * 3 + 30, panels = static_cast<double>(s.outer) * no;
+  double overlap = OverlappedFirst(step, traffic, ahead);
+  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles, panels = static_cast<double>(s.outer) * no;
   if (s.tasks) return Shared(static_cast<double>(s.tasks), panels * mo * micro, target);
   return Spread(panels, mo * micro, target);
 }
 
 double TransformCycles(const StageModel& s, const Target& target) {
   double vectors = static_cast<double>(s.m) * Ceil(static_cast<double>(s.n), Lanes(s, target));
-  // Two passes of about two operations, a load and a store for each element.
-  double cycles = 4 * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
+  double cycles =
+      kTransformCycles * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
   double outer = static_cast<double>(s.outer);
   if (s.tasks) return Shared(static_cast<double>(s.tasks), outer * cycles, target);
   return Spread(static_cast<double>(s.m), cycles * outer / static_cast<double>(s.m), target);
@@ -211,6 +260,7 @@ double TransformCycles(const StageModel& s, const Target& target) {
 
 double WindowCycles(const StageModel& s, const Decisions& d, const Target& target) {
   auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
+  const Machine& machine = MachineOf(target);
   const double bytes = static_cast<double>(s.element_bytes);
   // One vector of the schedule may take several vector registers of the machine.
   double lanes = static_cast<double>(s.lanes), registers = std::max(1.0, lanes / Lanes(s, target));
@@ -235,17 +285,18 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double input = nv * (tall ? in_rows : hr * rows) * (whole ? row : wr * static_cast<double>(s.k));
   double loads = (deep ? 1 : depth) * input + (s.operands > 1 ? taps * nv : 0);
   double permuted = depth > 1 ? depth * input : 0;
-  double issue = std::max(tile_vectors * taps + permuted, loads) / 2 + excess * rows * depth;
-  double chain =
-      taps * kLatency / (tall && whole ? 2 : 1);  // tiles overlap as far as the window of instructions reaches
-  double epilogue = tile_vectors * (3 + s.epilogue_flops / 2);
+  double issue = std::max((tile_vectors * taps + permuted) / machine.multiply_add_ports, loads / machine.load_ports) +
+                 excess * rows * depth;
+  double chain = taps * machine.multiply_add_latency / (tall && whole ? kTilesInFlight : 1);
+  double epilogue = tile_vectors * (kStoreCycles + s.epilogue_flops / machine.multiply_add_ports);
   double overhead =
-      12 + (deep ? 1 : depth) * ((tall ? 0 : 6 * rows) + (whole ? 0 : 3 * rows * static_cast<double>(s.k) / columns));
+      kWindowTileCycles +
+      (deep ? 1 : depth) * ((tall ? 0 : kWindowRowCycles * rows) +
+                            (whole ? 0 : kWindowColumnCycles * rows * static_cast<double>(s.k) / columns));
   double cycles = std::max(issue, chain) + epilogue + overhead;
-  double tiles = std::ceil(static_cast<double>(s.m) / wr * 4) / 4 * c1;
-  // What overshoots is guarded: a branch for each of its rows or pixels, and nothing of it is shared.
-  if (h0 * hr > static_cast<double>(s.rows)) cycles *= 1.1;
-  if (tile(s.m_knob, 0) * wr > static_cast<double>(s.m)) cycles *= 1.1;
+  double tiles = std::ceil(static_cast<double>(s.m) / wr * kTailParts) / kTailParts * c1;
+  if (h0 * hr > static_cast<double>(s.rows)) cycles *= kGuarded;
+  if (tile(s.m_knob, 0) * wr > static_cast<double>(s.m)) cycles *= kGuarded;
 
   // A task reads hr * stride new rows; the others were read by the task before.
   double slice = static_cast<double>(s.m) * stride * c1 * cr * bytes;
@@ -255,14 +306,13 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
                    slice * old / Bandwidth(slice * (rows + hr * stride), target);
   // Channels in pieces: what lies between them is skipped, and prefetchers follow less well.
   double piece = (s.n_inside ? c1 : 1) * cr * bytes;
-  if (piece < kLongPiece && c0 * c1 > 1) traffic *= 1 + 0.5 * std::log2(kLongPiece / piece);
-  // From memory, a tile of many pixels waits: it touches more lines at once than a core has misses in flight, and a
-  // piece of the channels only, it comes back to each pixel when prefetchers have left it.
-  if (Bandwidth(2 * all, target) == kBytesPerCycle) traffic *= 1 + (c1 > 1 ? 0.12 : 0.06) * (wr - 1) * stride;
+  if (piece < kLongPiece && c0 * c1 > 1) traffic *= 1 + kPieceLoss * std::log2(kLongPiece / piece);
+  if (Bandwidth(2 * all, target) == machine.memory_bytes_per_cycle)
+    traffic *= 1 + (c1 > 1 ? kWaitsPieces : kWaitsAll) * (wr - 1) * stride;
   double busy = tiles * cycles;
   bool ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
   return Spread(static_cast<double>(s.outer) * c0 * h0,
-                std::max(busy, traffic) + (ahead ? 0.1 : 0.3) * std::min(busy, traffic), target);
+                Overlapped(busy, traffic, ahead ? kExposedPrefetched : kExposedFirst), target);
 }
 
 double StreamsCycles(const StageModel& s, const Decisions& d, const Target& target) {
@@ -274,10 +324,13 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   if (!FitsRegisters(rows * vectors, rows > 1 ? vectors : 0, unroll, target)) {
     return std::numeric_limits<double>::infinity();
   }
-  double step = std::max({rows * vectors / 2, (rows + vectors) / 2, kLatency}) + 0.5 / unroll;
-  double share = std::min(1.0, 0.65 + 0.117 * std::log2(panels));  // of the bandwidth that many streams reach
+  const Machine& machine = MachineOf(target);
+  double step = std::max({rows * vectors / machine.multiply_add_ports, (rows + vectors) / machine.load_ports,
+                          machine.multiply_add_latency}) +
+                kLoopCycles / unroll;
+  double share = std::min(1.0, kOneStream + kMoreStreams * std::log2(panels));
   double traffic = panels * width * bytes / (share * FirstBandwidth(k * n * bytes, target));
-  double task = k * (std::max(step, traffic) + 0.1 * std::min(step, traffic)) + rows * vectors * 3 + 30;
+  double task = k * Overlapped(step, traffic, kExposedPrefetched) + rows * vectors * kStoreCycles + kTileCycles;
   return Spread(Ceil(n, panels * width), task, target);
 }
 
@@ -301,7 +354,8 @@ double Recomputed(const StageModel& s, const StageModel& c, double positions) {
 
 double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
-  double cycles = bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / 8;
+  double cycles =
+      bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / kStreamingFlops;
   if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0 && s.consumer >= 0) {
     // Computed inside its consumer: from the cache, but again for every column tile and every halo.
     const StageModel& c = sketch.stages[s.consumer];
@@ -316,12 +370,12 @@ double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decision
     }
     double per_task = bytes / std::max(1.0, m0);
     double fast = bytes / Bandwidth(per_task, target);
-    return (0.5 * fast + cycles * 0.3) * again * 1.2 / target.num_cores;
+    return (kInsideTraffic * fast + cycles * kInsideCycles) * again * kInsideCost / target.num_cores;
   }
-  if (s.rows_ahead_knob >= 0) cycles *= 1 + 0.2 / (1 + static_cast<double>(d[s.rows_ahead_knob].values[0]));
+  if (s.rows_ahead_knob >= 0) cycles *= 1 + kTransposeWaits / (1 + static_cast<double>(d[s.rows_ahead_knob].values[0]));
   double tasks = static_cast<double>(s.outer);
   double unroll = s.k_knob < 0 ? 1 : static_cast<double>(d[s.k_knob].values[0]);
-  return Spread(tasks, cycles / tasks * (1 + 0.05 / unroll), target);
+  return Spread(tasks, cycles / tasks * (1 + kStreamingLoop / unroll), target);
 }
 
 }  // namespace
@@ -350,7 +404,7 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         break;
     }
   }
-  return cycles / kHz;
+  return cycles / MachineOf(target).hz;
 }
 
 }  // namespace autotune

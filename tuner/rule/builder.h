@@ -90,7 +90,7 @@ class SketchBuilder {
 
   const PrimFunc& func() const { return state_.schedule.func(); }
   const Target& target() const { return *target_; }
-  Machine machine() const { return MachineOf(*target_); }
+  const Machine& machine() const { return MachineOf(*target_); }
   std::vector<BlockView> Blocks() const { return ViewBlocks(func()); }
 
   // Blocks that a rule has placed; no other rule sees them.

@@ -146,7 +146,7 @@ class TransposeTiler {
         block_(block),
         loops_(std::move(loops)),
         across_(static_cast<size_t>(across)),
-        edge_(s.machine().line_bytes / block.lane_bytes),
+        edge_(s.target().cache_line / block.lane_bytes),
         lanes_(std::min(LanesOf(block, s.target()), edge_)),
         streamed_(WritesAroundCaches(s, block)) {}
 

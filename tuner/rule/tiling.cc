@@ -160,7 +160,7 @@ class Tiler {
     const BlockView::Loop& last = r_.k.back();
     std::vector<int64_t> steps = Divisors(last.extent, kMaxUnroll);
     if (pack_rows_) {  // whole vectors, a line at most
-      steps = Divisors(last.extent, s_.machine().line_bytes / block_.lane_bytes, ShortestVector(block_));
+      steps = Divisors(last.extent, s_.target().cache_line / block_.lane_bytes, ShortestVector(block_));
       std::erase_if(steps, [](int64_t d) { return !std::has_single_bit(static_cast<uint64_t>(d)); });
     }
     k_.factor = TRY(s_.ChooseUnroll(last, std::move(steps)));

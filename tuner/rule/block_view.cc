@@ -151,6 +151,8 @@ int64_t Iterations(const std::vector<BlockView::Loop>& loops) {
   return count;
 }
 
+int64_t Instances(const BlockView& block) { return Iterations(block.spatial) * Iterations(block.reduce); }
+
 Name IterOf(const BlockView& block, const Name& loop) {
   for (const Iter& iter : block.node.As<Block>()->iters) {
     const Var* var = iter.binding.As<Var>();

@@ -57,8 +57,9 @@ Result<std::array<BlockView::Loop, N>> Exactly(const std::vector<BlockView::Loop
   return named;
 }
 
-// The product of the extents.
+// The product of the extents; of the extents of all loops around the block.
 int64_t Iterations(const std::vector<BlockView::Loop>& loops);
+int64_t Instances(const BlockView& block);
 
 // Whether an expression is this variable and nothing else; whether the variable occurs in it. Not if it has no name.
 bool IsVar(const Expr& e, const Name& var);

@@ -38,6 +38,13 @@ const BlockView* SketchBuilder::FusedConsumer(const std::vector<BlockView>& bloc
   return fits ? &consumer : nullptr;
 }
 
+bool SketchBuilder::IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const {
+  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  return !block.writes_output && !consumers.empty() &&
+         std::all_of(consumers.begin(), consumers.end(),
+                     [&](const BlockView* c) { return c->reduction && !IsPlaced(c->name); });
+}
+
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 Result<std::vector<Name>> SketchBuilder::Do(Step step) {
@@ -59,12 +66,22 @@ Status SketchBuilder::Order(const Loops& loops) {
   return {};
 }
 
-Result<Name> SketchBuilder::Parallel(const Loops& loops) {
+Result<Name> SketchBuilder::FuseLoops(const Loops& loops) {
   if (loops.list.empty()) return Name();
-  Name fused = loops.list[0];
-  if (loops.list.size() > 1) fused = TRY(Do(Fuse{.loops = loops.list}))[0];
-  TRY(Do(autotune::Parallel{.loop = fused}));
+  if (loops.list.size() == 1) return loops.list.front();
+  return TRY(Do(Fuse{.loops = loops.list})).front();
+}
+
+Result<Name> SketchBuilder::Parallel(const Loops& loops) {
+  Name fused = TRY(FuseLoops(loops));
+  if (!fused.empty()) TRY(Do(autotune::Parallel{.loop = fused}));
   return fused;
+}
+
+Result<Name> SketchBuilder::CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts) {
+  auto [part, rest] = TRY(Split(loop.var, {parts, kAuto}));
+  TRY(Order({part, block.spatial}));
+  return TRY(Do(Rfactor{.loop = part, .axis = 0})).front();
 }
 
 Status SketchBuilder::Unroll(const Loops& loops) {

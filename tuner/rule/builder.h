@@ -107,6 +107,9 @@ class SketchBuilder {
   // its register tile can be written back through it. Null: there is none.
   const BlockView* FusedConsumer(const std::vector<BlockView>& blocks, const BlockView& block) const;
 
+  // Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.
+  bool IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const;
+
   // ---- Steps --------------------------------------------------------------------------------------------------------
   // Applies a step; returns the names that it made.
   Result<std::vector<Name>> Do(Step step);
@@ -139,11 +142,16 @@ class SketchBuilder {
   // How many loops are around `loop`, which is one of the spatial loops around the block; -1 if it is not.
   int64_t DepthOf(const Name& block, const Name& loop) const;
   Status Order(const Loops& loops);
-  // Fuses the loops into a parallel one and returns it; no loops: none.
+  // Fuses the loops, also into a parallel one, and returns the loop; no loops: none.
+  Result<Name> FuseLoops(const Loops& loops);
   Result<Name> Parallel(const Loops& loops);
   Status Unroll(const Loops& loops);
   // Unrolls all loops but the last, which becomes vectors.
   Status Straighten(const Loops& loops);
+
+  // Cuts a reduction loop into parts, whose sums are partial results of a block of their own; the parts become its
+  // first iterator. What adds them up comes behind all loops of the block. Returns the new block.
+  Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
 
   // ---- Choices ------------------------------------------------------------------------------------------------------
   Result<Choice> Choose(const std::string& name, std::vector<int64_t> candidates);

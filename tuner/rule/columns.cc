@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ir/visit.h"
-#include "tuner/rule/rule.h"
+#include "support/integer.h"
+#include "tuner/rule/builder.h"
 
 namespace autotune {
 namespace {
@@ -16,6 +16,111 @@ constexpr int64_t kRowsOfPart = 8;          // below which the parts' sums are t
 constexpr int64_t kFewColumns = 256;        // columns whose sums fit registers: other rules combine partial ones
 constexpr int64_t kMostRows = 4;  // rows of a product that use an element: each is a pass over the accumulators
 
+// The loops of sums of columns. An element of the operand that moves with the columns is used once for each of `rows`.
+struct ColumnRoles {
+  BlockView::Loop columns;
+  std::vector<BlockView::Loop> rows, outer, sums;
+  int64_t lanes = 1;
+  double elements = 1;
+};
+
+ColumnRoles ColumnRolesOf(const BlockView& view, const Target& target) {
+  ColumnRoles r{.columns = view.spatial.back(), .sums = view.reduce, .lanes = LanesOf(view, target)};
+  r.elements = static_cast<double>(Iterations(view.spatial)) * view.reduce_length;
+  for (size_t i = 0; i + 1 < view.spatial.size(); ++i) {
+    const BlockView::Loop& loop = view.spatial[i];
+    bool used = loop.iter.empty();
+    ForEachOperand(view, [&](const Load& load) {
+      const LinearForm index = FlatIndex(view, load.buffer, load.indices);
+      used = used || index.rest || (index.Coefficient(r.columns.iter) == 1 && index.Coefficient(loop.iter) != 0);
+    });
+    (used ? r.outer : r.rows).push_back(loop);
+  }
+  return r;
+}
+
+// Constants are packed for the rules of products.
+bool ReadsConstants(const PrimFunc& func, const BlockView& view) {
+  return std::any_of(func.params.begin(), func.params.end(), [&](const Param& p) {
+    return p.role == ParamRole::kConstant && view.reads.contains(p.buffer->name);
+  });
+}
+
+// The last spatial loop is contiguous in the result, and in each operand that moves with it. Of those operands every
+// element is used by a few rows only, side by side; the others are single numbers.
+Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
+  const Store* store = view.node.As<Block>()->body.As<Store>();
+  if (view.spatial.empty() || view.reduce.empty() || view.guarded || !store)
+    return Err("it is no plain sum of columns");
+  const ColumnRoles r = ColumnRolesOf(view, s.target());
+  const bool product = view.reads.size() > 1;
+  if (r.columns.extent < (product ? ShortestVector(view) : r.lanes)) return Err("its columns are no vector");
+  if (r.columns.extent <= kFewColumns && s.IsPartial(s.Blocks(), view)) return Err("other rules combine its sums");
+  if (r.columns.iter.empty() || !IsVar(store->indices.back(), r.columns.iter)) return Err("columns are not contiguous");
+  const int64_t rows = Iterations(r.rows);
+  if (rows > kMostRows || r.elements < static_cast<double>(rows * kWorthColumns))
+    return Err("a register tile does better");
+  std::set<Name> repeated;
+  for (const BlockView::Loop& row : r.rows) repeated.insert(row.iter);
+  int along = 0;
+  bool fits = true;
+  ForEachOperand(view, [&](const Load& load) {
+    const LinearForm index = FlatIndex(view, load.buffer, load.indices);
+    const int64_t step = index.Coefficient(r.columns.iter);
+    fits = fits && !index.rest && (step == 1 ? ReadsOnce(view, index, repeated) : step == 0);
+    along += step == 1;
+  });
+  if (!fits || along == 0) return Err("an operand is used several times");
+  if (product && ReadsConstants(s.func(), view)) return Err("constants are packed");
+  return {};
+}
+
+// As few tasks as keep all cores busy.
+int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
+  const int64_t wanted = CeilDiv(kColumnTasksPerCore * target.num_cores, Iterations(r.outer));
+  const int64_t each = std::clamp(CeilDiv(r.columns.extent, wanted), std::max(r.lanes, kNarrowest), kWidest);
+  return std::min(CeilDiv(each, r.lanes), CeilDiv(r.columns.extent, r.lanes)) * r.lanes;
+}
+
+// Into how many parts the outermost reduction is cut: as many as cores lack tasks, or a few more, if that divides it.
+int64_t PartsOfColumns(const ColumnRoles& r, const Target& target) {
+  const int64_t rows = r.sums.front().extent, wanted = CeilDiv(target.num_cores, Iterations(r.outer));
+  for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows / kRowsOfPart); ++parts) {
+    if (rows % parts == 0) return parts;
+  }
+  return 1;
+}
+
+Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
+  const ColumnRoles r = ColumnRolesOf(block, s.target());
+  const int64_t each = ColumnsOfTask(r, s.target()), vectors = each / r.lanes;
+  int64_t unroll = kUnroll;
+  while (vectors % unroll != 0) unroll /= 2;
+  auto [task, pieces, unrolled, vector] = TRY(s.Split(r.columns.var, {kAuto, vectors / unroll, unroll, r.lanes}));
+  TRY(s.Order({r.outer, task, r.sums, r.rows, pieces, unrolled, vector}));
+  TRY(s.Parallel({r.outer, task}));
+  const std::vector<Name> zero = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = r.sums.front().var}));
+  TRY(s.Straighten(std::vector<Name>(zero.end() - 2, zero.end())));
+  TRY(s.Straighten({unrolled, vector}));
+  // Accumulators of which each has an address of its own become registers.
+  if (Iterations(r.rows) * vectors + kSparedVectors <= s.target().vector_registers) TRY(s.Unroll({r.rows, pieces}));
+  s.Place(zero.front());
+  s.Place(block.name);
+
+  const double bytes = static_cast<double>(block.element_bytes);
+  const int64_t outer = Iterations(r.outer), tasks = outer * CeilDiv(r.columns.extent, each);
+  s.AddStage({.outer = tasks,
+              .m = static_cast<int64_t>(r.elements) / tasks,
+              .element_bytes = block.element_bytes,
+              .flops = block.flops,
+              .read_bytes = bytes * r.elements,
+              .write_bytes = bytes * static_cast<double>(outer * r.columns.extent)});
+  s.Call(block.name.str() + ":columns");
+  return {};
+}
+
+}  // namespace
+
 // Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
 // would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
 // added to accumulators in the cache, so that memory is read in the order in which it lies. A product of a few rows and
@@ -27,191 +132,14 @@ constexpr int64_t kMostRows = 4;  // rows of a product that use an element: each
 //
 // Where columns alone would have to keep all cores busy, each core takes some of the rows, whole, and its sums are
 // added up in the end: in pieces, rows come in at half the bandwidth or less.
-class Columns : public SketchRule {
- public:
-  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
-    std::vector<BlockView> blocks = ViewBlocks(state.schedule.func());
-    for (const BlockView& block : blocks) {
-      if (!block.reduction || state.done.count(block.name) || !Fits(state, blocks, block, target)) continue;
-      SketchState next =
-          TRY_NOTE(Place(state, block, target), "while placing the columns of block " + block.name.str());
-      return std::vector<SketchState>{std::move(next)};
-    }
-    return std::vector<SketchState>{};
-  }
-
- private:
-  static double Elements(const BlockView& view) {
-    double count = view.reduce_length;
-    for (const BlockView::Loop& loop : view.spatial) count *= static_cast<double>(loop.extent);
-    return count;
-  }
-
-  // The loops of the rows that use an element: a few at most, none of a plain sum.
-  static std::vector<BlockView::Loop> RowsOf(const BlockView& view) {
-    std::vector<BlockView::Loop> rows;
-    std::set<Name> unused;
-    for (size_t i = 0; i + 1 < view.spatial.size(); ++i) {
-      const Name iter = IterOf(view, view.spatial[i].var);
-      bool used = iter.empty();
-      ForEachLoad(view, [&](const Load& load) {
-        const LinearForm index = FlatIndex(view, load.buffer, load.indices);
-        used = used || index.Rest() || (IsAlongColumns(view, index) && index.Coefficient(iter) != 0);
-      });
-      if (!used) rows.push_back(view.spatial[i]);
-    }
-    return rows;
-  }
-
-  static void ForEachLoad(const BlockView& view, const std::function<void(const Load&)>& visit) {
-    Walk(view.node.As<Block>()->body, nullptr, [&](const Expr& e) {
-      const Load* load = e.As<Load>();
-      if (load && load->buffer->name != view.writes) visit(*load);
-      return true;
-    });
-  }
-
-  static bool IsAlongColumns(const BlockView& view, const LinearForm& index) {
-    return index.Coefficient(IterOf(view, view.spatial.back().var)) == 1;
-  }
-
-  // The last spatial loop is contiguous in the result, and in each operand that moves with it. Of those operands every
-  // element is used by a few rows only, side by side; the others are single numbers.
-  static bool Fits(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& view,
-                   const Target& target) {
-    const Store* store = view.node.As<Block>()->body.As<Store>();
-    if (view.spatial.empty() || view.reduce.empty() || view.guarded || !store) return false;
-    const int64_t columns = view.spatial.back().extent;
-    const bool product = view.reads.size() > 1;
-    if (columns < (product ? kShortestVector : target.VectorLanes(32)) ||
-        (columns <= kFewColumns && IsPartial(state, blocks, view)))
-      return false;
-    const Name iter = IterOf(view, view.spatial.back().var);
-    if (iter.empty() || !IsVar(store->indices.back(), iter)) return false;
-    std::set<Name> repeated;
-    int64_t rows = 1;
-    for (const BlockView::Loop& row : RowsOf(view)) {
-      repeated.insert(IterOf(view, row.var));
-      rows *= row.extent;
-    }
-    if (rows > kMostRows || Elements(view) < static_cast<double>(rows * kWorthColumns)) return false;
-    int along = 0;
-    bool fits = true;
-    ForEachLoad(view, [&](const Load& load) {
-      const LinearForm index = FlatIndex(view, load.buffer, load.indices);
-      fits = fits && !index.Rest();
-      if (!IsAlongColumns(view, index)) {
-        fits = fits && index.Coefficient(iter) == 0;
-        return;
-      }
-      ++along;
-      fits = fits && ReadsOnce(view, index, repeated);
-    });
-    return fits && along > 0 && (!product || !ReadsConstants(state.schedule.func(), view));
-  }
-
-  // Constants are packed for the rules of products.
-  static bool ReadsConstants(const PrimFunc& func, const BlockView& view) {
-    return std::any_of(func.params.begin(), func.params.end(), [&](const Param& p) {
-      return p.role == ParamRole::kConstant && view.reads.contains(p.buffer->name);
-    });
-  }
-
-  // As few tasks as keep all cores busy.
-  static int64_t ColumnsOfTask(int64_t columns, int64_t outer, const Target& target) {
-    const int64_t lanes = target.VectorLanes(32);
-    int64_t wanted = (kColumnTasksPerCore * target.num_cores + outer - 1) / outer;
-    int64_t each = std::clamp((columns + wanted - 1) / wanted, std::max(lanes, kNarrowest), kWidest);
-    return std::min((each + lanes - 1) / lanes * lanes, (columns + lanes - 1) / lanes * lanes);
-  }
-
-  static int64_t OuterOf(const BlockView& block) {
-    int64_t outer = 1;
-    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) outer *= block.spatial[i].extent;
-    for (const BlockView::Loop& row : RowsOf(block)) outer /= row.extent;
-    return outer;
-  }
-
-  // Into how many parts the outermost reduction is cut: as many as cores lack tasks, or a few more, if that divides it.
-  static int64_t PartsOfRows(const BlockView& block, const Target& target) {
-    const int64_t rows = block.reduce[0].extent, wanted = (target.num_cores + OuterOf(block) - 1) / OuterOf(block);
-    for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows / kRowsOfPart); ++parts) {
-      if (rows % parts == 0) return parts;
-    }
-    return 1;
-  }
-
-  static Result<SketchState> Place(const SketchState& from, const BlockView& block, const Target& target) {
-    const int64_t parts = PartsOfRows(block, target);
-    if (parts == 1) return PlaceAlone(from, block, target);
-    SketchState s = from;
-    Name part = TRY(s.Do(Split{.loop = block.reduce[0].var, .factors = {parts, Factors::kAuto}}))[0];
-    // What adds the parts up comes behind the outermost reduction loop: behind everything.
-    std::vector<Name> order = {part};
-    for (const BlockView::Loop& loop : block.spatial) order.push_back(loop.var);
-    TRY(s.Do(Reorder{.loops = std::move(order)}));
-    Name partial = TRY(s.Do(Rfactor{.loop = part, .axis = 0}))[0];
-    std::vector<BlockView> blocks = ViewBlocks(s.schedule.func());
-    return PlaceAlone(s, *FindBlock(blocks, partial), target);
-  }
-
-  static Result<SketchState> PlaceAlone(const SketchState& from, const BlockView& block, const Target& target) {
-    SketchState s = from;
-    const int64_t lanes = target.VectorLanes(32), columns = block.spatial.back().extent, outer = OuterOf(block);
-    std::vector<Name> parallel, reduce, rows;
-    for (const BlockView::Loop& row : RowsOf(block)) rows.push_back(row.var);
-    for (size_t i = 0; i + 1 < block.spatial.size(); ++i) {
-      const Name& loop = block.spatial[i].var;
-      if (std::find(rows.begin(), rows.end(), loop) == rows.end()) parallel.push_back(loop);
-    }
-    const int64_t each = ColumnsOfTask(columns, outer, target), vectors = each / lanes;
-    int64_t unroll = kUnroll;
-    while (vectors % unroll != 0) unroll /= 2;
-    std::vector<Name> c = TRY(
-        s.Do(Split{.loop = block.spatial.back().var, .factors = {Factors::kAuto, vectors / unroll, unroll, lanes}}));
-    parallel.push_back(c[0]);
-    for (const BlockView::Loop& loop : block.reduce) reduce.push_back(loop.var);
-    std::vector<Name> order = parallel;
-    order.insert(order.end(), reduce.begin(), reduce.end());
-    order.insert(order.end(), rows.begin(), rows.end());
-    order.insert(order.end(), c.begin() + 1, c.end());
-    TRY(s.Do(Reorder{.loops = order}));
-    Name fused = parallel[0];
-    if (parallel.size() > 1) fused = TRY(s.Do(Fuse{.loops = parallel}))[0];
-    TRY(s.Do(Parallel{.loop = fused}));
-    std::vector<Name> init = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = reduce[0]}));
-    TRY(s.Do(Unroll{.loop = init[init.size() - 2]}));
-    TRY(s.Do(Vectorize{.loop = init.back()}));
-    TRY(s.Do(Unroll{.loop = c[2]}));
-    TRY(s.Do(Vectorize{.loop = c[3]}));
-    // Accumulators of which each has an address of its own become registers.
-    int64_t accumulators = vectors;
-    for (const BlockView::Loop& row : RowsOf(block)) accumulators *= row.extent;
-    if (accumulators + kSparedVectors <= target.vector_registers) {
-      rows.push_back(c[1]);
-      for (const Name& loop : rows) TRY(s.Do(Unroll{.loop = loop}));
-    }
-    s.done.insert(init[0]);
-    s.done.insert(block.name);
-
-    StageModel model;
-    model.flops = block.flops;
-    model.outer = outer * ((columns + each - 1) / each);
-    model.element_bytes = block.element_bytes;
-    model.read_bytes = static_cast<double>(block.element_bytes) * Elements(block);
-    model.write_bytes = static_cast<double>(block.element_bytes * outer * columns);
-    model.m = static_cast<int64_t>(Elements(block)) / model.outer;
-    s.stages.push_back(model);
-    s.name += std::string(s.name.empty() ? "" : " ") + block.name.str() + ":columns";
-    return s;
-  }
-};
-
-}  // namespace
-
-const SketchRule& ColumnsRule() {
-  static const Columns rule;
-  return rule;
+Status ColumnsRule(SketchBuilder& s, const BlockView& block, int) {
+  if (!block.reduction) return Err("it is no reduction");
+  TRY(CheckColumns(s, block));
+  const int64_t parts = PartsOfColumns(ColumnRolesOf(block, s.target()), s.target());
+  if (parts == 1) return PlaceColumns(s, block);
+  const Name partial = TRY(s.CutReduction(block, block.reduce.front(), parts));
+  const std::vector<BlockView> blocks = s.Blocks();
+  return PlaceColumns(s, *FindBlock(blocks, partial));
 }
 
 }  // namespace autotune

@@ -6,10 +6,6 @@
 namespace autotune {
 namespace {
 
-double Instances(const BlockView& block) {
-  return static_cast<double>(Iterations(block.spatial)) * static_cast<double>(Iterations(block.reduce));
-}
-
 // Divisions and roots: an order of magnitude dearer than sums and products.
 bool HasSlowArithmetic(const BlockView& block) {
   bool found = false;

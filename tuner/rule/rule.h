@@ -58,11 +58,8 @@ class SketchRule {
 
 class SketchBuilder;
 using RuleFunction = Status(SketchBuilder& s, const BlockView& block, int way);
-RuleFunction TilingRule, StreamsRule, WindowRule, WinogradRule, StreamingRule, InlineRule;
-
-const SketchRule& RowsRule();     // several passes over independent rows: one parallel loop, all blocks inside
-const SketchRule& ColumnsRule();  // reductions over outer dimensions, of elements used once
-const SketchRule& LanesRule();     // what is left of a reduction in lanes: few rows, cut into parts
+RuleFunction TilingRule, StreamsRule, WindowRule, WinogradRule, RowsRule, ColumnsRule, LanesRule, StreamingRule,
+    InlineRule;
 
 // Every sketch of a function. At least one for any function that te makes.
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target);

@@ -54,10 +54,11 @@ class Steps : public SketchRule {
 
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const Steps in_line(InlineRule, 1), streaming(StreamingRule, 1), winograd(WinogradRule, 1), window(WindowRule, 2),
-      tiling(TilingRule, 6), streams(StreamsRule, 1);
-  const SketchRule* const rules[] = {&in_line,       &winograd, &RowsRule(), &window,
-                                     &ColumnsRule(), &LanesRule(), &streams,  &tiling,     &streaming};
+  const Steps rows(RowsRule, 1), columns(ColumnsRule, 1), lanes(LanesRule, 1), in_line(InlineRule, 1),
+      streaming(StreamingRule, 1), winograd(WinogradRule, 1), window(WindowRule, 2), tiling(TilingRule, 6),
+      streams(StreamsRule, 1);
+  const SketchRule* const rules[] = {&in_line, &winograd, &rows,   &window,   &columns,
+                                     &lanes,   &streams,  &tiling, &streaming};
   std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
   for (const SketchRule* rule : rules) {
     std::vector<SketchState> finished;

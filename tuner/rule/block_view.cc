@@ -2,7 +2,7 @@
 
 #include "ir/arithmetic.h"
 #include "ir/visit.h"
-#include "tuner/rule/rule.h"
+#include "tuner/rule/block_view.h"
 
 namespace autotune {
 namespace {
@@ -102,17 +102,6 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
   return nullptr;
 }
 
-const BlockView* FusedConsumer(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block) {
-  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
-  if (consumers.size() != 1 || consumers[0]->reduction || block.writes_output) return nullptr;
-  const BlockView& consumer = *consumers[0];
-  if (state.done.count(consumer.name) || block.spatial.size() != consumer.spatial.size()) return nullptr;
-  for (size_t i = 0; i < block.spatial.size(); ++i) {
-    if (block.spatial[i].extent != consumer.spatial[i].extent) return nullptr;
-  }
-  return &consumer;
-}
-
 namespace {
 
 // Whether an operand that moves with n stands still along this loop: then the rows of a register tile share it.
@@ -152,14 +141,6 @@ int64_t Iterations(const std::vector<BlockView::Loop>& loops) {
 }
 
 int64_t Instances(const BlockView& block) { return Iterations(block.spatial) * Iterations(block.reduce); }
-
-Name IterOf(const BlockView& block, const Name& loop) {
-  for (const Iter& iter : block.node.As<Block>()->iters) {
-    const Var* var = iter.binding.As<Var>();
-    if (var && var->name == loop) return iter.var;
-  }
-  return Name();
-}
 
 LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices) {
   Analyzer analyzer;
@@ -216,13 +197,6 @@ bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<N
     }
   }
   return true;
-}
-
-bool IsPartial(const SketchState& state, const std::vector<BlockView>& blocks, const BlockView& block) {
-  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
-  return !block.writes_output && !consumers.empty() &&
-         std::all_of(consumers.begin(), consumers.end(),
-                     [&](const BlockView* c) { return c->reduction && !state.done.contains(c->name); });
 }
 
 bool IsVar(const Expr& e, const Name& name) {

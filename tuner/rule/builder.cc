@@ -21,21 +21,11 @@ int64_t ShortestVector(const BlockView& block) { return std::max<int64_t>(1, 16 
 
 // ---- Names and stages -----------------------------------------------------------------------------------------------
 
-void SketchBuilder::Call(const std::string& part) { state_.name += (state_.name.empty() ? "" : " ") + part; }
+void SketchBuilder::Call(const std::string& part) { name_ += (name_.empty() ? "" : " ") + part; }
 
 int SketchBuilder::AddStage(const StageModel& stage) {
-  state_.stages.push_back(stage);
-  return static_cast<int>(state_.stages.size()) - 1;
-}
-
-const BlockView* SketchBuilder::FusedConsumer(const std::vector<BlockView>& blocks, const BlockView& block) const {
-  std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
-  if (consumers.size() != 1 || consumers[0]->reduction || block.writes_output) return nullptr;
-  const BlockView& consumer = *consumers[0];
-  auto same = [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent == b.extent; };
-  const bool fits = !IsPlaced(consumer.name) && std::equal(block.spatial.begin(), block.spatial.end(),
-                                                           consumer.spatial.begin(), consumer.spatial.end(), same);
-  return fits ? &consumer : nullptr;
+  stages_.push_back(stage);
+  return static_cast<int>(stages_.size()) - 1;
 }
 
 bool SketchBuilder::IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const {
@@ -49,7 +39,7 @@ bool SketchBuilder::IsPartial(const std::vector<BlockView>& blocks, const BlockV
 
 Result<std::vector<Name>> SketchBuilder::Do(Step step) {
   Rng rng(0);  // any decision will do: Finish opens it again
-  return state_.schedule.Apply(std::move(step), &rng);
+  return schedule_.Apply(std::move(step), &rng);
 }
 
 int64_t SketchBuilder::DepthOf(const Name& block, const Name& loop) const {
@@ -98,8 +88,8 @@ Status SketchBuilder::Straighten(const Loops& loops) {
 // ---- Choices --------------------------------------------------------------------------------------------------------
 
 Result<Choice> SketchBuilder::Sample(Step step, int64_t extent, std::vector<int64_t> candidates) {
-  const int knob = static_cast<int>(state_.knobs.size());
-  state_.knobs.push_back({static_cast<int>(state_.schedule.trace().size()), extent, std::move(candidates)});
+  const int knob = static_cast<int>(knobs_.size());
+  knobs_.push_back({static_cast<int>(schedule_.trace().size()), extent, std::move(candidates)});
   std::vector<Name> made = TRY(Do(std::move(step)));
   return Choice{made[0], knob};
 }
@@ -155,7 +145,7 @@ std::vector<Prefetch> SketchBuilder::Possible(const std::vector<Prefetch>& wante
   std::vector<Prefetch> possible;
   for (Prefetch prefetch : wanted) {
     prefetch.ahead = 1;
-    Schedule trial = state_.schedule;
+    Schedule trial = schedule_;
     if (trial.Apply(prefetch).ok()) possible.push_back(prefetch);
   }
   return possible;
@@ -168,22 +158,29 @@ Result<Choice> SketchBuilder::ChoosePrefetches(const std::string& name, const st
   Choice choice = TRY(Choose(name, std::move(ahead)));
   for (Prefetch& prefetch : possible) {
     prefetch.ahead = choice;
-    state_.prefetches.push_back(prefetch);
+    prefetches_.push_back(prefetch);
   }
   return choice;
 }
 
 void SketchBuilder::AddPrefetches(const std::vector<Prefetch>& wanted) {
-  for (const Prefetch& prefetch : Possible(wanted)) state_.prefetches.push_back(prefetch);
+  for (const Prefetch& prefetch : Possible(wanted)) prefetches_.push_back(prefetch);
 }
 
 // ---- Register tiles -------------------------------------------------------------------------------------------------
 
+// The tile can be written back through the element-wise block that alone reads it, over loops of the same extents.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
   const std::vector<BlockView> blocks = Blocks();
-  if (const BlockView* consumer = FusedConsumer(blocks, block))
-    return WriteBack{consumer->name, block.writes, consumer->flops};
-  std::vector<Name> made = TRY(Do(CacheWrite{.block = block.name, .scope = Scope::kGlobal}));
+  const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  auto fuses = [&](const BlockView& to) {
+    auto same = [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent == b.extent; };
+    return !to.reduction && !IsPlaced(to.name) &&
+           std::equal(block.spatial.begin(), block.spatial.end(), to.spatial.begin(), to.spatial.end(), same);
+  };
+  if (consumers.size() == 1 && !block.writes_output && fuses(*consumers[0]))
+    return WriteBack{consumers[0]->name, block.writes, consumers[0]->flops};
+  auto made = TRY(Do(CacheWrite{.block = block.name, .scope = Scope::kGlobal}));
   return WriteBack{.block = made[1], .registers = made[0]};
 }
 
@@ -217,6 +214,13 @@ Status SketchBuilder::MakeRegisterTile(const BlockView& block, const WriteBack& 
     TRY(Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
   }
   return ZeroAndStraighten(block.name, tile.below, tile.steps, tile.tile, tile.vector);
+}
+
+Result<Sketch> SketchBuilder::Finish() && {
+  for (const Prefetch& prefetch : prefetches_) TRY(Do(prefetch));
+  Sketch sketch{.name = name_, .trace = schedule_.trace(), .knobs = std::move(knobs_), .stages = std::move(stages_)};
+  for (const Knob& knob : sketch.knobs) DecisionOf(sketch.trace[knob.step])->values.clear();
+  return sketch;
 }
 
 }  // namespace autotune

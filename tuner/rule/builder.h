@@ -12,9 +12,19 @@
 
 #include "schedule/schedule.h"
 #include "target/machine.h"
-#include "tuner/rule/rule.h"
+#include "tuner/rule/block_view.h"
+#include "tuner/sketch.h"
 
 namespace autotune {
+
+// Limits of a register tile. AVX2 has room for 14 accumulators of one vector each; no register file takes more than the
+// product of the two.
+inline constexpr int64_t kMaxRows = 14;    // rows of a product
+inline constexpr int64_t kMaxVectors = 4;  // vectors of a row or pixel
+inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
+// Limits of a parallel loop. bench/fork_join.cc measures what a fork costs.
+inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
+inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 
 // What the outermost level of a split is: as many iterations as needed.
 inline constexpr int64_t kAuto = Factors::kAuto;
@@ -85,27 +95,22 @@ struct RegisterTile {
 class SketchBuilder {
  public:
   // The target outlives the builder.
-  SketchBuilder(SketchState state, const Target& target) : state_(std::move(state)), target_(&target) {}
-  SketchState Take() && { return std::move(state_); }
+  SketchBuilder(PrimFunc func, const Target& target) : target_(&target), schedule_(std::move(func)) {}
 
-  const PrimFunc& func() const { return state_.schedule.func(); }
+  const PrimFunc& func() const { return schedule_.func(); }
   const Target& target() const { return *target_; }
   const Machine& machine() const { return MachineOf(*target_); }
   std::vector<BlockView> Blocks() const { return ViewBlocks(func()); }
 
   // Blocks that a rule has placed; no other rule sees them.
-  bool IsPlaced(const Name& block) const { return state_.done.contains(block); }
-  bool AnyPlaced() const { return !state_.done.empty(); }
-  void Place(const Name& block) { state_.done.insert(block); }
+  bool IsPlaced(const Name& block) const { return placed_.contains(block); }
+  size_t Placed() const { return placed_.size(); }  // how many
+  void Place(const Name& block) { placed_.insert(block); }
   // Adds a block's part to the sketch's name, which is for people, and what the draft score needs to know of it.
   // Returns the stage's index.
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
-  const std::vector<StageModel>& stages() const { return state_.stages; }
-
-  // The element-wise block, not placed yet, that alone reads what the reduction writes, over loops of the same extents:
-  // its register tile can be written back through it. Null: there is none.
-  const BlockView* FusedConsumer(const std::vector<BlockView>& blocks, const BlockView& block) const;
+  const std::vector<StageModel>& stages() const { return stages_; }
 
   // Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.
   bool IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const;
@@ -182,13 +187,21 @@ class SketchBuilder {
   Status ZeroAndStraighten(const Name& block, const Name& below, const Loops& steps, const Loops& tile,
                            const Name& vector);
 
+  // The finished sketch: prefetches applied, decisions open.
+  Result<Sketch> Finish() &&;
+
  private:
   // The prefetches that the schedule allows.
   std::vector<Prefetch> Possible(const std::vector<Prefetch>& wanted) const;
   Result<Choice> Sample(Step step, int64_t extent, std::vector<int64_t> candidates);
 
-  SketchState state_;
   const Target* target_;
+  Schedule schedule_;
+  std::string name_;
+  std::vector<Knob> knobs_;
+  std::vector<StageModel> stages_;
+  std::set<Name> placed_;
+  std::vector<Prefetch> prefetches_;
 };
 
 // Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
-#include "tuner/rule/builder.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {

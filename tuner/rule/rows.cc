@@ -5,7 +5,7 @@
 #include "ir/annotations.h"
 #include "support/integer.h"
 #include "target/streaming.h"
-#include "tuner/rule/builder.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {
@@ -296,7 +296,7 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts) {
 // goes back once, what is between stays in the cache or in registers.
 Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::vector<BlockView> blocks = s.Blocks();
-  if (s.AnyPlaced() || block.name != blocks.front().name) return Err("rows are all blocks or none");
+  if (s.Placed() > 0 || block.name != blocks.front().name) return Err("rows are all blocks or none");
   for (size_t depth = RowDepth(s, blocks); depth > 0; --depth) {
     // Where a block cannot go into the loop over rows, or would be computed again for each row, the function is not of
     // this kind.

@@ -1,88 +1,64 @@
-#include "tuner/rule/builder.h"
+#include <map>
+
+#include "tuner/rule/rule.h"
 
 namespace autotune {
-
-Result<std::vector<Name>> SketchState::Do(Step step) {
-  Rng rng(0);  // any decision will do: sketches are undecided again when they are done
-  return schedule.Apply(std::move(step), &rng);
-}
-
-Result<Name> SketchState::Sample(Step step, int64_t extent, std::vector<int64_t> candidates, int& knob) {
-  knob = static_cast<int>(knobs.size());
-  knobs.push_back({static_cast<int>(schedule.trace().size()), extent, std::move(candidates)});
-  return TRY(Do(std::move(step)))[0];
-}
-
-Status SketchState::SampleAhead(const std::vector<Prefetch>& wanted, const std::string& name,
-                                const std::vector<int64_t>& ahead, int& knob) {
-  std::vector<Prefetch> possible;
-  for (const Prefetch& prefetch : wanted) {
-    if (SketchState trial = *this; trial.Do(prefetch).ok()) possible.push_back(prefetch);
-  }
-  if (possible.empty()) return {};
-  Name n = TRY(Sample(SampleCategorical{.candidates = ahead, .results = {Name(name)}},
-                      static_cast<int64_t>(ahead.size()), ahead, knob));
-  for (Prefetch& prefetch : possible) {
-    prefetch.ahead = n;
-    prefetches.push_back(prefetch);
-  }
-  return {};
-}
-
 namespace {
-class Steps : public SketchRule {
- public:
-  Steps(RuleFunction* rule, int ways) : rule_(rule), ways_(ways) {}
-  Result<std::vector<SketchState>> Apply(const SketchState& state, const Target& target) const override {
-    std::vector<SketchState> states;
-    for (const BlockView& block : ViewBlocks(state.schedule.func())) {
-      if (state.done.contains(block.name)) continue;
-      for (int way = 0; way < ways_; ++way) {
-        SketchBuilder builder(state, target);
-        if (rule_(builder, block, way).ok()) states.push_back(std::move(builder).Take());
-      }
-      if (!states.empty()) break;
-    }
-    return states;
-  }
 
- private:
-  RuleFunction* rule_;
-  int ways_;
+struct ListedRule {
+  const char* name;
+  SketchRule* place;
+  int ways;
 };
+
+#define AUTOTUNE_LIST_RULE(function, ways) {#function, function, ways},
+constexpr ListedRule kRules[] = {AUTOTUNE_SKETCH_RULES(AUTOTUNE_LIST_RULE)};
+#undef AUTOTUNE_LIST_RULE
+
+using Refusals = std::map<Name, std::string>;  // by block
+
+// Returns all ways in which the rule can place one more block; none if it places no block that is left.
+std::vector<SketchBuilder> PlaceOne(const ListedRule& rule, const SketchBuilder& from, Refusals& refusals) {
+  std::vector<SketchBuilder> placed;
+  for (const BlockView& block : from.Blocks()) {
+    if (from.IsPlaced(block.name)) continue;
+    for (int way = 0; way < rule.ways; ++way) {
+      SketchBuilder next = from;
+      if (Status status = rule.place(next, block, way); !status.ok()) {
+        if (way == 0) refusals[block.name] += std::string("; ") + rule.name + ": " + status.error().Text();
+        continue;
+      }
+      CHECK(next.Placed() > from.Placed() || !FindBlock(next.Blocks(), block.name))
+          << rule.name << " succeeds, but does not place block " << block.name.str();
+      placed.push_back(std::move(next));
+    }
+    if (!placed.empty()) break;
+  }
+  return placed;
+}
+
 }  // namespace
 
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
-  // Each rule in turn, until it finds no block; a state that branches becomes several.
-  const Steps rows(RowsRule, 1), columns(ColumnsRule, 1), lanes(LanesRule, 1), in_line(InlineRule, 1),
-      streaming(StreamingRule, 1), winograd(WinogradRule, 1), window(WindowRule, 2), tiling(TilingRule, 6),
-      streams(StreamsRule, 1);
-  const SketchRule* const rules[] = {&in_line, &winograd, &rows,   &window,   &columns,
-                                     &lanes,   &streams,  &tiling, &streaming};
-  std::vector<SketchState> states = {SketchState{.schedule = Schedule(func)}};
-  for (const SketchRule* rule : rules) {
-    std::vector<SketchState> finished;
+  std::vector<SketchBuilder> states = {SketchBuilder(func, target)};
+  Refusals refusals;
+  for (const ListedRule& rule : kRules) {
+    std::vector<SketchBuilder> finished;
     while (!states.empty()) {
-      SketchState state = std::move(states.back());
+      SketchBuilder state = std::move(states.back());
       states.pop_back();
-      std::vector<SketchState> next = TRY(rule->Apply(state, target));
-      if (next.empty()) {
-        finished.push_back(std::move(state));
-      } else {
-        states.insert(states.end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
-      }
+      std::vector<SketchBuilder> next = PlaceOne(rule, state, refusals);
+      if (next.empty()) finished.push_back(std::move(state));
+      states.insert(states.end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
     }
     states = std::move(finished);
   }
   std::vector<Sketch> sketches;
-  for (SketchState& state : states) {
-    for (const Prefetch& prefetch : state.prefetches) TRY(state.Do(prefetch));
-    Sketch sketch{.name = state.name,
-                  .trace = state.schedule.trace(),
-                  .knobs = std::move(state.knobs),
-                  .stages = std::move(state.stages)};
-    for (const Knob& knob : sketch.knobs) DecisionOf(sketch.trace[knob.step])->values.clear();
-    sketches.push_back(std::move(sketch));
+  for (SketchBuilder& state : states) {
+    for (const BlockView& block : state.Blocks()) {
+      if (!state.IsPlaced(block.name)) return Err("no rule places block ", block.name.str(), refusals[block.name]);
+    }
+    sketches.push_back(TRY(std::move(state).Finish()));
   }
   return sketches;
 }

@@ -6,7 +6,7 @@
 #include "ir/visit.h"
 #include "support/integer.h"
 #include "target/streaming.h"
-#include "tuner/rule/builder.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {

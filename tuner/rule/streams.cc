@@ -2,6 +2,7 @@
 
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {

@@ -6,6 +6,7 @@
 #include "ir/visit.h"
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {

@@ -4,7 +4,7 @@
 #include "ir/annotations.h"
 #include "ir/visit.h"
 #include "support/integer.h"
-#include "tuner/rule/builder.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {

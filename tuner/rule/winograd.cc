@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "support/integer.h"
-#include "tuner/rule/builder.h"
+#include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {

@@ -188,7 +188,8 @@ class TransposeTiler {
       const bool to_last = i + 2 == loops_.size() && i != across_;
       if (!(to_last || i + 1 == across_) || !SideBySide(block_, i)) continue;
       const Loop &row = loops_[i], &column = loops_[i + 1];
-      loops_[i] = {TRY(s_.Do(Fuse{.loops = {row.var, column.var}})).front(), row.extent * column.extent};
+      const Name fused = TRY(s_.FuseLoops({row.var, column.var}));
+      loops_[i] = {fused, row.extent * column.extent};
       loops_.erase(loops_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
       if (across_ > i) --across_;
     }

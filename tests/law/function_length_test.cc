@@ -23,8 +23,6 @@ constexpr int kMaxLines = 80;  // from the first line of the signature to the cl
 const std::map<std::pair<std::string, std::string>, std::string> kExceptions = {
     {{"graph/to_te.cc", "Compute"}, "a table: one case per operator; the compiler names a missing one"},
     {{"tuner/draft.cc", "TiledCycles"}, "being rewritten"},
-    {{"tuner/rule/streaming.cc", "Place"}, "being rewritten"},
-    {{"tuner/rule/window.cc", "Place"}, "being rewritten"},
 };
 
 struct Function {

@@ -204,10 +204,6 @@ bool IsVar(const Expr& e, const Name& name) {
   return var && var->name == name;
 }
 
-bool UsesVar(const Expr& e, const Name& name) {
-  return !name.empty() && UsesVar(e, [&](const Name& var) { return var == name; });
-}
-
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit) {
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
     const Load* load = e.As<Load>();

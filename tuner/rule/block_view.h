@@ -61,11 +61,10 @@ Result<std::array<BlockView::Loop, N>> Exactly(const std::vector<BlockView::Loop
 int64_t Iterations(const std::vector<BlockView::Loop>& loops);
 int64_t Instances(const BlockView& block);
 
-// Whether an expression is this variable and nothing else; whether the variable occurs in it. Not if it has no name.
+// Whether an expression is this variable and nothing else.
 bool IsVar(const Expr& e, const Name& var);
-bool UsesVar(const Expr& e, const Name& var);
 // The element of its buffer that a load or store of the block accesses, counted in row-major order: a sum over the
-// block's iterators. `rest` is set where it is not linear in them.
+// block's iterators. It has a rest where it is not linear in them.
 LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
 // Whether the block reads each element that this load reads once: no two instances, apart from those that differ in
 // `repeated` only, read the same one. Sufficient, not necessary.

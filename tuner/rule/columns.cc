@@ -32,7 +32,7 @@ ColumnRoles ColumnRolesOf(const BlockView& view, const Target& target) {
     bool used = loop.iter.empty();
     ForEachOperand(view, [&](const Load& load) {
       const LinearForm index = FlatIndex(view, load.buffer, load.indices);
-      used = used || index.rest || (index.Coefficient(r.columns.iter) == 1 && index.Coefficient(loop.iter) != 0);
+      used = used || index.Rest() || (index.Coefficient(r.columns.iter) == 1 && index.Coefficient(loop.iter) != 0);
     });
     (used ? r.outer : r.rows).push_back(loop);
   }
@@ -67,7 +67,7 @@ Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
   ForEachOperand(view, [&](const Load& load) {
     const LinearForm index = FlatIndex(view, load.buffer, load.indices);
     const int64_t step = index.Coefficient(r.columns.iter);
-    fits = fits && !index.rest && (step == 1 ? ReadsOnce(view, index, repeated) : step == 0);
+    fits = fits && !index.Rest() && (step == 1 ? ReadsOnce(view, index, repeated) : step == 0);
     along += step == 1;
   });
   if (!fits || along == 0) return Err("an operand is used several times");

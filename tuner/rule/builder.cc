@@ -19,8 +19,6 @@ int64_t LanesOf(const BlockView& block, const Target& target) {
 
 int64_t ShortestVector(const BlockView& block) { return std::max<int64_t>(1, 16 / block.lane_bytes); }
 
-// ---- Names and stages -----------------------------------------------------------------------------------------------
-
 void SketchBuilder::Call(const std::string& part) { name_ += (name_.empty() ? "" : " ") + part; }
 
 int SketchBuilder::AddStage(const StageModel& stage) {
@@ -34,8 +32,6 @@ bool SketchBuilder::IsPartial(const std::vector<BlockView>& blocks, const BlockV
          std::all_of(consumers.begin(), consumers.end(),
                      [&](const BlockView* c) { return c->reduction && !IsPlaced(c->name); });
 }
-
-// ---- Steps ----------------------------------------------------------------------------------------------------------
 
 Result<std::vector<Name>> SketchBuilder::Do(Step step) {
   Rng rng(0);  // any decision will do: Finish opens it again
@@ -84,8 +80,6 @@ Status SketchBuilder::Straighten(const Loops& loops) {
   TRY(Do(Vectorize{.loop = loops.list.back()}));
   return {};
 }
-
-// ---- Choices --------------------------------------------------------------------------------------------------------
 
 Result<Choice> SketchBuilder::Sample(Step step, int64_t extent, std::vector<int64_t> candidates) {
   const int knob = static_cast<int>(knobs_.size());
@@ -166,8 +160,6 @@ Result<Choice> SketchBuilder::ChoosePrefetches(const std::string& name, const st
 void SketchBuilder::AddPrefetches(const std::vector<Prefetch>& wanted) {
   for (const Prefetch& prefetch : Possible(wanted)) prefetches_.push_back(prefetch);
 }
-
-// ---- Register tiles -------------------------------------------------------------------------------------------------
 
 // The tile can be written back through the element-wise block that alone reads it, over loops of the same extents.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {

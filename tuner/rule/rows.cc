@@ -194,8 +194,6 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
   return {};
 }
 
-// ---- Rows -----------------------------------------------------------------------------------------------------------
-
 // Of a reduction of few rows in lanes, the parts into which its sums are cut: one for each task that the cores want.
 // 1: it is none, or there are enough rows. `blocks`: the first one reads the input.
 int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
@@ -239,8 +237,6 @@ bool IsOnce(const std::vector<BlockView>& placed, const std::vector<BlockView>& 
     return now && Instances(*now) < 2 * Instances(block) + static_cast<int64_t>(depth);
   });
 }
-
-// ---- Lanes ----------------------------------------------------------------------------------------------------------
 
 std::vector<BlockView> BlocksLeft(const SketchBuilder& s) {
   std::vector<BlockView> blocks = s.Blocks();

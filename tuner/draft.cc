@@ -168,7 +168,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
       a *= kSetConflicts;
     // A task reads each panel for m1 row tiles in a row. Before the task's first one, all other panels came by.
     double near = 1 / Bandwidth(panel_from + rows, target), far = near;
-    if (!s.n_inside && m0 > 1) far = std::max(near, 1 / Bandwidth(weights, target));
+    if (m0 > 1) far = std::max(near, 1 / Bandwidth(weights, target));
     traffic = nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + a;
   } else {
     traffic = mr * nr * bytes / Bandwidth(mr * nr * k * bytes, target);

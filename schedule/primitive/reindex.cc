@@ -9,7 +9,8 @@ namespace {
 std::vector<size_t> ItersUsed(const Block& block, const std::vector<Expr>& indices) {
   std::vector<size_t> used;
   for (size_t i = 0; i < block.iters.size(); ++i) {
-    bool in = std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return UsesVar(e, block.iters[i].var); });
+    bool in =
+        std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return UsesVar(e, block.iters[i].var); });
     if (in) used.push_back(i);
   }
   return used;

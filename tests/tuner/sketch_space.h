@@ -37,6 +37,7 @@ inline void CheckSpace(const PrimFunc& func, int draws, int min_sketches = 1, co
   EXPECT_GE(static_cast<int>(sketches->size()), min_sketches);
   Rng rng(11);
   for (const Sketch& sketch : *sketches) {
+    EXPECT_EQ(sketch.name.find("no rule places"), std::string::npos) << sketch.name;
     int legal = 0;
     for (int i = 0; i < draws; ++i) {
       Trace trace = Decide(sketch, DrawDecisions(sketch, rng));

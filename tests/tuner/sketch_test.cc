@@ -377,6 +377,23 @@ TEST(Sketch, WindowsTakeTheFewestVectorsOfTheirChannels) {
   }
 }
 
+// A block that no rule places keeps its loops: the program runs, and the sketch says which block it is.
+TEST(Sketch, BlocksThatNoRulePlacesKeepTheirLoops) {
+  Target scalar = Target::Parse("llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -num-cores=2").value();
+  const PrimFunc func = test::RowSums(6, 40);
+  auto sketches = GenerateSketches(func, scalar);
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  ASSERT_FALSE(sketches->empty());
+  Rng rng(1);
+  for (const Sketch& sketch : *sketches) {
+    EXPECT_NE(sketch.name.find("no rule places"), std::string::npos);
+    Schedule schedule = Replay(func, Decide(sketch, DrawDecisions(sketch, rng))).value();
+    EXPECT_EQ(test::RunInterpreted(schedule.func()), test::RunInterpreted(func)) << ToText(schedule.func());
+  }
+  for (const Sketch& sketch : GenerateSketches(func, TestTarget()).value())
+    EXPECT_EQ(sketch.name.find("no rule places"), std::string::npos);
+}
+
 // Few output columns use a part of a vector instead of scalars. A product of one column, and a convolution to one
 // channel, are vectors along the sum. One channel in each group uses scalars.
 TEST(Sketch, NarrowOutputsAreVectors) {

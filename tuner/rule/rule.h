@@ -29,8 +29,8 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 AUTOTUNE_SKETCH_RULES(AUTOTUNE_DECLARE_RULE)
 #undef AUTOTUNE_DECLARE_RULE
 
-// Returns every sketch of a function; at least one for any function that te makes. An error names a block that no rule
-// places, and why none does.
+// Returns every sketch of a function, at least one. A block that no rule places keeps its serial loops; then the names
+// of the sketches say which block, and why each rule refused it. An error is a bug of a rule.
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target);
 
 }  // namespace autotune

@@ -53,14 +53,19 @@ Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target&
     }
     states = std::move(finished);
   }
-  std::vector<Sketch> sketches;
+  // A block that no rule places keeps its serial loops, which is slow but right. Such a sketch serves only if there is
+  // no complete one.
+  std::vector<Sketch> complete, partial;
   for (SketchBuilder& state : states) {
+    std::string unplaced;
     for (const BlockView& block : state.Blocks()) {
-      if (!state.IsPlaced(block.name)) return Err("no rule places block ", block.name.str(), refusals[block.name]);
+      if (!state.IsPlaced(block.name)) unplaced += " no rule places " + block.name.str() + refusals[block.name];
     }
-    sketches.push_back(TRY(std::move(state).Finish()));
+    Sketch sketch = TRY(std::move(state).Finish());
+    sketch.name += unplaced;
+    (unplaced.empty() ? complete : partial).push_back(std::move(sketch));
   }
-  return sketches;
+  return complete.empty() ? std::move(partial) : std::move(complete);
 }
 
 }  // namespace autotune

@@ -16,19 +16,20 @@ using te::Tensor;
 //
 // The form follows from how the elements lie in memory. Neighbouring dimensions that are all reduced, or all kept,
 // count as one.
-//  - Reduced at the end, a row of them: lanes. Element k * lanes + l of a row is combined into lane l, so that lanes
-//  are
-//    vectors; the lanes are combined last. Blocks <name>_lanes, <name>_fold (unless there is but one vector), <name>.
-//    Further reduced dimensions in front belong to the first block.
-//  - Kept at the end, fewer than a vector, behind reduced ones: lanes, too, a multiple of the kept elements. Blocks
-//    <name>_lanes, <name>.
+//  - Reduced at the end, 16 elements or more: lane l combines the elements l, l + lanes, l + 2 lanes, ... of a row;
+//  then
+//    the lanes are combined. Blocks <name>_lanes, <name>_fold (unless there is but one vector), <name>. Further reduced
+//    dimensions in front belong to the first block.
+//  - Fewer than 16 kept elements at the end, after reduced ones: the same. The number of lanes is a multiple of the
+//  kept
+//    elements, so each lane belongs to one result. Blocks <name>_lanes, <name>.
 //  - Short rows that are reduced, or rows far apart, with further reduced dimensions in front: the dimensions in front
 //    first, along whole stretches of memory. Blocks <name>_outer, then those of the rest.
 //  - All else, and what is short: one block <name>.
 //
-// There are a multiple of `whole` lanes, 8 or 16. 16 are whole vectors of any target; vectors that are cut off in each
-// step made reductions 5 to 20 times slower than a tail of the row does. The tuner's rule for rows that are read in
-// several passes cuts no vectors, so that 8 will do there, and a tail cost a fifth (softmax of 1000).
+// `whole`, 8 or 16: the number of lanes is a multiple of it. 16 lanes are whole vectors on every target; a vector that
+// is cut off in each step costs 5 to 20 times as much as a tail of the row. Softmax uses 8, since its schedule cuts no
+// vectors, and has a tail less often.
 Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                   int64_t whole = 16);
 

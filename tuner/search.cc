@@ -400,16 +400,16 @@ std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_
 
 namespace {
 
-// Names the register tile of a point: its sketch and the innermost factor of each sampled tile. A point without sampled
-// tiles is its own.
-std::vector<int64_t> RegisterTileOf(const TaskSpace& space, const Point& point) {
+// Names the body of the innermost loop of a point: its sketch, the innermost factor of each sampled tile, and how far
+// it is unrolled. A point without sampled tiles is its own.
+std::vector<int64_t> BodyOf(const TaskSpace& space, const Point& point) {
   std::vector<int64_t> tile = {point.sketch};
   const Sketch& sketch = space.sketches[point.sketch];
   for (size_t i = 0; i < sketch.knobs.size(); ++i) {
     if (std::holds_alternative<SampleTile>(sketch.trace[sketch.knobs[i].step]))
       tile.push_back(point.decisions[i].values.back());
   }
-  if (tile.size() == 1) tile.push_back(static_cast<int64_t>(point.hash));
+  tile.push_back(tile.size() == 1 ? static_cast<int64_t>(point.hash) : static_cast<int64_t>(UnrolledSize(point)));
   return tile;
 }
 
@@ -425,12 +425,12 @@ std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
   }
   SortByDraft(points);
   std::vector<Proposal> proposals;
-  // A build rejects a register tile that spills, whatever the other decisions are. So each proposal has another one.
+  // A build rejects a body that spills, whatever the other decisions are. So each proposal has another one.
   std::set<std::vector<int64_t>> tiles;
   auto propose = [&](int wanted) {
     for (const Point& point : points) {
       if (static_cast<int>(proposals.size()) >= wanted) break;
-      std::vector<int64_t> tile = RegisterTileOf(space, point);
+      std::vector<int64_t> tile = BodyOf(space, point);
       if (tiles.contains(tile)) continue;
       std::optional<Proposal> proposal = Realize(space, point, false);
       if (!proposal) continue;

@@ -36,9 +36,9 @@ class ReadBounder {
     for (const Grown& g : grown) all_[g.var] = Min(IndexVar(g.var), Expr(g.old_extent - 1));
   }
 
-  // The bounded value. `leave_out`: false clamps every iterator; then the value reads at least the same elements, in
-  // plain subscripts.
-  Expr Bound(const Expr& value, bool leave_out) const {
+  // The bounded value. `mask`: false clamps the loads that would be left out. Then the value reads the same elements,
+  // in plain subscripts, as checks need it.
+  Expr Bound(const Expr& value, bool mask) const {
     bool any = false;
     Walk(value, [&](const Expr& e) {
       if (const Load* load = e.As<Load>(); load && load->buffer->name != own_) {
@@ -48,10 +48,8 @@ class ReadBounder {
     });
     if (!any) return value;
     std::vector<Grown> lanes;
-    if (leave_out) {
-      std::copy_if(grown_.begin(), grown_.end(), std::back_inserter(lanes),
-                   [&](const Grown& g) { return !g.reduce && OnlyInLastSubscripts(value, g.var); });
-    }
+    std::copy_if(grown_.begin(), grown_.end(), std::back_inserter(lanes),
+                 [&](const Grown& g) { return !g.reduce && OnlyInLastSubscripts(value, g.var); });
     VarMap clamp = all_;
     for (const Grown& g : lanes) clamp.erase(g.var);
     Expr clamped = value;
@@ -61,7 +59,7 @@ class ReadBounder {
     } else if (!clamp.empty()) {
       clamped = ClampLoads(value, clamp);
     }
-    return lanes.empty() ? clamped : LeaveOut(clamped, lanes);
+    return lanes.empty() ? clamped : LeaveOut(clamped, lanes, mask);
   }
 
  private:
@@ -69,24 +67,38 @@ class ReadBounder {
     bool low = false, high = false;
   };
 
-  // Returns true if every use of `var` is in the last subscript of a load of another buffer.
-  bool OnlyInLastSubscripts(const Expr& e, const Name& var) const {
-    if (const Var* v = e.As<Var>()) return v->name != var;
-    const Load* load = e.As<Load>();
-    if (load && load->buffer->name == own_) return true;
+  // Returns true if every use of `var` is in the last subscript of a load of another buffer; of each load around it, if
+  // loads are nested.
+  bool OnlyInLastSubscripts(const Expr& value, const Name& var) const {
     bool only = true;
-    if (load) {
-      for (size_t d = 0; d + 1 < load->indices.size(); ++d) only = only && !UsesVar(load->indices[d], var);
-      return only;
-    }
-    MapChildren(e, [&](const Expr& child) { return only = only && OnlyInLastSubscripts(child, var), child; });
+    Walk(value, [&](const Expr& e) {
+      const Var* v = e.As<Var>();
+      only = only && !(v && v->name == var);
+      return e.As<Load>() == nullptr;
+    });
+    Walk(value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      if (!load) return true;
+      for (size_t d = 0; d + 1 < load->indices.size(); ++d)
+        only = only && (load->buffer->name == own_ || !UsesVar(load->indices[d], var));
+      return true;
+    });
     return only;
   }
 
-  Expr LeaveOut(const Expr& e, const std::vector<Grown>& lanes) const {
+  Expr LeaveOut(const Expr& e, const std::vector<Grown>& lanes, bool mask) const {
+    auto recurse = [&](const Expr& child) { return LeaveOut(child, lanes, mask); };
+    VarMap clamp;
+    for (const Grown& g : lanes) clamp[g.var] = all_.at(g.var);
+    const Binary* binary = e.As<Binary>();
+    // A divisor is clamped: the 0 of a load that is left out must not divide.
+    if (binary && (binary->op == BinaryOp::kFloorDiv || binary->op == BinaryOp::kFloorMod))
+      return MakeBinary(binary->op, recurse(binary->a), ClampVars(binary->b, clamp, own_));
     const Load* load = e.As<Load>();
-    if (!load) return MapChildren(e, [&](const Expr& child) { return LeaveOut(child, lanes); });
-    if (load->buffer->name == own_ || !Leaves(*load, load->indices.size() - 1)) return e;
+    if (!load) return MapChildren(e, recurse);
+    if (load->buffer->name == own_) return e;
+    if (!Leaves(*load, load->indices.size() - 1)) return MapChildren(e, recurse);
+    if (!mask) return ClampVars(e, clamp, own_);
     Expr inside;
     for (const Grown& g : lanes) {
       if (!UsesVar(load->indices.back(), g.var)) continue;
@@ -128,7 +140,7 @@ class ReadBounder {
         contiguous |= !last && UsesVar(load->indices.back(), g.var);
       }
     }
-    if (!any) return e;
+    if (!any) return MapChildren(e, [&](const Expr& child) { return ClampLoads(child, all); });
     std::vector<Expr> indices;
     for (size_t d = 0; d < load->indices.size(); ++d) {
       const Expr& index = load->indices[d];
@@ -295,8 +307,8 @@ Status ApplyStep(State& state, PadBlock& step) {
   const Block unclamped = block;
   if (within && !Reads(block, own)) return Err("block '", block.name, "' reduces without reading what it writes");
   const Store plain = *store;
-  auto bounded = [&](bool leave_out) {
-    Expr value = ReadBounder(grown, before, after, own).Bound(plain.value, leave_out);
+  auto bounded = [&](bool mask) {
+    Expr value = ReadBounder(grown, before, after, own).Bound(plain.value, mask);
     if (within) value = MakeSelect(within, value, MakeLoad(plain.buffer, plain.indices));
     return MakeStmt(Store{plain.buffer, plain.indices, value});
   };

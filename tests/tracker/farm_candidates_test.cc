@@ -111,7 +111,9 @@ TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
        refused("call(112, 0, 0, 0)"),                                      // setsid
        refused("call(41, (void*)2, 1, 0)"),                                // socket
        // What kernels and runners do need stays: reading a file, memory, time. Here: open for reading.
-       Compile("if (call(2, \"/proc/self/status\", 0, 0) < 0) { c->set_error(c, \"refused\"); return 1; } " +
+       Compile("long file = call(2, \"/proc/self/status\", 0, 0); if (file < 0) { c->set_error(c, \"refused\"); return "
+               "1; } "
+               "call(3, (const void*)file, 0, 0); " +
                    std::string(kDouble),
                kCall),
        // Bytes into what is open already, the runner's standard error, for ever: it ends at its deadline.

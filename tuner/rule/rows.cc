@@ -12,6 +12,7 @@ namespace {
 
 using Loop = BlockView::Loop;
 
+constexpr double kMostLanesLeft = 64;      // lanes that are combined without a loop; topi/reduce.cc makes 48 at most
 constexpr int64_t kTaskElements = 8192;    // of a task, if there are enough: then handing it out costs next to nothing
 constexpr int64_t kRowsPerCore = 4;        // enough to balance rows of several blocks; fewer are cut
 constexpr int64_t kPartsPerCore = 4;       // of sums that are cut
@@ -84,7 +85,7 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   const Name& outermost = pass.sums.front().var;
   if (pass.columns.empty()) {  // the last few lanes
     TRY(s.Do(DecomposeReduction{.block = block.name, .loop = outermost}));
-    return s.Unroll(pass.sums);
+    return block.reduce_length <= kMostLanesLeft ? s.Unroll(pass.sums) : Status();
   }
   const int64_t lanes = LanesOf(block, s.target()), extent = pass.columns.back().extent;
   TRY(s.Order({pass.sums, pass.columns}));

@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 
 #include "tuner/rule/rule.h"
 
@@ -56,15 +57,21 @@ Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target&
   // A block that no rule places keeps its serial loops, which is slow but right. Such a sketch serves only if there is
   // no complete one.
   std::vector<Sketch> complete, partial;
+  std::optional<Error> failed;
   for (SketchBuilder& state : states) {
     std::string unplaced;
     for (const BlockView& block : state.Blocks()) {
       if (!state.IsPlaced(block.name)) unplaced += " no rule places " + block.name.str() + refusals[block.name];
     }
-    Sketch sketch = TRY(std::move(state).Finish());
-    sketch.name += unplaced;
-    (unplaced.empty() ? complete : partial).push_back(std::move(sketch));
+    Result<Sketch> sketch = std::move(state).Finish();
+    if (!sketch.ok()) {
+      failed = std::move(sketch).error();
+      continue;
+    }
+    sketch->name += unplaced;
+    (unplaced.empty() ? complete : partial).push_back(*std::move(sketch));
   }
+  if (complete.empty() && partial.empty() && failed) return *std::move(failed);
   return complete.empty() ? std::move(partial) : std::move(complete);
 }
 

@@ -19,8 +19,7 @@ constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are 
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
 
 // Returns the number of elements of a vector along n; 0 (scalars) for a single column. A narrow n gets the shortest
-// vector that holds all of it, so that the fewest lanes overshoot. Overshooting indices are clamped, which splits an
-// otherwise linear address into quotients and remainders.
+// vector that holds all of it, so that the fewest lanes overshoot.
 int64_t TileLanes(const BlockView& block, int64_t n, const Target& target) {
   const int64_t full = LanesOf(block, target);
   if (n >= full) return full;

@@ -19,9 +19,9 @@ class CpuStridedLoads final : public StridedLoads {
  private:
   llvm::Value* LoadNeighbours(Addresses& addresses, const Buffer& buffer, const Lanes& at, llvm::Type* type,
                               llvm::Value* guard);
-  // Masks of `count` elements, which begin at the lowest lane's: elements 0 to end - 1; those that some lane reads
-  // whose guard holds.
+  // A mask of `count` elements: element i is set if i < end.
   llvm::Value* ElementsBefore(int64_t end, int64_t count);
+  // A mask of the elements from the lowest lane's on: element i is set if a lane whose guard holds reads it.
   llvm::Value* ElementsGuarded(llvm::Value* guard, const Lanes& at, int64_t low);
 
   llvm::IRBuilder<>& builder_;

@@ -43,7 +43,7 @@ Tensor SumRows(const std::string& name, const std::vector<te::Axis>& kept, const
 inline constexpr int64_t kShortestRow = 16;  // elements of a row that is worth lanes
 
 // The i64 index of the largest (smallest) element along an axis, which stays with extent 1; of equal ones the first or
-// the last. Blocks <name>_best, <name>. NaNs never win; where nothing wins, the index is the last (first) one.
+// the last. Blocks <name>_best, <name>. If the data holds a NaN, the index is unspecified, but within the axis.
 Tensor ArgReduce(const std::string& name, const Tensor& x, int axis, bool largest, bool last);
 
 }  // namespace autotune::topi

@@ -14,6 +14,9 @@ namespace {
 
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
+// Times the body of the default candidate before: a build that rejects a body for its spills rejects one of the same
+// size, whatever the other decisions are.
+constexpr double kSmallerBody = 0.75;
 constexpr double kHopeless = 6;  // times slower than the best draft: not worth a replay
 // An algorithm is not worth a trial if its draft score is worse than the best one by more than this factor. The draft
 // score assumes that Winograd's algorithm saves all of its factor of 4 (for tiles of 4 x 4), less the transforms. The
@@ -398,23 +401,6 @@ std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_
   return std::make_unique<Random>(space, seed);
 }
 
-namespace {
-
-// Names the body of the innermost loop of a point: its sketch, the innermost factor of each sampled tile, and how far
-// it is unrolled. A point without sampled tiles is its own.
-std::vector<int64_t> BodyOf(const TaskSpace& space, const Point& point) {
-  std::vector<int64_t> tile = {point.sketch};
-  const Sketch& sketch = space.sketches[point.sketch];
-  for (size_t i = 0; i < sketch.knobs.size(); ++i) {
-    if (std::holds_alternative<SampleTile>(sketch.trace[sketch.knobs[i].step]))
-      tile.push_back(point.decisions[i].values.back());
-  }
-  tile.push_back(tile.size() == 1 ? static_cast<int64_t>(point.hash) : static_cast<int64_t>(UnrolledSize(point)));
-  return tile;
-}
-
-}  // namespace
-
 std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
   Rng rng(kDefaultSeed);
   std::vector<Point> points;
@@ -424,25 +410,29 @@ std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
     if (known.insert(point.hash).second) points.push_back(std::move(point));
   }
   SortByDraft(points);
+  constexpr double kAnyBody = std::numeric_limits<double>::infinity();
   std::vector<Proposal> proposals;
-  // A build rejects a body that spills, whatever the other decisions are. So each proposal has another one.
-  std::set<std::vector<int64_t>> tiles;
-  auto propose = [&](int wanted) {
+  std::unordered_set<uint64_t> proposed;
+  double body = kAnyBody;  // of the last proposal
+  // Proposes the first point, in their order, whose body is no larger than that.
+  auto propose = [&](double largest) {
     for (const Point& point : points) {
-      if (static_cast<int>(proposals.size()) >= wanted) break;
-      std::vector<int64_t> tile = BodyOf(space, point);
-      if (tiles.contains(tile)) continue;
+      if (UnrolledSize(point) > largest || !proposed.insert(point.hash).second) continue;
       std::optional<Proposal> proposal = Realize(space, point, false);
       if (!proposal) continue;
       proposals.push_back(std::move(*proposal));
-      tiles.insert(std::move(tile));
+      body = UnrolledSize(point);
+      return true;
     }
+    return false;
   };
-  int last_resorts = n / 4;
-  propose(n - last_resorts);
+  const auto wanted = static_cast<size_t>(n), by_draft = wanted - wanted / 4;
+  while (proposals.size() < by_draft && propose(kSmallerBody * body)) {
+  }
   std::stable_sort(points.begin(), points.end(),
                    [&](const Point& a, const Point& b) { return UnrolledSize(a) < UnrolledSize(b); });
-  propose(n);
+  while (proposals.size() < wanted && propose(kAnyBody)) {
+  }
   return proposals;
 }
 

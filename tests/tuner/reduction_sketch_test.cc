@@ -57,6 +57,19 @@ TEST(ReductionSketch, SoftmaxOverAnyAxisIsOnePass) {
   EXPECT_NE(name_of(test::Softmax({300, 400}, 0)), "rows");  // one row
 }
 
+// Rows over several loops: tasks begin where an outer loop does, so that they are known to be independent.
+TEST(ReductionSketch, RowsOfSeveralLoopsAreOneParallelLoop) {
+  for (const te::Shape& shape : {te::Shape{8, 44, 39, 122}, {64, 16, 49, 49}, {8, 44, 8, 128}}) {
+    auto sketches = GenerateSketches(test::Softmax(shape), test::TestTarget());
+    ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+    for (const Sketch& sketch : *sketches) {
+      const std::string trace = ToText(sketch.trace);
+      EXPECT_NE(trace.find("fuse([softmax_n, softmax_h, softmax_w])"), std::string::npos) << trace;
+      EXPECT_NE(trace.find("parallel("), std::string::npos) << trace;
+    }
+  }
+}
+
 // Of few rows, all cores read parts; rows that are enough for all cores stay whole, and so do those of several passes.
 TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   auto is_cut = [](const PrimFunc& func) {

@@ -102,8 +102,10 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   if (!unrolled.empty()) TRY(s.Unroll({zero.end()[-2], unrolled}));
   if (block.reduce_length <= static_cast<double>(kMaxUnroll)) TRY(s.Unroll(pass.sums));
-  // Lanes are accumulated in registers. The row's own numbers are read by loops with tails, which registers cannot be.
-  if (local && CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
+  // Lanes are accumulated in registers, which only vectors may index. The row's own numbers are read by loops with
+  // tails, which registers cannot be.
+  if (local && Iterations(pass.columns) == extent &&
+      CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
     TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
   return {};
 }
@@ -125,11 +127,15 @@ void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const
   for (const auto& [buffer, prefetch] : again) s.AddPrefetches({prefetch});
 }
 
-// A divisor of `rows`: tasks of some thousand elements, but enough of them for all cores.
-int64_t RowsOfTask(int64_t rows, int64_t columns, const Target& target) {
-  int64_t most = std::min(kTaskElements / std::max<int64_t>(1, columns), rows / (kTasksPerCore * target.num_cores));
-  const std::vector<int64_t> divisors = Divisors(rows, std::max<int64_t>(1, most));
-  return divisors.back();
+// The rows of a task: some thousand elements, but enough tasks for all cores. Tasks begin where an outer loop does,
+// since they are not known to be independent elsewhere.
+int64_t RowsOfTask(const std::vector<Loop>& outer, int64_t columns, const Target& target) {
+  const int64_t most =
+      std::min(kTaskElements / std::max<int64_t>(1, columns), Iterations(outer) / (kTasksPerCore * target.num_cores));
+  int64_t rows = 1, inner = 1;
+  for (size_t i = outer.size(); i-- > 0 && inner <= most; inner *= outer[i].extent)
+    rows = std::max(rows, inner * Divisors(outer[i].extent, most / inner).back());
+  return rows;
 }
 
 // Whether callers, or other blocks than reductions, read the block's results.
@@ -156,7 +162,7 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
   const std::vector<Loop> outer = RowLoops(last, depth);
   StageModel model;
   const int64_t rows = Iterations(outer), widest = WidestPass(blocks, depth, model);
-  const int64_t each = RowsOfTask(rows, widest, s.target());
+  const int64_t each = RowsOfTask(outer, widest, s.target());
   Name row = TRY(s.FuseLoops(outer)), task = row;
   if (each > 1) {
     auto [tasks, rest] = TRY(s.Split(row, {kAuto, each}));

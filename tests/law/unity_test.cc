@@ -44,7 +44,9 @@ class Unity : public testing::Test {
     return output;
   }
 
-  const std::filesystem::path folder_ = AUTOTUNE_BINARY_DIR "/tests/unity_test";
+  // Tests run side by side, so each has a folder of its own.
+  const std::filesystem::path folder_ = std::filesystem::path(AUTOTUNE_BINARY_DIR "/tests/unity_test") /
+                                        testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(Unity, EqualPrivateNamesAreInDifferentGroups) {

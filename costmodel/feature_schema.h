@@ -1,4 +1,6 @@
-// The parts of a feature vector (costmodel/features.h) and their lengths. Internal to costmodel/.
+// The lengths of the parts of a feature vector. costmodel/feature_names.cc names each feature, and a test compares the
+// counts. A function has at most kBlocks blocks and a block kAccesses accesses in it, those with most work first;
+// further ones are left out. Internal to costmodel/.
 #pragma once
 
 namespace autotune::schema {

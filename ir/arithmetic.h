@@ -1,6 +1,5 @@
-// Arithmetic: the operations that a program does on its elements, counted by class, and the one table of what they
-// count as. Floating-point elements only: indices, conditions, selections and integer elements count nothing. Pure
-// functions; thread-safe.
+// Arithmetic: counts a program's operations on floating-point elements, by class, and weighs each class. Operations on
+// indices and integers, conditions and selections count as nothing. Pure functions; thread-safe.
 #pragma once
 #include "ir/stmt.h"
 

@@ -11,11 +11,13 @@
 #include "schedule/replay.h"
 #include "tests/lower/refusals.h"
 #include "tests/tuner/programs.h"
+#include "tests/tuner/sketch_space.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
 namespace {
 
+using test::RunInterpreted;
 using test::TestTarget;
 
 // Constants as inputs: `prepare` would split the program in two.
@@ -24,22 +26,6 @@ PrimFunc WithoutConstants(PrimFunc func) {
     if (param.role == ParamRole::kConstant) param.role = ParamRole::kInput;
   }
   return func;
-}
-
-std::vector<double> RunInterpreted(const PrimFunc& func, std::string& error) {
-  Rng rng(7);
-  std::vector<InterpArray> args;
-  for (const Param& param : func.params) {
-    InterpArray array{param.buffer->dtype, ConstShape(param.buffer), {}};
-    int64_t count = 1;
-    for (int64_t extent : array.shape) count *= extent;
-    for (int64_t i = 0; i < count; ++i)
-      array.data.push_back(param.role == ParamRole::kOutput ? 0 : static_cast<double>(rng.Below(7)) - 3);
-    args.push_back(std::move(array));
-  }
-  Status status = Interpret(func, args, {.order_seed = 3});
-  if (!status.ok()) error = status.error().Text();
-  return args.back().data;
 }
 
 void CheckLowering(const PrimFunc& program, int draws) {

@@ -49,10 +49,11 @@ struct CompiledKernel {
 enum class Patience { kCandidate, kNeeded };
 
 struct BuiltLibrary {
-  Json::Bytes artifact;  // one shared object with all kernels
+  Json::Bytes artifact;              // one shared object with all kernels
+  std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels' (codegen/codegen.h)
   std::vector<KernelMetadata> kernels;
   BuildFacts facts;  // summed
-  AUTOTUNE_FIELDS(artifact, kernels, facts)
+  AUTOTUNE_FIELDS(artifact, support, kernels, facts)
 };
 
 class Builder {
@@ -66,6 +67,10 @@ class Builder {
   virtual std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) = 0;
   // Links kernels of distinct names, compiled for `target`, into one library.
   virtual Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) = 0;
+  // Links the relocatable objects of a library again, kernels' and support, with `data` under the exported symbol
+  // `symbol`. Returns the shared object.
+  virtual Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                           const Json::Bytes& data, const std::string& target) = 0;
 
   // Compiles all kernels with Patience::kNeeded and links them. An error names the first kernel that cannot be built.
   Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests);

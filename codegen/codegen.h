@@ -44,9 +44,19 @@ struct KernelObject {
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
                                    const CodegenOptions& options = {});
 
+struct LinkedKernels {
+  Json::Bytes artifact;              // shared object
+  std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels': metadata, shared checks
+  AUTOTUNE_FIELDS(artifact, support)
+};
+
 // Links accepted objects, adds their metadata. Errors: undefined symbols, two kernels of one name.
-Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
-                                BuildFacts* facts = nullptr);
+Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
+                                  BuildFacts* facts = nullptr);
+
+// Links the relocatable objects of a library again, with `data` under the exported symbol `symbol`.
+Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                 const Json::Bytes& data, const Target& target);
 
 // What compilers of other kinds need from the metadata of one kernel.
 KernelMetadata MetadataOf(const LoweredKernel& kernel);

@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-constexpr uint32_t kMaxFrame = 512u << 20;
+constexpr uint32_t kMaxFrame = 3u << 30;  // room for the parameters of any network that a shared object can hold
 
 uint32_t LengthOf(const char* bytes) {
   uint32_t n = 0;

@@ -59,6 +59,17 @@ CompiledKernel Compile(const BuildRequest& request) {
   return job;
 }
 
+Result<LinkedKernels> LinkJob(const Job& job, BuildFacts& facts) {
+  Target target = TRY(Target::Parse(job.target));
+  if (job.kind == JobKind::kLinkWithData) {
+    Json::Bytes artifact = TRY(LinkWithData(job.relocatable, job.symbol, job.data, target));
+    return LinkedKernels{.artifact = std::move(artifact)};
+  }
+  std::vector<const KernelObject*> objects;
+  for (const KernelObject& object : job.objects) objects.push_back(&object);
+  return LinkKernels(objects, target, &facts);
+}
+
 }  // namespace
 
 BuildResult BuildHere(const BuildRequest& request) {
@@ -77,9 +88,9 @@ BuildResult BuildHere(const BuildRequest& request) {
   };
   Result<Target> target = Target::Parse(request.target);
   if (!target.ok()) return fail(target.error()), result;
-  Result<Json::Bytes> artifact = LinkKernels({&job.object}, *target, &result.facts);
-  if (!artifact.ok()) return fail(artifact.error()), result;
-  result.artifact = std::move(*artifact);
+  Result<LinkedKernels> linked = LinkKernels({&job.object}, *target, &result.facts);
+  if (!linked.ok()) return fail(linked.error()), result;
+  result.artifact = std::move(linked->artifact);
   return result;
 }
 
@@ -93,16 +104,13 @@ JobAnswer RunJob(const Job& job) {
       case JobKind::kCompile:
         answer.compiled = Compile(job.request);
         break;
-      case JobKind::kLink: {
-        Result<Target> target = Target::Parse(job.target);
-        std::vector<const KernelObject*> objects;
-        for (const KernelObject& object : job.objects) objects.push_back(&object);
-        Result<Json::Bytes> artifact =
-            target.ok() ? LinkKernels(objects, *target, &answer.facts) : Result<Json::Bytes>(target.error());
-        if (artifact.ok()) {
-          answer.artifact = std::move(*artifact);
+      case JobKind::kLink:
+      case JobKind::kLinkWithData: {
+        Result<LinkedKernels> linked = LinkJob(job, answer.facts);
+        if (linked.ok()) {
+          answer.linked = std::move(*linked);
         } else {
-          answer.error = artifact.error().Text();
+          answer.error = linked.error().Text();
         }
         break;
       }

@@ -4,24 +4,27 @@
 
 namespace autotune {
 
-enum class JobKind { kBuild, kCompile, kLink };
-AUTOTUNE_ENUM(JobKind, "build", "compile", "link")
+enum class JobKind { kBuild, kCompile, kLink, kLinkWithData };
+AUTOTUNE_ENUM(JobKind, "build", "compile", "link", "link_with_data")
 
 struct Job {
   JobKind kind = JobKind::kBuild;
-  BuildRequest request;               // build, compile
-  std::vector<KernelObject> objects;  // link
-  std::string target;                 // link
-  AUTOTUNE_FIELDS(kind, request, objects, target)
+  BuildRequest request;                  // build, compile
+  std::vector<KernelObject> objects;     // link
+  std::string target;                    // link, link_with_data
+  std::vector<Json::Bytes> relocatable;  // link_with_data, as the next two
+  std::string symbol;
+  Json::Bytes data;
+  AUTOTUNE_FIELDS(kind, request, objects, target, relocatable, symbol, data)
 };
 
 struct JobAnswer {
   BuildResult result;       // build
   CompiledKernel compiled;  // compile
-  Json::Bytes artifact;     // link
+  LinkedKernels linked;     // link; link_with_data fills in the artifact alone
   BuildFacts facts;         // link
-  std::string error;        // link
-  AUTOTUNE_FIELDS(result, compiled, artifact, facts, error)
+  std::string error;        // link, link_with_data
+  AUTOTUNE_FIELDS(result, compiled, linked, facts, error)
 };
 
 // Never throws: our own bugs come back as `build failed`.

@@ -136,10 +136,9 @@ class BuildWorkers : public Builder {
   }
 
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
-    if (objects.empty()) return Err("a library of no kernels");
     HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
     BuiltLibrary library;
-    Job link{JobKind::kLink, {}, {}, target};
+    Job link{.kind = JobKind::kLink, .target = target};
     for (const KernelObject* object : objects) {
       library.kernels.push_back(object->metadata);
       library.facts.spills += object->facts.spills;
@@ -148,16 +147,29 @@ class BuildWorkers : public Builder {
       for (const auto& [stage, ms] : object->facts.times_ms) library.facts.times_ms[stage] += ms;
       link.objects.push_back(*object);
     }
+    JobAnswer answer = TRY(RunLink(link));
+    for (const auto& [stage, ms] : answer.facts.times_ms) library.facts.times_ms[stage] += ms;
+    library.artifact = std::move(answer.linked.artifact);
+    library.support = std::move(answer.linked.support);
+    return library;
+  }
+
+  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                   const Json::Bytes& data, const std::string& target) override {
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
+    Job link{.kind = JobKind::kLinkWithData, .target = target, .relocatable = objects, .symbol = symbol, .data = data};
+    return TRY(RunLink(link)).linked.artifact;
+  }
+
+ private:
+  Result<JobAnswer> RunLink(const Job& link) {
     Outcome linked;
     RunAll({link}, kNeededSeconds, kNeededLives, [&](int, Outcome outcome) { linked = std::move(outcome); });
     if (!linked.answer) return Err("linking: ", linked.text);
     if (!linked.answer->error.empty()) return Err(linked.answer->error);
-    for (const auto& [stage, ms] : linked.answer->facts.times_ms) library.facts.times_ms[stage] += ms;
-    library.artifact = std::move(linked.answer->artifact);
-    return library;
+    return std::move(*linked.answer);
   }
 
- private:
   Status Spawn(Worker& worker) {
     worker = Worker();
     auto [ours, theirs] = TRY(MakeSocketPair());

@@ -12,7 +12,7 @@
 #include "ir/text.h"
 #include "package/load.h"
 #include "runtime/fill.h"
-#include "runtime/kernel_context.h"
+#include "runtime/cpu_device.h"
 #include "runtime/paired_runs.h"
 #include "schedule/trace.h"
 #include "support/clock.h"
@@ -48,9 +48,11 @@ class Combinations {
   static Result<std::unique_ptr<Combinations>> Make(const Network& network, const Target& target,
                                                     const KernelVariants& variants, const ChooseOptions& options) {
     std::unique_ptr<Combinations> made(new Combinations(variants, options));
-    std::vector<std::string> kernel_of_node;
-    for (int task : network.task_of_node) kernel_of_node.push_back(task < 0 ? "" : variants.names[task][0]);
-    ExecutionPlan plan = TRY(MakePlan(network.graph, kernel_of_node));
+    std::vector<NodeCode> code(network.graph.nodes.size());
+    for (size_t i = 0; i < code.size(); ++i) {
+      if (network.task_of_node[i] >= 0) code[i].kernel = variants.names[network.task_of_node[i]][0];
+    }
+    ExecutionPlan plan = TRY(MakePlan(network.graph, code));
     // The plan's nodes are inputs and constants, then the network's nodes in their order.
     size_t first = plan.graph.nodes.size() - network.graph.nodes.size();
     made->nodes_of_task_.resize(network.tasks.size());
@@ -59,11 +61,10 @@ class Combinations {
       made->nodes_of_task_[network.task_of_node[i]].push_back(static_cast<int64_t>(first + i));
       made->task_of_name_[plan.graph.nodes[first + i].name] = network.task_of_node[i];
     }
-    std::vector<std::shared_ptr<const Artifact>> libraries;
-    libraries.push_back(TRY(Artifact::FromBytes(variants.library)));
     made->context_ = std::make_shared<KernelContext>(target.num_cores);
-    made->executor_ = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(libraries), std::move(plan.params),
-                                                made->context_, {.replaceable = true}));
+    Module library = MakeLibraryModule(TRY(Artifact::FromBytes(variants.library)), made->context_);
+    made->executor_ = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(library), std::move(plan.params),
+                                                {std::make_shared<CpuDevice>(made->context_)}, {.replaceable = true}));
     for (int64_t i = 0; i < made->executor_->num_inputs(); ++i) FillRandom(made->executor_->Input(i), 0);
     return made;
   }

@@ -1,9 +1,13 @@
 #include "compiler/compile.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
+#include "package/module_file.h"
+#include "runtime/module_blob.h"
+#include "support/file.h"
 #include "schedule/trace.h"
 #include "tuner/tune.h"
 
@@ -13,6 +17,24 @@ namespace {
 TensorSpec PublicSpec(const graph::Graph& graph, graph::ValueId value, std::string name, ParamKind kind) {
   const graph::TensorSpec& spec = graph.Spec(value);
   return {std::move(name), spec.dtype.Text(), spec.shape, kind};
+}
+
+// States the memory of the network and of its kernels. Kernels run one at a time, so the network needs the scratch memory
+// of the one that needs most.
+void AddMemory(const ExecutionPlan& plan, const std::vector<KernelMetadata>& kernels, const Target& target,
+               Package& package) {
+  int64_t scratch = 0;
+  for (const KernelMetadata& kernel : kernels) {
+    const int64_t bytes = kernel.WorkspaceOf(target.num_cores);
+    package.functions[kernel.name] = {{.device = kDLCPU, .workspace_size_bytes = bytes}};
+    scratch = std::max(scratch, bytes);
+  }
+  for (const auto& [device, memory] : plan.memory) {
+    package.memory.push_back({.device = device,
+                              .workspace_size_bytes = memory.workspace + (device == kDLCPU ? scratch : 0),
+                              .constants_size_bytes = memory.constants,
+                              .io_size_bytes = memory.io});
+  }
 }
 
 }  // namespace
@@ -55,13 +77,26 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   return CompileFrom(network, target, sources, compiler);
 }
 
+Status WriteCompiled(const Package& package, const std::string& path, Builder& builder) {
+  if (!path.ends_with(".so")) return WritePackage(package, path);
+  std::vector<Json::Bytes> objects;
+  for (const std::string& object : package.objects) objects.push_back({object});
+  const Json::Bytes symbol{TRY(ModuleSymbolOf(package))};
+  Json::Bytes library =
+      TRY_NOTE(builder.LinkWithData(objects, kModuleBlobSymbol, symbol, package.info.target), "while writing " + path);
+  return ReplaceFile(path, library.data);
+}
+
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   KernelCompiler& compiler) {
   auto begin = std::chrono::steady_clock::now();
   KernelSet kernels = TRY(BuildKernels(network.tasks, target, sources, compiler));
-  std::vector<std::string> kernel_of_node;
-  for (int task : network.task_of_node) kernel_of_node.push_back(task < 0 ? "" : kernels.names[task]);
-  ExecutionPlan plan = TRY(MakePlan(network.graph, kernel_of_node));
+  std::vector<NodeCode> code(network.graph.nodes.size());
+  for (size_t i = 0; i < code.size(); ++i) {
+    const int task = network.task_of_node[i];
+    if (task >= 0) code[i] = {.kernel = kernels.names[task], .hash = network.tasks[task].hash.Hex()};
+  }
+  ExecutionPlan plan = TRY(MakePlan(network.graph, code));
 
   CompileResult result;
   Package& package = result.package;
@@ -74,9 +109,6 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
     package.info.outputs.push_back(
         PublicSpec(network.graph, network.graph.outputs[i], network.graph.output_names[i], ParamKind::kOutput));
   }
-  package.info.workspace_bytes = plan.workspace_bytes;
-  package.info.constants_bytes = plan.constants_bytes;
-  package.info.io_bytes = plan.io_bytes;
   package.info.tasks = static_cast<int>(network.tasks.size());
   for (size_t i = 0; i < network.tasks.size(); ++i) {
     const TuneTask& task = network.tasks[i];
@@ -88,12 +120,9 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   package.graph_json = plan.graph.ToText();
   package.params = ParamsBytes(plan.params);
   package.library = std::move(kernels.library);
+  package.objects = std::move(kernels.objects);
   package.graph_text = graph::GraphText(network.graph);
-  for (const std::string& name : kernels.names) {
-    Json device;
-    device["device"] = 1;
-    package.functions[name] = Json::Array{device};
-  }
+  AddMemory(plan, kernels.kernels, target, package);
   result.choices = std::move(kernels.choices);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

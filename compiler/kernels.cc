@@ -224,16 +224,15 @@ std::vector<const CompiledKernel*> KernelCompiler::Compile(const std::vector<Bui
   return in_order;
 }
 
-Result<std::string> KernelCompiler::Link(const std::vector<const CompiledKernel*>& kernels, const Target& target) {
+Result<BuiltLibrary> KernelCompiler::Link(const std::vector<const CompiledKernel*>& kernels, const Target& target) {
   std::vector<const KernelObject*> objects;
   for (const CompiledKernel* kernel : kernels) objects.push_back(&kernel->object);
-  return TRY(builder_.Link(objects, target.Text())).artifact.data;
+  return builder_.Link(objects, target.Text());
 }
 
 Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
                                KernelCompiler& compiler) {
   KernelSet set;
-  if (tasks.empty()) return set;
   std::vector<std::vector<Option>> options;
   for (size_t i = 0; i < tasks.size(); ++i) {
     options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, sources), "while scheduling " + tasks[i].label));
@@ -252,7 +251,13 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
               "): " + (set.choices.back().tuned ? "the next one is used" : "its default schedule is used");
     }
   }
-  set.library = TRY_NOTE(compiler.Link(built.kernels, target), "while linking the kernels");
+  BuiltLibrary linked = TRY_NOTE(compiler.Link(built.kernels, target), "while linking the kernels");
+  set.library = std::move(linked.artifact.data);
+  set.kernels = std::move(linked.kernels);
+  for (const CompiledKernel* kernel : built.kernels) {
+    for (const Json::Bytes& object : kernel->object.objects) set.objects.push_back(object.data);
+  }
+  for (Json::Bytes& object : linked.support) set.objects.push_back(std::move(object.data));
   return set;
 }
 
@@ -290,7 +295,7 @@ Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const T
     set.names[others[k].first].push_back(requests[k].kernel);
     set.choices[others[k].first].push_back(std::move(others[k].second));
   }
-  set.library = TRY_NOTE(compiler.Link(linked, target), "while linking the kernels to be compared");
+  set.library = TRY_NOTE(compiler.Link(linked, target), "while linking the kernels to be compared").artifact.data;
   return set;
 }
 

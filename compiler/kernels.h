@@ -18,8 +18,7 @@ class KernelCompiler {
 
   // Returns one kernel per request, in the order of the requests. The kernels live as long as the compiler.
   std::vector<const CompiledKernel*> Compile(const std::vector<BuildRequest>& requests);
-  // Returns the shared object.
-  Result<std::string> Link(const std::vector<const CompiledKernel*>& kernels, const Target& target);
+  Result<BuiltLibrary> Link(const std::vector<const CompiledKernel*>& kernels, const Target& target);
 
  private:
   Builder& builder_;
@@ -28,6 +27,8 @@ class KernelCompiler {
 
 struct KernelSet {
   std::string library;                // the linked shared object; empty if there are no tasks
+  std::vector<std::string> objects;   // the relocatable objects that it was linked from
+  std::vector<KernelMetadata> kernels;
   std::vector<std::string> names;     // of the kernel of each task
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };

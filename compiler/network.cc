@@ -13,8 +13,8 @@
 #include "graph/pipeline.h"
 #include "graph/to_te.h"
 #include "ir/arithmetic.h"
+#include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
-#include "runtime/kernel_context.h"
 #include "support/file.h"
 #include "support/host_lock.h"
 #include "te/reference.h"
@@ -68,17 +68,20 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
   graph::Graph fused = TRY(graph::Fuse(graph, context));
   TaskList list = TRY(MakeTasks(fused, target, {.exact = true}));
   KernelSet kernels;
-  std::vector<std::shared_ptr<const Artifact>> libraries;
+  Module library;  // none for a graph of reshapes only
+  auto kernel_context = std::make_shared<KernelContext>(0);
   if (!list.tasks.empty()) {
     KernelCompiler compiler(builder);
     kernels = TRY(BuildKernels(list.tasks, target, {}, compiler));
-    libraries.push_back(TRY(Artifact::FromBytes(kernels.library)));
+    library = MakeLibraryModule(TRY(Artifact::FromBytes(kernels.library)), kernel_context);
   }
-  std::vector<std::string> kernel_of_node;
-  for (int task : list.task_of_node) kernel_of_node.push_back(task < 0 ? "" : kernels.names[task]);
-  ExecutionPlan plan = TRY(MakePlan(fused, kernel_of_node));
-  auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(libraries), std::move(plan.params),
-                                            std::make_shared<KernelContext>(0)));
+  std::vector<NodeCode> code(fused.nodes.size());
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (list.task_of_node[i] >= 0) code[i].kernel = kernels.names[list.task_of_node[i]];
+  }
+  ExecutionPlan plan = TRY(MakePlan(fused, code));
+  auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(library), std::move(plan.params),
+                                            {std::make_shared<CpuDevice>(kernel_context)}));
   {
     HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));  // as a build does
     TRY(executor->Run());

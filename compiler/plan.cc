@@ -2,53 +2,117 @@
 
 #include <set>
 
-#include "graph/memory_plan.h"
+#include "compiler/storage.h"
+#include "support/hash.h"
 
 namespace autotune {
+namespace {
 
-Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<std::string>& kernel_of_node) {
-  CHECK(kernel_of_node.size() == fused.nodes.size());
-  ExecutionPlan plan;
-  graph::MemoryPlan memory = graph::PlanMemory(fused);
-  std::vector<GraphRef> where(fused.values.size());
-  std::set<std::string> names;
-  auto unique = [&](std::string name, const std::string& fallback) {
+class PlanMaker {
+ public:
+  PlanMaker(const graph::Graph& fused, const std::vector<NodeCode>& code)
+      : fused_(fused), code_(code), where_(fused.values.size()), home_(fused.values.size(), kDLCPU) {
+    FindHomes();
+  }
+
+  Result<ExecutionPlan> Run() {
+    for (graph::ValueId input : fused_.inputs) {
+      AddValue(input, {.name = Unique(fused_.values[input].name, "input")});
+      plan_.memory[home_[input]].io += fused_.Spec(input).Bytes();
+    }
+    for (const graph::Constant& constant : fused_.constants) TRY(AddConstant(constant));
+    for (size_t i = 0; i < fused_.nodes.size(); ++i) AddNode(fused_.nodes[i], code_[i]);
+    for (graph::ValueId output : fused_.outputs) {
+      plan_.graph.heads.push_back(where_[output].at(home_[output]));
+      plan_.memory[home_[output]].io += fused_.Spec(output).Bytes();
+    }
+    for (const auto& [device, bytes] : AssignStorage(plan_.graph).workspace_bytes) plan_.memory[device].workspace = bytes;
+    return std::move(plan_);
+  }
+
+ private:
+  // Where each value is computed, or first read.
+  void FindHomes() {
+    std::vector<bool> found(fused_.values.size(), false);
+    for (size_t i = 0; i < fused_.nodes.size(); ++i) {
+      const graph::Node& node = fused_.nodes[i];
+      const bool reshape = node.op == graph::Op::kReshape;
+      const int64_t device = reshape && found[node.inputs[0]] ? home_[node.inputs[0]] : code_[i].device;
+      for (graph::ValueId input : node.inputs) {
+        if (!found[input]) home_[input] = device;
+        found[input] = true;
+      }
+      home_[node.output] = device;
+      found[node.output] = true;
+    }
+  }
+
+  std::string Unique(std::string name, const std::string& fallback) {
     if (name.empty()) name = fallback;
     std::string candidate = name;
-    for (int i = 1; !names.insert(candidate).second; ++i) candidate = name + "_" + std::to_string(i);
+    for (int i = 1; !names_.insert(candidate).second; ++i) candidate = name + "_" + std::to_string(i);
     return candidate;
-  };
-  auto add = [&](graph::ValueId value, GraphNode node) {
-    const graph::TensorSpec& spec = fused.Spec(value);
-    node.outputs = {{spec.dtype.Text(), spec.shape, memory.storage_id[value]}};
-    where[value] = {static_cast<int64_t>(plan.graph.nodes.size()), 0};
-    plan.graph.nodes.push_back(std::move(node));
-  };
-  for (graph::ValueId input : fused.inputs) {
-    add(input, {.name = unique(fused.values[input].name, "input")});
-    plan.io_bytes += fused.Spec(input).Bytes();
   }
-  for (const graph::Constant& constant : fused.constants) {
-    std::string name = unique("p" + std::to_string(plan.params.size()), "");
-    add(constant.value, {.name = name});
-    graph::TensorValue value = fused.ConstantValue(constant);
+
+  // Adds a node whose output is `value` on `device`.
+  void AddValue(graph::ValueId value, GraphNode node, int64_t device) {
+    const graph::TensorSpec& spec = fused_.Spec(value);
+    node.outputs = {{.dtype = spec.dtype.Text(), .shape = spec.shape, .device = device}};
+    where_[value][device] = {static_cast<int64_t>(plan_.graph.nodes.size()), 0};
+    plan_.graph.nodes.push_back(std::move(node));
+  }
+  void AddValue(graph::ValueId value, GraphNode node) { AddValue(value, std::move(node), home_[value]); }
+
+  Status AddConstant(const graph::Constant& constant) {
+    std::string name = Unique("p" + std::to_string(plan_.params.size()), "");
+    AddValue(constant.value, {.name = name});
+    graph::TensorValue value = fused_.ConstantValue(constant);
     DLDataType type = TRY(DataTypeFromText(value.spec.dtype.Text()));
-    plan.params.emplace(name, TRY(Tensor::FromBytes(value.spec.shape, type, value.bytes.view())));
-    plan.constants_bytes += value.spec.Bytes();
+    plan_.params.emplace(name, TRY(Tensor::FromBytes(value.spec.shape, type, value.bytes.view())));
+    plan_.memory[home_[constant.value]].constants += value.spec.Bytes();
+    return {};
   }
-  for (size_t i = 0; i < fused.nodes.size(); ++i) {
-    const graph::Node& node = fused.nodes[i];
-    GraphNode out{.name = unique(node.name, kernel_of_node[i].empty() ? "reshape" : kernel_of_node[i])};
-    out.func_name = node.op == graph::Op::kReshape ? std::string(kNopFunction) : kernel_of_node[i];
-    for (graph::ValueId input : node.inputs) out.inputs.push_back(where[input]);
-    add(node.output, std::move(out));
+
+  // The value on `device`; a copy if it was not there yet.
+  GraphRef ValueOn(graph::ValueId value, int64_t device) {
+    if (!where_[value].contains(device)) {
+      GraphNode copy{.name = Unique(fused_.values[value].name + "_copy", ""), .func_name = std::string(kCopyFunction)};
+      copy.inputs = {where_[value].at(home_[value])};
+      copy.hash = HashBytes128(copy.func_name + " " + fused_.Spec(value).Text()).Hex();
+      AddValue(value, std::move(copy), device);
+    }
+    return where_[value].at(device);
   }
-  for (graph::ValueId output : fused.outputs) {
-    plan.graph.heads.push_back(where[output]);
-    plan.io_bytes += fused.Spec(output).Bytes();
+
+  void AddNode(const graph::Node& node, const NodeCode& code) {
+    const bool reshape = node.op == graph::Op::kReshape;
+    GraphNode out{.name = Unique(node.name, code.kernel.empty() ? "reshape" : code.kernel)};
+    out.func_name = reshape ? std::string(kNopFunction) : code.kernel;
+    for (graph::ValueId input : node.inputs) out.inputs.push_back(ValueOn(input, home_[node.output]));
+    out.hash = code.hash.empty() ? HashOf(out.func_name, node) : code.hash;
+    AddValue(node.output, std::move(out));
   }
-  plan.workspace_bytes = memory.workspace_bytes;
-  return plan;
+
+  // A name for what a node without a task does.
+  std::string HashOf(const std::string& function, const graph::Node& node) const {
+    std::string text = function;
+    for (graph::ValueId input : node.inputs) text += " " + fused_.Spec(input).Text();
+    return HashBytes128(text + " -> " + fused_.Spec(node.output).Text()).Hex();
+  }
+
+  const graph::Graph& fused_;
+  const std::vector<NodeCode>& code_;
+  std::vector<std::map<int64_t, GraphRef>> where_;  // by value: the node that has it on each device
+  std::vector<int64_t> home_;                       // by value: the device on which it is made
+  std::set<std::string> names_;
+  ExecutionPlan plan_;
+};
+
+}  // namespace
+
+Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code) {
+  CHECK(code.size() == fused.nodes.size());
+  return PlanMaker(fused, code).Run();
 }
 
 }  // namespace autotune

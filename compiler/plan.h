@@ -1,5 +1,6 @@
 // Plan: from a fused graph and the names of its kernels to what the executor runs. Internal to compiler/. Stateless.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,13 +10,29 @@
 
 namespace autotune {
 
-struct ExecutionPlan {
-  Graph graph;    // variables: the inputs under their names, then the constants
-  Params params;  // the constants
-  int64_t workspace_bytes = 0, constants_bytes = 0, io_bytes = 0;
+// What a node of the fused graph becomes. Ignored for reshapes, which follow their operand.
+struct NodeCode {
+  std::string kernel;          // function in the library
+  std::string hash;            // of its task; may be empty
+  int64_t device = kDLCPU;     // DLPack's device type
 };
 
-// `kernel_of_node`: the function of each node of `fused`; ignored for reshapes.
-Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<std::string>& kernel_of_node);
+// Bytes on one device.
+struct MemoryUse {
+  int64_t workspace = 0;  // intermediate values
+  int64_t constants = 0;
+  int64_t io = 0;  // inputs and outputs
+};
+
+struct ExecutionPlan {
+  Graph graph;    // variables: the inputs under their names, then the constants; then the nodes in order, with copies
+  Params params;  // the constants
+  std::map<int64_t, MemoryUse> memory;  // by device
+};
+
+// `code`: of each node of `fused`. A variable lies on the device of its first reader. A value that another device reads,
+// too, is copied there once, by a node of function kCopyFunction before the first such reader. Outputs lie where they
+// are computed.
+Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code);
 
 }  // namespace autotune

@@ -1,28 +1,86 @@
 #include "package/load.h"
 
-#include "runtime/kernel_context.h"
-#include "runtime/params.h"
+#include "package/link.h"
+#include "package/module_file.h"
+#include "runtime/cpu_device.h"
+#include "runtime/module_blob.h"
 
 namespace autotune {
+namespace {
 
-Result<LoadedModel> LoadModel(Package package, int threads) {
-  LoadedModel model{.info = std::move(package.info)};
-  Graph graph = TRY(Graph::Parse(package.graph_json));
-  std::vector<std::shared_ptr<const Artifact>> libraries;  // none: a network of reshapes only
-  if (!package.library.empty()) libraries.push_back(TRY(Artifact::FromBytes(package.library)));
-  Params params = TRY(ParseParams(package.params));
-  package.params.clear();
-  package.params.shrink_to_fit();
-  model.executor = TRY(GraphExecutor::Create(std::move(graph), std::move(libraries), std::move(params),
-                                             std::make_shared<KernelContext>(threads)));
+// What the executor says of its inputs and outputs, for packages that do not say it themselves.
+void DescribeEnds(LoadedModel& model) {
+  auto spec = [](const std::string& name, const Tensor& tensor, ParamKind kind) {
+    return TensorSpec{name, DataTypeText(tensor.dtype()), tensor.shape(), kind};
+  };
+  const GraphExecutor& executor = *model.executor;
+  for (int64_t i = 0; i < executor.num_inputs(); ++i)
+    model.info.inputs.push_back(spec(executor.input_name(i), executor.Input(i), ParamKind::kInput));
+  for (int64_t i = 0; i < executor.num_outputs(); ++i)
+    model.info.outputs.push_back(spec(executor.output_name(i), executor.Output(i), ParamKind::kOutput));
+}
+
+Status CheckEnds(const LoadedModel& model) {
   if (model.executor->num_inputs() != static_cast<int64_t>(model.info.inputs.size()) ||
       model.executor->num_outputs() != static_cast<int64_t>(model.info.outputs.size())) {
     return Err("its graph has other inputs or outputs than its metadata say");
   }
+  return {};
+}
+
+bool CallsKernels(const Graph& graph) {
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.IsVariable() && node.func_name != kNopFunction && node.func_name != kCopyFunction) return true;
+  }
+  return false;
+}
+
+// The package's kernels; null for a network of reshapes only.
+Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared_ptr<KernelContext> context) {
+  std::string linked;
+  if (package.library.empty() && CallsKernels(graph)) {
+    if (package.objects.empty() && package.sources.empty()) {
+      return Err("it has no kernels: neither a linked library codegen/host/lib/*.so nor objects codegen/host/lib/libN.o "
+                 "nor C sources codegen/host/src/libN.c");
+    }
+    linked = TRY_NOTE(LinkWithCc(package.objects, package.sources), "the package has no linked library");
+  }
+  const std::string& library = linked.empty() ? package.library : linked;
+  if (library.empty()) return Module();
+  return MakeLibraryModule(TRY(Artifact::FromBytes(library)), std::move(context));
+}
+
+Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
+  auto context = std::make_shared<KernelContext>(threads);
+  Module root = TRY(LoadModule(TRY(Artifact::FromFile(path)), context));
+  const ExecutorParts* parts = FindExecutorParts(root);
+  if (!parts) return Err("it holds kernels, but no network; compile one with `autotune compile -o m.so`");
+  LoadedModel model{.info = TRY(InfoOf(root))};
+  model.executor =
+      TRY(GraphExecutor::Create(parts->graph, root, parts->params, {std::make_shared<CpuDevice>(context)}));
+  TRY(CheckEnds(model));
+  return model;
+}
+
+}  // namespace
+
+Result<LoadedModel> LoadModel(Package package, int threads) {
+  LoadedModel model{.info = std::move(package.info)};
+  Graph graph = TRY(Graph::Parse(package.graph_json));
+  auto context = std::make_shared<KernelContext>(threads);
+  Module library = TRY(LibraryOf(package, graph, context));
+  Params params = TRY(ParseParams(package.params));
+  package.params.clear();
+  package.params.shrink_to_fit();
+  model.executor = TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params),
+                                             {std::make_shared<CpuDevice>(context)}));
+  if (model.info.inputs.empty() && model.info.outputs.empty()) DescribeEnds(model);
+  TRY(CheckEnds(model));
   return model;
 }
 
 Result<LoadedModel> LoadModel(const std::string& path, int threads) {
+  if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads), "while loading " + path);
   return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads), "while loading package " + path);
 }
 

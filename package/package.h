@@ -1,6 +1,7 @@
 // Package: a compiled network on disk: a tar file in Model Library Format 5 plus the linked module (docs/package.md).
 // Plain value; reading and writing are stateless. Not the executor: runtime/graph_executor.h runs what is in it.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,25 +30,45 @@ struct PackageInfo {
   std::string target;              // canonical text
   std::vector<TensorSpec> inputs;  // ONNX's names, types and layout
   std::vector<TensorSpec> outputs;
-  int64_t workspace_bytes = 0, constants_bytes = 0, io_bytes = 0;
   int tasks = 0, tuned_tasks = 0;       // kernels; those of them whose schedule came from a record
   std::vector<PackagedKernel> kernels;  // one per task; empty in packages of older releases
-  AUTOTUNE_FIELDS(model_name, target, inputs, outputs, workspace_bytes, constants_bytes, io_bytes, tasks, tuned_tasks,
-                  kernels)
+  AUTOTUNE_FIELDS(model_name, target, inputs, outputs, tasks, tuned_tasks, kernels)
+};
+
+// What the network takes on one device, in bytes.
+struct MemoryEntry {
+  int64_t device = 1;                // DLPack's device type
+  int64_t workspace_size_bytes = 0;  // intermediate values, and scratch memory of the kernel that needs most of it
+  int64_t constants_size_bytes = 0;
+  int64_t io_size_bytes = 0;  // inputs and outputs
+  AUTOTUNE_FIELDS(device, workspace_size_bytes, constants_size_bytes, io_size_bytes)
+};
+
+// What one kernel takes beside its parameters, on as many cores as the target has.
+struct FunctionMemory {
+  int64_t device = 1;
+  int64_t workspace_size_bytes = 0;
+  AUTOTUNE_FIELDS(device, workspace_size_bytes)
 };
 
 struct Package {
   PackageInfo info;
   std::string graph_json;  // executor-config/graph/graph.json
   std::string params;      // parameters/<model>.params, runtime/params.h
-  std::string library;     // codegen/host/lib/<model>.so: all kernels, linked; empty if there are none
+  std::string library;     // codegen/host/lib/<model>.so: all kernels, linked; empty: it is not there
   std::string graph_text;  // src/relay.txt: the graph after all passes
-  Json functions;          // memory.operator_functions: function -> workspace
+  std::vector<std::string> objects;  // codegen/host/lib/libN.o: what the library was linked from
+  std::vector<std::string> sources;  // codegen/host/src/libN.c: the library as C; empty unless the target is `c`
+  std::vector<MemoryEntry> memory;   // memory.main
+  std::map<std::string, std::vector<FunctionMemory>> functions;  // memory.operator_functions, by function
 };
 
 // Writes to a temporary file beside `path`, then renames: an interrupted write leaves nothing half done.
 Status WritePackage(const Package& package, const std::string& path);
-// Errors name the file and what is missing or damaged in it.
+// Needs metadata, graph and parameters; what else a package lacks is left empty. Errors name the file and what is missing
+// or damaged in it.
 Result<Package> ReadPackage(const std::string& path);
+// Whether the file begins as an ELF file does. An error if it cannot be read.
+Result<bool> IsSharedObject(const std::string& path);
 
 }  // namespace autotune

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "package/package.h"
 #include "support/utf8.h"
@@ -46,13 +48,8 @@ Json Metadata(const Package& package) {
   metadata["export_datetime"] = UtcText();
   metadata["executors"] = Json::Array{Json("graph")};
   metadata["target"]["1"] = package.info.target;
-  Json main;
-  main["device"] = 1;
-  main["workspace_size_bytes"] = package.info.workspace_bytes;
-  main["constants_size_bytes"] = package.info.constants_bytes;
-  main["io_size_bytes"] = package.info.io_bytes;
-  metadata["memory"]["main"] = Json::Array{main};
-  metadata["memory"]["operator_functions"] = package.functions;
+  metadata["memory"]["main"] = ToJson(package.memory);
+  metadata["memory"]["operator_functions"] = ToJson(package.functions);
   metadata["autotune"] = ToJson(package.info);
   return metadata;
 }
@@ -80,6 +77,10 @@ Status WriteTo(const Package& package, const std::string& path) {
   TRY(Add(out.get(), "metadata.json", Metadata(package).Dump(2)));
   TRY(Add(out.get(), "executor-config/graph/graph.json", package.graph_json));
   TRY(Add(out.get(), "codegen/host/lib/" + model + ".so", package.library));
+  for (size_t i = 0; i < package.objects.size(); ++i)
+    TRY(Add(out.get(), "codegen/host/lib/lib" + std::to_string(i) + ".o", package.objects[i]));
+  for (size_t i = 0; i < package.sources.size(); ++i)
+    TRY(Add(out.get(), "codegen/host/src/lib" + std::to_string(i) + ".c", package.sources[i]));
   TRY(Add(out.get(), "src/relay.txt", package.graph_text));
   TRY(Add(out.get(), "parameters/" + model + ".params", package.params));
   if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(archive_error_string(out.get()));
@@ -169,38 +170,88 @@ Status WritePackage(const Package& package, const std::string& path) {
   return Err("cannot write package ", path, ": ", status.error().Text());
 }
 
-Result<Package> ReadPackage(const std::string& path) {
-  if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
-  auto read = ReadAll(path);
-  if (!read.ok()) return Err(path, " is not a package made by `autotune compile`: ", read.error().Text());
-  std::map<std::string, std::string>& members = *read;
-  auto take = [&](const std::string& prefix, const std::string& suffix) -> Result<std::string> {
-    std::string* found = nullptr;
-    for (auto& [name, bytes] : members) {
-      if (suffix.empty() ? name != prefix : !name.starts_with(prefix) || !name.ends_with(suffix)) continue;
-      if (found) return Err(path, " is not a package made by `autotune compile`: it has several ", prefix, "*", suffix);
-      found = &bytes;
-    }
-    if (found) return std::move(*found);
-    return Err(path, " is not a package made by `autotune compile`: it has no ", prefix,
-               suffix.empty() ? "" : "*" + suffix);
-  };
-  Package package;
-  std::string text = TRY(take("metadata.json", ""));
-  auto parsed = Json::Parse(text);
-  if (!parsed.ok()) return Err(path, ": metadata.json is ", parsed.error().Text());
-  const Json& metadata = *parsed;  // const: what is no object has no members, rather than being our bug
+namespace {
+
+using Members = std::map<std::string, std::string>;
+
+// Removes the one member whose name begins with `prefix` and ends with `suffix`, and returns it. Null if there is none;
+// an error if there are several.
+Result<std::optional<std::string>> Take(Members& members, const std::string& prefix, const std::string& suffix) {
+  auto found = members.end();
+  for (auto place = members.begin(); place != members.end(); ++place) {
+    if (!place->first.starts_with(prefix) || !place->first.ends_with(suffix)) continue;
+    if (found != members.end()) return Err("it has several ", prefix, "*", suffix);
+    found = place;
+  }
+  if (found == members.end()) return std::optional<std::string>();
+  std::string bytes = std::move(found->second);
+  members.erase(found);
+  return std::optional<std::string>(std::move(bytes));
+}
+
+Result<std::string> TakeNeeded(Members& members, const std::string& prefix, const std::string& suffix = "") {
+  std::optional<std::string> found = TRY(Take(members, prefix, suffix));
+  if (!found) return Err("it has no ", prefix, suffix.empty() ? "" : "*" + suffix);
+  return std::move(*found);
+}
+
+// PREFIX0SUFFIX, PREFIX1SUFFIX, ...: up to the first number that is missing.
+std::vector<std::string> TakeNumbered(Members& members, const std::string& prefix, const std::string& suffix) {
+  std::vector<std::string> list;
+  for (auto place = members.find(prefix + "0" + suffix); place != members.end();
+       place = members.find(prefix + std::to_string(list.size()) + suffix)) {
+    list.push_back(std::move(place->second));
+    members.erase(place);
+  }
+  return list;
+}
+
+Status FromMetadata(const Json& metadata, Package& package) {
   const int64_t* version = metadata["version"].As<int64_t>();
   if (!version || *version != kPackageFormat)
-    return Err(path, ": its format is not version ", kPackageFormat,
-               " of Model Library Format; compile the model again");
-  Status info = FromJson(metadata["autotune"], package.info);
-  if (!info.ok()) return Err(path, ": metadata.json: ", info.error().Text());
-  package.functions = metadata["memory"]["operator_functions"];
-  package.graph_json = TRY(take("executor-config/graph/graph.json", ""));
-  package.library = TRY(take("codegen/host/lib/", ".so"));
-  package.params = TRY(take("parameters/", ".params"));
-  package.graph_text = TRY(take("src/relay.txt", ""));
+    return Err("its format is not version ", kPackageFormat, " of Model Library Format; compile the model again");
+  if (!metadata["memory"]["main"].IsNull()) TRY(FromJson(metadata["memory"]["main"], package.memory, "memory.main"));
+  if (!metadata["memory"]["operator_functions"].IsNull()) {
+    TRY(FromJson(metadata["memory"]["operator_functions"], package.functions, "memory.operator_functions"));
+  }
+  if (!metadata["autotune"].IsNull()) return FromJson(metadata["autotune"], package.info, "autotune");
+  // Another program's package says less: the executor tells inputs and outputs (package/load.h).
+  if (const std::string* name = metadata["model_name"].As<std::string>()) package.info.model_name = *name;
+  if (const std::string* target = metadata["target"]["1"].As<std::string>()) package.info.target = *target;
+  return {};
+}
+
+Result<Package> FromMembers(Members members) {
+  Package package;
+  auto metadata = Json::Parse(TRY(TakeNeeded(members, "metadata.json")));
+  if (!metadata.ok()) return Err("metadata.json is ", metadata.error().Text());
+  const Json& json = *metadata;  // const: what is no object has no members, rather than being our bug
+  TRY_NOTE(FromMetadata(json, package), "metadata.json");
+  package.graph_json = TRY(TakeNeeded(members, "executor-config/graph/graph.json"));
+  package.params = TRY(TakeNeeded(members, "parameters/", ".params"));
+  package.library = TRY(Take(members, "codegen/host/lib/", ".so")).value_or("");
+  package.objects = TakeNumbered(members, "codegen/host/lib/lib", ".o");
+  package.sources = TakeNumbered(members, "codegen/host/src/lib", ".c");
+  package.graph_text = TRY(Take(members, "src/relay.txt", "")).value_or("");
+  return package;
+}
+
+}  // namespace
+
+Result<bool> IsSharedObject(const std::string& path) {
+  constexpr std::string_view kElfMagic = "\x7f" "ELF";
+  std::ifstream file(path, std::ios::binary);
+  char bytes[kElfMagic.size()] = {};
+  if (!file) return Err("cannot read package ", path, ": no such file, or not readable");
+  file.read(bytes, sizeof bytes);
+  return std::string_view(bytes, file.gcount()) == kElfMagic;
+}
+
+Result<Package> ReadPackage(const std::string& path) {
+  if (access(path.c_str(), R_OK) != 0) return Err("cannot read package ", path, ": no such file, or not readable");
+  Result<Members> members = ReadAll(path);
+  Result<Package> package = members.ok() ? FromMembers(std::move(*members)) : Result<Package>(members.error());
+  if (!package.ok()) return Err(path, " is no package in Model Library Format: ", package.error().Text());
   return package;
 }
 

@@ -189,7 +189,7 @@ class Runner {
     auto artifact = TRY(Artifact::FromBytes(*message.blobs[1]));
     const Kernel* kernel = TRY(artifact->Find(request.task.reference_kernel));
     TRY(MakeInputs(request.task.seed, kernel->metadata));
-    std::vector<int64_t> outputs = kernel->ParamsOfKind(ParamKind::kOutput);
+    std::vector<int64_t> outputs = kernel->metadata.ParamsOfKind(ParamKind::kOutput);
     std::vector<Tensor> reference;
     if (message.blobs.size() > 2) {
       if (message.blobs.size() != 2 + outputs.size()) return Err("expected ", outputs.size(), " reference outputs");

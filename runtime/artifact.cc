@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -73,6 +74,29 @@ Status CheckElf(std::string_view elf) {
   return {};
 }
 
+// Checks the launches of one list against the numbers of addresses that its arguments may name.
+Status CheckLaunches(const KernelMetadata& kernel, const std::vector<Launch>& launches, size_t params) {
+  auto check_extents = [](const std::vector<int64_t>& extents) {
+    return !extents.empty() && extents.size() <= 3 &&
+           std::all_of(extents.begin(), extents.end(), [](int64_t n) { return n > 0 && n <= INT32_MAX; });
+  };
+  for (const Launch& launch : launches) {
+    const std::string where = "launch of " + launch.entry;
+    if (launch.entry.empty()) return Err("a launch names no function");
+    if (!check_extents(launch.grid) || !check_extents(launch.block))
+      return Err(where, ": grid and block take one to three extents, each at least 1");
+    if (launch.shared_bytes < 0) return Err(where, ": ", launch.shared_bytes, " bytes of shared memory");
+    for (const LaunchArg& arg : launch.args) {
+      const size_t most = arg.kind == LaunchArgKind::kParam      ? params
+                          : arg.kind == LaunchArgKind::kPrepared ? kernel.prepared.size()
+                                                                 : static_cast<size_t>(kernel.workspace_bytes) + 1;
+      if (arg.index < 0 || static_cast<size_t>(arg.index) >= most)
+        return Err(where, ": there is no ", ToText(arg.kind), " ", arg.index);
+    }
+  }
+  return {};
+}
+
 Status CheckKernelMetadata(const KernelMetadata& kernel) {
   for (const TensorSpec& param : kernel.params) {
     DLDataType type = TRY_NOTE(DataTypeFromText(param.dtype), "parameter " + param.name);
@@ -86,7 +110,18 @@ Status CheckKernelMetadata(const KernelMetadata& kernel) {
       return Err("prepare_only names parameter ", i, ", which is no constant");
     }
   }
-  return {};
+  for (int64_t bytes : {kernel.workspace_bytes, kernel.thread_workspace_bytes}) {
+    if (bytes < 0 || bytes > kMaxPreparedBytes) return Err("scratch memory of ", bytes, " bytes");
+  }
+  if (kernel.device.empty()) {
+    if (!kernel.launches.empty() || !kernel.prepare.empty()) return Err("a kernel of the CPU has launches");
+    return {};
+  }
+  if (kernel.launches.empty()) return Err("a kernel for ", kernel.device, " has no launches");
+  if (kernel.prepared.empty() != kernel.prepare.empty())
+    return Err("prepared buffers without launches that fill them, or the reverse");
+  TRY(CheckLaunches(kernel, kernel.launches, kernel.params.size()));
+  return CheckLaunches(kernel, kernel.prepare, kernel.ParamsOfKind(ParamKind::kConstant).size());
 }
 
 Status KernelError(const Kernel& kernel, const char* entry, KernelContext& context, int32_t code) {
@@ -95,10 +130,10 @@ Status KernelError(const Kernel& kernel, const char* entry, KernelContext& conte
 
 }  // namespace
 
-std::vector<int64_t> Kernel::ParamsOfKind(ParamKind kind) const {
+std::vector<int64_t> KernelMetadata::ParamsOfKind(ParamKind kind) const {
   std::vector<int64_t> indices;
-  for (size_t i = 0; i < metadata.params.size(); ++i) {
-    if (metadata.params[i].kind == kind) indices.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].kind == kind) indices.push_back(static_cast<int64_t>(i));
   }
   return indices;
 }
@@ -171,6 +206,10 @@ Status Artifact::ReadKernels() {
     TRY_NOTE(CheckKernelMetadata(kernel), "kernel " + kernel.name);
     Kernel entry;
     entry.metadata = kernel;
+    if (!kernel.device.empty()) {
+      kernels_.push_back(std::move(entry));
+      continue;
+    }
     entry.checked = reinterpret_cast<decltype(entry.checked)>(Symbol(kernel.name));
     entry.raw = reinterpret_cast<decltype(entry.raw)>(Symbol(kernel.name + ".raw"));
     entry.prepare = reinterpret_cast<decltype(entry.prepare)>(Symbol(kernel.name + ".prepare"));
@@ -196,7 +235,7 @@ Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext
                                              const std::function<Result<Tensor>(int64_t)>& allocate) {
   std::vector<Tensor> prepared;
   if (!kernel.prepare) return prepared;
-  std::vector<int64_t> indices = kernel.ParamsOfKind(ParamKind::kConstant);
+  std::vector<int64_t> indices = kernel.metadata.ParamsOfKind(ParamKind::kConstant);
   if (indices.size() != constants.size()) {
     return Err("kernel ", kernel.metadata.name, " has ", indices.size(), " constants, got ", constants.size());
   }
@@ -221,6 +260,7 @@ Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext
 
 Status CallKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
                   std::span<const Tensor> prepared) {
+  if (!kernel.checked) return Err("kernel ", kernel.metadata.name, " is for ", kernel.metadata.device, ", not for the CPU");
   std::vector<const void*> pointers;
   for (const Tensor& tensor : args) pointers.push_back(tensor.dl());
   for (const Tensor& tensor : prepared) pointers.push_back(tensor.dl());

@@ -30,14 +30,43 @@ struct TensorSpec {
   AUTOTUNE_FIELDS(name, dtype, shape, kind)
 };
 
+// What an argument of a launch is: a parameter or a prepared buffer by index, or kernel scratch memory at a byte offset.
+enum class LaunchArgKind { kParam, kPrepared, kWorkspace };
+AUTOTUNE_ENUM(LaunchArgKind, "param", "prepared", "workspace")
+
+struct LaunchArg {
+  LaunchArgKind kind = LaunchArgKind::kParam;
+  int64_t index = 0;
+  AUTOTUNE_FIELDS(kind, index)
+};
+
+// One launch of a function of a device's image. Shapes are static, so a kernel's host side is a list of these.
+struct Launch {
+  std::string entry;                  // function of the image
+  std::vector<int64_t> grid, block;   // one to three extents each: blocks, and threads of a block
+  int64_t shared_bytes = 0;           // shared memory of a block beside what the code itself asks for
+  std::vector<LaunchArg> args;        // addresses that the function takes
+  AUTOTUNE_FIELDS(entry, grid, block, shared_bytes, args)
+};
+
 struct KernelMetadata {
   std::string name;
   std::vector<TensorSpec> params;
   std::vector<int64_t> prepared;      // bytes of each prepared buffer
   int64_t workspace_bytes = 0;        // most scratch memory in use at once, by one thread
+  int64_t thread_workspace_bytes = 0; // the part of it that further threads need too, each for itself
   double flops = 0;                   // arithmetic operations of one run; 0 when unknown
   std::vector<int64_t> prepare_only;  // indices of the constants that NAME.prepare alone reads: they may be freed then
-  AUTOTUNE_FIELDS(name, params, prepared, workspace_bytes, flops, prepare_only)
+  // Only of kernels for other devices than the CPU. They have no entry points; the images are in the library's imports.
+  std::string device;                 // name of the kind of device (runtime/device.h)
+  std::vector<Launch> launches;       // of one run, in order
+  std::vector<Launch> prepare;        // of the preparation; parameters are counted among the constants
+  AUTOTUNE_FIELDS(name, params, prepared, workspace_bytes, thread_workspace_bytes, flops, prepare_only, device, launches,
+                  prepare)
+
+  std::vector<int64_t> ParamsOfKind(ParamKind kind) const;  // their indices
+  // Scratch memory of a run by `threads` threads.
+  int64_t WorkspaceOf(int64_t threads) const { return workspace_bytes + (threads - 1) * thread_workspace_bytes; }
 };
 
 struct ArtifactMetadata {
@@ -48,14 +77,12 @@ struct ArtifactMetadata {
   AUTOTUNE_FIELDS(abi_version, target, cpu_features, kernels)
 };
 
-// A kernel of a loaded artifact; valid as long as the artifact.
+// A kernel of a loaded artifact; valid as long as the artifact. Kernels for other devices have no entry points.
 struct Kernel {
   KernelMetadata metadata;
   int32_t (*checked)(AtContext*, const void* const* args, int32_t num_args) = nullptr;  // args: const DLTensor*
   int32_t (*raw)(AtContext*, void* const* args) = nullptr;
   int32_t (*prepare)(AtContext*, void* const* args) = nullptr;  // null unless metadata.prepared is not empty
-
-  std::vector<int64_t> ParamsOfKind(ParamKind kind) const;  // their indices
 };
 
 class Artifact {

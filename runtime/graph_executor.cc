@@ -1,16 +1,10 @@
 #include "runtime/graph_executor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <map>
 #include <set>
 
-#include "runtime/kernel_context.h"
 #include "support/check.h"
-#include "support/statistics.h"
 
 namespace autotune {
 namespace {
@@ -23,10 +17,10 @@ int64_t EntryBytes(const GraphEntry& entry) {
 
 std::string EntryText(const GraphEntry& entry) { return entry.dtype + ShapeText(entry.shape); }
 
-// Returns whether NAME.raw reads parameter `i`. A copy (null kernel) reads all its entries.
-bool Reads(const Kernel* kernel, size_t i) {
+// Returns whether a run reads parameter `i`. A copy (null kernel) reads all its entries.
+bool Reads(const BoundKernel* kernel, size_t i) {
   if (!kernel) return true;
-  const auto& skipped = kernel->metadata.prepare_only;
+  const auto& skipped = kernel->metadata().prepare_only;
   return std::find(skipped.begin(), skipped.end(), static_cast<int64_t>(i)) == skipped.end();
 }
 
@@ -43,16 +37,20 @@ std::string GraphExecutor::NodeText(int64_t node) const {
   return "node " + std::to_string(node) + " '" + graph_.nodes[node].name + "'";
 }
 
-Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph,
-                                                             std::vector<std::shared_ptr<const Artifact>> libraries,
-                                                             Params params, std::shared_ptr<KernelContext> context,
+Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph, Module module, Params params,
+                                                             std::vector<DevicePtr> devices,
                                                              const GraphExecutorOptions& options) {
   TRY_NOTE(graph.Check(), "graph");
   std::unique_ptr<GraphExecutor> executor(new GraphExecutor);
   executor->options_ = options;
   executor->graph_ = std::move(graph);
-  executor->libraries_ = std::move(libraries);
-  executor->context_ = std::move(context);
+  executor->module_ = std::move(module);
+  for (DevicePtr& device : devices) {
+    if (!device->IsHost()) executor->others_.push_back(device.get());
+    int type = device->dl().device_type;
+    if (!executor->devices_.emplace(type, std::move(device)).second)
+      return Err("two devices of kind ", DeviceTypeName(type));
+  }
   const auto& nodes = executor->graph_.nodes;
   for (size_t i = 0; i < nodes.size(); ++i) {
     executor->row_ptr_.push_back(static_cast<int64_t>(executor->node_of_.size()));
@@ -71,6 +69,13 @@ Result<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(Graph graph,
   return executor;
 }
 
+Result<DevicePtr> GraphExecutor::DeviceAt(int64_t entry) const {
+  auto place = devices_.find(EntryAt(entry).device);
+  if (place != devices_.end()) return place->second;
+  return Err(NodeText(node_of_[entry]), " lies on ", DeviceTypeName(static_cast<int>(EntryAt(entry).device)),
+             ", and the executor was given no such device");
+}
+
 Status GraphExecutor::BindParams(Params params) {
   for (int64_t node : graph_.Variables()) {
     int64_t entry = row_ptr_[node];
@@ -79,16 +84,18 @@ Status GraphExecutor::BindParams(Params params) {
       inputs_.push_back(node);
       continue;
     }
-    TRY(CheckTensor(it->second, {node, 0}, "parameter"));
-    is_param_[entry] = true;
-    values_[entry] = std::move(it->second);
+    Tensor tensor = std::move(it->second);
     params.erase(it);
+    if (tensor.defined()) tensor = TRY_NOTE(ToDevice(tensor, TRY(DeviceAt(entry))), NodeText(node));
+    TRY(CheckTensor(tensor, {node, 0}, "parameter"));
+    is_param_[entry] = true;
+    values_[entry] = std::move(tensor);
   }
   if (!params.empty()) return Err("the graph has no variable for parameter '", params.begin()->first, "'");
   return {};
 }
 
-// A reshape within one memory, or of a parameter, costs nothing: its output is another view of the root.
+// A reshape within one memory, or of a parameter on its device, costs nothing: its output is another view of the root.
 void GraphExecutor::FindRoots() {
   root_.resize(node_of_.size());
   for (size_t entry = 0; entry < root_.size(); ++entry) {
@@ -96,6 +103,7 @@ void GraphExecutor::FindRoots() {
     const GraphNode& node = graph_.nodes[node_of_[entry]];
     if (node.func_name != kNopFunction || node.inputs.size() != 1 || node.outputs.size() != 1) continue;
     int64_t source = root_[EntryOf(node.inputs[0])];
+    if (EntryAt(source).device != node.outputs[0].device) continue;
     if (is_param_[source] || EntryAt(source).storage_id == node.outputs[0].storage_id) root_[entry] = source;
   }
 }
@@ -142,49 +150,67 @@ Status GraphExecutor::CheckMemoryPlan() const {
   return {};
 }
 
-Status GraphExecutor::AllocateMemory() {
-  std::map<int64_t, int64_t> bytes;  // storage id -> size, then offset
-  auto owns_memory = [&](size_t entry) { return root_[entry] == static_cast<int64_t>(entry) && !is_param_[entry]; };
+// Gives each storage its place in one block of memory per device. Fills `offsets`, by storage id, from its sizes.
+Result<std::map<Device*, std::shared_ptr<void>>> GraphExecutor::AllocateArenas(std::map<int64_t, int64_t>& offsets) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 39;
+  std::map<int64_t, DevicePtr> device_of;  // by storage id
   for (size_t entry = 0; entry < root_.size(); ++entry) {
-    if (!owns_memory(entry)) continue;
-    int64_t& size = bytes[EntryAt(entry).storage_id];
+    if (root_[entry] != static_cast<int64_t>(entry) || is_param_[entry]) continue;
+    device_of[EntryAt(entry).storage_id] = TRY(DeviceAt(entry));
+    int64_t& size = offsets[EntryAt(entry).storage_id];
     size = std::max(size, EntryBytes(EntryAt(entry)));
   }
-  for (auto& [id, size] : bytes) {
-    constexpr int64_t kMaxBytes = int64_t{1} << 39;
-    if (size > kMaxBytes || memory_bytes_ > kMaxBytes) return Err("the graph needs too much memory: storage ", id);
-    memory_bytes_ += Align(std::exchange(size, memory_bytes_));
+  std::map<DevicePtr, int64_t> bytes;
+  for (auto& [id, size] : offsets) {
+    int64_t& total = bytes[device_of.at(id)];
+    if (size > kMaxBytes || total > kMaxBytes) return Err("the graph needs too much memory: storage ", id);
+    total += Align(std::exchange(size, total));
   }
-  // Asked for, it would be granted, and the process killed once the pages are touched.
-  int64_t machine_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  if (memory_bytes_ > machine_bytes) {
-    return OutOfMemory("intermediate values take ", memory_bytes_, " bytes, and this machine has ", machine_bytes);
-  }
-  std::shared_ptr<void> memory = AllocateAligned(memory_bytes_);
-  if (!memory) return OutOfMemory("cannot allocate ", memory_bytes_, " bytes for intermediate values");
-  for (size_t entry = 0; entry < root_.size(); ++entry) {
-    const GraphEntry& plan = EntryAt(entry);
-    void* data = is_param_[root_[entry]]
-                     ? values_[root_[entry]].data()
-                     : static_cast<char*>(memory.get()) + bytes.at(EntryAt(root_[entry]).storage_id);
-    if (is_param_[entry]) continue;
-    if (root_[entry] != static_cast<int64_t>(entry) && EntryBytes(plan) != EntryBytes(EntryAt(root_[entry]))) {
-      return Err(NodeText(node_of_[entry]), ": reshape of ", EntryText(EntryAt(root_[entry])), " to ", EntryText(plan));
+  std::map<Device*, std::shared_ptr<void>> arenas;
+  for (auto& [device, total] : bytes) {
+    // Memory that no machine has would be granted, and the process killed once the pages are touched.
+    const int64_t most = device->limits().memory_bytes;
+    if (total > most) {
+      return OutOfMemory("intermediate values take ", total, " bytes, and ",
+                         device->IsHost() ? "this machine" : DeviceText(device->dl()), " has ", most);
     }
-    values_[entry] =
-        TRY(Tensor::View(data, plan.shape, DataTypeFromText(plan.dtype).value(),
-                         is_param_[root_[entry]] ? std::make_shared<Tensor>(values_[root_[entry]]) : memory));
+    arenas[device.get()] = TRY_NOTE(device->Allocate(total), "for intermediate values");
+    memory_bytes_ += total;
+  }
+  return arenas;
+}
+
+Status GraphExecutor::AllocateMemory() {
+  std::map<int64_t, int64_t> offsets;
+  std::map<Device*, std::shared_ptr<void>> arenas = TRY(AllocateArenas(offsets));
+  for (size_t entry = 0; entry < root_.size(); ++entry) {
+    if (is_param_[entry]) continue;
+    const GraphEntry& plan = EntryAt(entry);
+    const int64_t root = root_[entry];
+    if (root != static_cast<int64_t>(entry) && EntryBytes(plan) != EntryBytes(EntryAt(root))) {
+      return Err(NodeText(node_of_[entry]), ": reshape of ", EntryText(EntryAt(root)), " to ", EntryText(plan));
+    }
+    if (is_param_[root]) {
+      values_[entry] = TRY(values_[root].Reshape(plan.shape));
+      continue;
+    }
+    DevicePtr device = TRY(DeviceAt(entry));
+    std::shared_ptr<void> memory = arenas.at(device.get());
+    void* data = static_cast<char*>(memory.get()) + offsets.at(EntryAt(root).storage_id);
+    DLDataType type = DataTypeFromText(plan.dtype).value();
+    values_[entry] = TRY(device->IsHost() ? Tensor::View(data, plan.shape, type, memory)
+                                          : Tensor::OnDevice(device, data, plan.shape, type, memory));
   }
   for (int64_t node : inputs_) {  // a run without set_input is at least deterministic
     const Tensor& input = values_[row_ptr_[node]];
-    if (input.num_bytes() > 0) std::memset(input.data(), 0, input.num_bytes());
+    TRY(TRY(DeviceAt(row_ptr_[node]))->Zero(input.data(), input.num_bytes()));
   }
   return {};
 }
 
 // Which of the node's tensors each parameter of the kernel is.
 Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
-  const KernelMetadata& kernel = step.kernel->metadata;
+  const KernelMetadata& kernel = step.kernel->metadata();
   size_t next_input = 0, next_output = 0, outputs = step.kernel->ParamsOfKind(ParamKind::kOutput).size();
   if (kernel.params.size() - outputs != node.inputs.size() || outputs != node.outputs.size()) {
     return Err("kernel ", kernel.name, " has ", kernel.params.size() - outputs, " inputs and ", outputs,
@@ -201,7 +227,11 @@ Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
       return Err("kernel ", kernel.name, ": parameter ", spec.name, " is ", spec.dtype, ShapeText(spec.shape),
                  ", the graph has ", EntryText(plan));
     }
-    if (spec.kind == ParamKind::kConstant && step.kernel->prepare && !IsParam(entry)) {
+    if (plan.device != EntryAt(row_ptr_[step.node]).device) {
+      return Err("kernel ", kernel.name, " runs on ", DeviceText(step.to->dl()), ", but ", NodeText(node_of_[entry]),
+                 " lies on ", DeviceTypeName(static_cast<int>(plan.device)));
+    }
+    if (spec.kind == ParamKind::kConstant && step.kernel->prepares() && !IsParam(entry)) {
       return Err("kernel ", kernel.name, " prepares its constant ", spec.name, ", but ", NodeText(node_of_[entry]),
                  " is no parameter");
     }
@@ -210,39 +240,51 @@ Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
   return {};
 }
 
+// A reshape between memories of one device, or a copy between devices.
+Status GraphExecutor::AddCopy(const GraphNode& node, Step& step) const {
+  const bool reshape = node.func_name == kNopFunction;
+  if (node.inputs.size() != 1 || node.outputs.size() != 1) return Err(node.func_name, " has one input and one output");
+  int64_t from = EntryOf(node.inputs[0]), to = row_ptr_[step.node];
+  if (EntryAt(from).dtype != EntryAt(to).dtype || EntryBytes(EntryAt(from)) != EntryBytes(EntryAt(to))) {
+    return Err(reshape ? "reshape" : "copy", " of ", EntryText(EntryAt(from)), " to ", EntryText(EntryAt(to)));
+  }
+  step.from = TRY(DeviceAt(from)).get();
+  step.to = TRY(DeviceAt(to)).get();
+  if (reshape && step.from != step.to) {
+    return Err("a reshape from ", DeviceText(step.from->dl()), " to ", DeviceText(step.to->dl()), "; ", kCopyFunction,
+               " copies between devices");
+  }
+  step.copy_bytes = EntryBytes(EntryAt(to));
+  step.entries = {from, to};
+  return {};
+}
+
 Status GraphExecutor::AddStep(int64_t index) {
   const GraphNode& node = graph_.nodes[index];
-  Step step;
-  step.node = index;
-  if (node.func_name == kNopFunction) {
-    if (node.inputs.size() != 1 || node.outputs.size() != 1) return Err(kNopFunction, " has one input and one output");
-    int64_t from = EntryOf(node.inputs[0]), to = row_ptr_[index];
-    if (EntryAt(from).dtype != EntryAt(to).dtype || EntryBytes(EntryAt(from)) != EntryBytes(EntryAt(to))) {
-      return Err("reshape of ", EntryText(EntryAt(from)), " to ", EntryText(EntryAt(to)));
-    }
-    if (root_[from] == root_[to]) return {};
-    step.copy_bytes = EntryBytes(EntryAt(to));
-    step.entries = {from, to};
+  Step step{.node = index};
+  if (node.func_name == kNopFunction || node.func_name == kCopyFunction) {
+    TRY(AddCopy(node, step));
+    if (root_[step.entries[0]] == root_[step.entries[1]]) return {};
   } else {
     TRY(FindKernel(node.func_name, step));
-    if (node.prepare && !step.kernel->prepare) {
-      return Err("it asks for prepare, but kernel ", node.func_name, " has no entry point ", node.func_name,
-                 ".prepare");
-    }
     TRY(FitKernel(node, step));
   }
   steps_.push_back(std::move(step));
   return {};
 }
 
-Status GraphExecutor::FindKernel(const std::string& func_name, Step& step) const {
-  for (const auto& library : libraries_) {
-    Result<const Kernel*> found = library->Find(func_name);
-    if (!found.ok()) continue;
-    step.kernel = *found;
-    return {};
+// Binds the kernel to the device of the node's outputs.
+Status GraphExecutor::FindKernel(const std::string& func_name, Step& step) {
+  if (!module_) return Err("there is no library with kernel '", func_name, "'");
+  DevicePtr device = TRY(DeviceAt(row_ptr_[step.node]));
+  for (const GraphEntry& output : graph_.nodes[step.node].outputs) {
+    if (output.device != device->dl().device_type) return Err("its outputs lie on different devices");
   }
-  return Err("the library has no kernel '", func_name, "'");
+  std::shared_ptr<BoundKernel>& kernel = kernels_[{func_name, device.get()}];
+  if (!kernel) kernel = TRY(module_->BindKernel(func_name, device));
+  step.kernel = kernel.get();
+  step.to = device.get();
+  return {};
 }
 
 GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const {
@@ -252,34 +294,41 @@ GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const 
   return key;
 }
 
-// Ensures that the current block has `bytes` left for prepared buffers; else allocates a new block.
-Status GraphExecutor::ReservePrepared(int64_t bytes) {
-  if (bytes <= prepared_free_) return {};
+// Ensures that the device's current block has `bytes` left for prepared buffers; else allocates a new block.
+Status GraphExecutor::ReservePrepared(const DevicePtr& device, int64_t bytes) {
+  PreparedMemory& memory = prepared_memory_[device.get()];
+  if (bytes <= memory.free) return {};
   // Kernels that are replaced one by one share a large block, so that their buffers also lie in huge pages.
   constexpr int64_t kReplaceableBlock = int64_t{8} << 20;
   int64_t size = options_.replaceable ? std::max(bytes, kReplaceableBlock) : bytes;
-  std::shared_ptr<void> block = AllocateAligned(size);
-  if (!block) return OutOfMemory("cannot allocate ", size, " bytes for prepared constants");
-  prepared_memory_ = std::move(block);
-  prepared_free_ = prepared_block_bytes_ = size;
+  memory.block = TRY_NOTE(device->Allocate(size), "for prepared constants");
+  memory.free = memory.block_bytes = size;
   prepared_bytes_ += size;
   return {};
 }
 
+// Returns the prepared buffers of a step's kernel, as bytes.
 Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
+  const KernelMetadata& kernel = step.kernel->metadata();
+  DevicePtr device = step.to->shared_from_this();
   int64_t total = 0;
-  for (int64_t bytes : step.kernel->metadata.prepared) total += Align(bytes);
-  TRY(ReservePrepared(total));
-  std::vector<Tensor> constants;
-  for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant)) {
-    constants.push_back(TRY(values_[step.entries[param]].Reshape(step.kernel->metadata.params[param].shape)));
+  for (int64_t bytes : kernel.prepared) total += Align(bytes);
+  TRY(ReservePrepared(device, total));
+  std::vector<void*> args;
+  for (int64_t param : kernel.ParamsOfKind(ParamKind::kConstant)) args.push_back(values_[step.entries[param]].data());
+  PreparedMemory& memory = prepared_memory_[step.to];
+  std::vector<Tensor> buffers;
+  for (int64_t bytes : kernel.prepared) {
+    char* data = static_cast<char*>(memory.block.get()) + (memory.block_bytes - memory.free);
+    memory.free -= Align(bytes);
+    CHECK(memory.free >= 0);
+    constexpr DLDataType kByte = {kDLUInt, 8, 1};
+    buffers.push_back(TRY(device->IsHost() ? Tensor::View(data, {bytes}, kByte, memory.block)
+                                           : Tensor::OnDevice(device, data, {bytes}, kByte, memory.block)));
+    args.push_back(data);
   }
-  return PrepareConstants(*step.kernel, *context_, constants, [&](int64_t bytes) {
-    char* data = static_cast<char*>(prepared_memory_.get()) + (prepared_block_bytes_ - prepared_free_);
-    prepared_free_ -= Align(bytes);
-    CHECK(prepared_free_ >= 0);
-    return Tensor::View(data, {bytes}, {kDLUInt, 8, 1}, prepared_memory_);
-  });
+  TRY(step.kernel->Prepare(args.data()));
+  return buffers;
 }
 
 // Fills in the arguments of a step except its prepared buffers, which the caller appends. Drops the entries that only
@@ -296,18 +345,18 @@ Status GraphExecutor::PrepareSteps() {
   std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> prepares that are still to read it
   std::vector<bool> runs(root_.size(), false);     // read by runs
   for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
-  int64_t bytes = 0;  // of all prepared buffers, which share one block
+  std::map<Device*, int64_t> bytes;  // of all prepared buffers of a device, which share one block
   for (const Step& step : steps_) {
     for (size_t i = 0; i < step.entries.size(); ++i) {
       if (Reads(step.kernel, i)) runs[root_[step.entries[i]]] = true;
     }
-    if (!step.kernel || !step.kernel->prepare) continue;
+    if (!step.kernel || !step.kernel->prepares()) continue;
     PreparedKey key = PreparedKeyOf(step);
     for (int64_t root : key.second) ++prepares[root];
     if (!prepared_.try_emplace(std::move(key)).second) continue;
-    for (int64_t buffer : step.kernel->metadata.prepared) bytes += Align(buffer);
+    for (int64_t buffer : step.kernel->metadata().prepared) bytes[step.to] += Align(buffer);
   }
-  TRY(ReservePrepared(bytes));
+  for (auto [device, total] : bytes) TRY(ReservePrepared(device->shared_from_this(), total));
   auto release = [&](int64_t root) {
     if (options_.replaceable || !is_param_[root] || runs[root] || prepares[root] > 0) return;
     for (size_t entry = 0; entry < root_.size(); ++entry) {
@@ -316,7 +365,7 @@ Status GraphExecutor::PrepareSteps() {
   };
   for (Step& step : steps_) {
     std::vector<Tensor> buffers;
-    if (step.kernel && step.kernel->prepare) {
+    if (step.kernel && step.kernel->prepares()) {
       PreparedKey key = PreparedKeyOf(step);
       std::vector<Tensor>& made = prepared_.at(key);
       if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
@@ -337,12 +386,12 @@ Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) 
   if (!options_.replaceable) return Err("the executor was not made for kernels to be replaced");
   auto place = std::find_if(steps_.begin(), steps_.end(), [&](const Step& step) { return step.node == node; });
   if (place == steps_.end() || !place->kernel) return Err(NodeText(node), " runs no kernel");
-  if (place->kernel->metadata.name == func_name) return {};
+  if (place->kernel->metadata().name == func_name) return {};
   Step step{.node = node};
   TRY_NOTE(FindKernel(func_name, step), NodeText(node));
   TRY_NOTE(FitKernel(graph_.nodes[node], step), NodeText(node));
   std::vector<Tensor> buffers;
-  if (step.kernel->prepare) {
+  if (step.kernel->prepares()) {
     std::vector<Tensor>& made = prepared_[PreparedKeyOf(step)];
     if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(node));
     buffers = made;
@@ -354,16 +403,15 @@ Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) 
 }
 
 Status GraphExecutor::RunStep(const Step& step) {
-  if (!step.kernel) {
-    if (step.copy_bytes > 0) std::memcpy(step.args[1], step.args[0], step.copy_bytes);
-    return {};
-  }
-  if (step.kernel->raw(context_->abi(), step.args.data()) == 0) return {};
-  return context_->TakeError(NodeText(step.node) + ": kernel " + step.kernel->metadata.name + " failed");
+  Status status = step.kernel ? step.kernel->Run(step.args.data())
+                              : CopyBytes(*step.to, step.args[1], *step.from, step.args[0], step.copy_bytes);
+  if (!status.ok()) return std::move(status).error().Note(NodeText(step.node));
+  return {};
 }
 
 Status GraphExecutor::Run() {
   for (const Step& step : steps_) TRY(RunStep(step));
+  for (Device* device : others_) TRY(device->Synchronize());
   return {};
 }
 
@@ -382,6 +430,10 @@ Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std:
   if (!tensor.defined()) return Err(what, " '", name, "': no tensor");
   if (DataTypeText(tensor.dtype()) != plan.dtype || tensor.shape() != plan.shape) {
     return Err(what, " '", name, "' is ", EntryText(plan), ", got ", tensor.TypeText());
+  }
+  if (tensor.dl()->device.device_type != plan.device) {
+    return Err(what, " '", name, "' lies on ", DeviceTypeName(static_cast<int>(plan.device)), ", and the tensor on ",
+               DeviceText(tensor.dl()->device));
   }
   if (reinterpret_cast<uintptr_t>(tensor.data()) % AT_ALIGNMENT != 0) {
     return Err(what, " '", name, "': its memory is not aligned to ", AT_ALIGNMENT, " bytes");
@@ -409,8 +461,7 @@ Status GraphExecutor::SetInput(int64_t i, const Tensor& tensor) {
   if (!(tensor.dtype() == input.dtype()) || tensor.shape() != input.shape()) {
     return Err("input '", input_name(i), "' is ", input.TypeText(), ", got ", tensor.TypeText());
   }
-  if (input.num_bytes() > 0) std::memmove(input.data(), tensor.data(), input.num_bytes());
-  return {};
+  return CopyTensor(tensor, input);
 }
 
 Status GraphExecutor::BindInput(int64_t i, Tensor tensor) {

@@ -1,6 +1,6 @@
-// GraphExecutor: runs a network's execution plan on the CPU: a loaded library's kernels in order, on memory planned
-// beforehand. Its constants are prepared once, at load. One thread at a time; several executors may share a library
-// and parameters. It neither compiles nor reorders anything.
+// GraphExecutor: runs a network's execution plan: kernels of modules in order, each on the device of its outputs, on
+// memory planned beforehand. Constants are prepared once, at load. One thread at a time; several executors may share a
+// module and parameters. It neither compiles nor reorders anything.
 #pragma once
 #include <map>
 #include <memory>
@@ -8,15 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/artifact.h"
+#include "runtime/bound_kernel.h"
+#include "runtime/device.h"
 #include "runtime/graph_json.h"
 #include "runtime/module.h"
 #include "runtime/params.h"
 #include "runtime/tensor.h"
 
 namespace autotune {
-
-class KernelContext;
 
 // The timings behind a profile, in seconds.
 struct ProfileSamples {
@@ -38,12 +37,13 @@ struct GraphExecutorOptions {
 
 class GraphExecutor {
  public:
-  // Kernels are looked up in `libraries` in order. Parameters bind to the graph's variables by name; other variables
-  // are the inputs. A parameter that only NAME.prepare reads is let go after that. Errors name the node: a missing
-  // kernel, one whose parameters do not fit, a memory plan in which a value is overwritten before it is read.
-  static Result<std::unique_ptr<GraphExecutor>> Create(Graph graph,
-                                                       std::vector<std::shared_ptr<const Artifact>> libraries,
-                                                       Params params, std::shared_ptr<KernelContext> context,
+  // Kernels are looked up in `module`, which may be null if the graph calls none. Each value lies on the device of
+  // `devices` that has its device type. Parameters bind to the graph's variables by name and are copied to their
+  // device; other variables are the inputs. A parameter that only NAME.prepare reads is let go after that. Errors name
+  // the node: a missing kernel or device, a kernel whose parameters do not fit or lie on another device, a memory plan
+  // in which a value is overwritten before it is read.
+  static Result<std::unique_ptr<GraphExecutor>> Create(Graph graph, Module module, Params params,
+                                                       std::vector<DevicePtr> devices,
                                                        const GraphExecutorOptions& options = {});
   ~GraphExecutor();
 
@@ -54,21 +54,22 @@ class GraphExecutor {
   Result<int64_t> InputIndex(std::string_view name) const;  // an error lists the inputs
   const Graph& graph() const { return graph_; }
 
-  // Copies `tensor`, which must have the input's type and shape.
+  // Copies `tensor`, which must have the input's type and shape, from whatever device it lies on.
   Status SetInput(int64_t i, const Tensor& tensor);
-  // From now on input i is read from `tensor` itself (64-byte aligned), which the executor holds.
+  // From now on input i is read from `tensor` itself (64-byte aligned, on the input's device), which the executor holds.
   Status BindInput(int64_t i, Tensor tensor);
   // From now on output i is written into `tensor` itself; refused for outputs that are inputs or parameters.
   Status BindOutput(int64_t i, Tensor tensor);
 
+  // Returns when all devices have finished.
   Status Run();
 
-  // Makes node `node` run kernel `func_name` of the libraries from now on. The kernel must take the same parameters.
+  // Makes node `node` run kernel `func_name` of the module from now on. The kernel must take the same parameters.
   // Its constants are prepared at the first use and kept. The executor must be `replaceable`. After an error the node
   // keeps its previous kernel.
   Status ReplaceKernel(int64_t node, const std::string& func_name);
 
-  // The executor's own memory, overwritten by the next run.
+  // The executor's own memory, on the value's device, overwritten by the next run.
   Tensor Input(int64_t i) const;
   Tensor Output(int64_t i) const;
 
@@ -88,10 +89,17 @@ class GraphExecutor {
  private:
   struct Step {
     int64_t node = 0;
-    const Kernel* kernel = nullptr;  // null: copy_bytes from args[0] to args[1], a reshape between memories
+    BoundKernel* kernel = nullptr;  // null: copy_bytes from args[0] of `from` to args[1] of `to`
+    Device *from = nullptr, *to = nullptr;  // a kernel runs on `to`
     int64_t copy_bytes = 0;
-    std::vector<int64_t> entries;  // of each parameter; -1 where NAME.raw does not read it
+    std::vector<int64_t> entries;  // of each parameter; -1 where a run does not read it
     std::vector<void*> args;       // the parameters' data, then the prepared buffers'
+  };
+
+  // Memory for prepared buffers on one device: blocks from which buffers are cut.
+  struct PreparedMemory {
+    std::shared_ptr<void> block;
+    int64_t block_bytes = 0, free = 0;  // of the current block; free bytes lie at its end
   };
 
   GraphExecutor() = default;
@@ -101,25 +109,30 @@ class GraphExecutor {
   std::string NodeText(int64_t node) const;
   void FindRoots();
   Status CheckMemoryPlan() const;
+  Result<DevicePtr> DeviceAt(int64_t entry) const;
   Status BindParams(Params params);
   Status AllocateMemory();
+  Result<std::map<Device*, std::shared_ptr<void>>> AllocateArenas(std::map<int64_t, int64_t>& offsets);
   Status AddStep(int64_t node);
-  Status FindKernel(const std::string& func_name, Step& step) const;
+  Status AddCopy(const GraphNode& node, Step& step) const;
+  Status FindKernel(const std::string& func_name, Step& step);
   Status FitKernel(const GraphNode& node, Step& step) const;
   Status PrepareSteps();
-  Status ReservePrepared(int64_t bytes);
+  Status ReservePrepared(const DevicePtr& device, int64_t bytes);
   Result<std::vector<Tensor>> PrepareStep(const Step& step);
   void FillArgs(Step& step);
   // A kernel and the parameters that it prepares. Steps with equal keys share their prepared buffers.
-  using PreparedKey = std::pair<const Kernel*, std::vector<int64_t>>;
+  using PreparedKey = std::pair<const BoundKernel*, std::vector<int64_t>>;
   PreparedKey PreparedKeyOf(const Step& step) const;
   Status RunStep(const Step& step);
   Status SetMemory(int64_t entry, const Tensor& tensor);
   Status CheckTensor(const Tensor& tensor, GraphRef ref, const std::string& what) const;
 
   Graph graph_;
-  std::vector<std::shared_ptr<const Artifact>> libraries_;
-  std::shared_ptr<KernelContext> context_;
+  Module module_;
+  std::map<int64_t, DevicePtr> devices_;  // by device type
+  std::vector<Device*> others_;           // those that are not the host: a run waits for them
+  std::map<std::pair<std::string, Device*>, std::shared_ptr<BoundKernel>> kernels_;
   std::vector<int64_t> inputs_;   // their nodes
   std::vector<int64_t> row_ptr_;  // node -> its first entry
   std::vector<int64_t> node_of_;  // entry -> its node
@@ -128,24 +141,35 @@ class GraphExecutor {
   std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
   std::vector<Step> steps_;
   std::map<PreparedKey, std::vector<Tensor>> prepared_;
-  std::shared_ptr<void> prepared_memory_;                  // block of huge pages from which buffers are cut
-  int64_t prepared_free_ = 0;                              // bytes left at the block's end
-  int64_t prepared_block_bytes_ = 0, prepared_bytes_ = 0;  // of this block, of all blocks
+  std::map<Device*, PreparedMemory> prepared_memory_;
+  int64_t prepared_bytes_ = 0;  // of all blocks
   GraphExecutorOptions options_;
   int64_t memory_bytes_ = 0;
 };
 
 // The executor as a module, type key "graph_executor": set_input(index|name, tensor), set_input_zero_copy,
 // set_output_zero_copy(index, tensor), run(), get_output(index[, tensor to copy into]), get_input(index|name),
-// get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text.
+// get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text,
+// time_evaluator(function name, number, repeat) -> a function that calls that function number * repeat times and returns
+// JSON text: {"mean", "median", "min", "max": seconds of one call, "results": seconds of one call in each repeat}.
 Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor);
 
-// What a loaded package is: a module of type "graph_executor_factory" that imports the library module; its function
-// "default"(device) makes a graph executor module with a context of `num_threads` (0: one per CPU) of its own, and
-// get_graph_json() returns the plan's text. Parameters are shared between the executors.
-Module MakeGraphExecutorFactory(Graph graph, std::shared_ptr<const Artifact> library, Params params,
-                                int num_threads = 0);
-// From the bytes that the factory's Save returned: the plan and the parameters. The library must be imported then.
-Result<Module> LoadGraphExecutorFactory(std::string_view bytes);
+// What the factory makes executors of. Parameters are shared between the executors.
+struct ExecutorParts {
+  std::string model_name;
+  Graph graph;
+  Params params;
+};
+
+// A module of type "GraphExecutorFactory". Its functions MODEL_NAME(devices...) and "default"(devices...) make a graph
+// executor module on these devices and the CPU, with `num_threads` (0: one per CPU); get_graph_json() returns the plan's
+// text. Kernels are looked up where the look-up of the function began: in the library that imports the factory, or in
+// the factory's own imports.
+Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads = 0);
+// From the bytes that the factory's Save wrote: the graph's text, the parameters' number, names and tensors
+// (runtime/params.h), the model's name.
+Result<Module> LoadGraphExecutorFactory(ByteReader& in);
+// The parts of the first factory in the tree; null if there is none. Valid as long as the tree.
+const ExecutorParts* FindExecutorParts(const Module& root);
 
 }  // namespace autotune

@@ -1,11 +1,36 @@
-#include <cstring>
+#include <algorithm>
+#include <chrono>
+#include <numeric>
 
+#include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
-#include "runtime/kernel_context.h"
 #include "support/json.h"
+#include "support/statistics.h"
 
 namespace autotune {
 namespace {
+
+constexpr std::string_view kFactoryType = "GraphExecutorFactory";
+
+// Calls `function` without arguments, `number` times per repeat, and returns the times as JSON text.
+Result<std::string> TimeCalls(const PackedFunc& function, int64_t number, int64_t repeat) {
+  using Clock = std::chrono::steady_clock;
+  TRY(function());  // untimed: brings code and data into the caches
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < repeat; ++i) {
+    Clock::time_point begin = Clock::now();
+    for (int64_t call = 0; call < number; ++call) TRY(function());
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(number));
+  }
+  auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  Json json;
+  json["mean"] = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(repeat);
+  json["median"] = Median(seconds);
+  json["min"] = *least;
+  json["max"] = *most;
+  json["results"] = ToJson(seconds);
+  return json.Dump();
+}
 
 struct ExecutorModule : ModuleNode {
   std::unique_ptr<GraphExecutor> executor;
@@ -22,7 +47,8 @@ struct ExecutorModule : ModuleNode {
             "run",
             "set_input",
             "set_input_zero_copy",
-            "set_output_zero_copy"};
+            "set_output_zero_copy",
+            "time_evaluator"};
   }
 
   // An input by index or name.
@@ -48,11 +74,20 @@ struct ExecutorModule : ModuleNode {
     if (!target.defined() || !(target.dtype() == output.dtype()) || target.shape() != output.shape()) {
       return Err("output ", i, " is ", output.TypeText(), ", got ", target.defined() ? target.TypeText() : "no tensor");
     }
-    if (output.num_bytes() > 0) std::memcpy(target.data(), output.data(), output.num_bytes());
+    TRY(CopyTensor(output, target));
     return Value(target);
   }
 
-  PackedFunc GetOwnFunction(std::string_view name) override {
+  // time_evaluator(name, number, repeat)
+  Result<PackedFunc> TimeEvaluator(const std::string& name, int64_t number, int64_t repeat) {
+    constexpr int64_t kMostCalls = int64_t{1} << 40;
+    if (number < 1 || repeat < 1 || number > kMostCalls || repeat > kMostCalls)
+      return Err("time_evaluator takes a number of calls and of repeats, each at least 1");
+    PackedFunc function = TRY(GetFunction(name));
+    return PackedFunc::Of([function, number, repeat] { return TimeCalls(function, number, repeat); });
+  }
+
+  PackedFunc GetOwnFunction(std::string_view name, const Module&) override {
     auto self = std::static_pointer_cast<ExecutorModule>(shared_from_this());
     if (name == "set_input") {
       return PackedFunc::Of([self](Value key, Tensor tensor) -> Status {
@@ -95,41 +130,50 @@ struct ExecutorModule : ModuleNode {
         return Json(std::move(rows)).Dump();
       });
     }
+    if (name == "time_evaluator") {
+      return PackedFunc::Of([self](std::string function, int64_t number, int64_t repeat) {
+        return self->TimeEvaluator(function, number, repeat);
+      });
+    }
     return {};
   }
 };
 
 struct FactoryModule : ModuleNode {
-  Graph graph;
-  Params params;
+  ExecutorParts parts;
   int num_threads = 0;
 
-  std::string_view TypeKey() const override { return "graph_executor_factory"; }
-  std::vector<std::string> FunctionNames() const override { return {"default", "get_graph_json"}; }
-
-  // The graph's length and text, then the parameters.
-  Result<std::string> Save() const override {
-    std::string text = graph.ToText();
-    uint64_t length = text.size();
-    return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + ParamsBytes(params);
+  std::string_view TypeKey() const override { return kFactoryType; }
+  std::vector<std::string> FunctionNames() const override {
+    std::vector<std::string> names = {"default", "get_graph_json"};
+    if (parts.model_name != names[0] && parts.model_name != names[1]) names.push_back(parts.model_name);
+    return names;
   }
 
-  Result<Module> MakeExecutor(DLDevice device) const {
-    if (device.device_type != kDLCPU)
-      return Err("this package runs on the CPU, not on device type ", device.device_type);
-    std::vector<std::shared_ptr<const Artifact>> libraries;
-    for (const Module& import : imports()) {
-      if (auto artifact = ArtifactOf(import)) libraries.push_back(std::move(artifact));
-    }
-    auto executor =
-        TRY(GraphExecutor::Create(graph, std::move(libraries), params, std::make_shared<KernelContext>(num_threads)));
-    return MakeGraphExecutorModule(std::move(executor));
+  Status Save(ByteWriter& out) const override {
+    out.Text(parts.graph.ToText());
+    out.Number(static_cast<uint64_t>(parts.params.size()));
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : parts.params) names.push_back(name);
+    out.Texts(names);
+    for (const auto& [name, tensor] : parts.params) WriteTensor(out, tensor);
+    out.Text(parts.model_name);
+    return {};
   }
 
-  PackedFunc GetOwnFunction(std::string_view name) override {
+  // MODEL_NAME(devices...): an executor whose kernels are looked up in `root`.
+  Result<Value> MakeExecutor(const Module& root, std::span<const Value> args) const {
+    if (args.empty()) return Err("expected one device or more");
+    auto executor = TRY(GraphExecutor::Create(parts.graph, root, parts.params, TRY(OpenDevices(args, num_threads))));
+    return Value(MakeGraphExecutorModule(std::move(executor)));
+  }
+
+  PackedFunc GetOwnFunction(std::string_view name, const Module& root) override {
     auto self = std::static_pointer_cast<FactoryModule>(shared_from_this());
-    if (name == "get_graph_json") return PackedFunc::Of([self] { return self->graph.ToText(); });
-    if (name == "default") return PackedFunc::Of([self](DLDevice device) { return self->MakeExecutor(device); });
+    if (name == "get_graph_json") return PackedFunc::Of([self] { return self->parts.graph.ToText(); });
+    if (name == "default" || (name == parts.model_name && !name.empty())) {
+      return PackedFunc([self, root](std::span<const Value> args) { return self->MakeExecutor(root, args); });
+    }
     return {};
   }
 };
@@ -142,26 +186,34 @@ Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor) {
   return module;
 }
 
-Module MakeGraphExecutorFactory(Graph graph, std::shared_ptr<const Artifact> library, Params params, int num_threads) {
+Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads) {
   auto factory = std::make_shared<FactoryModule>();
-  factory->graph = std::move(graph);
-  factory->params = std::move(params);
+  factory->parts = std::move(parts);
   factory->num_threads = num_threads;
-  auto context = std::make_shared<KernelContext>(1);
-  CHECK(factory->Import(MakeLibraryModule(std::move(library), std::move(context))).ok());
   return factory;
 }
 
-Result<Module> LoadGraphExecutorFactory(std::string_view bytes) {
-  uint64_t length = 0;
-  if (bytes.size() < sizeof length) return Err("truncated: ", bytes.size(), " bytes");
-  std::memcpy(&length, bytes.data(), sizeof length);
-  bytes.remove_prefix(sizeof length);
-  if (length > bytes.size()) return Err("truncated: its graph takes ", length, " bytes of ", bytes.size());
-  auto factory = std::make_shared<FactoryModule>();
-  factory->graph = TRY(Graph::Parse(bytes.substr(0, length)));
-  factory->params = TRY(ParseParams(bytes.substr(length)));
-  return Module(std::move(factory));
+Result<Module> LoadGraphExecutorFactory(ByteReader& in) {
+  ExecutorParts parts;
+  parts.graph = TRY(Graph::Parse(TRY(in.Text())));
+  const uint64_t count = TRY(in.Count(sizeof(uint64_t)));
+  std::vector<std::string> names = TRY(in.Texts());
+  if (names.size() != count) return Err(names.size(), " names for ", count, " parameters");
+  for (std::string& name : names) {
+    std::string where = "parameter '" + name + "'";
+    Tensor tensor = TRY_NOTE(ReadTensor(in), where);
+    if (!parts.params.emplace(std::move(name), std::move(tensor)).second) return Err(where, " occurs twice");
+  }
+  parts.model_name = TRY(in.Text());
+  return MakeGraphExecutorFactory(std::move(parts));
+}
+
+const ExecutorParts* FindExecutorParts(const Module& root) {
+  if (auto* factory = dynamic_cast<FactoryModule*>(root.get())) return &factory->parts;
+  for (const Module& import : root->imports()) {
+    if (const ExecutorParts* parts = FindExecutorParts(import)) return parts;
+  }
+  return nullptr;
 }
 
 }  // namespace autotune

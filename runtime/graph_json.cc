@@ -1,5 +1,6 @@
 #include "runtime/graph_json.h"
 
+#include <map>
 #include <set>
 
 #include "runtime/tensor.h"
@@ -7,8 +8,6 @@
 
 namespace autotune {
 namespace {
-
-constexpr int64_t kCpu = 1;  // device type in device_index
 
 struct TypeAlias {
   std::string_view text, graph_text;
@@ -106,7 +105,6 @@ Result<GraphNode> ParseNode(const Json& json, int64_t& num_outputs) {
     return Err("node ", node.name, ": num_inputs is ", num_inputs, ", but it lists ", node.inputs.size());
   }
   node.flatten_data = Flag(attrs, "flatten_data");
-  node.prepare = Flag(attrs, "prepare");
   if (const std::string* hash = attrs["hash"].As<std::string>()) node.hash = *hash;
   return node;
 }
@@ -123,6 +121,7 @@ std::vector<int64_t> Graph::Variables() const {
 
 Status Graph::Check() const {
   std::set<std::string_view> names;
+  std::map<int64_t, int64_t> device_of_storage;
   auto check_ref = [&](GraphRef ref, int64_t before) -> Status {
     if (ref.node < 0 || ref.node >= static_cast<int64_t>(nodes.size())) return Err("there is no node ", ref.node);
     if (ref.node >= before) return Err("it reads node ", ref.node, ", which does not come before it");
@@ -143,6 +142,12 @@ Status Graph::Check() const {
     for (const GraphEntry& entry : node.outputs) {
       DLDataType type = TRY_NOTE(DataTypeFromText(entry.dtype), where);
       TRY_NOTE(ShapeBytes(entry.shape, type), where);
+      if (entry.device < 1) return Err(where, ": device type ", entry.device);
+      auto [place, first] = device_of_storage.emplace(entry.storage_id, entry.device);
+      if (!first && place->second != entry.device) {
+        return Err(where, ": storage ", entry.storage_id, " lies on devices of type ", place->second, " and ",
+                   entry.device);
+      }
       if (entry.storage_id < 0) return Err(where, ": storage id ", entry.storage_id, " is negative");
     }
   }
@@ -173,15 +178,15 @@ Result<Graph> Graph::Parse(std::string_view text) {
     auto types = TRY(Attribute<std::vector<std::string>>(attrs, "dltype", "list_str", entries));
     auto shapes = TRY(Attribute<IntLists>(attrs, "shape", "list_shape", entries));
     auto storage = TRY(Attribute<std::vector<int64_t>>(attrs, "storage_id", "list_int", entries));
+    std::vector<int64_t> devices(entries, kDLCPU);
     if (!attrs["device_index"].IsNull()) {
-      for (int64_t device : TRY(Attribute<std::vector<int64_t>>(attrs, "device_index", "list_int", entries))) {
-        if (device != kCpu) return Err("device ", device, " is not supported: this runtime has the CPU (1) only");
-      }
+      devices = TRY(Attribute<std::vector<int64_t>>(attrs, "device_index", "list_int", entries));
     }
     int64_t next = 0;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (; next < row_ptr[i + 1]; ++next) {
-        graph.nodes[i].outputs.push_back({FromGraphType(types[next]), std::move(shapes[next]), storage[next]});
+        graph.nodes[i].outputs.push_back({FromGraphType(types[next]), std::move(shapes[next]), storage[next],
+                                          devices[next]});
       }
     }
     for (const auto& triple : TRY(Member<IntLists>(json, "heads"))) {
@@ -209,7 +214,6 @@ std::string Graph::ToText() const {
                          {"num_inputs", std::to_string(node.inputs.size())},
                          {"num_outputs", std::to_string(node.outputs.size())},
                          {"flatten_data", node.flatten_data ? "1" : "0"}};
-      if (node.prepare) attrs["prepare"] = "1";
       if (!node.hash.empty()) attrs["hash"] = node.hash;
       object["attrs"] = std::move(attrs);
     }
@@ -218,7 +222,7 @@ std::string Graph::ToText() const {
       types.push_back(ToGraphType(entry.dtype));
       shapes.push_back(ToJson(entry.shape));
       storage.push_back(entry.storage_id);
-      devices.push_back(kCpu);
+      devices.push_back(entry.device);
     }
     row_ptr.push_back(entries += static_cast<int64_t>(node.outputs.size()));
   }

@@ -21,6 +21,7 @@ Status GraphExecutor::AddProfileSamples(int runs, ProfileSamples& samples) {
     Clock::time_point begin = Clock::now();
     for (size_t i = 0; i < steps_.size(); ++i) {
       TRY(RunStep(steps_[i]));
+      if (!steps_[i].to->IsHost()) TRY(steps_[i].to->Synchronize());
       Clock::time_point end = Clock::now();
       samples.kernels[i].push_back(seconds(end - begin));
       begin = end;
@@ -46,9 +47,9 @@ Result<std::vector<NodeTime>> GraphExecutor::NodeTimes(const ProfileSamples& sam
                   .func_name = node.func_name,
                   .seconds = Median(seconds),
                   .least = *std::min_element(seconds.begin(), seconds.end())};
-    if (const Kernel* kernel = steps_[i].kernel) {
-      time.flops = kernel->metadata.flops;
-      for (const TensorSpec& spec : kernel->metadata.params) {
+    if (const BoundKernel* kernel = steps_[i].kernel) {
+      time.flops = kernel->metadata().flops;
+      for (const TensorSpec& spec : kernel->metadata().params) {
         time.bytes += static_cast<double>(TRY(ShapeBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)))));
       }
     } else {

@@ -1,11 +1,14 @@
 // Module trees as bytes: what a shared object carries beside its code, so that one file is a whole package. Stateless,
-// thread-safe. Not the archive of a compiled model.
+// thread-safe. Not the archive of a compiled model (package/).
 //
-// Layout, little-endian: u64 number of blobs; then per module, depth first from the root (index 0), its type key and
-// its bytes (each u64 length, data) - "_lib" with no bytes is the shared object itself -; then, where there is more
-// than one module, the key "_import_tree" and the imports in compressed sparse rows: u64 count and u64 row pointers
-// (modules + 1), u64 count and u64 child indices. The shared object holds it under the symbol kModuleBlobSymbol, after
-// its length (u64).
+// The shared object exports kModuleBlobSymbol: u64 length of what follows, then (runtime/byte_stream.h) u64 number of
+// blobs; per module, depth first from the root (index 0), its type key and its own bytes: "_lib", without bytes, is the
+// shared object itself; last the key "_import_tree" and the imports in compressed sparse rows: a vector of row pointers
+// (modules + 1) and one of child indices. The tree counts as a blob. A library without imports has no such symbol.
+//
+// A module of type KEY is restored by the registry's function "runtime.module.loadbinary_KEY"(reader), which reads the
+// module's bytes from a ByteReader, no more, and returns the module. Other programs register such functions for their
+// own types.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,15 +18,21 @@
 
 namespace autotune {
 
-inline constexpr const char* kModuleBlobSymbol = "autotune.modules";
+inline constexpr const char* kModuleBlobSymbol = "__tvm_dev_mblob";
 
-// An error if a module of the tree has no bytes (an executor has state; its factory has bytes).
+// The bytes from the number of blobs on. An error if a module of the tree has no bytes (an executor has state; its
+// factory has bytes), or if the tree holds two libraries.
 Result<std::string> ModuleBlob(const Module& root);
+// The contents of the symbol: the length, then the blob.
+std::string ModuleBlobSymbol(const std::string& blob);
 
-// The tree that `blob` describes; "_lib" becomes `library`. Type keys that can be restored are one list in the .cc.
+// The tree that `blob` describes; "_lib" becomes `library`.
 Result<Module> ParseModuleBlob(std::string_view blob, const Module& library);
 
-// The tree embedded in an artifact; without one, its plain library module.
+// The tree embedded in an artifact; without one, its plain library module. The root of what `autotune compile -o m.so`
+// writes is the library: its functions are the kernels, and its import, the executor's factory, is found through it.
 Result<Module> LoadModule(std::shared_ptr<const Artifact> artifact, std::shared_ptr<KernelContext> context);
+// From a file, on all CPUs.
+Result<Module> LoadModule(const std::string& path);
 
 }  // namespace autotune

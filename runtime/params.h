@@ -1,17 +1,16 @@
-// Parameters: named tensors in one blob, the file parameters/<model>.params of a package. Stateless, thread-safe.
-// Not compressed.
+// Parameters: named tensors in one blob, the file parameters/<model>.params of a package, in the layout of the
+// field's `_save_params`, which TVM's runtime reads and writes. Stateless, thread-safe. Not compressed.
 //
-// Layout, little-endian, no padding but where said:
-//   char[8] magic "ATPARAMS"; u32 version 1; u32 count; u64 bytes of this header (all before the first data)
-//   per tensor: u32 name length, name; u32 type length, type ("f32"); u32 rank, i64 extents[rank];
-//               u64 offset of the data from the blob's start, a multiple of 64; u64 bytes of the data
-//   data, in the order of the tensors, zero bytes between
+// Layout, little-endian, no padding:
+//   u64 magic 0xF7E58D4F05049CB7, u64 0; vector of names; u64 number of tensors, which equals that of the names; then
+//   each tensor: u64 magic 0xDD5E40F096B4A13F, u64 0; i32 device type (1: the CPU), i32 device id; i32 rank; element type as
+//   DLPack's u8 code, u8 bits, u16 lanes; i64 per extent; i64 bytes of the data; the data, compact and row-major.
 #pragma once
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 
+#include "runtime/byte_stream.h"
 #include "runtime/tensor.h"
 
 namespace autotune {
@@ -19,13 +18,15 @@ namespace autotune {
 using Params = std::map<std::string, Tensor, std::less<>>;
 
 std::string ParamsBytes(const Params& params);
-
-// Each tensor gets memory of its own, so that it can be freed alone.
+// Copies each tensor into memory of its own, so that it can be freed alone. Errors: anything that ParamsBytes could not
+// have written. Allocates no more than the blob holds.
 Result<Params> ParseParams(std::string_view blob);
-// The tensors are views of the blob, which must be aligned to 64 bytes and is kept alive by `owner`.
-Result<Params> ViewParams(std::string_view blob, std::shared_ptr<void> owner);
-// Views of the mapped file: pages are read when first used, and shared between processes.
+
 Result<Params> LoadParams(const std::string& path);
 Status SaveParams(const std::string& path, const Params& params);
+
+// One tensor as above. `tensor` lies in CPU memory.
+void WriteTensor(ByteWriter& out, const Tensor& tensor);
+Result<Tensor> ReadTensor(ByteReader& in);
 
 }  // namespace autotune

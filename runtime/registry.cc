@@ -3,8 +3,10 @@
 #include <map>
 #include <mutex>
 
+#include "runtime/byte_stream.h"
+#include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
-#include "runtime/kernel_context.h"
+#include "runtime/info_module.h"
 #include "runtime/module_blob.h"
 #include "runtime/npy.h"
 
@@ -15,6 +17,17 @@ struct Row {
   const char* name;
   PackedFunc function;
 };
+
+Result<Value> CreateExecutor(std::span<const Value> args) {
+  if (args.size() < 3) return Err("expected a graph, a module and parameters, then devices");
+  auto graph = TRY(detail::Argument<std::string>(args, 0));
+  auto module = TRY(detail::Argument<Module>(args, 1));
+  auto params = TRY(detail::Argument<Bytes>(args, 2));
+  std::vector<DevicePtr> devices = TRY_NOTE(OpenDevices(args.subspan(3), 0), "of those after argument 2");
+  auto executor =
+      TRY(GraphExecutor::Create(TRY(Graph::Parse(graph)), module, TRY(ParseParams(params.data)), std::move(devices)));
+  return Value(MakeGraphExecutorModule(std::move(executor)));
+}
 
 // What the runtime itself offers.
 std::vector<Row> RuntimeFunctions() {
@@ -34,23 +47,24 @@ std::vector<Row> RuntimeFunctions() {
          return WriteNpy(path, tensor);
        })},
       // runtime.module.load(path of a shared object) -> module
-      {"runtime.module.load", PackedFunc::Of([](std::string path) -> Result<Module> {
-         auto artifact = TRY(Artifact::FromFile(path));
-         return LoadModule(std::move(artifact), std::make_shared<KernelContext>(0));
-       })},
+      {"runtime.module.load", PackedFunc::Of([](std::string path) { return LoadModule(path); })},
       // runtime.module.import(module, imported)
       {"runtime.module.import", PackedFunc::Of([](Module module, Module imported) -> Status {
          if (!module) return Err("argument 0 is a null module");
          return module->Import(std::move(imported));
        })},
-      // runtime.graph_executor.create(graph JSON, library module, params blob as bytes) -> module
-      {"runtime.graph_executor.create",
-       PackedFunc::Of([](std::string graph, Module library, Bytes params) -> Result<Module> {
-         auto artifact = ArtifactOf(library);
-         if (!artifact) return Err("argument 1 is no library module");
-         auto executor = TRY(GraphExecutor::Create(TRY(Graph::Parse(graph)), {artifact}, TRY(ParseParams(params.data)),
-                                                   std::make_shared<KernelContext>(0)));
-         return MakeGraphExecutorModule(std::move(executor));
+      // runtime.graph_executor.create(graph JSON, module with the kernels, params blob as bytes, devices...) -> module
+      {"runtime.graph_executor.create", PackedFunc(CreateExecutor)},
+      // runtime.module.loadbinary_KEY(reader) -> module (runtime/module_blob.h)
+      {"runtime.module.loadbinary_GraphExecutorFactory", PackedFunc::Of([](ObjectRef reader) -> Result<Module> {
+         return LoadGraphExecutorFactory(*TRY(ReaderOf(reader)));
+       })},
+      {"runtime.module.loadbinary_autotune.info",
+       PackedFunc::Of([](ObjectRef reader) -> Result<Module> { return LoadInfoModule(*TRY(ReaderOf(reader))); })},
+      // device_api.KIND(device id) -> device (runtime/device.h)
+      {"device_api.cpu", PackedFunc::Of([](int64_t id) -> Result<Value> {
+         if (id != 0) return Err("this machine has one CPU device, number 0; there is no ", id);
+         return Value(ObjectRef(std::make_shared<CpuDevice>(0)));
        })},
   };
 }

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/device.h"
+
 namespace autotune {
 namespace {
 
@@ -23,6 +25,31 @@ constexpr NamedType kTypes[] = {
     {"u8", {kDLUInt, 8, 1}},    {"u16", {kDLUInt, 16, 1}},  {"u32", {kDLUInt, 32, 1}},  {"u64", {kDLUInt, 64, 1}},
     {"bool", {kDLUInt, 1, 1}},
 };
+
+// Tells whether the elements lie side by side in row-major order. Dimensions of extent 1 may have any stride.
+bool IsCompact(const DLTensor& dl) {
+  if (!dl.strides) return true;
+  int64_t expected = 1;
+  for (int i = dl.ndim - 1; i >= 0; --i) {
+    if (dl.shape[i] != 1 && dl.strides[i] != expected) return false;
+    expected *= dl.shape[i];
+  }
+  return true;
+}
+
+// Copies the elements of a tensor with strides, whose first element is at `from`, side by side to `to`.
+void CopyStrided(const DLTensor& dl, const char* from, char* to) {
+  const int64_t bytes = DataTypeBytes(dl.dtype);
+  std::vector<int64_t> index(dl.ndim, 0);
+  int64_t elements = 1;
+  for (int i = 0; i < dl.ndim; ++i) elements *= dl.shape[i];
+  for (int64_t n = 0; n < elements; ++n) {
+    int64_t offset = 0;
+    for (int i = 0; i < dl.ndim; ++i) offset += index[i] * dl.strides[i];
+    std::memcpy(to + n * bytes, from + offset * bytes, bytes);
+    for (int i = dl.ndim - 1; i >= 0 && ++index[i] == dl.shape[i]; --i) index[i] = 0;
+  }
+}
 
 }  // namespace
 
@@ -116,22 +143,35 @@ Result<Tensor> Tensor::FromBytes(std::vector<int64_t> shape, DLDataType type, st
   return tensor;
 }
 
+Result<Tensor> Tensor::OnDevice(DevicePtr device, void* data, std::vector<int64_t> shape,
+                                DLDataType type, std::shared_ptr<void> keep_alive) {
+  CHECK(!device->IsHost()) << "Tensor::View makes tensors of the host's memory";
+  Tensor tensor = TRY(View(data, std::move(shape), type, std::move(keep_alive)));
+  tensor.node_->dl.device = device->dl();
+  tensor.node_->device = std::move(device);
+  return tensor;
+}
+
 Result<Tensor> Tensor::FromDLPack(DLManagedTensor* managed) {
   std::shared_ptr<void> owner(managed, [](void* p) {
     auto* tensor = static_cast<DLManagedTensor*>(p);
     if (tensor->deleter) tensor->deleter(tensor);
   });
   const DLTensor& dl = managed->dl_tensor;
-  if (dl.device.device_type != kDLCPU) return Err("a DLPack tensor must lie in CPU memory");
+  if (dl.ndim < 0 || (dl.ndim > 0 && !dl.shape)) return Err("a DLPack tensor without a shape");
   std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
-  if (dl.strides) {
-    int64_t expected = 1;
-    for (int i = dl.ndim - 1; i >= 0; --i) {
-      if (shape[i] != 1 && dl.strides[i] != expected) return Err("a DLPack tensor must be compact and row-major");
-      expected *= shape[i];
-    }
+  char* data = static_cast<char*>(dl.data) + dl.byte_offset;
+  const bool compact = IsCompact(dl);
+  if (dl.device.device_type == kDLCPU) {
+    if (compact) return View(data, std::move(shape), dl.dtype, std::move(owner));
+    Tensor copy = TRY(Empty(std::move(shape), dl.dtype));
+    CopyStrided(dl, data, static_cast<char*>(copy.data()));
+    return copy;
   }
-  return View(static_cast<char*>(dl.data) + dl.byte_offset, std::move(shape), dl.dtype, std::move(owner));
+  if (!compact) {
+    return Err("a DLPack tensor of ", DeviceText(dl.device), " must be compact and row-major; make it contiguous first");
+  }
+  return OnDevice(TRY(OpenDevice(dl.device)), data, std::move(shape), dl.dtype, std::move(owner));
 }
 
 DLManagedTensor* Tensor::ToDLPack() const {
@@ -148,7 +188,8 @@ DLManagedTensor* Tensor::ToDLPack() const {
 Result<Tensor> Tensor::Reshape(std::vector<int64_t> shape) const {
   int64_t bytes = TRY(ShapeBytes(shape, dtype()));
   if (bytes != num_bytes()) return Err("cannot view ", TypeText(), " as shape ", ShapeText(shape));
-  return View(data(), std::move(shape), dtype(), node_->memory);
+  if (!node_->device) return View(data(), std::move(shape), dtype(), node_->memory);
+  return OnDevice(node_->device, data(), std::move(shape), dtype(), node_->memory);
 }
 
 Result<Tensor> Tensor::Copy() const { return FromBytes(shape(), dtype(), bytes()); }

@@ -1,6 +1,6 @@
-// Tensor: a reference-counted, compact, row-major DLPack tensor in CPU memory, and the text of its element types.
-// Copies share the data. Handles may be copied on any thread; the data is not synchronised. Not an expression: it
-// computes nothing.
+// Tensor: a reference-counted, compact, row-major DLPack tensor in the memory of the host or of another device, and the
+// text of its element types. Copies share the data. Handles may be copied on any thread; the data is not synchronised.
+// Not an expression: it computes nothing.
 #pragma once
 #include <dlpack/dlpack.h>
 
@@ -13,6 +13,9 @@
 #include "support/result.h"
 
 namespace autotune {
+
+class Device;
+using DevicePtr = std::shared_ptr<Device>;  // runtime/device.h
 
 // "f32" <-> {kDLFloat, 32, 1}; the text of ir/dtype.h. bool is {kDLUInt, 1, 1} and takes one byte per element.
 Result<DLDataType> DataTypeFromText(std::string_view text);
@@ -42,15 +45,22 @@ class Tensor {
   static Result<Tensor> FromBytes(std::vector<int64_t> shape, DLDataType type, std::string_view bytes);
   // A tensor over foreign memory of the right size; `keep_alive` is held as long as the tensor lives (may be null).
   static Result<Tensor> View(void* data, std::vector<int64_t> shape, DLDataType type, std::shared_ptr<void> keep_alive);
-  // Takes over a DLPack tensor: CPU, compact, row-major; calls its deleter when done, on error too.
+  // A tensor in the memory of `device`, which is not the host: `data` is an address of that device.
+  static Result<Tensor> OnDevice(DevicePtr device, void* data, std::vector<int64_t> shape, DLDataType type,
+                                 std::shared_ptr<void> keep_alive);
+  // Takes over a DLPack tensor and calls its deleter when done, on error too. A tensor in the host's memory that is
+  // compact and row-major is viewed, any other there is copied. A tensor of another device must be compact; the device
+  // is opened through the registry (runtime/device.h).
   static Result<Tensor> FromDLPack(DLManagedTensor* managed);
   // A DLPack handle that shares the data; the receiver calls its deleter.
   DLManagedTensor* ToDLPack() const;
 
   bool defined() const { return node_ != nullptr; }
-  void* data() const { return node_->dl.data; }
+  Device* device() const { return node_->device.get(); }  // whose memory it is; null: the host's
+  void* data() const { return node_->dl.data; }           // an address of that device
   template <class T>
-  T* Data() const {
+  T* Data() const {  // of a tensor in the host's memory
+    CHECK(!node_->device) << "the host cannot read a tensor of another device";
     CHECK(static_cast<int64_t>(sizeof(T)) == DataTypeBytes(dtype())) << "element size of " << DataTypeText(dtype());
     return static_cast<T*>(data());
   }
@@ -58,13 +68,16 @@ class Tensor {
   DLDataType dtype() const { return node_->dl.dtype; }
   int64_t num_elements() const { return node_->elements; }
   int64_t num_bytes() const { return node_->elements * DataTypeBytes(dtype()); }
-  std::string_view bytes() const { return {static_cast<const char*>(data()), static_cast<size_t>(num_bytes())}; }
+  std::string_view bytes() const {  // of a tensor in the host's memory
+    CHECK(!node_->device) << "the host cannot read a tensor of another device";
+    return {static_cast<const char*>(data()), static_cast<size_t>(num_bytes())};
+  }
   const DLTensor* dl() const { return &node_->dl; }
   long use_count() const { return node_.use_count(); }
 
   // Same data under another shape with as many elements.
   Result<Tensor> Reshape(std::vector<int64_t> shape) const;
-  // A deep copy.
+  // A deep copy of a tensor in the host's memory.
   Result<Tensor> Copy() const;
   // "f32[1, 10]"
   std::string TypeText() const { return DataTypeText(dtype()) + ShapeText(shape()); }
@@ -76,6 +89,7 @@ class Tensor {
     std::vector<int64_t> shape;
     int64_t elements = 0;
     std::shared_ptr<void> memory;
+    DevicePtr device;  // null: the host
   };
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   std::shared_ptr<Node> node_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -27,6 +28,16 @@ Status WriteFile(const std::string& path, const std::string& bytes) {
     return Err("cannot write ", path, ": ", std::strerror(errno));
   }
   return {};
+}
+
+Status ReplaceFile(const std::string& path, const std::string& bytes) {
+  const std::string temporary = path + ".tmp" + std::to_string(getpid());
+  Status written = WriteFile(temporary, bytes);
+  if (written.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = Err("cannot write ", path, ": ", std::strerror(errno));
+  }
+  if (!written.ok()) unlink(temporary.c_str());
+  return written;
 }
 
 Status WriteAll(int fd, std::string_view bytes, std::string_view what) {

@@ -12,6 +12,8 @@ Result<std::string> ReadFile(const std::string& path);
 
 // Creates or replaces the file. The error names the path and says why; the file may then be incomplete.
 Status WriteFile(const std::string& path, const std::string& bytes);
+// Writes a temporary file beside `path`, then renames it: an interrupted write leaves the old file, or none.
+Status ReplaceFile(const std::string& path, const std::string& bytes);
 // Writes all bytes to an open file. The error says "cannot write WHAT: REASON".
 Status WriteAll(int fd, std::string_view bytes, std::string_view what);
 

@@ -42,7 +42,8 @@ int64_t CodeBytes(const std::string& elf) {
   return bytes;
 }
 
-int64_t WorkspaceBytes(const PrimFunc& f) {
+// Raises the scratch memory that `metadata` states to what `f` needs: in all of one thread, and in its parallel loops.
+void AddWorkspace(const PrimFunc& f, KernelMetadata& metadata) {
   int64_t most_parallel = 0;
   Walk(f.body, [&](const Stmt& s) {
     const For* loop = s.As<For>();
@@ -50,7 +51,8 @@ int64_t WorkspaceBytes(const PrimFunc& f) {
     most_parallel = std::max(most_parallel, LayOut(loop->body).bytes);
     return false;
   });
-  return LayOut(f.body).bytes + most_parallel;
+  metadata.workspace_bytes = std::max(metadata.workspace_bytes, LayOut(f.body).bytes + most_parallel);
+  metadata.thread_workspace_bytes = std::max(metadata.thread_workspace_bytes, most_parallel);
 }
 
 // Checks a module where AUTOTUNE_VERIFY is set. LLVM's own passes and code generator do not check.
@@ -93,8 +95,8 @@ KernelMetadata MetadataOf(const LoweredKernel& kernel) {
     }
   }
   metadata.prepared = kernel.prepared;
-  metadata.workspace_bytes = WorkspaceBytes(kernel.run);
-  if (kernel.prepare) metadata.workspace_bytes = std::max(metadata.workspace_bytes, WorkspaceBytes(*kernel.prepare));
+  AddWorkspace(kernel.run, metadata);
+  if (kernel.prepare) AddWorkspace(*kernel.prepare, metadata);
   metadata.flops = kernel.flops;
   return metadata;
 }
@@ -136,8 +138,8 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
   return result;
 }
 
-Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
-                                BuildFacts* facts) {
+Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
+                                  BuildFacts* facts) {
   std::map<std::string, double> times;
   StageTimer timer(times);
   ArtifactMetadata metadata;
@@ -155,17 +157,30 @@ Result<Json::Bytes> LinkKernels(const std::vector<const KernelObject*>& objects,
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);
   VerifyModule(*module);
-  std::string text = TRY(machine.Emit(*module, false, nullptr));
-  files.push_back(&text);
-  files.push_back(TRY(CheckObject(machine, metadata.target)));
+  LinkedKernels linked;
+  linked.support.push_back({TRY(machine.Emit(*module, false, nullptr))});
+  linked.support.push_back({*TRY(CheckObject(machine, metadata.target))});
+  for (const Json::Bytes& object : linked.support) files.push_back(&object.data);
   timer.End("metadata");
-  Json::Bytes shared;
-  shared.data = TRY(LinkShared(files));
+  linked.artifact.data = TRY(LinkShared(files));
   timer.End("link");
   if (facts) {
     for (const auto& [stage, ms] : times) facts->times_ms[stage] += ms;
   }
-  return shared;
+  return linked;
+}
+
+Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                 const Json::Bytes& data, const Target& target) {
+  Machine machine = TRY(Machine::For(target, Machine::Effort::kQuick));
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = machine.NewModule(context, "data");
+  EmitData(*module, symbol, data.data);
+  std::string object = TRY(machine.Emit(*module, false, nullptr));
+  std::vector<const std::string*> files;
+  for (const Json::Bytes& elf : objects) files.push_back(&elf.data);
+  files.push_back(&object);
+  return Json::Bytes{TRY(LinkShared(files))};
 }
 
 }  // namespace autotune

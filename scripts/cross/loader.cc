@@ -8,9 +8,9 @@
 #include <string>
 
 #include "runtime/compare.h"
+#include "runtime/cpu_device.h"
 #include "runtime/fill.h"
 #include "runtime/graph_executor.h"
-#include "runtime/kernel_context.h"
 #include "runtime/npy.h"
 #include "runtime/params.h"
 #include "support/file.h"
@@ -30,8 +30,9 @@ Status Run(const std::string& folder, const std::string& prefix) {
   Graph graph = TRY(Graph::Parse(TRY(ReadFile(folder + "/executor-config/graph/graph.json"))));
   auto library = TRY(Artifact::FromFile(TRY(Only(folder + "/codegen/host/lib", ".so"))));
   Params params = TRY(LoadParams(TRY(Only(folder + "/parameters", ".params"))));
-  auto executor =
-      TRY(GraphExecutor::Create(std::move(graph), {library}, std::move(params), std::make_shared<KernelContext>(2)));
+  auto context = std::make_shared<KernelContext>(2);
+  auto executor = TRY(GraphExecutor::Create(std::move(graph), MakeLibraryModule(library, context), std::move(params),
+                                            {std::make_shared<CpuDevice>(context)}));
   for (int64_t i = 0; i < executor->num_inputs(); ++i) FillRandom(executor->Input(i), static_cast<uint64_t>(i));
   TRY(executor->Run());
   for (int64_t i = 0; i < executor->num_outputs(); ++i) {

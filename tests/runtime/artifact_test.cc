@@ -33,7 +33,7 @@ TEST(Artifact, LoadsPreparesAndCalls) {
   Status status = CallKernel(*shift, context, std::vector{x, w, y}, *prepared);
   ASSERT_TRUE(status.ok()) << status.error().Text();
   for (int i = 0; i < 8; ++i) EXPECT_EQ(y.Data<float>()[i], i + (i < 4 ? 2 : 4));
-  EXPECT_EQ(shift->ParamsOfKind(ParamKind::kConstant), std::vector<int64_t>{1});
+  EXPECT_EQ(shift->metadata.ParamsOfKind(ParamKind::kConstant), std::vector<int64_t>{1});
 }
 
 TEST(Artifact, KernelErrorsCarryTheirText) {

@@ -187,7 +187,7 @@ Status WriteTuned(const TuneSession& session, const TuneCommandOptions& options,
           ? CompileFrom(session.network, session.target, {.store = session.store.get()}, *session.builder)
           : Compile(session.network, session.target, session.store.get(), *session.builder);
   Package package = TRY_NOTE(std::move(compiled), "while compiling the tuned network").package;
-  return WritePackage(package, options.output);
+  return WriteCompiled(package, options.output, *session.builder);
 }
 
 void PrintNotes(const TuneReport& report) {
@@ -287,7 +287,7 @@ Command TuneCommand(CLI::App& root) {
       ->envname("AUTOTUNE_TRACKER");
   app->add_option("--key", options->key, "the device key to tune on, with --tracker");
   app->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
-  app->add_option("-o,--output", options->output, "write the compiled package here");
+  app->add_option("-o,--output", options->output, "write the compiled network here: M.tar, a package, or M.so, one shared object");
   app->add_option("--search", options->search, "evolution, or random (a yardstick)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();

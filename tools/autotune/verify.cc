@@ -32,7 +32,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
   Network network = TRY(options.model.Load(network_options, target, *builder));
   for (const std::string& note : WithoutRepeats(network.notes)) std::printf("note: %s\n", note.c_str());
   CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder));
-  TRY(WritePackage(result.package, options.output));
+  TRY(WriteCompiled(result.package, options.output, *builder));
   for (const std::string& note : KernelNotes(result.choices)) std::printf("note: %s\n", note.c_str());
   std::printf("compiled %s for %s: %d of %s tuned, %.1f s; wrote %s\n", network.name.c_str(),
               MachineText(target).c_str(), result.package.info.tuned_tasks,
@@ -256,7 +256,7 @@ Command CompileCommand(CLI::App& root) {
       root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
   app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar"));
   options->model.AddWithOperator(*app);
-  app->add_option("-o,--output", options->output, "the package to write")->required();
+  app->add_option("-o,--output", options->output, "what to write: a package M.tar, or M.so, one shared object with everything in it")->required();
   app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
   app->add_flag("--verbose", options->verbose, "also print the target in full");
   return {app, [options] { return CompileModel(*options); }, [options] { return options->model.CheckSource(); }};

@@ -1,0 +1,69 @@
+#include "package/link.h"
+
+#include <fcntl.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "support/file.h"
+#include "support/subprocess.h"
+
+namespace autotune {
+namespace {
+
+constexpr int64_t kLinkSeconds = 600;  // as long as a build that is needed may take (codegen/workers.cc)
+
+// A fresh folder, removed at the end.
+class TemporaryFolder {
+ public:
+  static Result<TemporaryFolder> Make() {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / "autotune-link-XXXXXX").string();
+    if (error || !mkdtemp(path.data())) return Err("no temporary folder: neither $TMPDIR nor /tmp can be written");
+    return TemporaryFolder(std::move(path));
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Runs `cc`. An error has the first line of what it writes to its error stream.
+Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
+  const std::string log = folder + "/errors";
+  TRY(WriteFile(log, ""));
+  UniqueFd errors(open(log.c_str(), O_WRONLY | O_CLOEXEC));
+  if (errors.get() < 0) return Err("cannot write ", log);
+  arguments.insert(arguments.begin(), "cc");
+  auto child = Subprocess::Spawn({.argv = std::move(arguments), .fds = {{1, errors.get()}, {2, errors.get()}}});
+  if (!child.ok()) return Err("there is no C compiler `cc` to link it with: ", child.error().Text());
+  std::optional<ExitStatus> status = child->Wait(kLinkSeconds * 1000);
+  if (!status) return Err("`cc` took longer than ", kLinkSeconds, " s");
+  if (status->ok()) return {};
+  const std::string text = TRY(ReadFile(log));
+  return Err("`cc` ", status->Text(), ": ", text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+Result<std::string> LinkWithCc(const std::vector<std::string>& objects, const std::vector<std::string>& sources) {
+  TemporaryFolder folder = TRY(TemporaryFolder::Make());
+  const std::string library = folder.path() + "/library.so";
+  std::vector<std::string> arguments = {"-shared", "-fPIC", "-O2", "-std=c99", "-ffp-contract=off", "-o", library};
+  const std::vector<std::string>& inputs = objects.empty() ? sources : objects;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments.push_back(folder.path() + "/lib" + std::to_string(i) + (objects.empty() ? ".c" : ".o"));
+    TRY(WriteFile(arguments.back(), inputs[i]));
+  }
+  TRY(RunCc(std::move(arguments), folder.path()));
+  return ReadFile(library);
+}
+
+}  // namespace autotune

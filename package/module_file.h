@@ -1,0 +1,18 @@
+// A compiled network as one shared object: its kernels, and in the embedded module tree (runtime/module_blob.h) the
+// graph executor's factory with graph and parameters, and the package's info. Stateless.
+#pragma once
+#include <string>
+
+#include "package/package.h"
+#include "runtime/module.h"
+
+namespace autotune {
+
+// The contents of the symbol kModuleBlobSymbol for a package: a library that imports factory and info. The library need
+// not be one that this machine can load. Errors: a damaged graph or damaged parameters.
+Result<std::string> ModuleSymbolOf(const Package& package);
+
+// What the info module of a loaded tree says; an error if the tree has none.
+Result<PackageInfo> InfoOf(const Module& root);
+
+}  // namespace autotune

@@ -1,0 +1,108 @@
+// ByteWriter and ByteReader: numbers, strings and vectors as deployment formats store them: little-endian, no padding;
+// a string is its length (u64) and its bytes, a vector its number of elements (u64) and its elements. The reader never
+// allocates more than the bytes that it reads. Not thread-safe.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/packed_func.h"
+#include "support/result.h"
+
+namespace autotune {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they lie in memory");
+
+class ByteWriter {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void Number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void Text(std::string_view text) {
+    Number(static_cast<uint64_t>(text.size()));
+    out_ += text;
+  }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void Numbers(const std::vector<T>& values) {
+    Number(static_cast<uint64_t>(values.size()));
+    for (T value : values) Number(value);
+  }
+  void Texts(const std::vector<std::string>& texts) {
+    Number(static_cast<uint64_t>(texts.size()));
+    for (const std::string& text : texts) Text(text);
+  }
+  void Raw(std::string_view bytes) { out_ += bytes; }
+  void Reserve(size_t bytes) { out_.reserve(bytes); }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+// An Object, so that functions of the registry can read from it (runtime/module_blob.h). Borrows the bytes.
+class ByteReader : public Object {
+ public:
+  // `what` names the bytes in errors: "parameters".
+  ByteReader(std::string_view bytes, std::string what) : bytes_(bytes), what_(std::move(what)) {}
+  std::string_view TypeKey() const override { return "byte_reader"; }
+
+  size_t left() const { return bytes_.size(); }
+  template <class T>
+  requires std::is_arithmetic_v<T> Result<T> Number() {
+    T value{};
+    std::memcpy(&value, TRY(Raw(sizeof value)).data(), sizeof value);
+    return value;
+  }
+  Result<std::string_view> Text() { return Raw(TRY(Number<uint64_t>())); }
+  template <class T>
+  requires std::is_arithmetic_v<T> Result<std::vector<T>> Numbers() {
+    uint64_t count = TRY(Count(sizeof(T)));
+    std::vector<T> values(count);
+    for (T& value : values) value = TRY(Number<T>());
+    return values;
+  }
+  Result<std::vector<std::string>> Texts() {
+    uint64_t count = TRY(Count(sizeof(uint64_t)));
+    std::vector<std::string> texts(count);
+    for (std::string& text : texts) text = TRY(Text());
+    return texts;
+  }
+  // A number of elements, each of at least `bytes_each` bytes, that the rest can hold.
+  Result<uint64_t> Count(size_t bytes_each) {
+    auto count = TRY(Number<uint64_t>());
+    if (count > bytes_.size() / bytes_each) {
+      return Err(what_, ": truncated, or damaged: ", count, " elements of ", bytes_each, " bytes or more do not fit into ",
+                 bytes_.size(), " bytes");
+    }
+    return count;
+  }
+  Result<std::string_view> Raw(uint64_t count) {
+    if (count > bytes_.size()) {
+      return Err(what_, ": truncated, or damaged: ", count, " bytes are needed where ", bytes_.size(), " are left");
+    }
+    std::string_view result = bytes_.substr(0, count);
+    bytes_.remove_prefix(count);
+    return result;
+  }
+  // An error if bytes are left.
+  Status End() const {
+    return bytes_.empty() ? Status() : Status(Err(what_, ": ", bytes_.size(), " bytes too many at the end"));
+  }
+
+ private:
+  std::string_view bytes_;
+  std::string what_;
+};
+
+// The reader behind an argument of a loader function; an error if it is something else.
+inline Result<std::shared_ptr<ByteReader>> ReaderOf(const ObjectRef& object) {
+  auto reader = std::dynamic_pointer_cast<ByteReader>(object);
+  if (!reader) return Err("expected a byte reader, got ", object ? object->TypeKey() : "null");
+  return reader;
+}
+
+}  // namespace autotune

@@ -1,0 +1,94 @@
+// Device: a processor and its memory, as tensors, executors and modules see it. Devices of all kinds keep this contract:
+// - Addresses belong to the device. The host neither reads nor writes through them, unless the device is the host's own
+//   processor (`IsHost`); it may add byte offsets within one allocation.
+// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host's memory
+//   may be reused, `CopyOut` once the data is there; the others may return before the command has run.
+// - An error may belong to an earlier command. It is final: from then on every command of the device returns it, as
+//   GPU drivers have it. `LastError` tells it without a command.
+// Thread-safe. Streams, events and captured graphs come with the first device that has them (cuda), as further members.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/packed_func.h"
+#include "runtime/tensor.h"
+#include "support/result.h"
+
+namespace autotune {
+
+// What a device can do at most. Sizes in bytes.
+struct DeviceLimits {
+  int64_t memory_bytes = 0;
+  int64_t shared_bytes = 0;       // memory of a block of threads; 0: the device has no such memory
+  int64_t threads_per_block = 1;  // threads of one block
+};
+
+// The shape of one launch: blocks, threads of a block, and shared memory of a block beside what the code itself asks for.
+struct LaunchGeometry {
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  std::array<int64_t, 3> block = {1, 1, 1};
+  int64_t shared_bytes = 0;
+};
+
+// Code that a device has loaded. Keeps the device alive. Immutable, thread-safe.
+class DeviceImage {
+ public:
+  virtual ~DeviceImage() = default;
+  // The handle of a function of the image, for Device::Launch; valid as long as the image. An error names what is missing.
+  virtual Result<const void*> Entry(std::string_view name) const = 0;
+};
+
+class Device : public Object, public std::enable_shared_from_this<Device> {
+ public:
+  std::string_view TypeKey() const override { return "device"; }
+  virtual DLDevice dl() const = 0;
+  bool IsHost() const { return dl().device_type == kDLCPU; }
+  virtual DeviceLimits limits() const = 0;
+
+  // Uninitialised memory, aligned to 64 bytes at least. It is freed with the last reference, once the commands given before
+  // have run. It keeps the device alive.
+  virtual Result<std::shared_ptr<void>> Allocate(int64_t bytes) = 0;
+  virtual Status Zero(void* to, int64_t bytes) = 0;
+  virtual Status CopyIn(void* to, const void* host, int64_t bytes) = 0;
+  virtual Status CopyOut(void* host, const void* from, int64_t bytes) = 0;
+  virtual Status CopyWithin(void* to, const void* from, int64_t bytes) = 0;  // no overlap
+
+  // `format` names the kind of `bytes`: "ptx", "cubin", "cl". An error names the format if the device does not take it.
+  virtual Result<std::shared_ptr<const DeviceImage>> LoadImage(std::string_view format, std::string_view bytes) = 0;
+  // Starts a function of an image of this device. `args` are addresses of this device.
+  virtual Status Launch(const void* entry, const LaunchGeometry& geometry, std::span<void* const> args) = 0;
+
+  // Waits until all commands have run.
+  virtual Status Synchronize() = 0;
+  virtual Status LastError() const = 0;
+};
+
+
+
+// "cpu", "cuda", "opencl", ...: the names of DLPack's device types; "device type 99" for others.
+std::string DeviceTypeName(int type);
+// The reverse; an error lists the names.
+Result<int> DeviceTypeFromName(std::string_view name);
+// "cuda(1)"
+std::string DeviceText(DLDevice device);
+
+// Opens a device through the registry: function "device_api.NAME"(device id) returns an object that is a Device. An
+// error if this runtime has no such function, or if it fails. Each call for the CPU makes a device with threads of its
+// own; for other kinds the function decides.
+Result<DevicePtr> OpenDevice(DLDevice device);
+
+// Copies between any two devices. Where neither is the host, the data goes through the host's memory.
+Status CopyBytes(Device& to_device, void* to, Device& from_device, const void* from, int64_t bytes);
+
+// Copies the data between tensors of equal type and shape, wherever they lie.
+Status CopyTensor(const Tensor& from, const Tensor& to);
+// The tensor itself if it lies in the host's memory, else a copy there.
+Result<Tensor> ToHost(const Tensor& tensor);
+// The tensor itself if it lies in `device`'s memory, else a copy there.
+Result<Tensor> ToDevice(const Tensor& tensor, const DevicePtr& device);
+
+}  // namespace autotune

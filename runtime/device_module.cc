@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "runtime/bound_kernel.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -179,21 +180,21 @@ Result<Module> LoadDeviceModule(std::string type_key, ByteReader& in) {
   const uint64_t count = TRY(in.Count(4 * sizeof(uint64_t)));
   for (uint64_t i = 0; i < count; ++i) {
     std::string name(TRY(in.Text()));
-    if (TRY(in.Text()) != name) return Err("function '", name, "' has another name in the image");
+    if (TRY(in.Text()) != name) return Err("function '", OneLine(name), "' has another name in the image");
     DeviceFunction function;
     function.arg_types.resize(TRY(in.Count(4)));
     for (DLDataType& type : function.arg_types) {
       type.code = TRY(in.Number<uint8_t>());
       type.bits = TRY(in.Number<uint8_t>());
       type.lanes = TRY(in.Number<uint16_t>());
-      if (!(type == kAddress)) return Err("function '", name, "' takes something else than addresses");
+      if (!(type == kAddress)) return Err("function '", OneLine(name), "' takes something else than addresses");
     }
     function.launch_axes = TRY(in.Texts());
     for (const std::string& axis : function.launch_axes) {
       if (std::find(std::begin(kLaunchAxes), std::end(kLaunchAxes), axis) == std::end(kLaunchAxes))
-        return Err("function '", name, "': unknown launch axis '", axis.substr(0, 32), "'");
+        return Err("function '", OneLine(name), "': unknown launch axis '", OneLine(axis.substr(0, 32)), "'");
     }
-    if (!code.functions.emplace(name, std::move(function)).second) return Err("function '", name, "' occurs twice");
+    if (!code.functions.emplace(name, std::move(function)).second) return Err("function '", OneLine(name), "' occurs twice");
   }
   code.image = TRY(in.Text());
   return MakeDeviceModule(std::move(type_key), std::move(code));

@@ -152,11 +152,7 @@ struct FactoryModule : ModuleNode {
 
   Status Save(ByteWriter& out) const override {
     out.Text(parts.graph.ToText());
-    out.Number(static_cast<uint64_t>(parts.params.size()));
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : parts.params) names.push_back(name);
-    out.Texts(names);
-    for (const auto& [name, tensor] : parts.params) WriteTensor(out, tensor);
+    WriteNamedTensors(out, parts.params, /*count_first=*/true);
     out.Text(parts.model_name);
     return {};
   }
@@ -196,14 +192,7 @@ Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads) {
 Result<Module> LoadGraphExecutorFactory(ByteReader& in) {
   ExecutorParts parts;
   parts.graph = TRY(Graph::Parse(TRY(in.Text())));
-  const uint64_t count = TRY(in.Count(sizeof(uint64_t)));
-  std::vector<std::string> names = TRY(in.Texts());
-  if (names.size() != count) return Err(names.size(), " names for ", count, " parameters");
-  for (std::string& name : names) {
-    std::string where = "parameter '" + name + "'";
-    Tensor tensor = TRY_NOTE(ReadTensor(in), where);
-    if (!parts.params.emplace(std::move(name), std::move(tensor)).second) return Err(where, " occurs twice");
-  }
+  parts.params = TRY(ReadNamedTensors(in, /*count_first=*/true));
   parts.model_name = TRY(in.Text());
   return MakeGraphExecutorFactory(std::move(parts));
 }

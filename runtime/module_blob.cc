@@ -9,6 +9,7 @@
 #include "runtime/byte_stream.h"
 #include "runtime/kernel_context.h"
 #include "runtime/registry.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -24,10 +25,11 @@ void Collect(const Module& module, std::vector<Module>& order, std::map<const Mo
 // Reads the bytes of a module of type `key`.
 Result<Module> RestoreModule(std::string_view key, const std::shared_ptr<ByteReader>& in, const Module& library) {
   if (key == kLibrary) return library;
-  Result<PackedFunc> load = Registry::Global().Get("runtime.module.loadbinary_" + std::string(key.substr(0, 64)));
-  if (!load.ok()) return Err("module of type '", key.substr(0, 64), "' cannot be loaded by this runtime");
-  Module module = TRY(TRY_NOTE((*load)(ObjectRef(in)), "module of type " + std::string(key)).As<Module>());
-  if (!module) return Err("the loader of type '", key, "' returned no module");
+  const std::string shown = OneLine(key.substr(0, 64));
+  Result<PackedFunc> load = Registry::Global().Get("runtime.module.loadbinary_" + std::string(key));
+  if (!load.ok()) return Err("module of type '", shown, "' cannot be loaded by this runtime");
+  Module module = TRY(TRY_NOTE((*load)(ObjectRef(in)), "module of type " + shown).As<Module>());
+  if (!module) return Err("the loader of type '", shown, "' returned no module");
   return module;
 }
 

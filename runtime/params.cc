@@ -1,6 +1,7 @@
 #include "runtime/params.h"
 
 #include "support/file.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -51,6 +52,29 @@ Result<Tensor> ReadTensor(ByteReader& in) {
   return Tensor::FromBytes(std::move(shape), type, TRY(in.Raw(bytes)));
 }
 
+void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : params) names.push_back(name);
+  if (count_first) out.Number(static_cast<uint64_t>(params.size()));
+  out.Texts(names);
+  if (!count_first) out.Number(static_cast<uint64_t>(params.size()));
+  for (const auto& [name, tensor] : params) WriteTensor(out, tensor);
+}
+
+Result<Params> ReadNamedTensors(ByteReader& in, bool count_first) {
+  uint64_t count = count_first ? TRY(in.Count(kTensorHeader)) : 0;
+  std::vector<std::string> names = TRY(in.Texts());
+  if (!count_first) count = TRY(in.Count(kTensorHeader));
+  if (count != names.size()) return Err("parameters: ", names.size(), " names for ", count, " tensors");
+  Params params;
+  for (std::string& name : names) {
+    std::string where = "parameter '" + OneLine(name) + "'";
+    Tensor tensor = TRY_NOTE(ReadTensor(in), where);
+    if (!params.emplace(std::move(name), std::move(tensor)).second) return Err(where, " occurs twice");
+  }
+  return params;
+}
+
 std::string ParamsBytes(const Params& params) {
   ByteWriter out;
   size_t bytes = 32;
@@ -60,11 +84,7 @@ std::string ParamsBytes(const Params& params) {
   out.Reserve(bytes);
   out.Number(kParamsMagic);
   out.Number(kReserved);
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : params) names.push_back(name);
-  out.Texts(names);
-  out.Number(static_cast<uint64_t>(params.size()));
-  for (const auto& [name, tensor] : params) WriteTensor(out, tensor);
+  WriteNamedTensors(out, params);
   return out.Take();
 }
 
@@ -74,15 +94,7 @@ Result<Params> ParseParams(std::string_view blob) {
   if (blob.starts_with("ATPARAMS")) return Err("parameters in the format of an older release; compile the model again");
   if (!magic.ok() || *magic != kParamsMagic) return Err("not a parameters file");
   if (TRY(in.Number<uint64_t>()) != kReserved) return Err("parameters: the reserved number is not 0");
-  std::vector<std::string> names = TRY(in.Texts());
-  uint64_t count = TRY(in.Count(kTensorHeader));
-  if (count != names.size()) return Err("parameters: ", names.size(), " names for ", count, " tensors");
-  Params params;
-  for (std::string& name : names) {
-    std::string where = "parameter '" + name + "'";
-    Tensor tensor = TRY_NOTE(ReadTensor(in), where);
-    if (!params.emplace(std::move(name), std::move(tensor)).second) return Err(where, " occurs twice");
-  }
+  Params params = TRY(ReadNamedTensors(in));
   TRY(in.End());
   return params;
 }

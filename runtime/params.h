@@ -25,6 +25,11 @@ Result<Params> ParseParams(std::string_view blob);
 Result<Params> LoadParams(const std::string& path);
 Status SaveParams(const std::string& path, const Params& params);
 
+// The names and tensors of a set of parameters: vector of names, then u64 number and the tensors as above. The factory of a
+// graph executor stores the number first (`count_first`), as TVM's does.
+void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first = false);
+Result<Params> ReadNamedTensors(ByteReader& in, bool count_first = false);
+
 // One tensor as above. `tensor` lies in CPU memory.
 void WriteTensor(ByteWriter& out, const Tensor& tensor);
 Result<Tensor> ReadTensor(ByteReader& in);

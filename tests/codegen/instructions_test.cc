@@ -37,7 +37,7 @@ std::string Disassembly(const std::string& cpu, std::string_view program = kProg
   EXPECT_TRUE(elf.ok()) << elf.error().Text();
   std::string path = ::testing::TempDir() + "instructions-XXXXXX";
   UniqueFd file(mkstemp(path.data()));
-  std::ofstream(path, std::ios::binary) << elf->data;
+  std::ofstream(path, std::ios::binary) << elf->artifact.data;
   std::string text;
   FILE* pipe = popen(("objdump -d --no-show-raw-insn " + path + " | cut -f 2-").c_str(), "r");
   for (char line[512]; pipe && fgets(line, sizeof line, pipe);) text += line;

@@ -36,7 +36,7 @@ inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), Code
   Built built;
   built.object = TRY(Compile(f, target, options, std::move(context)));
   if (!built.object.rejected.empty()) return Err("rejected: ", built.object.rejected);
-  Json::Bytes elf = TRY(LinkKernels({&built.object}, target));
+  Json::Bytes elf = TRY(LinkKernels({&built.object}, target)).artifact;
   built.artifact = TRY(Artifact::FromBytes(elf.data));
   built.kernel = TRY(built.artifact->Find(f.name.str()));
   return built;

@@ -46,7 +46,7 @@ TEST(Targets, CrossCompiledWithoutUndefinedSymbols) {
     ASSERT_TRUE(object.ok()) << object.error().Text();
     auto elf = LinkKernels({&*object}, target);
     ASSERT_TRUE(elf.ok()) << elf.error().Text();
-    uint16_t machine = static_cast<uint16_t>(static_cast<unsigned char>(elf->data[18]));
+    uint16_t machine = static_cast<uint16_t>(static_cast<unsigned char>(elf->artifact.data[18]));
     EXPECT_EQ(machine, target.triple.starts_with("x86") ? 62 : target.triple.starts_with("aarch64") ? 183 : 243);
   }
 }
@@ -68,7 +68,7 @@ std::vector<std::string> CpuFeaturesOf(const std::string& target_text) {
   Target target = Target::Parse("llvm -mtriple=" + target_text).value();
   auto object =
       Compile(Parse("func f(x: f32[1] output) { for i in 1 { block b(v: S 1 = i) { x[v] = 0.0 } } }"), target);
-  std::string elf = LinkKernels({&*object}, target).value().data;
+  std::string elf = LinkKernels({&*object}, target).value().artifact.data;
   size_t begin = elf.find("{\"abi_version\"");
   Json metadata = Json::Parse(elf.c_str() + begin).value();
   return FromJson<ArtifactMetadata>(metadata).value().cpu_features;
@@ -107,7 +107,7 @@ TEST(Artifact, EqualTextGivesEqualBytes) {
   for (int i = 0; i < 3; ++i) {
     auto object = Compile(Parse(kEverything));
     ASSERT_TRUE(object.ok());
-    std::string bytes = LinkKernels({&*object}, Cpu())->data;
+    std::string bytes = LinkKernels({&*object}, Cpu())->artifact.data;
     if (i == 0) first = bytes;
     EXPECT_EQ(bytes, first);
   }

@@ -8,7 +8,6 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "graph/extract.h"
-#include "graph/memory_plan.h"
 #include "graph/pipeline.h"
 #include "graph/to_te.h"
 #include "tests/graph/interpreted.h"
@@ -224,15 +223,8 @@ TEST(Backend, RealNetworksBecomeFewKernels) {
     }
     EXPECT_LE(tasks.size(), net.most_tasks) << net.folder << "\n" << table;
     EXPECT_LE(kernels, net.most_kernels) << net.folder << "\n" << table;
-    MemoryPlan plan = PlanMemory(fused);
-    int64_t shared = plan.workspace_bytes, separate = 0;
-    for (const Node& node : fused.nodes) separate += fused.Spec(node.output).Bytes();
-    for (ValueId v : fused.inputs) shared += fused.Spec(v).Bytes();
-    for (ValueId v : fused.outputs) shared += fused.Spec(v).Bytes();
-    EXPECT_LT(shared, separate * 6 / 10) << net.folder;
     if (std::getenv("AUTOTUNE_PRINT")) {
-      std::printf("%s: %zu tasks, %zu kernels, %.1f MB activations (%.1f MB unshared)\n%s", net.folder, tasks.size(),
-                  kernels, shared * 1e-6, separate * 1e-6, table.c_str());
+      std::printf("%s: %zu tasks, %zu kernels\n%s", net.folder, tasks.size(), kernels, table.c_str());
     }
   }
 }

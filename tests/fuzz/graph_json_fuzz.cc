@@ -2,7 +2,7 @@
 // not (there is no kernel for it: only graphs of reshapes are run).
 #include "runtime/graph_executor.h"
 #include "runtime/graph_json.h"
-#include "runtime/kernel_context.h"
+#include "runtime/cpu_device.h"
 #include "runtime/tensor.h"
 #include "support/check.h"
 #include "tests/fuzz/target.h"
@@ -22,8 +22,8 @@ FUZZ_TARGET(graph_json) {
     }
   }
   if (bytes > (1 << 20)) return;  // legal, and the memory would be used
-  static const auto context = std::make_shared<KernelContext>(1);
-  auto executor = GraphExecutor::Create(std::move(*graph), {}, {}, context);
+  static const auto cpu = std::make_shared<CpuDevice>(1);
+  auto executor = GraphExecutor::Create(std::move(*graph), {}, {}, {cpu});
   if (executor.ok()) CHECK((*executor)->Run().ok());
 }
 

@@ -26,14 +26,16 @@ Package Sample() {
   package.info.target = "llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2";
   package.info.inputs = {{"image", "f32", {1, 3, 32, 32}, ParamKind::kInput}};
   package.info.outputs = {{"p", "f32", {1, 10}, ParamKind::kOutput}};
-  package.info.workspace_bytes = 1 << 20;
   package.info.tasks = 3;
   package.info.tuned_tasks = 2;
   package.graph_json = "{\"nodes\": []}";
   package.params = std::string("\0\1\2 binary \xff", 12);
   package.library = std::string(5000, '\x7f');
   package.graph_text = "";
-  package.functions["k0"] = 1;
+  package.objects = {"object 0", "object 1"};
+  package.sources = {"int source;"};
+  package.memory = {{.device = 1, .workspace_size_bytes = 1 << 20}};
+  package.functions["k0"] = {{.device = 1, .workspace_size_bytes = 64}};
   return package;
 }
 
@@ -102,7 +104,10 @@ TEST_F(PackageTest, IsReadAsWritten) {
   EXPECT_EQ(read->params, package.params);
   EXPECT_EQ(read->library, package.library);
   EXPECT_EQ(read->graph_text, package.graph_text);
-  EXPECT_EQ(read->functions, package.functions);
+  EXPECT_EQ(read->objects, package.objects);
+  EXPECT_EQ(read->sources, package.sources);
+  EXPECT_EQ(ToJson(read->memory), ToJson(package.memory));
+  EXPECT_EQ(ToJson(read->functions), ToJson(package.functions));
   // No temporary file is left, and no member leaves the archive.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
   for (const auto& [name, bytes] : ReadTar(File("p.tar"))) EXPECT_THAT(name, Not(HasSubstr("..")));
@@ -118,17 +123,22 @@ TEST_F(PackageTest, AFailedWriteLeavesTheOldOne) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
 }
 
-TEST_F(PackageTest, EveryMemberIsNeeded) {
+TEST_F(PackageTest, MetadataGraphAndParametersAreNeeded) {
   ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
   Members members = ReadTar(File("p.tar"));
-  ASSERT_EQ(members.size(), 5u);
+  ASSERT_EQ(members.size(), 8u);
   WriteTar(File("same.tar"), members);
   EXPECT_TRUE(ReadPackage(File("same.tar")).ok()) << "another tar program's file is as good";
   for (size_t i = 0; i < members.size(); ++i) {
     Members fewer = members;
     fewer.erase(fewer.begin() + static_cast<long>(i));
     WriteTar(File("fewer.tar"), fewer);
-    ExpectRefused(File("fewer.tar"), members[i].first.substr(0, members[i].first.rfind('/')));
+    const std::string& name = members[i].first;
+    if (name == "metadata.json" || name.ends_with("graph.json") || name.ends_with(".params")) {
+      ExpectRefused(File("fewer.tar"), name.substr(0, name.rfind('/')));
+    } else {
+      EXPECT_TRUE(ReadPackage(File("fewer.tar")).ok()) << name;
+    }
   }
   WriteTar(File("none.tar"), {});
   EXPECT_FALSE(ReadPackage(File("none.tar")).ok());
@@ -139,19 +149,19 @@ TEST_F(PackageTest, ForeignFilesAreRefused) {
   std::ofstream(File("text")) << "hello\nworld\n";
   std::ofstream(File("noise")) << std::string(20000, '\xc3');
   WriteTar(File("other.tar"), {{"README", "hello"}});
-  ExpectRefused(File("empty"), "not a package");
-  ExpectRefused(File("text"), "not a package");
-  ExpectRefused(File("noise"), "not a package");
+  ExpectRefused(File("empty"), "is no package in Model Library Format");
+  ExpectRefused(File("text"), "is no package in Model Library Format");
+  ExpectRefused(File("noise"), "is no package in Model Library Format");
   ExpectRefused(File("other.tar"), "metadata.json");
   ExpectRefused(File("absent"), "no such file");
-  ExpectRefused(folder_, "not a package");
+  ExpectRefused(folder_, "is no package in Model Library Format");
 
   ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
   Members members = ReadTar(File("p.tar"));
   for (const auto& [metadata, word] :
        std::map<std::string, std::string>{{"", "metadata.json"},
                                           {"{", "metadata.json"},
-                                          {"[]", "format"},
+                                          {"[]", "its format"},
                                           {"{\"version\": 4}", "format"},
                                           {"{\"version\": \"5\"}", "format"},
                                           {"{\"version\": 5, \"autotune\": 3}", "metadata.json"}}) {
@@ -231,7 +241,7 @@ TEST_F(PackageTest, HostileMembersAreRefused) {
       continue;
     }
     ASSERT_FALSE(read.ok()) << c.name;
-    EXPECT_EQ(read.error().Text(), File("odd.tar") + " is not a package made by `autotune compile`: " + c.error);
+    EXPECT_EQ(read.error().Text(), File("odd.tar") + " is no package in Model Library Format: " + c.error);
   }
 }
 
@@ -263,7 +273,7 @@ TEST_F(PackageTest, AFewBytesDoNotBecomeMany) {
   };
   EXPECT_EQ(with_zeros(size_t{32} << 20), "no error");
   EXPECT_THAT(with_zeros(size_t{256} << 20),
-              testing::EndsWith("compile`: member zeros claims 268435456 bytes; with "
+              testing::EndsWith("Format: member zeros claims 268435456 bytes; with "
                                 "it a file of this size holds more than can be expected"));
 }
 

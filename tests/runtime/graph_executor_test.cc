@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "runtime/kernel_context.h"
+#include "runtime/cpu_device.h"
 #include "support/json.h"
 #include "tests/runtime/c_artifact.h"
 
@@ -40,7 +40,6 @@ Graph SampleGraph() {
                  Call("back", "__nop", {{3, 0}}, 2),
                  Call("second", "shift", {{4, 0}, {1, 0}}, 3),
                  Call("third", "copy", {{5, 0}}, 2)};
-  graph.nodes[2].prepare = true;
   graph.heads = {{6, 0}};
   return graph;
 }
@@ -51,9 +50,10 @@ Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
   return tensor;
 }
 
+Module SampleModule() { return MakeLibraryModule(SampleLibrary(), std::make_shared<KernelContext>(1)); }
+
 Result<std::unique_ptr<GraphExecutor>> Make(Graph graph, Params params) {
-  return GraphExecutor::Create(std::move(graph), {SampleLibrary()}, std::move(params),
-                               std::make_shared<KernelContext>(2));
+  return GraphExecutor::Create(std::move(graph), SampleModule(), std::move(params), {std::make_shared<CpuDevice>(2)});
 }
 Params OneParam() { return {{"w", Ramp({8}, 1)}}; }
 
@@ -128,8 +128,8 @@ TEST(GraphExecutor, ZeroCopy) {
 
 // Node 5 of SampleGraph is "second", which adds 2w; kernel "shift3" adds 3w.
 TEST(GraphExecutor, KernelsAreReplaced) {
-  auto executor = GraphExecutor::Create(SampleGraph(), {SampleLibrary()}, OneParam(),
-                                        std::make_shared<KernelContext>(2), {.replaceable = true})
+  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(),
+                                        {std::make_shared<CpuDevice>(2)}, {.replaceable = true})
                       .value();
   auto expect_factor = [&](int factor) {
     ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4})).ok());
@@ -148,8 +148,8 @@ TEST(GraphExecutor, KernelsAreReplaced) {
 }
 
 TEST(GraphExecutor, KernelsThatDoNotFitAreNotReplaced) {
-  auto executor = GraphExecutor::Create(SampleGraph(), {SampleLibrary()}, OneParam(),
-                                        std::make_shared<KernelContext>(2), {.replaceable = true})
+  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(),
+                                        {std::make_shared<CpuDevice>(2)}, {.replaceable = true})
                       .value();
   auto refusal = [&](int64_t node, const std::string& kernel) {
     Status status = executor->ReplaceKernel(node, kernel);
@@ -171,7 +171,7 @@ TEST(GraphExecutor, AFailingKernelNamesItsNode) {
   auto executor = Make(graph, OneParam()).value();
   Status status = executor->Run();
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().Text(), "node 6 'third': kernel fails failed: division by zero in tile 3");
+  EXPECT_EQ(status.error().Text(), "kernel fails failed: division by zero in tile 3 (node 6 'third')");
 }
 
 TEST(GraphExecutor, WhatDoesNotFitIsRefused) {
@@ -184,7 +184,6 @@ TEST(GraphExecutor, WhatDoesNotFitIsRefused) {
            Case{"parameter 'w' is f32[8], got f32[7]", [](Graph&, Params&p) { p["w"] = Ramp({7}); }},
            Case{"prepares its constant w, but node 1 'w' is no parameter", [](Graph&, Params&p) { p.clear(); }},
            Case{"the library has no kernel 'gone'", [](Graph&g, Params&) { g.nodes[6].func_name = "gone"; }},
-           Case{"asks for prepare", [](Graph&g, Params&) { g.nodes[6].prepare = true; }},
            Case{"kernel copy has 1 inputs and 1 outputs, the node 2 and 1",
                 [](Graph&g, Params&) {
                   g.nodes[6].inputs.push_back({5, 0});
@@ -230,7 +229,7 @@ TEST(GraphExecutor, MoreMemoryThanThereIsIsRefusedBeforeItIsTouched) {
     Graph graph;
     graph.nodes.push_back({.name = "x", .outputs = {{"f32", {extent}, 0}}});
     graph.heads = {{0, 0}};
-    auto executor = GraphExecutor::Create(std::move(graph), {}, {}, std::make_shared<KernelContext>(1));
+    auto executor = GraphExecutor::Create(std::move(graph), {}, {}, {std::make_shared<CpuDevice>(1)});
     return executor.ok() ? "" : executor.error().Text();
   };
   EXPECT_THAT(create(int64_t{1} << 36), HasSubstr("out of memory: intermediate values take 274877906944 bytes"));
@@ -247,13 +246,16 @@ TEST(GraphExecutor, FlattenDataComparesSizesOnly) {
 }
 
 TEST(GraphExecutor, AsAModule) {
-  Module factory = MakeGraphExecutorFactory(SampleGraph(), SampleLibrary(), OneParam(), 1);
-  EXPECT_EQ(factory->TypeKey(), "graph_executor_factory");
+  Module factory = MakeGraphExecutorFactory({"net", SampleGraph(), OneParam()}, 1);
+  EXPECT_EQ(factory->TypeKey(), "GraphExecutorFactory");
+  EXPECT_THAT(factory->FunctionNames(), testing::ElementsAre("default", "get_graph_json", "net"));
+  ASSERT_TRUE(factory->Import(SampleModule()).ok());
   EXPECT_TRUE(factory->GetFunction("copy").ok());  // the imported library's
   auto call = [](const Module& module, std::string_view name, auto... args) {
     return module->GetFunction(name).value()(args...);
   };
-  EXPECT_FALSE(call(factory, "default", DLDevice{kDLCUDA, 0}).ok());
+  EXPECT_THAT(call(factory, "default", DLDevice{kDLCUDA, 0}).error().Text(), HasSubstr("has no device cuda(0)"));
+  EXPECT_TRUE(call(factory, "net", DLDevice{kDLCPU, 0}).ok());
   EXPECT_FALSE(call(factory, "default").ok());
   Module executor = call(factory, "default", DLDevice{kDLCPU, 0})->As<Module>().value();
   EXPECT_EQ(executor->TypeKey(), "graph_executor");
@@ -269,6 +271,14 @@ TEST(GraphExecutor, AsAModule) {
   EXPECT_EQ(copy.Data<float>()[7], 39);
   EXPECT_EQ(call(executor, "get_output", 0)->As<Tensor>()->Data<float>()[7], 39);
   EXPECT_EQ(Json::Parse(call(executor, "profile", 2)->As<std::string>().value())->As<Json::Array>()->size(), 3u);
+
+  PackedFunc timer = call(executor, "time_evaluator", "run", 2, 3)->As<PackedFunc>().value();
+  Json times = Json::Parse(timer()->As<std::string>().value()).value();
+  EXPECT_EQ(times["results"].As<Json::Array>()->size(), 3u);
+  EXPECT_GT(*times["min"].As<double>(), 0);
+  EXPECT_LE(*times["min"].As<double>(), *times["mean"].As<double>());
+  EXPECT_FALSE(call(executor, "time_evaluator", "run", 0, 3).ok());
+  EXPECT_FALSE(call(executor, "time_evaluator", "nothing", 1, 1).ok());
 
   EXPECT_THAT(call(executor, "set_input", "y", Ramp({2, 4})).error().Text(), HasSubstr("its inputs are: x"));
   EXPECT_FALSE(call(executor, "set_input", 1, Ramp({2, 4})).ok());
@@ -352,7 +362,7 @@ TEST(GraphJson, HostileTextIsOneClearLine) {
            Case{with({"attrs", "shape", "1", "0", "0"}, -2), "negative dimension"},
            Case{with({"attrs", "shape", "1", "0", "0"}, 1.5), "expected an integer"},
            Case{with({"attrs", "storage_id", "1", "3"}, -5), "storage id -5 is negative"},
-           Case{with({"attrs", "device_index", "1", "3"}, 2), "device 2 is not supported"},
+           Case{with({"attrs", "device_index", "1", "3"}, 2), "storage 2 lies on devices of type 1 and 2"},
        }) {
     auto graph = Graph::Parse(c.text);
     ASSERT_FALSE(graph.ok()) << c.error;

@@ -2,9 +2,16 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include "runtime/byte_stream.h"
+#include "runtime/cpu_device.h"
+#include "runtime/device_module.h"
 #include "runtime/graph_executor.h"
-#include "runtime/kernel_context.h"
+#include "runtime/info_module.h"
+#include "support/rng.h"
 #include "tests/runtime/c_artifact.h"
+#include "tests/runtime/test_device.h"
 
 namespace autotune {
 namespace {
@@ -26,66 +33,143 @@ Graph CopyGraph() {
 
 Module LibraryModule() { return MakeLibraryModule(SampleLibrary(), std::make_shared<KernelContext>(1)); }
 
-// The sample artifact with `blob` inside.
-std::string WithBlob(const std::string& blob, uint64_t length) {
-  std::string data(reinterpret_cast<const char*>(&length), 8);
-  data += blob;
-  std::string body = SampleBody() + "extern const unsigned char blob[" + std::to_string(data.size()) +
-                     "] __asm__(\"autotune.modules\");\nconst unsigned char blob[] = {";
-  for (unsigned char c : data) body += std::to_string(static_cast<int>(c)) + ",";
+DeviceCode CodeFor(const std::string& function) {
+  constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
+  DeviceCode code{.format = "elf", .image = SampleArtifact()};
+  code.functions[function] = {{kAddress, kAddress}, {"blockIdx.x"}};
+  return code;
+}
+
+// library -> device module -> device module, and the factory and info of a network beside them.
+Module Tree() {
+  test::RegisterTestDevices();
+  Module root = MakeUnlinkedLibrary();
+  Module near = MakeDeviceModule("ext_dev", CodeFor("copy.raw")), far = MakeDeviceModule("ext_dev", CodeFor("fails.raw"));
+  CHECK(near->Import(far).ok());
+  CHECK(root->Import(near).ok());
+  CHECK(root->Import(MakeGraphExecutorFactory({"net", CopyGraph(), {}}, 1)).ok());
+  CHECK(root->Import(MakeInfoModule("{}")).ok());
+  return root;
+}
+
+// The sample artifact with `symbol` inside.
+std::string WithSymbol(const std::string& symbol) {
+  std::string body = SampleBody() + "const unsigned char __tvm_dev_mblob[] = {";
+  for (unsigned char c : symbol) body += std::to_string(static_cast<int>(c)) + ",";
   return CompileArtifact(SampleMetadata(), body + "};\n");
 }
 
-TEST(ModuleBlob, APackageInOneSharedObject) {
-  std::string blob = ModuleBlob(MakeGraphExecutorFactory(CopyGraph(), SampleLibrary(), {})).value();
-  auto context = std::make_shared<KernelContext>(1);
-  auto root = LoadModule(Artifact::FromBytes(WithBlob(blob, blob.size())).value(), context);
+TEST(ModuleBlob, ATreeInOneSharedObject) {
+  const std::string path = TempDir() + "/tree.so";
+  std::ofstream(path, std::ios::binary) << WithSymbol(ModuleBlobSymbol(ModuleBlob(Tree()).value()));
+  auto root = LoadModule(path);
   ASSERT_TRUE(root.ok()) << root.error().Text();
-  EXPECT_EQ((*root)->TypeKey(), "graph_executor_factory");
-  ASSERT_EQ((*root)->imports().size(), 1u);
-  EXPECT_EQ((*root)->imports()[0]->TypeKey(), "lib");
-  Module executor = (*root)->GetFunction("default").value()(DLDevice{kDLCPU, 0})->As<Module>().value();
-  Tensor x = Tensor::Zeros({2, 4}, "f32").value();
-  x.Data<float>()[5] = 3;
-  ASSERT_TRUE(executor->GetFunction("set_input").value()("x", x).ok());
-  ASSERT_TRUE(executor->GetFunction("run").value()().ok());
-  EXPECT_EQ(executor->GetFunction("get_output").value()(0)->As<Tensor>()->bytes(), x.bytes());
+  EXPECT_EQ((*root)->TypeKey(), "library");
+  ASSERT_EQ((*root)->imports().size(), 3u);
+  EXPECT_EQ((*root)->imports()[0]->TypeKey(), "ext_dev");
+  EXPECT_EQ((*root)->imports()[0]->imports().at(0)->TypeKey(), "ext_dev");
 
-  // A length beyond the symbol's own size.
-  auto lie = LoadModule(Artifact::FromBytes(WithBlob(blob, blob.size() + 1)).value(), context);
+  // A kernel of the library, functions of both device modules, and a network: all through the root.
+  Tensor x = Tensor::Zeros({2, 4}, "f32").value(), y = x.Copy().value();
+  x.Data<float>()[5] = 3;
+  ASSERT_TRUE((*root)->GetFunction("copy").value()(x, y).ok());
+  EXPECT_EQ(y.bytes(), x.bytes());
+  auto device = std::make_shared<test::TestDevice>();
+  Tensor from = ToDevice(x, device).value(), to = ToDevice(Tensor::Zeros({2, 4}, "f32").value(), device).value();
+  ASSERT_TRUE((*root)->GetFunction("copy.raw").value()(from, to, 1).ok());
+  EXPECT_EQ(ToHost(to).value().bytes(), x.bytes());
+  ASSERT_TRUE((*root)->GetFunction("fails.raw").value()(from, to, 1).ok());
+  EXPECT_FALSE(device->Synchronize().ok());
+  EXPECT_EQ((*root)->GetFunction("get_info").value()()->As<std::string>().value(), "{}");
+  for (const char* name : {"net", "default"}) {
+    PackedFunc make = (*root)->GetFunction(name).value();
+    Module executor = make(DLDevice{kDLCPU, 0})->As<Module>().value();
+    ASSERT_TRUE(executor->GetFunction("set_input").value()("x", x).ok());
+    ASSERT_TRUE(executor->GetFunction("run").value()().ok());
+    EXPECT_EQ(executor->GetFunction("get_output").value()(0)->As<Tensor>()->bytes(), x.bytes());
+  }
+  PackedFunc keeps = (*root)->GetFunction("net").value();
+  *root = nullptr;  // the function keeps the library
+  EXPECT_TRUE(keeps(DLDevice{kDLCPU, 0}).ok());
+}
+
+TEST(ModuleBlob, TheBytesAreTheDocuments) {
+  const std::string blob = ModuleBlob(Tree()).value();
+  ByteReader in(blob, "blob");
+  EXPECT_EQ(in.Number<uint64_t>().value(), 6u);
+  EXPECT_EQ(in.Text().value(), "_lib");
+  EXPECT_EQ(in.Text().value(), "ext_dev");  // depth first
+  EXPECT_EQ(in.Text().value(), "elf");
+  ByteWriter tree;
+  tree.Text("_import_tree");
+  tree.Numbers(std::vector<uint64_t>{0, 3, 4, 4, 4, 4});
+  tree.Numbers(std::vector<uint64_t>{1, 3, 4, 2});
+  EXPECT_TRUE(blob.ends_with(tree.Take()));
+}
+
+TEST(ModuleBlob, ASymbolThatLiesAboutItsLength) {
+  const std::string blob = ModuleBlob(Tree()).value();
+  std::string symbol = ModuleBlobSymbol(blob);
+  ++symbol[0];
+  auto lie = LoadModule(Artifact::FromBytes(WithSymbol(symbol)).value(), std::make_shared<KernelContext>(1));
   ASSERT_FALSE(lie.ok());
   EXPECT_THAT(lie.error().Text(), HasSubstr("truncated"));
 }
 
 TEST(ModuleBlob, WithoutItThereIsAPlainLibrary) {
-  EXPECT_EQ(LoadModule(SampleLibrary(), std::make_shared<KernelContext>(1)).value()->TypeKey(), "lib");
+  Module plain = LoadModule(SampleLibrary(), std::make_shared<KernelContext>(1)).value();
+  EXPECT_EQ(plain->TypeKey(), "library");
+  EXPECT_TRUE(plain->imports().empty());
 }
 
 TEST(ModuleBlob, ExecutorsCannotBeSaved) {
-  auto executor = GraphExecutor::Create(CopyGraph(), {SampleLibrary()}, {}, std::make_shared<KernelContext>(1)).value();
+  auto executor =
+      GraphExecutor::Create(CopyGraph(), LibraryModule(), {}, {std::make_shared<CpuDevice>(1)}).value();
   EXPECT_THAT(ModuleBlob(MakeGraphExecutorModule(std::move(executor))).error().Text(), HasSubstr("cannot be saved"));
+  Module two = MakeUnlinkedLibrary();
+  ASSERT_TRUE(two->Import(MakeUnlinkedLibrary()).ok());
+  EXPECT_THAT(ModuleBlob(two).error().Text(), HasSubstr("two library modules"));
 }
 
 TEST(ModuleBlob, DamageIsAnError) {
-  std::string blob = ModuleBlob(MakeGraphExecutorFactory(CopyGraph(), SampleLibrary(), {})).value();
+  const std::string blob = ModuleBlob(Tree()).value();
   ASSERT_TRUE(ParseModuleBlob(blob, LibraryModule()).ok());
-  for (size_t size = 0; size < blob.size(); size += 7) {
+  for (size_t size = 0; size < blob.size(); size += 97) {
     EXPECT_FALSE(ParseModuleBlob(blob.substr(0, size), LibraryModule()).ok()) << size;
   }
-  EXPECT_FALSE(ParseModuleBlob(blob + "x", LibraryModule()).ok());
-  for (size_t i = 0; i < blob.size(); i += 3) {
-    std::string bad = blob;
-    bad[i] = static_cast<char>(bad[i] ^ 0x81);
-    (void)ParseModuleBlob(bad, LibraryModule()).ok();  // must not crash
-  }
-  size_t key = blob.find("graph_executor_factory");
+  EXPECT_THAT(ParseModuleBlob(blob + "x", LibraryModule()).error().Text(), HasSubstr("1 bytes too many"));
+  size_t key = blob.find("GraphExecutorFactory");
   std::string unknown = blob;
-  unknown[key] = 'G';
+  unknown[key] = 'g';
   EXPECT_THAT(ParseModuleBlob(unknown, LibraryModule()).error().Text(),
-              HasSubstr("'Graph_executor_factory' cannot be"));
+              HasSubstr("'graphExecutorFactory' cannot be loaded"));
   std::string circle = blob;
-  circle[blob.size() - 8] = 0;  // the one import: the root itself
+  circle[blob.size() - 8] = 0;  // the import of the first device module: the root itself
   EXPECT_THAT(ParseModuleBlob(circle, LibraryModule()).error().Text(), HasSubstr("circle"));
+}
+
+TEST(ModuleBlob, MutatedBlobsNeverCrash) {
+  constexpr int kBlobs = 100'000;
+  const Module tree = Tree();
+  // A short image, so that most mutations meet what is parsed.
+  Module root = MakeUnlinkedLibrary();
+  DeviceCode code = CodeFor("copy.raw");
+  code.image = "image";
+  ASSERT_TRUE(root->Import(MakeDeviceModule("ext_dev", code)).ok());
+  ASSERT_TRUE(root->Import(MakeGraphExecutorFactory({"n", CopyGraph(), {}}, 1)).ok());
+  const std::string blob = ModuleBlob(root).value();
+  const Module library = LibraryModule();
+  Rng rng(1);
+  int refused = 0;
+  for (int i = 0; i < kBlobs; ++i) {
+    std::string bad = blob;
+    for (uint64_t n = 1 + rng.Below(3); n > 0; --n) bad[rng.Below(bad.size())] = static_cast<char>(rng.Below(256));
+    auto parsed = ParseModuleBlob(bad, MakeUnlinkedLibrary());
+    if (parsed.ok()) continue;
+    ++refused;
+    ASSERT_EQ(parsed.error().Text().find('\n'), std::string::npos) << parsed.error().Text();
+  }
+  EXPECT_GT(refused, kBlobs / 2);
 }
 
 }  // namespace

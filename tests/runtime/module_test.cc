@@ -54,7 +54,7 @@ Module SampleModule() {
 
 TEST(Module, ALibrarysKernelsAreFunctions) {
   Module module = SampleModule();
-  EXPECT_EQ(module->TypeKey(), "lib");
+  EXPECT_EQ(module->TypeKey(), "library");
   EXPECT_THAT(module->FunctionNames(),
               testing::ElementsAre("shift", "shift.prepare", "shift3", "shift3.prepare", "copy", "fails", "range"));
   Tensor x = Tensor::Zeros({2, 4}, "f32").value(), w = Tensor::Zeros({8}, "f32").value(), y = x.Copy().value();
@@ -78,7 +78,7 @@ struct Fake : ModuleNode {
   explicit Fake(std::string name) : name(std::move(name)) {}
   std::string name;
   std::string_view TypeKey() const override { return "fake"; }
-  PackedFunc GetOwnFunction(std::string_view function) override {
+  PackedFunc GetOwnFunction(std::string_view function, const Module&) override {
     if (function != "who" && function != name) return {};
     return PackedFunc::Of([name = name] { return name; });
   }

@@ -54,20 +54,26 @@ TEST(Params, DamagedFilesAreErrors) {
   for (size_t size = 0; size < blob.size(); ++size) {
     EXPECT_FALSE(ParseParams(blob.substr(0, size)).ok()) << size;
   }
-  uint64_t header_bytes;
-  std::memcpy(&header_bytes, blob.data() + 16, 8);
-  for (size_t i = 0; i < header_bytes; ++i) {
+  for (size_t i = 0; i < blob.size(); ++i) {
     for (int bit : {0, 4, 7}) {
       std::string bad = blob;
       bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
       (void)ParseParams(bad).ok();  // may be right with another name; must not crash
     }
   }
-  std::string newer = blob;
-  newer[8] = 2;
-  EXPECT_THAT(ParseParams(newer).error().Text(), HasSubstr("version 2"));
+  auto with = [&](size_t at, uint64_t value) {
+    std::string bad = blob;
+    std::memcpy(bad.data() + at, &value, sizeof value);
+    return ParseParams(bad).error().Text();
+  };
+  EXPECT_THAT(with(0, 1), HasSubstr("not a parameters file"));
+  EXPECT_THAT(with(8, 1), HasSubstr("reserved number is not 0"));
+  EXPECT_THAT(with(16, 3), HasSubstr("parameters"));
+  EXPECT_THAT(with(16, uint64_t{1} << 60), HasSubstr("do not fit"));
+  EXPECT_THAT(ParseParams(blob + "x").error().Text(), HasSubstr("1 bytes too many"));
+  EXPECT_THAT(ParseParams("ATPARAMS, and more").error().Text(), HasSubstr("an older release"));
   EXPECT_THAT(ParseParams("hello").error().Text(), HasSubstr("not a parameters file"));
-  EXPECT_THAT(LoadParams("/nonexistent").error().Text(), HasSubstr("cannot open"));
+  EXPECT_THAT(LoadParams("/nonexistent").error().Text(), HasSubstr("cannot read /nonexistent"));
 }
 
 }  // namespace

@@ -47,6 +47,21 @@ TEST(Tensor, DLPackGoesThereAndBack) {
   int64_t strides[] = {1, 2};
   managed = b.ToDLPack();
   managed->dl_tensor.strides = strides;
+  Tensor transposed = Tensor::FromDLPack(managed).value();  // not compact: copied
+  EXPECT_EQ(transposed.bytes(), "acbd");
+  EXPECT_NE(transposed.data(), data);
+
+  managed = b.ToDLPack();
+  managed->dl_tensor.byte_offset = 1;  // nor aligned
+  managed->dl_tensor.ndim = 1;
+  EXPECT_EQ(Tensor::FromDLPack(managed).value().bytes(), "bc");
+
+  managed = b.ToDLPack();
+  int64_t negative[] = {-1, 2};
+  managed->dl_tensor.shape = negative;
+  EXPECT_FALSE(Tensor::FromDLPack(managed).ok());
+  managed = b.ToDLPack();
+  managed->dl_tensor.device = {kDLMetal, 0};
   EXPECT_FALSE(Tensor::FromDLPack(managed).ok());
 }
 

@@ -39,6 +39,10 @@ class Counting : public Builder {
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
     return builder_.Link(objects, target);
   }
+  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                   const Json::Bytes& data, const std::string& target) override {
+    return builder_.LinkWithData(objects, symbol, data, target);
+  }
 
   std::vector<std::set<std::string>> calls;
   std::string unlucky;

@@ -54,6 +54,10 @@ class Noting : public Builder {
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
     return builder_.Link(objects, target);
   }
+  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                   const Json::Bytes& data, const std::string& target) override {
+    return builder_.LinkWithData(objects, symbol, data, target);
+  }
 
   std::atomic<bool> building = false, in_library = false;
   std::map<std::string, TrialStatus> built;  // by trace

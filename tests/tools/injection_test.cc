@@ -62,6 +62,10 @@ class Swapping : public Builder {
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
     return builder_.Link(objects, target);
   }
+  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
+                                   const Json::Bytes& data, const std::string& target) override {
+    return builder_.LinkWithData(objects, symbol, data, target);
+  }
 
   std::map<int, std::pair<std::string, TrialStatus>> bodies;  // by number of the candidate: what it does, what it earns
   std::map<std::string, TrialStatus> swapped;                 // by trace

@@ -50,6 +50,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
 
 struct VerifyOptions {
   ModelOptions model;
+  std::string package;  // compiled network on disk, instead of a model
   std::vector<std::string> data;
   double rtol = 1e-3, atol = 1e-4;
   int threads = 0;
@@ -104,6 +105,17 @@ Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const V
                            {.atol = options.atol, .rtol = options.rtol}));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
+  }
+  return result;
+}
+
+// Runs data sets until one fails, and returns the result of the last.
+Result<CaseResult> CheckSets(LoadedModel& model, const std::vector<fs::path>& sets, const VerifyOptions& options,
+                             const FixedInputs& fixed) {
+  CaseResult result;
+  for (const fs::path& set : sets) {
+    result = TRY(CheckData(model, set, options, fixed));
+    if (result.verdict == CaseVerdict::kFailed) break;
   }
   return result;
 }
@@ -164,15 +176,10 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
   Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
   CompileResult compiled = TRY(Compile(network, target, store, builder));
-  CaseResult all{CaseVerdict::kPassed, "", KernelNotes(compiled.choices)};
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
-  for (const fs::path& set : sets) {
-    CaseResult one = TRY(CheckData(model, set, options, network_options.fixed));
-    all.verdict = one.verdict;
-    all.text = one.text;
-    if (one.verdict == CaseVerdict::kFailed) break;
-  }
-  return all;
+  CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
+  result.notes = KernelNotes(compiled.choices);
+  return result;
 }
 
 struct Tally {
@@ -199,18 +206,31 @@ std::vector<fs::path> CasesIn(const fs::path& folder) {
   return cases;
 }
 
+int PrintResult(const CaseResult& result) {
+  for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
+  std::printf("%s: %s\n", result.verdict == CaseVerdict::kPassed ? "ok" : "WRONG", result.text.c_str());
+  return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
+}
+
+// Checks a compiled network as it is on disk.
+Result<int> VerifyPackage(const VerifyOptions& options) {
+  const std::vector<fs::path> sets = DataSets(options.data[0]);
+  if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
+  LoadedModel model = TRY(LoadModel(options.package, options.threads));
+  return PrintResult(TRY(CheckSets(model, sets, options, {})));
+}
+
 Result<int> Verify(const VerifyOptions& options) {
   for (const std::string& data : options.data) {
     if (!fs::is_directory(data)) return Err("--data ", data, ": no such folder");
   }
+  if (!options.package.empty()) return VerifyPackage(options);
   const auto [builder, target, network_options, store] = TRY(options.model.Open());
   if (!options.model.model.empty()) {
     CaseResult result =
         TRY(CheckCase(options.model.model, options.data[0], options, network_options, target, store.get(), *builder));
     if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
-    for (const std::string& note : result.notes) std::printf("note: %s\n", note.c_str());
-    std::printf("%s: %s\n", result.verdict == CaseVerdict::kPassed ? "ok" : "WRONG", result.text.c_str());
-    return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
+    return PrintResult(result);
   }
   std::vector<std::vector<fs::path>> cases;
   for (const std::string& data : options.data) {
@@ -267,6 +287,7 @@ Command VerifyCommand(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("verify", "Compares a model's outputs with expected ones, in ONNX's test layout.");
   options->model.Add(*app, false);
+  app->add_option("--package", options->package, "a compiled network, M.tar or M.so, instead of a model");
   app->add_option(
          "--data", options->data,
          "a folder with input_0.pb.. and output_0.pb.., or of test_data_set_*; without --model, folders of cases")
@@ -281,8 +302,13 @@ Command VerifyCommand(CLI::App& root) {
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
             }
-            if (!options->model.model.empty() && options->data.size() > 1)
-              return Err("--model is compared with one folder of data; ", options->data.size(), " are given");
+            if (!options->model.model.empty() && !options->package.empty())
+              return Err("--model and --package exclude each other: give the model, or what was made of it");
+            const bool one = !options->model.model.empty() || !options->package.empty();
+            if (one && options->data.size() > 1) {
+              return Err(options->package.empty() ? "--model" : "--package", " is compared with one folder of data; ",
+                         options->data.size(), " are given");
+            }
             return {};
           }};
 }

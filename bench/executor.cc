@@ -49,7 +49,8 @@ int Main() {
   constexpr int64_t kNodes = 1000;
   constexpr int kRuns = 1000;
   auto executor =
-      GraphExecutor::Create(Chain(kNodes), std::make_shared<NothingModule>(), {}, {std::make_shared<CpuDevice>(1)}).value();
+      GraphExecutor::Create(Chain(kNodes), std::make_shared<NothingModule>(), {}, {std::make_shared<CpuDevice>(1)})
+          .value();
   std::vector<double> nanoseconds;
   for (int run = 0; run < kRuns; ++run) {
     Clock::time_point begin = Clock::now();

@@ -7,8 +7,8 @@
 #include "compiler/plan.h"
 #include "package/module_file.h"
 #include "runtime/module_blob.h"
-#include "support/file.h"
 #include "schedule/trace.h"
+#include "support/file.h"
 #include "tuner/tune.h"
 
 namespace autotune {
@@ -19,8 +19,8 @@ TensorSpec PublicSpec(const graph::Graph& graph, graph::ValueId value, std::stri
   return {std::move(name), spec.dtype.Text(), spec.shape, kind};
 }
 
-// States the memory of the network and of its kernels. Kernels run one at a time, so the network needs the scratch memory
-// of the one that needs most.
+// States the memory of the network and of its kernels. Kernels run one at a time, so the network needs the scratch
+// memory of the one that needs most.
 void AddMemory(const ExecutionPlan& plan, const std::vector<KernelMetadata>& kernels, const Target& target,
                Package& package) {
   int64_t scratch = 0;
@@ -81,7 +81,8 @@ Status WriteCompiled(const Package& package, const std::string& path, Builder& b
   if (!path.ends_with(".so")) return WritePackage(package, path);
   std::vector<Json::Bytes> objects;
   for (const std::string& object : package.objects) objects.push_back({object});
-  const Json::Bytes symbol{TRY(ModuleSymbolOf(package))};
+  Json::Bytes symbol;
+  symbol.data = TRY(ModuleSymbolOf(package));
   Json::Bytes library =
       TRY_NOTE(builder.LinkWithData(objects, kModuleBlobSymbol, symbol, package.info.target), "while writing " + path);
   return ReplaceFile(path, library.data);

@@ -47,8 +47,8 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   Builder& builder);
 
-// Writes a compiled network: a shared object with everything in it if `path` ends in ".so" (package/module_file.h), which
-// `builder` links, else a tar in Model Library Format. An interrupted write leaves nothing half done.
+// Writes a compiled network: a shared object with everything in it if `path` ends in ".so" (package/module_file.h),
+// which `builder` links, else a tar in Model Library Format. An interrupted write leaves nothing half done.
 Status WriteCompiled(const Package& package, const std::string& path, Builder& builder);
 
 }  // namespace autotune

@@ -26,8 +26,8 @@ class KernelCompiler {
 };
 
 struct KernelSet {
-  std::string library;                // the linked shared object; empty if there are no tasks
-  std::vector<std::string> objects;   // the relocatable objects that it was linked from
+  std::string library;               // the linked shared object; empty if there are no tasks
+  std::vector<std::string> objects;  // the relocatable objects that it was linked from
   std::vector<KernelMetadata> kernels;
   std::vector<std::string> names;     // of the kernel of each task
   std::vector<KernelChoice> choices;  // parallel to the tasks

@@ -26,7 +26,8 @@ class PlanMaker {
       plan_.graph.heads.push_back(where_[output].at(home_[output]));
       plan_.memory[home_[output]].io += fused_.Spec(output).Bytes();
     }
-    for (const auto& [device, bytes] : AssignStorage(plan_.graph).workspace_bytes) plan_.memory[device].workspace = bytes;
+    for (const auto& [device, bytes] : AssignStorage(plan_.graph).workspace_bytes)
+      plan_.memory[device].workspace = bytes;
     return std::move(plan_);
   }
 

@@ -12,9 +12,9 @@ namespace autotune {
 
 // What a node of the fused graph becomes. Ignored for reshapes, which follow their operand.
 struct NodeCode {
-  std::string kernel;          // function in the library
-  std::string hash;            // of its task; may be empty
-  int64_t device = kDLCPU;     // DLPack's device type
+  std::string kernel;       // function in the library
+  std::string hash;         // of its task; may be empty
+  int64_t device = kDLCPU;  // DLPack's device type
 };
 
 // Bytes on one device.
@@ -30,9 +30,9 @@ struct ExecutionPlan {
   std::map<int64_t, MemoryUse> memory;  // by device
 };
 
-// `code`: of each node of `fused`. A variable lies on the device of its first reader. A value that another device reads,
-// too, is copied there once, by a node of function kCopyFunction before the first such reader. Outputs lie where they
-// are computed.
+// `code`: of each node of `fused`. A variable lies on the device of its first reader. A value that another device
+// reads, too, is copied there once, by a node of function kCopyFunction before the first such reader. Outputs lie where
+// they are computed.
 Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code);
 
 }  // namespace autotune

@@ -100,11 +100,11 @@ class Planner {
 
   Graph& graph_;
   StoragePlan plan_;
-  std::vector<size_t> row_ptr_;                      // node -> its first entry
-  std::vector<std::pair<size_t, size_t>> entries_;   // entry -> node and output
-  std::vector<size_t> root_, last_use_;              // by entry; the last node that needs it
-  std::vector<bool> pinned_;                         // by entry
-  std::map<int64_t, std::vector<int64_t>> free_;     // by device: ids of free storages
+  std::vector<size_t> row_ptr_;                     // node -> its first entry
+  std::vector<std::pair<size_t, size_t>> entries_;  // entry -> node and output
+  std::vector<size_t> root_, last_use_;             // by entry; the last node that needs it
+  std::vector<bool> pinned_;                        // by entry
+  std::map<int64_t, std::vector<int64_t>> free_;    // by device: ids of free storages
 };
 
 }  // namespace

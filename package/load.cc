@@ -40,8 +40,9 @@ Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared
   std::string linked;
   if (package.library.empty() && CallsKernels(graph)) {
     if (package.objects.empty() && package.sources.empty()) {
-      return Err("it has no kernels: neither a linked library codegen/host/lib/*.so nor objects codegen/host/lib/libN.o "
-                 "nor C sources codegen/host/src/libN.c");
+      return Err(
+          "it has no kernels: neither a linked library codegen/host/lib/*.so nor objects codegen/host/lib/libN.o "
+          "nor C sources codegen/host/src/libN.c");
     }
     linked = TRY_NOTE(LinkWithCc(package.objects, package.sources), "the package has no linked library");
   }
@@ -55,7 +56,8 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
   Module root = TRY(LoadModule(TRY(Artifact::FromFile(path)), context));
   const ExecutorParts* parts = FindExecutorParts(root);
   if (!parts) return Err("it holds kernels, but no network; compile one with `autotune compile -o m.so`");
-  LoadedModel model{.info = TRY(InfoOf(root))};
+  LoadedModel model;
+  model.info = TRY(InfoOf(root));
   model.executor =
       TRY(GraphExecutor::Create(parts->graph, root, parts->params, {std::make_shared<CpuDevice>(context)}));
   TRY(CheckEnds(model));

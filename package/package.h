@@ -53,10 +53,10 @@ struct FunctionMemory {
 
 struct Package {
   PackageInfo info;
-  std::string graph_json;  // executor-config/graph/graph.json
-  std::string params;      // parameters/<model>.params, runtime/params.h
-  std::string library;     // codegen/host/lib/<model>.so: all kernels, linked; empty: it is not there
-  std::string graph_text;  // src/relay.txt: the graph after all passes
+  std::string graph_json;            // executor-config/graph/graph.json
+  std::string params;                // parameters/<model>.params, runtime/params.h
+  std::string library;               // codegen/host/lib/<model>.so: all kernels, linked; empty: it is not there
+  std::string graph_text;            // src/relay.txt: the graph after all passes
   std::vector<std::string> objects;  // codegen/host/lib/libN.o: what the library was linked from
   std::vector<std::string> sources;  // codegen/host/src/libN.c: the library as C; empty unless the target is `c`
   std::vector<MemoryEntry> memory;   // memory.main
@@ -65,8 +65,8 @@ struct Package {
 
 // Writes to a temporary file beside `path`, then renames: an interrupted write leaves nothing half done.
 Status WritePackage(const Package& package, const std::string& path);
-// Needs metadata, graph and parameters; what else a package lacks is left empty. Errors name the file and what is missing
-// or damaged in it.
+// Needs metadata, graph and parameters; what else a package lacks is left empty. Errors name the file and what is
+// missing or damaged in it.
 Result<Package> ReadPackage(const std::string& path);
 // Whether the file begins as an ELF file does. An error if it cannot be read.
 Result<bool> IsSharedObject(const std::string& path);

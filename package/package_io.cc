@@ -239,7 +239,9 @@ Result<Package> FromMembers(Members members) {
 }  // namespace
 
 Result<bool> IsSharedObject(const std::string& path) {
-  constexpr std::string_view kElfMagic = "\x7f" "ELF";
+  constexpr std::string_view kElfMagic =
+      "\x7f"
+      "ELF";
   std::ifstream file(path, std::ios::binary);
   char bytes[kElfMagic.size()] = {};
   if (!file) return Err("cannot read package ", path, ": no such file, or not readable");

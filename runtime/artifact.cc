@@ -260,7 +260,8 @@ Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext
 
 Status CallKernel(const Kernel& kernel, KernelContext& context, std::span<const Tensor> args,
                   std::span<const Tensor> prepared) {
-  if (!kernel.checked) return Err("kernel ", kernel.metadata.name, " is for ", kernel.metadata.device, ", not for the CPU");
+  if (!kernel.checked)
+    return Err("kernel ", kernel.metadata.name, " is for ", kernel.metadata.device, ", not for the CPU");
   std::vector<const void*> pointers;
   for (const Tensor& tensor : args) pointers.push_back(tensor.dl());
   for (const Tensor& tensor : prepared) pointers.push_back(tensor.dl());

@@ -30,7 +30,8 @@ struct TensorSpec {
   AUTOTUNE_FIELDS(name, dtype, shape, kind)
 };
 
-// What an argument of a launch is: a parameter or a prepared buffer by index, or kernel scratch memory at a byte offset.
+// What an argument of a launch is: a parameter or a prepared buffer by index, or kernel scratch memory at a byte
+// offset.
 enum class LaunchArgKind { kParam, kPrepared, kWorkspace };
 AUTOTUNE_ENUM(LaunchArgKind, "param", "prepared", "workspace")
 
@@ -42,27 +43,27 @@ struct LaunchArg {
 
 // One launch of a function of a device's image. Shapes are static, so a kernel's host side is a list of these.
 struct Launch {
-  std::string entry;                  // function of the image
-  std::vector<int64_t> grid, block;   // one to three extents each: blocks, and threads of a block
-  int64_t shared_bytes = 0;           // shared memory of a block beside what the code itself asks for
-  std::vector<LaunchArg> args;        // addresses that the function takes
+  std::string entry;                 // function of the image
+  std::vector<int64_t> grid, block;  // one to three extents each: blocks, and threads of a block
+  int64_t shared_bytes = 0;          // shared memory of a block beside what the code itself asks for
+  std::vector<LaunchArg> args;       // addresses that the function takes
   AUTOTUNE_FIELDS(entry, grid, block, shared_bytes, args)
 };
 
 struct KernelMetadata {
   std::string name;
   std::vector<TensorSpec> params;
-  std::vector<int64_t> prepared;      // bytes of each prepared buffer
-  int64_t workspace_bytes = 0;        // most scratch memory in use at once, by one thread
-  int64_t thread_workspace_bytes = 0; // the part of it that further threads need too, each for itself
-  double flops = 0;                   // arithmetic operations of one run; 0 when unknown
-  std::vector<int64_t> prepare_only;  // indices of the constants that NAME.prepare alone reads: they may be freed then
+  std::vector<int64_t> prepared;       // bytes of each prepared buffer
+  int64_t workspace_bytes = 0;         // most scratch memory in use at once, by one thread
+  int64_t thread_workspace_bytes = 0;  // the part of it that further threads need too, each for itself
+  double flops = 0;                    // arithmetic operations of one run; 0 when unknown
+  std::vector<int64_t> prepare_only;   // indices of the constants that NAME.prepare alone reads: they may be freed then
   // Only of kernels for other devices than the CPU. They have no entry points; the images are in the library's imports.
-  std::string device;                 // name of the kind of device (runtime/device.h)
-  std::vector<Launch> launches;       // of one run, in order
-  std::vector<Launch> prepare;        // of the preparation; parameters are counted among the constants
-  AUTOTUNE_FIELDS(name, params, prepared, workspace_bytes, thread_workspace_bytes, flops, prepare_only, device, launches,
-                  prepare)
+  std::string device;            // name of the kind of device (runtime/device.h)
+  std::vector<Launch> launches;  // of one run, in order
+  std::vector<Launch> prepare;   // of the preparation; parameters are counted among the constants
+  AUTOTUNE_FIELDS(name, params, prepared, workspace_bytes, thread_workspace_bytes, flops, prepare_only, device,
+                  launches, prepare)
 
   std::vector<int64_t> ParamsOfKind(ParamKind kind) const;  // their indices
   // Scratch memory of a run by `threads` threads.

@@ -1,5 +1,5 @@
-// BoundKernel: a kernel of a module on one device, ready to run: what an executor calls. Made by ModuleNode::BindKernel.
-// It keeps code and device alive. One call at a time per device.
+// BoundKernel: a kernel of a module on one device, ready to run: what an executor calls. Made by
+// ModuleNode::BindKernel. It keeps code and device alive. One call at a time per device.
 #pragma once
 #include "runtime/artifact.h"
 #include "support/result.h"
@@ -14,8 +14,8 @@ class BoundKernel {
   // The parameters of `kind`, as indices.
   std::vector<int64_t> ParamsOfKind(ParamKind kind) const { return metadata_.ParamsOfKind(kind); }
 
-  // Runs the kernel, or gives the command to run it to the device. `args` are addresses of the device: the parameters in
-  // order, then the prepared buffers. Those of parameters listed as prepare_only are not read. Nothing is checked.
+  // Runs the kernel, or gives the command to run it to the device. `args` are addresses of the device: the parameters
+  // in order, then the prepared buffers. Those of parameters listed as prepare_only are not read. Nothing is checked.
   virtual Status Run(void* const* args) = 0;
   // Fills the prepared buffers. `args`: the constants in order, then the prepared buffers. Only if it prepares.
   virtual Status Prepare(void* const* args) = 0;

@@ -75,8 +75,8 @@ class ByteReader : public Object {
   Result<uint64_t> Count(size_t bytes_each) {
     auto count = TRY(Number<uint64_t>());
     if (count > bytes_.size() / bytes_each) {
-      return Err(what_, ": truncated, or damaged: ", count, " elements of ", bytes_each, " bytes or more do not fit into ",
-                 bytes_.size(), " bytes");
+      return Err(what_, ": truncated, or damaged: ", count, " elements of ", bytes_each,
+                 " bytes or more do not fit into ", bytes_.size(), " bytes");
     }
     return count;
   }

@@ -43,7 +43,8 @@ Result<DevicePtr> OpenDevice(DLDevice device) {
   Value value = TRY_NOTE((*open)(device.device_id), "while opening " + DeviceText(device));
   const ObjectRef* object = value.If<ObjectRef>();
   DevicePtr opened = object ? std::dynamic_pointer_cast<Device>(*object) : nullptr;
-  if (!opened) return Err("device_api.", DeviceTypeName(device.device_type), " returned ", value.TypeName(), ", no device");
+  if (!opened)
+    return Err("device_api.", DeviceTypeName(device.device_type), " returned ", value.TypeName(), ", no device");
   return opened;
 }
 

@@ -1,7 +1,9 @@
-// Device: a processor and its memory, as tensors, executors and modules see it. Devices of all kinds keep this contract:
+// Device: a processor and its memory, as tensors, executors and modules see it. Devices of all kinds keep this
+// contract:
 // - Addresses belong to the device. The host neither reads nor writes through them, unless the device is the host's own
 //   processor (`IsHost`); it may add byte offsets within one allocation.
-// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host's memory
+// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host's
+// memory
 //   may be reused, `CopyOut` once the data is there; the others may return before the command has run.
 // - An error may belong to an earlier command. It is final: from then on every command of the device returns it, as
 //   GPU drivers have it. `LastError` tells it without a command.
@@ -27,7 +29,8 @@ struct DeviceLimits {
   int64_t threads_per_block = 1;  // threads of one block
 };
 
-// The shape of one launch: blocks, threads of a block, and shared memory of a block beside what the code itself asks for.
+// The shape of one launch: blocks, threads of a block, and shared memory of a block beside what the code itself asks
+// for.
 struct LaunchGeometry {
   std::array<int64_t, 3> grid = {1, 1, 1};
   std::array<int64_t, 3> block = {1, 1, 1};
@@ -38,7 +41,8 @@ struct LaunchGeometry {
 class DeviceImage {
  public:
   virtual ~DeviceImage() = default;
-  // The handle of a function of the image, for Device::Launch; valid as long as the image. An error names what is missing.
+  // The handle of a function of the image, for Device::Launch; valid as long as the image. An error names what is
+  // missing.
   virtual Result<const void*> Entry(std::string_view name) const = 0;
 };
 
@@ -49,8 +53,8 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   bool IsHost() const { return dl().device_type == kDLCPU; }
   virtual DeviceLimits limits() const = 0;
 
-  // Uninitialised memory, aligned to 64 bytes at least. It is freed with the last reference, once the commands given before
-  // have run. It keeps the device alive.
+  // Uninitialised memory, aligned to 64 bytes at least. It is freed with the last reference, once the commands given
+  // before have run. It keeps the device alive.
   virtual Result<std::shared_ptr<void>> Allocate(int64_t bytes) = 0;
   virtual Status Zero(void* to, int64_t bytes) = 0;
   virtual Status CopyIn(void* to, const void* host, int64_t bytes) = 0;
@@ -66,8 +70,6 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   virtual Status Synchronize() = 0;
   virtual Status LastError() const = 0;
 };
-
-
 
 // "cpu", "cuda", "opencl", ...: the names of DLPack's device types; "device type 99" for others.
 std::string DeviceTypeName(int type);

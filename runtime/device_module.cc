@@ -29,7 +29,8 @@ struct DeviceModule : ModuleNode {
   Result<std::shared_ptr<const DeviceImage>> ImageFor(const DevicePtr& device) {
     std::lock_guard lock(mutex);
     std::shared_ptr<const DeviceImage>& image = images[device.get()];
-    if (!image) image = TRY_NOTE(device->LoadImage(code.format, code.image), "while loading a module of type " + type_key);
+    if (!image)
+      image = TRY_NOTE(device->LoadImage(code.format, code.image), "while loading a module of type " + type_key);
     return image;
   }
 
@@ -37,9 +38,8 @@ struct DeviceModule : ModuleNode {
     auto function = code.functions.find(std::string(name));
     if (function == code.functions.end()) return {};
     auto self = std::static_pointer_cast<DeviceModule>(shared_from_this());
-    return PackedFunc([self, function](std::span<const Value> args) {
-      return self->Call(function->first, function->second, args);
-    });
+    return PackedFunc(
+        [self, function](std::span<const Value> args) { return self->Call(function->first, function->second, args); });
   }
 
   // entry(tensors..., extents of the launch axes...)
@@ -194,7 +194,8 @@ Result<Module> LoadDeviceModule(std::string type_key, ByteReader& in) {
       if (std::find(std::begin(kLaunchAxes), std::end(kLaunchAxes), axis) == std::end(kLaunchAxes))
         return Err("function '", OneLine(name), "': unknown launch axis '", OneLine(axis.substr(0, 32)), "'");
     }
-    if (!code.functions.emplace(name, std::move(function)).second) return Err("function '", OneLine(name), "' occurs twice");
+    if (!code.functions.emplace(name, std::move(function)).second)
+      return Err("function '", OneLine(name), "' occurs twice");
   }
   code.image = TRY(in.Text());
   return MakeDeviceModule(std::move(type_key), std::move(code));

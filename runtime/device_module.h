@@ -1,6 +1,6 @@
-// Device modules: code for another device than the CPU, as an import of the library whose kernels launch it. The type key
-// is the name of the kind of device ("cuda", "opencl"). A module loads its image into a device once, at the first use.
-// Thread-safe.
+// Device modules: code for another device than the CPU, as an import of the library whose kernels launch it. The type
+// key is the name of the kind of device ("cuda", "opencl"). A module loads its image into a device once, at the first
+// use. Thread-safe.
 #pragma once
 #include <map>
 #include <string>
@@ -23,8 +23,8 @@ struct DeviceCode {
   std::string image;
 };
 
-// Each function of `code` is a function of the module: it takes tensors of one device, one per argument, then the extents
-// of its launch axes, and starts one launch there.
+// Each function of `code` is a function of the module: it takes tensors of one device, one per argument, then the
+// extents of its launch axes, and starts one launch there.
 Module MakeDeviceModule(std::string type_key, DeviceCode code);
 
 // Restores a device module from what its Save wrote: three strings' worth, format, function map, image.

@@ -56,7 +56,8 @@ class GraphExecutor {
 
   // Copies `tensor`, which must have the input's type and shape, from whatever device it lies on.
   Status SetInput(int64_t i, const Tensor& tensor);
-  // From now on input i is read from `tensor` itself (64-byte aligned, on the input's device), which the executor holds.
+  // From now on input i is read from `tensor` itself (64-byte aligned, on the input's device), which the executor
+  // holds.
   Status BindInput(int64_t i, Tensor tensor);
   // From now on output i is written into `tensor` itself; refused for outputs that are inputs or parameters.
   Status BindOutput(int64_t i, Tensor tensor);
@@ -89,7 +90,7 @@ class GraphExecutor {
  private:
   struct Step {
     int64_t node = 0;
-    BoundKernel* kernel = nullptr;  // null: copy_bytes from args[0] of `from` to args[1] of `to`
+    BoundKernel* kernel = nullptr;          // null: copy_bytes from args[0] of `from` to args[1] of `to`
     Device *from = nullptr, *to = nullptr;  // a kernel runs on `to`
     int64_t copy_bytes = 0;
     std::vector<int64_t> entries;  // of each parameter; -1 where a run does not read it
@@ -150,8 +151,9 @@ class GraphExecutor {
 // The executor as a module, type key "graph_executor": set_input(index|name, tensor), set_input_zero_copy,
 // set_output_zero_copy(index, tensor), run(), get_output(index[, tensor to copy into]), get_input(index|name),
 // get_num_inputs(), get_num_outputs(), get_input_index(name), get_input_name(index), profile(runs) -> JSON text,
-// time_evaluator(function name, number, repeat) -> a function that calls that function number * repeat times and returns
-// JSON text: {"mean", "median", "min", "max": seconds of one call, "results": seconds of one call in each repeat}.
+// time_evaluator(function name, number, repeat) -> a function that calls that function number * repeat times and
+// returns JSON text: {"mean", "median", "min", "max": seconds of one call, "results": seconds of one call in each
+// repeat}.
 Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor);
 
 // What the factory makes executors of. Parameters are shared between the executors.
@@ -162,9 +164,9 @@ struct ExecutorParts {
 };
 
 // A module of type "GraphExecutorFactory". Its functions MODEL_NAME(devices...) and "default"(devices...) make a graph
-// executor module on these devices and the CPU, with `num_threads` (0: one per CPU); get_graph_json() returns the plan's
-// text. Kernels are looked up where the look-up of the function began: in the library that imports the factory, or in
-// the factory's own imports.
+// executor module on these devices and the CPU, with `num_threads` (0: one per CPU); get_graph_json() returns the
+// plan's text. Kernels are looked up where the look-up of the function began: in the library that imports the factory,
+// or in the factory's own imports.
 Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads = 0);
 // From the bytes that the factory's Save wrote: the graph's text, the parameters' number, names and tensors
 // (runtime/params.h), the model's name.

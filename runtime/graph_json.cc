@@ -185,8 +185,8 @@ Result<Graph> Graph::Parse(std::string_view text) {
     int64_t next = 0;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (; next < row_ptr[i + 1]; ++next) {
-        graph.nodes[i].outputs.push_back({FromGraphType(types[next]), std::move(shapes[next]), storage[next],
-                                          devices[next]});
+        graph.nodes[i].outputs.push_back(
+            {FromGraphType(types[next]), std::move(shapes[next]), storage[next], devices[next]});
       }
     }
     for (const auto& triple : TRY(Member<IntLists>(json, "heads"))) {

@@ -165,7 +165,8 @@ bool ModuleNode::Reaches(const ModuleNode* module, std::set<const ModuleNode*>& 
 Status ModuleNode::Import(Module module) {
   if (!module) return Err("cannot import a null module");
   std::set<const ModuleNode*> seen;
-  if (module->Reaches(this, seen)) return Err("importing this module of type ", module->TypeKey(), " would make a circle");
+  if (module->Reaches(this, seen))
+    return Err("importing this module of type ", module->TypeKey(), " would make a circle");
   imports_.push_back(std::move(module));
   return {};
 }

@@ -3,8 +3,9 @@
 //
 // Layout, little-endian, no padding:
 //   u64 magic 0xF7E58D4F05049CB7, u64 0; vector of names; u64 number of tensors, which equals that of the names; then
-//   each tensor: u64 magic 0xDD5E40F096B4A13F, u64 0; i32 device type (1: the CPU), i32 device id; i32 rank; element type as
-//   DLPack's u8 code, u8 bits, u16 lanes; i64 per extent; i64 bytes of the data; the data, compact and row-major.
+//   each tensor: u64 magic 0xDD5E40F096B4A13F, u64 0; i32 device type (1: the CPU), i32 device id; i32 rank; element
+//   type as DLPack's u8 code, u8 bits, u16 lanes; i64 per extent; i64 bytes of the data; the data, compact and
+//   row-major.
 #pragma once
 #include <map>
 #include <string>
@@ -25,8 +26,8 @@ Result<Params> ParseParams(std::string_view blob);
 Result<Params> LoadParams(const std::string& path);
 Status SaveParams(const std::string& path, const Params& params);
 
-// The names and tensors of a set of parameters: vector of names, then u64 number and the tensors as above. The factory of a
-// graph executor stores the number first (`count_first`), as TVM's does.
+// The names and tensors of a set of parameters: vector of names, then u64 number and the tensors as above. The factory
+// of a graph executor stores the number first (`count_first`), as TVM's does.
 void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first = false);
 Result<Params> ReadNamedTensors(ByteReader& in, bool count_first = false);
 

@@ -143,8 +143,8 @@ Result<Tensor> Tensor::FromBytes(std::vector<int64_t> shape, DLDataType type, st
   return tensor;
 }
 
-Result<Tensor> Tensor::OnDevice(DevicePtr device, void* data, std::vector<int64_t> shape,
-                                DLDataType type, std::shared_ptr<void> keep_alive) {
+Result<Tensor> Tensor::OnDevice(DevicePtr device, void* data, std::vector<int64_t> shape, DLDataType type,
+                                std::shared_ptr<void> keep_alive) {
   CHECK(!device->IsHost()) << "Tensor::View makes tensors of the host's memory";
   Tensor tensor = TRY(View(data, std::move(shape), type, std::move(keep_alive)));
   tensor.node_->dl.device = device->dl();
@@ -169,7 +169,8 @@ Result<Tensor> Tensor::FromDLPack(DLManagedTensor* managed) {
     return copy;
   }
   if (!compact) {
-    return Err("a DLPack tensor of ", DeviceText(dl.device), " must be compact and row-major; make it contiguous first");
+    return Err("a DLPack tensor of ", DeviceText(dl.device),
+               " must be compact and row-major; make it contiguous first");
   }
   return OnDevice(TRY(OpenDevice(dl.device)), data, std::move(shape), dl.dtype, std::move(owner));
 }

@@ -158,8 +158,8 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   EmitMetadata(*module, metadata);
   VerifyModule(*module);
   LinkedKernels linked;
-  linked.support.push_back({TRY(machine.Emit(*module, false, nullptr))});
-  linked.support.push_back({*TRY(CheckObject(machine, metadata.target))});
+  linked.support.emplace_back().data = TRY(machine.Emit(*module, false, nullptr));
+  linked.support.emplace_back().data = *TRY(CheckObject(machine, metadata.target));
   for (const Json::Bytes& object : linked.support) files.push_back(&object.data);
   timer.End("metadata");
   linked.artifact.data = TRY(LinkShared(files));
@@ -180,7 +180,9 @@ Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const 
   std::vector<const std::string*> files;
   for (const Json::Bytes& elf : objects) files.push_back(&elf.data);
   files.push_back(&object);
-  return Json::Bytes{TRY(LinkShared(files))};
+  Json::Bytes linked;
+  linked.data = TRY(LinkShared(files));
+  return linked;
 }
 
 }  // namespace autotune

@@ -1,5 +1,5 @@
-// The forms of a compiled network: Model Library Format, judged by a validator that shares no code with us; objects that
-// the system's compiler links; one shared object; and a network that is split over two devices.
+// The forms of a compiled network: Model Library Format, judged by a validator that shares no code with us; objects
+// that the system's compiler links; one shared object; and a network that is split over two devices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,7 +109,8 @@ TEST_F(FormsTest, SizesAreThoseOfWhatRuns) {
   ASSERT_EQ(package().memory.size(), 1u);
   const MemoryEntry& memory = package().memory[0];
   int64_t scratch = 0;
-  for (const auto& [name, entries] : package().functions) scratch = std::max(scratch, entries.at(0).workspace_size_bytes);
+  for (const auto& [name, entries] : package().functions)
+    scratch = std::max(scratch, entries.at(0).workspace_size_bytes);
   LoadedModel model = LoadModel(package(), 1).value();
   EXPECT_EQ(model.executor->memory_bytes(), memory.workspace_size_bytes - scratch + 3 * 32 * 32 * 4 + 64)
       << "ten outputs take 64 bytes";
@@ -229,7 +230,8 @@ Module SplitLibrary(const Network& network, const CompileResult& compiled, const
   for (const CompiledKernel& kernel : kernels) objects.push_back(&kernel.object);
   for (const KernelObject& kernel : far) objects.push_back(&kernel);
   BuiltLibrary library = builder.Link(objects, target.Text()).value();
-  Module root = MakeLibraryModule(Artifact::FromBytes(library.artifact.data).value(), std::make_shared<KernelContext>(1));
+  Module root =
+      MakeLibraryModule(Artifact::FromBytes(library.artifact.data).value(), std::make_shared<KernelContext>(1));
   CHECK(root->Import(MakeDeviceModule("ext_dev", std::move(code))).ok());
   return root;
 }

@@ -108,7 +108,7 @@ TEST(Storage, AChainTakesTurns) {
 
 TEST(Storage, AliasesOfOutputsAndInputs) {
   Graph graph;
-  graph.nodes = {Node("", {}, {2, 3}),          Node("relu", {{0, 0}}, {2, 3}), Node("__nop", {{1, 0}}, {6}),
+  graph.nodes = {Node("", {}, {2, 3}),           Node("relu", {{0, 0}}, {2, 3}), Node("__nop", {{1, 0}}, {6}),
                  Node("relu", {{1, 0}}, {2, 3}), Node("relu", {{3, 0}}, {2, 3}), Node("relu", {{4, 0}}, {2, 3}),
                  Node("__nop", {{0, 0}}, {3, 2})};
   graph.heads = {{2, 0}, {5, 0}, {6, 0}};

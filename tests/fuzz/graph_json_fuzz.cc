@@ -1,8 +1,8 @@
 // Graph JSON of packages: what parses prints, and parses again to an equal graph, and an executor takes it or says why
 // not (there is no kernel for it: only graphs of reshapes are run).
+#include "runtime/cpu_device.h"
 #include "runtime/graph_executor.h"
 #include "runtime/graph_json.h"
-#include "runtime/cpu_device.h"
 #include "runtime/tensor.h"
 #include "support/check.h"
 #include "tests/fuzz/target.h"

@@ -23,8 +23,8 @@ Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
   return tensor;
 }
 
-// The sample's metadata with kernels "far_shift", "far_copy" and "far_fails", which launch the sample's functions on the
-// test device, and "staged_copy", which copies twice, through scratch memory.
+// The sample's metadata with kernels "far_shift", "far_copy" and "far_fails", which launch the sample's functions on
+// the test device, and "staged_copy", which copies twice, through scratch memory.
 std::string FarMetadata() {
   Json json = Json::Parse(SampleMetadata()).value();
   Json::Array& kernels = *json["kernels"].As<Json::Array>();
@@ -44,13 +44,13 @@ std::string FarMetadata() {
     return R"({"kind":")" + kind + R"(","index":)" + std::to_string(index) + "}";
   };
   const std::string x = arg("param", 0), y = arg("param", 1);
-  far(0, "far_shift",
-      "[" + launch("shift.raw", x + "," + y + "," + arg("param", 2) + "," + arg("prepared", 0)) + "]",
+  far(0, "far_shift", "[" + launch("shift.raw", x + "," + y + "," + arg("param", 2) + "," + arg("prepared", 0)) + "]",
       "[" + launch("shift.prepare", x + "," + arg("prepared", 0)) + "]");
   far(2, "far_copy", "[" + launch("copy.raw", x + "," + y) + "]", "[]");
   far(3, "far_fails", "[" + launch("fails.raw", x + "," + y) + "]", "[]");
   far(2, "staged_copy",
-      "[" + launch("copy.raw", x + "," + arg("workspace", 0)) + "," + launch("copy.raw", arg("workspace", 0) + "," + y) + "]",
+      "[" + launch("copy.raw", x + "," + arg("workspace", 0)) + "," +
+          launch("copy.raw", arg("workspace", 0) + "," + y) + "]",
       "[]");
   far(2, "far_gone", "[" + launch("gone.raw", x + "," + y) + "]", "[]");
   return json.Dump();
@@ -210,7 +210,8 @@ TEST(Device, ANetworkOnOneDeviceCopiesNothing) {
   EXPECT_EQ(device->counts().copies_within, before.copies_within);
   EXPECT_EQ(executor->Output(0).device(), device.get());
   EXPECT_EQ(ToHost(executor->Output(0)).value().Data<float>()[7], 7 + 2 * 8);
-  EXPECT_THAT(executor->BindInput(0, Ramp({2, 4})).error().Text(), HasSubstr("lies on ext_dev, and the tensor on cpu(0)"));
+  EXPECT_THAT(executor->BindInput(0, Ramp({2, 4})).error().Text(),
+              HasSubstr("lies on ext_dev, and the tensor on cpu(0)"));
 }
 
 TEST(Device, AnErrorOfAKernelIsFinal) {
@@ -237,17 +238,17 @@ TEST(Device, PlansThatDoNotFitAreRefused) {
   for (const Case& c : {
            Case{"lies on ext_dev, and the executor was given no such device", [](Graph&) {}, false},
            Case{"kernel far_shift runs on ext_dev(0), but node 0 'x' lies on cpu",
-                [](Graph&g) { g.nodes[4].inputs[0] = {0, 0}; }},
-           Case{"the library has no kernel 'far_copy' for cpu(0)", [](Graph&g) { g.nodes[6].func_name = "far_copy"; }},
-           Case{"the library has no kernel 'shift' for ext_dev(0)", [](Graph&g) { g.nodes[4].func_name = "shift"; }},
-           Case{"no imported module of type ext_dev has its function 'gone.raw'",
-                [](Graph&g) {
-                  g.nodes[4].func_name = "far_gone";
+                [](Graph& g) {
+                  g.nodes[4].inputs[0] = {0, 0};
                 }},
-           Case{"a reshape from cpu(0) to ext_dev(0); __copy copies", [](Graph&g) { g.nodes[3].func_name = "__nop"; }},
-           Case{"storage 0 lies on devices of type 1 and 12", [](Graph&g) { g.nodes[3].outputs[0].storage_id = 0; }},
-           Case{"device type 0", [](Graph&g) { g.nodes[3].outputs[0].device = 0; }},
-           Case{"copy of f32[2, 4] to f32[9]", [](Graph&g) { g.nodes[3].outputs[0].shape = {9}; }},
+           Case{"the library has no kernel 'far_copy' for cpu(0)", [](Graph& g) { g.nodes[6].func_name = "far_copy"; }},
+           Case{"the library has no kernel 'shift' for ext_dev(0)", [](Graph& g) { g.nodes[4].func_name = "shift"; }},
+           Case{"no imported module of type ext_dev has its function 'gone.raw'",
+                [](Graph& g) { g.nodes[4].func_name = "far_gone"; }},
+           Case{"a reshape from cpu(0) to ext_dev(0); __copy copies", [](Graph& g) { g.nodes[3].func_name = "__nop"; }},
+           Case{"storage 0 lies on devices of type 1 and 12", [](Graph& g) { g.nodes[3].outputs[0].storage_id = 0; }},
+           Case{"device type 0", [](Graph& g) { g.nodes[3].outputs[0].device = 0; }},
+           Case{"copy of f32[2, 4] to f32[9]", [](Graph& g) { g.nodes[3].outputs[0].shape = {9}; }},
        }) {
     Graph graph = SplitGraph();
     c.change(graph);

@@ -128,8 +128,8 @@ TEST(GraphExecutor, ZeroCopy) {
 
 // Node 5 of SampleGraph is "second", which adds 2w; kernel "shift3" adds 3w.
 TEST(GraphExecutor, KernelsAreReplaced) {
-  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(),
-                                        {std::make_shared<CpuDevice>(2)}, {.replaceable = true})
+  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(), {std::make_shared<CpuDevice>(2)},
+                                        {.replaceable = true})
                       .value();
   auto expect_factor = [&](int factor) {
     ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4})).ok());
@@ -148,8 +148,8 @@ TEST(GraphExecutor, KernelsAreReplaced) {
 }
 
 TEST(GraphExecutor, KernelsThatDoNotFitAreNotReplaced) {
-  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(),
-                                        {std::make_shared<CpuDevice>(2)}, {.replaceable = true})
+  auto executor = GraphExecutor::Create(SampleGraph(), SampleModule(), OneParam(), {std::make_shared<CpuDevice>(2)},
+                                        {.replaceable = true})
                       .value();
   auto refusal = [&](int64_t node, const std::string& kernel) {
     Status status = executor->ReplaceKernel(node, kernel);

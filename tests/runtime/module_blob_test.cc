@@ -44,7 +44,8 @@ DeviceCode CodeFor(const std::string& function) {
 Module Tree() {
   test::RegisterTestDevices();
   Module root = MakeUnlinkedLibrary();
-  Module near = MakeDeviceModule("ext_dev", CodeFor("copy.raw")), far = MakeDeviceModule("ext_dev", CodeFor("fails.raw"));
+  Module near = MakeDeviceModule("ext_dev", CodeFor("copy.raw")),
+         far = MakeDeviceModule("ext_dev", CodeFor("fails.raw"));
   CHECK(near->Import(far).ok());
   CHECK(root->Import(near).ok());
   CHECK(root->Import(MakeGraphExecutorFactory({"net", CopyGraph(), {}}, 1)).ok());
@@ -123,8 +124,7 @@ TEST(ModuleBlob, WithoutItThereIsAPlainLibrary) {
 }
 
 TEST(ModuleBlob, ExecutorsCannotBeSaved) {
-  auto executor =
-      GraphExecutor::Create(CopyGraph(), LibraryModule(), {}, {std::make_shared<CpuDevice>(1)}).value();
+  auto executor = GraphExecutor::Create(CopyGraph(), LibraryModule(), {}, {std::make_shared<CpuDevice>(1)}).value();
   EXPECT_THAT(ModuleBlob(MakeGraphExecutorModule(std::move(executor))).error().Text(), HasSubstr("cannot be saved"));
   Module two = MakeUnlinkedLibrary();
   ASSERT_TRUE(two->Import(MakeUnlinkedLibrary()).ok());

@@ -114,7 +114,8 @@ Result<std::shared_ptr<void>> TestDevice::Allocate(int64_t bytes) {
   std::lock_guard lock(mutex_);
   if (!error_.ok()) return error_.error();
   const int64_t size = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-  if (bytes < 0 || next_ + size > range_ + kRangeBytes) return OutOfMemory("no ", bytes, " bytes on ", DeviceText(dl()));
+  if (bytes < 0 || next_ + size > range_ + kRangeBytes)
+    return OutOfMemory("no ", bytes, " bytes on ", DeviceText(dl()));
   char* address = std::exchange(next_, next_ + size);
   memory_[address] = {AllocateAligned(size), size};
   std::memset(memory_[address].bytes.get(), 0xee, size);

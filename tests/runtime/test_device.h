@@ -1,6 +1,6 @@
-// TestDevice: a device as unlike the CPU as a GPU is, for tests. Its addresses are in a range that the host cannot touch,
-// commands run later, on a thread of the device, and an error of one is final. Its images are shared objects for this
-// machine ("elf"); their functions have the signature of NAME.raw (runtime/abi.h).
+// TestDevice: a device as unlike the CPU as a GPU is, for tests. Its addresses are in a range that the host cannot
+// touch, commands run later, on a thread of the device, and an error of one is final. Its images are shared objects for
+// this machine ("elf"); their functions have the signature of NAME.raw (runtime/abi.h).
 #pragma once
 #include <condition_variable>
 #include <deque>

@@ -245,7 +245,8 @@ Result<int> Bench(const BenchOptions& options) {
 Command RunCommand(CLI::App& root) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* app = root.add_subcommand("run", "Runs a package once (or --repeat times) and prints its outputs.");
-  app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")->required();
+  app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
+      ->required();
   app->add_option("--input", options->inputs, "NAME=FILE.npy or NAME=FILE.pb, once for each input; others are random");
   app->add_option("--output-dir", options->output_dir, "write each output to DIR/NAME.npy");
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
@@ -258,7 +259,8 @@ Command RunCommand(CLI::App& root) {
 Command BenchCommand(CLI::App& root) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* app = root.add_subcommand("bench", "Measures the latency of a package on random inputs.");
-  app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")->required();
+  app->add_option("package", options->package, "a compiled network, M.tar or M.so, as `autotune compile -o` writes it")
+      ->required();
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();

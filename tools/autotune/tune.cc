@@ -287,7 +287,8 @@ Command TuneCommand(CLI::App& root) {
       ->envname("AUTOTUNE_TRACKER");
   app->add_option("--key", options->key, "the device key to tune on, with --tracker");
   app->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
-  app->add_option("-o,--output", options->output, "write the compiled network here: M.tar, a package, or M.so, one shared object");
+  app->add_option("-o,--output", options->output,
+                  "write the compiled network here: M.tar, a package, or M.so, one shared object");
   app->add_option("--search", options->search, "evolution, or random (a yardstick)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();

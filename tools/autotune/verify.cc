@@ -276,7 +276,9 @@ Command CompileCommand(CLI::App& root) {
       root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
   app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar"));
   options->model.AddWithOperator(*app);
-  app->add_option("-o,--output", options->output, "what to write: a package M.tar, or M.so, one shared object with everything in it")->required();
+  app->add_option("-o,--output", options->output,
+                  "what to write: a package M.tar, or M.so, one shared object with everything in it")
+      ->required();
   app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
   app->add_flag("--verbose", options->verbose, "also print the target in full");
   return {app, [options] { return CompileModel(*options); }, [options] { return options->model.CheckSource(); }};

@@ -5,10 +5,12 @@
 
 #include "runtime/byte_stream.h"
 #include "runtime/cpu_device.h"
+#include "runtime/device_module.h"
 #include "runtime/graph_executor.h"
 #include "runtime/info_module.h"
 #include "runtime/module_blob.h"
 #include "runtime/npy.h"
+#include "runtime/opencl/device.h"
 
 namespace autotune {
 namespace {
@@ -61,11 +63,19 @@ std::vector<Row> RuntimeFunctions() {
        })},
       {"runtime.module.loadbinary_autotune.info",
        PackedFunc::Of([](ObjectRef reader) -> Result<Module> { return LoadInfoModule(*TRY(ReaderOf(reader))); })},
+      {"runtime.module.loadbinary_cuda", PackedFunc::Of([](ObjectRef reader) -> Result<Module> {
+         return LoadDeviceModule("cuda", *TRY(ReaderOf(reader)));
+       })},
+      {"runtime.module.loadbinary_opencl", PackedFunc::Of([](ObjectRef reader) -> Result<Module> {
+         return LoadDeviceModule("opencl", *TRY(ReaderOf(reader)));
+       })},
       // device_api.KIND(device id) -> device (runtime/device.h)
       {"device_api.cpu", PackedFunc::Of([](int64_t id) -> Result<Value> {
          if (id != 0) return Err("this machine has one CPU device, number 0; there is no ", id);
          return Value(ObjectRef(std::make_shared<CpuDevice>(0)));
        })},
+      {"device_api.opencl",
+       PackedFunc::Of([](int id) -> Result<Value> { return Value(ObjectRef(TRY(OpenOpenClDevice(id)))); })},
   };
 }
 

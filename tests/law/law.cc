@@ -33,6 +33,7 @@ const std::vector<Package>& Packages() {
       {"spdlog/", {"support/log.cc"}},
       {"fmt/", {"support/log.cc"}},
       {"xxhash.h", {"support/hash.cc"}},
+      {"CL/", {"runtime/opencl/"}},
       {"gtest/", {"tests/"}, true},
       {"gmock/", {"tests/"}, true},
       {"dlpack/", {"runtime/"}, true},

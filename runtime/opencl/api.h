@@ -1,0 +1,43 @@
+// OpenCL's functions, from the library that the machine has, if it has one: libOpenCL.so.1 is loaded at the first use,
+// so that nothing of ours needs it. Thread-safe. Internal to runtime/opencl.
+#pragma once
+#define CL_TARGET_OPENCL_VERSION 200
+#include <CL/cl.h>
+
+#include <string>
+
+#include "support/result.h"
+
+namespace autotune::opencl {
+
+struct Api {
+  decltype(&clGetPlatformIDs) GetPlatformIDs = nullptr;
+  decltype(&clGetDeviceIDs) GetDeviceIDs = nullptr;
+  decltype(&clGetDeviceInfo) GetDeviceInfo = nullptr;
+  decltype(&clCreateContext) CreateContext = nullptr;
+  decltype(&clReleaseContext) ReleaseContext = nullptr;
+  decltype(&clCreateCommandQueueWithProperties) CreateCommandQueueWithProperties = nullptr;
+  decltype(&clReleaseCommandQueue) ReleaseCommandQueue = nullptr;
+  decltype(&clSVMAlloc) SVMAlloc = nullptr;
+  decltype(&clEnqueueSVMFree) EnqueueSVMFree = nullptr;
+  decltype(&clEnqueueSVMMemcpy) EnqueueSVMMemcpy = nullptr;
+  decltype(&clEnqueueSVMMemFill) EnqueueSVMMemFill = nullptr;
+  decltype(&clFinish) Finish = nullptr;
+  decltype(&clCreateProgramWithSource) CreateProgramWithSource = nullptr;
+  decltype(&clBuildProgram) BuildProgram = nullptr;
+  decltype(&clGetProgramBuildInfo) GetProgramBuildInfo = nullptr;
+  decltype(&clReleaseProgram) ReleaseProgram = nullptr;
+  decltype(&clCreateKernel) CreateKernel = nullptr;
+  decltype(&clReleaseKernel) ReleaseKernel = nullptr;
+  decltype(&clSetKernelArg) SetKernelArg = nullptr;
+  decltype(&clSetKernelArgSVMPointer) SetKernelArgSVMPointer = nullptr;
+  decltype(&clEnqueueNDRangeKernel) EnqueueNDRangeKernel = nullptr;
+};
+
+// An error says that there is no libOpenCL, or which function it lacks (those of OpenCL 1).
+Result<const Api*> LoadApi();
+
+// "CL_OUT_OF_RESOURCES (-5)"
+std::string ErrorName(cl_int code);
+
+}  // namespace autotune::opencl

@@ -1,0 +1,230 @@
+#include "runtime/opencl/device.h"
+
+#include <map>
+#include <mutex>
+
+#include "runtime/opencl/api.h"
+#include "support/utf8.h"
+
+namespace autotune {
+namespace {
+
+using opencl::Api;
+using opencl::ErrorName;
+
+constexpr cl_uint kAlignment = 128;  // of allocations: a line of the GPUs at hand, and more than the contract's 64
+
+Result<std::vector<cl_device_id>> DevicesOfType(const Api& api, cl_device_type type) {
+  cl_uint platforms = 0;
+  std::vector<cl_device_id> devices;
+  if (api.GetPlatformIDs(0, nullptr, &platforms) != CL_SUCCESS || platforms == 0) return devices;
+  std::vector<cl_platform_id> ids(platforms);
+  api.GetPlatformIDs(platforms, ids.data(), nullptr);
+  for (cl_platform_id platform : ids) {
+    cl_uint count = 0;
+    if (api.GetDeviceIDs(platform, type, 0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
+    devices.resize(devices.size() + count);
+    api.GetDeviceIDs(platform, type, count, devices.data() + devices.size() - count, nullptr);
+  }
+  return devices;
+}
+
+Result<std::vector<cl_device_id>> FindDevices(const Api& api) {
+  std::vector<cl_device_id> devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_GPU));
+  if (devices.empty()) devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_ALL));
+  if (devices.empty()) return Err("this machine has libOpenCL, but no OpenCL device; clinfo lists them");
+  return devices;
+}
+
+template <class T>
+T InfoOf(const Api& api, cl_device_id device, cl_device_info what) {
+  T value{};
+  api.GetDeviceInfo(device, what, sizeof value, &value, nullptr);
+  return value;
+}
+
+std::string NameOf(const Api& api, cl_device_id device) {
+  char name[256] = {};
+  api.GetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, nullptr);
+  return OneLine(name);
+}
+
+class OpenClDevice final : public Device {
+ public:
+  OpenClDevice(const Api& api, cl_device_id device, int id) : api_(api), device_(device), id_(id) {}
+  ~OpenClDevice() override {
+    if (queue_) api_.Finish(queue_);
+    if (queue_) api_.ReleaseCommandQueue(queue_);
+    if (context_) api_.ReleaseContext(context_);
+  }
+
+  Status Open() {
+    const auto svm = InfoOf<cl_device_svm_capabilities>(api_, device_, CL_DEVICE_SVM_CAPABILITIES);
+    if (!(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
+      return Err(NameOf(api_, device_), " has no shared virtual memory (OpenCL 2.0), on which this runtime relies");
+    cl_int code = CL_SUCCESS;
+    context_ = api_.CreateContext(nullptr, 1, &device_, nullptr, nullptr, &code);
+    if (context_) queue_ = api_.CreateCommandQueueWithProperties(context_, device_, nullptr, &code);
+    if (!queue_) return Err("cannot open ", NameOf(api_, device_), ": ", ErrorName(code));
+    return {};
+  }
+
+  DLDevice dl() const override { return {kDLOpenCL, id_}; }
+  DeviceLimits limits() const override {
+    return {.memory_bytes = static_cast<int64_t>(InfoOf<cl_ulong>(api_, device_, CL_DEVICE_GLOBAL_MEM_SIZE)),
+            .shared_bytes = static_cast<int64_t>(InfoOf<cl_ulong>(api_, device_, CL_DEVICE_LOCAL_MEM_SIZE)),
+            .threads_per_block = static_cast<int64_t>(InfoOf<size_t>(api_, device_, CL_DEVICE_MAX_WORK_GROUP_SIZE))};
+  }
+
+  Result<std::shared_ptr<void>> Allocate(int64_t bytes) override;
+  Status Zero(void* to, int64_t bytes) override;
+  Status CopyIn(void* to, const void* host, int64_t bytes) override { return Copy(to, host, bytes, CL_TRUE); }
+  Status CopyOut(void* host, const void* from, int64_t bytes) override { return Copy(host, from, bytes, CL_TRUE); }
+  Status CopyWithin(void* to, const void* from, int64_t bytes) override { return Copy(to, from, bytes, CL_FALSE); }
+  Result<std::shared_ptr<const DeviceImage>> LoadImage(std::string_view format, std::string_view bytes) override;
+  Status Launch(const void* entry, const LaunchGeometry& geometry, std::span<void* const> args) override;
+  Status Synchronize() override {
+    std::lock_guard lock(mutex_);
+    return Check(api_.Finish(queue_), "waiting for the queue");
+  }
+  Status LastError() const override {
+    std::lock_guard lock(mutex_);
+    return error_;
+  }
+
+ private:
+  friend class OpenClImage;
+
+  // Keeps the first error, which all later commands return. The mutex is held.
+  Status Check(cl_int code, const char* what) {
+    if (error_.ok() && code != CL_SUCCESS) error_ = Err(DeviceText(dl()), ": ", what, " failed: ", ErrorName(code));
+    return error_;
+  }
+
+  Status Copy(void* to, const void* from, int64_t bytes, cl_bool wait) {
+    std::lock_guard lock(mutex_);
+    if (!error_.ok() || bytes == 0) return error_;
+    return Check(api_.EnqueueSVMMemcpy(queue_, wait, to, from, bytes, 0, nullptr, nullptr), "a copy");
+  }
+
+  const Api& api_;
+  const cl_device_id device_;
+  const int id_;
+  cl_context context_ = nullptr;
+  cl_command_queue queue_ = nullptr;
+  mutable std::mutex mutex_;  // guards the queue, the arguments of kernels, and all below
+  Status error_;
+};
+
+class OpenClImage final : public DeviceImage {
+ public:
+  explicit OpenClImage(std::shared_ptr<OpenClDevice> device) : device_(std::move(device)) {}
+  ~OpenClImage() override {
+    for (const auto& [name, kernel] : kernels_) device_->api_.ReleaseKernel(kernel);
+    if (program_) device_->api_.ReleaseProgram(program_);
+  }
+
+  Status Build(std::string_view source) {
+    const Api& api = device_->api_;
+    const char* text = source.data();
+    const size_t size = source.size();
+    cl_int code = CL_SUCCESS;
+    program_ = api.CreateProgramWithSource(device_->context_, 1, &text, &size, &code);
+    if (!program_) return Err("OpenCL takes no program: ", ErrorName(code));
+    code = api.BuildProgram(program_, 1, &device_->device_, "", nullptr, nullptr);
+    if (code == CL_SUCCESS) return {};
+    return Err("OpenCL's compiler refuses the program, ", ErrorName(code), ": ", FirstError());
+  }
+
+  Result<const void*> Entry(std::string_view name) const override {
+    std::lock_guard lock(mutex_);
+    cl_kernel& kernel = kernels_[std::string(name)];
+    cl_int code = CL_SUCCESS;
+    if (!kernel) kernel = device_->api_.CreateKernel(program_, std::string(name).c_str(), &code);
+    if (kernel) return static_cast<const void*>(kernel);
+    kernels_.erase(std::string(name));
+    return Err("the image has no kernel '", OneLine(name), "': ", ErrorName(code));
+  }
+
+ private:
+  // The first line of the build log that tells an error, or the first one that tells anything.
+  std::string FirstError() const {
+    std::string log(16 << 10, '\0');
+    device_->api_.GetProgramBuildInfo(program_, device_->device_, CL_PROGRAM_BUILD_LOG, log.size(), log.data(),
+                                      nullptr);
+    log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
+    size_t at = log.find("error");
+    if (at == std::string::npos) at = log.find_first_not_of("\n ");
+    if (at == std::string::npos) return "it does not say why";
+    const size_t begin = log.rfind('\n', at) == std::string::npos ? 0 : log.rfind('\n', at) + 1;
+    return OneLine(log.substr(begin, log.find('\n', at) - begin));
+  }
+
+  const std::shared_ptr<OpenClDevice> device_;
+  cl_program program_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, cl_kernel> kernels_;  // guarded by mutex_
+};
+
+Result<std::shared_ptr<void>> OpenClDevice::Allocate(int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (!error_.ok()) return error_.error();
+  void* memory =
+      bytes < 0 ? nullptr : api_.SVMAlloc(context_, CL_MEM_READ_WRITE, std::max<int64_t>(bytes, 1), kAlignment);
+  if (!memory) return OutOfMemory("no ", bytes, " bytes on ", DeviceText(dl()));
+  return std::shared_ptr<void>(memory, [this, keep = shared_from_this()](void* p) {
+    std::lock_guard free_lock(mutex_);
+    api_.EnqueueSVMFree(queue_, 1, &p, nullptr, nullptr, 0, nullptr, nullptr);
+  });
+}
+
+Status OpenClDevice::Zero(void* to, int64_t bytes) {
+  const cl_uchar zero = 0;
+  std::lock_guard lock(mutex_);
+  if (!error_.ok() || bytes == 0) return error_;
+  return Check(api_.EnqueueSVMMemFill(queue_, to, &zero, sizeof zero, bytes, 0, nullptr, nullptr), "a fill");
+}
+
+Result<std::shared_ptr<const DeviceImage>> OpenClDevice::LoadImage(std::string_view format, std::string_view bytes) {
+  if (format != "cl") return Err(DeviceText(dl()), " takes OpenCL C (cl), not ", OneLine(format));
+  auto image = std::make_shared<OpenClImage>(std::static_pointer_cast<OpenClDevice>(shared_from_this()));
+  TRY(image->Build(bytes));
+  return std::shared_ptr<const DeviceImage>(std::move(image));
+}
+
+Status OpenClDevice::Launch(const void* entry, const LaunchGeometry& geometry, std::span<void* const> args) {
+  auto kernel = static_cast<cl_kernel>(const_cast<void*>(entry));
+  std::lock_guard lock(mutex_);
+  if (!error_.ok()) return error_;
+  cl_uint index = 0;
+  for (void* address : args) TRY(Check(api_.SetKernelArgSVMPointer(kernel, index++, address), "an argument"));
+  if (geometry.shared_bytes > 0)
+    TRY(Check(api_.SetKernelArg(kernel, index, geometry.shared_bytes, nullptr), "the shared memory"));
+  size_t global[3], local[3];
+  for (int i = 0; i < 3; ++i) {
+    local[i] = geometry.block[i];
+    global[i] = geometry.grid[i] * geometry.block[i];
+  }
+  return Check(api_.EnqueueNDRangeKernel(queue_, kernel, 3, nullptr, global, local, 0, nullptr, nullptr), "a launch");
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> OpenClDeviceNames() {
+  const Api& api = *TRY(opencl::LoadApi());
+  std::vector<std::string> names;
+  for (cl_device_id device : TRY(FindDevices(api))) names.push_back(NameOf(api, device));
+  return names;
+}
+
+Result<DevicePtr> OpenOpenClDevice(int id) {
+  const Api& api = *TRY(opencl::LoadApi());
+  std::vector<cl_device_id> devices = TRY(FindDevices(api));
+  if (id < 0 || id >= static_cast<int>(devices.size()))
+    return Err("there is no OpenCL device ", id, "; this machine has ", devices.size(), ", from 0");
+  auto device = std::make_shared<OpenClDevice>(api, devices[id], id);
+  TRY(device->Open());
+  return DevicePtr(std::move(device));
+}
+
+}  // namespace autotune

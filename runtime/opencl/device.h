@@ -1,0 +1,21 @@
+// OpenCL devices (runtime/device.h). Memory is coarse-grained shared virtual memory of OpenCL 2.0: so an address is a
+// number to which offsets can be added, as the contract has it. Commands go to one in-order queue. Images are OpenCL C
+// ("cl"); an entry is a kernel whose arguments are global pointers, and, if a launch has shared memory, one local
+// pointer after them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace autotune {
+
+// The names of this machine's OpenCL devices, by number: the GPUs of all platforms, or, where there are none, all
+// devices. An error: there is no OpenCL, or it has no device.
+Result<std::vector<std::string>> OpenClDeviceNames();
+
+// Errors: as above; no such number; a device without shared virtual memory. Each call makes a device with its own
+// queue.
+Result<DevicePtr> OpenOpenClDevice(int id);
+
+}  // namespace autotune

@@ -54,6 +54,11 @@ Result<Graph> FoldBatchNorm(const Graph& graph, PassContext& context);
 // with an axis follow, transposes are put where the rest needs the old layout, and cancel where they meet.
 Result<Graph> ConvertLayout(const Graph& graph, PassContext& context);
 
+// Windows lose the taps that meet padding at every output: of convolutions, whose weights are sliced, and of pools.
+// Zeros that a pad puts around a convolution's input become the convolution's own padding. Exact but for the product of
+// padding and an infinite or NaN weight, which takes no part.
+Result<Graph> TrimWindows(const Graph& graph, PassContext& context);
+
 // Evaluates everything that depends on constants only, in one call of context.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, PassContext& context);
 

@@ -6,11 +6,17 @@ namespace autotune::graph {
 
 const std::vector<Pass>& Pipeline() {
   static const std::vector<Pass> passes = {
-      {"drop_dead_code", DropDeadCode},  {"fold_batch_norm", FoldBatchNorm},
-      {"convert_layout", ConvertLayout}, {"simplify", Simplify},
-      {"sink_reshapes", SinkReshapes},   {"share_common_subexpressions", ShareCommonSubexpressions},
-      {"fold_constants", FoldConstants}, {"share_common_subexpressions", ShareCommonSubexpressions},
-      {"drop_dead_code", DropDeadCode},  {"fuse", Fuse},
+      {"drop_dead_code", DropDeadCode},
+      {"fold_batch_norm", FoldBatchNorm},
+      {"convert_layout", ConvertLayout},
+      {"trim_windows", TrimWindows},
+      {"simplify", Simplify},
+      {"sink_reshapes", SinkReshapes},
+      {"share_common_subexpressions", ShareCommonSubexpressions},
+      {"fold_constants", FoldConstants},
+      {"share_common_subexpressions", ShareCommonSubexpressions},
+      {"drop_dead_code", DropDeadCode},
+      {"fuse", Fuse},
   };
   return passes;
 }

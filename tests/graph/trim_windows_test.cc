@@ -1,0 +1,243 @@
+#include <gtest/gtest.h>
+
+#include "graph/pass.h"
+#include "graph/to_te.h"
+#include "ir/interp.h"
+#include "tests/graph/maker.h"
+
+namespace autotune::graph {
+namespace {
+
+// Small integers, of which every sum is exact in any order.
+reference::Tensor SmallNumbers(const Shape& shape, DType dtype, Rng& rng) {
+  reference::Tensor t = reference::Random(shape, rng, DType::Int(32));
+  t.dtype = dtype;
+  return t;
+}
+
+struct Window {
+  ConvAttrs attrs;
+  Shape image, kernel;  // NHWC, HWIO; NDHWC, DHWIO
+};
+
+// A convolution whose windows are often longer than the image. The image may have zeros around and between its pixels.
+Graph ConvolutionOf(const Window& w, DType dtype, const PadAttrs* zeros, Rng& rng) {
+  GraphBuilder b;
+  ValueId x = b.Input("x", {dtype, w.image});
+  if (zeros) x = b.Must(Op::kPad, {x}, *zeros);
+  const ValueId weight = b.AddConstant("w", reference::ToValue(SmallNumbers(w.kernel, dtype, rng)));
+  b.Output(b.Must(w.attrs.strides.size() == 3 ? Op::kConv3d : Op::kConv2d, {x, weight}, w.attrs), "y");
+  return b.Finish();
+}
+
+// Draws until the window fits.
+Window DrawWindow(Rng& rng, size_t dims) {
+  while (true) {
+    Window w{{Shape(), Shape(2 * dims), Shape(), 1 + static_cast<int64_t>(rng.Below(2)), Layout::kNHWC}, {1}, {}};
+    bool fits = true;
+    for (size_t d = 0; d < dims; ++d) {
+      auto below = [&](uint64_t n) { return static_cast<int64_t>(rng.Below(n)); };
+      const int64_t in = 1 + below(4), kernel = 1 + below(9), dilation = 1 + below(3), stride = 1 + below(3);
+      w.image.push_back(in);
+      w.kernel.push_back(kernel);
+      w.attrs.strides.push_back(stride);
+      w.attrs.dilations.push_back(dilation);
+      w.attrs.pads[d] = below(static_cast<uint64_t>(dilation * kernel) + 2);
+      w.attrs.pads[d + dims] = below(static_cast<uint64_t>(dilation * kernel) + 2);
+      fits = fits && in + w.attrs.pads[d] + w.attrs.pads[d + dims] > dilation * (kernel - 1);
+    }
+    w.image.push_back(2 * w.attrs.groups);
+    w.kernel.insert(w.kernel.end(), {2, 3 * w.attrs.groups});
+    if (fits) return w;
+  }
+}
+
+// What the passes leave of a graph with one kernel, interpreted as a program.
+std::vector<double> Interpreted(const Graph& g, const reference::Tensor& x) {
+  const Node& node = g.nodes.at(0);
+  EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
+  EXPECT_EQ(node.op, Op::kFused);
+  auto alternatives =
+      LowerSubgraph(*node.body, *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2"));
+  EXPECT_TRUE(alternatives.ok());
+  std::vector<InterpArray> arrays = {{x.dtype, x.shape, x.data}};
+  const reference::Tensor w = reference::FromValue(g.ConstantValue(*g.FindConstant(node.inputs.at(1))));
+  arrays.push_back({w.dtype, w.shape, w.data});
+  const Shape& out = g.Spec(node.output).shape;
+  arrays.push_back({x.dtype, out, std::vector<double>(reference::Count(out))});
+  EXPECT_TRUE(Interpret(alternatives->front().func, arrays).ok());
+  return arrays.back().data;
+}
+
+int64_t TapsOf(const Graph& g) {
+  for (const Node& node : g.nodes) {
+    if (!std::holds_alternative<ConvAttrs>(node.attrs)) continue;
+    const Shape& w = g.Spec(node.inputs[1]).shape;
+    return reference::Count(Shape(w.begin(), w.end() - 2));
+  }
+  return 0;
+}
+
+// The product over the dimensions of how many taps meet data at some output, 1 at least.
+int64_t UsefulTaps(const Window& w, const Graph& g) {
+  const Shape& out = g.Spec(g.outputs[0]).shape;
+  int64_t useful = 1;
+  for (size_t d = 0; d + 2 < w.kernel.size(); ++d) {
+    int64_t met = 0;
+    for (int64_t tap = 0; tap < w.kernel[d]; ++tap) {
+      bool meets = false;
+      for (int64_t o = 0; o < out[d + 1]; ++o) {
+        const int64_t at = o * w.attrs.strides[d] + tap * w.attrs.dilations[d] - w.attrs.pads[d];
+        meets = meets || (at >= 0 && at < w.image[d + 1]);
+      }
+      met += meets;
+    }
+    useful *= std::max<int64_t>(1, met);
+  }
+  return useful;
+}
+
+TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
+  Rng rng(41);
+  int trimmed = 0, least = 0, whole = 0;
+  for (int i = 0; i < 400; ++i) {
+    const DType dtype = i % 2 == 0 ? DType::Float(32) : DType::Int(32);
+    const Window w = DrawWindow(rng, i % 5 == 0 ? 3 : 2);
+    const Graph g = ConvolutionOf(w, dtype, nullptr, rng);
+    const reference::Tensor x = SmallNumbers(w.image, dtype, rng);
+    Counting counting;
+    Result<Graph> now = RunPasses(g, {{"trim_windows", TrimWindows}, {"fold_constants", FoldConstants}, {"fuse", Fuse}},
+                                  counting.context);
+    ASSERT_TRUE(now.ok());
+    EXPECT_EQ(Interpreted(*now, x), reference::Evaluate(g, {x})[0].data) << GraphText(g) << GraphText(*now);
+    const Graph trim = *TrimWindows(g, counting.context);
+    const int64_t before = TapsOf(g), after = TapsOf(trim), useful = UsefulTaps(w, g);
+    EXPECT_GE(after, useful) << GraphText(trim);
+    trimmed += after < before;
+    least += after < before && after == useful;
+    whole += useful == before;
+    if (useful == before) {
+      EXPECT_EQ(GraphText(trim), GraphText(g));
+    }
+  }
+  EXPECT_GT(trimmed, 200);
+  EXPECT_GT(least, 150);  // in the others, a gap between useful taps stays, or a pad would become negative
+  EXPECT_GT(whole, 20);
+}
+
+TEST(TrimWindows, CutsBothEndsAndGaps) {
+  Rng rng(42);
+  PassContext context;
+  auto kernel = [&](const Window& w) {
+    const Graph g = *TrimWindows(ConvolutionOf(w, DType::Float(32), nullptr, rng), context);
+    return g.Spec(g.nodes.back().inputs[1]).shape;
+  };
+  // One column of data: of ten taps, each of two outputs meets it with one.
+  EXPECT_EQ(kernel({{{1, 1}, {0, 5, 0, 5}, {1, 1}, 1, Layout::kNHWC}, {1, 4, 1, 2}, {3, 10, 2, 3}}),
+            (Shape{3, 2, 2, 3}));
+  // With a stride of 2, every other tap.
+  EXPECT_EQ(kernel({{{1, 2}, {0, 4, 0, 4}, {1, 1}, 1, Layout::kNHWC}, {1, 4, 1, 2}, {3, 5, 2, 3}}),
+            (Shape{3, 3, 2, 3}));
+  // Every tap meets data at some output.
+  EXPECT_EQ(kernel({{{1, 1}, {1, 1, 1, 1}, {1, 1}, 1, Layout::kNHWC}, {1, 4, 4, 2}, {3, 3, 2, 3}}),
+            (Shape{3, 3, 2, 3}));
+}
+
+// An infinite weight that meets only padding takes no part (docs/operators.md).
+TEST(TrimWindows, PaddingTimesInfinityIsNothing) {
+  Maker m(43);
+  ValueId x = m.b.Input("x", F32({1, 1, 1, 1}));
+  const float infinite = std::numeric_limits<float>::infinity();
+  ValueId w = m.b.AddConstant("", TensorValue::Of<float>({1, 1, 1, 3}, {infinite, 2, 3}));
+  m.b.Output(m.b.Must(Op::kConv2d, {x, w}, ConvAttrs{.pads = {0, 1, 0, 1}}), "y");
+  Counting counting;
+  Graph g = *TrimWindows(m.b.Finish(), counting.context);
+  EXPECT_EQ(reference::Evaluate(g, {{{1, 1, 1, 1}, {5}}})[0].data, std::vector<double>{10});
+}
+
+TEST(TrimWindows, ZerosAroundBecomePadding) {
+  Rng rng(44);
+  const PadAttrs around{{0, 2, 1, 0}, {0, 0, 3, 0}, {0, 0, 0, 0}, PadMode::kConstant, 0};
+  const Window w{{{1, 2}, {0, 1, 0, 0}, {1, 1}, 1, Layout::kNHWC}, {1, 5, 6, 2}, {3, 2, 2, 3}};
+  auto pads = [&](PadAttrs zeros) {
+    PassContext context;
+    Graph g = ExpectKept(ConvolutionOf(w, DType::Float(32), &zeros, rng), {{"trim_windows", TrimWindows}}, context);
+    return CountOps(g, Op::kPad);
+  };
+  EXPECT_EQ(pads(around), 0);
+  PadAttrs ones = around, edge = around, channels = around, between = around;
+  ones.value = 1;
+  EXPECT_EQ(pads(ones), 1);
+  edge.mode = PadMode::kEdge;
+  EXPECT_EQ(pads(edge), 1);
+  between.interior = {0, 1, 2, 0};
+  EXPECT_EQ(pads(between), 1);
+  Window wide = w;
+  wide.kernel[2] = 3;
+  channels.after[3] = 1;
+  PassContext context;
+  Graph g = ExpectKept(ConvolutionOf(wide, DType::Float(32), &channels, rng), {{"trim_windows", TrimWindows}}, context);
+  EXPECT_EQ(CountOps(g, Op::kPad), 1);
+}
+
+// A transposed convolution: zeros between the pixels, of which there are few.
+TEST(TrimWindows, SpreadPixels) {
+  Rng rng(45);
+  int trimmed = 0;
+  for (int i = 0; i < 100; ++i) {
+    Window w = DrawWindow(rng, 2);
+    PadAttrs zeros{{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, PadMode::kConstant, 0};
+    for (int64_t d : {1, 2}) {
+      zeros.interior[d] = static_cast<int64_t>(rng.Below(4));
+      zeros.before[d] = static_cast<int64_t>(rng.Below(5));
+      zeros.after[d] = static_cast<int64_t>(rng.Below(5));
+    }
+    const Graph g = ConvolutionOf(w, DType::Float(32), &zeros, rng);
+    PassContext context;
+    trimmed += TapsOf(ExpectKept(g, {{"trim_windows", TrimWindows}}, context)) < TapsOf(g);
+  }
+  EXPECT_GT(trimmed, 20);
+}
+
+TEST(TrimWindows, RandomPools) {
+  Rng rng(46);
+  int trimmed = 0, kept = 0;
+  for (int i = 0; i < 600; ++i) {
+    auto below = [&](uint64_t n) { return static_cast<int64_t>(rng.Below(n)); };
+    PoolAttrs a{{1 + below(7), 1 + below(7)}, {1 + below(3), 1 + below(3)}, {}, {1 + below(2), 1 + below(2)}};
+    Shape image = {1, 2, 1 + below(3), 1 + below(3)};
+    for (int end = 0; end < 2; ++end) {
+      for (int d = 0; d < 2; ++d)
+        a.pads.push_back(below(static_cast<uint64_t>((a.kernel[d] - 1) * a.dilations[d]) + 1));
+    }
+    a.ceil_mode = below(2) == 1;
+    a.count_include_pad = below(4) == 0;
+    const Op op = std::array{Op::kMaxPool2d, Op::kAvgPool2d, Op::kArgMaxPool}[static_cast<size_t>(below(3))];
+    GraphBuilder b;
+    ValueId x = b.Input("x", F32(image));
+    Result<ValueId> y = b.Add(op, {x}, a);
+    if (!y.ok()) continue;
+    b.Output(*y, "y");
+    const Graph g = b.Finish();
+    // A window without any data has no average and no place.
+    const reference::Tensor in = reference::Random(image, rng), want = reference::Evaluate(g, {in})[0];
+    const bool empty = std::any_of(want.data.begin(), want.data.end(), [](double v) { return !(std::abs(v) < 1e9); });
+    PassContext context;
+    const Graph now = *TrimWindows(g, context);
+    const auto& shorter = std::get<PoolAttrs>(now.nodes[0].attrs);
+    if (!empty) {
+      EXPECT_EQ(reference::Evaluate(now, {in})[0].data, want.data) << GraphText(g) << GraphText(now);
+    }
+    EXPECT_EQ(now.Spec(now.outputs[0]).shape, g.Spec(g.outputs[0]).shape);
+    trimmed += shorter.kernel != a.kernel;
+    kept += shorter == a;
+    if (a.count_include_pad) {
+      EXPECT_EQ(shorter, a);
+    }
+  }
+  EXPECT_GT(trimmed, 100);
+  EXPECT_GT(kept, 100);
+}
+
+}  // namespace
+}  // namespace autotune::graph

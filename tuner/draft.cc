@@ -124,11 +124,24 @@ bool CrossesRows(const StageModel& s, double mr) {
   return s.broadcast && s.rows_knob < 0 && s.image_row > 0 && s.image_row % static_cast<int64_t>(mr) != 0;
 }
 
-// Cycles that addresses cost in an iteration of the inner loop. Rows of a tile that overshoots are clamped, so each has
-// an address of its own, too.
+// Returns true if each row of a tile has an address of its own: it may begin a new row of the image, or tiles
+// overshoot, whose rows are clamped.
+bool HasRowAddresses(const StageModel& s, double covered, double mr) {
+  if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return false;
+  return CrossesRows(s, mr) || covered != static_cast<double>(s.m);
+}
+
+// Returns true if the addresses of a tile's rows fit the general registers. Rows that are asked for early have
+// addresses of their own, too. Without them, clamped rows of one matrix share some.
+bool FitsAddresses(const StageModel& s, double covered, double mr, bool rows_ahead, const Target& target) {
+  double addresses = CrossesRows(s, mr) ? mr : 0;
+  if (rows_ahead && HasRowAddresses(s, covered, mr)) addresses = 2 * mr;
+  return addresses == 0 || addresses + MachineOf(target).loop_registers <= target.general_registers;
+}
+
+// Cycles that addresses cost in an iteration of the inner loop.
 double AddressCycles(const StageModel& s, double covered, double mr) {
-  if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return 0;
-  if (!CrossesRows(s, mr) && covered == static_cast<double>(s.m)) return 0;
+  if (!HasRowAddresses(s, covered, mr)) return 0;
   return kAddressCycles * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
 }
 
@@ -146,8 +159,8 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
 
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
-  if (CrossesRows(s, mr) && mr + machine.loop_registers > target.general_registers)
-    return std::numeric_limits<double>::infinity();
+  const bool rows_ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
+  if (!FitsAddresses(s, m0 * m1 * mr, mr, rows_ahead, target)) return std::numeric_limits<double>::infinity();
 
   double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.

@@ -207,7 +207,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
     double held = depth > 0 && outermost ? part : part * parts;
     task += (depth > 0 && !outermost ? turns : 1) * parts * part * (read + 1 / Bandwidth(held, target));
   };
-  pack(s.location_knob, k * static_cast<double>(s.n) * bytes, panel, n1, !s.n_inside, m1);
+  pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double tasks = outer * m0 * n0, busy = before + Spread(tasks, task, target);
   // What each operand costs when it comes for the first time, from further away than its copy in the inner caches,

@@ -34,7 +34,8 @@ struct StageModel {
   double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
   // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
   int location_knob = -1;
-  int rows_knob = -1;  // tiled: where the broadcast operand is packed
+  int rows_knob = -1;      // tiled: where the broadcast operand is packed
+  int64_t panel_sets = 1;  // tiled: of the `outer` products, how many have an n operand of their own
   // Tiled and batched, streaming: how many panels, or tiles (of rows), ahead of the present one memory is asked.
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown

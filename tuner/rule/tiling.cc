@@ -209,6 +209,20 @@ class Tiler {
     return {};
   }
 
+  // How many matrices the columns are packed from: the operand may be another one for each outer loop.
+  int64_t PanelSets() const {
+    int64_t sets = 1;
+    ForEachOperand(block_, [&](const Load& load) {
+      if (!columns_ || load.buffer->name != columns_->buffer->name) return;
+      for (const BlockView::Loop& loop : r_.outer) {
+        const bool moves = std::any_of(load.indices.begin(), load.indices.end(),
+                                       [&](const Expr& index) { return UsesVar(index, loop.iter); });
+        sets *= moves ? loop.extent : 1;
+      }
+    });
+    return sets;
+  }
+
   StageModel Model() const {
     const Image image = ImageOf(block_, r_.m.iter);
     return {.kind = StageModel::kTiled,
@@ -226,6 +240,7 @@ class Tiler {
             .flops = block_.flops,
             .location_knob = panels_at_.knob,
             .rows_knob = rows_at_.knob,
+            .panel_sets = PanelSets(),
             .panel_ahead_knob = panel_ahead_.knob,
             .rows_ahead_knob = rows_ahead_.knob,
             .row_bytes = rows_ ? rows_->row_bytes : 0,

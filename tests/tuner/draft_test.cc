@@ -44,6 +44,7 @@ TEST(Draft, RefusesTilesBeyondTheRegisterFile) {
     int finite = 0, infinite = 0;
     for (int i = 0; i < 400; ++i) {
       Decisions d = DrawDecisions(sketch, rng);
+      if (s.rows_ahead_knob >= 0) d[s.rows_ahead_knob] = {{0}};
       ASSERT_EQ(d[s.n_knob].values[2] % c.lanes, 0) << c.target;
       int64_t vectors = d[s.n_knob].values[2] / c.lanes;
       int64_t wanted = d[s.m_knob].values[2] * vectors + vectors + 1 + c.product;
@@ -134,6 +135,60 @@ TEST(Draft, CountsTheAddressesOfPixelsInSeveralRows) {
   EXPECT_FALSE(fits(x86, 29, 12));
   EXPECT_TRUE(fits(x86, 24, 12)) << "within one row";
   EXPECT_TRUE(fits(arm, 29, 12));
+}
+
+// So do the clamped rows of a tile that overshoots, twice if the next tile's rows are asked for.
+TEST(Draft, CountsTheAddressesOfRowsThatAreAskedFor) {
+  const std::string x86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=2",
+                    arm = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2";
+  auto fits = [&](const std::string& text, int64_t rows, int64_t ahead) {
+    Target target = Target::Parse(text).value();
+    auto sketches = GenerateSketches(Dense(567, 13, 539, ParamRole::kInput), target);
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    const Sketch& sketch = (*sketches)[0];
+    const StageModel& s = sketch.stages[0];
+    EXPECT_GE(s.rows_ahead_knob, 0);
+    Rng rng(1);
+    Decisions d = DrawDecisions(sketch, rng);
+    d[s.m_knob] = {{(567 + rows - 1) / rows, 1, rows}};
+    d[s.n_knob] = {{16 / target.VectorLanes(32), 1, target.VectorLanes(32)}};
+    d[s.k_knob] = {{1}};
+    d[s.rows_ahead_knob] = {{ahead}};
+    return std::isfinite(DraftSeconds(sketch, d, target));
+  };
+  EXPECT_TRUE(fits(x86, 5, 1));
+  EXPECT_FALSE(fits(x86, 6, 1));
+  EXPECT_TRUE(fits(x86, 6, 0)) << "asked for late";
+  EXPECT_TRUE(fits(x86, 9, 1)) << "no row is clamped";
+  EXPECT_TRUE(fits(arm, 6, 1));
+}
+
+// What is packed beforehand is packed for each product of a batch.
+TEST(Draft, CountsThePackedMatricesOfABatch) {
+  auto packed = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    auto sketch = std::find_if(sketches->begin(), sketches->end(), [](const Sketch& s) {
+      return s.stages[0].location_knob >= 0 && s.stages[0].rows_knob < 0;
+    });
+    EXPECT_NE(sketch, sketches->end());
+    return *sketch;
+  };
+  const Sketch batch = packed(test::Products(9, 24, 72, 1408));
+  EXPECT_EQ(batch.stages[0].panel_sets, 9);
+  EXPECT_EQ(packed(Dense(9 * 24, 72, 1408, ParamRole::kInput)).stages[0].panel_sets, 1);
+  Sketch shared = batch;
+  shared.stages[0].panel_sets = 1;
+  Rng rng(1);
+  Decisions d = DrawDecisions(batch, rng);
+  d[batch.stages[0].m_knob] = {{1, 4, 6}};
+  d[batch.stages[0].n_knob] = {{5, 1, 16}};
+  auto seconds = [&](const Sketch& sketch, int64_t location) {
+    d[sketch.stages[0].location_knob] = {{location}};
+    return DraftSeconds(sketch, d, TestTarget());
+  };
+  EXPECT_GT(seconds(batch, -1), 1.2 * seconds(shared, -1)) << "beforehand";
+  EXPECT_EQ(seconds(batch, 1), seconds(shared, 1)) << "each task packs what it needs";
 }
 
 // With 31 of 32 registers taken, unrolling far spills; with fewer, or less of it, not.

@@ -97,6 +97,7 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(test::SumOfSquares({12, 5, 43, 11}, {1, 3}), 1);
   CheckLowering(test::SumOfSquares({3000, 7}, {0}), 1);
   CheckLowering(test::SumOfSquares({2, 3, 9000}, {0, 2}), 1);
+  CheckLowering(test::ColumnSums({16, 8, 7, 3}, {1, 2}), 1);
   CheckLowering(test::Products(2, 3, 401, 47), 1);
   CheckLowering(test::Product(3, 1, 77), 1);
   CheckLowering(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 1);

@@ -112,5 +112,18 @@ TEST(ReductionSketch, ProductsOfOneColumnComputeTheSame) {
   }
 }
 
+// Rows with several results: pieces of 3 lanes begin in one vector and end in the next, which registers cannot.
+TEST(ReductionSketch, LanesAreRegistersWherePiecesDivideVectors) {
+  auto in_registers = [](int64_t results) {
+    auto sketches = GenerateSketches(test::ColumnSums({40, 12, 13, results}, {1, 2}), TestTarget());
+    EXPECT_TRUE(sketches.ok()) << sketches.error().Text();
+    EXPECT_EQ(sketches->size(), 1U);
+    EXPECT_EQ(sketches->front().name, "rows");
+    return ToText(sketches->front().trace).find("set_scope(sum_lanes_out, register)") != std::string::npos;
+  };
+  for (int64_t results : {2, 4, 8}) EXPECT_TRUE(in_registers(results)) << results;
+  for (int64_t results : {3, 5, 7}) EXPECT_FALSE(in_registers(results)) << results;
+}
+
 }  // namespace
 }  // namespace autotune

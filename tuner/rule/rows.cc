@@ -145,6 +145,16 @@ bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
          std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return !c->reduction; });
 }
 
+// Whether all that reads the block's results reads whole vectors of them, or equal parts of vectors: register buffers
+// are no finer, and a piece of 3 lanes may begin in one vector and end in the next.
+bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& block, size_t depth, int64_t lanes) {
+  const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+  return std::all_of(consumers.begin(), consumers.end(), [&](const BlockView* consumer) {
+    const int64_t piece = consumer->spatial.size() > depth ? consumer->spatial.back().extent : 1;
+    return lanes % piece == 0 || piece % lanes == 0;
+  });
+}
+
 // Elements of the widest pass over a row, and what the draft score knows of all.
 int64_t WidestPass(const std::vector<BlockView>& blocks, size_t depth, StageModel& model) {
   int64_t widest = 1;
@@ -175,7 +185,10 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
     std::vector<Name> loops = Loops{block.spatial, block.reduce}.list;
     if (moves) loops = TRY(s.Do(ComputeAt{.block = block.name, .loop = row}));
     const Pass pass = PassOf(block, loops, depth);
-    if (block.reduction) return PlaceSums(s, block, pass, moves && !IsRead(blocks, block));
+    if (block.reduction) {
+      const bool local = !IsRead(blocks, block) && IsReadInVectors(blocks, block, depth, LanesOf(block, s.target()));
+      return PlaceSums(s, block, pass, moves && local);
+    }
     if (!pass.columns.empty()) vectors[i] = TRY(VectorizeColumns(s, pass.columns.back(), LanesOf(block, s.target())));
     return {};
   };

@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kMostLanes = 48;   // combined side by side along a row: some vectors, in registers of any target
 constexpr int64_t kLanes = 32;       // of a row that they do not divide
-constexpr int64_t kLanesLeft = 8;    // and then one vector
+constexpr int64_t kFewLanes = 16;    // of one that is shorter than two steps: as many vectors, fewer lanes to combine
+constexpr int64_t kLanesLeft = 4;    // one vector of any target, whose lanes are combined one by one
+constexpr int64_t kMostFolded = 8;   // combined into each lane of a last vector; more would be a loop
 constexpr int64_t kFewRows = 4;      // rows far apart that hardware prefetches side by side
 constexpr int64_t kLongRow = 2048;   // elements of a row, two pages, that comes in as fast alone as with its neighbours
 constexpr int64_t kFewestSteps = 2;  // steps of all lanes along a row that are worth them
@@ -32,7 +34,7 @@ int64_t LanesOf(int64_t n, int64_t columns, int64_t whole) {
   for (int64_t lanes = kMostLanes / step * step; lanes > 0; lanes -= step) {
     if (n % lanes == 0) return lanes;
   }
-  return std::max(step, kLanes / step * step);  // and a tail
+  return std::max(step, (n < 2 * kLanes ? kFewLanes : kLanes) / step * step);  // and a tail
 }
 
 std::vector<te::Axis> With(std::vector<te::Axis> axes, const te::Axis& last) {
@@ -69,7 +71,9 @@ Tensor RowsReduced(const std::string& name, const RowForm& form, te::Combiner co
         },
         shape);
   };
-  if (form.columns == 1 && lanes > kLanesLeft) part = fold(name + "_fold", kLanesLeft, {});
+  int64_t left = kLanesLeft;
+  while (lanes / left > kMostFolded) left *= 2;
+  if (form.columns == 1 && lanes > left) part = fold(name + "_fold", left, {});
   return fold(name, form.columns, form.shape);
 }
 

@@ -251,9 +251,13 @@ class Lowering {
 
   Result<std::optional<Tensor>> Convolution(const std::string& name, const ConvAttrs& a,
                                             const std::vector<Tensor>& in) {
-    TRY(CheckNhwc(a.layout));
-    const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
     topi::ConvAttrs attrs = ToTopi(a);
+    if (a.layout == Layout::kNCHW) {  // computed in one way
+      if (a.groups > 1) return Err("images of grouped convolutions must be NHWC");
+      if (alternative_ > 0) return std::optional<Tensor>();
+      return std::optional<Tensor>(topi::ConvChannelsFirst(name, in[0], in[1], attrs));
+    }
+    const topi::ConvAlternative& row = topi::ConvAlternatives()[alternative_];
     if ((options_.exact && !row.exact) || !row.applies(in[0].shape(), in[1].shape(), attrs, target_))
       return std::optional<Tensor>();
     name_ = row.name;

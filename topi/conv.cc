@@ -23,27 +23,50 @@ std::vector<Axis> WindowAxes(const std::string& name, const Shape& extents) {
   return axes;
 }
 
-Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used) {
+Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used,
+                     size_t first) {
   const Shape& in = data.shape();
   bool all = true;
-  for (size_t d = 0; d < used.size(); ++d) all = all && attrs.pad[d] == 0 && used[d] <= in[d + 1];
+  for (size_t d = 0; d < used.size(); ++d) all = all && attrs.pad[d] == 0 && used[d] <= in[d + first];
   if (all) return data;
   Shape shape = in;
-  std::copy(used.begin(), used.end(), shape.begin() + 1);
+  std::copy(used.begin(), used.end(), shape.begin() + static_cast<std::ptrdiff_t>(first));
   return te::Compute(name, te::NaturalAxes(shape), {data}, [&](const std::vector<Expr>& i) {
     std::vector<Expr> at = i;
     Expr inside;
     auto require = [&](const Expr& condition) { inside = inside ? And(inside, condition) : condition; };
     for (size_t d = 0; d < used.size(); ++d) {
-      at[d + 1] = i[d + 1] - attrs.pad[d];
-      if (attrs.pad[d] > 0) require(at[d + 1] >= 0);
-      if (used[d] - attrs.pad[d] > in[d + 1]) require(at[d + 1] < in[d + 1]);
+      Expr& place = at[d + first];
+      place = place - attrs.pad[d];
+      if (attrs.pad[d] > 0) require(place >= 0);
+      if (used[d] - attrs.pad[d] > in[d + first]) require(place < in[d + first]);
     }
     return MakeSelect(inside, data(at), ConstOf(0, data.dtype()));
   });
 }
 
 namespace {
+
+struct Extents {
+  Shape pixels;  // of the output
+  Shape used;    // of the padded data, from the corner of the padding on
+};
+
+Extents WindowExtents(const std::string& name, const Shape& image, const Shape& kernel, const ConvAttrs& attrs) {
+  const size_t dims = image.size();
+  CHECK(kernel.size() == dims && attrs.stride.size() == dims && attrs.dilation.size() == dims) << name;
+  CHECK(attrs.pad.size() == 2 * dims) << name;
+  CHECK(std::all_of(attrs.pad.begin(), attrs.pad.end(), [](int64_t p) { return p >= 0; })) << name;
+  Extents e;
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t stride = attrs.stride[d], dilation = attrs.dilation[d];
+    CHECK(stride > 0 && dilation > 0) << name;
+    e.pixels.push_back(ConvOutput(image[d], kernel[d], stride, dilation, attrs.pad[d], attrs.pad[d + dims]));
+    CHECK(e.pixels[d] > 0) << name << ": the kernel is larger than the padded data";
+    e.used.push_back((e.pixels[d] - 1) * stride + (kernel[d] - 1) * dilation + 1);
+  }
+  return e;
+}
 
 // A convolution of the padded x to one channel, in lanes along the part of a window that lies side by side in x and in
 // the weights: the channels of a position, and of all positions of a row that is not dilated. There are no columns for
@@ -79,15 +102,8 @@ Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weigh
   const Shape &stride = attrs.stride, &dilation = attrs.dilation;
   int64_t groups = attrs.groups, ic = kernel[dims], oc = kernel[dims + 1];
   CHECK(groups >= 1 && in.back() == ic * groups && oc % groups == 0) << name << ": channels and groups do not fit";
-  CHECK(stride.size() == dims && dilation.size() == dims && attrs.pad.size() == 2 * dims) << name;
-  CHECK(std::all_of(attrs.pad.begin(), attrs.pad.end(), [](int64_t p) { return p >= 0; })) << name;
-  Shape pixels, used;
-  for (size_t d = 0; d < dims; ++d) {
-    CHECK(stride[d] > 0 && dilation[d] > 0) << name;
-    pixels.push_back(ConvOutput(in[d + 1], kernel[d], stride[d], dilation[d], attrs.pad[d], attrs.pad[d + dims]));
-    CHECK(pixels[d] > 0) << name << ": the kernel is larger than the padded data";
-    used.push_back((pixels[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1);
-  }
+  const auto [pixels, used] =
+      WindowExtents(name, {in.begin() + 1, in.end() - 1}, {kernel.begin(), kernel.end() - 2}, attrs);
   Tensor x = PadForWindows(name + "_pad", data, attrs, used);
   Shape shape = {in[0]};
   shape.insert(shape.end(), pixels.begin(), pixels.end());
@@ -144,6 +160,29 @@ Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weigh
 Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
   bool depthwise = attrs.groups > 1 && weight.rank() >= 2 && weight.shape()[weight.rank() - 2] == 1;
   return Convolve(name, data, weight, attrs, depthwise);
+}
+
+Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
+  CHECK(data.rank() >= 3 && weight.rank() == data.rank() && attrs.groups == 1) << name;
+  const Shape &in = data.shape(), &w = weight.shape();
+  CHECK(in[1] == w[1]) << name << ": channels do not fit";
+  const Shape kernel(w.begin() + 2, w.end());
+  const auto [pixels, used] = WindowExtents(name, {in.begin() + 2, in.end()}, kernel, attrs);
+  const Tensor x = PadForWindows(name + "_pad", data, attrs, used, 2);
+  std::vector<Axis> axes = {{"n", in[0]}, {"oc", w[0]}}, reduce = WindowAxes(name, kernel);
+  for (size_t d = 0; d < pixels.size(); ++d) axes.push_back({"o" + std::to_string(d), pixels[d]});
+  std::erase_if(reduce, [](const Axis& axis) { return axis.extent == 1; });
+  reduce.insert(reduce.begin(), {"ic", in[1]});
+  return te::Reduce(name, axes, reduce, te::Combiner::kSum, {x, weight},
+                    [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      std::vector<Expr> at = {i[0], r[0]}, tap = {i[1], r[0]};
+                      size_t next = 1;
+                      for (size_t d = 0; d < kernel.size(); ++d) {
+                        tap.push_back(kernel[d] > 1 ? r[next++] : Expr(0));
+                        at.push_back(i[d + 2] * attrs.stride[d] + tap.back() * attrs.dilation[d]);
+                      }
+                      return x(at) * weight(tap);
+                    });
 }
 
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {

@@ -27,8 +27,9 @@ int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 std::vector<te::Axis> WindowAxes(const std::string& name, const Shape& extents);
 
 // The data with zeros around it, `used` pixels of each dimension from the corner of the padding on: no larger than what
-// windows read. The data itself where no padding is read.
-Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used);
+// windows read. The data itself where no padding is read. `first`: the first spatial dimension.
+Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used,
+                     size_t first = 1);
 
 // data [N, H, W, IC], weight [KH, KW, IC/groups, OC] -> [N, OH, OW, OC]. The shapes must fit (CHECK).
 // Axes: (n, m, oc) over (N, OH*OW, OC), with groups (n, m, g, oc) over (N, OH*OW, G, OC/G); reduction (kh, kw, ic), kh
@@ -37,10 +38,14 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
 // So in two dimensions; in one and three, likewise with W, and with D before H.
 Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
-// The same, over the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c holds the
-// outputs of several groups, where those of one would leave most of its lanes idle. Weights are one vector of constants
-// as they are; of the data, each lane takes its group's channel: a vector of neighbours, permuted, which every column
-// of the window uses again.
+// data [N, IC, H, W], weight [OC, IC, KH, KW], no groups -> [N, OC, OH, OW]; axes as the shape, reduction (ic, kh, kw).
+// Vectors run along the pixels of a row: for a few output channels, which are no vector. Padding as in Conv.
+Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
+
+// The same as Conv, over the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c
+// holds the outputs of several groups, where those of one would leave most of its lanes idle. Weights are one vector of
+// constants as they are; of the data, each lane takes its group's channel: a vector of neighbours, permuted, which
+// every column of the window uses again.
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 // Whether vectors hold whole groups that read within one vector's length of each other.
 bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);

@@ -17,6 +17,9 @@ std::vector<int64_t> OihwToHwio(int rank) {
   return rank == 5 ? std::vector<int64_t>{2, 3, 4, 1, 0} : std::vector<int64_t>{2, 3, 1, 0};
 }
 
+constexpr int64_t kFewChannels = 4;     // the shortest vector of any target; fewer leave its lanes idle
+constexpr int64_t kVectorOfPixels = 8;  // of a row of the output: most of the longest vector
+
 // Every value has up to two forms, as the old graph had it (`native`) and, if it may be an image, permuted to NHWC (in
 // three dimensions NDHWC); each is made from the other when first asked for. So conversions appear only where the two
 // worlds meet, and once.
@@ -111,6 +114,15 @@ class LayoutConverter {
     }
   }
 
+  // Whether a convolution of an image that is NCHW so far stays so: its few output channels are no vector, but the
+  // pixels of its rows are, and nothing is transposed.
+  bool StaysChannelsFirst(const Node& node) const {
+    const auto* attrs = std::get_if<ConvAttrs>(&node.attrs);
+    if (!attrs || attrs->groups > 1 || nhwc_[node.inputs[0]] >= 0) return false;
+    const Shape& out = graph_.Spec(node.output).shape;
+    return out[1] <= kFewChannels && out.back() >= kVectorOfPixels;
+  }
+
   void ConvertImage(const Node& node) {
     Attrs attrs = node.attrs;
     bool nchw = std::visit(
@@ -119,7 +131,7 @@ class LayoutConverter {
           return false;
         },
         attrs);
-    if (!nchw) return Keep(node);
+    if (!nchw || StaysChannelsFirst(node)) return Keep(node);
     std::vector<ValueId> inputs = {Nhwc(node.inputs[0])};
     if (std::holds_alternative<ConvAttrs>(attrs)) {
       ValueId w = node.inputs[1];

@@ -29,6 +29,26 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   }
 }
 
+// A few output channels are no vector, but the pixels of a row are.
+TEST(ConvertLayout, FewChannelsStayFirst) {
+  auto transposes = [](int64_t channels, int64_t width, int64_t groups, bool behind_another) {
+    Maker m(24);
+    ValueId x = m.b.Input("x", F32({1, 4, 6, width}));
+    if (behind_another) x = m.Relu(m.Conv(x, 16, 3));
+    m.b.Output(m.Relu(m.Conv(x, channels, 3, groups)), "y");
+    Counting counting;
+    Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                         counting.context);
+    return CountOps(g, Op::kTranspose);
+  };
+  EXPECT_EQ(transposes(1, 12, 1, false), 0);
+  EXPECT_EQ(transposes(4, 12, 1, false), 0);
+  EXPECT_EQ(transposes(5, 12, 1, false), 2) << "a vector of channels";
+  EXPECT_EQ(transposes(4, 7, 1, false), 2) << "rows are no vector";
+  EXPECT_EQ(transposes(4, 12, 2, false), 2) << "groups";
+  EXPECT_EQ(transposes(4, 12, 1, true), 2) << "the image is NHWC already";
+}
+
 // Where a network has several outputs, each is converted before the next is computed, so that they share memory.
 TEST(ConvertLayout, OutputsAreConvertedAtOnce) {
   Maker m(22);

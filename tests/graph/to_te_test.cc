@@ -52,6 +52,18 @@ TEST(LowerSubgraph, Convolutions) {
   }
 }
 
+TEST(LowerSubgraph, ConvolutionsOfImagesWithChannelsFirst) {
+  ConvAttrs a;
+  ExpectRight(Single(Op::kConv2d, {{1, 3, 5, 7}, {1, 3, 1, 1}}, a, 1));
+  a.pads = {1, 0, 2, 1};
+  a.strides = {2, 1};
+  ExpectRight(Single(Op::kConv2d, {{2, 3, 7, 6}, {4, 3, 3, 2}}, a, 1));
+  a.dilations = {2, 3};
+  ExpectRight(Single(Op::kConv2d, {{2, 3, 7, 9}, {2, 3, 3, 2}}, a, 1));
+  const ConvAttrs solid{{2, 1, 2}, {1, 0, 2, 0, 1, 1}, {1, 2, 1}, 1, Layout::kNCHW};
+  ExpectRight(Single(Op::kConv3d, {{1, 4, 5, 6, 4}, {2, 4, 3, 2, 3}}, solid, 1));
+}
+
 TEST(LowerSubgraph, Products) {
   ExpectRight(Single(Op::kMatmul, {{3, 5}, {5, 7}}, {}, 1));
   ExpectRight(Single(Op::kBatchMatmul, {{4, 3, 5}, {4, 5, 2}}));
@@ -189,7 +201,9 @@ TEST(LowerSubgraph, WorkOnConstantsAlone) {
 }
 
 TEST(LowerSubgraph, RefusesWhatItCannotCompute) {
-  EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {4, 3, 1, 1}}, ConvAttrs{}), Cpu()).ok());
+  ConvAttrs grouped;  // and NCHW
+  grouped.groups = 3;
+  EXPECT_FALSE(LowerSubgraph(Single(Op::kConv2d, {{1, 3, 5, 5}, {3, 1, 1, 1}}, grouped), Cpu()).ok());
   EXPECT_FALSE(LowerSubgraph(Single(Op::kBatchNorm, {{1, 3}, {3}, {3}, {3}, {3}}, BatchNormAttrs{}), Cpu()).ok());
 }
 

@@ -84,6 +84,11 @@ TEST(Lowered, ConvolutionsAcrossGroupsComputeTheSame) {
   check(7, 8, 12, 8, {.dilation = {2, 2}, .pad = {2, 2, 2, 2}, .groups = 4}, 2);
 }
 
+TEST(Lowered, ConvolutionsToFewChannelsComputeTheSame) {
+  CheckLowering(test::ConvChannelsFirst({2, 5, 9, 20}, {1, 5, 3, 2}, {.stride = {2, 1}, .pad = {1, 0, 1, 1}}), 2);
+  CheckLowering(test::ConvChannelsFirst({1, 3, 6, 35}, {3, 3, 1, 5}, {.stride = {1, 2}, .pad = {0, 1, 0, 2}}), 2);
+}
+
 TEST(Lowered, StridedWithoutPadding) { CheckLowering(test::ConvBiasRelu(13, 13, 3, 32, 3, {.stride = {2, 2}}), 6); }
 
 TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {

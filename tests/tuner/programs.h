@@ -35,6 +35,20 @@ inline PrimFunc ConvBiasRelu(int64_t h, int64_t w, int64_t ic, int64_t oc, int64
                             {.use_fma = true});
 }
 
+// relu(conv2d(data, weight) + bias), NCHW and OIHW.
+inline PrimFunc ConvChannelsFirst(const te::Shape& shape, const te::Shape& kernel, topi::ConvAttrs attrs) {
+  te::Tensor data = te::Placeholder("data", shape), weight = te::Placeholder("weight", kernel);
+  te::Tensor bias = te::Placeholder("bias", {kernel[0], 1, 1});
+  te::Tensor conv = topi::ConvChannelsFirst("conv", data, weight, attrs);
+  te::Tensor out = topi::Relu("relu", topi::Add("add", conv, bias));
+  return te::CreatePrimFunc("conv_channels_first",
+                            {{data, ParamRole::kInput},
+                             {weight, ParamRole::kConstant},
+                             {bias, ParamRole::kConstant},
+                             {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
 // act(conv2d(data, weight) * scale + shift + residual), act(x) = x * sigmoid(x), NHWC, padded to the same size.
 inline PrimFunc ConvResidualSwish(int64_t h, int64_t w, int64_t ic, int64_t oc, int64_t kernel) {
   te::Tensor data = te::Placeholder("data", {1, h, w, ic}), residual = te::Placeholder("residual", {1, h, w, oc});

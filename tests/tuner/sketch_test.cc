@@ -258,6 +258,11 @@ TEST(Sketch, ColumnsAreReadInOrder) {
             std::string::npos);
 }
 
+TEST(Sketch, ConvolutionsToFewChannelsComputeTheSame) {
+  CheckSpace(test::ConvChannelsFirst({2, 5, 9, 20}, {1, 5, 3, 2}, {.stride = {2, 1}, .pad = {1, 0, 1, 1}}), 2);
+  CheckSpace(test::ConvChannelsFirst({1, 3, 6, 35}, {4, 3, 1, 5}, {.stride = {1, 2}, .dilation = {1, 2}}), 2);
+}
+
 TEST(Sketch, TransposesComputeTheSame) {
   CheckSpace(test::Transposed({33, 40}, {1, 0}), 2);
   CheckSpace(test::Transposed({2, 20, 17, 16}, {0, 2, 3, 1}), 2);

@@ -23,7 +23,8 @@ using te::Tensor;
 
 topi::ConvAttrs ToTopi(const ConvAttrs& a) { return {a.strides, a.dilations, a.pads, a.groups}; }
 topi::PoolAttrs ToTopi(const PoolAttrs& a) {
-  return {a.kernel, a.strides, a.dilations, a.pads, a.ceil_mode, a.count_include_pad};
+  const bool channels_first = a.layout == Layout::kNCHW;
+  return {a.kernel, a.strides, a.dilations, a.pads, a.ceil_mode, a.count_include_pad, channels_first};
 }
 
 te::Combiner CombinerOf(Op op) {
@@ -185,15 +186,11 @@ class Lowering {
         return done(topi::Where(name, in[0], in[1], in[2]));
       case Op::kMaxPool2d:
       case Op::kMaxPool3d: {
-        const auto& a = std::get<PoolAttrs>(node.attrs);
-        TRY(CheckNhwc(a.layout));
-        return done(topi::MaxPool(name, in[0], ToTopi(a)));
+        return done(topi::MaxPool(name, in[0], ToTopi(std::get<PoolAttrs>(node.attrs))));
       }
       case Op::kAvgPool2d:
       case Op::kAvgPool3d: {
-        const auto& a = std::get<PoolAttrs>(node.attrs);
-        TRY(CheckNhwc(a.layout));
-        return done(topi::AvgPool(name, in[0], ToTopi(a)));
+        return done(topi::AvgPool(name, in[0], ToTopi(std::get<PoolAttrs>(node.attrs))));
       }
       case Op::kArgMaxPool: {
         const auto& a = std::get<PoolAttrs>(node.attrs);

@@ -21,13 +21,16 @@ struct Window {  // along one spatial dimension
   Expr Position(const Expr& o, const Expr& k) const { return o * stride + k * dilation - begin; }
 };
 
+size_t FirstSpatial(const PoolAttrs& attrs) { return attrs.channels_first ? 2 : 1; }
+
 std::vector<Window> MakeWindows(const std::string& name, const Shape& in, const PoolAttrs& attrs) {
   const size_t dims = attrs.kernel.size();
   CHECK(in.size() == dims + 2 && attrs.stride.size() == dims && attrs.dilation.size() == dims) << name;
   CHECK(attrs.pad.size() == 2 * dims) << name;
   std::vector<Window> windows;
   for (size_t d = 0; d < dims; ++d) {
-    Window w{in[d + 1], 0, attrs.kernel[d], attrs.stride[d], attrs.dilation[d], attrs.pad[d], attrs.pad[d + dims]};
+    Window w{in[d + FirstSpatial(attrs)], 0, attrs.kernel[d], attrs.stride[d], attrs.dilation[d], attrs.pad[d],
+             attrs.pad[d + dims]};
     w.out = PoolOutput(w.in, w.kernel, w.stride, w.dilation, w.begin, w.end, attrs.ceil_mode);
     CHECK(w.out > 0) << name << ": the kernel is larger than the padded data";
     CHECK(w.begin >= 0 && w.end >= 0 && w.stride > 0 && w.dilation > 0) << name;
@@ -39,12 +42,13 @@ std::vector<Window> MakeWindows(const std::string& name, const Shape& in, const 
 // Subscripts of an element of the output, and of one of the input that its window holds.
 using WindowFn = std::function<Expr(const std::vector<Expr>& out, const std::vector<Expr>& in)>;
 
-// Combines fn over every window's elements that are inside the data; those outside are `outside`.
+// Combines fn over every window's elements that are inside the data; those outside are `outside`. `first`: the first
+// spatial dimension.
 Tensor Combined(const std::string& name, const std::vector<Tensor>& inputs, const std::vector<Window>& windows,
-                Combiner combiner, const Expr& outside, const WindowFn& fn) {
+                size_t first, Combiner combiner, const Expr& outside, const WindowFn& fn) {
   Shape shape = inputs[0].shape(), kernel;
   for (size_t d = 0; d < windows.size(); ++d) {
-    shape[d + 1] = windows[d].out;
+    shape[d + first] = windows[d].out;
     kernel.push_back(windows[d].kernel);
   }
   return te::Reduce(name, te::NaturalAxes(shape), WindowAxes(name, kernel), combiner, inputs,
@@ -53,17 +57,19 @@ Tensor Combined(const std::string& name, const std::vector<Tensor>& inputs, cons
                       Expr inside;
                       auto require = [&](const Expr& c) { inside = inside ? And(inside, c) : c; };
                       for (size_t d = 0; d < windows.size(); ++d) {
-                        at[d + 1] = windows[d].Position(i[d + 1], r[d]);
-                        if (windows[d].reads_before()) require(at[d + 1] >= 0);
-                        if (windows[d].reads_after()) require(at[d + 1] < windows[d].in);
+                        Expr& place = at[d + first];
+                        place = windows[d].Position(i[d + first], r[d]);
+                        if (windows[d].reads_before()) require(place >= 0);
+                        if (windows[d].reads_after()) require(place < windows[d].in);
                       }
                       Expr value = fn(i, at);
                       return inside ? MakeSelect(inside, value, outside) : value;
                     });
 }
 
-Tensor Combined(const std::string& name, const Tensor& data, const std::vector<Window>& windows, Combiner combiner) {
-  return Combined(name, {data}, windows, combiner, te::IdentityOf(combiner, data.dtype()),
+Tensor Combined(const std::string& name, const Tensor& data, const PoolAttrs& attrs, Combiner combiner) {
+  return Combined(name, {data}, MakeWindows(name, data.shape(), attrs), FirstSpatial(attrs), combiner,
+                  te::IdentityOf(combiner, data.dtype()),
                   [&](const std::vector<Expr>&, const std::vector<Expr>& at) { return data(at); });
 }
 
@@ -91,16 +97,17 @@ int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 }
 
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
-  return Combined(name, data, MakeWindows(name, data.shape(), attrs), Combiner::kMax);
+  return Combined(name, data, attrs, Combiner::kMax);
 }
 
 Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
+  CHECK(!attrs.channels_first) << name;
   const DType type = DType::Int(64);
   Tensor best = MaxPool(name + "_best", data, attrs);
   std::vector<Window> windows = MakeWindows(name, data.shape(), attrs);
   const Shape pixels(data.shape().begin() + 1, data.shape().end() - 1);
   Expr last = IntConst(te::Product(pixels) - 1, type);
-  return Combined(name, {data, best}, windows, Combiner::kMin, last,
+  return Combined(name, {data, best}, windows, FirstSpatial(attrs), Combiner::kMin, last,
                   [&](const std::vector<Expr>& i, const std::vector<Expr>& at) {
                     Expr place = te::ReshapeIndices({at.begin() + 1, at.end() - 1}, pixels, {te::Product(pixels)})[0];
                     return MakeSelect(Eq(data(at), best(i)), MakeCast(type, place), last);
@@ -110,11 +117,11 @@ Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& 
 Tensor AvgPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs) {
   CHECK(data.dtype().IsFloat()) << name;
   std::vector<Window> windows = MakeWindows(name, data.shape(), attrs);
-  Tensor sum = Combined(name + "_sum", data, windows, Combiner::kSum);
+  Tensor sum = Combined(name + "_sum", data, attrs, Combiner::kSum);
   return te::Compute(name, sum->axes, {sum}, [&](const std::vector<Expr>& i) {
     Expr count;
     for (size_t d = 0; d < windows.size(); ++d) {
-      Expr along = Count(windows[d], i[d + 1], attrs.count_include_pad);
+      Expr along = Count(windows[d], i[d + FirstSpatial(attrs)], attrs.count_include_pad);
       count = count ? count * along : along;
     }
     const int64_t* constant = AsInt(count);

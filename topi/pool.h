@@ -17,14 +17,15 @@ struct PoolAttrs {                       // of images of two dimensions unless s
   std::vector<int64_t> pad = {0, 0, 0, 0};  // before each, then behind each: top, left, bottom, right
   bool ceil_mode = false;  // output extent rounded up; the last window still starts inside data or front padding
   bool count_include_pad = false;  // average: padding (but nothing beyond it) counts as zeros
-  bool channels_first = false;     // NC... instead of N...C: for MaxPool and AvgPool, whose padding is a copy then
+  bool channels_first = false;     // NC... instead of N...C: for MaxPool and AvgPool
 };
 
 int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                    bool ceil_mode);
 
 // data [N, H, W, C] -> [N, OH, OW, C]; axes te::NaturalAxes, reduction (kh, kw); kd before them in three dimensions.
-// Padding is never materialised, unless channels are first: then a tensor <name>_pad holds the padded data. A window that holds no element of the data has the maximum -inf and no average.
+// Padding is never materialised. A window
+// that holds no element of the data has the maximum -inf and no average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // Where the first largest element of each window lies, i64: h * W + w, in three dimensions (d * H + h) * W + w. The
 // largest is a tensor <name>_best. Of a window with a NaN, some place of the image.

@@ -17,8 +17,8 @@ std::vector<int64_t> OihwToHwio(int rank) {
   return rank == 5 ? std::vector<int64_t>{2, 3, 4, 1, 0} : std::vector<int64_t>{2, 3, 1, 0};
 }
 
-constexpr int64_t kFewChannels = 4;     // the shortest vector of any target; fewer leave its lanes idle
-constexpr int64_t kVectorOfPixels = 8;  // of a row of the output: most of the longest vector
+constexpr int64_t kFewChannels = 4;      // the shortest vector of any target; fewer leave its lanes idle
+constexpr int64_t kVectorOfPixels = 16;  // of a row of the output: the longest vector of any target
 
 // Every value has up to two forms, as the old graph had it (`native`) and, if it may be an image, permuted to NHWC (in
 // three dimensions NDHWC); each is made from the other when first asked for. So conversions appear only where the two
@@ -114,13 +114,18 @@ class LayoutConverter {
     }
   }
 
-  // Whether a convolution of an image that is NCHW so far stays so: its few output channels are no vector, but the
-  // pixels of its rows are, and nothing is transposed.
+  // Whether a window over an image that is NCHW so far stays so: the pixels of its rows are vectors as they lie, and
+  // nothing is transposed. Convolutions do so only to few channels, which are no vector; pools only without padding,
+  // which would be a condition for each lane.
   bool StaysChannelsFirst(const Node& node) const {
-    const auto* attrs = std::get_if<ConvAttrs>(&node.attrs);
-    if (!attrs || attrs->groups > 1 || nhwc_[node.inputs[0]] >= 0) return false;
     const Shape& out = graph_.Spec(node.output).shape;
-    return out[1] <= kFewChannels && out.back() >= kVectorOfPixels;
+    if (nhwc_[node.inputs[0]] >= 0 || out.back() < kVectorOfPixels) return false;
+    if (const auto* conv = std::get_if<ConvAttrs>(&node.attrs)) {
+      return conv->groups == 1 && conv->strides.back() == 1 && out[1] <= kFewChannels;
+    }
+    const auto* pool = std::get_if<PoolAttrs>(&node.attrs);
+    const bool padded = pool && std::any_of(pool->pads.begin(), pool->pads.end(), [](int64_t p) { return p > 0; });
+    return pool && node.op != Op::kArgMaxPool && !padded && !pool->ceil_mode && pool->strides.back() == 1;
   }
 
   void ConvertImage(const Node& node) {

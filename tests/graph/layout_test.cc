@@ -31,22 +31,49 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
 
 // A few output channels are no vector, but the pixels of a row are.
 TEST(ConvertLayout, FewChannelsStayFirst) {
-  auto transposes = [](int64_t channels, int64_t width, int64_t groups, bool behind_another) {
+  auto transposes = [](int64_t channels, int64_t width, int64_t groups, int64_t stride, bool behind_another) {
     Maker m(24);
     ValueId x = m.b.Input("x", F32({1, 4, 6, width}));
     if (behind_another) x = m.Relu(m.Conv(x, 16, 3));
-    m.b.Output(m.Relu(m.Conv(x, channels, 3, groups)), "y");
+    m.b.Output(m.Relu(m.Conv(x, channels, 3, groups, stride)), "y");
     Counting counting;
     Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
                          counting.context);
     return CountOps(g, Op::kTranspose);
   };
-  EXPECT_EQ(transposes(1, 12, 1, false), 0);
-  EXPECT_EQ(transposes(4, 12, 1, false), 0);
-  EXPECT_EQ(transposes(5, 12, 1, false), 2) << "a vector of channels";
-  EXPECT_EQ(transposes(4, 7, 1, false), 2) << "rows are no vector";
-  EXPECT_EQ(transposes(4, 12, 2, false), 2) << "groups";
-  EXPECT_EQ(transposes(4, 12, 1, true), 2) << "the image is NHWC already";
+  EXPECT_EQ(transposes(2, 16, 1, 1, false), 0);
+  EXPECT_EQ(transposes(4, 16, 1, 1, false), 0);
+  EXPECT_EQ(transposes(5, 16, 1, 1, false), 2) << "a vector of channels";
+  EXPECT_EQ(transposes(4, 15, 1, 1, false), 2) << "rows are no vector";
+  EXPECT_EQ(transposes(4, 16, 2, 1, false), 2) << "groups";
+  EXPECT_EQ(transposes(4, 40, 1, 2, false), 2) << "lanes lie apart";
+  EXPECT_EQ(transposes(4, 16, 1, 1, true), 2) << "the image is NHWC already";
+}
+
+TEST(ConvertLayout, PoolsWithoutPaddingStayChannelsFirst) {
+  auto transposes = [](Op op, PoolAttrs a, bool behind_another) {
+    Maker m(25);
+    ValueId x = m.b.Input("x", F32({1, 8, 9, 24}));
+    if (behind_another) x = m.Relu(m.Conv(x, 16, 3));
+    m.b.Output(m.b.Must(op, {x}, a), "y");
+    Counting counting;
+    Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
+                         counting.context);
+    return CountOps(g, Op::kTranspose);
+  };
+  const PoolAttrs plain{.kernel = {2, 3}, .strides = {2, 1}};
+  PoolAttrs padded = plain, strided = plain, rounded = plain;
+  padded.pads = {0, 1, 0, 1};
+  strided.strides = {1, 2};
+  rounded.ceil_mode = true;
+  for (Op op : {Op::kMaxPool2d, Op::kAvgPool2d}) {
+    EXPECT_EQ(transposes(op, plain, false), 0);
+    EXPECT_EQ(transposes(op, padded, false), 2);
+    EXPECT_EQ(transposes(op, strided, false), 2);
+    EXPECT_EQ(transposes(op, rounded, false), 2);
+    EXPECT_EQ(transposes(op, plain, true), 2) << "the image is NHWC already";
+  }
+  EXPECT_EQ(transposes(Op::kArgMaxPool, plain, false), 2);
 }
 
 // Where a network has several outputs, each is converted before the next is computed, so that they share memory.

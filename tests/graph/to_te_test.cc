@@ -64,6 +64,18 @@ TEST(LowerSubgraph, ConvolutionsOfImagesWithChannelsFirst) {
   ExpectRight(Single(Op::kConv3d, {{1, 4, 5, 6, 4}, {2, 4, 3, 2, 3}}, solid, 1));
 }
 
+TEST(LowerSubgraph, PoolsOfImagesWithChannelsFirst) {
+  for (Op op : {Op::kMaxPool2d, Op::kAvgPool2d}) {
+    PoolAttrs a{.kernel = {2, 3}, .strides = {2, 1}};
+    ExpectRight(Single(op, {{2, 3, 7, 9}}, a));
+    a.pads = {1, 0, 1, 2};
+    ExpectRight(Single(op, {{2, 3, 7, 9}}, a));
+    a.ceil_mode = true;
+    a.count_include_pad = true;
+    ExpectRight(Single(op, {{2, 3, 8, 9}}, a));
+  }
+}
+
 TEST(LowerSubgraph, Products) {
   ExpectRight(Single(Op::kMatmul, {{3, 5}, {5, 7}}, {}, 1));
   ExpectRight(Single(Op::kBatchMatmul, {{4, 3, 5}, {4, 5, 2}}));

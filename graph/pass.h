@@ -56,16 +56,17 @@ Result<Graph> ConvertLayout(const Graph& graph, PassContext& context);
 
 // Windows lose the taps that meet padding at every output: of convolutions, whose weights are sliced, and of pools.
 // Zeros that a pad puts around a convolution's input become the convolution's own padding. Exact but for the product of
-// padding and an infinite or NaN weight, which takes no part.
+// padding and an infinite or NaN weight, which takes no part. Transposes leave out the rows that windows of one row
+// skip by their stride.
 Result<Graph> TrimWindows(const Graph& graph, PassContext& context);
 
 // Evaluates everything that depends on constants only, in one call of context.evaluate.
 Result<Graph> FoldConstants(const Graph& graph, PassContext& context);
 
 // Groups nodes into kernels (kFused): an anchor or reduction with the element-wise nodes after it, element-wise nodes
-// and a transpose among themselves, or reductions of rows with the element-wise nodes around them (a layer
-// normalization in parts). A group has one anchor at most and one output. Reshapes stay outside: they are aliases.
-// Constants of one element that only element-wise nodes read move into the body.
+// and a transpose among themselves, a slice and its transpose, or reductions of rows with the element-wise nodes around
+// them (a layer normalization in parts). A group has one anchor at most and one output. Reshapes stay outside: they are
+// aliases. Constants of one element that only element-wise nodes read move into the body.
 Result<Graph> Fuse(const Graph& graph, PassContext& context);
 
 // Runs the passes in order; checks the graph after each. An error names the pass.

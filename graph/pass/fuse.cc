@@ -130,7 +130,8 @@ class Fuser {
       ValueId tail = graph_.nodes[group.back()].output;
       if (is_output_[tail]) return;
       std::vector<int> region = NextRegion(tail, rows);
-      if (region.empty() && kind == OpKind::kElementwise && !has_transpose && rows.first < 0 && !rows.reduced &&
+      const bool movable = kind == OpKind::kElementwise || graph_.nodes[root].op == Op::kSlice;
+      if (region.empty() && movable && !has_transpose && rows.first < 0 && !rows.reduced &&
           consumers_[tail].size() == 1 && graph_.nodes[consumers_[tail][0]].op == Op::kTranspose &&
           group_[consumers_[tail][0]] < 0) {
         region = {consumers_[tail][0]};

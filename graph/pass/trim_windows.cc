@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
@@ -120,6 +121,29 @@ class WindowTrimmer {
     return spread ? builder().Must(Op::kPad, {x}, between, pad.name) : x;
   }
 
+  // An image without the rows that windows of one row skip, where a transpose makes it: the transpose leaves them out.
+  // `kernel`: of each spatial dimension. The last dimension of what is transposed stays: its elements are vectors.
+  template <class WindowAttrs>
+  ValueId WithoutSkippedRows(const Node& node, ValueId x, const Shape& kernel, WindowAttrs& attrs) {
+    const Node* transpose = builder().graph().Producer(x);
+    const size_t dims = kernel.size(), first = FirstSpatial(attrs.layout);
+    if (!transpose || transpose->op != Op::kTranspose || uses_[node.inputs[0]] > 1) return x;
+    const std::vector<int64_t> perm = std::get<TransposeAttrs>(transpose->attrs).perm;
+    const ValueId source = transpose->inputs[0];
+    const std::string name = transpose->name;
+    const Shape whole = builder().Spec(source).shape;
+    SliceAttrs rows{Shape(whole.size(), 0), whole, Shape(whole.size(), 1)};
+    for (size_t d = 0; d < dims; ++d) {
+      const int64_t from = perm[first + d];
+      const bool last = from + 1 == static_cast<int64_t>(whole.size());
+      if (kernel[d] > 1 || attrs.strides[d] == 1 || attrs.pads[d] > 0 || attrs.pads[d + dims] > 0 || last) continue;
+      rows.extent[from] = graph_.Spec(node.output).shape[first + d];
+      rows.step[from] = std::exchange(attrs.strides[d], 1);
+    }
+    if (rows.extent == whole) return x;
+    return builder().Transpose(builder().Must(Op::kSlice, {source}, rows, name), perm, name);
+  }
+
   ValueId Convolution(const Node& node) {
     ConvAttrs attrs = std::get<ConvAttrs>(node.attrs);
     const size_t dims = attrs.strides.size(), first = FirstSpatial(attrs.layout);
@@ -141,6 +165,8 @@ class WindowTrimmer {
       cut.step[taps_at + d] = taps->step;
     }
     if (cut.extent != kernel) w = builder().Must(Op::kSlice, {w}, cut, node.name);
+    const auto taps = cut.extent.begin() + static_cast<std::ptrdiff_t>(taps_at);
+    x = WithoutSkippedRows(node, x, Shape(taps, taps + static_cast<std::ptrdiff_t>(dims)), attrs);
     return builder().Must(node.op, {x, w}, attrs, node.name);
   }
 
@@ -162,7 +188,8 @@ class WindowTrimmer {
       const bool same = !attrs.ceil_mode || left % axis.stride == 0;
       if (same && before <= reach && after <= reach) attrs = shorter;
     }
-    return builder().Must(node.op, {rewriter_.Map(node.inputs[0])}, attrs, node.name);
+    const ValueId x = WithoutSkippedRows(node, rewriter_.Map(node.inputs[0]), attrs.kernel, attrs);
+    return builder().Must(node.op, {x}, attrs, node.name);
   }
 
   const Graph& graph_;

@@ -239,5 +239,41 @@ TEST(TrimWindows, RandomPools) {
   EXPECT_GT(kept, 100);
 }
 
+// The transpose of an image leaves out what windows of one row skip.
+TEST(TrimWindows, TransposesLeaveOutSkippedRows) {
+  struct Case {
+    Op op;
+    Shape kernel, strides;
+    int64_t pad = 0, layers = 1;  // layers that read the image
+    bool sliced = false;
+  };
+  const Case cases[] = {{Op::kConv2d, {1, 3}, {2, 3}, 0, 1, true},    {Op::kConv2d, {1, 1}, {3, 2}, 0, 1, true},
+                        {Op::kConv2d, {1, 3}, {1, 2}, 0, 1, false},   {Op::kConv2d, {2, 3}, {2, 2}, 0, 1, false},
+                        {Op::kConv2d, {3, 1}, {2, 2}, 0, 1, false},   {Op::kConv2d, {1, 3}, {2, 1}, 1, 1, false},
+                        {Op::kConv2d, {1, 3}, {2, 3}, 0, 2, false},   {Op::kMaxPool2d, {1, 2}, {2, 2}, 0, 1, true},
+                        {Op::kMaxPool2d, {2, 2}, {2, 2}, 0, 1, false}};
+  for (const Case& c : cases) {
+    Maker m(47);
+    ValueId x = m.b.Input("x", F32({2, 3, 7, 8}));
+    for (int64_t layer = 0; layer < c.layers; ++layer) {
+      const Shape pads = {c.pad, 0, c.pad, 0};
+      const bool conv = c.op == Op::kConv2d;
+      m.b.Output(conv ? m.b.Must(c.op, {x, m.Random({6, 3, c.kernel[0], c.kernel[1]})}, ConvAttrs{c.strides, pads})
+                      : m.b.Must(c.op, {x}, PoolAttrs{c.kernel, c.strides, pads}),
+                 "y");
+    }
+    Counting counting;
+    Graph g =
+        ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"trim_windows", TrimWindows}, {"fuse", Fuse}},
+                   counting.context);
+    bool sliced = false;
+    for (const Node& node : g.nodes) {
+      const bool first = node.op == Op::kFused && node.inputs[0] == g.inputs[0];
+      sliced |= first && CountOps(*node.body, Op::kSlice) == 1 && CountOps(*node.body, Op::kTranspose) == 1;
+    }
+    EXPECT_EQ(sliced, c.sliced) << GraphText(g);
+  }
+}
+
 }  // namespace
 }  // namespace autotune::graph

@@ -71,8 +71,8 @@ int main(int argc, char** argv) {
   auto builder = MakeBuildWorkers(options);
   if (!builder.ok()) return std::fprintf(stderr, "%s\n", builder.error().Text().c_str()), 1;
 
-  Network network = MakeNetwork(Convolutions(), {}, target, **builder).value();
-  const std::vector<TuneTask>& tasks = network.tasks;
+  Network network = MakeNetwork(IRModule(Convolutions()), {}, target, **builder).value();
+  const std::vector<TuneTask> tasks = MakeTuneTasks(network);
   std::vector<BuildRequest> requests;
   for (size_t i = 0; i < tasks.size(); ++i) {
     TaskSpace space = TaskSpace::Make(tasks[i], target).value();

@@ -190,9 +190,10 @@ Result<std::vector<DrawnTask>> DrawTasks(uint64_t seed, int count, const Target&
   const std::vector<std::string> kinds = TaskKinds();
   for (int i = 0; i < count; ++i) {
     const std::string& kind = kinds[static_cast<size_t>(i) % kinds.size()];
-    Network network = TRY_NOTE(MakeNetwork(DrawGraph(seed, i), {}, target, builder), "while drawing a " + kind);
+    Network network =
+        TRY_NOTE(MakeNetwork(IRModule(DrawGraph(seed, i)), {}, target, builder), "while drawing a " + kind);
     CHECK(!network.tasks.empty());
-    drawn.push_back({kind, std::move(network.tasks[0])});
+    drawn.push_back({kind, MakeTuneTask(network, network.tasks[0])});
   }
   return drawn;
 }

@@ -182,7 +182,7 @@ Status Measure(const Case& c, int threads, int rounds, Builder& builder) {
   b.Output(y, "y");
   Target target = TRY(Target::Parse("cpu"));
   target.num_cores = threads;
-  Network network = TRY(MakeNetwork(b.Finish(), {}, target, builder));
+  Network network = TRY(MakeNetwork(IRModule(b.Finish()), {}, target, builder));
   CompileResult compiled = TRY(Compile(network, target, nullptr, builder));
   for (const KernelChoice& choice : compiled.choices) {
     if (!choice.note.empty()) printf("note: %s\n", choice.note.c_str());

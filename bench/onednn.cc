@@ -229,7 +229,8 @@ Status TuneConvolution(const Network& network, const Target& target, const Optio
   TuneOptions tune{.trials = options.trials,
                    .run = RunKey(std::vector<std::string>{"onednn", network.tasks[0].hash.Hex(), target.Text(),
                                                           std::to_string(options.trials)})};
-  TRY(Tune(network.tasks, target, tune, store, *measurer));
+  const std::vector<TuneTask> tasks = MakeTuneTasks(network);
+  TRY(Tune(tasks, target, tune, store, *measurer));
   return {};
 }
 
@@ -239,7 +240,7 @@ Result<Comparison> CompareShape(const ConvShape& s, const Options& options, Reco
   Rng rng(1);
   std::vector<float> weights(static_cast<size_t>(s.kernel * s.kernel * (s.in / s.groups) * s.out));
   for (float& weight : weights) weight = static_cast<float>(rng.Uniform()) - 0.5F;
-  Network network = TRY(MakeNetwork(ConvGraph(s, weights), {}, target, builder));
+  Network network = TRY(MakeNetwork(IRModule(ConvGraph(s, weights)), {}, target, builder));
   if (options.trials > 0) TRY(TuneConvolution(network, target, options, *store, builder));
   CompileResult compiled = TRY(Compile(network, target, store, builder));
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));

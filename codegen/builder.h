@@ -22,7 +22,8 @@ struct BuildRequest {
   std::string kernel;  // the name of the function in the artifact; empty: the PrimFunc's
   std::string target;  // target/target.h
   CodegenOptions options;
-  AUTOTUNE_FIELDS(id, func, trace, kernel, target, options)
+  PassConfig passes;  // of lowering
+  AUTOTUNE_FIELDS(id, func, trace, kernel, target, options, passes)
 };
 
 struct BuildResult {

@@ -28,7 +28,8 @@ struct BuildFacts {
   int64_t spills = 0;                    // in all functions
   int64_t code_bytes = 0;
   std::map<std::string, double> times_ms;  // CPU time by stage: emit, optimize, machine_code, link
-  AUTOTUNE_FIELDS(spills_in_register_loops, spills, code_bytes, times_ms)
+  PassTimes passes;                        // of lowering, if the request asks; also of what is rejected
+  AUTOTUNE_FIELDS(spills_in_register_loops, spills, code_bytes, times_ms, passes)
 };
 
 struct KernelObject {

@@ -14,7 +14,7 @@ Result<PrimFunc> Scheduled(const PrimFunc& func, const std::string& text) {
 }
 
 // Errors: a candidate that cannot be built; of kind kRejected if it breaks a contract that lowering checks.
-Result<KernelObject> CompileJob(const BuildRequest& request) {
+Result<KernelObject> CompileJob(const BuildRequest& request, const PassContext& passes) {
   double start = CpuMilliseconds();
   Target target = TRY(Target::Parse(request.target));
   PrimFunc func = TRY_NOTE(ParsePrimFunc(request.func), "in the PrimFunc to build");
@@ -22,13 +22,11 @@ Result<KernelObject> CompileJob(const BuildRequest& request) {
   double parsed = CpuMilliseconds();
   if (!request.trace.empty()) func = TRY(Scheduled(func, request.trace));
   double replayed = CpuMilliseconds();
-  PassContext context;
   // Tests ask for wrong code in candidates. Those have a schedule; the references that they are compared with have
   // none.
   std::optional<Miscompile> miscompile;
   if (!request.trace.empty()) miscompile = PlanMiscompile(func, MiscompilePercent());
-  if (miscompile) context.miscompile = &*miscompile;
-  Result<LoweredKernel> lowered = Lower(func, target, context);
+  Result<LoweredKernel> lowered = Lower(func, target, passes, miscompile ? &*miscompile : nullptr);
   if (!lowered.ok()) {
     Error error = std::move(lowered).error();
     error.kind = ErrorKind::kRejected;
@@ -44,14 +42,16 @@ Result<KernelObject> CompileJob(const BuildRequest& request) {
 
 CompiledKernel Compile(const BuildRequest& request) {
   CompiledKernel job;
-  Result<KernelObject> object = CompileJob(request);
+  const PassContext passes(request.passes);
+  Result<KernelObject> object = CompileJob(request, passes);
+  if (object.ok()) job.object = std::move(*object);
+  job.object.facts.passes = passes.Times();
   if (!object.ok()) {
     const bool rejected = object.error().kind == ErrorKind::kRejected;
     job.status = rejected ? TrialStatus::kRejected : TrialStatus::kBuildFailed;
     job.text = object.error().Text();
     return job;
   }
-  job.object = std::move(*object);
   if (!job.object.rejected.empty()) {
     job.status = TrialStatus::kRejected;
     job.text = job.object.rejected;

@@ -48,18 +48,15 @@ class Combinations {
   static Result<std::unique_ptr<Combinations>> Make(const Network& network, const Target& target,
                                                     const KernelVariants& variants, const ChooseOptions& options) {
     std::unique_ptr<Combinations> made(new Combinations(variants, options));
-    std::vector<NodeCode> code(network.graph.nodes.size());
-    for (size_t i = 0; i < code.size(); ++i) {
-      if (network.task_of_node[i] >= 0) code[i].kernel = variants.names[network.task_of_node[i]][0];
-    }
-    ExecutionPlan plan = TRY(MakePlan(network.graph, code));
+    ExecutionPlan plan = TRY(MakePlan(network.main(), CodeOfNodes(network)));
     // The plan's nodes are inputs and constants, then the network's nodes in their order.
-    size_t first = plan.graph.nodes.size() - network.graph.nodes.size();
+    const std::vector<int> task_of_node = TaskOfNodes(network);
+    size_t first = plan.graph.nodes.size() - task_of_node.size();
     made->nodes_of_task_.resize(network.tasks.size());
-    for (size_t i = 0; i < network.graph.nodes.size(); ++i) {
-      if (network.task_of_node[i] < 0) continue;
-      made->nodes_of_task_[network.task_of_node[i]].push_back(static_cast<int64_t>(first + i));
-      made->task_of_name_[plan.graph.nodes[first + i].name] = network.task_of_node[i];
+    for (size_t i = 0; i < task_of_node.size(); ++i) {
+      if (task_of_node[i] < 0) continue;
+      made->nodes_of_task_[task_of_node[i]].push_back(static_cast<int64_t>(first + i));
+      made->task_of_name_[plan.graph.nodes[first + i].name] = task_of_node[i];
     }
     made->context_ = std::make_shared<KernelContext>(target.num_cores);
     Module library = MakeLibraryModule(TRY(Artifact::FromBytes(variants.library)), made->context_);
@@ -242,15 +239,15 @@ Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, con
   return comparisons;
 }
 
-void SetSchedules(NetworkChoice& choice, const KernelVariants& variants, const std::vector<int>& chosen) {
+void SetSchedules(NetworkChoice& choice, const Network& network, const KernelVariants& variants,
+                  const std::vector<int>& chosen) {
   choice.schedules.clear();
   for (size_t i = 0; i < chosen.size(); ++i) {
     const KernelChoice& kernel = variants.choices[i][chosen[i]];
-    auto alternative = std::find_if(kernel.task->alternatives.begin(), kernel.task->alternatives.end(),
-                                    [&](const TaskAlternative& a) { return a.name == kernel.alternative; });
+    const PrimFunc program = ProgramOf(network, *kernel.task, kernel.alternative);
     choice.schedules.push_back({.task = kernel.task->hash.Hex(),
                                 .alternative = kernel.alternative,
-                                .func_hash = HashBytes128(ToText(alternative->func)).Hex(),
+                                .func_hash = HashBytes128(ToText(program)).Hex(),
                                 .trace = kernel.trace,
                                 .seconds = kernel.tuned ? kernel.seconds : 0});
   }
@@ -298,7 +295,7 @@ class Chooser {
     std::optional<NetworkChoice> previous = TRY(FindChoice(store_, choice.network, choice.target));
     if (previous && !IsCurrent(*previous)) previous.reset();
     const ScheduleSources sources{.store = &store_, .choice = previous ? &*previous : nullptr};
-    variants_ = TRY(BuildVariants(network_.tasks, target_, sources, kCompetitors, compiler_));
+    variants_ = TRY(BuildVariants(network_, target_, sources, kCompetitors, compiler_));
     for (const auto& kernels : variants_.choices) result.tasks_with_records += kernels.size() > 1;
     const std::vector<int> untuned(network_.tasks.size(), 0);
     std::vector<int> chosen = untuned;
@@ -316,7 +313,7 @@ class Chooser {
     }
     result.kept_defaults = chosen == untuned;
     result.kept_previous = before && chosen == *before;
-    SetSchedules(choice, variants_, chosen);
+    SetSchedules(choice, network_, variants_, chosen);
     result.compiled = TRY(CompileCombination(chosen));
     for (const ChosenSchedule& schedule : choice.schedules) result.tuned_tasks += schedule.seconds > 0;
     result.seconds = SteadySeconds() - begin_;
@@ -327,7 +324,7 @@ class Chooser {
   Result<CompileResult> CompileCombination(const std::vector<int>& combination) {
     if (Stopped(options_)) return Err("stopped");
     NetworkChoice choice;
-    SetSchedules(choice, variants_, combination);
+    SetSchedules(choice, network_, variants_, combination);
     CompileResult result = TRY(CompileFrom(network_, target_, {.choice = &choice}, compiler_));
     for (size_t i = 0; i < combination.size(); ++i) {
       if (result.choices[i].trace != choice.schedules[i].trace)

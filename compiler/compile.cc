@@ -44,8 +44,9 @@ bool IsCurrent(const NetworkChoice& choice) {
          choice.versions.code_generator == kCodeGeneratorVersion;
 }
 
-Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder) {
-  if (!store) return CompileFrom(network, target, {}, builder);
+Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder,
+                              const PassContext& passes) {
+  if (!store) return CompileFrom(network, target, {}, builder, passes);
   std::optional<NetworkChoice> choice = TRY(FindChoice(*store, StructureHash(network), target.Text()));
   std::string note;
   if (choice && !IsCurrent(*choice)) {
@@ -54,7 +55,7 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
   }
   if (choice) {
     int newer = 0;
-    for (const TuneTask& task : network.tasks) {
+    for (const NetworkTask& task : network.tasks) {
       std::optional<Record> best = TRY(store->Best(task.hash.Hex(), target.Text()));
       newer += best && best->created_at > choice->created_at;
     }
@@ -65,15 +66,15 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
     }
   }
   CompileResult result =
-      TRY(CompileFrom(network, target, {.store = store, .choice = choice ? &*choice : nullptr}, builder));
+      TRY(CompileFrom(network, target, {.store = store, .choice = choice ? &*choice : nullptr}, builder, passes));
   result.followed_choice = choice.has_value();
   result.note = std::move(note);
   return result;
 }
 
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
-                                  Builder& builder) {
-  KernelCompiler compiler(builder);
+                                  Builder& builder, const PassContext& passes) {
+  KernelCompiler compiler(builder, passes);
   return CompileFrom(network, target, sources, compiler);
 }
 
@@ -91,28 +92,21 @@ Status WriteCompiled(const Package& package, const std::string& path, Builder& b
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
                                   KernelCompiler& compiler) {
   auto begin = std::chrono::steady_clock::now();
-  KernelSet kernels = TRY(BuildKernels(network.tasks, target, sources, compiler));
-  std::vector<NodeCode> code(network.graph.nodes.size());
-  for (size_t i = 0; i < code.size(); ++i) {
-    const int task = network.task_of_node[i];
-    if (task >= 0) code[i] = {.kernel = kernels.names[task], .hash = network.tasks[task].hash.Hex()};
-  }
-  ExecutionPlan plan = TRY(MakePlan(network.graph, code));
+  KernelSet kernels = TRY(BuildKernels(network, target, sources, compiler));
+  const graph::Graph& main = network.main();
+  ExecutionPlan plan = TRY(MakePlan(main, CodeOfNodes(network)));
 
   CompileResult result;
   Package& package = result.package;
   package.info.model_name = network.name;
   package.info.target = target.Text();
-  for (graph::ValueId input : network.graph.inputs)
-    package.info.inputs.push_back(
-        PublicSpec(network.graph, input, network.graph.values[input].name, ParamKind::kInput));
-  for (size_t i = 0; i < network.graph.outputs.size(); ++i) {
-    package.info.outputs.push_back(
-        PublicSpec(network.graph, network.graph.outputs[i], network.graph.output_names[i], ParamKind::kOutput));
-  }
+  for (graph::ValueId input : main.inputs)
+    package.info.inputs.push_back(PublicSpec(main, input, main.values[input].name, ParamKind::kInput));
+  for (size_t i = 0; i < main.outputs.size(); ++i)
+    package.info.outputs.push_back(PublicSpec(main, main.outputs[i], main.output_names[i], ParamKind::kOutput));
   package.info.tasks = static_cast<int>(network.tasks.size());
   for (size_t i = 0; i < network.tasks.size(); ++i) {
-    const TuneTask& task = network.tasks[i];
+    const NetworkTask& task = network.tasks[i];
     const KernelChoice& choice = kernels.choices[i];
     package.info.tuned_tasks += choice.tuned;
     package.info.kernels.push_back(
@@ -122,7 +116,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   package.params = ParamsBytes(plan.params);
   package.library = std::move(kernels.library);
   package.objects = std::move(kernels.objects);
-  package.graph_text = graph::GraphText(network.graph);
+  package.graph_text = GraphText(network.module);
   AddMemory(plan, kernels.kernels, target, package);
   result.choices = std::move(kernels.choices);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -12,9 +12,9 @@ namespace autotune {
 
 // Where the schedule of a task came from.
 struct KernelChoice {
-  const TuneTask* task = nullptr;
-  bool tuned = false;  // from a record; else the default schedule
-  double seconds = 0;  // as recorded; 0 if not tuned
+  const NetworkTask* task = nullptr;  // of the network
+  bool tuned = false;                 // from a record; else the default schedule
+  double seconds = 0;                 // as recorded; 0 if not tuned
   std::string alternative, trace;
   std::string note;  // "tuned for 4 cores", "record of another target ignored"; may be empty
 };
@@ -42,10 +42,11 @@ bool IsCurrent(const NetworkChoice& choice);
 // store has for this network and target (compiler/choose.h). Without a choice each task gets its best record; with a
 // null `store` each task gets a default schedule. A schedule that no longer replays or builds is skipped, with a note.
 // Errors: a task for which nothing builds, with the cause.
-Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder);
+Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder,
+                              const PassContext& passes = {});
 // Compiles with schedules from these sources only.
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,
-                                  Builder& builder);
+                                  Builder& builder, const PassContext& passes = {});
 
 // Writes a compiled network: a shared object with everything in it if `path` ends in ".so" (package/module_file.h),
 // which `builder` links, else a tar in Model Library Format. An interrupted write leaves nothing half done.

@@ -14,17 +14,28 @@ namespace {
 
 constexpr int kRecordsTried = 3;
 
-std::string KernelName(const TuneTask& task, size_t index) {
-  std::string name = "k" + std::to_string(index) + "_";
-  for (char c : task.label.substr(0, task.label.find(' ')))
-    name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name.substr(0, 80);
+// A task with its programs.
+struct TaskPrograms {
+  const NetworkTask* task = nullptr;
+  TuneTask tune;
+};
+
+std::vector<TaskPrograms> ProgramsOf(const Network& network) {
+  std::vector<TaskPrograms> tasks;
+  for (const NetworkTask& task : network.tasks) tasks.push_back({&task, MakeTuneTask(network, task)});
+  return tasks;
+}
+
+std::vector<std::string> NamesOf(const Network& network) {
+  std::vector<std::string> names;
+  for (const NetworkTask& task : network.tasks) names.push_back(task.function);
+  return names;
 }
 
 struct Option {
   KernelChoice choice;
-  const PrimFunc* func = nullptr;
-  bool unscheduled = false;  // the last resort
+  const PrimFunc* func = nullptr;  // of the TaskPrograms
+  bool unscheduled = false;        // the last resort
 };
 
 // A target's text in parts: the processor, its caches and the number of cores. Old records state no caches.
@@ -49,7 +60,8 @@ TargetParts PartsOf(const std::string& target) {
 
 // Where records for this task are: at this very target, else at the same processor with these caches, if there is one,
 // and the nearest number of cores. Programs that depend on caches differ then, which shows when a record is looked at.
-Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, RecordStore& store, std::string& note) {
+Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target, RecordStore& store,
+                                  std::string& note) {
   const std::string own = target.Text();
   const TargetParts wanted = PartsOf(own);
   std::string nearest;
@@ -71,23 +83,23 @@ Result<std::string> RecordsTarget(const TuneTask& task, const Target& target, Re
 }
 
 // Returns a stored schedule of `task`; nothing if the program of its alternative has changed.
-std::optional<Option> OptionFrom(const TuneTask& task, const std::string& alternative, const std::string& trace,
+std::optional<Option> OptionFrom(const TaskPrograms& task, const std::string& alternative, const std::string& trace,
                                  const std::function<bool(const std::string&)>& is_func) {
-  auto place = std::find_if(task.alternatives.begin(), task.alternatives.end(),
+  auto place = std::find_if(task.tune.alternatives.begin(), task.tune.alternatives.end(),
                             [&](const TaskAlternative& a) { return a.name == alternative; });
-  if (place == task.alternatives.end() || !is_func(ToText(place->func))) return std::nullopt;
-  return Option{{.task = &task, .alternative = alternative, .trace = trace}, &place->func};
+  if (place == task.tune.alternatives.end() || !is_func(ToText(place->func))) return std::nullopt;
+  return Option{{.task = task.task, .alternative = alternative, .trace = trace}, &place->func};
 }
 
 // Returns the schedules of the task's `n` best records. Sets `dropped` to a note if it skipped a record of another
 // version of the program.
-Result<std::vector<Option>> RecordOptions(const TuneTask& task, const Target& target, RecordStore& store, int n,
+Result<std::vector<Option>> RecordOptions(const TaskPrograms& task, const Target& target, RecordStore& store, int n,
                                           std::string& dropped) {
   std::vector<Option> options;
   std::string note;
-  std::string where = TRY(RecordsTarget(task, target, store, note));
+  std::string where = TRY(RecordsTarget(*task.task, target, store, note));
   if (where.empty()) return options;
-  for (const Record& record : TRY(store.Top(task.hash.Hex(), where, n))) {
+  for (const Record& record : TRY(store.Top(task.task->hash.Hex(), where, n))) {
     std::optional<Option> option;
     if (record.versions.step_language == kStepLanguageVersion) {
       option = OptionFrom(task, record.alternative, record.trace,
@@ -106,13 +118,13 @@ Result<std::vector<Option>> RecordOptions(const TuneTask& task, const Target& ta
 }
 
 // Returns the task's default schedules, in the order in which the tuner also tries them.
-Result<std::vector<Option>> DefaultOptions(const TuneTask& task, const Target& target) {
+Result<std::vector<Option>> DefaultOptions(const TaskPrograms& task, const Target& target) {
   std::vector<Option> options;
-  TaskSpace space = TRY(TaskSpace::Make(task, target));
+  TaskSpace space = TRY(TaskSpace::Make(task.tune, target));
   const std::vector<Proposal> candidates = DefaultCandidates(space);
   for (const Proposal& proposal : candidates) {
-    const TaskAlternative& alternative = task.alternatives[space.sketches[proposal.sketch].alternative];
-    Option option{{.task = &task, .alternative = alternative.name, .trace = ToText(proposal.trace)},
+    const TaskAlternative& alternative = task.tune.alternatives[space.sketches[proposal.sketch].alternative];
+    Option option{{.task = task.task, .alternative = alternative.name, .trace = ToText(proposal.trace)},
                   &alternative.func,
                   /*unscheduled=*/&proposal == &candidates.back()};
     if (option.unscheduled) option.choice.note = "none of its default schedules builds: compiled without a schedule";
@@ -122,10 +134,10 @@ Result<std::vector<Option>> DefaultOptions(const TuneTask& task, const Target& t
 }
 
 // Returns the schedule of the choice, then those of the best `records` records.
-Result<std::vector<Option>> TunedOptions(const TuneTask& task, const Target& target, const ScheduleSources& sources,
+Result<std::vector<Option>> TunedOptions(const TaskPrograms& task, const Target& target, const ScheduleSources& sources,
                                          int records, std::string& dropped) {
   std::vector<Option> options;
-  if (const ChosenSchedule* chosen = sources.choice ? sources.choice->Find(task.hash.Hex()) : nullptr) {
+  if (const ChosenSchedule* chosen = sources.choice ? sources.choice->Find(task.task->hash.Hex()) : nullptr) {
     std::optional<Option> option = OptionFrom(task, chosen->alternative, chosen->trace, [&](const std::string& func) {
       return HashBytes128(func).Hex() == chosen->func_hash;
     });
@@ -145,7 +157,7 @@ Result<std::vector<Option>> TunedOptions(const TuneTask& task, const Target& tar
 }
 
 // Returns all schedules of a task, in the order in which BuildKernels tries them.
-Result<std::vector<Option>> OptionsOf(const TuneTask& task, const Target& target, const ScheduleSources& sources) {
+Result<std::vector<Option>> OptionsOf(const TaskPrograms& task, const Target& target, const ScheduleSources& sources) {
   std::string dropped;
   std::vector<Option> options = TRY(TunedOptions(task, target, sources, kRecordsTried, dropped));
   for (Option& option : TRY(DefaultOptions(task, target))) {
@@ -172,7 +184,7 @@ struct FirstCompiled {
 };
 
 // Compiles every task's first option; then the second one of those whose first did not compile; and so on.
-Result<FirstCompiled> FindFirstCompiled(const std::vector<TuneTask>& tasks, const std::vector<std::string>& names,
+Result<FirstCompiled> FindFirstCompiled(const std::vector<NetworkTask>& tasks, const std::vector<std::string>& names,
                                         const std::vector<std::vector<Option>>& options, const Target& target,
                                         KernelCompiler& compiler) {
   const size_t n = tasks.size();
@@ -210,11 +222,15 @@ std::vector<const CompiledKernel*> KernelCompiler::Compile(const std::vector<Bui
   std::vector<std::string> keys;
   std::vector<BuildRequest> missing;
   for (const BuildRequest& request : requests) {
-    keys.push_back(request.kernel + '\n' + request.target + '\n' + request.trace + '\n' + request.func);
-    if (kernels_.try_emplace(keys.back()).second) missing.push_back(request);
+    keys.push_back(request.kernel + '\n' + request.target + '\n' + passes_.config().CodeKey() + '\n' + request.trace +
+                   '\n' + request.func);
+    if (!kernels_.try_emplace(keys.back()).second) continue;
+    missing.push_back(request);
+    missing.back().passes = passes_.Within(request.kernel).config();
   }
   std::vector<CompiledKernel> compiled;
   if (!missing.empty()) compiled = builder_.Compile(missing, Patience::kCandidate);
+  for (const CompiledKernel& kernel : compiled) passes_.AddTimes(kernel.object.facts.passes);
   std::vector<const CompiledKernel*> in_order;
   for (size_t i = 0, next = 0; i < requests.size(); ++i) {
     std::unique_ptr<const CompiledKernel>& kernel = kernels_[keys[i]];
@@ -230,15 +246,16 @@ Result<BuiltLibrary> KernelCompiler::Link(const std::vector<const CompiledKernel
   return builder_.Link(objects, target.Text());
 }
 
-Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
+Result<KernelSet> BuildKernels(const Network& network, const Target& target, const ScheduleSources& sources,
                                KernelCompiler& compiler) {
   KernelSet set;
+  const std::vector<TaskPrograms> tasks = ProgramsOf(network);
+  set.names = NamesOf(network);
   std::vector<std::vector<Option>> options;
   for (size_t i = 0; i < tasks.size(); ++i) {
-    options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, sources), "while scheduling " + tasks[i].label));
-    set.names.push_back(KernelName(tasks[i], i));
+    options.push_back(TRY_NOTE(OptionsOf(tasks[i], target, sources), "while scheduling " + tasks[i].task->label));
   }
-  FirstCompiled built = TRY(FindFirstCompiled(tasks, set.names, options, target, compiler));
+  FirstCompiled built = TRY(FindFirstCompiled(network.tasks, set.names, options, target, compiler));
   for (size_t i = 0; i < tasks.size(); ++i) {
     set.choices.push_back(options[i][built.place[i]].choice);
     std::string& note = set.choices.back().note;
@@ -261,15 +278,24 @@ Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target&
   return set;
 }
 
-Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const Target& target,
-                                     const ScheduleSources& sources, int competitors, KernelCompiler& compiler) {
-  std::vector<std::vector<Option>> defaults;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    defaults.push_back(TRY_NOTE(DefaultOptions(tasks[i], target), "while scheduling " + tasks[i].label));
-    names.push_back(KernelName(tasks[i], i));
+std::vector<NodeCode> CodeOfNodes(const Network& network) {
+  std::vector<NodeCode> code;
+  for (int task : TaskOfNodes(network)) {
+    code.emplace_back();
+    if (task >= 0) code.back() = {.kernel = network.tasks[task].function, .hash = network.tasks[task].hash.Hex()};
   }
-  FirstCompiled built = TRY(FindFirstCompiled(tasks, names, defaults, target, compiler));
+  return code;
+}
+
+Result<KernelVariants> BuildVariants(const Network& network, const Target& target, const ScheduleSources& sources,
+                                     int competitors, KernelCompiler& compiler) {
+  const std::vector<TaskPrograms> tasks = ProgramsOf(network);
+  const std::vector<std::string> names = NamesOf(network);
+  std::vector<std::vector<Option>> defaults;
+  for (const TaskPrograms& task : tasks) {
+    defaults.push_back(TRY_NOTE(DefaultOptions(task, target), "while scheduling " + task.task->label));
+  }
+  FirstCompiled built = TRY(FindFirstCompiled(network.tasks, names, defaults, target, compiler));
   KernelVariants set;
   if (tasks.empty()) return set;
   std::vector<BuildRequest> requests;

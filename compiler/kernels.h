@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/plan.h"
 
 namespace autotune {
 
-// Compiles each kernel once and keeps the result, failures included, since the stages of a choice (compiler/choose.h)
-// need the same kernels several times. Not thread-safe.
+// Compiles each kernel once, with the passes of one context, and keeps the result, failures included, since the stages
+// of a choice (compiler/choose.h) need the same kernels several times. Not thread-safe.
 class KernelCompiler {
  public:
-  explicit KernelCompiler(Builder& builder) : builder_(builder) {}
+  explicit KernelCompiler(Builder& builder, const PassContext& passes = {}) : builder_(builder), passes_(passes) {}
 
   // Returns one kernel per request, in the order of the requests. The kernels live as long as the compiler.
   std::vector<const CompiledKernel*> Compile(const std::vector<BuildRequest>& requests);
@@ -22,6 +23,7 @@ class KernelCompiler {
 
  private:
   Builder& builder_;
+  const PassContext passes_;
   std::unordered_map<std::string, std::unique_ptr<const CompiledKernel>> kernels_;  // by request
 };
 
@@ -29,12 +31,12 @@ struct KernelSet {
   std::string library;               // the linked shared object; empty if there are no tasks
   std::vector<std::string> objects;  // the relocatable objects that it was linked from
   std::vector<KernelMetadata> kernels;
-  std::vector<std::string> names;     // of the kernel of each task
+  std::vector<std::string> names;     // of the kernel of each task: its function's
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };
 
 // Builds the first schedule of each task that compiles. Errors: a task for which nothing builds, with the last cause.
-Result<KernelSet> BuildKernels(const std::vector<TuneTask>& tasks, const Target& target, const ScheduleSources& sources,
+Result<KernelSet> BuildKernels(const Network& network, const Target& target, const ScheduleSources& sources,
                                KernelCompiler& compiler);
 
 // CompileFrom (compiler/compile.h) with a compiler that may already have compiled some of the kernels.
@@ -50,7 +52,10 @@ struct KernelVariants {
 
 // Builds the default schedule of each task and up to `competitors` other schedules: the one of the choice and those of
 // the best records. All kernels of a task are distinct; those that do not build are left out.
-Result<KernelVariants> BuildVariants(const std::vector<TuneTask>& tasks, const Target& target,
-                                     const ScheduleSources& sources, int competitors, KernelCompiler& compiler);
+Result<KernelVariants> BuildVariants(const Network& network, const Target& target, const ScheduleSources& sources,
+                                     int competitors, KernelCompiler& compiler);
+
+// Returns the code of each node of main: its task's kernel, on the CPU; none for reshapes.
+std::vector<NodeCode> CodeOfNodes(const Network& network);
 
 }  // namespace autotune

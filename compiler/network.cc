@@ -1,15 +1,16 @@
 #include "compiler/network.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
 #include "frontend/onnx/import.h"
 #include "graph/extract.h"
-#include "graph/pass.h"
 #include "graph/pipeline.h"
 #include "graph/to_te.h"
 #include "ir/arithmetic.h"
@@ -22,10 +23,8 @@
 namespace autotune {
 namespace {
 
-struct TaskList {
-  std::vector<TuneTask> tasks;
-  std::vector<int> task_of_node;
-};
+constexpr const char* kProgramName = "kernel";        // of every task's programs in records
+constexpr const char* kMakeKernels = "make_kernels";  // the pass that makes the tasks' functions
 
 std::string LabelOf(const graph::Task& task) {
   std::string label = task.Label();
@@ -37,49 +36,103 @@ std::string LabelOf(const graph::Task& task) {
   return label;
 }
 
-Result<TaskList> MakeTasks(const graph::Graph& fused, const Target& target, const graph::LowerOptions& options) {
-  TaskList list;
-  list.task_of_node.assign(fused.nodes.size(), -1);
-  std::vector<std::pair<TuneTask, std::vector<int>>> lowered;  // and the task's nodes
-  for (const graph::Task& task : graph::ExtractTasks(fused)) {
-    TuneTask tune{.hash = task.hash, .label = LabelOf(task), .weight = task.weight};
-    for (graph::Alternative& alternative :
-         TRY_NOTE(graph::LowerSubgraph(*task.subgraph, target, "kernel", options), "while expressing " + tune.label)) {
-      tune.alternatives.push_back({std::move(alternative.name), std::move(alternative.func)});
-    }
-    tune.flops = ArithmeticOf(tune.alternatives[0].func.body).Flops();
-    tune.reference = te::ToReference(tune.alternatives[0].func);
-    lowered.emplace_back(std::move(tune), task.nodes);
+std::string FunctionName(const std::string& label, size_t index) {
+  constexpr size_t kMostLength = 80;
+  std::string name = "k" + std::to_string(index) + "_";
+  for (char c : label.substr(0, label.find(' '))) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name.substr(0, kMostLength);
+}
+
+std::string ProgramName(const NetworkTask& task, const std::string& alternative) {
+  return task.function + "_" + alternative;
+}
+
+// A task with what becomes functions of the module.
+struct ExpressedTask {
+  NetworkTask task;
+  graph::Task fused;
+  std::vector<graph::Alternative> programs;
+};
+
+// All tasks of a fused graph, heaviest first.
+Result<std::vector<ExpressedTask>> ExpressTasks(const graph::Graph& fused, const Target& target,
+                                                const graph::LowerOptions& options) {
+  std::vector<ExpressedTask> expressed;
+  for (graph::Task& fused_task : graph::ExtractTasks(fused)) {
+    ExpressedTask task;
+    task.task = {.hash = fused_task.hash, .label = LabelOf(fused_task), .weight = fused_task.weight};
+    task.programs = TRY_NOTE(graph::LowerSubgraph(*fused_task.subgraph, target, kProgramName, options),
+                             "while expressing " + task.task.label);
+    for (const graph::Alternative& program : task.programs) task.task.alternatives.push_back(program.name);
+    task.task.flops = ArithmeticOf(task.programs[0].func.body).Flops();
+    task.fused = std::move(fused_task);
+    expressed.push_back(std::move(task));
   }
-  std::stable_sort(lowered.begin(), lowered.end(), [](const auto& a, const auto& b) {
-    return a.first.flops * a.first.weight > b.first.flops * b.first.weight;
+  std::stable_sort(expressed.begin(), expressed.end(), [](const ExpressedTask& a, const ExpressedTask& b) {
+    return a.task.flops * a.task.weight > b.task.flops * b.task.weight;
   });
-  for (auto& [tune, nodes] : lowered) {
-    for (int node : nodes) list.task_of_node[node] = static_cast<int>(list.tasks.size());
-    list.tasks.push_back(std::move(tune));
+  for (size_t i = 0; i < expressed.size(); ++i) {
+    expressed[i].task.function = FunctionName(expressed[i].task.label, i);
   }
-  return list;
+  return expressed;
+}
+
+// The graph with calls by name in place of those of bodies. `function_of_node`: empty for nodes that stay.
+graph::Graph WithNamedCalls(const graph::Graph& fused, const std::vector<std::string>& function_of_node) {
+  graph::Graph named = fused;
+  for (size_t i = 0; i < named.nodes.size(); ++i) {
+    if (function_of_node[i].empty()) continue;
+    named.nodes[i].op = graph::Op::kCall;
+    named.nodes[i].attrs = graph::CallAttrs{function_of_node[i]};
+    named.nodes[i].body = nullptr;
+  }
+  return named;
+}
+
+// Makes functions of the kernels of a fused module, and their programs: fills in all that follows from it.
+Result<Network> MakeKernels(const IRModule& fused, const Target& target, const graph::LowerOptions& options) {
+  std::vector<ExpressedTask> expressed = TRY(ExpressTasks(fused.main(), target, options));
+  std::vector<std::string> function_of_node(fused.main().nodes.size());
+  for (const ExpressedTask& task : expressed) {
+    for (int node : task.fused.nodes) function_of_node[node] = task.task.function;
+  }
+  Network network;
+  network.module = fused;
+  network.module.Set(std::string(IRModule::kMain), WithNamedCalls(fused.main(), function_of_node));
+  for (ExpressedTask& task : expressed) {
+    network.module.Set(task.task.function, *task.fused.subgraph);
+    for (graph::Alternative& program : task.programs)
+      network.module.Set(ProgramName(task.task, program.name), std::move(program.func));
+    network.flops += task.task.flops * task.task.weight;
+    network.tasks.push_back(std::move(task.task));
+  }
+  return network;
+}
+
+// MakeKernels with the instruments around it.
+Result<Network> RunMakeKernels(const IRModule& fused, const Target& target, const graph::LowerOptions& options,
+                               const PassContext& passes) {
+  const std::string where = std::string("in pass ") + kMakeKernels;
+  TRY_NOTE(passes.Before(kMakeKernels, IRModuleView(fused)), where);
+  Network network = TRY(MakeKernels(fused, target, options));
+  TRY_NOTE(passes.After(kMakeKernels, IRModuleView(network.module)), where);
+  return network;
 }
 
 // Folds constants with kernels like everybody else's: default schedules, built by the workers, run here.
 Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& graph, const Target& target,
-                                                          Builder& builder) {
-  graph::PassContext context;
-  graph::Graph fused = TRY(graph::Fuse(graph, context));
-  TaskList list = TRY(MakeTasks(fused, target, {.exact = true}));
-  KernelSet kernels;
+                                                          Builder& builder, const PassContext& passes) {
+  const IRModule fused(TRY(graph::Fuse(graph, {.context = passes})));
+  const Network network = TRY(RunMakeKernels(fused, target, {.exact = true}, passes));
+  const graph::Graph& main = network.main();
   Module library;  // none for a graph of reshapes only
   auto kernel_context = std::make_shared<KernelContext>(0);
-  if (!list.tasks.empty()) {
-    KernelCompiler compiler(builder);
-    kernels = TRY(BuildKernels(list.tasks, target, {}, compiler));
+  if (!network.tasks.empty()) {
+    KernelCompiler compiler(builder, passes);
+    KernelSet kernels = TRY(BuildKernels(network, target, {}, compiler));
     library = MakeLibraryModule(TRY(Artifact::FromBytes(kernels.library)), kernel_context);
   }
-  std::vector<NodeCode> code(fused.nodes.size());
-  for (size_t i = 0; i < code.size(); ++i) {
-    if (list.task_of_node[i] >= 0) code[i].kernel = kernels.names[list.task_of_node[i]];
-  }
-  ExecutionPlan plan = TRY(MakePlan(fused, code));
+  ExecutionPlan plan = TRY(MakePlan(main, CodeOfNodes(network)));
   auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(library), std::move(plan.params),
                                             {std::make_shared<CpuDevice>(kernel_context)}));
   {
@@ -87,62 +140,97 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
     TRY(executor->Run());
   }
   std::vector<graph::TensorValue> values;
-  for (size_t i = 0; i < fused.outputs.size(); ++i) {
+  for (size_t i = 0; i < main.outputs.size(); ++i) {
     values.push_back(
-        {fused.Spec(fused.outputs[i]), graph::SharedBytes::Copy(executor->Output(static_cast<int64_t>(i)).bytes())});
+        {main.Spec(main.outputs[i]), graph::SharedBytes::Copy(executor->Output(static_cast<int64_t>(i)).bytes())});
   }
   return values;
 }
 
 }  // namespace
 
+const PassTable& NetworkPassTable() {
+  static const PassTable table{"network", {{kMakeKernels, "kernels are built from the programs that it makes"}}, {}};
+  return table;
+}
+
+std::vector<int> TaskOfNodes(const Network& network) {
+  std::unordered_map<std::string_view, int> task_of;
+  for (size_t i = 0; i < network.tasks.size(); ++i) task_of.emplace(network.tasks[i].function, static_cast<int>(i));
+  std::vector<int> tasks;
+  for (const graph::Node& node : network.main().nodes) {
+    const auto* call = std::get_if<graph::CallAttrs>(&node.attrs);
+    tasks.push_back(call ? task_of.at(call->function) : -1);
+  }
+  return tasks;
+}
+
+PrimFunc ProgramOf(const Network& network, const NetworkTask& task, const std::string& alternative) {
+  const PrimFunc* program = network.module.FindPrimFunc(ProgramName(task, alternative));
+  CHECK(program) << "no alternative " << alternative << " of " << task.function;
+  PrimFunc named = *program;
+  named.name = Name(kProgramName);
+  return named;
+}
+
+TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
+  TuneTask tune{.hash = task.hash, .label = task.label, .weight = task.weight, .flops = task.flops};
+  for (const std::string& name : task.alternatives) tune.alternatives.push_back({name, ProgramOf(network, task, name)});
+  tune.reference = te::ToReference(tune.alternatives[0].func);
+  return tune;
+}
+
+std::vector<TuneTask> MakeTuneTasks(const Network& network) {
+  std::vector<TuneTask> tasks;
+  for (const NetworkTask& task : network.tasks) tasks.push_back(MakeTuneTask(network, task));
+  return tasks;
+}
+
 std::string StructureHash(const Network& network) {
   std::ostringstream text;
-  for (size_t i = 0; i < network.graph.nodes.size(); ++i) {
-    const graph::Node& node = network.graph.nodes[i];
-    int task = network.task_of_node[i];
+  const graph::Graph& main = network.main();
+  const std::vector<int> task_of_node = TaskOfNodes(network);
+  for (size_t i = 0; i < main.nodes.size(); ++i) {
+    const graph::Node& node = main.nodes[i];
+    const int task = task_of_node[i];
     text << (task < 0 ? "reshape" : network.tasks[task].hash.Hex());
     // Include the alternatives, since a network that may use other algorithms needs its own choice.
     if (task >= 0) {
-      for (const TaskAlternative& alternative : network.tasks[task].alternatives) text << ' ' << alternative.name;
+      for (const std::string& alternative : network.tasks[task].alternatives) text << ' ' << alternative;
     }
     for (graph::ValueId input : node.inputs) text << ' ' << input;
-    text << " -> " << node.output << graph::ShapeText(network.graph.Spec(node.output).shape) << '\n';
+    text << " -> " << node.output << graph::ShapeText(main.Spec(node.output).shape) << '\n';
   }
   return HashBytes128(text.str()).Hex();
 }
 
 int64_t WorkingSetBytes(const Network& network) {
-  const graph::Graph& graph = network.graph;
+  const graph::Graph& main = network.main();
   int64_t bytes = 0;
-  for (graph::ValueId input : graph.inputs) bytes += graph.Spec(input).Bytes();
-  for (const graph::Constant& constant : graph.constants) bytes += graph.Spec(constant.value).Bytes();
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (network.task_of_node[i] >= 0) bytes += graph.Spec(graph.nodes[i].output).Bytes();
+  for (graph::ValueId input : main.inputs) bytes += main.Spec(input).Bytes();
+  for (const graph::Constant& constant : main.constants) bytes += main.Spec(constant.value).Bytes();
+  for (const graph::Node& node : main.nodes) {
+    if (node.op == graph::Op::kCall) bytes += main.Spec(node.output).Bytes();
   }
   return bytes;
 }
 
-Result<Network> MakeNetwork(const graph::Graph& graph, const NetworkOptions& options, const Target& target,
-                            Builder& builder) {
-  Network network;
+Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& options, const Target& target,
+                            Builder& builder, const PassContext& passes) {
   // Constants are folded where we are, whatever the target: by the host's own kernels.
-  Target host = TRY(Target::Parse("cpu"));
-  graph::PassContext context;
-  context.evaluate = [&](const graph::Graph& constants) { return EvaluateConstants(constants, host, builder); };
-  network.graph = TRY(graph::Optimize(graph, context));
-  TaskList list = TRY(MakeTasks(network.graph, target, {.exact = !options.winograd}));
-  network.tasks = std::move(list.tasks);
-  network.task_of_node = std::move(list.task_of_node);
-  for (const TuneTask& task : network.tasks) network.flops += task.flops * task.weight;
-  return network;
+  const Target host = TRY(Target::Parse("cpu"));
+  auto evaluate = [&](const graph::Graph& constants) {
+    return EvaluateConstants(constants, host, builder, passes.Within("fold_constants"));
+  };
+  const IRModule fused = TRY(graph::Optimize(module, {.context = passes, .evaluate = evaluate}));
+  return RunMakeKernels(fused, target, {.exact = !options.winograd}, passes);
 }
 
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
-                            Builder& builder) {
+                            Builder& builder, const PassContext& passes) {
   ImportedModel model =
       TRY(ImportOnnx(path, {.shapes = options.shapes, .extra_outputs = options.extra_outputs, .fixed = options.fixed}));
-  Network network = TRY_NOTE(MakeNetwork(model.graph, options, target, builder), "while optimizing " + path);
+  Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
   network.name = std::filesystem::path(path).stem().string();
   if (network.name == "model") {  // ONNX's own layout: the folder has the name
     std::string folder = std::filesystem::absolute(path).parent_path().filename().string();
@@ -154,6 +242,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";
+  text << passes.config().CodeKey();
   for (const auto& [name, value] : options.fixed) text << name << value.spec.Text() << value.bytes.view();
   network.digest = HashBytes128(TRY(ReadFile(path)) + text.str());
   return network;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/builder.h"
-#include "graph/graph.h"
+#include "graph/module.h"
 #include "target/target.h"
 #include "tuner/task.h"
 
@@ -20,15 +20,42 @@ struct NetworkOptions {
   std::map<std::string, graph::TensorValue> fixed;
 };
 
+// A task of a network: a kernel that some nodes of main call. Its functions are in the module.
+struct NetworkTask {
+  std::string function;                   // the graph function that its nodes call; the kernel gets that name, too
+  Hash128 hash;                           // of the function's canonical text (graph/extract.h)
+  std::string label;                      // for people: "conv2d 1x56x56x64, 3x3, 64"
+  int weight = 1;                         // calls in main
+  double flops = 0;                       // of one run
+  std::vector<std::string> alternatives;  // names of the ways to compute it; the first one defines the result
+};
+
 struct Network {
-  std::string name;                // of the model file, without folder and extension
-  Hash128 digest;                  // of the model file's bytes and the options
-  graph::Graph graph;              // every node a fused call or a reshape
-  std::vector<TuneTask> tasks;     // distinct ones, heaviest first
-  std::vector<int> task_of_node;   // parallel to graph.nodes; -1 for reshapes
+  std::string name;  // of the model file, without folder and extension
+  Hash128 digest;    // of the model file's bytes and the options
+  // main, whose nodes are calls and reshapes; for each task, the graph function that they call and a PrimFunc,
+  // unscheduled, for each alternative.
+  IRModule module;
+  std::vector<NetworkTask> tasks;  // distinct ones, heaviest first
   std::vector<std::string> notes;  // what was assumed, for the user
   double flops = 0;                // of one run
+
+  const graph::Graph& main() const { return module.main(); }
 };
+
+// The pass that makes the tasks' functions, after those of graph/pipeline.h.
+const PassTable& NetworkPassTable();
+
+// Returns the index of the task of each node of main; -1 for reshapes.
+std::vector<int> TaskOfNodes(const Network& network);
+
+// Returns the program of a task's alternative as the tuner and the records know it: whatever the task, its name is
+// `kernel`.
+PrimFunc ProgramOf(const Network& network, const NetworkTask& task, const std::string& alternative);
+
+// Returns a task, and all tasks, for the tuner.
+TuneTask MakeTuneTask(const Network& network, const NetworkTask& task);
+std::vector<TuneTask> MakeTuneTasks(const Network& network);
 
 // Returns a hash of the network's structure, in 32 hex digits. The hash covers the tasks of all nodes, their
 // alternatives, and the values that connect the nodes. It covers neither names nor constants, so networks that differ
@@ -40,11 +67,11 @@ std::string StructureHash(const Network& network);
 int64_t WorkingSetBytes(const Network& network);
 
 // `builder` compiles the kernels that fold constants. Errors: as of ImportOnnx; a task that cannot be expressed.
-// The first is for graphs that come from elsewhere; of the options it heeds `winograd`, and leaves name and digest
+// The first is for modules that come from elsewhere; of the options it heeds `winograd`, and leaves name and digest
 // empty.
-Result<Network> MakeNetwork(const graph::Graph& graph, const NetworkOptions& options, const Target& target,
-                            Builder& builder);
+Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& options, const Target& target,
+                            Builder& builder, const PassContext& passes = {});
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
-                            Builder& builder);
+                            Builder& builder, const PassContext& passes = {});
 
 }  // namespace autotune

@@ -2,6 +2,7 @@
 // hashes derive from them. Values. Not the operators themselves: graph/op.h says which operator takes which struct.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -139,8 +140,14 @@ struct TransposeAttrs {
   bool operator==(const TransposeAttrs&) const = default;
 };
 
-using Attrs =
-    std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs, AxisAttrs,
-                 AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs, TransposeAttrs>;
+struct CallAttrs {
+  std::string function;  // of the module
+  AUTOTUNE_FIELDS(function)
+  bool operator==(const CallAttrs&) const = default;
+};
+
+using Attrs = std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
+                           AxisAttrs, AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs,
+                           TransposeAttrs, CallAttrs>;
 
 }  // namespace autotune::graph

@@ -120,27 +120,65 @@ void GraphBuilder::Output(ValueId v, std::string name) {
   graph_.output_names.push_back(std::move(name));
 }
 
-namespace {
-
-Status CheckCall(const Graph& graph, const Node& node) {
-  if (!node.body) return Err("has no body");
-  const Graph& body = *node.body;
-  std::vector<ValueId> parameters = body.inputs;
-  for (const Constant& c : body.constants) {
-    if (!c.data) parameters.push_back(c.value);
-  }
-  if (parameters.size() != node.inputs.size())
-    return Err("passes ", node.inputs.size(), " values to ", parameters.size(), " parameters");
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (graph.Spec(node.inputs[i]) != body.Spec(parameters[i])) return Err("parameter ", i, " has another type");
-  }
-  if (body.outputs.size() != 1 || body.Spec(body.outputs[0]) != graph.Spec(node.output))
-    return Err("result has another type");
-  return CheckGraph(body);
+ValueId GraphBuilder::CallNamed(std::string function, std::vector<ValueId> inputs, TensorSpec spec, std::string name) {
+  ValueId v = NewValue(std::move(spec), "", Value::Def::kNode, graph_.nodes.size());
+  graph_.nodes.push_back({Op::kCall, CallAttrs{std::move(function)}, std::move(inputs), v, std::move(name), nullptr});
+  return v;
 }
 
+ValueId GraphBuilder::Again(const Node& node, TensorSpec spec, std::vector<ValueId> inputs) {
+  if (node.body) return Call(node.body, std::move(inputs), node.name);
+  if (const CallAttrs* call = std::get_if<CallAttrs>(&node.attrs))
+    return CallNamed(call->function, std::move(inputs), std::move(spec), node.name);
+  return Must(node.op, std::move(inputs), node.attrs, node.name);
+}
+
+namespace {
+
+bool SameBody(const std::shared_ptr<const Graph>& a, const std::shared_ptr<const Graph>& b) {
+  return a == b || (a && b && *a == *b);
+}
+
+}  // namespace
+
+bool operator==(const Graph& a, const Graph& b) {
+  auto same_constant = [](const Constant& x, const Constant& y) {
+    return x.value == y.value && static_cast<bool>(x.data) == static_cast<bool>(y.data) &&
+           (x.data.data() == y.data.data() || x.data.view() == y.data.view());
+  };
+  auto same_node = [](const Node& x, const Node& y) {
+    return x.op == y.op && x.attrs == y.attrs && x.inputs == y.inputs && x.output == y.output && x.name == y.name &&
+           SameBody(x.body, y.body);
+  };
+  return a.values == b.values && a.inputs == b.inputs && a.outputs == b.outputs && a.output_names == b.output_names &&
+         std::equal(a.constants.begin(), a.constants.end(), b.constants.begin(), b.constants.end(), same_constant) &&
+         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), same_node);
+}
+
+Status CheckArguments(const Graph& caller, const Node& call, const Graph& callee) {
+  std::vector<ValueId> parameters = callee.inputs;
+  for (const Constant& c : callee.constants) {
+    if (!c.data) parameters.push_back(c.value);
+  }
+  if (parameters.size() != call.inputs.size())
+    return Err("passes ", call.inputs.size(), " values to ", parameters.size(), " parameters");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (caller.Spec(call.inputs[i]) != callee.Spec(parameters[i])) return Err("parameter ", i, " has another type");
+  }
+  if (callee.outputs.size() != 1 || callee.Spec(callee.outputs[0]) != caller.Spec(call.output))
+    return Err("result has another type");
+  return {};
+}
+
+namespace {
+
 Status CheckNode(const Graph& graph, const Node& node) {
-  if (node.op == Op::kFused) return CheckCall(graph, node);
+  if (node.op == Op::kCall) return {};
+  if (node.op == Op::kFused) {
+    if (!node.body) return Err("has no body");
+    TRY(CheckArguments(graph, node, *node.body));
+    return CheckGraph(*node.body);
+  }
   std::vector<TensorSpec> specs;
   for (ValueId v : node.inputs) specs.push_back(graph.Spec(v));
   TensorSpec spec = TRY(InferType(node.op, node.attrs, specs));

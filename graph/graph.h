@@ -25,6 +25,7 @@ struct Value {
   std::string name;  // the model's; may be empty, need not be unique
   Def def = Def::kInput;
   int32_t index = 0;  // into inputs, constants or nodes
+  bool operator==(const Value&) const = default;
 };
 
 struct Constant {
@@ -67,6 +68,12 @@ struct Graph {
   std::vector<int> UseCounts() const;
 };
 
+// Whether the node calls a function: its own body, or one of the module.
+inline bool IsCall(const Node& node) { return node.op == Op::kFused || node.op == Op::kCall; }
+
+// The same values, nodes, constants (by their bytes) and names in the same order.
+bool operator==(const Graph& a, const Graph& b);
+
 // Builds a graph front to back. Not thread-safe.
 class GraphBuilder {
  public:
@@ -83,6 +90,10 @@ class GraphBuilder {
   // A transpose; nothing if the permutation is the identity, a reshape if it only moves dimensions of extent 1.
   ValueId Transpose(ValueId v, std::vector<int64_t> perm, std::string name = {});
   ValueId Call(std::shared_ptr<const Graph> body, std::vector<ValueId> inputs, std::string name = {});
+  // A call of a function of the module, whose result is of that type.
+  ValueId CallNamed(std::string function, std::vector<ValueId> inputs, TensorSpec spec, std::string name = {});
+  // A copy of a node of another graph, in which its result has type `spec`, on other inputs of the same types.
+  ValueId Again(const Node& node, TensorSpec spec, std::vector<ValueId> inputs);
   void Output(ValueId v, std::string name);
   void SetName(ValueId v, std::string name) { graph_.values[v].name = std::move(name); }
   const Graph& graph() const { return graph_; }
@@ -97,7 +108,11 @@ class GraphBuilder {
 // Readable text, one line per value; constants of one element with their value, others with a short digest.
 std::string GraphText(const Graph& graph);
 
-// Checks definitions before uses, arities, types and bodies. A failure is a bug of the pass that made the graph.
+// Checks definitions before uses, arities, types and bodies, but not calls by name: CheckModule (graph/module.h) does.
+// A failure is a bug of the pass that made the graph.
 Status CheckGraph(const Graph& graph);
+// Checks the arguments and the result of a call: `callee` takes its inputs, then its constants without data, and has
+// one output.
+Status CheckArguments(const Graph& caller, const Node& call, const Graph& callee);
 
 }  // namespace autotune::graph

@@ -253,7 +253,7 @@ Result<TensorSpec> InferTranspose(const Attrs& attrs, const Specs& in) {
   return out;
 }
 
-Result<TensorSpec> InferFused(const Attrs&, const Specs&) { return Err("a fused node's type is its body's"); }
+Result<TensorSpec> InferCallee(const Attrs&, const Specs&) { return Err("the type of a call is its function's"); }
 
 using K = OpKind;
 using L = LayoutRule;
@@ -320,7 +320,8 @@ const OpInfo kTable[] = {
     {Op::kBroadcastTo,     1, T::kAny,      ReshapeAttrs{},     K::kInjective,   L::kFixed,       false, InferBroadcastTo},
     {Op::kReshape,         1, T::kAny,      ReshapeAttrs{},     K::kAlias,       L::kFixed,       false, InferReshape},
     {Op::kTranspose,       1, T::kAny,      TransposeAttrs{},   K::kInjective,   L::kFixed,       false, InferTranspose},
-    {Op::kFused,          -1, T::kAny,      std::monostate{},   K::kOpaque,      L::kFixed,       false, InferFused},
+    {Op::kFused,          -1, T::kAny,      std::monostate{},   K::kOpaque,      L::kFixed,       false, InferCallee},
+    {Op::kCall,           -1, T::kAny,      CallAttrs{},        K::kOpaque,      L::kFixed,       false, InferCallee},
 };
 // clang-format on
 static_assert(std::size(kTable) == kNumOps);
@@ -332,6 +333,8 @@ void AppendField(std::string& text, const T& value) {
     text += ToText(value);
   } else if constexpr (std::is_same_v<T, DType>) {
     text += value.Text();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    text += value;
   } else if constexpr (std::is_same_v<T, bool>) {
     text += value ? "true" : "false";
   } else if constexpr (std::is_integral_v<T>) {

@@ -72,6 +72,7 @@ enum class Op {
   kReshape,  // an alias of its input
   kTranspose,
   kFused,  // a call of the node's body: what the fuse pass makes, one kernel
+  kCall,   // a call of another function of the module, by name
 };
 }  // namespace autotune::graph
 namespace autotune {
@@ -81,10 +82,10 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_no
               "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool",
               "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn",
               "softmax", "concat", "gather", "gather_elements", "slice", "pad", "broadcast_to", "reshape", "transpose",
-              "fused")
+              "fused", "call")
 }
 namespace autotune::graph {
-inline constexpr int kNumOps = static_cast<int>(Op::kFused) + 1;
+inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;
 
 enum class OpKind {
   kElementwise,  // each output element from the broadcast-corresponding elements of the inputs
@@ -132,7 +133,7 @@ const OpInfo& GetOpInfo(Op op);
 inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
 
 // Checks the number and the element types of the inputs, then infers the result type. The attributes must be the
-// operator's (CHECK). Not for kFused.
+// operator's (CHECK). Not for kFused and kCall, whose types are those of the function that they call.
 Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
 
 // Refuses negative extents and more elements than any machine holds, zeros aside, so that no product of extents

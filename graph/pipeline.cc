@@ -1,41 +1,56 @@
 #include "graph/pipeline.h"
 
-#include <chrono>
+#include <algorithm>
 
 namespace autotune::graph {
 
 const std::vector<Pass>& Pipeline() {
   static const std::vector<Pass> passes = {
       {"drop_dead_code", DropDeadCode},
-      {"fold_batch_norm", FoldBatchNorm},
-      {"convert_layout", ConvertLayout},
+      {"fold_batch_norm", FoldBatchNorm, "kernels have no batch normalization"},
+      {"convert_layout", ConvertLayout, "kernels of images are made for NHWC"},
       {"trim_windows", TrimWindows},
-      {"simplify", Simplify},
+      {"simplify_graph", SimplifyGraph},
       {"sink_reshapes", SinkReshapes},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"drop_dead_code", DropDeadCode},
-      {"fuse", Fuse},
+      {"fuse", Fuse, "kernels are made of fused groups; fuse_groups=none makes every node a group"},
   };
   return passes;
 }
 
-Result<Graph> RunPasses(Graph graph, const std::vector<Pass>& passes, PassContext& context) {
-  for (const Pass& pass : passes) {
-    if (context.disabled.count(std::string(pass.name))) continue;
-    auto start = std::chrono::steady_clock::now();
-    std::string where = "in graph pass " + std::string(pass.name);
-    graph = TRY_NOTE(pass.run(graph, context), where);
-    context.times_ms[std::string(pass.name)] +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    Status valid = CheckGraph(graph);
-    CHECK(valid.ok()) << where << ": " << valid.error().Text();
-    if (context.after) context.after(pass.name, graph);
-  }
-  return graph;
+const PassTable& GraphPassTable() {
+  static const PassTable table = [] {
+    PassTable made{"graph", {}, {&kSharedConstantElements, &kFuseGroups}};
+    for (const Pass& pass : Pipeline()) {
+      auto same = [&](const PassRow& row) { return row.name == pass.name; };
+      if (std::none_of(made.passes.begin(), made.passes.end(), same)) made.passes.push_back({pass.name, pass.needed});
+    }
+    return made;
+  }();
+  return table;
 }
 
-Result<Graph> Optimize(const Graph& graph, PassContext& context) { return RunPasses(graph, Pipeline(), context); }
+Result<IRModule> RunPasses(IRModule module, const std::vector<Pass>& passes, const PassEnv& env) {
+  for (const Pass& pass : passes) {
+    if (env.context.IsDisabled(pass.name)) continue;
+    const std::string where = "in graph pass " + std::string(pass.name);
+    TRY_NOTE(env.context.Before(pass.name, IRModuleView(module)), where);
+    IRModule made;
+    for (const auto& [name, function] : module.functions()) {
+      const Graph* graph = std::get_if<Graph>(&function);
+      made.Set(name, graph ? IRModule::Function(TRY_NOTE(pass.run(*graph, env), where)) : function);
+    }
+    module = std::move(made);
+    Status valid = CheckModule(module);
+    CHECK(valid.ok()) << where << ": " << valid.error().Text();
+    TRY_NOTE(env.context.After(pass.name, IRModuleView(module)), where);
+  }
+  return module;
+}
+
+Result<IRModule> Optimize(const IRModule& module, const PassEnv& env) { return RunPasses(module, Pipeline(), env); }
 
 }  // namespace autotune::graph

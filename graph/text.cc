@@ -35,10 +35,12 @@ void Append(std::string& text, const Graph& graph, const std::string& indent) {
     text += named(graph.values[c.value].name) + "\n";
   }
   for (const Node& node : graph.nodes) {
-    text += indent + ref(node.output) + " = " + std::string(ToText(node.op)) + "(";
+    const auto* call = std::get_if<CallAttrs>(&node.attrs);
+    text +=
+        indent + ref(node.output) + " = " + std::string(ToText(node.op)) + (call ? " @" + call->function : "") + "(";
     for (size_t i = 0; i < node.inputs.size(); ++i) text += (i ? ", " : "") + ref(node.inputs[i]);
     text += ")";
-    if (std::string attrs = AttrsText(node.attrs); !attrs.empty()) text += " {" + attrs + "}";
+    if (std::string attrs = AttrsText(node.attrs); !call && !attrs.empty()) text += " {" + attrs + "}";
     text += " : " + graph.Spec(node.output).Text() + named(node.name) + "\n";
     if (node.body) Append(text, *node.body, indent + "    ");
   }

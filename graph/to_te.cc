@@ -241,6 +241,7 @@ class Lowering {
       }
       case Op::kBatchNorm:  // FoldBatchNorm takes them apart
       case Op::kFused:
+      case Op::kCall:
         break;
     }
     return Err("no computation for ", name, " inside a kernel");
@@ -292,10 +293,9 @@ Result<std::vector<Alternative>> LowerSubgraph(const Graph& subgraph, const Targ
 }
 
 Result<double> FlopsOf(const Graph& network, const Target& target) {
-  PassContext context;
-  const Graph fused = TRY(Optimize(network, context));
+  const IRModule fused = TRY(Optimize(IRModule(network)));
   double flops = 0;
-  for (const Task& task : ExtractTasks(fused)) {
+  for (const Task& task : ExtractTasks(fused.main())) {
     const std::vector<Alternative> alternatives = TRY(LowerSubgraph(*task.subgraph, target));
     flops += task.weight * ArithmeticOf(alternatives[0].func.body).Flops();
   }

@@ -1,12 +1,12 @@
 #include <algorithm>
 
+#include "lower/lower.h"
 #include "lower/passes.h"
 #include "support/check.h"
 
 namespace autotune {
 namespace {
 
-constexpr int64_t kDefaultUnrollLimit = 4096;
 constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far above any register file: guards the code generator
 
 // Variables that index register buffers inside s.
@@ -93,7 +93,7 @@ Result<PrimFunc> SettleLoopKinds(const PrimFunc& f, PassEnv&) {
 }
 
 Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env) {
-  Unroller unroller(env.context.Option("unroll_limit", kDefaultUnrollLimit));
+  Unroller unroller(env.context.Get(kUnrollLimit));
   Stmt body = unroller.Run(f.body);
   if (unroller.error) return std::move(*unroller.error);
   return WithBody(f, WithUniqueNames(body));

@@ -1,14 +1,12 @@
 // Lower: from a scheduled PrimFunc (blocks, multi-dimensional buffers) to flat loops over vectors, which codegen/ takes
 // as they are. Every error is the candidate's fault (a broken register contract, a loop that cannot be vectorized, too
 // large an unrolled body): the candidate is `rejected` with that text. Thread-safe. Not here: machine code.
-//
-// Options (PassContext::options): "unroll_limit": statements that unrolling may make of one loop nest (default 4096).
 #pragma once
 #include <optional>
 #include <vector>
 
+#include "ir/pass_context.h"
 #include "ir/stmt.h"
-#include "lower/pass.h"
 #include "support/result.h"
 #include "target/target.h"
 
@@ -25,17 +23,23 @@ struct LoweredKernel {
   bool has_register_tile = false;   // some buffer has scope register
 };
 
+struct Miscompile;
+
+// The passes and options of lowering.
+const PassTable& LoweringPassTable();
+inline constexpr IntOption kUnrollLimit{"unroll_limit", 4096, 1, 1 << 20,
+                                        "statements that unrolling may make of one loop nest"};
+
 // Lowered functions keep intermediates as Alloc statements at the innermost loop that contains all their uses.
-Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, PassContext& context);
+// `miscompile`: a mistake to make on purpose, for tests (lower/miscompile.h).
+Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassContext& context = {},
+                            Miscompile* miscompile = nullptr);
 
 // A program of threads (ir/threads.h) in the form that a code generator for them starts from: no blocks; in each kernel
 // the loops over threads in one nest directly inside those over blocks, and barriers where a thread needs what another
 // one did. Buffers keep their dimensions and stand at the function's head. Functions without threads only lose their
 // blocks. An error names a barrier that would stand under a condition which differs between threads, or what else
 // cannot be merged. Thread-safe. CPUs do not run such programs: Lower refuses them.
-Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, PassContext& context);
-
-// The names of the passes in order, as `after` and `disabled` know them.
-std::vector<std::string> LoweringPasses();
+Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, const PassContext& context = {});
 
 }  // namespace autotune

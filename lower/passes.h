@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "arith/analyzer.h"
+#include "ir/pass_context.h"
 #include "ir/visit.h"
-#include "lower/pass.h"
 #include "support/result.h"
 #include "target/target.h"
 
@@ -18,10 +18,13 @@ namespace autotune {
 // Loops that carry a buffer's content from one iteration to the next: an accumulator over its reduction loops.
 using CarriedLoops = std::map<Name, std::set<Name>>;
 
+struct Miscompile;
+
 struct PassEnv {
   const Target& target;
   const PassContext& context;
-  CarriedLoops carried;  // made by LowerBlocks, used by CompactRegions
+  Miscompile* miscompile = nullptr;  // a mistake to make on purpose, for tests
+  CarriedLoops carried;              // made by LowerBlocks, used by CompactRegions
 };
 
 // A row of the pipeline.
@@ -29,9 +32,12 @@ struct LoweringPass {
   const char* name;
   Result<PrimFunc> (*run)(const PrimFunc&, PassEnv&);
   bool idempotent;  // claims that run on what it has made it changes nothing; tests/lower/idempotent_test.cc checks it
+  const char* needed = "";  // why no code can be made without it; empty: it may be disabled
 };
-std::span<const LoweringPass> LoweringPipeline();  // in order (lower.cc)
+std::span<const LoweringPass> LoweringPipeline();  // in order (pipeline.cc)
 std::span<const LoweringPass> ThreadPipeline();    // of programs of threads
+// Runs those that are not disabled, with the instruments around each (pipeline.cc). `part` of the kernel: ProgramView.
+Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, std::string_view part, PassEnv env);
 
 // Splits off the statements that depend on constants only and write intermediates (prepare.cc). `prepared` are the
 // buffers that `prepare` writes and `run` reads.
@@ -41,6 +47,8 @@ struct PrepareSplit {
   std::vector<Buffer> prepared;
 };
 PrepareSplit SplitPrepare(const PrimFunc& f);
+// The same as the first pass of lowering, unless it is disabled (pipeline.cc).
+Result<PrepareSplit> RunSplitPrepare(const PrimFunc& f, const PassContext& context);
 
 // for k { block(init, update) }  ->  init nest; for k { block(update) }  at the outermost reduction loop (init.cc).
 Result<PrimFunc> DecomposeInit(const PrimFunc& f, PassEnv& env);
@@ -65,7 +73,7 @@ Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> VectorizeLoops(const PrimFunc& f, PassEnv& env);
 // Unrolled loops become sequences (loops.cc).
 Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
-// Loops annotated kOverlap: the last pass of an iteration runs inside a loop of the next (pipeline.cc).
+// Loops annotated kOverlap: the last pass of an iteration runs inside a loop of the next (overlap_rows.cc).
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);

@@ -56,7 +56,7 @@ struct Package {
   std::string graph_json;            // executor-config/graph/graph.json
   std::string params;                // parameters/<model>.params, runtime/params.h
   std::string library;               // codegen/host/lib/<model>.so: all kernels, linked; empty: it is not there
-  std::string graph_text;            // src/relay.txt: the graph after all passes
+  std::string graph_text;            // src/relay.txt: the graph functions after all passes
   std::vector<std::string> objects;  // codegen/host/lib/libN.o: what the library was linked from
   std::vector<std::string> sources;  // codegen/host/src/libN.c: the library as C; empty unless the target is `c`
   std::vector<MemoryEntry> memory;   // memory.main

@@ -1,12 +1,23 @@
-// Integer arithmetic that the language lacks. Pure functions; thread-safe.
+// Integers: arithmetic and reading that the language lacks. Pure functions; thread-safe.
 #pragma once
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace autotune {
 
 // The quotient rounded up, for a >= 0 and b > 0.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The number that all of `text` is; nothing if it is no decimal integer or has too many digits.
+inline std::optional<int64_t> ParseInteger(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
 
 // a * b, limited to [-most, most].
 template <int64_t most>

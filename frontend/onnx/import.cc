@@ -214,8 +214,8 @@ class Importer {
     ImportNodes();
     if (!problems_.empty()) return Refusal(" cannot be imported: ");
     TRY(AddOutputs());
-    ImportedModel out{context_.builder.Finish(), model_.graph_name, model_.opset, std::move(notes_)};
-    if (Status valid = CheckGraph(out.graph); !valid.ok()) CHECK(false) << valid.error().Text();
+    ImportedModel out{IRModule(context_.builder.Finish()), model_.graph_name, model_.opset, std::move(notes_)};
+    if (Status valid = CheckModule(out.module); !valid.ok()) CHECK(false) << valid.error().Text();
     return out;
   }
 

@@ -1,13 +1,13 @@
-// ONNX import: a model file becomes a Graph with exactly ONNX's inputs and outputs (names, order, layout). Thread-safe.
-// Covers operator sets 7 to 17, of older ones what has not changed since, and tensors of numbers and bools, but for
-// floats of 16 bits; shape arithmetic is done here. No optimization: graph/pipeline.h does that.
+// ONNX import: a model file becomes a module whose main function has exactly ONNX's inputs and outputs (names, order,
+// layout). Thread-safe. Covers operator sets 7 to 17, of older ones what has not changed since, and tensors of numbers
+// and bools, but for floats of 16 bits; shape arithmetic is done here. No optimization: graph/pipeline.h does that.
 #pragma once
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/module.h"
 #include "support/result.h"
 
 namespace autotune {
@@ -24,8 +24,8 @@ struct ImportOptions {
 };
 
 struct ImportedModel {
-  graph::Graph graph;  // input names: graph.values[graph.inputs[i]].name; output names: graph.output_names
-  std::string name;    // of the ONNX graph; may be empty
+  IRModule module;   // its only function is main, whose inputs and outputs have the model's names
+  std::string name;  // of the ONNX graph; may be empty
   int64_t opset = 0;
   std::vector<std::string> notes;  // what was assumed, one line each
 };

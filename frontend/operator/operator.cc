@@ -1,7 +1,6 @@
 #include "frontend/operator/operator.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "support/edit_distance.h"
+#include "support/integer.h"
 #include "support/rng.h"
 
 namespace autotune {
@@ -94,13 +94,6 @@ class Maker {
   const Written& written_;
   GraphBuilder builder_;
 };
-
-std::optional<int64_t> ParseInteger(std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -322,7 +315,7 @@ std::string FileName(std::string_view text) {
 
 }  // namespace
 
-Result<OperatorGraph> ParseOperator(std::string_view text) {
+Result<OperatorModule> ParseOperator(std::string_view text) {
   std::string note = "in --op '" + std::string(text) + "'";
   size_t colon = text.find(':');
   const Form* form = TRY_NOTE(FindForm(text.substr(0, colon)), note);
@@ -330,7 +323,7 @@ Result<OperatorGraph> ParseOperator(std::string_view text) {
   Written written = TRY_NOTE(ParseWritten(*form, rest), note);
   Maker maker(written);
   ValueId output = TRY_NOTE(form->make(maker), note);
-  return OperatorGraph{FileName(text), maker.Finish(output)};
+  return OperatorModule{FileName(text), IRModule(maker.Finish(output))};
 }
 
 std::string OperatorHelp() {

@@ -1,28 +1,28 @@
-// Operators without a model: parses a line of text such as "conv2d:1,56,56,64;3,3,64,64;stride=2" into a graph of that
-// one operator, to be tuned and compiled like a model. Thread-safe.
+// Operators without a model: parses a line of text such as "conv2d:1,56,56,64;3,3,64,64;stride=2" into a module of
+// that one operator, to be tuned and compiled like a model. Thread-safe.
 //
 //   operator := name ':' shape (';' shape)* (';' option '=' value)*
 //   shape    := extent (',' extent)*
 //
 // Weights are constants with random values; all other operands are inputs. Images are NHWC and weights HWIO. These are
-// the compiler's own layouts, so the graph needs no transposes.
+// the compiler's own layouts, so the network needs no transposes.
 #pragma once
 #include <string>
 #include <string_view>
 
-#include "graph/graph.h"
+#include "graph/module.h"
 #include "support/result.h"
 
 namespace autotune {
 
-struct OperatorGraph {
+struct OperatorModule {
   std::string name;  // for files and headlines: "conv2d_1x56x56x64_3x3x64x64_stride2"
-  graph::Graph graph;
+  IRModule module;
 };
 
 // Errors are one line and say what is expected. They report an unknown operator or option, a wrong number of shapes or
 // extents, an extent that is not a positive integer, and shapes that do not match.
-Result<OperatorGraph> ParseOperator(std::string_view text);
+Result<OperatorModule> ParseOperator(std::string_view text);
 
 // Returns the operators with their shapes and options, one per line, for help texts.
 std::string OperatorHelp();

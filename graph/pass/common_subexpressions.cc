@@ -6,15 +6,14 @@
 
 namespace autotune::graph {
 
-Result<Graph> ShareCommonSubexpressions(const Graph& graph, PassContext& context) {
-  // Larger constants are compared by identity only: equal ones are rare, and hashing a model's weights is not free.
-  constexpr int64_t kCompareElements = 64;
+Result<Graph> ShareCommonSubexpressions(const Graph& graph, const PassEnv& env) {
+  const int64_t compared = env.context.Get(kSharedConstantElements);
   Rewriter rewriter(graph);
   std::unordered_map<std::string, ValueId> seen;
   for (const Constant& c : graph.constants) {
     if (!c.data) continue;
     std::string key = "constant " + graph.Spec(c.value).Text() + " ";
-    if (graph.Spec(c.value).NumElements() <= kCompareElements) {
+    if (graph.Spec(c.value).NumElements() <= compared) {
       key += c.data.view();
     } else {
       key += "at " + std::to_string(reinterpret_cast<uintptr_t>(c.data.data()));
@@ -27,7 +26,7 @@ Result<Graph> ShareCommonSubexpressions(const Graph& graph, PassContext& context
     }
   }
   for (const Node& node : graph.nodes) {
-    if (node.op == Op::kFused) {
+    if (IsCall(node)) {
       rewriter.Copy(node);
       continue;
     }
@@ -43,7 +42,7 @@ Result<Graph> ShareCommonSubexpressions(const Graph& graph, PassContext& context
       rewriter.Set(node.output, it->second);
     }
   }
-  return DropDeadCode(rewriter.Finish(), context);
+  return DropDeadCode(rewriter.Finish(), env);
 }
 
 }  // namespace autotune::graph

@@ -82,8 +82,7 @@ class LayoutConverter {
   void Keep(const Node& node) {
     std::vector<ValueId> inputs;
     for (ValueId v : node.inputs) inputs.push_back(Native(v));
-    DefineNative(node, node.body ? builder_.Call(node.body, std::move(inputs), node.name)
-                                 : builder_.Must(node.op, std::move(inputs), node.attrs, node.name));
+    DefineNative(node, builder_.Again(node, graph_.Spec(node.output), std::move(inputs)));
   }
 
   void Convert(const Node& node) {
@@ -198,8 +197,8 @@ class LayoutConverter {
 
 }  // namespace
 
-Result<Graph> ConvertLayout(const Graph& graph, PassContext& context) {
-  return DropDeadCode(LayoutConverter(graph).Run(), context);
+Result<Graph> ConvertLayout(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(LayoutConverter(graph).Run(), env);
 }
 
 }  // namespace autotune::graph

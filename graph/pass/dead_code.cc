@@ -3,7 +3,7 @@
 
 namespace autotune::graph {
 
-Result<Graph> DropDeadCode(const Graph& graph, PassContext&) {
+Result<Graph> DropDeadCode(const Graph& graph, const PassEnv&) {
   std::vector<bool> live(graph.values.size(), false);
   for (ValueId v : graph.outputs) live[v] = true;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {

@@ -138,8 +138,8 @@ class BatchNormFolder {
 
 }  // namespace
 
-Result<Graph> FoldBatchNorm(const Graph& graph, PassContext& context) {
-  return DropDeadCode(BatchNormFolder(graph).Run(), context);
+Result<Graph> FoldBatchNorm(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(BatchNormFolder(graph).Run(), env);
 }
 
 }  // namespace autotune::graph

@@ -3,11 +3,11 @@
 
 namespace autotune::graph {
 
-Result<Graph> FoldConstants(const Graph& graph, PassContext& context) {
+Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env) {
   std::vector<bool> constant(graph.values.size(), false), wanted(graph.values.size(), false);
   for (const Constant& c : graph.constants) constant[c.value] = static_cast<bool>(c.data);
   for (const Node& node : graph.nodes) {
-    bool all = true;
+    bool all = node.op != Op::kCall;  // the evaluator gets no module
     for (ValueId v : node.inputs) all = all && constant[v];
     constant[node.output] = all;
   }
@@ -33,9 +33,9 @@ Result<Graph> FoldConstants(const Graph& graph, PassContext& context) {
       work.output_names.push_back(graph.values[node.output].name);
     }
   }
-  if (results.empty() || !context.evaluate) return graph;
-  work = TRY(DropDeadCode(work, context));
-  std::vector<TensorValue> values = TRY_NOTE(context.evaluate(work), "while folding constants");
+  if (results.empty() || !env.evaluate) return graph;
+  work = TRY(DropDeadCode(work, env));
+  std::vector<TensorValue> values = TRY_NOTE(env.evaluate(work), "while folding constants");
   CHECK(values.size() == results.size());
 
   Rewriter rewriter(graph);

@@ -12,8 +12,9 @@ namespace {
 // Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph)
+  Fuser(const Graph& graph, bool single)
       : graph_(graph),
+        single_(single),
         group_(graph.nodes.size(), -1),
         consumers_(graph.values.size()),
         is_output_(graph.values.size(), false) {
@@ -28,7 +29,7 @@ class Fuser {
 
   Graph Run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (group_[i] < 0 && KindOf(graph_.nodes[i].op) != OpKind::kAlias && graph_.nodes[i].op != Op::kFused)
+      if (group_[i] < 0 && KindOf(graph_.nodes[i].op) != OpKind::kAlias && !IsCall(graph_.nodes[i]))
         Grow(static_cast<int>(i));
     }
     Rewriter rewriter(graph_);
@@ -120,7 +121,7 @@ class Fuser {
     group_[root] = id;
     OpKind kind = KindOf(graph_.nodes[root].op);
     // Concatenations are one copy per operand: nothing could join their loops.
-    if (kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
+    if (single_ || kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
     bool has_transpose = graph_.nodes[root].op == Op::kTranspose;
     Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
     rows.plain = rows.allowed && IsPlain(graph_.nodes[root]);
@@ -233,6 +234,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const bool single_;                     // every node is a group of its own
   std::vector<int> group_;                // by node; -1: none
   std::vector<std::vector<int>> groups_;  // nodes in order; the last one's output is the group's
   std::vector<std::vector<int>> consumers_;
@@ -241,6 +243,8 @@ class Fuser {
 
 }  // namespace
 
-Result<Graph> Fuse(const Graph& graph, PassContext&) { return Fuser(graph).Run(); }
+Result<Graph> Fuse(const Graph& graph, const PassEnv& env) {
+  return Fuser(graph, env.context.Get(kFuseGroups) == kFuseNone).Run();
+}
 
 }  // namespace autotune::graph

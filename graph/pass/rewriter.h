@@ -34,11 +34,7 @@ class Rewriter {
     map_[old] = now;
     if (builder.graph().values[now].name.empty()) builder.SetName(now, from_.values[old].name);
   }
-  void Copy(const Node& node) {
-    std::vector<ValueId> inputs = MapAll(node.inputs);
-    Set(node.output, node.body ? builder.Call(node.body, std::move(inputs), node.name)
-                               : builder.Must(node.op, std::move(inputs), node.attrs, node.name));
-  }
+  void Copy(const Node& node) { Set(node.output, builder.Again(node, from_.Spec(node.output), MapAll(node.inputs))); }
   Graph Finish() {
     for (size_t i = 0; i < from_.outputs.size(); ++i) builder.Output(Map(from_.outputs[i]), from_.output_names[i]);
     return builder.Finish();

@@ -21,7 +21,7 @@ std::optional<float> ConstantDivisor(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Result<Graph> Simplify(const Graph& graph, PassContext& context) {
+Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
   Rewriter rewriter(graph);
   GraphBuilder& b = rewriter.builder;
   // Values that reach an operator with steps: there a rounding more could become a whole step.
@@ -57,7 +57,7 @@ Result<Graph> Simplify(const Graph& graph, PassContext& context) {
     }
   }
   // What was bypassed may be dead now.
-  return DropDeadCode(rewriter.Finish(), context);
+  return DropDeadCode(rewriter.Finish(), env);
 }
 
 }  // namespace autotune::graph

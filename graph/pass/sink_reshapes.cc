@@ -160,8 +160,6 @@ class Sinker {
 
 }  // namespace
 
-Result<Graph> SinkReshapes(const Graph& graph, PassContext& context) {
-  return DropDeadCode(Sinker(graph).Run(), context);
-}
+Result<Graph> SinkReshapes(const Graph& graph, const PassEnv& env) { return DropDeadCode(Sinker(graph).Run(), env); }
 
 }  // namespace autotune::graph

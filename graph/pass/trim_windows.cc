@@ -199,8 +199,8 @@ class WindowTrimmer {
 
 }  // namespace
 
-Result<Graph> TrimWindows(const Graph& graph, PassContext& context) {
-  return DropDeadCode(WindowTrimmer(graph).Run(), context);
+Result<Graph> TrimWindows(const Graph& graph, const PassEnv& env) {
+  return DropDeadCode(WindowTrimmer(graph).Run(), env);
 }
 
 }  // namespace autotune::graph

@@ -26,15 +26,15 @@ struct Built {
 };
 
 inline Result<KernelObject> Compile(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
-                                    PassContext context = {}) {
+                                    const PassContext& context = {}) {
   LoweredKernel lowered = TRY(Lower(f, target, context));
   return CompileKernel(lowered, target, options);
 }
 
 inline Result<Built> Build(const PrimFunc& f, const Target& target = Cpu(), CodegenOptions options = {},
-                           PassContext context = {}) {
+                           const PassContext& context = {}) {
   Built built;
-  built.object = TRY(Compile(f, target, options, std::move(context)));
+  built.object = TRY(Compile(f, target, options, context));
   if (!built.object.rejected.empty()) return Err("rejected: ", built.object.rejected);
   Json::Bytes elf = TRY(LinkKernels({&built.object}, target)).artifact;
   built.artifact = TRY(Artifact::FromBytes(elf.data));

@@ -16,6 +16,7 @@
 
 #include "ir/verify.h"
 #include "schedule/schedule.h"
+#include "tests/after_pass.h"
 #include "tests/codegen/kernel.h"
 #include "tests/lower/refusals.h"
 #include "tests/schedule/case.h"
@@ -67,11 +68,10 @@ std::vector<InterpArray> WithOutputs(const PrimFunc& f, std::vector<InterpArray>
 std::string WrongCompiled(const Workload& workload, const Schedule& schedule, Tally& tally) {
   Checker checker(workload, 3);
   std::string malformed;
-  PassContext context;
-  context.after = [&](std::string_view pass, const PrimFunc& g) {
+  const PassContext context = test::SeeAfter([&](std::string_view pass, const PrimFunc& g) {
     Status verified = Verify(g);
     if (!verified.ok() && malformed.empty()) malformed = std::string(pass) + ": " + verified.error().Text();
-  };
+  });
   Result<Built> built = Build(schedule.func(), Cpu(), {}, context);
   if (!malformed.empty()) return malformed;
   if (!built.ok()) {

@@ -39,6 +39,7 @@ struct Shared {
   Target target = Target::Parse("cpu").value();
   std::unique_ptr<Builder> builder;
   Network network;
+  std::vector<TuneTask> tasks;  // of the network
   CompileResult plain;
 };
 
@@ -51,11 +52,13 @@ class CompileTest : public ::testing::Test {
             {.workers = 2, .command = {std::string(AUTOTUNE_BINARY_DIR) + "/tools/autotune", "--build-worker"}})
             .value();
     shared_->network = LoadNetwork(kExample, {}, shared_->target, *shared_->builder).value();
+    shared_->tasks = MakeTuneTasks(shared_->network);
     shared_->plain = Compile(shared_->network, shared_->target, nullptr, *shared_->builder).value();
   }
   static void TearDownTestSuite() { delete shared_; }
 
   const Network& network() { return shared_->network; }
+  const std::vector<TuneTask>& tasks() { return shared_->tasks; }
   const Target& target() { return shared_->target; }
   const Package& plain() { return shared_->plain.package; }
   Result<CompileResult> CompileWith(RecordStore* store) {
@@ -91,10 +94,10 @@ class CompileTest : public ::testing::Test {
 
   // Returns a record of the task's default schedule.
   Record DefaultRecordOf(size_t task) {
-    Record record = RecordOf(network().tasks[task], 0);
+    Record record = RecordOf(tasks()[task], 0);
     record.alternative = shared_->plain.choices[task].alternative;
     record.trace = shared_->plain.choices[task].trace;
-    for (const TaskAlternative& alternative : network().tasks[task].alternatives) {
+    for (const TaskAlternative& alternative : tasks()[task].alternatives) {
       if (alternative.name == record.alternative) record.func = ToText(alternative.func);
     }
     return record;
@@ -183,7 +186,7 @@ TEST_F(CompileTest, TheSameBytesTwice) {
 TEST_F(CompileTest, RecordedSchedulesAreUsedAndRight) {
   auto store = NewMemoryStore();
   std::vector<Record> records;
-  for (const TuneTask& task : network().tasks) records.push_back(RecordOf(task, 5));
+  for (const TuneTask& task : tasks()) records.push_back(RecordOf(task, 5));
   ASSERT_TRUE(store->Append(records).ok());
   CompileResult tuned = CompileWith(store.get()).value();
   // A candidate may be rejected by the builder (spills); the others are used as they are recorded.
@@ -206,7 +209,7 @@ TEST_F(CompileTest, RecordsThatDoNotFitArePassedOver) {
   auto store = NewMemoryStore();
   std::vector<Record> records;
   for (size_t i = 0; i < network().tasks.size(); ++i) {
-    Record record = RecordOf(network().tasks[i], 5);
+    Record record = RecordOf(tasks()[i], 5);
     switch (i % 6) {
       case 0:
         record.verified = false;
@@ -255,7 +258,7 @@ TEST_F(CompileTest, RecordsOfAnotherCoreCountAreUsedWithANote) {
 TEST_F(CompileTest, RecordsOfOtherCoreCountsAreNotMentionedBesideOwnOnes) {
   auto store = NewMemoryStore();
   std::vector<Record> records;
-  Record record = RecordOf(network().tasks[0], 0);
+  Record record = RecordOf(tasks()[0], 0);
   const std::string own = record.target;
   for (const char* cores : {"1", "64"}) {
     records.push_back(record);
@@ -295,7 +298,7 @@ TEST_F(CompileTest, RecordsOfOtherCachesAreUsedWithANote) {
 TEST_F(CompileTest, TheNetworkRefusesSchedulesThatAreSlower) {
   auto store = NewMemoryStore();
   std::vector<Record> records;
-  for (const TuneTask& task : network().tasks) {
+  for (const TuneTask& task : tasks()) {
     Record record = RecordOf(task, 0);
     record.alternative = task.alternatives[0].name;
     record.func = ToText(task.alternatives[0].func);
@@ -321,8 +324,8 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
   auto store = NewMemoryStore();
   Record best = DefaultRecordOf(0);
   best.trace = "";
-  best.alternative = network().tasks[0].alternatives[0].name;
-  best.func = ToText(network().tasks[0].alternatives[0].func);
+  best.alternative = tasks()[0].alternatives[0].name;
+  best.func = ToText(tasks()[0].alternatives[0].func);
   ASSERT_TRUE(store->Append(std::vector{best}).ok());
   Record chosen = DefaultRecordOf(0);
   NetworkChoice choice{.network = StructureHash(network()),
@@ -354,7 +357,7 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
 
 // The default schedule of task 0 is the unscheduled program here, many times slower than any other schedule.
 TEST_F(CompileTest, AnEarlierChoiceStaysIfNothingIsFaster) {
-  const TuneTask& task = network().tasks[0];
+  const TuneTask& task = tasks()[0];
   TaskSpace space = TaskSpace::Make(task, target()).value();
   std::set<std::string> defaults;
   for (const Proposal& proposal : DefaultCandidates(space)) defaults.insert(ToText(proposal.trace));
@@ -419,8 +422,10 @@ TEST_F(CompileTest, StructureHashTellsNetworksApart) {
   other.name = "another";
   other.digest = {};
   EXPECT_EQ(StructureHash(other), StructureHash(network()));
-  ASSERT_NE(other.task_of_node.front(), other.task_of_node.back());
-  std::swap(other.task_of_node.front(), other.task_of_node.back());
+  graph::Graph main = other.main();
+  ASSERT_NE(main.nodes.front().attrs, main.nodes.back().attrs);
+  std::swap(main.nodes.front().attrs, main.nodes.back().attrs);  // each calls the other's function
+  other.module.Set(std::string(IRModule::kMain), main);
   EXPECT_NE(StructureHash(other), StructureHash(network()));
 }
 

@@ -193,11 +193,12 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
 // device.
 Module SplitLibrary(const Network& network, const CompileResult& compiled, const Target& target, Builder& builder) {
   std::vector<BuildRequest> requests;
-  for (size_t i = 0; i < network.tasks.size(); ++i) {
+  const std::vector<TuneTask> tasks = MakeTuneTasks(network);
+  for (size_t i = 0; i < tasks.size(); ++i) {
     const KernelChoice& choice = compiled.choices[i];
     BuildRequest request{.kernel = compiled.package.info.kernels[i].name, .target = target.Text()};
     request.trace = choice.trace;
-    for (const TaskAlternative& alternative : network.tasks[i].alternatives) {
+    for (const TaskAlternative& alternative : tasks[i].alternatives) {
       if (alternative.name == choice.alternative) request.func = ToText(alternative.func);
     }
     requests.push_back(request);
@@ -242,15 +243,14 @@ TEST_F(FormsTest, ANetworkIsSplitOverTwoDevices) {
   const std::string expected = Expected();
   for (int split : {0, 1, 2, 3}) {  // all on the CPU; all on the device; in turns; one half each
     SCOPED_TRACE(split);
-    std::vector<NodeCode> code(network.graph.nodes.size());
+    const std::vector<int> task_of_node = TaskOfNodes(network);
+    std::vector<NodeCode> code(task_of_node.size());
     for (size_t i = 0; i < code.size(); ++i) {
       const bool far = split == 1 || (split == 2 && i % 2) || (split == 3 && i < code.size() / 2);
       if (far) code[i].device = kDLExtDev;
-      if (network.task_of_node[i] >= 0) {
-        code[i].kernel = (far ? "far_" : "") + package().info.kernels[network.task_of_node[i]].name;
-      }
+      if (task_of_node[i] >= 0) code[i].kernel = (far ? "far_" : "") + package().info.kernels[task_of_node[i]].name;
     }
-    ExecutionPlan plan = MakePlan(network.graph, code).value();
+    ExecutionPlan plan = MakePlan(network.main(), code).value();
     int in = 0, out = 0;
     for (const GraphNode& node : plan.graph.nodes) {
       if (node.func_name == kCopyFunction) ++(node.outputs[0].device == kDLCPU ? out : in);

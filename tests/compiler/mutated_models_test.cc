@@ -197,23 +197,24 @@ class MutantChecker {
     Result<ImportedModel> imported = ImportOnnxBytes(bytes, "m.onnx");
     if (!imported.ok()) return Refused(imported.error());
     ++counts.imported;
-    const graph::Graph& g = imported->graph;
+    const graph::Graph& g = imported->module.main();
     bool small = IsSmall(g);
-    graph::PassContext context;
-    if (small) context.evaluate = EvaluateByReference;
-    Result<graph::Graph> fused = graph::Optimize(g, context);
-    if (!fused.ok()) return Refused(fused.error());
-    for (const graph::Task& task : graph::ExtractTasks(*fused)) {
+    graph::PassEnv env;
+    if (small) env.evaluate = EvaluateByReference;
+    Result<IRModule> optimized = graph::Optimize(imported->module, env);
+    if (!optimized.ok()) return Refused(optimized.error());
+    const graph::Graph& fused = optimized->main();
+    for (const graph::Task& task : graph::ExtractTasks(fused)) {
       auto alternatives = graph::LowerSubgraph(*task.subgraph, target_);
       if (!alternatives.ok()) return Refused(alternatives.error());
       (void)te::ToReference(alternatives->front().func);
     }
-    if (!small || !IsSmall(*fused)) return "";
+    if (!small || !IsSmall(fused)) return "";
     std::vector<reference::Tensor> inputs = RandomInputs(g, rng);
     Expected expected = Expect(g, inputs);
     bool ordinary = true;
-    Verdict verdict = Judge(Evaluate(*fused, inputs, 0, ordinary), expected);
-    if (verdict == Verdict::kWrong) return "the passes changed what it computes: " + graph::GraphText(*fused);
+    Verdict verdict = Judge(Evaluate(fused, inputs, 0, ordinary), expected);
+    if (verdict == Verdict::kWrong) return "the passes changed what it computes: " + graph::GraphText(fused);
     counts.judged += verdict == Verdict::kRight;
     if (!compile || counts.compiled >= to_compile_) return "";
     return CompileAndRun(g, inputs, expected);
@@ -225,7 +226,7 @@ class MutantChecker {
       std::string autotune = AUTOTUNE_BINARY_DIR "/tools/autotune";
       builder_ = MakeBuildWorkers({.workers = 2, .command = {autotune, "--build-worker"}}).value();
     }
-    Result<Network> network = MakeNetwork(g, {}, host_, *builder_);
+    Result<Network> network = MakeNetwork(IRModule(g), {}, host_, *builder_);
     if (!network.ok()) return "optimizing fails: " + network.error().Text();
     Result<CompileResult> compiled = Compile(*network, host_, nullptr, *builder_);
     if (!compiled.ok()) return "compiling fails: " + compiled.error().Text();
@@ -345,7 +346,7 @@ TEST(MutatedModels, AreTheSameForTheSameSeed) {
 TEST(MutatedModels, WrongAnswersAreNoticed) {
   ModelMaker m;
   m.Input("x", {4}).Output("y").Node("Exp", {"x"}, {"y"});
-  graph::Graph g = Import(m)->graph;
+  graph::Graph g = Import(m)->module.main();
   std::vector<reference::Tensor> inputs = {{{4}, {0, 1, 2, 3}}};
   Expected expected = Expect(g, inputs);
   std::vector<reference::Tensor> got = expected.exact;

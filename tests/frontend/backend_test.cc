@@ -134,7 +134,7 @@ TEST(Backend, OnnxNodeTests) {
     }
     std::vector<NamedTensor> in = ReadAll(entry.path() / "test_data_set_0", "input_"),
                              want = ReadAll(entry.path() / "test_data_set_0", "output_");
-    const Graph& g = imported->graph;
+    const Graph& g = imported->module.main();
     ASSERT_GE(in.size(), g.inputs.size()) << name;
     ASSERT_EQ(want.size(), g.outputs.size()) << name;
     std::vector<reference::Tensor> inputs;
@@ -146,9 +146,7 @@ TEST(Backend, OnnxNodeTests) {
     // Doubles round to another integer where the model's floats met a tie.
     bool rounds = std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.op == Op::kRound; });
     // And once more as fused kernels, each of which must have a computation.
-    PassContext context;
-    context.evaluate = EvaluateByReference;
-    Graph fused = *Optimize(g, context);
+    Graph fused = Optimize(imported->module, {.evaluate = EvaluateByReference})->main();
     auto got_fused = reference::Evaluate(fused, inputs);
     for (size_t i = 0; i < got.size(); ++i) {
       double allowed = rounds && want[i].value.spec.dtype.IsInt() ? 1 : 0;
@@ -186,14 +184,14 @@ TEST(Backend, RealNetworksImport) {
     auto imported = ImportOnnx((ModelsFolder() / net.folder / "model.onnx").string());
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
     size_t convolutions = 0;
-    for (const Node& node : imported->graph.nodes) convolutions += node.op == Op::kConv2d;
+    for (const Node& node : imported->module.main().nodes) convolutions += node.op == Op::kConv2d;
     EXPECT_EQ(convolutions, net.convolutions) << net.folder;
-    auto flops = FlopsOf(imported->graph, *Target::Parse("cpu"));
+    auto flops = FlopsOf(imported->module.main(), *Target::Parse("cpu"));
     ASSERT_TRUE(flops.ok()) << flops.error().Text();
     double gflop = *flops * 1e-9;
     EXPECT_GT(gflop, net.gflop_low) << net.folder;
     EXPECT_LT(gflop, net.gflop_high) << net.folder;
-    EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).NumElements(), 1000);
+    EXPECT_EQ(imported->module.main().Spec(imported->module.main().outputs[0]).NumElements(), 1000);
   }
 }
 
@@ -207,9 +205,7 @@ TEST(Backend, RealNetworksBecomeFewKernels) {
                               Expected{"light_inception_v2", 70, 95}, Expected{"light_bvlc_alexnet", 16, 16}}) {
     auto imported = ImportOnnx((ModelsFolder() / net.folder / "model.onnx").string());
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
-    PassContext context;
-    context.evaluate = EvaluateToZeros;
-    Graph fused = *Optimize(imported->graph, context);
+    Graph fused = Optimize(imported->module, {.evaluate = EvaluateToZeros})->main();
     std::vector<Task> tasks = ExtractTasks(fused);
     size_t kernels = 0;
     std::string table;

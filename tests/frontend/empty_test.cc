@@ -19,11 +19,11 @@ reference::Tensor Evaluated(const ModelMaker& model) {
     return {};
   }
   std::vector<reference::Tensor> inputs;
-  for (ValueId v : imported->graph.inputs) {
-    const TensorSpec& spec = imported->graph.Spec(v);
+  for (ValueId v : imported->module.main().inputs) {
+    const TensorSpec& spec = imported->module.main().Spec(v);
     inputs.push_back({spec.shape, std::vector<double>(spec.NumElements(), 1)});
   }
-  return reference::Evaluate(imported->graph, inputs)[0];
+  return reference::Evaluate(imported->module.main(), inputs)[0];
 }
 
 Shape EmptyShape(const ModelMaker& model) {
@@ -39,8 +39,8 @@ TEST(EmptyTensor, AnInputIsKnownAtImport) {
   m.Node("Add", {"positive", "b"}, {"y"});
   EXPECT_EQ(EmptyShape(m), (Shape{3, 0}));
   ImportedModel imported = *Import(m);
-  EXPECT_EQ(imported.graph.inputs.size(), 2u);  // the caller passes it still
-  EXPECT_TRUE(imported.graph.nodes.empty());
+  EXPECT_EQ(imported.module.main().inputs.size(), 2u);  // the caller passes it still
+  EXPECT_TRUE(imported.module.main().nodes.empty());
 }
 
 TEST(EmptyTensor, ConvolutionWithoutOutputChannels) {

@@ -51,9 +51,9 @@ TEST_F(ExternalData, IsReadFromTheModelsFolder) {
   for (const char* file : {"w.bin", "parts/w.bin", "./parts/./w.bin"}) {
     auto imported = Import({{"location", file}, {"offset", "8"}, {"length", "16"}, {"checksum", "ignored"}});
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
-    ASSERT_EQ(imported->graph.constants.size(), 1u);
+    ASSERT_EQ(imported->module.main().constants.size(), 1u);
     const float expected[] = {1, 2, 3, 4};
-    EXPECT_EQ(imported->graph.constants[0].data.view(),
+    EXPECT_EQ(imported->module.main().constants[0].data.view(),
               std::string_view(reinterpret_cast<const char*>(expected), sizeof expected));
   }
   EXPECT_TRUE(Import({{"location", "w.bin"}}).ok()) << "offset and length may be left out";
@@ -114,10 +114,10 @@ TEST_F(ExternalData, LiesBeyondFourGiBOfALargeFile) {
   };
   auto imported = Import(at(kOffset));
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  EXPECT_EQ(imported->graph.constants[0].data.view(), bytes);
+  EXPECT_EQ(imported->module.main().constants[0].data.view(), bytes);
   auto hole = Import(at(uintmax_t{3} << 30));  // an int is negative there
   ASSERT_TRUE(hole.ok()) << hole.error().Text();
-  EXPECT_EQ(hole->graph.constants[0].data.view(), std::string(sizeof expected, '\0'));
+  EXPECT_EQ(hole->module.main().constants[0].data.view(), std::string(sizeof expected, '\0'));
   EXPECT_EQ(Refusal(at(kOffset + 1)), "'large.bin' has 5368709120 bytes, too few for 16 at offset 5368709105");
   EXPECT_EQ(Refusal(at(kSize * 2)), "'large.bin' has 5368709120 bytes, too few for 16 at offset 10737418240");
 }
@@ -285,7 +285,7 @@ TEST(HostileModel, NamesAreText) {
   odd.Input(name, {4}).Output(name + "!").Node("Relu", {name}, {name + "!"}, name);
   auto imported = ImportOnnxBytes(odd.Bytes(), "m.onnx");
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  EXPECT_EQ(imported->graph.output_names[0], name + "!");
+  EXPECT_EQ(imported->module.main().output_names[0], name + "!");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST(Import, ConvWithBias) {
   m.Node("Conv", {"x", "w", "b"}, {"y"}, "conv").Ints("pads", {1, 1, 1, 1});
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  const Graph& g = imported->graph;
+  const Graph& g = imported->module.main();
   EXPECT_EQ(g.output_names, std::vector<std::string>{"y"});
   EXPECT_EQ(g.values[g.inputs[0]].name, "x");
   EXPECT_EQ(g.nodes[0].name, "conv");
@@ -43,7 +43,7 @@ TEST(Import, AKernelCastsNegativeConstantsTo64BitsWithoutSign) {
     m.Node("Cast", {"c"}, {"y"}).Int("to", kUInt64);
     Result<ImportedModel> imported = Import(m);
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
-    const Graph& g = imported->graph;
+    const Graph& g = imported->module.main();
     bool casts = std::any_of(g.nodes.begin(), g.nodes.end(), [](auto& n) { return n.op == graph::Op::kCast; });
     EXPECT_EQ(casts, number < 0);
     EXPECT_EQ(g.Spec(g.outputs[0]).dtype, DType::UInt(64));
@@ -56,13 +56,13 @@ TEST(Import, OpenLeadingDimensionBecomesOne) {
   m.Node("Relu", {"x"}, {"y"});
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  EXPECT_EQ(imported->graph.Spec(imported->graph.inputs[0]).shape, (Shape{1, 4}));
+  EXPECT_EQ(imported->module.main().Spec(imported->module.main().inputs[0]).shape, (Shape{1, 4}));
   ASSERT_EQ(imported->notes.size(), 1u);
   EXPECT_THAT(imported->notes[0], HasSubstr("'x'"));
   ImportOptions options;
   options.shapes["x"] = {8, 4};
   imported = Import(m, options);
-  EXPECT_EQ(imported->graph.Spec(imported->graph.inputs[0]).shape, (Shape{8, 4}));
+  EXPECT_EQ(imported->module.main().Spec(imported->module.main().inputs[0]).shape, (Shape{8, 4}));
   EXPECT_TRUE(imported->notes.empty());
 }
 
@@ -156,7 +156,7 @@ TEST(Import, RemaindersOfFloats) {
   x.shape = divisor.shape = {n};
   Result<ImportedModel> imported = Import(model(1, 1, n));
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  auto out = reference::Evaluate(imported->graph, {x, divisor});
+  auto out = reference::Evaluate(imported->module.main(), {x, divisor});
   for (size_t i = 0; i < x.data.size(); ++i) {
     double want = std::fmod(x.data[i], divisor.data[i]), got = out[0].data[i];
     EXPECT_TRUE(got == want || (std::isnan(got) && std::isnan(want)))
@@ -178,7 +178,7 @@ TEST(Import, BroadcastByAttributes) {
     for (int64_t extent : other) count *= extent;
     std::vector<double> b;
     for (int64_t i = 0; i < count; ++i) b.push_back(static_cast<double>(10 * (i + 1)));
-    return reference::Evaluate(imported->graph, {{{2, 3, 2}, std::vector<double>(12, 1)}, {other, b}})[0].data;
+    return reference::Evaluate(imported->module.main(), {{{2, 3, 2}, std::vector<double>(12, 1)}, {other, b}})[0].data;
   };
   EXPECT_EQ(evaluate({2}, -1, true), (std::vector<double>{11, 21, 11, 21, 11, 21, 11, 21, 11, 21, 11, 21}));
   EXPECT_EQ(evaluate({3}, 1, true), (std::vector<double>{11, 11, 21, 21, 31, 31, 11, 11, 21, 21, 31, 31}));
@@ -226,7 +226,7 @@ std::vector<double> Evaluated(const ModelMaker& m, const std::vector<reference::
     if (error) *error = imported.error().Text();
     return {};
   }
-  return reference::Evaluate(imported->graph, in)[0].data;
+  return reference::Evaluate(imported->module.main(), in)[0].data;
 }
 
 TEST(Import, HardSigmoid) {
@@ -242,7 +242,7 @@ TEST(Import, PowersThatAreProducts) {
   m.Node("Pow", {"x", "two"}, {"y"});
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok());
-  EXPECT_EQ(imported->graph.nodes[0].op, Op::kMul);
+  EXPECT_EQ(imported->module.main().nodes[0].op, Op::kMul);
   EXPECT_EQ(Evaluated(m, {{{2}, {-3, 4}}}), (std::vector<double>{9, 16}));
   ModelMaker other;
   other.Input("x", {2}).Floats("power", {}, {2.5}).Output("y");
@@ -284,8 +284,8 @@ TEST(Import, FixedInputsAreConstants) {
   options.fixed["shape"] = TensorValue::Of<int64_t>({1}, {6});
   Result<ImportedModel> imported = Import(m, options);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  EXPECT_EQ(imported->graph.inputs.size(), 1u);
-  EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).shape, (Shape{6}));
+  EXPECT_EQ(imported->module.main().inputs.size(), 1u);
+  EXPECT_EQ(imported->module.main().Spec(imported->module.main().outputs[0]).shape, (Shape{6}));
   options.fixed["shape"] = TensorValue::Of<int64_t>({2}, {2, 3});
   EXPECT_THAT(ImportError(m, options), HasSubstr("cannot be fixed to i64[2]"));
 }
@@ -300,9 +300,9 @@ TEST(Import, ShapeArithmeticIsConsumed) {
   m.Node("Reshape", {"x", "shape"}, {"y"});
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).shape, (Shape{4, 6}));
-  EXPECT_EQ(imported->graph.nodes.size(), 1u);
-  EXPECT_TRUE(imported->graph.constants.empty());
+  EXPECT_EQ(imported->module.main().Spec(imported->module.main().outputs[0]).shape, (Shape{4, 6}));
+  EXPECT_EQ(imported->module.main().nodes.size(), 1u);
+  EXPECT_TRUE(imported->module.main().constants.empty());
 }
 
 TEST(Import, ShapeComputedAtRunTimeIsRefused) {
@@ -321,8 +321,8 @@ TEST(Import, ExtraOutputs) {
   options.extra_outputs = {"logits"};
   Result<ImportedModel> imported = Import(m, options);
   ASSERT_TRUE(imported.ok());
-  EXPECT_EQ(imported->graph.output_names, (std::vector<std::string>{"y", "logits"}));
-  EXPECT_EQ(imported->graph.Producer(imported->graph.outputs[1])->op, Op::kRelu);
+  EXPECT_EQ(imported->module.main().output_names, (std::vector<std::string>{"y", "logits"}));
+  EXPECT_EQ(imported->module.main().Producer(imported->module.main().outputs[1])->op, Op::kRelu);
   options.extra_outputs = {"nothing"};
   EXPECT_THAT(ImportError(m, options), HasSubstr("'nothing'"));
 }
@@ -402,7 +402,7 @@ TEST(Import, SoftmaxBefore13CountsTheInputAsAMatrix) {
     m.Node("Softmax", {"x"}, {"y"}).Int("axis", 1);
     Result<ImportedModel> imported = Import(m);
     ASSERT_TRUE(imported.ok()) << imported.error().Text();
-    auto out = reference::Evaluate(imported->graph, {{{1, 2, 2}, {0, 0, 0, 0}}});
+    auto out = reference::Evaluate(imported->module.main(), {{{1, 2, 2}, {0, 0, 0, 0}}});
     EXPECT_NEAR(out[0].data[0], opset == 12 ? 0.25 : 0.5, 1e-12);
   }
 }
@@ -413,7 +413,7 @@ TEST(Import, LrnOfAnyRank) {
   m.Node("LRN", {"x"}, {"y"}).Int("size", 3);
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
-  EXPECT_EQ(imported->graph.Spec(imported->graph.outputs[0]).shape, (Shape{1, 6, 5}));
+  EXPECT_EQ(imported->module.main().Spec(imported->module.main().outputs[0]).shape, (Shape{1, 6, 5}));
 }
 
 TEST(TensorPb, RoundTrip) {

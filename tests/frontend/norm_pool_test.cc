@@ -19,7 +19,7 @@ using Numbers = std::vector<double>;
 Result<std::vector<Numbers>> Outputs(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
   ImportedModel imported = TRY(Import(model));
   std::vector<Numbers> out;
-  for (const reference::Tensor& t : reference::Evaluate(imported.graph, inputs)) out.push_back(t.data);
+  for (const reference::Tensor& t : reference::Evaluate(imported.module.main(), inputs)) out.push_back(t.data);
   return out;
 }
 

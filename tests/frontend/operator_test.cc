@@ -16,9 +16,9 @@ graph::Graph GraphOf(const std::string& text) {
   auto parsed = ParseOperator(text);
   EXPECT_TRUE(parsed.ok()) << parsed.error().Text();
   if (!parsed.ok()) return {};
-  Status whole = graph::CheckGraph(parsed->graph);
+  Status whole = graph::CheckGraph(parsed->module.main());
   EXPECT_TRUE(whole.ok()) << whole.error().Text();
-  return parsed->graph;
+  return parsed->module.main();
 }
 Shape OutputOf(const graph::Graph& graph) { return graph.Spec(graph.outputs.at(0)).shape; }
 

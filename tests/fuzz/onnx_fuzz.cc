@@ -20,12 +20,12 @@ bool IsSmall(const graph::Graph& graph) {
 
 FUZZ_TARGET(onnx) {
   auto imported = ImportOnnxBytes(input, "fuzz");
-  if (!imported.ok() || !IsSmall(imported->graph)) return;
-  graph::PassContext context;
-  auto optimized = graph::Optimize(imported->graph, context);
+  if (!imported.ok() || !IsSmall(imported->module.main())) return;
+  auto optimized = graph::Optimize(imported->module);
   if (!optimized.ok()) return;
   static const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=2").value();
-  for (const graph::Task& task : graph::ExtractTasks(*optimized)) (void)graph::LowerSubgraph(*task.subgraph, target);
+  for (const graph::Task& task : graph::ExtractTasks(optimized->main()))
+    (void)graph::LowerSubgraph(*task.subgraph, target);
 }
 
 }  // namespace autotune

@@ -15,8 +15,8 @@ TEST(Extract, TextHasNoNamesAndOnlyLiteralValues) {
     ValueId c = m.b.AddConstant(name, TensorValue::Of<float>({1}, {literal}));
     y = swapped ? m.b.Must(Op::kMul, {c, y}) : m.b.Must(Op::kMul, {y, c});
     m.b.Output(y, name);
-    PassContext context;
-    return ExtractTasks(*Fuse(m.b.Finish(), context))[0];
+    PassEnv env;
+    return ExtractTasks(*Fuse(m.b.Finish(), env))[0];
   };
   Task t = make("a", 2, 1, false);
   EXPECT_EQ(t.text,
@@ -41,8 +41,8 @@ TEST(Extract, HashGolden) {
   ValueId y = m.b.Must(Op::kConv2d, {x, m.Random({3, 3, 4, 8})}, a);
   y = m.b.Must(Op::kClip, {m.b.Must(Op::kAdd, {y, m.Random({1, 1, 1, 8})})}, ClipAttrs{0, 6});
   m.b.Output(y, "y");
-  PassContext context;
-  Task t = ExtractTasks(*Fuse(m.b.Finish(), context))[0];
+  PassEnv env;
+  Task t = ExtractTasks(*Fuse(m.b.Finish(), env))[0];
   EXPECT_EQ(
       t.text,
       "subgraph v1\n"

@@ -16,8 +16,8 @@ TEST(FoldBatchNorm, IntoConvolution) {
   y = m.b.Must(Op::kAdd, {m.b.Must(Op::kMul, {m.Random({6, 1, 1}), y}), m.Random({6, 1, 1})});
   m.b.Output(m.Relu(y), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(counting.calls, 1);
   EXPECT_EQ(g.nodes.size(), 3u) << GraphText(g);  // conv2d, add, relu
 }
@@ -35,8 +35,8 @@ TEST(FoldBatchNorm, OfDoubles) {
   y = m.b.Must(Op::kBatchNorm, {y, constant({3}), constant({3}), constant({3}), constant({3})}, BatchNormAttrs{});
   m.b.Output(y, "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);  // conv2d, add
   EXPECT_EQ(g.Spec(g.outputs[0]).dtype, f64);
 }
@@ -46,8 +46,8 @@ TEST(FoldBatchNorm, IntoProduct) {
   ValueId x = m.b.Input("x", F32({3, 4}));
   m.b.Output(m.Norm(m.b.Must(Op::kMatmul, {x, m.Random({4, 5})})), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);
 }
 
@@ -62,8 +62,8 @@ TEST(FoldBatchNorm, IntoConvolutionsOfThreeDimensions) {
     BatchNormAttrs norm{.axis = first ? 1 : 4};
     m.b.Output(m.b.Must(Op::kBatchNorm, {y, statistics[0], statistics[1], statistics[2], statistics[3]}, norm), "y");
     Counting counting;
-    Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                         counting.context);
+    Graph g =
+        ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
     EXPECT_EQ(g.nodes.size(), 2u) << GraphText(g);
   }
 }
@@ -74,8 +74,8 @@ TEST(FoldBatchNorm, NotWhereTheProductIsReadElsewhere) {
   ValueId conv = m.Conv(x, 3, 1);
   m.b.Output(m.b.Must(Op::kAdd, {m.Norm(conv), conv}), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(CountOps(g, Op::kMul), 1);
   EXPECT_EQ(CountOps(g, Op::kConv2d), 1);
   EXPECT_EQ(CountOps(g, Op::kBatchNorm), 0);
@@ -87,8 +87,8 @@ TEST(FoldBatchNorm, NotWherePerChannelMeansAnotherAxis) {
   m.b.Output(m.b.Must(Op::kMul, {m.Conv(x, 4, 1), m.Random({4})}), "per_column");
   m.b.Output(m.b.Must(Op::kMul, {m.Conv(x, 4, 1), m.Random({1})}), "scalar");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(CountOps(g, Op::kMul), 1);
 }
 
@@ -97,8 +97,8 @@ TEST(FoldBatchNorm, StatisticsThatAreInputs) {
   ValueId x = m.b.Input("x", F32({2, 3, 2, 2})), mean = m.b.Input("mean", F32({3}));
   m.b.Output(m.b.Must(Op::kBatchNorm, {x, m.Random({3}), m.Random({3}), mean, m.Positive({3})}, BatchNormAttrs{}), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"fold_batch_norm", FoldBatchNorm}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(CountOps(g, Op::kBatchNorm), 0);
 }
 
@@ -107,12 +107,12 @@ TEST(FoldConstants, WithoutEvaluatorNothingHappens) {
   ValueId x = m.b.Input("x", F32({3}));
   m.b.Output(m.b.Must(Op::kAdd, {x, m.b.Must(Op::kAdd, {m.Random({3}), m.Random({3})})}), "y");
   Graph g = m.b.Finish();
-  PassContext context;
-  EXPECT_EQ(FoldConstants(g, context)->nodes.size(), 2u);
+  PassEnv env;
+  EXPECT_EQ(FoldConstants(g, env)->nodes.size(), 2u);
   Counting counting;
-  EXPECT_EQ(FoldConstants(g, counting.context)->nodes.size(), 1u);
-  counting.context.evaluate = [](const Graph&) -> Result<std::vector<TensorValue>> { return Err("no compiler"); };
-  EXPECT_EQ(FoldConstants(g, counting.context).error().Text(), "no compiler (while folding constants)");
+  EXPECT_EQ(FoldConstants(g, counting.env)->nodes.size(), 1u);
+  counting.env.evaluate = [](const Graph&) -> Result<std::vector<TensorValue>> { return Err("no compiler"); };
+  EXPECT_EQ(FoldConstants(g, counting.env).error().Text(), "no compiler (while folding constants)");
 }
 
 TEST(FoldConstants, WholeGraph) {
@@ -120,7 +120,7 @@ TEST(FoldConstants, WholeGraph) {
   m.b.Input("unused", F32({3}));
   m.b.Output(m.b.Must(Op::kRelu, {m.Random({3})}), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"fold_constants", FoldConstants}}, counting.context);
+  Graph g = ExpectKept(m.b.Finish(), {{"fold_constants", FoldConstants}}, counting.env);
   EXPECT_TRUE(g.nodes.empty());
   EXPECT_EQ(g.inputs.size(), 1u);
 }

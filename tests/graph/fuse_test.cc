@@ -13,8 +13,8 @@ TEST(Fuse, SwishIsOneKernel) {
   ValueId y = m.Conv(x, 4, 1);
   y = m.b.Must(Op::kMul, {y, m.b.Must(Op::kSigmoid, {y})});
   m.b.Output(y, "y");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
   EXPECT_EQ(g.nodes.size(), 1u);
 }
 
@@ -26,8 +26,8 @@ TEST(Fuse, NeverTwoOutputsNorTwoAnchors) {
   ValueId r = m.Relu(sum);
   m.b.Output(sum, "sum");
   m.b.Output(m.b.Must(Op::kMul, {r, m.Conv(r, 4, 1)}), "y");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
   for (const Node& node : g.nodes) {
     int anchors = 0;
     for (const Node& inner : node.body->nodes) anchors += KindOf(inner.op) == OpKind::kAnchor;
@@ -42,16 +42,16 @@ TEST(Fuse, WideningConsumerStaysOutside) {
   Maker m(16);
   ValueId x = m.b.Input("x", F32({1, 4})), wide = m.b.Input("wide", F32({8, 4}));
   m.b.Output(m.b.Must(Op::kAdd, {m.b.Must(Op::kMatmul, {x, m.Random({4, 4})}), wide}), "y");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
   EXPECT_EQ(g.nodes.size(), 2u);
 }
 
 TEST(Fuse, LayerNormalizationIsOneKernel) {
   Maker m(17);
   m.b.Output(LayerNorm(m, m.b.Input("x", F32({16, 12}))), "y");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
   EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
 }
 
@@ -60,8 +60,8 @@ TEST(Fuse, SumsOfColumnsStayApart) {
   ValueId x = m.b.Input("x", F32({16, 12}));
   ValueId sum = m.b.Must(Op::kReduceSum, {x}, AxesAttrs{{0}});
   m.b.Output(m.b.Must(Op::kSub, {x, sum}), "y");
-  PassContext context;
-  EXPECT_EQ(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 2u);
+  PassEnv env;
+  EXPECT_EQ(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size(), 2u);
 }
 
 TEST(Fuse, RowsOfTwoKindsStayApart) {
@@ -69,8 +69,8 @@ TEST(Fuse, RowsOfTwoKindsStayApart) {
   ValueId x = m.b.Input("x", F32({16, 12, 10}));
   ValueId a = m.b.Must(Op::kSub, {x, m.b.Must(Op::kReduceMax, {x}, AxesAttrs{{2}})});
   m.b.Output(m.b.Must(Op::kMul, {a, m.b.Must(Op::kReduceSum, {a}, AxesAttrs{{1, 2}})}), "y");
-  PassContext context;
-  EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size(), 1u);
+  PassEnv env;
+  EXPECT_GT(ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size(), 1u);
 }
 
 // Products that a sum over any axes reads are computed where it reads them; its result may be scaled behind it.
@@ -79,8 +79,8 @@ TEST(Fuse, ReductionsEndElementwiseNodes) {
   ValueId x = m.b.Input("x", F32({6, 5, 4})), y = m.b.Input("y", F32({6, 5, 4}));
   ValueId sum = m.b.Must(Op::kReduceSum, {m.b.Must(Op::kMul, {x, y})}, AxesAttrs{{0, 2}});
   m.b.Output(m.b.Must(Op::kSqrt, {sum}), "z");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
   EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
 }
 
@@ -89,8 +89,8 @@ TEST(Fuse, ReductionsLeaveOtherNodesAlone) {
     Maker m(21);
     ValueId x = m.b.Input("x", F32({6, 5, 4}));
     m.b.Output(make(m, x), "z");
-    PassContext context;
-    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, context).nodes.size();
+    PassEnv env;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
   };
   auto sum = [](Maker& m, ValueId v) { return m.b.Must(Op::kReduceSum, {v}, AxesAttrs{{0, 2}}); };
   // Dear nodes; operands that vectors of a row would gather; values that others read; a second reduction.

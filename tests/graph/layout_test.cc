@@ -16,8 +16,8 @@ TEST(ConvertLayout, OnlyTheEdgesTranspose) {
   ValueId d = m.b.Must(Op::kLrn, {m.Pool(Op::kAvgPool2d, c, 3, 2)}, LrnAttrs{5, 0.1f, 0.75f, 1, 1});
   m.b.Output(m.b.Must(Op::kMul, {d, m.Random({5, 1})}), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
   for (const Node& node : g.nodes) {
     if (node.op == Op::kConv2d) {
@@ -83,8 +83,8 @@ TEST(ConvertLayout, OutputsAreConvertedAtOnce) {
   m.b.Output(m.Relu(m.Conv(x, 5, 3)), "y");
   m.b.Output(m.Relu(m.Conv(x, 7, 3)), "z");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}}, counting.env);
   std::vector<Op> order;
   for (const Node& node : g.nodes) order.push_back(node.op);
   EXPECT_EQ(order, (std::vector<Op>{Op::kTranspose, Op::kConv2d, Op::kRelu, Op::kTranspose, Op::kConv2d, Op::kRelu,
@@ -100,9 +100,10 @@ TEST(ConvertLayout, FlattenKeepsOnnxOrder) {
     int64_t columns = 8 * extent * extent;
     m.b.Output(m.b.Must(Op::kMatmul, {m.b.Reshape(y, {2, columns}), m.Random({columns, 3})}), "y");
     Counting counting;
-    Graph g = ExpectKept(m.b.Finish(),
-                         {{"convert_layout", ConvertLayout}, {"simplify", Simplify}, {"fold_constants", FoldConstants}},
-                         counting.context);
+    Graph g = ExpectKept(
+        m.b.Finish(),
+        {{"convert_layout", ConvertLayout}, {"simplify_graph", SimplifyGraph}, {"fold_constants", FoldConstants}},
+        counting.env);
     EXPECT_EQ(CountOps(g, Op::kTranspose), extent == 1 ? 0 : 2);
   }
 }
@@ -113,8 +114,8 @@ TEST(ConvertLayout, TheModelsOwnTransposesCancel) {
   ValueId y = m.Conv(m.b.Transpose(x, {0, 3, 1, 2}), 4, 3);
   m.b.Output(m.b.Transpose(m.Relu(y), {0, 2, 3, 1}), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(CountOps(g, Op::kTranspose), 0) << GraphText(g);
 }
 
@@ -127,8 +128,8 @@ TEST(ConvertLayout, FollowsSlicesPadsReductionsAndGathers) {
   ValueId places = m.b.AddConstant("", TensorValue::Of<int64_t>({3}, {2, 0, 1}));
   y = m.b.Must(Op::kGather, {y, places}, AxisAttrs{2});
   m.b.Output(m.Conv(y, 4, 1), "y");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, env);
   int activations = 0;
   for (const Node& node : g.nodes) activations += node.op == Op::kTranspose && !g.FindConstant(node.inputs[0]);
   EXPECT_EQ(activations, 2) << GraphText(g);  // of the input and of the output
@@ -149,8 +150,8 @@ TEST(ConvertLayout, OfThreeDimensions) {
   y = m.b.Must(Op::kSlice, {y}, SliceAttrs{{0, 1, 0, 1, 0}, {1, 9, 2, 2, 2}, {1, 2, 1, 1, 2}});
   m.b.Output(m.b.Must(Op::kMul, {y, m.Random({2, 1, 1})}), "y");
   Counting counting;
-  Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
-                       counting.context);
+  Graph g =
+      ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}}, counting.env);
   EXPECT_EQ(CountOps(g, Op::kTranspose), 2) << GraphText(g);
 }
 
@@ -159,8 +160,8 @@ TEST(ConvertLayout, AnImageAmongHigherRanks) {
   Maker m(25);
   ValueId y = m.Conv(m.b.Input("x", F32({2, 4, 3, 5})), 3, 1), z = m.b.Input("z", F32({2, 1, 3, 3, 5}));
   m.b.Output(m.b.Must(Op::kAdd, {y, z}), "sum");
-  PassContext context;
-  ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, context);
+  PassEnv env;
+  ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}}, env);
 }
 
 }  // namespace

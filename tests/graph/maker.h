@@ -3,7 +3,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "graph/pass.h"
+#include "graph/pipeline.h"
+#include "tests/after_pass.h"
 #include "tests/graph/reference.h"
 
 namespace autotune::graph {
@@ -13,9 +14,9 @@ inline TensorSpec F32(Shape shape) { return {DType::Float(32), std::move(shape)}
 // Evaluates constants by the reference, and counts its calls.
 struct Counting {
   int calls = 0;
-  PassContext context;
+  PassEnv env;
   Counting() {
-    context.evaluate = [this](const Graph& g) -> Result<std::vector<TensorValue>> {
+    env.evaluate = [this](const Graph& g) -> Result<std::vector<TensorValue>> {
       ++calls;
       std::vector<TensorValue> out;
       for (const auto& t : reference::Evaluate(g, {})) out.push_back(reference::ToValue(t));
@@ -65,20 +66,21 @@ inline std::vector<reference::Tensor> RandomInputs(const Graph& g, uint64_t seed
 }
 
 // Same meaning after each pass; returns the last graph.
-inline Graph ExpectKept(const Graph& g, const std::vector<Pass>& passes, PassContext& context) {
+inline Graph ExpectKept(const Graph& g, const std::vector<Pass>& passes, PassEnv env) {
   auto in = RandomInputs(g, 7);
   auto want = reference::Evaluate(g, in);
-  context.after = [&](std::string_view pass, const Graph& now) {
+  env.context.Add(std::make_shared<test::AfterPass<IRModuleView>>([&](std::string_view pass, const IRModuleView& view) {
+    const Graph& now = view.module.main();
     auto got = reference::Evaluate(now, in);
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i)
       EXPECT_LE(reference::Excess(got[i], want[i]), 0) << pass << "\n" << GraphText(now);
     EXPECT_EQ(now.output_names, g.output_names);
     ASSERT_EQ(now.inputs.size(), g.inputs.size());
-  };
-  Result<Graph> out = RunPasses(g, passes, context);
+  }));
+  Result<IRModule> out = RunPasses(IRModule(g), passes, env);
   EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().Text());
-  return out.ok() ? *out : g;
+  return out.ok() ? out->main() : g;
 }
 
 inline int CountOps(const Graph& g, Op op) {

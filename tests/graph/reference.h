@@ -192,6 +192,8 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
       for (const Tensor* t : in) arguments.push_back(*t);
       return Evaluate(*node.body, arguments)[0];
     }
+    case Op::kCall:  // the function is the module's
+      break;
   }
   UNREACHABLE();
   return {};

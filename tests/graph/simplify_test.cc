@@ -14,8 +14,8 @@ TEST(Simplify, MovementJoins) {
   b.Output(b.Must(Op::kTranspose, {t}, TransposeAttrs{{1, 2, 0}}), "same");
   b.Output(b.Must(Op::kReshape, {b.Must(Op::kReshape, {x}, ReshapeAttrs{{24}})}, ReshapeAttrs{{4, 6}}), "flat");
   b.Output(t, "t");
-  PassContext context;
-  Graph g = ExpectKept(b.Finish(), {{"simplify", Simplify}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(b.Finish(), {{"simplify_graph", SimplifyGraph}}, env);
   EXPECT_EQ(g.outputs[0], g.inputs[0]);
   EXPECT_EQ(g.nodes.size(), 2u);
 }
@@ -27,8 +27,8 @@ TEST(Simplify, QuotientsByNumbersBecomeProducts) {
   m.b.Output(m.b.Must(Op::kDiv, {x, m.Positive({4})}), "many");
   // 3 * (1 / 3) is not 1 in floats: where steps follow, the quotient stays.
   m.b.Output(m.b.Must(Op::kFloor, {m.b.Must(Op::kDiv, {m.Relu(x), three})}), "floor");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"simplify", Simplify}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"simplify_graph", SimplifyGraph}}, env);
   EXPECT_EQ(CountOps(g, Op::kDiv), 2) << GraphText(g);
   EXPECT_EQ(CountOps(g, Op::kMul), 1);
 }
@@ -41,8 +41,8 @@ TEST(ShareCommonSubexpressions, EqualNodesAndSmallConstants) {
   ValueId a = m.b.Must(Op::kAdd, {x, one}), b = m.b.Must(Op::kAdd, {uno, x}), c = m.b.Must(Op::kAdd, {x, two});
   ValueId d = m.b.Must(Op::kSub, {x, one}), e = m.b.Must(Op::kSub, {one, x});
   for (ValueId v : {a, b, c, d, e}) m.b.Output(v, "v");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"cse", ShareCommonSubexpressions}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"cse", ShareCommonSubexpressions}}, env);
   EXPECT_EQ(g.outputs[0], g.outputs[1]);
   EXPECT_EQ(g.nodes.size(), 4u);
   EXPECT_EQ(g.constants.size(), 2u);
@@ -55,8 +55,8 @@ TEST(SinkReshapes, BiasAndNormMeetTheProduct) {
   y = m.b.Must(Op::kAdd, {m.Random({12}), m.b.Reshape(y, {1, 16, 12})});
   y = LayerNorm(m, m.b.Must(Op::kAdd, {y, x}));
   m.b.Output(y, "y");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}, {"fuse", Fuse}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}, {"fuse", Fuse}}, env);
   EXPECT_EQ(CountOps(g, Op::kFused), 2) << GraphText(g);  // matmul + add + add; the normalization
 }
 
@@ -69,8 +69,8 @@ TEST(SinkReshapes, NotPastWhatDoesNotRegroup) {
   m.b.Output(m.b.Must(Op::kReduceSum, {y}, AxesAttrs{{1, 2}}), "whole");
   // Another computed operand would have to be reshaped, and could no longer take the sum along.
   m.b.Output(m.b.Must(Op::kAdd, {y, m.Relu(m.b.Input("z", F32({4, 2, 3})))}), "sum");
-  PassContext context;
-  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(m.b.Finish(), {{"sink_reshapes", SinkReshapes}}, env);
   for (const Node& node : g.nodes) {
     bool whole = node.op == Op::kReduceSum && g.Spec(node.output).NumElements() == 4;
     if (node.op == Op::kAdd || node.op == Op::kReduceSum) {

@@ -107,10 +107,10 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
     const reference::Tensor x = SmallNumbers(w.image, dtype, rng);
     Counting counting;
     Result<Graph> now = RunPasses(g, {{"trim_windows", TrimWindows}, {"fold_constants", FoldConstants}, {"fuse", Fuse}},
-                                  counting.context);
+                                  counting.env);
     ASSERT_TRUE(now.ok());
     EXPECT_EQ(Interpreted(*now, x), reference::Evaluate(g, {x})[0].data) << GraphText(g) << GraphText(*now);
-    const Graph trim = *TrimWindows(g, counting.context);
+    const Graph trim = *TrimWindows(g, counting.env);
     const int64_t before = TapsOf(g), after = TapsOf(trim), useful = UsefulTaps(w, g);
     EXPECT_GE(after, useful) << GraphText(trim);
     trimmed += after < before;
@@ -127,9 +127,9 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
 
 TEST(TrimWindows, CutsBothEndsAndGaps) {
   Rng rng(42);
-  PassContext context;
+  PassEnv env;
   auto kernel = [&](const Window& w) {
-    const Graph g = *TrimWindows(ConvolutionOf(w, DType::Float(32), nullptr, rng), context);
+    const Graph g = *TrimWindows(ConvolutionOf(w, DType::Float(32), nullptr, rng), env);
     return g.Spec(g.nodes.back().inputs[1]).shape;
   };
   // One column of data: of ten taps, each of two outputs meets it with one.
@@ -151,7 +151,7 @@ TEST(TrimWindows, PaddingTimesInfinityIsNothing) {
   ValueId w = m.b.AddConstant("", TensorValue::Of<float>({1, 1, 1, 3}, {infinite, 2, 3}));
   m.b.Output(m.b.Must(Op::kConv2d, {x, w}, ConvAttrs{.pads = {0, 1, 0, 1}}), "y");
   Counting counting;
-  Graph g = *TrimWindows(m.b.Finish(), counting.context);
+  Graph g = *TrimWindows(m.b.Finish(), counting.env);
   EXPECT_EQ(reference::Evaluate(g, {{{1, 1, 1, 1}, {5}}})[0].data, std::vector<double>{10});
 }
 
@@ -160,8 +160,8 @@ TEST(TrimWindows, ZerosAroundBecomePadding) {
   const PadAttrs around{{0, 2, 1, 0}, {0, 0, 3, 0}, {0, 0, 0, 0}, PadMode::kConstant, 0};
   const Window w{{{1, 2}, {0, 1, 0, 0}, {1, 1}, 1, Layout::kNHWC}, {1, 5, 6, 2}, {3, 2, 2, 3}};
   auto pads = [&](PadAttrs zeros) {
-    PassContext context;
-    Graph g = ExpectKept(ConvolutionOf(w, DType::Float(32), &zeros, rng), {{"trim_windows", TrimWindows}}, context);
+    PassEnv env;
+    Graph g = ExpectKept(ConvolutionOf(w, DType::Float(32), &zeros, rng), {{"trim_windows", TrimWindows}}, env);
     return CountOps(g, Op::kPad);
   };
   EXPECT_EQ(pads(around), 0);
@@ -175,8 +175,8 @@ TEST(TrimWindows, ZerosAroundBecomePadding) {
   Window wide = w;
   wide.kernel[2] = 3;
   channels.after[3] = 1;
-  PassContext context;
-  Graph g = ExpectKept(ConvolutionOf(wide, DType::Float(32), &channels, rng), {{"trim_windows", TrimWindows}}, context);
+  PassEnv env;
+  Graph g = ExpectKept(ConvolutionOf(wide, DType::Float(32), &channels, rng), {{"trim_windows", TrimWindows}}, env);
   EXPECT_EQ(CountOps(g, Op::kPad), 1);
 }
 
@@ -193,8 +193,8 @@ TEST(TrimWindows, SpreadPixels) {
       zeros.after[d] = static_cast<int64_t>(rng.Below(5));
     }
     const Graph g = ConvolutionOf(w, DType::Float(32), &zeros, rng);
-    PassContext context;
-    trimmed += TapsOf(ExpectKept(g, {{"trim_windows", TrimWindows}}, context)) < TapsOf(g);
+    PassEnv env;
+    trimmed += TapsOf(ExpectKept(g, {{"trim_windows", TrimWindows}}, env)) < TapsOf(g);
   }
   EXPECT_GT(trimmed, 20);
 }
@@ -222,8 +222,8 @@ TEST(TrimWindows, RandomPools) {
     // A window without any data has no average and no place.
     const reference::Tensor in = reference::Random(image, rng), want = reference::Evaluate(g, {in})[0];
     const bool empty = std::any_of(want.data.begin(), want.data.end(), [](double v) { return !(std::abs(v) < 1e9); });
-    PassContext context;
-    const Graph now = *TrimWindows(g, context);
+    PassEnv env;
+    const Graph now = *TrimWindows(g, env);
     const auto& shorter = std::get<PoolAttrs>(now.nodes[0].attrs);
     if (!empty) {
       EXPECT_EQ(reference::Evaluate(now, {in})[0].data, want.data) << GraphText(g) << GraphText(now);
@@ -265,7 +265,7 @@ TEST(TrimWindows, TransposesLeaveOutSkippedRows) {
     Counting counting;
     Graph g =
         ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"trim_windows", TrimWindows}, {"fuse", Fuse}},
-                   counting.context);
+                   counting.env);
     bool sliced = false;
     for (const Node& node : g.nodes) {
       const bool first = node.op == Op::kFused && node.inputs[0] == g.inputs[0];

@@ -26,7 +26,7 @@ std::string Unstable(std::span<const LoweringPass> passes, PrimFunc f, Tally& ta
                      std::span<const char* const> refusals = kLoweringRefusals) {
   Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
   PassContext context;
-  PassEnv env{target, context, {}};
+  PassEnv env{target, context, nullptr, {}};
   for (const LoweringPass& pass : passes) {
     Result<PrimFunc> once = pass.run(f, env);
     if (!once.ok()) {

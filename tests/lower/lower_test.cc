@@ -12,6 +12,7 @@
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
+#include "tests/after_pass.h"
 #include "tests/ir/parse.h"
 #include "tests/ir/random_program.h"
 
@@ -69,9 +70,8 @@ LoweredKernel CheckEveryPass(const PrimFunc& f, uint64_t seed, const Target& tar
   Status ran = Interpret(f, want);
   EXPECT_TRUE(ran.ok()) << ran.error().Text();
   std::vector<std::pair<std::string, PrimFunc>> stages;
-  PassContext context;
-  context.after = [&](std::string_view pass, const PrimFunc& g) { stages.emplace_back(pass, g); };
-  auto kernel = Lower(f, target, context);
+  auto kernel =
+      Lower(f, target, test::SeeAfter([&](std::string_view pass, const PrimFunc& g) { stages.emplace_back(pass, g); }));
   EXPECT_TRUE(kernel.ok()) << kernel.error().Text() << "\n" << ToText(f);
   if (!kernel.ok()) return {};
 
@@ -243,8 +243,7 @@ TEST(Lower, ParametersAreCompact) {
                  " c[v] = a[v, 1] } } }");
   };
   CheckEveryPass(f(""), 1);
-  PassContext context;
-  auto refused = Lower(f("align [0, 8, 0]"), Avx2(), context);
+  auto refused = Lower(f("align [0, 8, 0]"), Avx2());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().Text(), "parameter a has aligned strides: only compact ones are supported");
 }
@@ -376,8 +375,7 @@ TEST(Lower, TilesAreNotVersionedByWhatIsBoundInside) {
 }
 
 Error LowerError(const PrimFunc& f, const Target& target = Avx2()) {
-  PassContext context;
-  auto kernel = Lower(f, target, context);
+  auto kernel = Lower(f, target);
   EXPECT_FALSE(kernel.ok()) << ToText(f);
   return kernel.ok() ? Error() : kernel.error();
 }

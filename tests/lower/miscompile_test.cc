@@ -32,9 +32,7 @@ Target TargetOfMistakes() {
 }
 
 PrimFunc LoweredWith(const PrimFunc& f, Miscompile* miscompile) {
-  PassContext context;
-  context.miscompile = miscompile;
-  auto kernel = Lower(f, TargetOfMistakes(), context);
+  auto kernel = Lower(f, TargetOfMistakes(), {}, miscompile);
   EXPECT_TRUE(kernel.ok()) << kernel.error().Text();
   EXPECT_TRUE(Verify(kernel->run).ok()) << ToText(kernel->run);
   return kernel->run;

@@ -22,8 +22,7 @@ PrimFunc Lowered(int rows, int columns, const std::string& body) {
   std::string shape = "f32[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
   auto f = ParsePrimFunc("func kernel(\n  x: " + shape + " input,\n  y: " + shape + " output\n) {\n" + body + "}\n");
   EXPECT_TRUE(f.ok()) << f.error().Text();
-  PassContext context;
-  auto kernel = Lower(*f, Avx512(), context);
+  auto kernel = Lower(*f, Avx512());
   EXPECT_TRUE(kernel.ok()) << kernel.error().Text();
   std::vector<InterpArray> want = test::RandomArgs(*f, 1), got = want;
   for (size_t i = 0; i < got.size(); ++i) got[i].shape = ConstShape(kernel->run.params[i].buffer);

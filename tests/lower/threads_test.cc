@@ -21,10 +21,7 @@ using ::testing::HasSubstr;
 
 Target Cpu() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }
 
-Result<PrimFunc> Lowered(const PrimFunc& f) {
-  PassContext context;
-  return LowerThreads(f, Cpu(), context);
-}
+Result<PrimFunc> Lowered(const PrimFunc& f) { return LowerThreads(f, Cpu()); }
 
 // The program without its n-th barrier; absent if it has no so many.
 std::optional<PrimFunc> WithoutBarrier(PrimFunc f, int n) {
@@ -249,10 +246,9 @@ TEST(LowerThreads, WaitWhereTheyMustAndOnlyThere) {
   }
   EXPECT_EQ(count, 2) << text;
   // A CPU does not run it.
-  PassContext context;
-  EXPECT_EQ(Lower(schedule.func(), Cpu(), context).error().Text(),
+  EXPECT_EQ(Lower(schedule.func(), Cpu()).error().Text(),
             "buffer acc has scope local, but a CPU runs no grids of threads: use global or register");
-  EXPECT_EQ(Lower(zoo::Scheduled(f, "bind(i, blockIdx.x)").func(), Cpu(), context).error().Text(),
+  EXPECT_EQ(Lower(zoo::Scheduled(f, "bind(i, blockIdx.x)").func(), Cpu()).error().Text(),
             "loop i is bound to blockIdx.x, but a CPU runs no grids of threads: use parallel");
 }
 

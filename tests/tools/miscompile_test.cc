@@ -28,9 +28,7 @@ std::optional<Bug> MistakeIn(const Record& record) {
   func = Replay(func, ParseTrace(record.trace).value()).value().func();
   std::optional<Miscompile> miscompile = PlanMiscompile(func, kPercent);
   if (!miscompile) return std::nullopt;
-  PassContext context;
-  context.miscompile = &*miscompile;
-  bool lowered = Lower(func, Target::Parse(record.target).value(), context).ok();
+  bool lowered = Lower(func, Target::Parse(record.target).value(), {}, &*miscompile).ok();
   return lowered && miscompile->applied ? std::optional(miscompile->bug) : std::nullopt;
 }
 

@@ -34,10 +34,13 @@ TEST(Text, EqualNotesBecomeOneWithACount) {
 }
 
 TEST(Text, KernelsWithTheSameNoteShareALine) {
-  std::vector<TuneTask> tasks;
-  for (uint64_t i = 1; i <= 5; ++i) tasks.push_back(TaskOf(i, "conv2d " + std::to_string(i)));
+  std::vector<NetworkTask> tasks;
+  for (uint64_t i = 1; i <= 5; ++i) {
+    const TuneTask task = TaskOf(i, "conv2d " + std::to_string(i));
+    tasks.push_back({.hash = task.hash, .label = task.label});
+  }
   std::vector<KernelChoice> choices;
-  for (const TuneTask& task : tasks) choices.push_back({.task = &task, .note = "tuned for 4 cores"});
+  for (const NetworkTask& task : tasks) choices.push_back({.task = &task, .note = "tuned for 4 cores"});
   choices[1].note = "its best record does not build any more";
   choices[4].note = "";
   EXPECT_THAT(KernelNotes(choices), ElementsAre("3 kernels (00000001, 00000003, 00000004): tuned for 4 cores",

@@ -9,6 +9,7 @@
 #include "ir/visit.h"
 #include "lower/lower.h"
 #include "schedule/replay.h"
+#include "tests/after_pass.h"
 #include "tests/lower/refusals.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
@@ -43,15 +44,14 @@ void CheckLowering(const PrimFunc& program, int draws) {
       Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
       Result<Schedule> schedule = Replay(func, trace);
       ASSERT_TRUE(schedule.ok()) << schedule.error().Text() << "\n" << ToText(trace);
-      PassContext context;
       std::string broken;
-      context.after = [&](std::string_view pass, const PrimFunc& f) {
+      const PassContext context = test::SeeAfter([&](std::string_view pass, const PrimFunc& f) {
         if (!broken.empty()) return;
         std::vector<double> got = RunInterpreted(f, error);
         if (error.empty() && got == expected) return;
         broken = "after " + std::string(pass) + ": " + error + "\n" + ToText(trace) + ToText(schedule->func()) +
                  "\nbecame\n" + ToText(f);
-      };
+      });
       auto kernel = Lower(schedule->func(), TestTarget(), context);
       ASSERT_EQ(broken, "");
       lowered += kernel.ok();
@@ -167,8 +167,7 @@ void ForEachLowered(const PrimFunc& program, const std::function<void(const Lowe
     for (int i = 0; i < 8; ++i) {
       Result<Schedule> schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng)));
       ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
-      PassContext context;
-      auto kernel = Lower(schedule->func(), TestTarget(), context);
+      auto kernel = Lower(schedule->func(), TestTarget());
       if (!kernel.ok() || !kernel->has_register_tile) continue;
       ++lowered;
       SCOPED_TRACE(sketch.name + "\n" + ToText(schedule->trace()));
@@ -207,8 +206,7 @@ TEST(Lowered, CopiesOfTilesAreTiles) {
     Rng rng(6);
     for (const Sketch& sketch : *sketches) {
       Schedule schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng))).value();
-      PassContext context;
-      LoweredKernel kernel = Lower(schedule.func(), TestTarget(), context).value();
+      LoweredKernel kernel = Lower(schedule.func(), TestTarget()).value();
       int64_t largest = 0;
       Walk(kernel.run.body, [&](const Stmt& s) {
         if (const Alloc* alloc = s.As<Alloc>()) largest = std::max(largest, ConstShape(alloc->buffer)[0]);

@@ -61,7 +61,8 @@ struct ModelOptions {
   Result<Target> ParseTarget(Builder& builder) const;
   // Of --shape, --bind and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
-  Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder) const;
+  Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
+                       const PassContext& passes = {}) const;
   // Starts build workers, parses the target and the network's options and opens the database, with `open_store`.
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;

@@ -34,13 +34,11 @@ constexpr const char* kFooter =
     "interrupted,\n"
     "what was measured is saved";
 
-// The example at the end of a command's help. Commands with --op have a footer of their own.
+// The example at the end of a command's help. Commands with operators or passes have a footer of their own.
 constexpr std::pair<const char*, const char*> kExamples[] = {
     {"run", "autotune run m.tar --input data=x.npy --output-dir outputs"},
     {"bench", "autotune bench m.tar --threads 2 --profile"},
-    {"verify", "autotune verify --model m.onnx --data test_data_set_0"},
     {"records", "autotune records show"},
-    {"replay", "autotune replay 3f2a1b2c --print asm"},
     {"devices", "autotune devices --tracker farm.local:9190"},
     {"doctor", "autotune doctor"},
 };

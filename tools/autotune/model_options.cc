@@ -66,14 +66,16 @@ Result<Session> ModelOptions::Open(const OpenDatabase& open_store) const {
   return session;
 }
 
-Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& parsed_target, Builder& builder) const {
-  if (op.empty()) return LoadNetwork(model, options, parsed_target, builder);
-  OperatorGraph parsed = TRY(ParseOperator(op));
-  Network network = TRY_NOTE(MakeNetwork(parsed.graph, options, parsed_target, builder), "while preparing --op " + op);
+Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& parsed_target, Builder& builder,
+                                   const PassContext& passes) const {
+  if (op.empty()) return LoadNetwork(model, options, parsed_target, builder, passes);
+  OperatorModule parsed = TRY(ParseOperator(op));
+  Network network =
+      TRY_NOTE(MakeNetwork(parsed.module, options, parsed_target, builder, passes), "while preparing --op " + op);
   network.name = parsed.name;
   // The digest follows from the tasks alone, so that two spellings of one operator share their runs.
-  std::string tasks = options.winograd ? "" : "no winograd";
-  for (const TuneTask& task : network.tasks) tasks += task.hash.Hex();
+  std::string tasks = (options.winograd ? "" : "no winograd") + passes.config().CodeKey();
+  for (const NetworkTask& task : network.tasks) tasks += task.hash.Hex();
   network.digest = HashBytes128(tasks);
   return network;
 }

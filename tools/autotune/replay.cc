@@ -9,6 +9,7 @@
 #include "lower/lower.h"
 #include "schedule/replay.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/pass_options.h"
 #include "tools/autotune/records/records.h"
 
 namespace autotune::tools {
@@ -17,7 +18,11 @@ namespace {
 struct ReplayCommandOptions {
   std::string record, db;
   std::string print = "ir";
+  PassOptions passes{LoweringPassTables()};
 };
+
+// The stages that lowering comes before.
+bool IsLowered(const std::string& print) { return print == "lowered" || print == "llvm" || print == "asm"; }
 
 // Prints a line for each feature that is not 0: number, value as the model sees it, name, and the quantity behind it.
 void PrintFeatures(const Features& features) {
@@ -56,16 +61,18 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
     PrintFeatures(ExtractFeatures(NestOf(func), target));
     return kExitOk;
   }
-  PassContext context;
-  LoweredKernel lowered = TRY_NOTE(Lower(func, target, context), where);
+  const PassContext passes = TRY(options.passes.Context());
+  LoweredKernel lowered = TRY_NOTE(Lower(func, target, passes), where);
   if (options.print == "lowered") {
     if (lowered.prepare) std::printf("%s\n", ToText(*lowered.prepare).c_str());
     std::printf("%s\n", ToText(lowered.run).c_str());
+    options.passes.PrintTimes(passes);
     return kExitOk;
   }
   KernelObject object = TRY_NOTE(CompileKernel(lowered, target, {.keep_spills = true, .keep_assembly = true}), where);
   if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
   std::fputs((options.print == "llvm" ? object.llvm_ir : object.assembly).c_str(), stdout);
+  options.passes.PrintTimes(passes);
   return kExitOk;
 }
 
@@ -83,7 +90,17 @@ Command ReplayCommand(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--db", options->db,
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
-  return {app, [options] { return ReplayRecord(*options); }};
+  options->passes.Add(*app);
+  app->footer("Example:\n  autotune replay 3f2a1b2c --print asm\n\n" + PassFooter(LoweringPassTables()));
+  return {app, [options] { return ReplayRecord(*options); },
+          [options]() -> Status {
+            TRY(options->passes.Check());
+            if (options->passes.IsGiven() && !IsLowered(options->print)) {
+              return Err("--print ", options->print,
+                         " runs no passes: options of passes need --print lowered, llvm or asm");
+            }
+            return {};
+          }};
 }
 
 }  // namespace autotune::tools

@@ -69,7 +69,7 @@ Status PrintTasks(const Network& network, const Target& target, RecordStore* sto
   const std::string where = target.Text();
   if (!json) std::printf("%-8s %6s %9s %7s %9s  %s\n", "task", "weight", "GFLOP", "% work", "best ms", "label");
   int tuned = 0;
-  for (const TuneTask& task : network.tasks) {
+  for (const NetworkTask& task : network.tasks) {
     std::optional<Record> best;
     if (store) best = TRY(store->Best(task.hash.Hex(), where));
     tuned += best.has_value();

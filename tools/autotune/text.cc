@@ -45,16 +45,16 @@ std::vector<std::string> WithoutRepeats(const std::vector<std::string>& texts) {
 std::vector<std::string> KernelNotes(const std::vector<KernelChoice>& choices) {
   constexpr size_t kNamed = 3;
   std::vector<std::string> order;
-  std::map<std::string, std::vector<const TuneTask*>> tasks_of;
+  std::map<std::string, std::vector<const NetworkTask*>> tasks_of;
   for (const KernelChoice& choice : choices) {
     if (choice.note.empty()) continue;
-    std::vector<const TuneTask*>& tasks = tasks_of[choice.note];
+    std::vector<const NetworkTask*>& tasks = tasks_of[choice.note];
     if (tasks.empty()) order.push_back(choice.note);
     tasks.push_back(choice.task);
   }
   std::vector<std::string> notes;
   for (const std::string& note : order) {
-    const std::vector<const TuneTask*>& tasks = tasks_of[note];
+    const std::vector<const NetworkTask*>& tasks = tasks_of[note];
     if (tasks.size() == 1) {
       notes.push_back(ShortTaskId(tasks[0]->hash) + " " + tasks[0]->label + ": " + note);
       continue;

@@ -136,7 +136,7 @@ struct TuneSession {
 Result<TuneSession> OpenSession(const TuneCommandOptions& options) {
   Session session = TRY(options.model.Open());
   Network network = TRY(options.model.Load(session.network, session.target, *session.builder));
-  std::vector<TuneTask> tasks = TRY(SelectTasks(network.tasks, options.tasks));
+  std::vector<TuneTask> tasks = TRY(SelectTasks(MakeTuneTasks(network), options.tasks));
   return TuneSession{std::move(session.builder), std::move(session.target), std::move(session.store),
                      std::move(network), std::move(tasks)};
 }

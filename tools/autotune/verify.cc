@@ -13,6 +13,7 @@
 #include "runtime/compare.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/host.h"
+#include "tools/autotune/pass_options.h"
 #include "tools/autotune/text.h"
 #include "tools/autotune/usage.h"
 
@@ -23,15 +24,17 @@ namespace fs = std::filesystem;
 
 struct CompileCommandOptions {
   ModelOptions model;
+  PassOptions passes{CompilePassTables()};
   std::string output;
   bool no_records = false, verbose = false;
 };
 
 Result<int> CompileModel(const CompileCommandOptions& options) {
+  const PassContext passes = TRY(options.passes.Context());
   const auto [builder, target, network_options, store] = TRY(options.model.Open());
-  Network network = TRY(options.model.Load(network_options, target, *builder));
+  Network network = TRY(options.model.Load(network_options, target, *builder, passes));
   for (const std::string& note : WithoutRepeats(network.notes)) std::printf("note: %s\n", note.c_str());
-  CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder));
+  CompileResult result = TRY(Compile(network, target, options.no_records ? nullptr : store.get(), *builder, passes));
   TRY(WriteCompiled(result.package, options.output, *builder));
   for (const std::string& note : KernelNotes(result.choices)) std::printf("note: %s\n", note.c_str());
   std::printf("compiled %s for %s: %d of %s tuned, %.1f s; wrote %s\n", network.name.c_str(),
@@ -45,12 +48,14 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
     std::printf("note: the database has no schedule for this network and target; tune it first: autotune%s\n",
                 ModelLine(options.model).c_str());
   }
+  options.passes.PrintTimes(passes);
   return kExitOk;
 }
 
 struct VerifyOptions {
   ModelOptions model;
   std::string package;  // compiled network on disk, instead of a model
+  PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
   double rtol = 1e-3, atol = 1e-4;
   int threads = 0;
@@ -174,8 +179,9 @@ Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data
   if (!imported.ok())
     return CaseResult{CaseVerdict::kUnsupported, imported.error().Text(), {}, imported.error().Cause()};
   if (sets.empty()) return Err(data.string(), " has neither output_0.pb nor test_data_set_0");
-  Network network = TRY(LoadNetwork(model_path, network_options, target, builder));
-  CompileResult compiled = TRY(Compile(network, target, store, builder));
+  const PassContext passes = TRY(options.passes.Context());
+  Network network = TRY(LoadNetwork(model_path, network_options, target, builder, passes));
+  CompileResult compiled = TRY(Compile(network, target, store, builder, passes));
   LoadedModel model = TRY(LoadModel(std::move(compiled.package), options.threads));
   CaseResult result = TRY(CheckSets(model, sets, options, network_options.fixed));
   result.notes = KernelNotes(compiled.choices);
@@ -274,20 +280,27 @@ Command CompileCommand(CLI::App& root) {
   auto options = std::make_shared<CompileCommandOptions>();
   CLI::App* app =
       root.add_subcommand("compile", "Compiles a model with the best schedules in the database; searches nothing.");
-  app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar"));
+  app->footer(OperatorFooter("autotune compile --model m.onnx -o m.tar") + "\n" + PassFooter(CompilePassTables()));
   options->model.AddWithOperator(*app);
   app->add_option("-o,--output", options->output,
                   "what to write: a package M.tar, or M.so, one shared object with everything in it")
       ->required();
   app->add_flag("--no-records", options->no_records, "ignore the database: default schedules only, for comparison");
   app->add_flag("--verbose", options->verbose, "also print the target in full");
-  return {app, [options] { return CompileModel(*options); }, [options] { return options->model.CheckSource(); }};
+  options->passes.Add(*app);
+  return {app, [options] { return CompileModel(*options); },
+          [options]() -> Status {
+            TRY(options->model.CheckSource());
+            return options->passes.Check();
+          }};
 }
 
 Command VerifyCommand(CLI::App& root) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* app =
       root.add_subcommand("verify", "Compares a model's outputs with expected ones, in ONNX's test layout.");
+  app->footer("Example:\n  autotune verify --model m.onnx --data test_data_set_0\n\n" +
+              PassFooter(CompilePassTables()));
   options->model.Add(*app, false);
   app->add_option("--package", options->package, "a compiled network, M.tar or M.so, instead of a model");
   app->add_option(
@@ -299,13 +312,17 @@ Command VerifyCommand(CLI::App& root) {
   app->add_option("--threads", options->threads, "threads of the kernels; 0: one per CPU")
       ->check(AtLeastZero())
       ->capture_default_str();
+  options->passes.AddChoices(*app);
   return {app, [options] { return Verify(*options); },
           [options]() -> Status {
+            TRY(options->passes.Check());
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
             }
             if (!options->model.model.empty() && !options->package.empty())
               return Err("--model and --package exclude each other: give the model, or what was made of it");
+            if (!options->package.empty() && options->passes.IsGiven())
+              return Err("--package is compiled already: give the model with --pass-option and --disable-pass");
             const bool one = !options->model.model.empty() || !options->package.empty();
             if (one && options->data.size() > 1) {
               return Err(options->package.empty() ? "--model" : "--package", " is compared with one folder of data; ",

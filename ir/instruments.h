@@ -1,0 +1,57 @@
+// The instruments that a PassConfig asks for by name. Not thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ir/pass_context.h"
+
+namespace autotune {
+
+// Counts the runs of each pass and their wall time. A pass that runs inside another one (folding constants makes
+// kernels) counts for itself only, so that the sum over all passes is the time that passed.
+class TimePasses final : public PassInstrument {
+ public:
+  Status Before(std::string_view pass, const ProgramView& program) override;
+  Status After(std::string_view pass, const ProgramView& program) override;
+  const PassTimes& times() const { return times_; }
+  void Add(const PassTimes& times);
+
+ private:
+  struct Running {
+    double begin = 0, inner = 0;  // seconds; of the passes that ran inside
+  };
+  std::vector<Running> running_;  // outermost first
+  PassTimes times_;
+};
+
+// Writes the program to FOLDER/00_input.txt, and after each pass to FOLDER/NN_PASS.txt; another part of the program to
+// a folder of its own there. Its first use replaces an earlier dump.
+class DumpPasses final : public PassInstrument {
+ public:
+  explicit DumpPasses(std::string folder) : folder_(std::move(folder)) {}
+  Status Before(std::string_view pass, const ProgramView& program) override;
+  Status After(std::string_view pass, const ProgramView& program) override;
+
+ private:
+  Status Write(const std::string& pass, const ProgramView& program);
+
+  std::string folder_;
+  bool begun_ = false;
+  std::map<std::string, int> written_;  // files by part
+};
+
+// Creates the folder and removes an earlier dump from it: only files and folders with names that a dump has. An error
+// if files cannot be written there.
+Status BeginDump(const std::string& folder);
+
+// Verifies the program before the first pass and after each.
+class VerifyPasses final : public PassInstrument {
+ public:
+  Status Before(std::string_view pass, const ProgramView& program) override;
+  Status After(std::string_view pass, const ProgramView& program) override;
+
+ private:
+  bool begun_ = false;
+};
+
+}  // namespace autotune

@@ -1,0 +1,147 @@
+// Passes of any language and pipeline: what a pipeline declares (PassTable), what a caller asks for (PassConfig), who
+// looks on (PassInstrument), and PassContext, which every run of a pipeline gets. Not here: the passes themselves, and
+// what only one pipeline needs, such as the evaluator of constants (graph/pass.h).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/fields.h"
+#include "support/result.h"
+
+namespace autotune {
+
+// ---- Tables: a pipeline declares its passes and options once; help texts, documents and errors come from them.
+
+struct PassRow {
+  std::string_view name;         // unique over all pipelines
+  std::string_view needed = "";  // why no code can be made without it; empty: it may be disabled
+};
+
+struct IntOption {
+  std::string_view name;  // unique over all pipelines
+  int64_t fallback = 0;
+  int64_t least = 0, most = 0;
+  std::string_view help;
+};
+
+struct TextOption {
+  std::string_view name;
+  std::string_view fallback;
+  std::span<const std::string_view> choices;
+  std::string_view help;
+};
+
+using PassOption = std::variant<const IntOption*, const TextOption*>;
+
+struct PassTable {
+  std::string_view pipeline;        // "graph", "lowering"
+  std::vector<PassRow> passes;      // in order; a pass that runs several times stands here once
+  std::vector<PassOption> options;  // of the pipeline's passes
+};
+
+std::string_view NameOf(const PassOption& option);
+// "unroll_limit=4096": the option with its default.
+std::string DefaultText(const PassOption& option);
+// "1 to 4096", "all or none".
+std::string ValuesText(const PassOption& option);
+
+// ---- The request of a caller.
+
+// Plain data: it crosses to the build workers.
+struct PassConfig {
+  std::map<std::string, std::string> options;  // values by name; SetOption has checked them
+  std::vector<std::string> disabled;           // names of passes, sorted; Disable has checked them
+  bool time = false;                           // count runs and milliseconds by pass
+  bool verify = false;                         // check the program after every pass
+  std::string dump;                            // folder for the program after every pass; empty: none
+  AUTOTUNE_FIELDS(options, disabled, time, verify, dump)
+
+  // Takes "NAME=VALUE". Errors: an option that no table has, a value that it does not take; they list what there is.
+  Status SetOption(std::string_view assignment, std::span<const PassTable> tables);
+  // Errors: a pass that no table has, and one that is needed, with the reason.
+  Status Disable(std::string_view pass, std::span<const PassTable> tables);
+  // What decides about the code: the options and the disabled passes. Empty for the default ones.
+  std::string CodeKey() const;
+};
+
+// ---- Instruments.
+
+// What an instrument sees of the program between two passes.
+class ProgramView {
+ public:
+  virtual ~ProgramView() = default;
+  virtual std::string Text() const = 0;
+  virtual Status Verify() const = 0;  // an error says in which way the program is not well-formed
+  // The part of the program that the pipeline is at: "prepare" of a kernel. Empty: all of it, or its main part.
+  virtual std::string_view Part() const { return ""; }
+};
+
+class PrimFuncView final : public ProgramView {
+ public:
+  explicit PrimFuncView(const PrimFunc& f, std::string_view its_part = "") : func(f), part(its_part) {}
+  std::string Text() const override;
+  Status Verify() const override;
+  std::string_view Part() const override { return part; }
+
+  const PrimFunc& func;
+  const std::string_view part;
+};
+
+// An error of an instrument ends the pipeline with it.
+class PassInstrument {
+ public:
+  virtual ~PassInstrument() = default;
+  virtual Status Before(std::string_view pass, const ProgramView& program);
+  virtual Status After(std::string_view pass, const ProgramView& program);
+};
+
+// What the runs of a pass took.
+struct PassTime {
+  int64_t runs = 0;
+  double ms = 0;
+  AUTOTUNE_FIELDS(runs, ms)
+};
+using PassTimes = std::map<std::string, PassTime>;  // by pass
+
+class TimePasses;
+
+// Options, disabled passes and instruments of a run of pipelines. Copies share the instruments. Not thread-safe: one
+// thread runs the pipelines of a context and of its copies.
+class PassContext {
+ public:
+  PassContext() = default;  // the default passes, unobserved
+  // With the instruments that the configuration asks for.
+  explicit PassContext(PassConfig config);
+
+  const PassConfig& config() const { return config_; }
+  // A context with the same configuration and times, whose dump goes to a folder of this one's. It does not have the
+  // instruments that were added.
+  PassContext Within(const std::string& folder) const;
+  void Add(std::shared_ptr<PassInstrument> instrument);
+
+  bool IsDisabled(std::string_view pass) const;
+  int64_t Get(const IntOption& option) const;
+  std::string_view Get(const TextOption& option) const;
+
+  // Calls the instruments. A pipeline does so around every pass that it runs.
+  Status Before(std::string_view pass, const ProgramView& program) const;
+  Status After(std::string_view pass, const ProgramView& program) const;
+
+  // The times so far, and those that other processes report. Empty, and dropped, unless the configuration asks.
+  PassTimes Times() const;
+  void AddTimes(const PassTimes& times) const;
+
+ private:
+  PassConfig config_;
+  std::vector<std::shared_ptr<PassInstrument>> instruments_;  // from the outermost to the innermost
+  std::shared_ptr<TimePasses> times_;                         // within all others, so that it times the pass alone
+};
+
+}  // namespace autotune

@@ -1,0 +1,137 @@
+// What callers may ask of the lowering pipeline: without any pass that may be disabled programs mean the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "tests/after_pass.h"
+#include "tests/ir/parse.h"
+#include "tests/ir/random_program.h"
+#include "tests/lower/refusals.h"
+#include "tests/schedule/workload.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<PassTable> kTables = {LoweringPassTable()};
+
+Target PipelineTarget() {
+  return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
+}
+
+// The outputs of the lowered kernel on these arguments, `prepare` included; empty with `error` if it does not run.
+std::vector<double> RunLowered(const PrimFunc& f, const LoweredKernel& kernel, std::vector<InterpArray> args,
+                               std::string& error) {
+  std::vector<InterpArray> prepared;
+  if (kernel.prepare) {
+    std::vector<InterpArray> constants;
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      if (f.params[i].role == ParamRole::kConstant) constants.push_back(args[i]);
+    }
+    const size_t given = constants.size();
+    for (size_t i = given; i < kernel.prepare->params.size(); ++i)
+      constants.push_back({kernel.prepare->params[i].buffer->dtype, {}, {}});
+    for (size_t i = 0; i < constants.size(); ++i) constants[i].shape = ConstShape(kernel.prepare->params[i].buffer);
+    if (Status ran = Interpret(*kernel.prepare, constants); !ran.ok())
+      return error = ran.error().Text(), std::vector<double>();
+    prepared.assign(constants.begin() + static_cast<int64_t>(given), constants.end());
+  }
+  args.insert(args.end(), prepared.begin(), prepared.end());
+  for (size_t i = 0; i < args.size(); ++i) args[i].shape = ConstShape(kernel.run.params[i].buffer);
+  if (Status ran = Interpret(kernel.run, args); !ran.ok()) return error = ran.error().Text(), std::vector<double>();
+  std::vector<double> outputs;
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    if (f.params[i].role == ParamRole::kOutput) outputs.insert(outputs.end(), args[i].data.begin(), args[i].data.end());
+  }
+  return outputs;
+}
+
+bool Same(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+constexpr std::string_view kTiled = R"(func mm(a: f32[13, 8] input, b: f32[8, 20] constant, c: f32[13, 20] output) {
+  for i0 in 3 parallel { for j0 in 3 { for k in 8 { for i1 in 6 unrolled { for j1 in 8 vectorized {
+    block mm(vi: S 13 = i0 * 6 + i1, vj: S 20 = j0 * 8 + j1, vk: R 8 = k) where i0 * 6 + i1 < 13 && j0 * 8 + j1 < 20 {
+      init { c[vi, vj] = 0.0 }
+      c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+    }
+  } } } } }
+}
+)";
+
+std::vector<PrimFunc> Programs() {
+  std::vector<PrimFunc> programs;
+  if (Result<PrimFunc> tiled = ParsePrimFunc(kTiled); tiled.ok()) programs.push_back(*tiled);
+  for (uint64_t seed = 1; seed <= 40; ++seed) programs.push_back(test::MakeRandomProgram(seed));
+  return programs;
+}
+
+TEST(LoweringPipeline, KeepsTheMeaningWithoutAnyPassThatMayBeDisabled) {
+  const std::vector<PrimFunc> programs = Programs();
+  ASSERT_EQ(programs.size(), 41u);
+  int passes = 0;
+  for (const PassRow& row : LoweringPassTable().passes) {
+    PassConfig config;
+    Status disabled = config.Disable(row.name, kTables);
+    EXPECT_EQ(disabled.ok(), row.needed.empty()) << row.name;
+    if (!disabled.ok()) {
+      EXPECT_THAT(disabled.error().Text(), HasSubstr(row.needed));
+      continue;
+    }
+    ++passes;
+    int lowered = 0;
+    for (const PrimFunc& f : programs) {
+      std::vector<InterpArray> args = test::RandomArgs(f, 3);
+      std::string error;
+      Result<LoweredKernel> with = Lower(f, PipelineTarget());
+      ASSERT_TRUE(with.ok()) << with.error().Text();
+      std::vector<double> want = RunLowered(f, *with, args, error);
+      Result<LoweredKernel> without = Lower(f, PipelineTarget(), PassContext(config));
+      if (!without.ok()) {
+        EXPECT_TRUE(IsAmong(without.error().message, kLoweringRefusals)) << without.error().Text();
+        continue;
+      }
+      std::vector<double> got = RunLowered(f, *without, args, error);
+      ASSERT_EQ(error, "") << row.name << "\n" << ToText(f) << ToText(without->run);
+      ASSERT_TRUE(Same(want, got)) << "without " << row.name << "\n" << ToText(f) << ToText(without->run);
+      ++lowered;
+    }
+    EXPECT_GE(lowered, 38) << row.name;
+  }
+  EXPECT_GE(passes, 9);
+}
+
+TEST(LoweringPipeline, DisabledPassesDoNotRunAndOthersAreTimed) {
+  const PrimFunc f = test::Parse(kTiled);
+  std::vector<std::string> ran;
+  PassContext context(PassConfig{.disabled = {"simplify", "split_prepare"}, .time = true});
+  context.Add(std::make_shared<test::AfterPass<PrimFuncView>>(
+      [&](std::string_view pass, const PrimFuncView&) { ran.emplace_back(pass); }));
+  ASSERT_TRUE(Lower(f, PipelineTarget(), context).ok());
+  std::vector<std::string> expected;
+  for (const PassRow& row : LoweringPassTable().passes) {
+    if (row.name == "simplify" || row.name == "split_prepare") continue;
+    expected.emplace_back(row.name);
+    EXPECT_EQ(context.Times()[std::string(row.name)].runs, 1) << row.name;
+  }
+  EXPECT_EQ(ran, expected);
+  EXPECT_EQ(context.Times().size(), expected.size());
+}
+
+TEST(LoweringPipeline, TheUnrollLimitRefusesLargerNests) {
+  const PrimFunc f = test::Parse(kTiled);
+  PassConfig config;
+  ASSERT_TRUE(config.SetOption("unroll_limit=2", kTables).ok());
+  Result<LoweredKernel> refused = Lower(f, PipelineTarget(), PassContext(config));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().Text(), HasSubstr("makes more than 2 statements"));
+  EXPECT_TRUE(Lower(f, PipelineTarget()).ok());
+}
+
+}  // namespace
+}  // namespace autotune

@@ -20,11 +20,9 @@ constexpr std::string_view kAdd =
 TEST(CTarget, Add) {
   auto object = Compile(Parse(kAdd), C());
   ASSERT_TRUE(object.ok()) << object.error().Text();
-  puts(object->source.c_str());
   AgreesWithInterpreter(Parse(kAdd), 1, C());
   object = Compile(Parse(kAdd), C(" -vectors=none"));
   ASSERT_TRUE(object.ok()) << object.error().Text();
-  puts(object->source.c_str());
   AgreesWithInterpreter(Parse(kAdd), 1, C(" -vectors=none"));
 }
 

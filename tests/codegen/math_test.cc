@@ -36,8 +36,11 @@ void CheckSpecialValues(const std::optional<Target>& target) {  // none: interpr
 }
 
 TEST(Math, SpecialValues) {
-  CheckSpecialValues<float>(Cpu());
-  CheckSpecialValues<double>(Cpu());
+  for (const Target& target : Generators()) {
+    SCOPED_TRACE(target.Text());
+    CheckSpecialValues<float>(target);
+    CheckSpecialValues<double>(target);
+  }
 }
 TEST(Math, SpecialValuesInterpreted) {
   CheckSpecialValues<float>(std::nullopt);

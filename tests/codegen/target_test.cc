@@ -33,7 +33,7 @@ constexpr std::string_view kEverything = R"(func all(
 }
 )";
 
-TEST(Targets, EveryOpOnThisMachine) { AgreesWithInterpreter(Parse(kEverything), 11, Cpu(), 1e-14); }
+TEST(Targets, EveryOpOnThisMachine) { AgreesWithInterpreter(Parse(kEverything), 11, 1e-14); }
 
 TEST(Targets, CrossCompiledWithoutUndefinedSymbols) {
   for (const char* text :

@@ -29,6 +29,10 @@ std::string Statements::BindParameter(const PointerParam& p) {
   return dialect_.Parameter(p, id);
 }
 
+void Statements::Reject(const Buffer& registers, const std::string& why) {
+  rejected_ = "register buffer " + registers->name.str() + " did not fit into registers: " + why;
+}
+
 void Statements::Emit(const Stmt& s) {
   s.Visit(Overloaded{
       [&](const Store& n) { EmitStore(n); },
@@ -68,8 +72,7 @@ void Statements::EmitAlloc(const Alloc& alloc) {
   }
   std::optional<Registers> registers = Registers::For(buffer, alloc.body, dialect_.MaxLanes(), id + "_");
   if (!registers) {
-    rejected_ = "register buffer " + buffer->name.str() + " did not fit into registers: its accesses overlap in part";
-    return;
+    return Reject(buffer, "its accesses overlap in part");
   }
   for (const Registers::Piece& piece : registers->pieces()) {
     const DType type = buffer->dtype.WithLanes(piece.count);

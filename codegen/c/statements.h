@@ -29,6 +29,7 @@ class Statements {
   void EmitLoop(const For& loop, const std::string& begin, const std::string& end);
   // A loop whose iterations may run at the same time.
   virtual void EmitFork(const For& loop) = 0;
+  void Reject(const Buffer& registers, const std::string& why);
   // The parameter of a function that stands for the buffer, and binds it.
   std::string BindParameter(const PointerParam& p);
 

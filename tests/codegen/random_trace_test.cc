@@ -37,6 +37,8 @@ constexpr uint64_t kPerProcess = 500;  // schedules: LLVM leaks
 constexpr const char* kRejections[] = {
     // Vectors that lie in part over one another are no registers: the buffer would have to be memory.
     R"(rejected: register buffer \S+ did not fit into registers: its accesses overlap in part)",
+    // Nor are those that several threads use.
+    R"(rejected: register buffer \S+ did not fit into registers: threads cannot share them)",
     // How many registers a loop takes is known when it is compiled.
     R"(rejected: spills \d+ times in a register-tiled loop: .*)",
 };

@@ -73,6 +73,9 @@ void CpuFunction::EmitFork(const For& loop) {
   CHECK(loop.kind == LoopKind::kParallel) << "loop " << loop.var << ": a CPU runs no grids of threads";
   const int64_t* extent = AsInt(loop.extent);
   CHECK(extent && *extent > 0) << "parallel loop " << loop.var << " has no constant extent";
+  for (const auto& [name, p] : UsesOf(loop.body).buffers) {
+    if (bindings_.registers.contains(name)) return Reject(p.buffer, "threads cannot share them");
+  }
   const Captures captures = CapturesOf(
       loop, [&](const Name& name) { return bindings_.buffers.contains(name); },
       [&](const Name& name) { return bindings_.vars.contains(name); });

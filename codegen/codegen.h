@@ -1,7 +1,8 @@
 // Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The target's kind
 // says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Cross-compiles for any target
-// that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler). Thread-compatible: LLVM and
-// LLD have global state, so one build at a time per process (build workers do that). No LLVM type leaves this folder.
+// that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler). Thread-compatible: LLVM
+// and LLD have global state, so one build at a time per process (build workers do that). No LLVM type leaves this
+// folder.
 //
 // A candidate that breaks the register contract, or spills in a register-tiled innermost loop, is `rejected`: that is
 // no error, it says why and has no code.

@@ -261,8 +261,7 @@ Result<Target> Target::Parse(std::string_view text) {
   target.kind = *kind;
   while (words >> word) TRY(ReadOption(word, stated));
   if (stated.host) {
-    if (stated.triple && target.triple != HostTriple())
-      return Err("target for ", target.triple, " needs -mcpu=<name>");
+    if (stated.triple && target.triple != HostTriple()) return Err("target for ", target.triple, " needs -mcpu=<name>");
     ResolveHost(target);
     if (!stated.caches) ReadHostCaches(target);
   } else if (target.triple.empty()) {

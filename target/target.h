@@ -2,10 +2,10 @@
 // packages store:
 //   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
 //   c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2 -vectors=none
-// `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved when
-// parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned on
-// one machine is found again on another. Knows nothing of LLVM: attributes come from the architecture and the feature
-// list. Immutable once parsed; thread-safe.
+// `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved
+// when parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned
+// on one machine is found again on another. Knows nothing of LLVM: attributes come from the architecture and the
+// feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>

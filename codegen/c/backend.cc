@@ -12,7 +12,7 @@ Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& tar
   KernelObject result;
   result.metadata = MetadataOf(kernel);
   StageTimer timer(result.facts.times_ms);
-  c::Source source = c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target)));
+  c::Source source = TRY(c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target))));
   timer.End("emit");
   if (!source.rejected.empty()) {
     result.rejected = std::move(source.rejected);

@@ -104,7 +104,8 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
     const DType wide = type.WithLanes(whole);
     auto part = [&](const char* v, int begin) {
       std::vector<std::string> lanes;
-      for (int i = begin; i < std::min<int>(begin + whole, type.lanes); ++i) lanes.push_back(Lane(v, std::to_string(i)));
+      for (int i = begin; i < std::min<int>(begin + whole, type.lanes); ++i)
+        lanes.push_back(Lane(v, std::to_string(i)));
       return static_cast<int>(type.lanes) == whole ? std::string(v) : Vector(wide, lanes);
     };
     std::string lines = Type(type) + " r = a;\n";
@@ -131,8 +132,8 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
 
 std::string C99::Prefetch(Op op, const std::string& pointer, const std::string& index) const {
   constexpr const char *kInAllCaches = "3", *kInOuterCaches = "2";
-  return "__builtin_prefetch((const void*)((uintptr_t)" + pointer + " + sizeof *" + pointer + " * (uintptr_t)(" + index +
-         ")), " + (op == Op::kPrefetchWrite ? "1" : "0") + ", " +
+  return "__builtin_prefetch((const void*)((uintptr_t)" + pointer + " + sizeof *" + pointer + " * (uintptr_t)(" +
+         index + ")), " + (op == Op::kPrefetchWrite ? "1" : "0") + ", " +
          (op == Op::kPrefetchFar ? kInOuterCaches : kInAllCaches) + ");";
 }
 
@@ -160,7 +161,9 @@ std::string C99::Prelude(const std::string& body, const std::vector<std::string>
   if (IsX86()) {
     text += "#pragma GCC target(\"" + list + ",prefer-vector-width=" + std::to_string(target_.vector_bits) + "\")\n";
   }
+  // The last one: loops do not become calls of memset and memcpy.
   text += "#pragma GCC optimize(\"fp-contract=off\", \"no-math-errno\", \"no-trapping-math\")\n";
+  text += "#pragma GCC optimize(\"no-tree-loop-distribute-patterns\")\n";
   text += "#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n#include <stdint.h>\n\n";
   if (!target_.vector_types) return text;
   std::string vectors;

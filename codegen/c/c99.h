@@ -1,5 +1,5 @@
-// C99: the dialect of the C target. Vectors are those of GCC (12 and newer) and Clang; a target without vector types has
-// none. Immutable; thread-safe. Internal to codegen/c.
+// C99: the dialect of the C target. Vectors are those of GCC (12 and newer) and Clang; a target without vector types
+// has none. Immutable; thread-safe. Internal to codegen/c.
 #pragma once
 #include "codegen/c/dialect.h"
 #include "target/target.h"

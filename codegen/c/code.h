@@ -6,7 +6,21 @@
 
 namespace autotune::c {
 
-enum class Level { kTernary, kOr, kAnd, kBitOr, kBitXor, kBitAnd, kEquality, kRelation, kShift, kAdd, kMul, kUnary, kPrimary };
+enum class Level {
+  kTernary,
+  kOr,
+  kAnd,
+  kBitOr,
+  kBitXor,
+  kBitAnd,
+  kEquality,
+  kRelation,
+  kShift,
+  kAdd,
+  kMul,
+  kUnary,
+  kPrimary
+};
 
 struct Code {
   std::string text;

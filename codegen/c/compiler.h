@@ -10,8 +10,8 @@
 
 namespace autotune::c {
 
-// Compiles a translation unit to assembly. Errors, one line that names the compiler: there is none, and what to install;
-// it fails, with its first message; it is ended by a signal.
+// Compiles a translation unit to assembly. Errors, one line that names the compiler: there is none, and what to
+// install; it fails, with its first message; it is ended by a signal.
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target);
 
 }  // namespace autotune::c

@@ -1,6 +1,7 @@
 // Dialect: how one language of the C family spells what they all can say. The emitters walk programs and know no
-// spelling; a dialect spells and knows no programs. C99 is the first (codegen/c/c99.h). One of GPUs gives vectors of its
-// own spelling or none, address spaces in Parameter, and its barrier. Immutable; thread-safe. Internal to codegen/c.
+// spelling; a dialect spells and knows no programs. C99 is the first (codegen/c/c99.h). One of GPUs gives vectors of
+// its own spelling or none, address spaces in Parameter, and its barrier. Immutable; thread-safe. Internal to
+// codegen/c.
 //
 // Values. A number has its own type, a bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32, whose
 // lanes are 0 or -1.
@@ -46,9 +47,9 @@ class Dialect {
 
   // The value of a call of the function `op` (ir/op.h) on numbers a, b and c.
   virtual std::string Call(Op op, DType type) const = 0;
-  // A body, in lines, for a function of vectors a, b and c, where a compiler has a better one than the number's function
-  // lane by lane: an instruction of its own, or a quicker way to the same instruction. It holds under `condition`, of
-  // the preprocessor; empty: always. `function` is an op's name, "min" or "max".
+  // A body, in lines, for a function of vectors a, b and c, where a compiler has a better one than the number's
+  // function lane by lane: an instruction of its own, or a quicker way to the same instruction. It holds under
+  // `condition`, of the preprocessor; empty: always. `function` is an op's name, "min" or "max".
   struct Body {
     std::string condition, lines;
   };

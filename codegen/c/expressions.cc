@@ -77,8 +77,7 @@ Code NumberOf(double value, DType type, Helpers& helpers) {
   }
   if (std::isnan(value)) {  // its bits
     const DType bits = DType::UInt(type.bits);
-    const uint64_t pattern =
-        wide ? std::bit_cast<uint64_t>(value) : std::bit_cast<uint32_t>(static_cast<float>(value));
+    const uint64_t pattern = wide ? std::bit_cast<uint64_t>(value) : std::bit_cast<uint32_t>(static_cast<float>(value));
     return CallOf(helpers.Reinterpret(bits, type.Element()), std::to_string(pattern) + "u");
   }
   char digits[64];
@@ -180,8 +179,8 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
     if (!vector) return Infix(a, ToText(n.op), b, LevelOf(n.op));
     return n.op == BinaryOp::kAnd ? Infix(a, "&", b, Level::kBitAnd) : Infix(a, "|", b, Level::kBitOr);
   }
-  const bool is_operator = n.op == BinaryOp::kAdd || n.op == BinaryOp::kSub || n.op == BinaryOp::kMul ||
-                           n.op == BinaryOp::kDiv;
+  const bool is_operator =
+      n.op == BinaryOp::kAdd || n.op == BinaryOp::kSub || n.op == BinaryOp::kMul || n.op == BinaryOp::kDiv;
   const bool as_in_c = operands.IsFloat() || operands.IsIndex();  // which does not wrap
   return IsBits(n.op) || (is_operator && as_in_c) ? Infix(a, ToText(n.op), b, LevelOf(n.op)) : helper();
 }

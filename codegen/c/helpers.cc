@@ -77,14 +77,16 @@ std::string Helpers::ForLanes(int lanes, const std::string& statement) const {
 
 std::string Helpers::LaneByLane(const std::string& name, const std::string& function, DType type, int arguments) {
   const std::string vector = dialect_.Type(type);
-  const Dialect::Body special = dialect_.VectorBody(std::string_view(function).substr(3, function.rfind('_') - 3), type);
+  const Dialect::Body special =
+      dialect_.VectorBody(std::string_view(function).substr(3, function.rfind('_') - 3), type);
   std::string parameters, lanes;
   for (char a = 'a'; a < 'a' + arguments; ++a) {
     parameters += (lanes.empty() ? "" : ", ") + vector + " " + a;
     lanes += (lanes.empty() ? "" : ", ") + dialect_.Lane(std::string(1, a), "i");
   }
   std::string body = vector + " r = a;\n" +
-                     ForLanes(type.lanes, dialect_.Lane("r", "i") + " = " + function + "(" + lanes + ");") + "return r;";
+                     ForLanes(type.lanes, dialect_.Lane("r", "i") + " = " + function + "(" + lanes + ");") +
+                     "return r;";
   if (special.lines.empty()) return Define(name, vector, parameters, body);
   if (special.condition.empty()) return Define(name, vector, parameters, special.lines);
   return Define(name, vector, parameters,
@@ -181,7 +183,9 @@ std::string Helpers::Select(DType type) {
   const DType bits = type.IsBool() ? MaskOf(type.lanes) : DType::Int(type.bits).WithLanes(type.lanes);
   const std::string b = dialect_.Type(bits);
   const std::string mask = bits.bits == 32 ? "mask" : dialect_.Convert("mask", bits);
-  auto as_bits = [&](const char* value) { return type == bits || type.IsBool() ? value : dialect_.Reinterpret(value, bits); };
+  auto as_bits = [&](const char* value) {
+    return type == bits || type.IsBool() ? value : dialect_.Reinterpret(value, bits);
+  };
   const std::string value = "((m & " + as_bits("a") + ") | (~m & " + as_bits("b") + "))";
   return Define("at_select_" + TypeName(type), t, dialect_.Type(MaskOf(type.lanes)) + " mask, " + t + " a, " + t + " b",
                 "const " + b + " m = " + mask + ";\nreturn " +
@@ -243,8 +247,8 @@ std::string Helpers::Store(DType type) {
 std::string Helpers::Scatter(DType type) {
   const std::string value = dialect_.Lane("v", "i") + (type.IsBool() ? " != 0" : "");
   return Define("at_scatter_" + TypeName(type), "void",
-                dialect_.Pointer(type.Element(), true) + " p, " +
-                    dialect_.Type(DType::Int(64).WithLanes(type.lanes)) + " at, " + dialect_.Type(type) + " v",
+                dialect_.Pointer(type.Element(), true) + " p, " + dialect_.Type(DType::Int(64).WithLanes(type.lanes)) +
+                    " at, " + dialect_.Type(type) + " v",
                 ForLanes(type.lanes, "p[" + dialect_.Lane("at", "i") + "] = " + value + ";"));
 }
 

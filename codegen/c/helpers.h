@@ -17,19 +17,19 @@ class Helpers {
   explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
 
   // Each returns the name of a function. The types are of any number of lanes unless stated.
-  std::string Binary(BinaryOp op, DType type);     // type f(type a, type b); comparisons: of vectors, give a mask
-  std::string Negate(DType type);                  // of integers
+  std::string Binary(BinaryOp op, DType type);      // type f(type a, type b); comparisons: of vectors, give a mask
+  std::string Negate(DType type);                   // of integers
   std::string Call(Op op, DType type, DType from);  // but reinterpret: type f(from a, ...)
-  std::string Reinterpret(DType from, DType to);   // of numbers
-  std::string Select(DType type);                  // of vectors: f(mask, a, b)
-  std::string Splat(DType type);                   // of vectors
-  std::string Any(int lanes);                      // int f(mask)
+  std::string Reinterpret(DType from, DType to);    // of numbers
+  std::string Select(DType type);                   // of vectors: f(mask, a, b)
+  std::string Splat(DType type);                    // of vectors
+  std::string Any(int lanes);                       // int f(mask)
   // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
-  std::string Load(DType type);                // f(p)
-  std::string LoadMasked(DType type);          // f(p, begin, stride, mask): 0 where the mask is; touches nothing there
+  std::string Load(DType type);                 // f(p)
+  std::string LoadMasked(DType type);           // f(p, begin, stride, mask): 0 where the mask is; touches nothing there
   std::string Gather(DType type, bool masked);  // f(p, indices[, mask])
-  std::string Store(DType type);               // f(p, v)
-  std::string Scatter(DType type);             // f(p, indices, v)
+  std::string Store(DType type);                // f(p, v)
+  std::string Scatter(DType type);              // f(p, indices, v)
 
   const std::string& text() const { return text_; }
 

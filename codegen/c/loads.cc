@@ -49,7 +49,8 @@ Code Expressions::LoadRegisters(const Registers& registers, const Load& n, DType
   const auto elements = ElementsOf(n.indices[0], chunk_);
   CHECK(elements) << "register buffer " << n.buffer->name << " has an index that is no constant";
   const Registers::Piece& first = registers.Holding(elements->front());
-  if (elements->front() == first.begin && static_cast<int>(elements->size()) == first.count && AreConsecutive(*elements))
+  if (elements->front() == first.begin && static_cast<int>(elements->size()) == first.count &&
+      AreConsecutive(*elements))
     return {first.id};
   std::vector<std::string> lanes;
   for (int64_t e : *elements) {
@@ -91,8 +92,7 @@ Code Expressions::LoadLanes(const Load& n, DType type) {
       return ComputeConstant(LoadNumber(n, first), type);
     if (AreConsecutive(offsets)) return LoadConsecutive(n, first, type);
     if (!guard_) {
-      const Code from =
-          Named({PointerTo(n.buffer, known->base)}, dialect_.Pointer(n.buffer->dtype, false));
+      const Code from = Named({PointerTo(n.buffer, known->base)}, dialect_.Pointer(n.buffer->dtype, false));
       std::vector<std::string> lanes;
       for (int64_t o : offsets) lanes.push_back(FromMemory(from.text + "[" + std::to_string(o) + "]", type));
       return {dialect_.Vector(type, lanes)};

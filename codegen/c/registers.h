@@ -27,7 +27,7 @@ class Registers {
   struct Piece {
     int64_t begin;
     int count;
-    std::string id;       // "": there is no such piece
+    std::string id;        // "": there is no such piece
     bool in_part = false;  // some statement writes a part of it
   };
 

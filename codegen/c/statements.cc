@@ -165,7 +165,8 @@ void Statements::EmitLanes(const Store& store) {
       std::string("for (int64_t ") + kLane + " = 0; " + kLane + " < " + std::to_string(lanes) + "; ++" + kLane + ")";
   expressions_.SelectLanes({0, 1}, IndexVar(var));
   const std::string array = wait ? names_.Fresh(Names::Kind::kBuffer, Name("values")) : "";
-  if (wait) writer_.Line(dialect_.Type(store.value.dtype().Element()) + " " + array + "[" + std::to_string(lanes) + "];");
+  if (wait)
+    writer_.Line(dialect_.Type(store.value.dtype().Element()) + " " + array + "[" + std::to_string(lanes) + "];");
   writer_.Open(head);
   const Code value = expressions_.Value(store.value);
   if (!wait) {
@@ -220,7 +221,8 @@ void Statements::StoreRegisters(const Registers& registers, const std::vector<in
     const Registers::Piece& piece = registers.Holding(elements[i]);
     std::string lane = type.lanes == 1 ? whole.Under(Level::kPrimary) : dialect_.Lane(whole.text, std::to_string(i));
     if (type.IsBool() && (piece.count == 1) != (type.lanes == 1)) lane = "-" + lane;
-    const std::string to = piece.count == 1 ? piece.id : dialect_.Lane(piece.id, std::to_string(elements[i] - piece.begin));
+    const std::string to =
+        piece.count == 1 ? piece.id : dialect_.Lane(piece.id, std::to_string(elements[i] - piece.begin));
     writer_.Line(to + " = " + lane + ";");
   }
 }

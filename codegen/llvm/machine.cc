@@ -198,7 +198,8 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
 Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
   const llvm::Target* found = TRY(FindLlvmTarget(target));
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      target.triple, target.cpu, MachineFeatures(target), MachineOptions(target), llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      target.triple, target.cpu, MachineFeatures(target), MachineOptions(target), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small,
       effort == Effort::kFull ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (effort == Effort::kQuick) {
     machine->setFastISel(true);

@@ -166,8 +166,8 @@ inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, cons
   for (size_t i = 0; i < args.size(); ++i) {
     for (size_t k = 0; k < args[i].data.size(); ++k) {
       ASSERT_TRUE(SameValue(results[0][i].data[k], results[1][i].data[k]))
-          << f.params[i].buffer->name << "[" << k << "]: " << results[0][i].data[k] << " by " << ToText(one.kind) << ", "
-          << results[1][i].data[k] << " by " << ToText(other.kind);
+          << f.params[i].buffer->name << "[" << k << "]: " << results[0][i].data[k] << " by " << ToText(one.kind)
+          << ", " << results[1][i].data[k] << " by " << ToText(other.kind);
     }
   }
 }

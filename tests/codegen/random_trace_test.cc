@@ -223,7 +223,8 @@ TEST(CompiledRandomTraces, ACaseAgain) {
   if (!c) GTEST_SKIP() << "no case: set AUTOTUNE_SCHEDULE_CASE to a file that holds one";
   Schedule schedule = zoo::ApplyLegal(MakeProgram(c->workload), c->trace);
   printf("%s", ToText(schedule.func()).c_str());
-  for (const Target& target : Generators()) EXPECT_EQ(WrongCompiled(c->workload, schedule, target), "") << target.Text();
+  for (const Target& target : Generators())
+    EXPECT_EQ(WrongCompiled(c->workload, schedule, target), "") << target.Text();
 }
 
 // The reasons are a closed list: what a CPU has no code for is a finding, also while there are steps that make it.

@@ -84,25 +84,31 @@ std::string Quoted(const std::string& bytes) {
   return text + "\"";
 }
 
-// The declaration's end that gives a function its symbol, if that is not its name in C. An assembler takes any
-// characters between quotes.
+// The declaration's end that gives a function its symbol, if that is not its name in C. An assembler takes all but
+// quotes, backslashes and control characters between quotes.
 std::string SymbolLabel(const std::string& id, const std::string& symbol) {
   if (id == symbol) return "";
-  bool plain = true;
-  std::string escaped;
-  for (unsigned char ch : symbol) {
-    plain &= std::isalnum(ch) || ch == '_' || ch == '.';
-    if (ch == '"' || ch == '\\') escaped += '\\';
-    escaped += static_cast<char>(ch);
-  }
-  return " __asm__(" + Quoted(plain ? symbol : "\"" + escaped + "\"") + ")";
+  bool plain = !std::isdigit(static_cast<unsigned char>(symbol[0]));
+  for (unsigned char ch : symbol) plain &= std::isalnum(ch) || ch == '_' || ch == '.';
+  return " __asm__(" + Quoted(plain ? symbol : "\"" + symbol + "\"") + ")";
+}
+
+bool CanBeSymbol(const std::string& name) {
+  return !name.empty() && std::none_of(name.begin(), name.end(), [](unsigned char ch) {
+    return ch == '"' || ch == '\\' || ch < ' ' || ch == 127;
+  });
 }
 
 class SourceEmitter {
  public:
   SourceEmitter(const LoweredKernel& kernel, const Target& target, const std::vector<std::string>& features)
-      : kernel_(kernel), target_(target), features_(features), dialect_(target), helpers_(dialect_),
-        name_(kernel.name.str()), id_(IdentifierOf(name_)) {}
+      : kernel_(kernel),
+        target_(target),
+        features_(features),
+        dialect_(target),
+        helpers_(dialect_),
+        name_(kernel.name.str()),
+        id_(IdentifierOf(name_)) {}
 
   Source Emit() {
     EmitRaw("raw", "runs the kernel; args: the data of the parameters, then the prepared buffers", kernel_.run);
@@ -181,7 +187,8 @@ class SourceEmitter {
     w.Close(";");
     w.Line("");
     const std::string head = "int32_t " + id_ + "(AtContext* context, const AtTensor* const* args, int32_t num_args)";
-    w.Line("/* " + Comment(name_) + ": checks its arguments, the parameters and then the prepared buffers, and runs. */");
+    w.Line("/* " + Comment(name_) +
+           ": checks its arguments, the parameters and then the prepared buffers, and runs. */");
     if (id_ != name_) w.Line(head + SymbolLabel(id_, name_) + ";");
     w.Open(head);
     w.Line("void* elements[" + count + "];");
@@ -219,13 +226,19 @@ class SourceEmitter {
 
 }  // namespace
 
-Source KernelSource(const LoweredKernel& kernel, const Target& target, const std::vector<std::string>& features) {
+Result<Source> KernelSource(const LoweredKernel& kernel, const Target& target,
+                            const std::vector<std::string>& features) {
+  if (!CanBeSymbol(kernel.name.str())) {
+    return Err("a kernel for a C compiler needs a name without quotes, backslashes and control characters, not ",
+               Quoted(kernel.name.str()));
+  }
   return SourceEmitter(kernel, target, features).Emit();
 }
 
 std::string MetadataUnit(const ArtifactMetadata& metadata) {
   return "/* What the kernels of this library are: runtime/artifact.h. */\n"
-         "extern const char autotune_metadata[] __asm__(\"autotune.metadata\");\nconst char autotune_metadata[] =\n    " +
+         "extern const char autotune_metadata[] __asm__(\"autotune.metadata\");\nconst char autotune_metadata[] =\n   "
+         " " +
          Quoted(ToJson(metadata).Dump()) + ";\n";
 }
 

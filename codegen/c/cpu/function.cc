@@ -84,7 +84,8 @@ void CpuFunction::EmitFork(const For& loop) {
   before_ += inner.EmitIterations(loop, captures, bindings_.analyzer) + EmitTask(loop, captures, name);
   if (!inner.rejected().empty()) rejected_ = inner.rejected();
   const std::string tasks = "tasks_" + number, shared = "shared_" + number, code = "code_" + number;
-  writer_.Line("const int32_t " + tasks + " = at_tasks(context, " + std::to_string(std::min(*extent, kMaxTasks)) + ");");
+  writer_.Line("const int32_t " + tasks + " = at_tasks(context, " + std::to_string(std::min(*extent, kMaxTasks)) +
+               ");");
   std::string values = tasks;
   for (const PointerParam& p : captures.buffers) values += ", " + bindings_.buffers.at(p.name).pointer;
   for (const Name& var : captures.scalars) values += ", " + bindings_.vars.at(var).text;
@@ -103,7 +104,8 @@ Scratch AllocateScratch(Writer& writer, Names& names, const Dialect& dialect, co
   if (scratch.to_free) {
     writer.Line("uint8_t* memory = (uint8_t*)context->workspace_alloc(context, " + bytes + ");");
     writer.Open("if (!memory)");
-    writer.Line("context->set_error(context, \"out of memory: " + bytes + " bytes of workspace in " + function + "\");");
+    writer.Line("context->set_error(context, \"out of memory: " + bytes + " bytes of workspace in " + function +
+                "\");");
     writer.Line("return 1;");
     writer.Close();
   }

@@ -22,8 +22,8 @@ class CpuFunction : public Statements {
   std::string EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
 
  private:
-  // void PREFIX(int64_t begin, int64_t end, pointers..., int64_t scalars...): runs iterations [begin, end) of a parallel
-  // loop. `outside` holds the bounds that are known around the loop.
+  // void PREFIX(int64_t begin, int64_t end, pointers..., int64_t scalars...): runs iterations [begin, end) of a
+  // parallel loop. `outside` holds the bounds that are known around the loop.
   std::string EmitIterations(const For& loop, const Captures& captures, const Analyzer& outside);
   void EmitFork(const For& loop) override;
   std::string EmitTask(const For& loop, const Captures& captures, const std::string& name);

@@ -120,11 +120,26 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
     return {"", lines + "return r;"};
   }
   // GCC makes these instructions of loops over lanes, too, but takes six times as long for a whole kernel.
-  if (bits != 128 && bits != 256 && bits != 512) return {};
+  if (function != "abs" && bits != 128 && bits != 256 && bits != 512) return {};
   const std::string suffix = std::string(PackedSuffix(type)) + (bits == 512 ? "512_mask" : bits == 256 ? "256" : "");
   const std::string rounding = std::string(", ") + AllLanes(type) + ", " + kCurrentRounding;
   if (function == "fma")
     return {kGcc, "return __builtin_ia32_vfmadd" + suffix + "(a, b, c" + (bits == 512 ? rounding : "") + ");"};
+  if (function == "abs") {
+    return {"", "return (" + Type(type) + ")((" + Type(DType::Int(type.bits).WithLanes(type.lanes)) +
+                    (type.bits == 32 ? ")a & 0x7fffffff);" : ")a & 0x7fffffffffffffff);")};
+  }
+  if (function == "sqrt") {
+    return {kGcc, "return __builtin_ia32_sqrt" + suffix + "(a" +
+                      (bits == 512 ? ", (" + Type(type) + "){0}" + rounding : "") + ");"};
+  }
+  // The number of the direction, and no exception where the result is not exact.
+  const char* direction = function == "floor" ? "9" : function == "ceil" ? "10" : function == "round" ? "8" : nullptr;
+  if (direction && bits < 512) return {kGcc, "return __builtin_ia32_round" + suffix + "(a, " + direction + ");"};
+  if (direction) {
+    return {kGcc, std::string("return __builtin_ia32_rndscale") + PackedSuffix(type) + "_mask(a, " + direction + ", (" +
+                      Type(type) + "){0}" + rounding + ");"};
+  }
   if (function != "min" && function != "max") return {};
   return {kGcc, "return __builtin_ia32_" + std::string(function) + suffix + "(a, b" +
                     (bits == 512 ? ", (" + Type(type) + "){0}" + rounding : "") + ");"};

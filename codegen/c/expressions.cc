@@ -115,16 +115,19 @@ Code Expressions::Named(const Code& code, const std::string& declared) {
 }
 
 Code Expressions::Value(const Expr& e) {
-  const int lane = e.dtype().lanes == 1 ? -1 : chunk_.begin;
-  auto known = memo_.find({e.get(), guard_ ? guard_->id : "", lane});
+  const bool number = e.dtype().lanes == 1;
+  auto key = [&](const std::string& guard) {
+    return Key{e.get(), guard, number ? -1 : chunk_.begin, number ? -1 : chunk_.count};
+  };
+  auto known = memo_.find(key(guard_ ? guard_->id : ""));
   // A value that was computed without a guard is right under every guard.
-  if (known == memo_.end() && guard_) known = memo_.find({e.get(), "", lane});
+  if (known == memo_.end() && guard_) known = memo_.find(key(""));
   if (known != memo_.end()) return known->second.code;
   Code code = Compute(e);
   if (!code.IsAtom() && (uses_[e.get()] > 1 || code.text.size() > kLongestText)) {
     code = Temporary(code, dialect_.Type(TypeOf(e)));
   }
-  memo_.insert({{e.get(), guard_ ? guard_->id : "", lane}, {e, code}});
+  memo_.insert({key(guard_ ? guard_->id : ""), {e, code}});
   return code;
 }
 

@@ -72,6 +72,7 @@ class Expressions {
   Code LoadRegisters(const Registers& registers, const Load& n, DType type);
   Code LoadConsecutive(const Load& n, const Expr& first, DType type);
   Code LoadLanes(const Load& n, DType type);
+  Code LoadOneByOne(const Load& n, DType type);
   std::string MaskOfGuard(int lanes);
 
   const Dialect& dialect_;
@@ -83,13 +84,14 @@ class Expressions {
   std::optional<Guard> guard_;
   int temporaries_ = 0;
   std::unordered_map<const ExprCell*, int> uses_;
-  // Values of the statement, by expression, guard and first lane (-1: a number for all lanes). It holds the expression:
-  // the address of a cell that is freed could come back as another one.
+  // Values of the statement, by expression, guard, first lane and number of lanes (-1: a number for all lanes). It holds
+  // the expression: the address of a cell that is freed could come back as another one.
   struct Memo {
     Expr expr;
     Code code;
   };
-  std::map<std::tuple<const ExprCell*, std::string, int>, Memo> memo_;
+  using Key = std::tuple<const ExprCell*, std::string, int, int>;
+  std::map<Key, Memo> memo_;
 };
 
 // A constant of the language.

@@ -225,31 +225,11 @@ std::string Helpers::LoadMasked(DType type) {
                     "return r;");
 }
 
-std::string Helpers::Gather(DType type, bool masked) {
-  const std::string t = dialect_.Type(type), indices = dialect_.Type(DType::Int(64).WithLanes(type.lanes));
-  std::string element = "p[" + dialect_.Lane("at", "i") + "]";
-  if (type.IsBool()) element = "-(" + element + " != 0)";
-  const std::string condition = masked ? "if (" + dialect_.Lane("mask", "i") + ") " : "";
-  return Define(std::string(masked ? "at_gather_masked_" : "at_gather_") + TypeName(type), t,
-                dialect_.Pointer(type.Element(), false) + " p, " + indices + " at" +
-                    (masked ? ", " + dialect_.Type(MaskOf(type.lanes)) + " mask" : ""),
-                t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
-                    ForLanes(type.lanes, condition + dialect_.Lane("r", "i") + " = " + element + ";") + "return r;");
-}
-
 std::string Helpers::Store(DType type) {
   const std::string name = "at_store_" + TypeName(type);
   const std::string parameters = dialect_.Pointer(type.Element(), true) + " p, " + dialect_.Type(type) + " v";
   if (!type.IsBool()) return Define(name, "void", parameters, dialect_.Store(type, "p", "v"));
   return Define(name, "void", parameters, ForLanes(type.lanes, "p[i] = " + dialect_.Lane("v", "i") + " != 0;"));
-}
-
-std::string Helpers::Scatter(DType type) {
-  const std::string value = dialect_.Lane("v", "i") + (type.IsBool() ? " != 0" : "");
-  return Define("at_scatter_" + TypeName(type), "void",
-                dialect_.Pointer(type.Element(), true) + " p, " + dialect_.Type(DType::Int(64).WithLanes(type.lanes)) +
-                    " at, " + dialect_.Type(type) + " v",
-                ForLanes(type.lanes, "p[" + dialect_.Lane("at", "i") + "] = " + value + ";"));
 }
 
 }  // namespace autotune::c

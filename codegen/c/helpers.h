@@ -27,7 +27,6 @@ class Helpers {
   // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
   std::string Load(DType type);                 // f(p)
   std::string LoadMasked(DType type);           // f(p, begin, stride, mask): 0 where the mask is; touches nothing there
-  std::string Gather(DType type, bool masked);  // f(p, indices[, mask])
   std::string Store(DType type);                // f(p, v)
   std::string Scatter(DType type);              // f(p, indices, v)
 

@@ -104,9 +104,23 @@ Code Expressions::LoadLanes(const Load& n, DType type) {
     return CallOf(helpers_.LoadMasked(type),
                   pointer + ", " + begin.text + ", " + stride.text + ", " + MaskOfGuard(type.lanes));
   }
-  const Code at = Value(index);
-  return CallOf(helpers_.Gather(type, guard_.has_value()),
-                pointer + ", " + at.text + (guard_ ? ", " + MaskOfGuard(type.lanes) : ""));
+  return LoadOneByOne(n, type);
+}
+
+// Each lane by itself, its index computed as a number: compilers have no good code for vectors of 64-bit indices.
+Code Expressions::LoadOneByOne(const Load& n, DType type) {
+  const Chunk all = chunk_;
+  const std::optional<Guard> guard = guard_;
+  std::vector<std::string> lanes;
+  for (int i = 0; i < all.count; ++i) {
+    SelectLanes({all.begin + i, 1});
+    if (guard && guard->lanes > 1) guard_ = Guard{dialect_.Lane(guard->id, std::to_string(i)), 1};
+    const Code lane = LoadNumber(n, n.indices[0]);
+    lanes.push_back(type.IsBool() ? "-" + lane.text : lane.text);
+  }
+  SelectLanes(all);
+  guard_ = guard;
+  return {dialect_.Vector(type, lanes)};
 }
 
 }  // namespace autotune::c

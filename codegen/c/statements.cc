@@ -194,19 +194,17 @@ void Statements::StoreChunk(const Store& store, Chunk chunk, const Code& value) 
     return writer_.Line(pointer + "[" + expressions_.Value(index).text + "] = " + value.text + ";");
   }
   const std::optional<Lanes> known = LanesOf(index);
-  if (!known) {
-    return writer_.Line(helpers_.Scatter(type) + "(" + pointer + ", " + expressions_.Value(index).text + ", " +
-                        value.text + ");");
+  if (known) {
+    const std::vector<int64_t> offsets(known->offsets.begin() + chunk.begin,
+                                       known->offsets.begin() + chunk.begin + chunk.count);
+    const std::string to = expressions_.PointerTo(store.buffer, known->base + Expr(offsets[0]));
+    if (AreConsecutive(offsets)) return writer_.Line(helpers_.Store(type) + "(" + to + ", " + value.text + ");");
   }
-  const std::vector<int64_t> offsets(known->offsets.begin() + chunk.begin,
-                                     known->offsets.begin() + chunk.begin + chunk.count);
-  const std::string to = expressions_.PointerTo(store.buffer, known->base + Expr(offsets[0]));
-  if (AreConsecutive(offsets)) return writer_.Line(helpers_.Store(type) + "(" + to + ", " + value.text + ");");
   const std::string vector = expressions_.Temporary(value, dialect_.Type(type)).text;
-  const std::string base = expressions_.Named({to}, dialect_.Pointer(type.Element(), true)).text;
   for (int i = 0; i < chunk.count; ++i) {
-    writer_.Line(base + "[" + std::to_string(offsets[static_cast<size_t>(i)] - offsets[0]) +
-                 "] = " + dialect_.Lane(vector, std::to_string(i)) + (type.IsBool() ? " != 0;" : ";"));
+    expressions_.SelectLanes({chunk.begin + i, 1});
+    writer_.Line(pointer + "[" + expressions_.Value(index).text + "] = " + dialect_.Lane(vector, std::to_string(i)) +
+                 (type.IsBool() ? " != 0;" : ";"));
   }
 }
 

@@ -47,6 +47,10 @@ struct KernelObject {
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
                                    const CodegenOptions& options = {});
 
+// The source that CompileKernel compiles for targets of kind c, without compiling it. Errors: a broken contract of the
+// program, a target that LLVM does not know.
+Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target);
+
 struct LinkedKernels {
   Json::Bytes artifact;              // shared object
   std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels': metadata, shared checks

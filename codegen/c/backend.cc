@@ -36,6 +36,12 @@ Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& tar
   return result;
 }
 
+Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target) {
+  c::Source source = TRY(c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target))));
+  if (!source.rejected.empty()) return Err("rejected: ", source.rejected);
+  return std::move(source.text);
+}
+
 Result<std::string> MetadataSource(const std::vector<const KernelObject*>& objects, const Target& target) {
   return c::MetadataUnit(TRY(ArtifactMetadataOf(objects, target)));
 }

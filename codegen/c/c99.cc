@@ -95,8 +95,26 @@ std::string C99::Call(Op op, DType type) const {
   }
 }
 
+// A load of the lanes that a mask selects: an instruction since AVX.
+Dialect::Body C99::MaskedLoadBody(DType type) const {
+  const int bits = type.bits * type.lanes;
+  if (!IsX86() || target_.vector_bits < 256 || !type.IsFloat() || bits < 128) return {};
+  const DType lanes = DType::Int(type.bits).WithLanes(type.lanes);
+  const std::string mask = type.bits == 32 ? "mask" : Convert("mask", lanes);
+  if (bits > 512) return {};
+  if (bits == 512) {
+    const char* element = type.bits == 32 ? "d" : "q";
+    return {kGcc, "const " + Type(lanes) + " m = " + mask + ";\nreturn __builtin_ia32_loadu" + PackedSuffix(type) +
+                      "512_mask(p + begin, (" + Type(type) + "){0}, __builtin_ia32_ptestm" + element + "512(m, m, " +
+                      AllLanes(type) + "));"};
+  }
+  return {kGcc, std::string("return __builtin_ia32_maskload") + PackedSuffix(type) + (bits == 256 ? "256" : "") +
+                    "((const " + Type(type) + "*)(p + begin), " + mask + ");"};
+}
+
 Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
   const int bits = type.bits * type.lanes;
+  if (function == "load_masked") return MaskedLoadBody(type);
   if (!IsX86() || !type.IsFloat()) return {};
   if (function == "ldexp") {
     // Whole registers; lanes beyond the end are 0.

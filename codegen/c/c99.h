@@ -36,6 +36,7 @@ class C99 : public Dialect {
   std::string Epilogue() const;
 
  private:
+  Body MaskedLoadBody(DType type) const;
   bool IsX86() const { return target_.triple.starts_with("x86_64"); }
 
   const Target& target_;

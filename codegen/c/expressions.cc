@@ -5,27 +5,16 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen/guarded_work.h"
+#include "codegen/lanes.h"
 #include "codegen/walk.h"
+#include "ir/linear_form.h"
 #include "support/check.h"
 
 namespace autotune::c {
 namespace {
 
 constexpr size_t kLongestText = 90;  // of an expression that stands inside another one
-
-// Whether `e` contains work that a guard changes.
-bool HasGuardedWork(const Expr& e) {
-  bool found = false;
-  WalkOnce(e, [&](const Expr& x) {
-    const Binary* b = x.As<Binary>();
-    const Cast* cast = x.As<Cast>();
-    found |= x.As<Load>() != nullptr;
-    found |= b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
-    found |= cast && cast->a.dtype().IsFloat() && x.dtype().IsInt();
-    return !found;
-  });
-  return found;
-}
 
 Level LevelOf(BinaryOp op) {
   switch (op) {
@@ -56,6 +45,24 @@ Level LevelOf(BinaryOp op) {
     default:
       CHECK(false) << ToText(op) << " is no operator of C";
       return Level::kPrimary;
+  }
+}
+
+bool Compares(BinaryOp op, int64_t a, int64_t b) {
+  switch (op) {
+    case BinaryOp::kEq:
+      return a == b;
+    case BinaryOp::kNe:
+      return a != b;
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kGt:
+      return a > b;
+    default:
+      CHECK(op == BinaryOp::kGe) << ToText(op) << " is no comparison";
+      return a >= b;
   }
 }
 
@@ -124,10 +131,18 @@ Code Expressions::Value(const Expr& e) {
   if (known == memo_.end() && guard_) known = memo_.find(key(""));
   if (known != memo_.end()) return known->second.code;
   Code code = Compute(e);
-  if (!code.IsAtom() && (uses_[e.get()] > 1 || code.text.size() > kLongestText)) {
+  const bool long_inside = code.text.size() > kLongestText && e.get() != whole_;
+  if (!code.IsAtom() && (uses_[e.get()] > 1 || long_inside)) {
     code = Temporary(code, dialect_.Type(TypeOf(e)));
   }
   memo_.insert({key(guard_ ? guard_->id : ""), {e, code}});
+  return code;
+}
+
+Code Expressions::Whole(const Expr& e) {
+  whole_ = e.get();
+  Code code = Value(e);
+  whole_ = nullptr;
   return code;
 }
 
@@ -171,8 +186,11 @@ Code Expressions::ComputeUnary(const Unary& n, DType type) {
 
 Code Expressions::ComputeBinary(const Binary& n, DType operands) {
   if (n.op == BinaryOp::kFloorDiv || n.op == BinaryOp::kFloorMod) return ComputeDivision(n, operands);
-  const Code a = Value(n.a), b = Value(n.b);
   const bool vector = operands.lanes > 1;
+  if (vector && operands.IsIndex() && IsComparison(n.op)) {
+    if (std::optional<Code> mask = CompareLanes(n, operands.lanes)) return *mask;
+  }
+  const Code a = Value(n.a), b = Value(n.b);
   auto helper = [&] { return CallOf(helpers_.Binary(n.op, operands), a.text + ", " + b.text); };
   if (IsComparison(n.op)) {
     const bool is_mask = operands.bits == 32 || operands.IsBool();
@@ -186,6 +204,26 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
       n.op == BinaryOp::kAdd || n.op == BinaryOp::kSub || n.op == BinaryOp::kMul || n.op == BinaryOp::kDiv;
   const bool as_in_c = operands.IsFloat() || operands.IsIndex();  // which does not wrap
   return IsBits(n.op) || (is_operator && as_in_c) ? Infix(a, ToText(n.op), b, LevelOf(n.op)) : helper();
+}
+
+// Comparisons of indices whose lanes have known distances. a + i < b + j is i - j < b - a: a vector of 32-bit numbers
+// compared with one number, or lanes that are known. No vector of 64-bit indices is as quick.
+std::optional<Code> Expressions::CompareLanes(const Binary& n, int lanes) {
+  constexpr int64_t kFar = 1 << 30;  // the nearest number of 32 bits compares with distances below it like any other
+  const std::optional<Lanes> a = LanesOf(n.a), b = LanesOf(n.b);
+  if (!a || !b) return std::nullopt;
+  std::vector<std::string> distances, known;
+  const LinearForm form = ToLinear(b->base - a->base);
+  for (int i = chunk_.begin; i < chunk_.begin + lanes; ++i) {
+    const int64_t distance = a->offsets[static_cast<size_t>(i)] - b->offsets[static_cast<size_t>(i)];
+    if (distance >= kFar || distance <= -kFar) return std::nullopt;
+    distances.push_back(std::to_string(distance));
+    known.push_back(Compares(n.op, distance, form.constant) ? "-1" : "0");
+  }
+  const DType mask = MaskOf(lanes);
+  if (form.IsConst()) return Code{dialect_.Vector(mask, known)};
+  const Code limit = CallOf(helpers_.Narrow(), Value(form.ToExpr()).text);
+  return Infix({dialect_.Vector(mask, distances)}, ToText(n.op), CallOf(helpers_.Splat(mask), limit.text), LevelOf(n.op));
 }
 
 Code Expressions::ComputeDivision(const Binary& n, DType type) {
@@ -231,7 +269,7 @@ Code Expressions::ComputeCast(const Cast& n, DType to) {
 }
 
 Code Expressions::ComputeSelect(const Select& n, DType type) {
-  const bool guard_a = HasGuardedWork(n.a), guard_b = HasGuardedWork(n.b);
+  const bool guard_a = HasGuardedWork(n.a, /*conversions=*/true), guard_b = HasGuardedWork(n.b, /*conversions=*/true);
   const int lanes = TypeOf(n.condition).lanes;
   const Code condition = guard_a || guard_b ? Atom(n.condition) : Value(n.condition);
   const Code a = guard_a ? ValueUnder({condition.text, lanes}, n.a) : Value(n.a);
@@ -274,7 +312,7 @@ Code Expressions::ComputeCall(const autotune::Call& n, DType type) {
   }
   if (!from.IsFloat()) {
     if (n.op == Op::kIsNan) return ComputeConstant({"0"}, type);
-    const bool is_signed = from.code == TypeCode::kInt || from.IsIndex();
+    const bool is_signed = from.IsSigned();
     if (n.op != Op::kAbs || !is_signed) return Value(n.args[0]);  // an integer already
   }
   return CallOf(helpers_.Call(n.op, type, from), arguments);

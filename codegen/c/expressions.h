@@ -40,6 +40,7 @@ class Expressions {
   void SelectLanes(Chunk chunk) { SelectLanes(chunk, Expr(chunk.begin)); }
 
   Code Value(const Expr& e);
+  Code Whole(const Expr& e);  // however long it is: for what stands in no other expression
   Code Atom(const Expr& e);  // as a name or a number
   // A variable of its own for a value: a constant of a dialect's type, or of the whole `declared` type.
   Code Temporary(const Code& code, const std::string& type) { return Named(code, "const " + type); }
@@ -59,6 +60,7 @@ class Expressions {
   Code ComputeConstant(const Code& number, DType type);
   Code ComputeUnary(const Unary& n, DType type);
   Code ComputeBinary(const Binary& n, DType operands);
+  std::optional<Code> CompareLanes(const Binary& n, int lanes);
   Code ComputeDivision(const Binary& n, DType type);
   Code ComputeCast(const Cast& n, DType to);
   Code ComputeSelect(const Select& n, DType type);
@@ -83,9 +85,10 @@ class Expressions {
   Expr lane_ = Expr(0);
   std::optional<Guard> guard_;
   int temporaries_ = 0;
+  const ExprCell* whole_ = nullptr;  // the expression that stands in no other one
   std::unordered_map<const ExprCell*, int> uses_;
-  // Values of the statement, by expression, guard, first lane and number of lanes (-1: a number for all lanes). It holds
-  // the expression: the address of a cell that is freed could come back as another one.
+  // Values of the statement, by expression, guard, first lane and number of lanes (-1: a number for all lanes). It
+  // holds the expression: the address of a cell that is freed could come back as another one.
   struct Memo {
     Expr expr;
     Code code;

@@ -8,8 +8,6 @@
 namespace autotune::c {
 namespace {
 
-bool IsSigned(DType t) { return t.code == TypeCode::kInt || t.code == TypeCode::kIndex; }
-
 // The unsigned type in which arithmetic on integers of `type` wraps around: at least 32 bits, since C computes in no
 // less, and products of 16 bits would leave a signed type of 32.
 DType Wrapping(DType type) { return DType::UInt(std::max<int>(32, type.bits)); }
@@ -77,20 +75,22 @@ std::string Helpers::ForLanes(int lanes, const std::string& statement) const {
 
 std::string Helpers::LaneByLane(const std::string& name, const std::string& function, DType type, int arguments) {
   const std::string vector = dialect_.Type(type);
-  const Dialect::Body special =
-      dialect_.VectorBody(std::string_view(function).substr(3, function.rfind('_') - 3), type);
   std::string parameters, lanes;
   for (char a = 'a'; a < 'a' + arguments; ++a) {
     parameters += (lanes.empty() ? "" : ", ") + vector + " " + a;
     lanes += (lanes.empty() ? "" : ", ") + dialect_.Lane(std::string(1, a), "i");
   }
   std::string body = vector + " r = a;\n" +
-                     ForLanes(type.lanes, dialect_.Lane("r", "i") + " = " + function + "(" + lanes + ");") +
-                     "return r;";
-  if (special.lines.empty()) return Define(name, vector, parameters, body);
-  if (special.condition.empty()) return Define(name, vector, parameters, special.lines);
-  return Define(name, vector, parameters,
-                "#if " + special.condition + "\n" + special.lines + "\n#else\n" + body + "\n#endif");
+                     ForLanes(type.lanes, dialect_.Lane("r", "i") + " = " + function + "(" + lanes + ");") + "return r;";
+  const std::string_view plain = std::string_view(function).substr(3, function.rfind('_') - 3);  // at_NAME_TYPE
+  return Define(name, vector, parameters, BodyOf(plain, type, body));
+}
+
+std::string Helpers::BodyOf(std::string_view function, DType type, const std::string& lane_by_lane) const {
+  const Dialect::Body special = dialect_.VectorBody(function, type);
+  if (special.lines.empty()) return lane_by_lane;
+  if (special.condition.empty()) return special.lines;
+  return "#if " + special.condition + "\n" + special.lines + "\n#else\n" + lane_by_lane + "\n#endif";
 }
 
 std::string Helpers::ScalarBinary(BinaryOp op, DType type) {
@@ -116,12 +116,13 @@ std::string Helpers::ScalarBinary(BinaryOp op, DType type) {
       body = "return a > b ? a : b;";
       break;
     case BinaryOp::kFloorDiv:  // of the least number by -1, which the machine refuses: the negation wraps
-      if (IsSigned(type)) body = "if (b == -1) " + back + "(0u - " + wide + "a);\n";
-      body += IsSigned(type) ? back + "(a / b - (a % b != 0 && (a % b < 0) != (b < 0)));" : back + "(a / b);";
+      if (type.IsSigned()) body = "if (b == -1) " + back + "(0u - " + wide + "a);\n";
+      body += type.IsSigned() ? back + "(a / b - (a % b != 0 && (a % b < 0) != (b < 0)));" : back + "(a / b);";
       break;
     case BinaryOp::kFloorMod:
-      if (IsSigned(type)) body = "if (b == -1) return 0;\n";
-      body += IsSigned(type) ? back + "(a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b);" : back + "(a % b);";
+      if (type.IsSigned()) body = "if (b == -1) return 0;\n";
+      body +=
+          type.IsSigned() ? back + "(a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b);" : back + "(a % b);";
       break;
     default:
       CHECK(false) << "no helper for " << ToText(op) << " of numbers";
@@ -198,6 +199,12 @@ std::string Helpers::Splat(DType type) {
                 "return " + dialect_.Vector(type, lanes) + ";");
 }
 
+std::string Helpers::Narrow() {
+  return Define("at_narrow", dialect_.Type(DType::Int(32)), dialect_.Type(DType::Int(64)) + " a",
+                "return a < INT32_MIN ? INT32_MIN : a > INT32_MAX ? INT32_MAX : (" + dialect_.Type(DType::Int(32)) +
+                    ")a;");
+}
+
 std::string Helpers::Any(int lanes) {
   return Define("at_any_x" + std::to_string(lanes), "int", dialect_.Type(MaskOf(lanes)) + " mask",
                 "int r = 0;\n" + ForLanes(lanes, "r |= " + dialect_.Lane("mask", "i") + ";") + "return r != 0;");
@@ -214,15 +221,29 @@ std::string Helpers::Load(DType type) {
 
 std::string Helpers::LoadMasked(DType type) {
   const std::string t = dialect_.Type(type);
+  const std::string element = type.IsBool() ? "-(p[begin + i] != 0)" : "p[begin + i]";
+  const std::string body =
+      t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
+      ForLanes(type.lanes, "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") + " = " + element + ";") +
+      "return r;";
+  return Define("at_load_masked_" + TypeName(type), t,
+                dialect_.Pointer(type.Element(), false) + " p, int64_t begin, " + dialect_.Type(MaskOf(type.lanes)) +
+                    " mask",
+                BodyOf("load_masked", type, body));
+}
+
+std::string Helpers::LoadStrided(DType type) {
+  const std::string t = dialect_.Type(type);
   std::string element = "p[begin + i * stride]";
   if (type.IsBool()) element = "-(" + element + " != 0)";
-  return Define("at_load_masked_" + TypeName(type), t,
-                dialect_.Pointer(type.Element(), false) + " p, int64_t begin, int64_t stride, " +
-                    dialect_.Type(MaskOf(type.lanes)) + " mask",
-                t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
-                    ForLanes(type.lanes, "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") + " = " +
-                                             element + ";") +
-                    "return r;");
+  return Define(
+      "at_load_strided_" + TypeName(type), t,
+      dialect_.Pointer(type.Element(), false) + " p, int64_t begin, int64_t stride, " +
+          dialect_.Type(MaskOf(type.lanes)) + " mask",
+      t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
+          ForLanes(type.lanes,
+                   "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") + " = " + element + ";") +
+          "return r;");
 }
 
 std::string Helpers::Store(DType type) {

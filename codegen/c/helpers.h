@@ -23,12 +23,14 @@ class Helpers {
   std::string Reinterpret(DType from, DType to);    // of numbers
   std::string Select(DType type);                   // of vectors: f(mask, a, b)
   std::string Splat(DType type);                    // of vectors
+  std::string Narrow();            // int32_t f(int64_t): the nearest number of 32 bits
   std::string Any(int lanes);                       // int f(mask)
   // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
-  std::string Load(DType type);                 // f(p)
-  std::string LoadMasked(DType type);           // f(p, begin, stride, mask): 0 where the mask is; touches nothing there
-  std::string Store(DType type);                // f(p, v)
-  std::string Scatter(DType type);              // f(p, indices, v)
+  std::string Load(DType type);         // f(p)
+  std::string LoadMasked(DType type);   // f(p, begin, mask): 0 where the mask is; touches nothing there
+  std::string LoadStrided(DType type);  // f(p, begin, stride, mask): likewise
+  std::string Store(DType type);        // f(p, v)
+  std::string Scatter(DType type);     // f(p, indices, v)
 
   const std::string& text() const { return text_; }
 
@@ -36,6 +38,8 @@ class Helpers {
   // Defines the function unless it is already: "RESULT NAME(PARAMETERS) {" and the lines of the body.
   std::string Define(const std::string& name, const std::string& result, const std::string& parameters,
                      const std::string& body);
+  // The body that the dialect has for the function, else `lane_by_lane`, or one and the other by a condition.
+  std::string BodyOf(std::string_view function, DType type, const std::string& lane_by_lane) const;
   // A function of numbers applied to each lane.
   std::string LaneByLane(const std::string& name, const std::string& function, DType type, int arguments);
   std::string ScalarBinary(BinaryOp op, DType type);

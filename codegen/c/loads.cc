@@ -76,7 +76,7 @@ Code Expressions::LoadConsecutive(const Load& n, const Expr& first, DType type) 
     const std::string index = guard_->id + " ? " + at.Under(Level::kOr) + " : 0";
     return CallOf(helpers_.Load(type), memory.pointer + " + (" + index + ")");
   }
-  return CallOf(helpers_.LoadMasked(type), memory.pointer + ", " + at.text + ", 1, " + MaskOfGuard(type.lanes));
+  return CallOf(helpers_.LoadMasked(type), memory.pointer + ", " + at.text + ", " + MaskOfGuard(type.lanes));
 }
 
 // Lanes that do not follow one another.
@@ -101,7 +101,7 @@ Code Expressions::LoadLanes(const Load& n, DType type) {
   const Ramp* ramp = index.As<Ramp>();
   if (ramp && guard_) {
     const Code begin = Value(ramp->base + ramp->stride * Expr(chunk_.begin)), stride = Value(ramp->stride);
-    return CallOf(helpers_.LoadMasked(type),
+    return CallOf(helpers_.LoadStrided(type),
                   pointer + ", " + begin.text + ", " + stride.text + ", " + MaskOfGuard(type.lanes));
   }
   return LoadOneByOne(n, type);

@@ -50,7 +50,7 @@ void Statements::Emit(const Stmt& s) {
 
 void Statements::EmitLet(const Let& let) {
   expressions_.StartStatement({let.value});
-  const Code value = expressions_.Value(let.value);
+  const Code value = expressions_.Whole(let.value);
   const std::string id = names_.Fresh(Names::Kind::kVar, let.var);
   writer_.Line("const " + dialect_.Type(let.value.dtype()) + " " + id + " = " + value.text + ";");
   bindings_.vars[let.var] = {id};
@@ -144,7 +144,7 @@ void Statements::EmitStore(const Store& store) {
   std::vector<Code> values;
   for (Chunk chunk : chunks) {
     expressions_.SelectLanes(chunk);
-    values.push_back(first_all ? expressions_.Atom(store.value) : expressions_.Value(store.value));
+    values.push_back(first_all ? expressions_.Atom(store.value) : expressions_.Whole(store.value));
     if (!first_all) StoreChunk(store, chunk, values.back());
   }
   for (size_t i = 0; first_all && i < chunks.size(); ++i) {
@@ -168,7 +168,7 @@ void Statements::EmitLanes(const Store& store) {
   if (wait)
     writer_.Line(dialect_.Type(store.value.dtype().Element()) + " " + array + "[" + std::to_string(lanes) + "];");
   writer_.Open(head);
-  const Code value = expressions_.Value(store.value);
+  const Code value = expressions_.Whole(store.value);
   if (!wait) {
     StoreChunk(store, {0, 1}, value);
     return writer_.Close();

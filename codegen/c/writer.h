@@ -42,9 +42,12 @@ class Writer {
     size_t end = 0;
     bool quoted = false;
     for (size_t i = 0; i + 1 < text.size() && i < room; ++i) {
-      if (text[i] == '\\') ++i;
-      else if (text[i] == '"') quoted = !quoted;
-      else if (!quoted && text[i] == ',' && text[i + 1] == ' ') end = i + 1;
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        quoted = !quoted;
+      else if (!quoted && text[i] == ',' && text[i + 1] == ' ')
+        end = i + 1;
     }
     return end;
   }

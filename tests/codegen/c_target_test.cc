@@ -130,9 +130,8 @@ TEST(CSource, UndefinedBehaviourWouldBeNoticed) {
 
 // Names that C does not allow, and those that sources use themselves.
 TEST(CSource, AnyNames) {
-  for (const char* name :
-       {"for", "int", "main", "exp", "memset", "restrict", "t1", "f32x8", "at_max_f32", "a.b", "AtContext", "\"a b\"",
-        "\"\xc3\xbc\"", "\"1st\"", "\"?\?/*/\"", "context"}) {
+  for (const char* name : {"for", "int", "main", "exp", "memset", "restrict", "t1", "f32x8", "at_max_f32", "a.b",
+                           "AtContext", "\"a b\"", "\"\xc3\xbc\"", "\"1st\"", "\"?\?/*/\"", "context"}) {
     SCOPED_TRACE(name);
     const std::string quoted = std::string(name) == "a.b" ? "\"a.b\"" : name == std::string("for") ? "\"for\"" : name;
     for (const Target& target : {C(), C(" -vectors=none")}) {

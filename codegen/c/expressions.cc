@@ -223,7 +223,8 @@ std::optional<Code> Expressions::CompareLanes(const Binary& n, int lanes) {
   const DType mask = MaskOf(lanes);
   if (form.IsConst()) return Code{dialect_.Vector(mask, known)};
   const Code limit = CallOf(helpers_.Narrow(), Value(form.ToExpr()).text);
-  return Infix({dialect_.Vector(mask, distances)}, ToText(n.op), CallOf(helpers_.Splat(mask), limit.text), LevelOf(n.op));
+  return Infix({dialect_.Vector(mask, distances)}, ToText(n.op), CallOf(helpers_.Splat(mask), limit.text),
+               LevelOf(n.op));
 }
 
 Code Expressions::ComputeDivision(const Binary& n, DType type) {

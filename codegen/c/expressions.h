@@ -41,7 +41,7 @@ class Expressions {
 
   Code Value(const Expr& e);
   Code Whole(const Expr& e);  // however long it is: for what stands in no other expression
-  Code Atom(const Expr& e);  // as a name or a number
+  Code Atom(const Expr& e);   // as a name or a number
   // A variable of its own for a value: a constant of a dialect's type, or of the whole `declared` type.
   Code Temporary(const Code& code, const std::string& type) { return Named(code, "const " + type); }
   Code Named(const Code& code, const std::string& declared);

@@ -81,7 +81,8 @@ std::string Helpers::LaneByLane(const std::string& name, const std::string& func
     lanes += (lanes.empty() ? "" : ", ") + dialect_.Lane(std::string(1, a), "i");
   }
   std::string body = vector + " r = a;\n" +
-                     ForLanes(type.lanes, dialect_.Lane("r", "i") + " = " + function + "(" + lanes + ");") + "return r;";
+                     ForLanes(type.lanes, dialect_.Lane("r", "i") + " = " + function + "(" + lanes + ");") +
+                     "return r;";
   const std::string_view plain = std::string_view(function).substr(3, function.rfind('_') - 3);  // at_NAME_TYPE
   return Define(name, vector, parameters, BodyOf(plain, type, body));
 }
@@ -200,9 +201,9 @@ std::string Helpers::Splat(DType type) {
 }
 
 std::string Helpers::Narrow() {
-  return Define("at_narrow", dialect_.Type(DType::Int(32)), dialect_.Type(DType::Int(64)) + " a",
-                "return a < INT32_MIN ? INT32_MIN : a > INT32_MAX ? INT32_MAX : (" + dialect_.Type(DType::Int(32)) +
-                    ")a;");
+  return Define(
+      "at_narrow", dialect_.Type(DType::Int(32)), dialect_.Type(DType::Int(64)) + " a",
+      "return a < INT32_MIN ? INT32_MIN : a > INT32_MAX ? INT32_MAX : (" + dialect_.Type(DType::Int(32)) + ")a;");
 }
 
 std::string Helpers::Any(int lanes) {
@@ -222,28 +223,27 @@ std::string Helpers::Load(DType type) {
 std::string Helpers::LoadMasked(DType type) {
   const std::string t = dialect_.Type(type);
   const std::string element = type.IsBool() ? "-(p[begin + i] != 0)" : "p[begin + i]";
-  const std::string body =
-      t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
-      ForLanes(type.lanes, "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") + " = " + element + ";") +
-      "return r;";
-  return Define("at_load_masked_" + TypeName(type), t,
-                dialect_.Pointer(type.Element(), false) + " p, int64_t begin, " + dialect_.Type(MaskOf(type.lanes)) +
-                    " mask",
-                BodyOf("load_masked", type, body));
+  const std::string body = t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
+                           ForLanes(type.lanes, "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") +
+                                                    " = " + element + ";") +
+                           "return r;";
+  return Define(
+      "at_load_masked_" + TypeName(type), t,
+      dialect_.Pointer(type.Element(), false) + " p, int64_t begin, " + dialect_.Type(MaskOf(type.lanes)) + " mask",
+      BodyOf("load_masked", type, body));
 }
 
 std::string Helpers::LoadStrided(DType type) {
   const std::string t = dialect_.Type(type);
   std::string element = "p[begin + i * stride]";
   if (type.IsBool()) element = "-(" + element + " != 0)";
-  return Define(
-      "at_load_strided_" + TypeName(type), t,
-      dialect_.Pointer(type.Element(), false) + " p, int64_t begin, int64_t stride, " +
-          dialect_.Type(MaskOf(type.lanes)) + " mask",
-      t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
-          ForLanes(type.lanes,
-                   "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") + " = " + element + ";") +
-          "return r;");
+  return Define("at_load_strided_" + TypeName(type), t,
+                dialect_.Pointer(type.Element(), false) + " p, int64_t begin, int64_t stride, " +
+                    dialect_.Type(MaskOf(type.lanes)) + " mask",
+                t + " r = " + dialect_.Vector(type, std::vector<std::string>(type.lanes, "0")) + ";\n" +
+                    ForLanes(type.lanes, "if (" + dialect_.Lane("mask", "i") + ") " + dialect_.Lane("r", "i") + " = " +
+                                             element + ";") +
+                    "return r;");
 }
 
 std::string Helpers::Store(DType type) {

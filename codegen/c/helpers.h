@@ -23,14 +23,14 @@ class Helpers {
   std::string Reinterpret(DType from, DType to);    // of numbers
   std::string Select(DType type);                   // of vectors: f(mask, a, b)
   std::string Splat(DType type);                    // of vectors
-  std::string Narrow();            // int32_t f(int64_t): the nearest number of 32 bits
+  std::string Narrow();                             // int32_t f(int64_t): the nearest number of 32 bits
   std::string Any(int lanes);                       // int f(mask)
   // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
   std::string Load(DType type);         // f(p)
   std::string LoadMasked(DType type);   // f(p, begin, mask): 0 where the mask is; touches nothing there
   std::string LoadStrided(DType type);  // f(p, begin, stride, mask): likewise
   std::string Store(DType type);        // f(p, v)
-  std::string Scatter(DType type);     // f(p, indices, v)
+  std::string Scatter(DType type);      // f(p, indices, v)
 
   const std::string& text() const { return text_; }
 

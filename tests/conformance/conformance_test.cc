@@ -36,7 +36,8 @@ struct Outcome {
 // Runs `autotune verify` on folders of cases; records play no part.
 Outcome Verify(const std::vector<fs::path>& folders, const std::string& target = "cpu") {
   auto [out, in] = std::move(MakePipe()).value();
-  std::vector<std::string> command = {AUTOTUNE_BINARY_DIR "/tools/autotune", "verify", "--db", ":memory:", "--target", target, "--data"};
+  std::vector<std::string> command = {
+      AUTOTUNE_BINARY_DIR "/tools/autotune", "verify", "--db", ":memory:", "--target", target, "--data"};
   command.insert(command.end(), folders.begin(), folders.end());
   auto autotune =
       std::move(Subprocess::Spawn({.argv = std::move(command), .fds = {{1, in.get()}, {2, in.get()}}})).value();

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,7 +45,7 @@ Status Exchange(const std::string& source, UniqueFd to, UniqueFd from, UniqueFd 
     pollfd polled[] = {{to.get(), POLLOUT, 0}, {from.get(), POLLIN, 0}, {messages.get(), POLLIN, 0}};
     if (poll(polled, 3, -1) < 0 && errno != EINTR) return Err("waiting for the C compiler: ", strerror(errno));
     if (to && polled[0].revents) {
-      const ssize_t n = write(to.get(), source.data() + written, source.size() - written);
+      const ssize_t n = send(to.get(), source.data() + written, source.size() - written, MSG_NOSIGNAL);
       if (n > 0) written += static_cast<size_t>(n);
       const bool broken = n < 0 && errno != EAGAIN && errno != EINTR;  // it reads no more, and says why
       if (broken || written == source.size()) to.Reset();
@@ -71,7 +72,8 @@ std::string FirstMessage(const std::string& messages) {
 
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target) {
   const std::string compiler = CompilerFor(target);
-  auto [their_source, our_source] = TRY(MakePipe());
+  // A socket, since a compiler that ends early would end us by SIGPIPE if its input were a pipe.
+  auto [their_source, our_source] = TRY(MakeSocketPair());
   auto [our_assembly, their_assembly] = TRY(MakePipe());
   auto [our_messages, their_messages] = TRY(MakePipe());
   SpawnOptions spawn;

@@ -194,6 +194,10 @@ TEST(CCompiler, ThatFails) {
     EXPECT_THAT(FailureOf(), HasSubstr("gave no assembly"));
   }
   {
+    CompilerIs deaf("exec <&-; sleep 0.1; exit 7");  // it closes its input before the source comes
+    EXPECT_THAT(FailureOf(), HasSubstr("exited with code 7"));
+  }
+  {
     CompilerIs wrong("echo '\tno such instruction'");
     EXPECT_THAT(FailureOf(),
                 AllOf(HasSubstr("the compiler's assembly is not understood: line 1"), HasSubstr("kernel add")));

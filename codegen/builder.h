@@ -52,9 +52,10 @@ enum class Patience { kCandidate, kNeeded };
 struct BuiltLibrary {
   Json::Bytes artifact;              // one shared object with all kernels
   std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels' (codegen/codegen.h)
+  std::string support_source;        // the same in C, of the target `c`
   std::vector<KernelMetadata> kernels;
   BuildFacts facts;  // summed
-  AUTOTUNE_FIELDS(artifact, support, kernels, facts)
+  AUTOTUNE_FIELDS(artifact, support, support_source, kernels, facts)
 };
 
 class Builder {

@@ -1,6 +1,8 @@
-// Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). Cross-compiles for
-// any target that it knows; equal kernels and targets give equal bytes. Thread-compatible: LLVM and LLD have global
-// state, so one build at a time per process (build workers do that). No LLVM type leaves this folder.
+// Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The target's kind
+// says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Cross-compiles for any target
+// that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler). Thread-compatible: LLVM
+// and LLD have global state, so one build at a time per process (build workers do that). No LLVM type leaves this
+// folder.
 //
 // A candidate that breaks the register contract, or spills in a register-tiled innermost loop, is `rejected`: that is
 // no error, it says why and has no code.
@@ -18,7 +20,7 @@ namespace autotune {
 
 struct CodegenOptions {
   bool keep_spills = false;    // do not reject for spills: for reports on why a candidate was rejected
-  bool keep_assembly = false;  // return the assembly too, with the LLVM IR that it came from
+  bool keep_assembly = false;  // return the assembly too, with the LLVM IR that it came from, if any
   AUTOTUNE_FIELDS(keep_spills, keep_assembly)
 };
 
@@ -27,7 +29,7 @@ struct BuildFacts {
   int64_t spills_in_register_loops = 0;  // spills and reloads in register-tiled innermost loops
   int64_t spills = 0;                    // in all functions
   int64_t code_bytes = 0;
-  std::map<std::string, double> times_ms;  // CPU time by stage: emit, optimize, machine_code, link
+  std::map<std::string, double> times_ms;  // CPU time by stage: emit, optimize, machine_code, compile, link
   PassTimes passes;                        // of lowering, if the request asks; also of what is rejected
   AUTOTUNE_FIELDS(spills_in_register_loops, spills, code_bytes, times_ms, passes)
 };
@@ -37,18 +39,24 @@ struct KernelObject {
   std::vector<Json::Bytes> objects;  // relocatable; define NAME, NAME.raw and, where it prepares, NAME.prepare
   std::string rejected;              // why no code was made; empty: accepted
   std::string assembly, llvm_ir;
+  std::string source;  // kind c: the translation unit that was compiled; else empty
   BuildFacts facts;
-  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, facts)
+  AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, source, facts)
 };
 
-// Errors: a target that LLVM does not know.
+// Errors: a target that LLVM does not know; of kind c, no C compiler or one that fails.
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
                                    const CodegenOptions& options = {});
+
+// The source that CompileKernel compiles for targets of kind c, without compiling it. Errors: a broken contract of the
+// program, a target that LLVM does not know.
+Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target);
 
 struct LinkedKernels {
   Json::Bytes artifact;              // shared object
   std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels': metadata, shared checks
-  AUTOTUNE_FIELDS(artifact, support)
+  std::string support_source;        // the same in C, of the target `c`; else empty
+  AUTOTUNE_FIELDS(artifact, support, support_source)
 };
 
 // Links accepted objects, adds their metadata. Errors: undefined symbols, two kernels of one name.
@@ -61,5 +69,11 @@ Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const 
 
 // What compilers of other kinds need from the metadata of one kernel.
 KernelMetadata MetadataOf(const LoweredKernel& kernel);
+// The metadata of a library. Errors: a rejected kernel, a target that LLVM does not know.
+Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject*>& objects, const Target& target);
+// Kind c: a translation unit that makes a library of the objects' sources: it defines `autotune.metadata`.
+Result<std::string> MetadataSource(const std::vector<const KernelObject*>& objects, const Target& target);
+// Why a kernel is rejected that spills so many times in a register-tiled loop.
+std::string SpillsMessage(int64_t spills);
 
 }  // namespace autotune

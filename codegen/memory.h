@@ -36,6 +36,9 @@ struct Workspace {
 // Lays out the allocations of global scope in `s`, without those inside its parallel loops.
 Workspace LayOut(const Stmt& s);
 
+// The largest workspace that lies on the stack. Larger ones come from AtContext (runtime/abi.h).
+inline constexpr int64_t kMaxStackBytes = 16 << 10;
+
 // The size of a buffer of constant shape.
 int64_t BytesOf(const Buffer& buffer);
 

@@ -11,6 +11,7 @@ namespace autotune {
 
 int BuildWorkerMain(int fd) {
   EndWithParent();
+  EndGroupWithParent();  // C compilers run in our group
   rlimit no_core{0, 0};  // a crashing code generator would write gigabytes
   setrlimit(RLIMIT_CORE, &no_core);
   for (;;) {

@@ -151,6 +151,7 @@ class BuildWorkers : public Builder {
     for (const auto& [stage, ms] : answer.facts.times_ms) library.facts.times_ms[stage] += ms;
     library.artifact = std::move(answer.linked.artifact);
     library.support = std::move(answer.linked.support);
+    library.support_source = std::move(answer.linked.support_source);
     return library;
   }
 

@@ -53,6 +53,7 @@ TargetParts PartsOf(const std::string& target) {
   };
   TargetParts parts;
   parts.processor = target.substr(0, std::min(target.find(" -caches="), target.find(" -num-cores=")));
+  parts.processor += option(" -vectors=");  // other code, though of the same processor
   parts.caches = option(" -caches=");
   parts.cores = std::atoi(option(" -num-cores=").c_str());
   return parts;

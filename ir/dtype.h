@@ -25,6 +25,7 @@ struct DType {
 
   bool IsFloat() const { return code == TypeCode::kFloat || code == TypeCode::kBFloat; }
   bool IsInt() const { return code == TypeCode::kInt || code == TypeCode::kUInt || code == TypeCode::kIndex; }
+  bool IsSigned() const { return code == TypeCode::kInt || code == TypeCode::kIndex; }  // of integers
   bool IsIndex() const { return code == TypeCode::kIndex; }
   bool IsBool() const { return code == TypeCode::kBool; }
   int64_t Bytes() const { return int64_t{bits} / 8 * lanes; }

@@ -1,6 +1,7 @@
 // BootMillis: milliseconds since boot, suspended time included. Every deadline and lease is counted on this clock; the
 // wall clock is for display only. Thread-safe.
 #pragma once
+#include <sys/resource.h>
 #include <time.h>
 
 #include <cstdint>
@@ -32,6 +33,16 @@ inline double CpuMilliseconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
+}
+
+// Milliseconds of processor time of the children of this process that have ended and were waited for.
+inline double ChildrenCpuMilliseconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  auto milliseconds = [](const timeval& t) {
+    return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec);
+  };
+  return milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
 }
 
 }  // namespace autotune

@@ -87,10 +87,12 @@ Result<Subprocess> Subprocess::Spawn(const SpawnOptions& options) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int group = options.own_group ? POSIX_SPAWN_SETPGROUP : 0;
+  posix_spawnattr_setflags(&attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
 
   std::vector<std::string> argv = options.argv, environment = Environment(options);
   Subprocess child;
+  child.own_group_ = options.own_group;
   int error = posix_spawnp(&child.pid_, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(),
                            Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
@@ -107,6 +109,7 @@ Subprocess& Subprocess::operator=(Subprocess&& other) noexcept {
   if (this == &other) return *this;
   End();
   pid_ = std::exchange(other.pid_, -1);
+  own_group_ = other.own_group_;
   pidfd_ = std::move(other.pidfd_);
   status_ = std::exchange(other.status_, std::nullopt);
   return *this;
@@ -122,7 +125,7 @@ void Subprocess::End() {
 }
 
 void Subprocess::Kill(int signal) {
-  if (pid_ > 0 && !Poll()) kill(-pid_, signal);
+  if (pid_ > 0 && !Poll()) kill(Addressee(), signal);
 }
 
 std::optional<ExitStatus> Subprocess::Poll() {
@@ -131,7 +134,7 @@ std::optional<ExitStatus> Subprocess::Poll() {
   // the number being someone else's.
   siginfo_t info{};
   if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) return std::nullopt;
-  kill(-pid_, SIGKILL);
+  kill(Addressee(), SIGKILL);
   int status = 0;
   pid_t reaped;
   while ((reaped = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
@@ -158,6 +161,16 @@ void EndWithParent() {
   // The parent may have ended before prctl took effect; then nobody would ever send the signal.
   if (std::string_view(parent) != "any" && getppid() != std::atoi(parent)) _exit(1);
   unsetenv(kParentVariable);
+}
+
+void EndGroupWithParent() {
+  if (getpgrp() != getpid()) return;
+  const pid_t parent = getppid();
+  struct sigaction action = {};
+  action.sa_handler = [](int) { kill(0, SIGKILL); };
+  sigaction(SIGTERM, &action, nullptr);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) kill(0, SIGKILL);
 }
 
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }

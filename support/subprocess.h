@@ -34,6 +34,9 @@ struct SpawnOptions {
   // The child runs inside a wrapper (qemu, bwrap), so that its parent need not be us: EndWithParent() then rests on the
   // death signal alone.
   bool wrapped = false;
+  // Whether the child leads a process group of its own. If not, it is in ours, and who kills ours ends it as well;
+  // Kill then reaches the child alone.
+  bool own_group = true;
 };
 
 class Subprocess {
@@ -53,7 +56,11 @@ class Subprocess {
  private:
   Subprocess() = default;
   void End();
+  // The argument of kill() for the child and, if it leads one, its group.
+  pid_t Addressee() const { return own_group_ ? -pid_ : pid_; }
+
   pid_t pid_ = -1;
+  bool own_group_ = true;
   UniqueFd pidfd_;
   std::optional<ExitStatus> status_;
 };
@@ -61,6 +68,10 @@ class Subprocess {
 // For a child: the first call of main in every mode that Spawn starts. Asks the kernel for SIGKILL when the parent
 // ends, and exits at once if it has ended already. Without effect in a process that Spawn did not start.
 void EndWithParent();
+
+// For a child that leads its process group and starts other programs in it: when the parent ends, the whole group does.
+// To be called after EndWithParent. Without effect in a process that leads no group.
+void EndGroupWithParent();
 
 // For a parent: descendants orphaned by their own parents become our children, so that KillStrangers finds them.
 void AdoptOrphans();

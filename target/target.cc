@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "support/cpu_features.h"
@@ -152,13 +153,73 @@ void Derive(Target& target) {
     target.vector_registers = avx512 ? 32 : 16;
     target.general_registers = 16;
     target.has_fma = has("fma");
-    target.has_ldexp = avx512;
+    // The instruction is one of vectors, so a source without vector types has no way to name it.
+    target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add
     target.vector_bits = target.triple.starts_with("riscv64") ? RiscvVectorBits(target) : 128;
     target.vector_registers = 32;
     target.general_registers = 31;
     target.has_fma = true;
   }
+}
+
+// A target as far as its options state it.
+struct Stated {
+  Target target;
+  bool host = true, triple = false, caches = false;
+  int cores = 0;
+};
+
+Status ReadFeatures(const std::string& value, Target& target) {
+  std::istringstream list(value);
+  for (std::string feature; std::getline(list, feature, ',');) {
+    if (feature.size() < 2 || (feature[0] != '+' && feature[0] != '-'))
+      return Err("-mattr: '", feature, "' must start with + or -");
+    target.features.push_back(feature);
+  }
+  return {};
+}
+
+Status ReadCaches(const std::string& value, Target& target) {
+  int64_t sizes[3];
+  std::istringstream list(value);
+  std::string size;
+  for (int64_t& bytes : sizes) bytes = std::getline(list, size, ',') ? ParseSize(size) : -1;
+  if (std::any_of(std::begin(sizes), std::end(sizes), [](int64_t b) { return b < 0; }) || std::getline(list, size))
+    return Err("-caches: '", value, "' is not the sizes of three levels, such as 32K,1M,32M (0: there is none)");
+  target.l1_bytes = sizes[0], target.l2_bytes = sizes[1], target.l3_bytes = sizes[2];
+  return {};
+}
+
+Status ReadOption(const std::string& word, Stated& stated) {
+  const size_t equals = word.find('=');
+  const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  Target& target = stated.target;
+  if (value.empty()) return Err("target option '", word, "' needs a value: ", key, "=...");
+  if (key == "-mtriple") {
+    target.triple = value;
+    stated.triple = true;
+  } else if (key == "-mcpu") {
+    stated.host = value == "host";
+    target.cpu = value;
+  } else if (key == "-mattr") {
+    TRY(ReadFeatures(value, target));
+  } else if (key == "-num-cores") {
+    char* end = nullptr;
+    long n = std::strtol(value.c_str(), &end, 10);
+    if (*end || n < 1 || n > 4096) return Err("-num-cores: '", value, "' is not a count between 1 and 4096");
+    stated.cores = static_cast<int>(n);
+  } else if (key == "-caches") {
+    TRY(ReadCaches(value, target));
+    stated.caches = true;
+  } else if (key == "-vectors" && target.kind == TargetKind::kC) {
+    if (value != "none") return Err("-vectors: '", value, "' is unknown; known: none");
+    target.vector_types = false;
+  } else {
+    return Err("unknown target option '", key, "'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores",
+               target.kind == TargetKind::kC ? ", -vectors" : "");
+  }
+  return {};
 }
 
 }  // namespace
@@ -188,55 +249,21 @@ std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
 Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
-  Target target;
-  if (!(words >> word)) return Err("the target is empty; say 'cpu' or 'llvm -mcpu=...'");
+  if (!(words >> word)) return Err("the target is empty; say 'cpu', 'llvm -mcpu=...' or 'c -mcpu=...'");
   if (word == "cpu") {
     if (words >> word) return Err("target 'cpu' takes no options; write 'llvm ", word, "' instead");
     return Parse("llvm -mcpu=host");
   }
-  if (word != "llvm") return Err("unknown target kind '", word, "'; known: cpu, llvm");
-  bool host = true, explicit_triple = false, caches = false;
-  int cores = 0;
-  while (words >> word) {
-    size_t equals = word.find('=');
-    std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (value.empty()) return Err("target option '", word, "' needs a value: ", key, "=...");
-    if (key == "-mtriple") {
-      target.triple = value;
-      explicit_triple = true;
-    } else if (key == "-mcpu") {
-      host = value == "host";
-      target.cpu = value;
-    } else if (key == "-mattr") {
-      std::istringstream list(value);
-      for (std::string feature; std::getline(list, feature, ',');) {
-        if (feature.size() < 2 || (feature[0] != '+' && feature[0] != '-'))
-          return Err("-mattr: '", feature, "' must start with + or -");
-        target.features.push_back(feature);
-      }
-    } else if (key == "-num-cores") {
-      char* end = nullptr;
-      long n = std::strtol(value.c_str(), &end, 10);
-      if (*end || n < 1 || n > 4096) return Err("-num-cores: '", value, "' is not a count between 1 and 4096");
-      cores = static_cast<int>(n);
-    } else if (key == "-caches") {
-      int64_t sizes[3];
-      std::istringstream list(value);
-      std::string size;
-      for (int64_t& bytes : sizes) bytes = std::getline(list, size, ',') ? ParseSize(size) : -1;
-      if (std::any_of(std::begin(sizes), std::end(sizes), [](int64_t b) { return b < 0; }) || std::getline(list, size))
-        return Err("-caches: '", value, "' is not the sizes of three levels, such as 32K,1M,32M (0: there is none)");
-      target.l1_bytes = sizes[0], target.l2_bytes = sizes[1], target.l3_bytes = sizes[2];
-      caches = true;
-    } else {
-      return Err("unknown target option '", key, "'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
-    }
-  }
-  if (host) {
-    if (explicit_triple && target.triple != HostTriple())
-      return Err("target for ", target.triple, " needs -mcpu=<name>");
+  std::optional<TargetKind> kind = EnumFromText<TargetKind>(word);
+  if (!kind) return Err("unknown target kind '", word, "'; known: cpu, llvm, c");
+  Stated stated;
+  Target& target = stated.target;
+  target.kind = *kind;
+  while (words >> word) TRY(ReadOption(word, stated));
+  if (stated.host) {
+    if (stated.triple && target.triple != HostTriple()) return Err("target for ", target.triple, " needs -mcpu=<name>");
     ResolveHost(target);
-    if (!caches) ReadHostCaches(target);
+    if (!stated.caches) ReadHostCaches(target);
   } else if (target.triple.empty()) {
     target.triple = HostTriple();
   }
@@ -246,9 +273,9 @@ Result<Target> Target::Parse(std::string_view text) {
   }
   std::sort(target.features.begin(), target.features.end());
   target.features.erase(std::unique(target.features.begin(), target.features.end()), target.features.end());
-  target.num_cores = cores ? cores : AvailableCpus();
+  target.num_cores = stated.cores ? stated.cores : AvailableCpus();
   Derive(target);
-  return target;
+  return std::move(target);
 }
 
 void DescribeCpu(const std::string& cpuinfo, Target& target) {
@@ -295,10 +322,11 @@ void DescribeCpu(const std::string& cpuinfo, Target& target) {
 }
 
 std::string Target::Text() const {
-  std::string text = "llvm -mtriple=" + triple + " -mcpu=" + cpu;
+  std::string text = std::string(ToText(kind)) + " -mtriple=" + triple + " -mcpu=" + cpu;
   for (size_t i = 0; i < features.size(); ++i) text += (i ? "," : " -mattr=") + features[i];
   text += " -caches=" + SizeText(l1_bytes) + "," + SizeText(l2_bytes) + "," + SizeText(l3_bytes);
-  return text + " -num-cores=" + std::to_string(num_cores);
+  text += " -num-cores=" + std::to_string(num_cores);
+  return vector_types ? text : text + " -vectors=none";
 }
 
 }  // namespace autotune

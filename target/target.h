@@ -1,19 +1,32 @@
-// Target: what code is made for. A value with one canonical text, which records and packages store:
+// Target: what code is made for, and by which code generator. A value with one canonical text, which records and
+// packages store:
 //   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
-// `cpu` means `llvm -mcpu=host -num-cores=<all>`; `host` is resolved when parsed, its caches too. The sizes of caches
-// are part of the text, since programs depend on them: what was tuned on one machine is found again on another. Knows
-// nothing of LLVM: attributes come from the architecture and the feature list. Immutable once parsed; thread-safe.
+//   c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2 -vectors=none
+// `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved
+// when parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned
+// on one machine is found again on another. Knows nothing of LLVM: attributes come from the architecture and the
+// feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "support/fields.h"
 #include "support/result.h"
 
 namespace autotune {
 
+// The code generator. kC: C source text, which the machine's C compiler compiles.
+enum class TargetKind { kLlvm, kC };
+AUTOTUNE_ENUM(TargetKind, "llvm", "c")
+
 struct Target {
+  TargetKind kind = TargetKind::kLlvm;
+  // kC: whether the source uses vector types. If not (-vectors=none), what would be a vector is a loop over its lanes,
+  // which a C compiler without vector types understands and others vectorize. `vector_bits` stays the machine's all the
+  // same, so that schedules make loops of as many lanes as its vectors have.
+  bool vector_types = true;
   std::string triple;                 // x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu
   std::string cpu;                    // LLVM's name, never "host"
   std::vector<std::string> features;  // "+avx2", sorted; only those that the CPU name does not imply may be needed
@@ -31,7 +44,7 @@ struct Target {
   bool has_ldexp = false;  // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
 
-  // Accepts "cpu", "llvm", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
+  // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);
   std::string Text() const;  // canonical; Parse(Text()) == *this
   int VectorLanes(int bits) const { return vector_bits / bits; }

@@ -1,59 +1,16 @@
-#include "codegen/codegen.h"
-
 #include <llvm/IR/Verifier.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include "codegen/llvm/backend.h"
 #include "codegen/llvm/cpu/entry.h"
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
-#include "codegen/memory.h"
+#include "codegen/stage_timer.h"
 #include "support/check.h"
-#include "support/clock.h"
 
 namespace autotune {
 namespace {
-
-// Measures stages in CPU time of this thread, which other programs of the machine do not change.
-class StageTimer {
- public:
-  explicit StageTimer(std::map<std::string, double>& times) : times_(times) {}
-  void End(const char* stage) {
-    double now = CpuMilliseconds();
-    times_[stage] += now - start_;
-    start_ = now;
-  }
-
- private:
-  std::map<std::string, double>& times_;
-  double start_ = CpuMilliseconds();
-};
-
-int64_t CodeBytes(const std::string& elf) {
-  auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(elf, "object"));
-  if (!object) {
-    llvm::consumeError(object.takeError());
-    return 0;
-  }
-  int64_t bytes = 0;
-  for (const auto& section : (*object)->sections()) {
-    if (section.isText()) bytes += static_cast<int64_t>(section.getSize());
-  }
-  return bytes;
-}
-
-// Raises the scratch memory that `metadata` states to what `f` needs: in all of one thread, and in its parallel loops.
-void AddWorkspace(const PrimFunc& f, KernelMetadata& metadata) {
-  int64_t most_parallel = 0;
-  Walk(f.body, [&](const Stmt& s) {
-    const For* loop = s.As<For>();
-    if (!loop || loop->kind != LoopKind::kParallel) return true;
-    most_parallel = std::max(most_parallel, LayOut(loop->body).bytes);
-    return false;
-  });
-  metadata.workspace_bytes = std::max(metadata.workspace_bytes, LayOut(f.body).bytes + most_parallel);
-  metadata.thread_workspace_bytes = std::max(metadata.thread_workspace_bytes, most_parallel);
-}
 
 // Checks a module where AUTOTUNE_VERIFY is set. LLVM's own passes and code generator do not check.
 void VerifyModule([[maybe_unused]] const llvm::Module& module) {
@@ -80,28 +37,24 @@ Result<const std::string*> CheckObject(const Machine& machine, const std::string
 
 }  // namespace
 
-KernelMetadata MetadataOf(const LoweredKernel& kernel) {
-  KernelMetadata metadata;
-  metadata.name = kernel.name.str();
-  const Uses uses = UsesOf(kernel.run.body);
-  for (size_t i = 0; i < kernel.params.size(); ++i) {
-    const Param& p = kernel.params[i];
-    metadata.params.push_back({p.buffer->name.str(), p.buffer->dtype.Text(), ConstShape(p.buffer),
-                               p.role == ParamRole::kInput      ? ParamKind::kInput
-                               : p.role == ParamRole::kConstant ? ParamKind::kConstant
-                                                                : ParamKind::kOutput});
-    if (p.role == ParamRole::kConstant && !uses.buffers.contains(p.buffer->name)) {
-      metadata.prepare_only.push_back(static_cast<int64_t>(i));
-    }
+int64_t CodeBytes(const std::string& elf) {
+  auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(elf, "object"));
+  if (!object) {
+    llvm::consumeError(object.takeError());
+    return 0;
   }
-  metadata.prepared = kernel.prepared;
-  AddWorkspace(kernel.run, metadata);
-  if (kernel.prepare) AddWorkspace(*kernel.prepare, metadata);
-  metadata.flops = kernel.flops;
-  return metadata;
+  int64_t bytes = 0;
+  for (const auto& section : (*object)->sections()) {
+    if (section.isText()) bytes += static_cast<int64_t>(section.getSize());
+  }
+  return bytes;
 }
 
-Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
+Result<std::vector<std::string>> CpuFeaturesOf(const Target& target) {
+  return TRY(Machine::For(target, Machine::Effort::kQuick)).CpuFeatures();
+}
+
+Result<KernelObject> CompileWithLlvm(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
   KernelObject result;
   result.metadata = MetadataOf(kernel);
   StageTimer timer(result.facts.times_ms);
@@ -131,8 +84,7 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
   timer.End("entry_points");
   result.facts.code_bytes = CodeBytes(result.objects[0].data);
   if (kernel.has_register_tile && result.facts.spills_in_register_loops > 0 && !options.keep_spills) {
-    result.rejected = "spills " + std::to_string(result.facts.spills_in_register_loops) +
-                      " times in a register-tiled loop: the tile needs more registers than there are";
+    result.rejected = SpillsMessage(result.facts.spills_in_register_loops);
     result.objects.clear();
   }
   return result;
@@ -142,17 +94,12 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
                                   BuildFacts* facts) {
   std::map<std::string, double> times;
   StageTimer timer(times);
-  ArtifactMetadata metadata;
-  metadata.abi_version = AT_ABI_VERSION;
-  metadata.target = target.Text();
+  const ArtifactMetadata metadata = TRY(ArtifactMetadataOf(objects, target));
   std::vector<const std::string*> files;
   for (const KernelObject* object : objects) {
-    if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
-    metadata.kernels.push_back(object->metadata);
     for (const Json::Bytes& elf : object->objects) files.push_back(&elf.data);
   }
   Machine machine = TRY(Machine::For(target, Machine::Effort::kQuick));
-  metadata.cpu_features = machine.CpuFeatures();
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);
@@ -161,6 +108,7 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   linked.support.emplace_back().data = TRY(machine.Emit(*module, false, nullptr));
   linked.support.emplace_back().data = *TRY(CheckObject(machine, metadata.target));
   for (const Json::Bytes& object : linked.support) files.push_back(&object.data);
+  if (target.kind == TargetKind::kC) linked.support_source = TRY(MetadataSource(objects, target));
   timer.End("metadata");
   linked.artifact.data = TRY(LinkShared(files));
   timer.End("link");

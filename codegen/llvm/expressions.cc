@@ -2,23 +2,11 @@
 
 #include <algorithm>
 
-#include "codegen/walk.h"
+#include "codegen/guarded_work.h"
 #include "support/check.h"
 
 namespace autotune {
 namespace {
-
-// Whether `e` contains work that a guard changes: loads and divisions.
-bool HasGuardedWork(const Expr& e) {
-  bool found = false;
-  WalkOnce(e, [&](const Expr& x) {
-    const Binary* b = x.As<Binary>();
-    found |= x.As<Load>() != nullptr;
-    found |= b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
-    return !found;
-  });
-  return found;
-}
 
 int LaneCount(llvm::Type* type) {
   return type->isVectorTy() ? static_cast<int>(llvm::cast<llvm::FixedVectorType>(type)->getNumElements()) : 1;
@@ -108,7 +96,7 @@ llvm::Value* Expressions::ComputeCall(const Call& n, DType dtype) {
 
 llvm::Value* Expressions::ComputeSelect(const Select& n) {
   llvm::Value* condition = Value(n.condition);
-  bool guard_a = HasGuardedWork(n.a), guard_b = HasGuardedWork(n.b);
+  bool guard_a = HasGuardedWork(n.a, /*conversions=*/false), guard_b = HasGuardedWork(n.b, /*conversions=*/false);
   llvm::Value* a = guard_a ? ValueUnder(condition, n.a) : Value(n.a);
   llvm::Value* b = guard_b ? ValueUnder(builder_.CreateNot(condition), n.b) : Value(n.b);
   return builder_.CreateSelect(condition, a, b);

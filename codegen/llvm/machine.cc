@@ -37,14 +37,17 @@ void InitializeTargets() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser();
     LLVMInitializeAArch64TargetInfo();
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeAArch64AsmParser();
     LLVMInitializeRISCVTargetInfo();
     LLVMInitializeRISCVTarget();
     LLVMInitializeRISCVTargetMC();
     LLVMInitializeRISCVAsmPrinter();
+    LLVMInitializeRISCVAsmParser();
   });
 }
 
@@ -88,19 +91,6 @@ class SpillHandler : public llvm::DiagnosticHandler {
  private:
   BuildFacts* facts_;
 };
-
-std::string FeaturesOf(const Target& target) {
-  std::vector<std::string> features = target.features;
-  // The baseline of the Linux ABI. Without it, operations on floats would be library calls.
-  if (target.triple.starts_with("riscv64") && target.cpu.starts_with("generic")) {
-    features.insert(features.begin(), {"+m", "+a", "+f", "+d", "+c"});
-  }
-  // Without prefetchw, a prefetch for writing becomes one for reading. Every x86-64 processor decodes the hint.
-  if (target.triple.starts_with("x86_64")) features.push_back("+prfchw");
-  std::string text;
-  for (const std::string& f : features) text += (text.empty() ? "" : ",") + f;
-  return text;
-}
 
 // The passes over LLVM's IR.
 class Optimizer {
@@ -168,7 +158,27 @@ struct Machine::Tools {
   std::unique_ptr<ObjectWriter> writer;
 };
 
-Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
+std::string MachineFeatures(const Target& target) {
+  std::vector<std::string> features = target.features;
+  // The baseline of the Linux ABI. Without it, operations on floats would be library calls.
+  if (target.triple.starts_with("riscv64") && target.cpu.starts_with("generic")) {
+    features.insert(features.begin(), {"+m", "+a", "+f", "+d", "+c"});
+  }
+  // Without prefetchw, a prefetch for writing becomes one for reading. Every x86-64 processor decodes the hint.
+  if (target.triple.starts_with("x86_64")) features.push_back("+prfchw");
+  std::string text;
+  for (const std::string& f : features) text += (text.empty() ? "" : ",") + f;
+  return text;
+}
+
+llvm::TargetOptions MachineOptions(const Target& target) {
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";
+  return options;
+}
+
+Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
   InitializeTargets();
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
@@ -182,11 +192,14 @@ Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Ef
     if (std::none_of(known.begin(), known.end(), [&](const auto& f) { return feature.substr(1) == f.Key; }))
       return Err("LLVM does not know -mattr=", feature, " of ", target.triple);
   }
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  if (target.triple.starts_with("riscv64")) options.MCOptions.ABIName = "lp64d";
+  return found;
+}
+
+Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
+  const llvm::Target* found = TRY(FindLlvmTarget(target));
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      target.triple, target.cpu, FeaturesOf(target), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      target.triple, target.cpu, MachineFeatures(target), MachineOptions(target), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small,
       effort == Effort::kFull ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (effort == Effort::kQuick) {
     machine->setFastISel(true);

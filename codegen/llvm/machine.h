@@ -16,6 +16,11 @@ namespace autotune {
 inline constexpr const char* kRegisterLoopPrefix = "regloop.";
 inline constexpr const char* kRegisterBufferPrefix = "register.";
 
+// What LLVM needs to know of a target besides its triple and CPU. An error: it does not know the target.
+Result<const llvm::Target*> FindLlvmTarget(const Target& target);
+std::string MachineFeatures(const Target& target);
+llvm::TargetOptions MachineOptions(const Target& target);
+
 class Machine {
  public:
   // kQuick: no optimization; for code that runs once per call.

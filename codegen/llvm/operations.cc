@@ -6,12 +6,6 @@
 #include "support/check.h"
 
 namespace autotune {
-namespace {
-
-bool IsSigned(DType dtype) { return dtype.code == TypeCode::kInt || dtype.code == TypeCode::kIndex; }
-
-}  // namespace
-
 llvm::Type* Operations::ValueType(DType dtype) {
   llvm::Type* element;
   switch (dtype.code) {
@@ -64,7 +58,7 @@ llvm::Value* Operations::Unary(UnaryOp op, llvm::Value* a, DType dtype) {
 }
 
 llvm::Value* Operations::Binary(BinaryOp op, llvm::Value* a, llvm::Value* b, DType dtype) {
-  bool is_float = dtype.IsFloat(), is_signed = IsSigned(dtype);
+  bool is_float = dtype.IsFloat(), is_signed = dtype.IsSigned();
   bool no_wrap = dtype == DType::Index();  // the language forbids indices that overflow
   using P = llvm::CmpInst::Predicate;
   auto compare = [&](P ordered, P with_sign, P without) {
@@ -117,7 +111,7 @@ llvm::Value* Operations::Binary(BinaryOp op, llvm::Value* a, llvm::Value* b, DTy
 
 llvm::Value* Operations::Divide(bool quotient, llvm::Value* a, llvm::Value* b, DType dtype,
                                 const DivisionFacts& facts) {
-  if (!IsSigned(dtype)) return DivideUnsigned(quotient, a, b);
+  if (!dtype.IsSigned()) return DivideUnsigned(quotient, a, b);
   if (facts.divisor && *facts.divisor > 0) {
     if (std::has_single_bit(static_cast<uint64_t>(*facts.divisor))) {
       return DivideByPowerOfTwo(quotient, a, b->getType(), *facts.divisor);
@@ -175,8 +169,8 @@ llvm::Value* Operations::Convert(llvm::Value* a, DType from, DType to) {
     return from.IsFloat() ? builder_.CreateFCmpUNE(a, zero) : builder_.CreateICmpNE(a, zero);
   }
   if (from.IsFloat() && to.IsFloat()) return builder_.CreateFPCast(a, type);
-  if (from.IsFloat()) return IsSigned(to) ? builder_.CreateFPToSI(a, type) : builder_.CreateFPToUI(a, type);
-  bool is_signed = IsSigned(from);
+  if (from.IsFloat()) return to.IsSigned() ? builder_.CreateFPToSI(a, type) : builder_.CreateFPToUI(a, type);
+  bool is_signed = from.IsSigned();
   if (to.IsFloat()) return is_signed ? builder_.CreateSIToFP(a, type) : builder_.CreateUIToFP(a, type);
   return builder_.CreateIntCast(a, type, is_signed);
 }
@@ -190,7 +184,7 @@ llvm::Value* Operations::Call(Op op, const std::vector<llvm::Value*>& args, DTyp
       return intrinsic(llvm::Intrinsic::sqrt);
     case Op::kAbs:
       if (is_float) return intrinsic(llvm::Intrinsic::fabs);
-      if (!IsSigned(from)) return args[0];
+      if (!from.IsSigned()) return args[0];
       return builder_.CreateIntrinsic(llvm::Intrinsic::abs, {type}, {args[0], builder_.getFalse()});
     case Op::kFloor:
       return is_float ? intrinsic(llvm::Intrinsic::floor) : args[0];

@@ -19,6 +19,13 @@ using test::Parse;
 
 inline Target Cpu() { return Target::Parse("cpu").value(); }
 
+// This machine by every code generator: the first is LLVM.
+inline const std::vector<Target>& Generators() {
+  static const std::vector<Target> targets = {Cpu(), Target::Parse("c").value(),
+                                              Target::Parse("c -vectors=none").value()};
+  return targets;
+}
+
 struct Built {
   KernelObject object;
   std::shared_ptr<const Artifact> artifact;
@@ -115,10 +122,14 @@ inline Status Run(const Built& built, const PrimFunc& f, std::vector<InterpArray
   return {};
 }
 
-// Compiled on this machine == interpreted, at every element of every output; up to `relative` where the program calls
+// Whether two values of an output are equal; any two NaN are.
+inline bool SameValue(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::isnan(a) && std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+}
+
+// Compiled for this machine == interpreted, at every element of every output; up to `relative` where the program calls
 // elementary functions.
-inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, const Target& target = Cpu(),
-                                  double relative = 0) {
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed, const Target& target, double relative = 0) {
   auto built = Build(f, target);
   ASSERT_TRUE(built.ok()) << built.error().Text();
   std::vector<InterpArray> expected = SmallIntegers(f, seed), actual = expected;
@@ -134,6 +145,40 @@ inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, const Ta
       ASSERT_TRUE(want == got || near || (std::isnan(want) && std::isnan(got)))
           << f.params[i].buffer->name << "[" << k << "]: interpreted " << want << ", compiled " << got;
     }
+  }
+}
+
+// The same program by two code generators gives the same bits, on numbers whose sums and products round.
+inline void AgreesWith(const PrimFunc& f, uint64_t seed, const Target& one, const Target& other) {
+  std::vector<InterpArray> args = SmallIntegers(f, seed);
+  Rng rng(seed);
+  for (InterpArray& array : args) {
+    for (double& value : array.data) value += array.dtype.IsFloat() ? static_cast<double>(rng.Below(1000)) / 1001 : 0;
+  }
+  std::vector<InterpArray> results[] = {args, args};
+  const Target* targets[] = {&one, &other};
+  for (int i : {0, 1}) {
+    auto built = Build(f, *targets[i]);
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    Status ran = Run(*built, f, results[i]);
+    ASSERT_TRUE(ran.ok()) << ran.error().Text();
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    for (size_t k = 0; k < args[i].data.size(); ++k) {
+      ASSERT_TRUE(SameValue(results[0][i].data[k], results[1][i].data[k]))
+          << f.params[i].buffer->name << "[" << k << "]: " << results[0][i].data[k] << " by " << ToText(one.kind)
+          << ", " << results[1][i].data[k] << " by " << ToText(other.kind);
+    }
+  }
+}
+
+// By every code generator: as interpreted, and as by LLVM.
+inline void AgreesWithInterpreter(const PrimFunc& f, uint64_t seed = 1, double relative = 0) {
+  for (const Target& target : Generators()) {
+    SCOPED_TRACE(target.Text());
+    AgreesWithInterpreter(f, seed, target, relative);
+    if (target.kind != TargetKind::kLlvm) AgreesWith(f, seed, Generators()[0], target);
+    if (testing::Test::HasFatalFailure()) return;
   }
 }
 

@@ -10,7 +10,7 @@ namespace autotune {
 namespace {
 
 // A candidate that is rejected (registers) counts as done: not every sample fits.
-void CheckSamples(const PrimFunc& f, const std::string& sketch, int samples) {
+void CheckSamples(const PrimFunc& f, const std::string& sketch, int samples, const Target& target) {
   Trace trace = ParseTrace(sketch).value();
   Rng rng(3);
   int built_some = 0;
@@ -20,7 +20,7 @@ void CheckSamples(const PrimFunc& f, const std::string& sketch, int samples) {
     auto schedule = Replay(f, trace, {.rng = &rng});
     ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
     SCOPED_TRACE(ToText(schedule->trace()));
-    auto built = Build(schedule->func());
+    auto built = Build(schedule->func(), target);
     if (!built.ok()) {
       EXPECT_NE(built.error().Text().find("rejected"), std::string::npos) << built.error().Text();
       continue;
@@ -35,6 +35,13 @@ void CheckSamples(const PrimFunc& f, const std::string& sketch, int samples) {
     }
   }
   EXPECT_GT(built_some, samples / 4);
+}
+
+void CheckSamples(const PrimFunc& f, const std::string& sketch, int samples) {
+  for (const Target& target : Generators()) {
+    SCOPED_TRACE(target.Text());
+    CheckSamples(f, sketch, samples, target);
+  }
 }
 
 TEST(CompiledSketch, Convolutions) {

@@ -33,7 +33,7 @@ constexpr std::string_view kEverything = R"(func all(
 }
 )";
 
-TEST(Targets, EveryOpOnThisMachine) { AgreesWithInterpreter(Parse(kEverything), 11, Cpu(), 1e-14); }
+TEST(Targets, EveryOpOnThisMachine) { AgreesWithInterpreter(Parse(kEverything), 11, 1e-14); }
 
 TEST(Targets, CrossCompiledWithoutUndefinedSymbols) {
   for (const char* text :
@@ -220,6 +220,20 @@ TEST(Artifact, SpillsInARegisterLoopAreRejected) {
     for (size_t at = 0; (at = t.find("ROWS", at)) != std::string::npos;) t.replace(at, 4, rows);
     return Parse(t);
   };
+  Target c = Target::Parse("c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
+  auto spilled = Compile(with_rows("14"), c);
+  ASSERT_TRUE(spilled.ok()) << spilled.error().Text();
+  EXPECT_THAT(spilled->rejected, HasSubstr("spills"));
+  EXPECT_TRUE(spilled->objects.empty());
+  auto kept = Compile(with_rows("14"), c, {.keep_spills = true});
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->rejected, "");
+  EXPECT_GT(kept->facts.spills, kept->facts.spills_in_register_loops);
+  auto whole = Compile(with_rows("6"), c, {.keep_assembly = true});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->rejected, "");
+  EXPECT_EQ(whole->facts.spills_in_register_loops, 0);
+  EXPECT_THAT(whole->assembly, testing::ContainsRegex("(vfmadd(.|\n)*){12}"));
   Target avx2 = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
   auto object = Compile(with_rows("14"), avx2);
   ASSERT_TRUE(object.ok()) << object.error().Text();

@@ -6,7 +6,7 @@ namespace autotune {
 namespace {
 
 std::vector<Target> Targets() {
-  std::vector<Target> targets = {Cpu()};
+  std::vector<Target> targets = Generators();
   for (const char* cpu : {"x86-64", "x86-64-v3"}) {
     if (Cpu().triple.starts_with("x86_64")) {
       targets.push_back(Target::Parse(std::string("llvm -mtriple=x86_64-linux-gnu -mcpu=") + cpu).value());

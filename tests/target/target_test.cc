@@ -84,10 +84,42 @@ TEST(Target, ArmAndRiscvHostsDescribeThemselves) {
   DescribeCpu("isa : rv32imac\n", riscv);
 }
 
+TEST(Target, KindsAreApartByTheirTexts) {
+  Target c = *Target::Parse("c"), cpu = *Target::Parse("cpu");
+  EXPECT_EQ(c.kind, TargetKind::kC);
+  EXPECT_EQ(cpu.kind, TargetKind::kLlvm);
+  EXPECT_EQ(c.Text(), "c" + cpu.Text().substr(4)) << "the same machine";
+  EXPECT_FALSE(c == cpu);
+  EXPECT_TRUE(*Target::Parse(c.Text()) == c);
+  EXPECT_TRUE(*Target::Parse("c -mcpu=host") == c);
+}
+
+// Schedules ask for the lanes of the machine's vectors: they make the same loops with and without vector types.
+TEST(Target, WithoutVectorTypesTheMachineIsTheSame) {
+  const std::string machine = "c -mtriple=x86_64-linux-gnu -mcpu=znver4 -caches=32K,1M,32M -num-cores=2";
+  Target with = *Target::Parse(machine), without = *Target::Parse(machine + " -vectors=none");
+  EXPECT_EQ(with.Text(), machine);
+  EXPECT_EQ(without.Text(), machine + " -vectors=none");
+  EXPECT_TRUE(*Target::Parse(without.Text()) == without);
+  EXPECT_TRUE(with.vector_types);
+  EXPECT_FALSE(without.vector_types);
+  EXPECT_EQ(without.vector_bits, 512);
+  EXPECT_TRUE(without.has_fma);
+  EXPECT_TRUE(with.has_ldexp);
+  EXPECT_FALSE(without.has_ldexp) << "an instruction on vectors";
+}
+
 TEST(Target, BadTextIsRefusedByName) {
-  EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm");
+  EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm, c");
   EXPECT_EQ(Target::Parse("llvm -mcup=x").error().message,
             "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
+  EXPECT_EQ(Target::Parse("c -mcup=x").error().message,
+            "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores, -vectors");
+  EXPECT_EQ(Target::Parse("c -vectors=all").error().message, "-vectors: 'all' is unknown; known: none");
+  EXPECT_EQ(Target::Parse("llvm -vectors=none").error().message,
+            "unknown target option '-vectors'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
+  EXPECT_EQ(Target::Parse("cpu -vectors=none").error().message,
+            "target 'cpu' takes no options; write 'llvm -vectors=none' instead");
   EXPECT_FALSE(Target::Parse("llvm -num-cores=0").ok());
   EXPECT_FALSE(Target::Parse("").ok());
   EXPECT_FALSE(Target::Parse("llvm -mtriple=sparc-linux -mcpu=x").ok());

@@ -256,6 +256,32 @@ TEST_F(Cli, TunesAndCompilesOneOperator) {
   }
 }
 
+// Kernels as C sources: tuned, compiled, run, verified. Their records are not LLVM's.
+TEST_F(Cli, TheCTarget) {
+  const std::string op = "conv2d:1,14,14,16;3,3,16,16;pad=1";
+  CliResult tuned = Run({"--op", op, "--trials", "4", "--target", "c", "-o", File("tuned.tar")});
+  ASSERT_EQ(tuned.code, 0) << tuned.Text();
+  EXPECT_THAT(tuned.out, HasSubstr(", as C)"));
+  EXPECT_EQ(Run({"run", File("tuned.tar")}).code, 0);
+  CliResult compiled = Run({"compile", "--op", op, "--target", "c", "-o", File("c.tar")});
+  EXPECT_THAT(compiled.out, HasSubstr("1 of 1 kernel tuned")) << compiled.Text();
+  CliResult llvm = Run({"compile", "--op", op, "-o", File("llvm.tar")});
+  EXPECT_THAT(llvm.out, HasSubstr("0 of 1 kernel tuned")) << llvm.Text();
+  CliResult plain = Run({"compile", "--op", op, "--target", "c -vectors=none", "-o", File("plain.tar")});
+  EXPECT_THAT(plain.out, HasSubstr("0 of 1 kernel tuned")) << plain.Text();
+  EXPECT_EQ(Run({"run", File("plain.tar")}).code, 0);
+  CliResult verified = Run({"records", "verify", "--measure"});
+  EXPECT_EQ(verified.code, 0) << verified.Text();
+  EXPECT_THAT(verified.out, HasSubstr("best records: 1 right, 0 wrong, 0 broken, 0 not run"));
+  CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData, "--target", "c"});
+  EXPECT_EQ(right.code, 0) << right.Text();
+  // Without a C compiler there is one line that says so, before anything is searched.
+  setenv("AUTOTUNE_CC", "/no/such/cc", 1);
+  ExpectOneLine(Run({"compile", "--op", op, "--target", "c", "-o", File("none.tar")}),
+                {"needs a C compiler", "cannot start /no/such/cc", "install gcc or clang"});
+  unsetenv("AUTOTUNE_CC");
+}
+
 TEST_F(Cli, VerifyTellsWrongFromRight) {
   namespace fs = std::filesystem;
   CliResult right = Run({"verify", "--model", kExample, "--data", kExampleData});

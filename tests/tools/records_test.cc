@@ -249,6 +249,7 @@ TEST_F(Records, ReplayPrintsEveryStage) {
   EXPECT_THAT(print("ir"), AllOf(HasSubstr("block dense"), HasSubstr("for " + loop + " in 16 parallel")));
   EXPECT_THAT(print("lowered"), AllOf(HasSubstr("func dense"), Not(HasSubstr("block "))));
   EXPECT_THAT(print("llvm"), HasSubstr("define "));
+  EXPECT_THAT(print("c"), AllOf(HasSubstr("int32_t dense("), HasSubstr("for (int64_t " + loop + " = begin;")));
   EXPECT_THAT(print("asm"), HasSubstr(".globl"));
   // 16 x 64 x 96 products are summed: 2 operations each.
   EXPECT_THAT(print("features"),

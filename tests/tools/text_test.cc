@@ -56,6 +56,9 @@ TEST(Text, MachinesAreNamedInWords) {
   EXPECT_EQ(text("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76 -num-cores=4"), "4 cores of cortex-a76 (NEON)");
   EXPECT_EQ(text("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-x280 -num-cores=4"),
             "4 cores of sifive-x280 (RVV of 512 bits)");
+  EXPECT_EQ(text("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1"), "1 core of nehalem (SSE, as C)");
+  EXPECT_EQ(text("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1 -vectors=none"),
+            "1 core of nehalem (SSE, as C without vector types)");
   EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
 }
 

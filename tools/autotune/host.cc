@@ -65,6 +65,12 @@ std::string VectorText(const Target& target) {
   return target.vector_bits == 512 ? "AVX-512" : target.vector_bits == 256 ? target.has_fma ? "AVX2" : "AVX" : "SSE";
 }
 
+// Who makes its code, if it is not LLVM.
+const char* CodeText(const Target& target) {
+  if (target.kind == TargetKind::kLlvm) return "";
+  return target.vector_types ? ", as C" : ", as C without vector types";
+}
+
 // Removes what vendors add to the names of CPUs: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz" becomes "Intel Xeon
 // Platinum 8481C".
 std::string ShortModel(std::string model) {
@@ -83,7 +89,7 @@ std::string MachineText(const Target& target) {
   Result<Target> host = Target::Parse("cpu");
   bool is_host = host.ok() && host->triple == target.triple && host->cpu == target.cpu;
   return std::to_string(target.num_cores) + (target.num_cores == 1 ? " core of " : " cores of ") +
-         (is_host ? ShortModel(FactsOfHost().model) : target.cpu) + " (" + VectorText(target) + ")";
+         (is_host ? ShortModel(FactsOfHost().model) : target.cpu) + " (" + VectorText(target) + CodeText(target) + ")";
 }
 
 Noise MeasureNoise() {

@@ -14,7 +14,9 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
   app.add_option("--bind", bind,
                  "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
-  app.add_option("--target", target, "cpu (this machine), or 'llvm -mtriple=... -mcpu=... -num-cores=...'")
+  app.add_option("--target", target,
+                 "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', or c, in place of llvm, for "
+                 "sources that a C compiler compiles")
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");

@@ -69,6 +69,13 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
     options.passes.PrintTimes(passes);
     return kExitOk;
   }
+  // What the other code generator would make of the record is shown, too.
+  if (options.print == "c") {
+    target.kind = TargetKind::kC;
+    std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);
+    return kExitOk;
+  }
+  if (options.print == "llvm") target.kind = TargetKind::kLlvm;
   KernelObject object = TRY_NOTE(CompileKernel(lowered, target, {.keep_spills = true, .keep_assembly = true}), where);
   if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
   std::fputs((options.print == "llvm" ? object.llvm_ir : object.assembly).c_str(), stdout);
@@ -85,8 +92,8 @@ Command ReplayCommand(CLI::App& root) {
                   "the id of a record, or of a task for its best record (`autotune records show` lists them); a "
                   "beginning of the id is enough")
       ->required();
-  app->add_option("--print", options->print, "trace, ir, lowered, llvm, asm or features")
-      ->check(CLI::IsMember({"trace", "ir", "lowered", "llvm", "asm", "features"}))
+  app->add_option("--print", options->print, "trace, ir, lowered, llvm, c, asm or features")
+      ->check(CLI::IsMember({"trace", "ir", "lowered", "llvm", "c", "asm", "features"}))
       ->capture_default_str();
   app->add_option("--db", options->db,
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");

@@ -1,5 +1,6 @@
 #include "codegen/llvm/cpu/entry.h"
 
+#include "codegen/arguments.h"
 #include "codegen/llvm/cpu/function.h"
 #include "codegen/llvm/cpu/scratch.h"
 #include "runtime/abi.h"
@@ -11,20 +12,6 @@ namespace {
 
 // Offsets in bytes of the fields of DLTensor (dlpack.h), whose layout is a public ABI.
 constexpr int kData = 0, kDeviceType = 8, kNdim = 16, kDtype = 20, kShape = 24, kStrides = 32, kByteOffset = 40;
-constexpr int kDLCPU = 1;
-constexpr int kDLInt = 0, kDLUInt = 1, kDLFloat = 2;
-
-uint32_t PackedDtype(DType dtype) {
-  uint32_t code = dtype.IsFloat() ? kDLFloat : dtype.code == TypeCode::kInt ? kDLInt : kDLUInt;
-  uint32_t bits = dtype.IsBool() ? 1 : dtype.bits;
-  return code | bits << 8 | 1u << 16;
-}
-
-struct Expected {
-  std::string message;
-  DType dtype;
-  std::vector<int64_t> shape;
-};
 
 // ptr autotune.check(ptr tensor, ptr description): returns the data pointer; null if the tensor does not fit.
 llvm::Function* DeclareCheck(llvm::Module& module) {
@@ -77,24 +64,10 @@ class EntryEmitter {
 
   // i32 NAME(ptr context, ptr tensors, i32 num_args)
   void EmitChecked() {
-    std::vector<Expected> expected;
-    std::string name = kernel_.name.str();
-    for (const Param& p : kernel_.params) {
-      Expected e{"", p.buffer->dtype, ConstShape(p.buffer)};
-      std::string shape;
-      for (int64_t extent : e.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
-      e.message = name + ": argument " + std::to_string(expected.size()) + " (" + p.buffer->name.str() + ") must be " +
-                  e.dtype.Text() + "[" + shape + "], compact, aligned to 64 bytes, on the CPU";
-      expected.push_back(std::move(e));
-    }
-    for (int64_t bytes : kernel_.prepared) {
-      expected.push_back({name + ": argument " + std::to_string(expected.size()) + " must be the prepared buffer u8[" +
-                              std::to_string(bytes) + "] that " + name + ".prepare filled",
-                          DType::UInt(8),
-                          {bytes}});
-    }
+    const std::string name = kernel_.name.str();
+    const std::vector<ExpectedArgument> expected = ExpectedArgumentsOf(kernel_);
     std::vector<llvm::Constant*> descriptions;
-    for (const Expected& e : expected) descriptions.push_back(Description(e));
+    for (const ExpectedArgument& e : expected) descriptions.push_back(Description(e));
     llvm::Type* pointer = b_.getPtrTy();
     auto* table_type = llvm::ArrayType::get(pointer, descriptions.size());
     auto* table = new llvm::GlobalVariable(module_, table_type, true, llvm::GlobalValue::PrivateLinkage,
@@ -109,9 +82,7 @@ class EntryEmitter {
                      *fail = block("fail");
     b_.SetInsertPoint(start);
     llvm::Value* pointers = b_.CreateAlloca(llvm::ArrayType::get(pointer, count));
-    llvm::Constant* wrong_count = b_.CreateGlobalString(
-        name + " takes " + std::to_string(count) + " arguments: its parameters, then its prepared buffers", "", 0,
-        &module_);
+    llvm::Constant* wrong_count = b_.CreateGlobalString(WrongCountMessage(kernel_), "", 0, &module_);
     b_.CreateCondBr(b_.CreateICmpEQ(entry->getArg(2), b_.getInt32(static_cast<uint32_t>(count))), loop, fail);
     b_.SetInsertPoint(loop);
     llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
@@ -143,12 +114,12 @@ class EntryEmitter {
   }
 
   // { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape }
-  llvm::Constant* Description(const Expected& e) {
+  llvm::Constant* Description(const ExpectedArgument& e) {
     std::vector<llvm::Constant*> shape;
     for (int64_t extent : e.shape) shape.push_back(b_.getInt64(extent));
     auto* shape_type = llvm::ArrayType::get(b_.getInt64Ty(), shape.size());
     llvm::Constant* value = llvm::ConstantStruct::getAnon(
-        {b_.CreateGlobalString(e.message, "", 0, &module_), b_.getInt32(PackedDtype(e.dtype)),
+        {b_.CreateGlobalString(e.message, "", 0, &module_), b_.getInt32(PackedDlType(e.dtype)),
          b_.getInt32(static_cast<uint32_t>(shape.size())), llvm::ConstantArray::get(shape_type, shape)});
     return new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "param");
   }
@@ -188,7 +159,7 @@ void EmitCheck(llvm::Module& module) {
   llvm::Value* start = b.CreateAdd(b.CreatePtrToInt(at(tensor, kData, pointer), i64), at(tensor, kByteOffset, i64));
   llvm::Value *ndim = at(tensor, kNdim, i32), *shape = at(tensor, kShape, pointer);
   llvm::Value* strides = at(tensor, kStrides, pointer);
-  llvm::Value* fits = b.CreateICmpEQ(at(tensor, kDeviceType, i32), b.getInt32(kDLCPU));
+  llvm::Value* fits = b.CreateICmpEQ(at(tensor, kDeviceType, i32), b.getInt32(kDlCpu));
   fits = b.CreateAnd(fits, b.CreateICmpEQ(at(tensor, kDtype, i32), at(description, 8, i32)));
   fits = b.CreateAnd(fits, b.CreateICmpEQ(ndim, at(description, 12, i32)));
   fits = b.CreateAnd(fits, b.CreateICmpNE(start, b.getInt64(0)));

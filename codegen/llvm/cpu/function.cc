@@ -3,47 +3,11 @@
 #include <utility>
 
 #include "codegen/llvm/machine.h"
+#include "codegen/loops.h"
 #include "runtime/abi.h"
 #include "support/check.h"
 
 namespace autotune {
-namespace {
-
-// Whether `s` is the body of an innermost loop that works on register buffers.
-bool IsRegisterLoopBody(const Stmt& s) {
-  bool has_loop = false, has_register = false;
-  Walk(s, [&](const Stmt& x) {
-    has_loop |= x.As<For>() != nullptr;
-    if (const Store* store = x.As<Store>()) has_register |= store->buffer->scope == Scope::kRegister;
-    return !has_loop;
-  });
-  return has_register && !has_loop;
-}
-
-// Whether `s` contains a loop of more than one iteration.
-bool HasLoop(const Stmt& s) {
-  bool found = false;
-  Walk(s, [&](const Stmt& x) {
-    const For* loop = x.As<For>();
-    found |= loop && !IsConst(loop->extent, 1);
-    return !found;
-  });
-  return found;
-}
-
-// Whether `s` does nothing but start parallel loops.
-bool OnlyForks(const Stmt& s) {
-  bool only = true;
-  Walk(s, [&](const Stmt& x) {
-    const For* loop = x.As<For>();
-    if (loop && loop->kind == LoopKind::kParallel) return false;
-    only &= !loop && !x.As<Store>();
-    return only;
-  });
-  return only;
-}
-
-}  // namespace
 
 FunctionEmitter::FunctionEmitter(Modules modules, const Target& target, std::string prefix, std::set<Name> streamed)
     : modules_(modules),
@@ -163,7 +127,9 @@ void FunctionEmitter::EmitLoop(const For& loop, llvm::Value* begin, llvm::Value*
 void FunctionEmitter::EmitParallel(const For& loop) {
   const int64_t* extent = AsInt(loop.extent);
   CHECK(extent && *extent > 0) << "parallel loop " << loop.var << " has no constant extent";
-  const Captures captures = CapturesOf(loop, bindings_);
+  const Captures captures = CapturesOf(
+      loop, [&](const Name& name) { return bindings_.buffers.contains(name); },
+      [&](const Name& name) { return bindings_.vars.contains(name); });
   const std::string name = prefix_ + ".parallel" + std::to_string(next_parallel_++);
   FunctionEmitter inner(modules_, target_, name, streaming_.buffers());
   llvm::Function* body = inner.EmitParallelBody(loop, captures, bindings_.analyzer);

@@ -9,9 +9,6 @@
 namespace autotune {
 namespace {
 
-constexpr int kTasksPerThread = 8;  // enough to even out slow tasks, few enough to cost nothing
-constexpr int64_t kMaxTasks = 1 << 30;
-
 // What the thunk gets through the pool: { i64 tasks, ptr buffers..., scalars... }.
 struct Closure {
   std::vector<llvm::Type*> fields;
@@ -96,25 +93,6 @@ void CallTasks(llvm::IRBuilder<>& builder, llvm::Value* context, llvm::Function*
 }
 
 }  // namespace
-
-std::vector<PointerParam> Captures::Pointers() const {
-  std::vector<PointerParam> pointers = buffers;
-  for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
-  return pointers;
-}
-
-Captures CapturesOf(const For& loop, const Bindings& bindings) {
-  Captures captures;
-  Uses uses = UsesOf(loop.body);
-  for (const auto& [name, p] : uses.buffers) {
-    if (bindings.buffers.contains(name)) captures.buffers.push_back(p);
-  }
-  for (const Name& var : uses.vars) {
-    if (bindings.vars.contains(var) && !(var == loop.var)) captures.scalars.push_back(var);
-  }
-  captures.workspace = LayOut(loop.body);
-  return captures;
-}
 
 void EmitParallelRun(llvm::IRBuilder<>& builder, Modules modules, llvm::Value* context, const Bindings& bindings,
                      const ParallelRun& run) {

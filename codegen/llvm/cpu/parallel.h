@@ -3,23 +3,12 @@
 // Internal to codegen/llvm/cpu.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "codegen/llvm/bindings.h"
 #include "codegen/llvm/cpu/module.h"
+#include "codegen/parallel.h"
 
 namespace autotune {
-
-// What the body of a parallel loop takes from the function around it, and the scratch memory that each task needs.
-struct Captures {
-  std::vector<PointerParam> buffers;  // those that have memory around the loop
-  std::vector<Name> scalars;          // those that are defined around the loop; all are i64
-  Workspace workspace;
-
-  // The pointer parameters of the body: `buffers`, then the slots of `workspace`.
-  std::vector<PointerParam> Pointers() const;
-};
-Captures CapturesOf(const For& loop, const Bindings& bindings);
 
 struct ParallelRun {
   std::string name;

@@ -7,8 +7,6 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxStackBytes = 16 << 10;  // largest workspace on the stack
-
 // Calls workspace_alloc and returns 1 from the function if it fails.
 llvm::Value* AllocateFromContext(llvm::IRBuilder<>& builder, llvm::Value* context, int64_t bytes) {
   llvm::Type* pointer = builder.getPtrTy();

@@ -98,6 +98,7 @@ class Verifier {
     }
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
     here.num_cores = target.num_cores;
+    here.kind = target.kind, here.vector_types = target.vector_types;  // any code for this machine runs on it
     if (!(here == target)) {
       item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));
       return {};

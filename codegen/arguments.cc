@@ -1,0 +1,38 @@
+#include "codegen/arguments.h"
+
+namespace autotune {
+
+std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel) {
+  std::vector<ExpectedArgument> expected;
+  const std::string name = kernel.name.str();
+  for (const Param& p : kernel.params) {
+    ExpectedArgument e{"", p.buffer->dtype, ConstShape(p.buffer)};
+    std::string shape;
+    for (int64_t extent : e.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+    e.message = name + ": argument " + std::to_string(expected.size()) + " (" + p.buffer->name.str() + ") must be " +
+                e.dtype.Text() + "[" + shape + "], compact, aligned to 64 bytes, on the CPU";
+    expected.push_back(std::move(e));
+  }
+  for (int64_t bytes : kernel.prepared) {
+    expected.push_back({name + ": argument " + std::to_string(expected.size()) + " must be the prepared buffer u8[" +
+                            std::to_string(bytes) + "] that " + name + ".prepare filled",
+                        DType::UInt(8),
+                        {bytes}});
+  }
+  return expected;
+}
+
+std::string WrongCountMessage(const LoweredKernel& kernel) {
+  const size_t count = kernel.params.size() + kernel.prepared.size();
+  return kernel.name.str() + " takes " + std::to_string(count) +
+         " arguments: its parameters, then its prepared buffers";
+}
+
+uint32_t PackedDlType(DType dtype) {
+  constexpr int kInt = 0, kUInt = 1, kFloat = 2;
+  uint32_t code = dtype.IsFloat() ? kFloat : dtype.code == TypeCode::kInt ? kInt : kUInt;
+  uint32_t bits = dtype.IsBool() ? 1 : dtype.bits;
+  return code | bits << 8 | 1u << 16;
+}
+
+}  // namespace autotune

@@ -1,0 +1,49 @@
+#include "codegen/c/backend.h"
+
+#include "codegen/c/assembly.h"
+#include "codegen/c/compiler.h"
+#include "codegen/c/cpu/entry.h"
+#include "codegen/llvm/backend.h"
+#include "codegen/stage_timer.h"
+
+namespace autotune {
+
+Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
+  KernelObject result;
+  result.metadata = MetadataOf(kernel);
+  StageTimer timer(result.facts.times_ms);
+  c::Source source = TRY(c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target))));
+  timer.End("emit");
+  if (!source.rejected.empty()) {
+    result.rejected = std::move(source.rejected);
+    return result;
+  }
+  result.source = std::move(source.text);
+  const double before = ChildrenCpuMilliseconds();
+  const std::string assembly = TRY(c::CompileToAssembly(result.source, target));
+  timer.End("pipe");
+  result.facts.times_ms["compile"] = ChildrenCpuMilliseconds() - before;
+  result.objects.emplace_back().data = TRY_NOTE(Assemble(assembly, target), "assembling kernel " + kernel.name.str());
+  timer.End("assemble");
+  result.facts.code_bytes = CodeBytes(result.objects[0].data);
+  c::CountSpills(assembly, target.triple, result.facts);
+  if (options.keep_assembly) result.assembly = assembly;
+  // Without vector types it is the compiler that decides what lives in registers: loops have no marks.
+  if (kernel.has_register_tile && result.facts.spills_in_register_loops > 0 && !options.keep_spills) {
+    result.rejected = SpillsMessage(result.facts.spills_in_register_loops);
+    result.objects.clear();
+  }
+  return result;
+}
+
+Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target) {
+  c::Source source = TRY(c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target))));
+  if (!source.rejected.empty()) return Err("rejected: ", source.rejected);
+  return std::move(source.text);
+}
+
+Result<std::string> MetadataSource(const std::vector<const KernelObject*>& objects, const Target& target) {
+  return c::MetadataUnit(TRY(ArtifactMetadataOf(objects, target)));
+}
+
+}  // namespace autotune

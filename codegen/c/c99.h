@@ -1,0 +1,48 @@
+// C99: the dialect of the C target. Vectors are those of GCC (12 and newer) and Clang; a target without vector types
+// has none. Immutable; thread-safe. Internal to codegen/c.
+#pragma once
+#include "codegen/c/dialect.h"
+#include "target/target.h"
+
+namespace autotune::c {
+
+class C99 : public Dialect {
+ public:
+  explicit C99(const Target& target) : target_(target) {}
+
+  int MaxLanes() const override;
+  std::string Type(DType dtype) const override;
+  std::string MemoryType(DType element) const override;
+  std::string Pointer(DType element, bool written) const override;
+  std::string Parameter(const PointerParam& p, const std::string& id) const override;
+  std::string Local() const override { return "static __attribute__((noinline))"; }
+  std::string Inlined() const override { return "static inline"; }
+  std::string Vector(DType type, std::span<const std::string> lanes) const override;
+  std::string Lane(const std::string& vector, const std::string& lane) const override;
+  std::string Convert(const std::string& value, DType to) const override;
+  std::string Reinterpret(const std::string& value, DType to) const override;
+  std::string Load(DType type, const std::string& pointer) const override;
+  std::string Store(DType type, const std::string& pointer, const std::string& value) const override;
+  std::string Call(Op op, DType type) const override;
+  Body VectorBody(std::string_view function, DType type) const override;
+  std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const override;
+  std::string Barrier() const override;
+  std::string MarkLoop(const std::string& name) const override;
+
+  // What stands before functions whose text is `body`: the instructions that they may use (`features`, by the names of
+  // support/cpu_features.h), so that no option of a compiler is needed for them, and types.
+  std::string Prelude(const std::string& body, const std::vector<std::string>& features) const;
+  // What stands at the end of a source.
+  std::string Epilogue() const;
+
+ private:
+  Body MaskedLoadBody(DType type) const;
+  bool IsX86() const { return target_.triple.starts_with("x86_64"); }
+
+  const Target& target_;
+};
+
+// The comment's text by which MarkLoop finds loops in assembly, followed by a name.
+inline constexpr std::string_view kLoopMark = "register loop ";
+
+}  // namespace autotune::c

@@ -1,0 +1,47 @@
+// Code: the text of one expression in a language of the C family, and how tightly its outermost operator binds, by
+// which it is put into parentheses where it becomes an operand. A value; thread-safe. Internal to codegen/c.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace autotune::c {
+
+enum class Level {
+  kTernary,
+  kOr,
+  kAnd,
+  kBitOr,
+  kBitXor,
+  kBitAnd,
+  kEquality,
+  kRelation,
+  kShift,
+  kAdd,
+  kMul,
+  kUnary,
+  kPrimary
+};
+
+struct Code {
+  std::string text;
+  Level level = Level::kPrimary;
+
+  // Short, and cheap to compute more than once: a name or a number.
+  bool IsAtom() const { return level == Level::kPrimary && text.find_first_of("([{") == std::string::npos; }
+  // The text as an operand of an operator that takes operands of `least` and tighter.
+  std::string Under(Level least) const { return level >= least ? text : "(" + text + ")"; }
+};
+
+// a OP b. Operators of one level group from the left, as C has it.
+inline Code Infix(const Code& a, std::string_view op, const Code& b, Level level) {
+  const Level tighter = static_cast<Level>(static_cast<int>(level) + 1);
+  // Compilers warn of `a & b == c` and its like, and readers stumble: such operands always have parentheses.
+  const bool mixed = level != Level::kAdd && level != Level::kMul;
+  return {a.Under(mixed ? Level::kAdd : level) + " " + std::string(op) + " " + b.Under(mixed ? Level::kAdd : tighter),
+          level};
+}
+inline Code CallOf(std::string_view function, std::string_view arguments) {
+  return {std::string(function) + "(" + std::string(arguments) + ")"};
+}
+
+}  // namespace autotune::c

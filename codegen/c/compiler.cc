@@ -1,0 +1,103 @@
+#include "codegen/c/compiler.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "support/subprocess.h"
+
+namespace autotune::c {
+namespace {
+
+std::string CompilerFor(const Target& target) {
+  if (const char* named = std::getenv("AUTOTUNE_CC"); named && *named) return named;
+  Result<Target> host = Target::Parse("c");
+  return host.ok() && host->triple == target.triple ? "cc" : target.triple + "-gcc";
+}
+
+std::vector<std::string> CommandFor(const std::string& compiler, const Target& target) {
+  std::vector<std::string> argv = {compiler, "-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno",
+                                   "-fno-trapping-math", "-fPIC",
+                                   "-fno-builtin",  // a kernel may have the name of a library's function
+                                                    // "-fno-tree-loop-distribute-patterns", "-fno-stack-protector",
+                                   "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-w"};
+  if (!target.triple.starts_with("x86_64")) std::erase(argv, "-fcf-protection=none");
+  argv.insert(argv.end(), {"-x", "c", "-S", "-o", "-", "-"});
+  return argv;
+}
+
+struct Output {
+  std::string assembly, messages;
+};
+
+// Writes `source` to one descriptor and reads the other two to their ends, all at once.
+Status Exchange(const std::string& source, UniqueFd to, UniqueFd from, UniqueFd messages, Output& output) {
+  size_t written = 0;
+  UniqueFd* ends[] = {&from, &messages};
+  std::string* texts[] = {&output.assembly, &output.messages};
+  for (UniqueFd* fd : {&to, &from, &messages}) fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+  while (from || messages) {
+    pollfd polled[] = {{to.get(), POLLOUT, 0}, {from.get(), POLLIN, 0}, {messages.get(), POLLIN, 0}};
+    if (poll(polled, 3, -1) < 0 && errno != EINTR) return Err("waiting for the C compiler: ", strerror(errno));
+    if (to && polled[0].revents) {
+      const ssize_t n = send(to.get(), source.data() + written, source.size() - written, MSG_NOSIGNAL);
+      if (n > 0) written += static_cast<size_t>(n);
+      const bool broken = n < 0 && errno != EAGAIN && errno != EINTR;  // it reads no more, and says why
+      if (broken || written == source.size()) to.Reset();
+    }
+    for (int i : {0, 1}) {
+      if (!*ends[i] || !polled[1 + i].revents) continue;
+      char bytes[1 << 16];
+      const ssize_t n = read(ends[i]->get(), bytes, sizeof bytes);
+      if (n > 0) texts[i]->append(bytes, static_cast<size_t>(n));
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) ends[i]->Reset();
+    }
+  }
+  return {};
+}
+
+// The line that says what is wrong, else the first one.
+std::string FirstMessage(const std::string& messages) {
+  size_t at = messages.find("error: ");
+  const size_t begin = at == std::string::npos ? 0 : messages.rfind('\n', at) + 1;
+  return messages.substr(begin, messages.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+Result<std::string> CompileToAssembly(const std::string& source, const Target& target) {
+  const std::string compiler = CompilerFor(target);
+  // A socket, since a compiler that ends early would end us by SIGPIPE if its input were a pipe.
+  auto [their_source, our_source] = TRY(MakeSocketPair());
+  auto [our_assembly, their_assembly] = TRY(MakePipe());
+  auto [our_messages, their_messages] = TRY(MakePipe());
+  SpawnOptions spawn;
+  spawn.argv = CommandFor(compiler, target);
+  spawn.fds = {{0, their_source.get()}, {1, their_assembly.get()}, {2, their_messages.get()}};
+  spawn.environment = {"LC_ALL=C"};  // messages in one language
+  spawn.own_group = false;
+  Result<Subprocess> process = Subprocess::Spawn(spawn);
+  if (!process.ok()) {
+    return Err("the target's kind 'c' needs a C compiler: ", process.error().Text(),
+               "; install gcc or clang (12 and newer), or name one in AUTOTUNE_CC");
+  }
+  their_source.Reset(), their_assembly.Reset(), their_messages.Reset();
+  Output output;
+  TRY(Exchange(source, std::move(our_source), std::move(our_assembly), std::move(our_messages), output));
+  constexpr int64_t kForever = int64_t{1} << 40;  // it has closed its outputs; the client limits the time of a build
+  const std::optional<ExitStatus> status = process->Wait(kForever);
+  if (!status || !status->ok()) {
+    const std::string message = FirstMessage(output.messages);
+    return Err("the C compiler ", compiler, " ", status ? status->Text() : "does not end", message.empty() ? "" : ": ",
+               message);
+  }
+  if (output.assembly.empty()) return Err("the C compiler ", compiler, " gave no assembly");
+  return std::move(output.assembly);
+}
+
+}  // namespace autotune::c

@@ -1,0 +1,47 @@
+// CpuFunction: one function of a CPU's code in C, made of a lowered body. A parallel loop becomes two functions of its
+// own: its iterations, of which another CpuFunction emits the body, and a task, which the pool of threads calls.
+// Emits once. Not thread-safe. Internal to codegen/c/cpu.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/c/statements.h"
+#include "codegen/parallel.h"
+
+namespace autotune::c {
+
+class CpuFunction : public Statements {
+ public:
+  // `prefix` begins the names of all functions.
+  CpuFunction(const Dialect& dialect, Helpers& helpers, std::string prefix)
+      : Statements(dialect, helpers), prefix_(std::move(prefix)) {}
+
+  // int32_t PREFIX_body(AtContext*, pointers...): returns 0, or the code of a parallel loop that failed. `pointers` are
+  // the buffers that `body` uses from outside, then the slots of its workspace. Returns the text of the function, after
+  // those that it needs; check rejected() first.
+  std::string EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
+
+ private:
+  // void PREFIX(int64_t begin, int64_t end, pointers..., int64_t scalars...): runs iterations [begin, end) of a
+  // parallel loop. `outside` holds the bounds that are known around the loop.
+  std::string EmitIterations(const For& loop, const Captures& captures, const Analyzer& outside);
+  void EmitFork(const For& loop) override;
+  std::string EmitTask(const For& loop, const Captures& captures, const std::string& name);
+
+  std::string prefix_;
+  std::string before_;  // functions that this one calls
+  int parallel_loops_ = 0;
+};
+
+// Scratch memory of a CPU's function: small workspaces are arrays, others come from AtContext (runtime/abi.h). Writes
+// the declarations, where each slot's pointer has the name that `names` gives it; a failure sets the error of
+// `context` and returns 1. `function` is for that message.
+struct Scratch {
+  std::vector<std::string> pointers;  // one per slot
+  bool to_free = false;
+};
+Scratch AllocateScratch(Writer& writer, Names& names, const Dialect& dialect, const Workspace& workspace,
+                        const std::string& function);
+void FreeScratch(Writer& writer, const Scratch& scratch);
+
+}  // namespace autotune::c

@@ -1,0 +1,67 @@
+// Dialect: how one language of the C family spells what they all can say. The emitters walk programs and know no
+// spelling; a dialect spells and knows no programs. C99 is the first (codegen/c/c99.h). One of GPUs gives vectors of
+// its own spelling or none, address spaces in Parameter, and its barrier. Immutable; thread-safe. Internal to
+// codegen/c.
+//
+// Values. A number has its own type, a bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32, whose
+// lanes are 0 or -1.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "codegen/memory.h"
+#include "ir/op.h"
+
+namespace autotune::c {
+
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  // The most lanes of a vector of any element type; its vectors have powers of two. 1: it has no vectors. A vector
+  // statement is then a loop over lanes.
+  virtual int MaxLanes() const = 0;
+
+  // The type of a value, and of an element in memory. They differ for bool.
+  virtual std::string Type(DType dtype) const = 0;
+  virtual std::string MemoryType(DType element) const = 0;
+  // A pointer to elements in memory, and one as the parameter `id` of a function that no other parameter's reaches.
+  virtual std::string Pointer(DType element, bool written) const = 0;
+  virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
+
+  // What stands before the result of a function that the source alone calls, and of a small one, to be inlined.
+  virtual std::string Local() const = 0;
+  virtual std::string Inlined() const = 0;
+
+  // Vectors: `type` is of more than one lane. Operators on them are those on numbers, and comparisons of 32-bit
+  // elements give masks.
+  virtual std::string Vector(DType type, std::span<const std::string> lanes) const = 0;
+  virtual std::string Lane(const std::string& vector, const std::string& lane) const = 0;
+  virtual std::string Convert(const std::string& value, DType to) const = 0;      // as numbers are converted
+  virtual std::string Reinterpret(const std::string& value, DType to) const = 0;  // the same bits
+  // The elements of a vector from `pointer` on, which has the alignment of one element; and the statement that stores
+  // them there.
+  virtual std::string Load(DType type, const std::string& pointer) const = 0;
+  virtual std::string Store(DType type, const std::string& pointer, const std::string& value) const = 0;
+
+  // The value of a call of the function `op` (ir/op.h) on numbers a, b and c.
+  virtual std::string Call(Op op, DType type) const = 0;
+  // A body, in lines, for a function of vectors a, b and c, where a compiler has a better one than the number's
+  // function lane by lane: an instruction of its own, or a quicker way to the same instruction. It holds under
+  // `condition`, of the preprocessor; empty: always. `function` is an op's name, "min" or "max".
+  struct Body {
+    std::string condition, lines;
+  };
+  virtual Body VectorBody(std::string_view function, DType type) const = 0;
+
+  // Statements: a hint (`op` is one of the prefetches) at pointer[index], which need not exist; the barrier of a block
+  // of threads.
+  virtual std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const = 0;
+  virtual std::string Barrier() const = 0;
+  // A statement at the beginning of a loop over register buffers, by which reports find the loop in assembly. Empty:
+  // there are no such reports.
+  virtual std::string MarkLoop(const std::string& name) const = 0;
+};
+
+}  // namespace autotune::c

@@ -1,0 +1,57 @@
+// Helpers: the small functions that a source calls for what C has no operator for, or one of another meaning: integers
+// that wrap around, divisions that round down, minima of the language, selects between vectors, loads of lanes. Each
+// is defined once, before the functions that call it, if anything calls it. Arithmetic of vectors is defined as that
+// of numbers, lane by lane, which compilers turn into vector instructions.
+// Borrows the dialect. Not thread-safe. Internal to codegen/c.
+#pragma once
+#include <set>
+#include <string>
+
+#include "codegen/c/dialect.h"
+#include "ir/expr.h"
+
+namespace autotune::c {
+
+class Helpers {
+ public:
+  explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
+
+  // Each returns the name of a function. The types are of any number of lanes unless stated.
+  std::string Binary(BinaryOp op, DType type);      // type f(type a, type b); comparisons: of vectors, give a mask
+  std::string Negate(DType type);                   // of integers
+  std::string Call(Op op, DType type, DType from);  // but reinterpret: type f(from a, ...)
+  std::string Reinterpret(DType from, DType to);    // of numbers
+  std::string Select(DType type);                   // of vectors: f(mask, a, b)
+  std::string Splat(DType type);                    // of vectors
+  std::string Narrow();                             // int32_t f(int64_t): the nearest number of 32 bits
+  std::string Any(int lanes);                       // int f(mask)
+  // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
+  std::string Load(DType type);         // f(p)
+  std::string LoadMasked(DType type);   // f(p, begin, mask): 0 where the mask is; touches nothing there
+  std::string LoadStrided(DType type);  // f(p, begin, stride, mask): likewise
+  std::string Store(DType type);        // f(p, v)
+  std::string Scatter(DType type);      // f(p, indices, v)
+
+  const std::string& text() const { return text_; }
+
+ private:
+  // Defines the function unless it is already: "RESULT NAME(PARAMETERS) {" and the lines of the body.
+  std::string Define(const std::string& name, const std::string& result, const std::string& parameters,
+                     const std::string& body);
+  // The body that the dialect has for the function, else `lane_by_lane`, or one and the other by a condition.
+  std::string BodyOf(std::string_view function, DType type, const std::string& lane_by_lane) const;
+  // A function of numbers applied to each lane.
+  std::string LaneByLane(const std::string& name, const std::string& function, DType type, int arguments);
+  std::string ScalarBinary(BinaryOp op, DType type);
+  std::string ForLanes(int lanes, const std::string& statement) const;
+
+  const Dialect& dialect_;
+  std::set<std::string> defined_;
+  std::string text_;
+};
+
+// The element type that a value of `dtype` has in names of types and functions: index is i64.
+std::string TypeName(DType dtype);
+inline DType MaskOf(int lanes) { return DType::Int(32).WithLanes(lanes); }
+
+}  // namespace autotune::c

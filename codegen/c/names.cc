@@ -1,0 +1,53 @@
+#include "codegen/c/names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <string_view>
+
+namespace autotune::c {
+namespace {
+
+// Keywords of C99 and of the dialects that may come, and the names that emitted functions use for themselves.
+constexpr std::string_view kReserved[] = {
+    "auto",     "break",   "case",     "char",     "const",    "continue", "default",  "do",       "double",
+    "else",     "enum",    "extern",   "float",    "for",      "goto",     "if",       "inline",   "int",
+    "long",     "main",    "register", "restrict", "return",   "short",    "signed",   "sizeof",   "static",
+    "struct",   "switch",  "typedef",  "union",    "unsigned", "void",     "while",    "asm",      "typeof",
+    "half",     "bool",    "kernel",   "global",   "local",    "private",  "constant", "vec",      "AtContext",
+    "args",     "begin",   "closure",  "code",     "context",  "count",    "end",      "lane",     "memory",
+    "num_args", "r",       "task",     "tasks",    "tensors",  "unix",     "linux",    "i386",     "int8_t",
+    "int16_t",  "int32_t", "int64_t",  "uint8_t",  "uint16_t", "uint32_t", "uint64_t", "uintptr_t"};
+
+// t1, t2 ...: temporaries. f32x8 ...: vector types. at_...: functions. _...: the compiler's.
+bool IsOurs(const std::string& id) {
+  const bool digits_follow = std::all_of(id.begin() + 1, id.end(), [](unsigned char c) { return std::isdigit(c); });
+  if (id[0] == 't' && id.size() > 1 && digits_follow) return true;
+  if (id[0] == '_' || id.starts_with("at_")) return true;
+  return (id[0] == 'f' || id[0] == 'i' || id[0] == 'u') && id.size() > 1 &&
+         std::all_of(id.begin() + 1, id.end(), [](unsigned char c) { return std::isdigit(c) || c == 'x'; });
+}
+
+}  // namespace
+
+std::string IdentifierOf(const std::string& text) {
+  std::string id;
+  for (unsigned char ch : text) id += ch < 128 && std::isalnum(ch) ? static_cast<char>(ch) : '_';
+  if (id.empty() || std::isdigit(static_cast<unsigned char>(id[0])) || id[0] == '_') id = "v" + id;
+  const bool reserved = std::find(std::begin(kReserved), std::end(kReserved), id) != std::end(kReserved);
+  return reserved || IsOurs(id) ? id + "_" : id;
+}
+
+std::string Names::Of(Kind kind, const Name& name) {
+  auto known = known_.find({kind, name});
+  return known == known_.end() ? Fresh(kind, name) : known->second;
+}
+
+std::string Names::Fresh(Kind kind, const Name& name) {
+  const std::string stem = IdentifierOf(name.str());
+  std::string id = stem;
+  for (int i = 2; !used_.insert(id).second; ++i) id = stem + "_" + std::to_string(i);
+  return known_[{kind, name}] = id;
+}
+
+}  // namespace autotune::c

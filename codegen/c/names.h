@@ -1,0 +1,30 @@
+// C identifiers for names of the language, which may hold any characters. Internal to codegen/c.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "ir/name.h"
+
+namespace autotune::c {
+
+// `text` with every character that C does not allow replaced by '_', and one appended where the result is a word of C
+// or one that emitted sources use themselves. Distinct texts may give one identifier. Thread-safe.
+std::string IdentifierOf(const std::string& text);
+
+// The identifiers of one function. Equal names of one kind have one identifier, and distinct ones have distinct ones:
+// a variable and a buffer may share a name. Not thread-safe.
+class Names {
+ public:
+  enum class Kind { kVar, kBuffer };
+  std::string Of(Kind kind, const Name& name);
+  // An identifier that no call has returned before, which Of gives from now on: for what is declared anew.
+  std::string Fresh(Kind kind, const Name& name);
+
+ private:
+  std::map<std::pair<Kind, Name>, std::string> known_;
+  std::set<std::string> used_;
+};
+
+}  // namespace autotune::c

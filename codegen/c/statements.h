@@ -1,0 +1,56 @@
+// Statements: the walk over the statements of one function, in any dialect. What a processor does with loops whose
+// iterations run at the same time is a subclass': a CPU calls its pool of threads (codegen/c/cpu/function.h), a kernel
+// of threads would name the thread.
+//
+// Owns all state of its function; borrows the dialect and the helpers. Emits once. Not thread-safe.
+// Internal to codegen/c.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/c/expressions.h"
+#include "codegen/c/names.h"
+
+namespace autotune::c {
+
+class Statements {
+ public:
+  Statements(const Dialect& dialect, Helpers& helpers)
+      : dialect_(dialect), helpers_(helpers), expressions_(dialect, helpers, bindings_, writer_) {}
+  virtual ~Statements() = default;
+  Statements(const Statements&) = delete;
+
+  // Why there is no code for the function: a broken contract of the program. Empty: there is.
+  const std::string& rejected() const { return rejected_; }
+
+ protected:
+  void Emit(const Stmt& s);
+  // A loop over [begin, end), which are texts. The caller has bound the bounds of its variable.
+  void EmitLoop(const For& loop, const std::string& begin, const std::string& end);
+  // A loop whose iterations may run at the same time.
+  virtual void EmitFork(const For& loop) = 0;
+  void Reject(const Buffer& registers, const std::string& why);
+  // The parameter of a function that stands for the buffer, and binds it.
+  std::string BindParameter(const PointerParam& p);
+
+  const Dialect& dialect_;
+  Helpers& helpers_;
+  Writer writer_;
+  Names names_;
+  Bindings bindings_;
+  Expressions expressions_;
+  std::string rejected_;
+
+ private:
+  void EmitFor(const For& loop);
+  void EmitIf(const If& branch);
+  void EmitLet(const Let& let);
+  void EmitAlloc(const Alloc& alloc);
+  void EmitEvaluate(const Expr& value);
+  void EmitStore(const Store& store);
+  void EmitLanes(const Store& store);
+  void StoreChunk(const Store& store, Chunk chunk, const Code& value);
+  void StoreRegisters(const Registers& registers, const std::vector<int64_t>& elements, DType type, const Code& value);
+};
+
+}  // namespace autotune::c

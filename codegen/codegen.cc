@@ -1,0 +1,75 @@
+#include "codegen/codegen.h"
+
+#include "codegen/c/backend.h"
+#include "codegen/llvm/backend.h"
+#include "codegen/memory.h"
+#include "ir/visit.h"
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+// Raises the scratch memory that `metadata` states to what `f` needs: in all of one thread, and in its parallel loops.
+void AddWorkspace(const PrimFunc& f, KernelMetadata& metadata) {
+  int64_t most_parallel = 0;
+  Walk(f.body, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (!loop || loop->kind != LoopKind::kParallel) return true;
+    most_parallel = std::max(most_parallel, LayOut(loop->body).bytes);
+    return false;
+  });
+  metadata.workspace_bytes = std::max(metadata.workspace_bytes, LayOut(f.body).bytes + most_parallel);
+  metadata.thread_workspace_bytes = std::max(metadata.thread_workspace_bytes, most_parallel);
+}
+
+}  // namespace
+
+KernelMetadata MetadataOf(const LoweredKernel& kernel) {
+  KernelMetadata metadata;
+  metadata.name = kernel.name.str();
+  const Uses uses = UsesOf(kernel.run.body);
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const Param& p = kernel.params[i];
+    metadata.params.push_back({p.buffer->name.str(), p.buffer->dtype.Text(), ConstShape(p.buffer),
+                               p.role == ParamRole::kInput      ? ParamKind::kInput
+                               : p.role == ParamRole::kConstant ? ParamKind::kConstant
+                                                                : ParamKind::kOutput});
+    if (p.role == ParamRole::kConstant && !uses.buffers.contains(p.buffer->name)) {
+      metadata.prepare_only.push_back(static_cast<int64_t>(i));
+    }
+  }
+  metadata.prepared = kernel.prepared;
+  AddWorkspace(kernel.run, metadata);
+  if (kernel.prepare) AddWorkspace(*kernel.prepare, metadata);
+  metadata.flops = kernel.flops;
+  return metadata;
+}
+
+Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject*>& objects, const Target& target) {
+  ArtifactMetadata metadata;
+  metadata.abi_version = AT_ABI_VERSION;
+  metadata.target = target.Text();
+  metadata.cpu_features = TRY(CpuFeaturesOf(target));
+  for (const KernelObject* object : objects) {
+    if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
+    metadata.kernels.push_back(object->metadata);
+  }
+  return metadata;
+}
+
+std::string SpillsMessage(int64_t spills) {
+  return "spills " + std::to_string(spills) +
+         " times in a register-tiled loop: the tile needs more registers than there are";
+}
+
+Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
+  switch (target.kind) {
+    case TargetKind::kLlvm:
+      return CompileWithLlvm(kernel, target, options);
+    case TargetKind::kC:
+      return CompileWithC(kernel, target, options);
+  }
+  UNREACHABLE();
+}
+
+}  // namespace autotune

@@ -1,0 +1,15 @@
+// Questions about statements that decide how code generators treat loops. Pure functions; thread-safe. Internal to
+// codegen/.
+#pragma once
+#include "ir/stmt.h"
+
+namespace autotune {
+
+// Whether `s` is the body of an innermost loop that works on register buffers.
+bool IsRegisterLoopBody(const Stmt& s);
+// Whether `s` contains a loop of more than one iteration.
+bool HasLoop(const Stmt& s);
+// Whether `s` does nothing but start parallel loops.
+bool OnlyForks(const Stmt& s);
+
+}  // namespace autotune

@@ -1,0 +1,274 @@
+// Targets of kind c: the source, how a user compiles it, compilers that fail, names, contracts. That kernels compute
+// what they should, by every code generator, is in the tests of kernels.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "codegen/builder.h"
+#include "tests/codegen/c_compiler.h"
+#include "tests/codegen/kernel.h"
+#include "tests/ir/random_program.h"
+#include "tests/read.h"
+#include "tests/schedule/zoo.h"
+
+namespace autotune {
+namespace {
+
+using test::CompilerIs;
+using test::ComplaintOf;
+using test::Folder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target C(const std::string& options = "") { return Target::Parse("c" + options).value(); }
+
+constexpr std::string_view kAdd =
+    R"(func add(a: f32[4, 8] input, w: f32[8] constant, c: f32[4, 8] output) {
+  alloc t: f32[8]
+  for k in 8 { block twice(u: S 8 = k) { t[u] = w[u] * 2.0 } }
+  for i in 4 parallel { for j in 8 vectorized { block x(v: S 4 = i, z: S 8 = j) { c[v, z] = max(a[v, z] + t[z], 0.0) } } }
+})";
+
+constexpr const char* kHaswell = " -mtriple=x86_64-linux-gnu -mcpu=haswell -caches=32K,256K,8M -num-cores=4";
+
+TEST(CSource, IsTheGoldenOne) {
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "the golden source is for x86-64";
+  auto object = Compile(Parse(kAdd), C(kHaswell));
+  ASSERT_TRUE(object.ok()) << object.error().Text();
+  EXPECT_EQ(object->source, test::ReadAll(AUTOTUNE_SOURCE_DIR "/tests/codegen/add.c.golden")) << object->source;
+}
+
+TEST(CSource, WithoutVectorTypesLanesAreLoops) {
+  auto object = Compile(Parse(kAdd), C(" -vectors=none"));
+  ASSERT_TRUE(object.ok()) << object.error().Text();
+  EXPECT_THAT(object->source, Not(HasSubstr("vector_size")));
+  EXPECT_THAT(object->source, HasSubstr("for (int64_t lane = 0; lane < 8; ++lane) {\n"
+                                        "      c[i * 8 + lane] = at_max_f32(a[i * 8 + lane] + t[lane], 0.0f);"));
+  auto llvm = Compile(Parse(kAdd));
+  ASSERT_TRUE(llvm.ok());
+  EXPECT_EQ(llvm->source, "");
+}
+
+// The sources of a library and its metadata, compiled as a user would, without options for the processor: the library
+// needs no other one, loads and gives the same outputs.
+void CompilesByHand(const std::string& compiler, const Target& target) {
+  SCOPED_TRACE(compiler + " for " + target.Text());
+  PrimFunc f = zoo::ConvBiasRelu({.h = 6, .w = 5, .ic = 3, .oc = 9, .stride = 2});
+  auto object = Compile(f, target);
+  ASSERT_TRUE(object.ok()) << object.error().Text();
+  Folder folder;
+  std::string kernel = folder.Write("lib0.c", object->source);
+  std::string metadata = folder.Write("metadata.c", MetadataSource({&*object}, target).value());
+  ASSERT_EQ(ComplaintOf({compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,defs",
+                         kernel, metadata, "-o", folder.path("lib.so")}),
+            "");
+  Built built;
+  auto artifact = Artifact::FromFile(folder.path("lib.so"));
+  ASSERT_TRUE(artifact.ok()) << artifact.error().Text();
+  built.artifact = *artifact;
+  built.kernel = built.artifact->Find(f.name.str()).value();
+  EXPECT_EQ(built.artifact->metadata().target, target.Text());
+  auto ours = Build(f, target);
+  ASSERT_TRUE(ours.ok());
+  std::vector<InterpArray> args = SmallIntegers(f, 3);
+  for (InterpArray& array : args) {
+    for (double& value : array.data) value /= 3;
+  }
+  std::vector<InterpArray> got = args, want = args;
+  ASSERT_TRUE(Run(built, f, got).ok());
+  ASSERT_TRUE(Run(*ours, f, want).ok());
+  for (size_t i = 0; i < args.size(); ++i) EXPECT_EQ(got[i].data, want[i].data);
+}
+
+TEST(CSource, CompilesByHand) {
+  for (const Target& target : {C(), C(" -vectors=none")}) {
+    CompilesByHand("cc", target);
+    if (ComplaintOf({"clang", "--version"}) == "" || ComplaintOf({"clang-19", "--version"}) == "") {
+      CompilesByHand(ComplaintOf({"clang", "--version"}) == "" ? "clang" : "clang-19", target);
+    }
+  }
+}
+
+TEST(CSource, AnotherCompilerGivesTheSameBits) {
+  if (!ComplaintOf({"clang", "--version"}).empty()) GTEST_SKIP() << "clang is not installed";
+  CompilerIs clang("exec clang \"$@\"");
+  for (uint64_t seed = 50; seed < 56; ++seed) AgreesWithInterpreter(test::RandomProgram(seed).Make(), seed);
+  AgreesWithInterpreter(zoo::Elementwise(7, 13));
+}
+
+// What a compiler can find of undefined behaviour would end this process.
+TEST(CSource, HasNoUndefinedBehaviour) {
+  CompilerIs trapping(test::kTrapping);
+  for (const Target& target : {C(), C(" -vectors=none")}) {
+    SCOPED_TRACE(target.Text());
+    AgreesWithInterpreter(zoo::ConvBiasRelu({.h = 6, .w = 5, .ic = 3, .oc = 9, .stride = 2}), 1, target);
+    AgreesWithInterpreter(zoo::MaxPool({.h = 7, .w = 6, .oc = 5, .stride = 2}), 1, target);
+    for (uint64_t seed = 1; seed <= 20; ++seed) AgreesWithInterpreter(test::RandomProgram(seed).Make(), seed, target);
+    AgreesWithInterpreter(Parse(R"(func f(a: i32[8] input, b: i16[8] input, u: u16[8] input, x: f32[8] input,
+      y: i32[8] output, z: i16[8] output, w: u16[8] output, v: i32[8] output) {
+      for i in 8 { block k(n: S 8 = i) {
+        y[n] = (a[n] + 2147483640i32) * 65537i32 - (a[n] << 30i32) + abs(a[n] - 2147483647i32) // -1i32
+        z[n] = b[n] * 32767i16 - (-b[n] * 30000i16)
+        w[n] = u[n] * 65535u16 * 65535u16
+        v[n] = select(x[n] > 0.0, i32(x[n]), select(a[n] == 0i32, 5i32, 100i32 // a[n] % 7i32))
+      } } })"),
+                          1, target);
+  }
+}
+
+TEST(CSource, UndefinedBehaviourWouldBeNoticed) {
+  CompilerIs trapping(test::kTrapping);
+  PrimFunc f =
+      Parse("func f(a: i64[2] input, c: i64[2] output) { for i in 2 { block b(v: S 2 = i) { c[v] = a[v] // a[v] } } }");
+  auto built = Build(f, C());
+  ASSERT_TRUE(built.ok()) << built.error().Text();
+  std::vector<InterpArray> zeros = SmallIntegers(f, 1);
+  for (InterpArray& array : zeros) array.data.assign(array.data.size(), 0);
+  EXPECT_EXIT((void)autotune::Run(*built, f, zeros), testing::KilledBySignal(SIGILL), "");
+}
+
+// Names that C does not allow, and those that sources use themselves.
+TEST(CSource, AnyNames) {
+  for (const char* name : {"for", "int", "main", "exp", "memset", "restrict", "t1", "f32x8", "at_max_f32", "a.b",
+                           "AtContext", "\"a b\"", "\"\xc3\xbc\"", "\"1st\"", "\"?\?/*/\"", "context"}) {
+    SCOPED_TRACE(name);
+    const std::string quoted = std::string(name) == "a.b" ? "\"a.b\"" : name == std::string("for") ? "\"for\"" : name;
+    for (const Target& target : {C(), C(" -vectors=none")}) {
+      AgreesWithInterpreter(
+          Parse("func " + quoted +
+                "(x: f32[4, 8] input, \"a b\": f32[8] input, a_b: f32[4, 8] output, lane: f32[4, 8] output) {"
+                " for args in 4 parallel { for context in 8 vectorized { block k(v: S 4 = args, w: S 8 = context) {"
+                " a_b[v, w] = max(x[v, w] + \"a b\"[w], 0.0) lane[v, w] = x[v, w] - 1.0 } } } }"),
+          1, target);
+      AgreesWithInterpreter(Parse("func k(" + quoted +
+                                  ": f32[8] input, y: f32[8] output) { for i in 8 { block b(v: S 8 = i) {"
+                                  " y[v] = " +
+                                  quoted + "[v] * 2.0 } } }"),
+                            1, target);
+    }
+  }
+}
+
+TEST(CSource, NamesThatNoAssemblerTakes) {
+  for (const char* name : {"say \"hi\"", "back\\slash", "line\nbreak"}) {
+    PrimFunc f = Parse(kAdd);
+    f.name = Name(name);
+    auto object = Compile(f, C());
+    ASSERT_FALSE(object.ok());
+    EXPECT_THAT(object.error().Text(), HasSubstr("without quotes, backslashes and control characters"));
+    EXPECT_EQ(object.error().Text().find('\n'), std::string::npos);
+  }
+}
+
+std::string FailureOf(const Target& target = C()) {
+  auto object = Compile(Parse(kAdd), target);
+  EXPECT_FALSE(object.ok());
+  const std::string text = object.ok() ? "" : object.error().Text();
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  return text;
+}
+
+TEST(CCompiler, ThatIsMissing) {
+  setenv("AUTOTUNE_CC", "/no/such/cc", 1);
+  EXPECT_THAT(FailureOf(), AllOf(HasSubstr("cannot start /no/such/cc"), HasSubstr("install gcc or clang")));
+  unsetenv("AUTOTUNE_CC");
+  std::string path = getenv("PATH");
+  setenv("PATH", "/nowhere", 1);
+  EXPECT_THAT(FailureOf(), AllOf(HasSubstr("cannot start cc"), HasSubstr("install gcc or clang")));
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST(CCompiler, ThatFails) {
+  {
+    CompilerIs failing("echo 'In file x:' >&2; echo '<stdin>:3:1: error: boom' >&2; exit 3");
+    EXPECT_THAT(FailureOf(),
+                AllOf(HasSubstr("the C compiler"), HasSubstr("exited with code 3: <stdin>:3:1: error: boom")));
+  }
+  {
+    CompilerIs dying("kill -9 $$");
+    EXPECT_THAT(FailureOf(), HasSubstr("was ended by signal 9 (Killed)"));
+  }
+  {
+    CompilerIs silent("exit 0");
+    EXPECT_THAT(FailureOf(), HasSubstr("gave no assembly"));
+  }
+  {
+    CompilerIs deaf("exec <&-; sleep 0.1; exit 7");  // it closes its input before the source comes
+    EXPECT_THAT(FailureOf(), HasSubstr("exited with code 7"));
+  }
+  {
+    CompilerIs wrong("echo '\tno such instruction'");
+    EXPECT_THAT(FailureOf(),
+                AllOf(HasSubstr("the compiler's assembly is not understood: line 1"), HasSubstr("kernel add")));
+  }
+  {
+    CompilerIs talking("head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; exit 1");  // more than a pipe holds
+    EXPECT_THAT(FailureOf(), HasSubstr("exited with code 1"));
+  }
+  Target unknown = C(" -mcpu=x86-64");
+  unknown.features = {"+nosuchfeature"};
+  EXPECT_THAT(FailureOf(unknown), HasSubstr("LLVM does not know -mattr=+nosuchfeature"));
+}
+
+bool IsAlive(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  return std::getline(stat, text) && text.find(") Z ") == std::string::npos;
+}
+
+// The worker whose time is up takes its compiler along.
+TEST(CCompiler, ThatHangsEndsWithItsWorker) {
+  Folder folder;
+  const std::string pids = folder.path("pids");
+  CompilerIs hanging("sleep 1000 & echo $$ $! >> " + pids + "; wait");
+  BuildWorkersOptions options;
+  options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "--build-worker"};
+  options.workers = 1;
+  options.timeout_seconds = 1;
+  auto workers = MakeBuildWorkers(options).value();
+  BuildRequest request;
+  request.func = kAdd;
+  request.target = C().Text();
+  BuildResult result = workers->Build({request})[0];
+  EXPECT_EQ(result.status, TrialStatus::kBuildTimedOut) << result.text;
+  std::ifstream file(pids);
+  int count = 0;
+  for (pid_t pid; file >> pid; ++count) {
+    for (int i = 0; i < 100 && IsAlive(pid); ++i) usleep(20000);
+    EXPECT_FALSE(IsAlive(pid));
+  }
+  EXPECT_EQ(count, 2);
+}
+
+TEST(CTarget, IsCheckedAndBuiltByWorkers) {
+  BuildWorkersOptions options;
+  options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "--build-worker"};
+  options.workers = 1;
+  auto workers = MakeBuildWorkers(options).value();
+  EXPECT_TRUE(CheckTarget(C(), *workers).ok());
+  BuildRequest request;
+  request.func = kAdd;
+  request.target = C().Text();
+  CompiledKernel kernel = workers->Compile({request}, Patience::kNeeded)[0];
+  ASSERT_EQ(kernel.status, TrialStatus::kOk) << kernel.text;
+  EXPECT_THAT(kernel.object.source, HasSubstr("int32_t add("));
+  EXPECT_EQ(kernel.object.objects.size(), 1u);
+  EXPECT_GT(kernel.object.facts.times_ms["compile"], 0);
+  CompilerIs failing("exit 1");
+  EXPECT_THAT(CheckTarget(C(), *MakeBuildWorkers(options).value()).error().Text(),
+              HasSubstr("nothing can be built for c "));
+}
+
+TEST(CTarget, CompilersKnowTheInstructionsOfAllModels) {
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "the models are of x86-64";
+  for (const char* cpu :
+       {"x86-64", "x86-64-v2", "znver1", "znver2", "znver3", "znver4", "sapphirerapids", "icelake-server",
+        "cascadelake", "skylake-avx512", "alderlake", "skylake", "broadwell", "haswell", "bdver4"}) {
+    auto object = Compile(Parse(kAdd), C(" -mtriple=x86_64-linux-gnu -mcpu=" + std::string(cpu)));
+    EXPECT_TRUE(object.ok()) << cpu << ": " << object.error().Text();
+  }
+}
+
+}  // namespace
+}  // namespace autotune

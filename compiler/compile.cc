@@ -116,6 +116,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   package.params = ParamsBytes(plan.params);
   package.library = std::move(kernels.library);
   package.objects = std::move(kernels.objects);
+  package.sources = std::move(kernels.sources);
   package.graph_text = GraphText(network.module);
   AddMemory(plan, kernels.kernels, target, package);
   result.choices = std::move(kernels.choices);

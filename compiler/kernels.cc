@@ -274,7 +274,9 @@ Result<KernelSet> BuildKernels(const Network& network, const Target& target, con
   set.kernels = std::move(linked.kernels);
   for (const CompiledKernel* kernel : built.kernels) {
     for (const Json::Bytes& object : kernel->object.objects) set.objects.push_back(object.data);
+    if (!kernel->object.source.empty()) set.sources.push_back(kernel->object.source);
   }
+  if (!linked.support_source.empty()) set.sources.push_back(std::move(linked.support_source));
   for (Json::Bytes& object : linked.support) set.objects.push_back(std::move(object.data));
   return set;
 }

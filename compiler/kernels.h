@@ -28,8 +28,9 @@ class KernelCompiler {
 };
 
 struct KernelSet {
-  std::string library;               // the linked shared object; empty if there are no tasks
+  std::string library;               // the linked shared object
   std::vector<std::string> objects;  // the relocatable objects that it was linked from
+  std::vector<std::string> sources;  // the same in C, of the target `c`
   std::vector<KernelMetadata> kernels;
   std::vector<std::string> names;     // of the kernel of each task: its function's
   std::vector<KernelChoice> choices;  // parallel to the tasks

@@ -22,9 +22,11 @@ class PlanMaker {
     }
     for (const graph::Constant& constant : fused_.constants) TRY(AddConstant(constant));
     for (size_t i = 0; i < fused_.nodes.size(); ++i) AddNode(fused_.nodes[i], code_[i]);
+    std::set<graph::ValueId> counted;  // as inputs or outputs
     for (graph::ValueId output : fused_.outputs) {
       plan_.graph.heads.push_back(where_[output].at(home_[output]));
-      plan_.memory[home_[output]].io += fused_.Spec(output).Bytes();
+      const bool computed = fused_.values[output].def == graph::Value::Def::kNode;
+      if (computed && counted.insert(output).second) plan_.memory[home_[output]].io += fused_.Spec(output).Bytes();
     }
     for (const auto& [device, bytes] : AssignStorage(plan_.graph).workspace_bytes)
       plan_.memory[device].workspace = bytes;

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <memory>
 
+#include "support/file.h"
+
 namespace autotune {
 namespace {
 
@@ -41,18 +43,10 @@ Status WriteStream(archive* out, const std::string& path, std::string_view bytes
 }  // namespace
 
 Status WriteCompressedFile(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".tmp" + std::to_string(getpid());
-  FreeStream out{archive_write_new()};
-  if (Status written = WriteStream(out.stream, temporary, bytes); !written.ok()) {
-    unlink(temporary.c_str());
-    return written;
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    Error error = Err("cannot write ", path, ": ", strerror(errno));
-    unlink(temporary.c_str());
-    return error;
-  }
-  return {};
+  return ReplaceFile(path, [&](const std::string& temporary) {
+    FreeStream out{archive_write_new()};
+    return WriteStream(out.stream, temporary, bytes);
+  });
 }
 
 Result<std::string> ReadCompressedFile(const std::string& path, int64_t limit) {

@@ -7,6 +7,7 @@
 
 #include "support/file.h"
 #include "support/subprocess.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -19,7 +20,7 @@ class TemporaryFolder {
   static Result<TemporaryFolder> Make() {
     std::error_code error;
     std::string path = (std::filesystem::temp_directory_path(error) / "autotune-link-XXXXXX").string();
-    if (error || !mkdtemp(path.data())) return Err("no temporary folder: neither $TMPDIR nor /tmp can be written");
+    if (error || !mkdtemp(path.data())) return Err("no temporary folder: ", path, " cannot be made; set TMPDIR to a folder that can be written");
     return TemporaryFolder(std::move(path));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
@@ -35,7 +36,16 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Runs `cc`. An error has the first line of what it writes to its error stream.
+// The line that says what is wrong: linkers begin with lines that say where.
+std::string Cause(const std::string& text) {
+  size_t at = std::string::npos;
+  for (const char* word : {"error", "undefined", "cannot", "multiple"}) at = std::min(at, text.find(word));
+  if (at == std::string::npos) at = 0;
+  const size_t begin = text.rfind('\n', at) == std::string::npos ? 0 : text.rfind('\n', at) + 1;
+  return OneLine(text.substr(begin, text.find('\n', at) - begin));
+}
+
+// Runs `cc`. An error has the first line of what it writes to its error stream that tells a cause.
 Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
   const std::string log = folder + "/errors";
   TRY(WriteFile(log, ""));
@@ -48,7 +58,7 @@ Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
   if (!status) return Err("`cc` took longer than ", kLinkSeconds, " s");
   if (status->ok()) return {};
   const std::string text = TRY(ReadFile(log));
-  return Err("`cc` ", status->Text(), ": ", text.substr(0, text.find('\n')));
+  return Err("`cc` ", status->Text(), ": ", Cause(text));
 }
 
 }  // namespace

@@ -20,12 +20,33 @@ void DescribeEnds(LoadedModel& model) {
     model.info.outputs.push_back(spec(executor.output_name(i), executor.Output(i), ParamKind::kOutput));
 }
 
+// Compares what metadata says of inputs or outputs with the graph's.
+Status CheckEnd(const char* what, const TensorSpec& spec, const Tensor& tensor) {
+  if (spec.dtype == DataTypeText(tensor.dtype()) && spec.shape == tensor.shape()) return {};
+  return Err("its metadata say that ", what, " ", spec.name, " is ", spec.dtype, ShapeText(spec.shape), ", in its graph it is ",
+             tensor.TypeText());
+}
+
 Status CheckEnds(const LoadedModel& model) {
-  if (model.executor->num_inputs() != static_cast<int64_t>(model.info.inputs.size()) ||
-      model.executor->num_outputs() != static_cast<int64_t>(model.info.outputs.size())) {
+  const GraphExecutor& executor = *model.executor;
+  const std::vector<TensorSpec>&inputs = model.info.inputs, &outputs = model.info.outputs;
+  if (executor.num_inputs() != static_cast<int64_t>(inputs.size()) ||
+      executor.num_outputs() != static_cast<int64_t>(outputs.size())) {
     return Err("its graph has other inputs or outputs than its metadata say");
   }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].name.empty() && inputs[i].name != executor.input_name(i))
+      return Err("its metadata say that input ", i, " is ", inputs[i].name, ", in its graph it is ", executor.input_name(i));
+    TRY(CheckEnd("input", inputs[i], executor.Input(i)));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) TRY(CheckEnd("output", outputs[i], executor.Output(i)));
   return {};
+}
+
+// Completes what the package says of inputs and outputs, or checks it.
+Status FinishInfo(LoadedModel& model) {
+  if (model.info.inputs.empty() && model.info.outputs.empty()) DescribeEnds(model);
+  return CheckEnds(model);
 }
 
 bool CallsKernels(const Graph& graph) {
@@ -53,14 +74,17 @@ Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared
 
 Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
   auto context = std::make_shared<KernelContext>(threads);
-  Module root = TRY(LoadModule(TRY(Artifact::FromFile(path)), context));
-  const ExecutorParts* parts = FindExecutorParts(root);
+  std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromFile(path));
+  Module root = TRY(LoadModule(artifact, context));
+  std::optional<ExecutorParts> parts = TakeExecutorParts(root);
   if (!parts) return Err("it holds kernels, but no network; compile one with `autotune compile -o m.so`");
   LoadedModel model;
   model.info = TRY(InfoOf(root));
-  model.executor =
-      TRY(GraphExecutor::Create(parts->graph, root, parts->params, {std::make_shared<CpuDevice>(context)}));
-  TRY(CheckEnds(model));
+  if (model.info.model_name.empty()) model.info.model_name = parts->model_name;
+  if (model.info.target.empty()) model.info.target = artifact->metadata().target;
+  model.executor = TRY(GraphExecutor::Create(std::move(parts->graph), root, std::move(parts->params),
+                                             {std::make_shared<CpuDevice>(context)}));
+  TRY(FinishInfo(model));
   return model;
 }
 
@@ -76,14 +100,13 @@ Result<LoadedModel> LoadModel(Package package, int threads) {
   package.params.shrink_to_fit();
   model.executor = TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params),
                                              {std::make_shared<CpuDevice>(context)}));
-  if (model.info.inputs.empty() && model.info.outputs.empty()) DescribeEnds(model);
-  TRY(CheckEnds(model));
+  TRY(FinishInfo(model));
   return model;
 }
 
 Result<LoadedModel> LoadModel(const std::string& path, int threads) {
   if (TRY(IsSharedObject(path))) return TRY_NOTE(LoadSharedObject(path, threads), "while loading " + path);
-  return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads), "while loading package " + path);
+  return TRY_NOTE(LoadModel(TRY(ReadPackage(path)), threads), "while loading " + path);
 }
 
 }  // namespace autotune

@@ -5,8 +5,21 @@
 #include "runtime/module_blob.h"
 
 namespace autotune {
+namespace {
+
+Error TakenName(const std::string& name, const std::string& what) {
+  return Err("the model's name, ", name, ", is that of ", what, ", so it could not be found by name; rename the model file");
+}
+
+}  // namespace
 
 Result<std::string> ModuleSymbolOf(const Package& package) {
+  for (const PackagedKernel& kernel : package.info.kernels) {
+    if (kernel.name == package.info.model_name) return TakenName(package.info.model_name, "a kernel");
+  }
+  for (std::string_view name : {"get_info", "get_graph_json"}) {
+    if (name == package.info.model_name) return TakenName(package.info.model_name, "a function of the shared object");
+  }
   ExecutorParts parts;
   parts.model_name = package.info.model_name;
   parts.graph = TRY(Graph::Parse(package.graph_json));
@@ -18,10 +31,10 @@ Result<std::string> ModuleSymbolOf(const Package& package) {
 }
 
 Result<PackageInfo> InfoOf(const Module& root) {
-  Result<PackedFunc> info = root->GetFunction("get_info");
-  if (!info.ok()) return Err("its module tree has no part of type ", kInfoModule);
-  const std::string text = TRY(TRY((*info)()).As<std::string>());
-  return TRY_NOTE(FromJson<PackageInfo>(TRY(Json::Parse(text))), kInfoModule.data());
+  Module info = root->FindByType(kInfoModule);
+  if (!info) return PackageInfo();
+  const std::string text = TRY(TRY(info->GetOwnFunction("get_info", root)()).As<std::string>());
+  return TRY_NOTE(FromJson<PackageInfo>(TRY(Json::Parse(text))), std::string(kInfoModule));
 }
 
 }  // namespace autotune

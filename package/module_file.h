@@ -9,10 +9,11 @@
 namespace autotune {
 
 // The contents of the symbol kModuleBlobSymbol for a package: a library that imports factory and info. The library need
-// not be one that this machine can load. Errors: a damaged graph or damaged parameters.
+// not be one that this machine can load. Errors: a damaged graph or damaged parameters; a model whose name is that of a
+// kernel or of a function of the tree, by which it could not be found.
 Result<std::string> ModuleSymbolOf(const Package& package);
 
-// What the info module of a loaded tree says; an error if the tree has none.
+// What the info module of a loaded tree says; empty if the tree has none.
 Result<PackageInfo> InfoOf(const Module& root);
 
 }  // namespace autotune

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "package/package.h"
+#include "support/file.h"
 #include "support/utf8.h"
 
 namespace autotune {
@@ -44,7 +45,7 @@ std::string SafeName(const std::string& name) {
 Json Metadata(const Package& package) {
   Json metadata;
   metadata["version"] = kPackageFormat;
-  metadata["model_name"] = package.info.model_name;
+  metadata["model_name"] = SafeName(package.info.model_name);  // as in the names of the members
   metadata["export_datetime"] = UtcText();
   metadata["executors"] = Json::Array{Json("graph")};
   metadata["target"]["1"] = package.info.target;
@@ -162,12 +163,11 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
 }  // namespace
 
 Status WritePackage(const Package& package, const std::string& path) {
-  std::string temporary = path + ".tmp" + std::to_string(getpid());
-  Status status = WriteTo(package, temporary);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = Err("cannot rename it into place");
-  if (status.ok()) return {};
-  std::remove(temporary.c_str());
-  return Err("cannot write package ", path, ": ", status.error().Text());
+  return ReplaceFile(path, [&](const std::string& temporary) -> Status {
+    Status written = WriteTo(package, temporary);
+    if (!written.ok()) return Err("cannot write package ", path, ": ", written.error().Text());
+    return {};
+  });
 }
 
 namespace {

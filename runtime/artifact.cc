@@ -76,14 +76,15 @@ Status CheckElf(std::string_view elf) {
 
 // Checks the launches of one list against the numbers of addresses that its arguments may name.
 Status CheckLaunches(const KernelMetadata& kernel, const std::vector<Launch>& launches, size_t params) {
-  auto check_extents = [](const std::vector<int64_t>& extents) {
+  constexpr int64_t kMostBlocks = INT32_MAX, kMostThreads = 1 << 20;  // per axis, so that products do not overflow
+  auto check_extents = [](const std::vector<int64_t>& extents, int64_t most) {
     return !extents.empty() && extents.size() <= 3 &&
-           std::all_of(extents.begin(), extents.end(), [](int64_t n) { return n > 0 && n <= INT32_MAX; });
+           std::all_of(extents.begin(), extents.end(), [most](int64_t n) { return n > 0 && n <= most; });
   };
   for (const Launch& launch : launches) {
     const std::string where = "launch of " + launch.entry;
     if (launch.entry.empty()) return Err("a launch names no function");
-    if (!check_extents(launch.grid) || !check_extents(launch.block))
+    if (!check_extents(launch.grid, kMostBlocks) || !check_extents(launch.block, kMostThreads))
       return Err(where, ": grid and block take one to three extents, each at least 1");
     if (launch.shared_bytes < 0) return Err(where, ": ", launch.shared_bytes, " bytes of shared memory");
     for (const LaunchArg& arg : launch.args) {

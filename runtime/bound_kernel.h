@@ -1,6 +1,8 @@
 // BoundKernel: a kernel of a module on one device, ready to run: what an executor calls. Made by
 // ModuleNode::BindKernel. It keeps code and device alive. One call at a time per device.
 #pragma once
+#include <memory>
+
 #include "runtime/artifact.h"
 #include "support/result.h"
 
@@ -13,6 +15,11 @@ class BoundKernel {
   bool prepares() const { return !metadata_.prepared.empty(); }
   // The parameters of `kind`, as indices.
   std::vector<int64_t> ParamsOfKind(ParamKind kind) const { return metadata_.ParamsOfKind(kind); }
+
+  // The scratch memory that a run needs from its caller, in bytes; 0: none, or the device's own context has it. SetScratch
+  // gives it as much or more, before the first run.
+  virtual int64_t ScratchBytes() const { return 0; }
+  virtual void SetScratch(std::shared_ptr<void>) {}
 
   // Runs the kernel, or gives the command to run it to the device. `args` are addresses of the device: the parameters
   // in order, then the prepared buffers. Those of parameters listed as prepare_only are not read. Nothing is checked.

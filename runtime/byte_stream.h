@@ -1,6 +1,6 @@
 // ByteWriter and ByteReader: numbers, strings and vectors as deployment formats store them: little-endian, no padding;
-// a string is its length (u64) and its bytes, a vector its number of elements (u64) and its elements. The reader never
-// allocates more than the bytes that it reads. Not thread-safe.
+// a string is its length (u64) and its bytes, a vector its number of elements (u64) and its elements. The reader
+// allocates in proportion to the bytes that it reads, whatever counts they state. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <cstring>

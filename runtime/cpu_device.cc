@@ -41,6 +41,8 @@ Result<std::vector<DevicePtr>> OpenDevices(std::span<const Value> devices, int n
   std::vector<DevicePtr> opened = {std::make_shared<CpuDevice>(num_threads)};
   for (size_t i = 0; i < devices.size(); ++i) {
     auto device = TRY(detail::Argument<DLDevice>(devices, i));
+    if (device.device_type == kDLCPU && device.device_id != 0)
+      return Err("this machine has one CPU device, number 0; there is no ", device.device_id);
     if (device.device_type != kDLCPU) opened.push_back(TRY(OpenDevice(device)));
   }
   return opened;

@@ -43,6 +43,8 @@ Result<DevicePtr> OpenDevice(DLDevice device) {
   Value value = TRY_NOTE((*open)(device.device_id), "while opening " + DeviceText(device));
   const ObjectRef* object = value.If<ObjectRef>();
   DevicePtr opened = object ? std::dynamic_pointer_cast<Device>(*object) : nullptr;
+  if (opened && opened->dl().device_type != device.device_type)
+    return Err("device_api.", DeviceTypeName(device.device_type), " returned ", DeviceText(opened->dl()));
   if (!opened)
     return Err("device_api.", DeviceTypeName(device.device_type), " returned ", value.TypeName(), ", no device");
   return opened;
@@ -65,7 +67,7 @@ Status CopyTensor(const Tensor& from, const Tensor& to) {
     return Err("a copy of ", from.TypeText(), " into ", to.TypeText());
   }
   const int64_t bytes = from.num_bytes();
-  if (bytes == 0) return {};
+  if (bytes == 0 || (from.data() == to.data() && from.device() == to.device())) return {};
   if (to.device()) {
     if (from.device()) return CopyBytes(*to.device(), to.data(), *from.device(), from.data(), bytes);
     return to.device()->CopyIn(to.data(), from.data(), bytes);

@@ -1,13 +1,13 @@
-// Device: a processor and its memory, as tensors, executors and modules see it. Devices of all kinds keep this
-// contract:
+// Device: a processor and its memory, as tensors, executors and modules see it. All devices keep this contract:
 // - Addresses belong to the device. The host neither reads nor writes through them, unless the device is the host's own
 //   processor (`IsHost`); it may add byte offsets within one allocation.
-// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host's
-// memory
-//   may be reused, `CopyOut` once the data is there; the others may return before the command has run.
-// - An error may belong to an earlier command. It is final: from then on every command of the device returns it, as
-//   GPU drivers have it. `LastError` tells it without a command.
-// Thread-safe. Streams, events and captured graphs come with the first device that has them (cuda), as further members.
+// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the memory of the
+//   host may be reused, `CopyOut` once the data is there; the others may return before the command has run.
+// - A command that was accepted may fail later. That error is final: from then on every command of the device returns
+//   it, as GPU drivers have it, and `LastError` tells it without a command. A refusal (no memory, a bad image or launch)
+//   may be final, too.
+// Calls are thread-safe. Kernels of one device run one at a time: executors that run at once need devices of their own.
+// Streams, events and captured graphs come with the first device that has them (cuda), as further members.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -53,7 +53,7 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   bool IsHost() const { return dl().device_type == kDLCPU; }
   virtual DeviceLimits limits() const = 0;
 
-  // Uninitialised memory, aligned to 64 bytes at least. It is freed with the last reference, once the commands given
+  // Uninitialised memory, aligned to 64 bytes at least; not null for 0 bytes, either. It is freed with the last reference, once the commands given
   // before have run. It keeps the device alive.
   virtual Result<std::shared_ptr<void>> Allocate(int64_t bytes) = 0;
   virtual Status Zero(void* to, int64_t bytes) = 0;
@@ -80,7 +80,8 @@ std::string DeviceText(DLDevice device);
 
 // Opens a device through the registry: function "device_api.NAME"(device id) returns an object that is a Device. An
 // error if this runtime has no such function, or if it fails. Each call for the CPU makes a device with threads of its
-// own; for other kinds the function decides.
+// own. For other kinds the function returns the same object for the same number until that device has failed, since the
+// order of commands holds within one object only.
 Result<DevicePtr> OpenDevice(DLDevice device);
 
 // Copies between any two devices. Where neither is the host, the data goes through the host's memory.

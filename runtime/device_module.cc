@@ -28,6 +28,8 @@ struct DeviceModule : ModuleNode {
 
   Result<std::shared_ptr<const DeviceImage>> ImageFor(const DevicePtr& device) {
     std::lock_guard lock(mutex);
+    // Images keep their devices; those of a device that has failed are of no use any more.
+    std::erase_if(images, [](const auto& entry) { return !entry.first->LastError().ok(); });
     std::shared_ptr<const DeviceImage>& image = images[device.get()];
     if (!image)
       image = TRY_NOTE(device->LoadImage(code.format, code.image), "while loading a module of type " + type_key);
@@ -106,12 +108,13 @@ class LaunchList final : public BoundKernel {
 
   Status Bind(const std::vector<Module>& modules) {
     const KernelMetadata& kernel = metadata();
-    if (kernel.workspace_bytes > 0) workspace_ = TRY(device_->Allocate(kernel.workspace_bytes));
     for (const Launch& launch : kernel.launches) run_.push_back(TRY(StepOf(launch, modules)));
     for (const Launch& launch : kernel.prepare) prepare_.push_back(TRY(StepOf(launch, modules)));
     return {};
   }
 
+  int64_t ScratchBytes() const override { return metadata().workspace_bytes; }
+  void SetScratch(std::shared_ptr<void> memory) override { workspace_ = std::move(memory); }
   Status Run(void* const* args) override { return Start(run_, args, metadata().params.size()); }
   Status Prepare(void* const* args) override {
     return Start(prepare_, args, ParamsOfKind(ParamKind::kConstant).size());
@@ -124,11 +127,28 @@ class LaunchList final : public BoundKernel {
     return extents;
   }
 
+  Status CheckLimits(const Launch& launch, const LaunchGeometry& geometry) const {
+    const DeviceLimits limits = device_->limits();
+    const int64_t threads = geometry.block[0] * geometry.block[1] * geometry.block[2];
+    if (threads > limits.threads_per_block || launch.shared_bytes > limits.shared_bytes) {
+      return Err("kernel ", metadata().name, ": a block of ", threads, " threads and ", launch.shared_bytes,
+                 " bytes of shared memory; ", DeviceText(device_->dl()), " has at most ", limits.threads_per_block,
+                 " and ", limits.shared_bytes);
+    }
+    return {};
+  }
+
   Result<Step> StepOf(const Launch& launch, const std::vector<Module>& modules) {
     Step step{nullptr, {Extents(launch.grid), Extents(launch.block), launch.shared_bytes}, launch.args};
+    TRY(CheckLimits(launch, step.geometry));
     for (const Module& module : modules) {
       auto* code = dynamic_cast<DeviceModule*>(module.get());
       if (!code || code->type_key != metadata().device || !code->code.functions.contains(launch.entry)) continue;
+      const size_t takes = code->code.functions.at(launch.entry).arg_types.size();
+      if (takes != launch.args.size()) {
+        return Err("kernel ", metadata().name, ": function ", launch.entry, " takes ", takes, " addresses, its launch has ",
+                   launch.args.size());
+      }
       auto image = TRY(code->ImageFor(device_));
       step.entry = TRY(image->Entry(launch.entry));
       images_.push_back(std::move(image));

@@ -273,6 +273,21 @@ Status GraphExecutor::AddStep(int64_t index) {
   return {};
 }
 
+// Gives a new kernel its device's scratch memory. Kernels run one at a time, so those of a device share one block, which is
+// as large as the largest needs.
+Status GraphExecutor::ShareScratch(BoundKernel& kernel, const DevicePtr& device) {
+  if (kernel.ScratchBytes() == 0) return {};
+  Scratch& scratch = scratch_[device.get()];
+  if (kernel.ScratchBytes() > scratch.bytes) {
+    scratch.memory = TRY_NOTE(device->Allocate(kernel.ScratchBytes()), "for the scratch memory of kernels");
+    scratch.bytes = kernel.ScratchBytes();
+    for (BoundKernel* other : scratch.kernels) other->SetScratch(scratch.memory);
+  }
+  kernel.SetScratch(scratch.memory);
+  scratch.kernels.push_back(&kernel);
+  return {};
+}
+
 // Binds the kernel to the device of the node's outputs.
 Status GraphExecutor::FindKernel(const std::string& func_name, Step& step) {
   if (!module_) return Err("there is no library with kernel '", func_name, "'");
@@ -281,7 +296,10 @@ Status GraphExecutor::FindKernel(const std::string& func_name, Step& step) {
     if (output.device != device->dl().device_type) return Err("its outputs lie on different devices");
   }
   std::shared_ptr<BoundKernel>& kernel = kernels_[{func_name, device.get()}];
-  if (!kernel) kernel = TRY(module_->BindKernel(func_name, device));
+  if (!kernel) {
+    kernel = TRY(module_->BindKernel(func_name, device));
+    TRY(ShareScratch(*kernel, device));
+  }
   step.kernel = kernel.get();
   step.to = device.get();
   return {};
@@ -357,11 +375,11 @@ Status GraphExecutor::PrepareSteps() {
     for (int64_t buffer : step.kernel->metadata().prepared) bytes[step.to] += Align(buffer);
   }
   for (auto [device, total] : bytes) TRY(ReservePrepared(device->shared_from_this(), total));
+  std::vector<std::vector<size_t>> entries_of(root_.size());  // by root
+  for (size_t entry = 0; entry < root_.size(); ++entry) entries_of[root_[entry]].push_back(entry);
   auto release = [&](int64_t root) {
     if (options_.replaceable || !is_param_[root] || runs[root] || prepares[root] > 0) return;
-    for (size_t entry = 0; entry < root_.size(); ++entry) {
-      if (root_[entry] == root) values_[entry] = Tensor();
-    }
+    for (size_t entry : entries_of[root]) values_[entry] = Tensor();
   };
   for (Step& step : steps_) {
     std::vector<Tensor> buffers;
@@ -431,9 +449,10 @@ Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std:
   if (DataTypeText(tensor.dtype()) != plan.dtype || tensor.shape() != plan.shape) {
     return Err(what, " '", name, "' is ", EntryText(plan), ", got ", tensor.TypeText());
   }
-  if (tensor.dl()->device.device_type != plan.device) {
-    return Err(what, " '", name, "' lies on ", DeviceTypeName(static_cast<int>(plan.device)), ", and the tensor on ",
-               DeviceText(tensor.dl()->device));
+  const DevicePtr device = TRY(DeviceAt(EntryOf(ref)));
+  if (tensor.device() != (device->IsHost() ? nullptr : device.get())) {
+    return Err(what, " '", name, "' lies on ", DeviceText(device->dl()), ", and the tensor on ",
+               DeviceText(tensor.dl()->device), tensor.device() ? ", which is another device" : "");
   }
   if (reinterpret_cast<uintptr_t>(tensor.data()) % AT_ALIGNMENT != 0) {
     return Err(what, " '", name, "': its memory is not aligned to ", AT_ALIGNMENT, " bytes");

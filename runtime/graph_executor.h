@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,13 @@ class GraphExecutor {
     int64_t block_bytes = 0, free = 0;  // of the current block; free bytes lie at its end
   };
 
+  // Scratch memory that the kernels of one device share.
+  struct Scratch {
+    std::shared_ptr<void> memory;
+    int64_t bytes = 0;
+    std::vector<BoundKernel*> kernels;
+  };
+
   GraphExecutor() = default;
   int64_t EntryOf(GraphRef ref) const { return row_ptr_[ref.node] + ref.index; }
   bool IsParam(int64_t entry) const { return is_param_[root_[entry]]; }
@@ -116,6 +124,7 @@ class GraphExecutor {
   Result<std::map<Device*, std::shared_ptr<void>>> AllocateArenas(std::map<int64_t, int64_t>& offsets);
   Status AddStep(int64_t node);
   Status AddCopy(const GraphNode& node, Step& step) const;
+  Status ShareScratch(BoundKernel& kernel, const DevicePtr& device);
   Status FindKernel(const std::string& func_name, Step& step);
   Status FitKernel(const GraphNode& node, Step& step) const;
   Status PrepareSteps();
@@ -142,6 +151,7 @@ class GraphExecutor {
   std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
   std::vector<Step> steps_;
   std::map<PreparedKey, std::vector<Tensor>> prepared_;
+  std::map<Device*, Scratch> scratch_;
   std::map<Device*, PreparedMemory> prepared_memory_;
   int64_t prepared_bytes_ = 0;  // of all blocks
   GraphExecutorOptions options_;
@@ -171,7 +181,8 @@ Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads = 0);
 // From the bytes that the factory's Save wrote: the graph's text, the parameters' number, names and tensors
 // (runtime/params.h), the model's name.
 Result<Module> LoadGraphExecutorFactory(ByteReader& in);
-// The parts of the first factory in the tree; null if there is none. Valid as long as the tree.
-const ExecutorParts* FindExecutorParts(const Module& root);
+// Moves the parts out of the first factory in the tree, which makes no executors after that; nothing if there is none. So
+// an executor that keeps the tree does not keep parameters that it has prepared.
+std::optional<ExecutorParts> TakeExecutorParts(const Module& root);
 
 }  // namespace autotune

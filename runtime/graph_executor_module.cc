@@ -160,6 +160,7 @@ struct FactoryModule : ModuleNode {
   // MODEL_NAME(devices...): an executor whose kernels are looked up in `root`.
   Result<Value> MakeExecutor(const Module& root, std::span<const Value> args) const {
     if (args.empty()) return Err("expected one device or more");
+    if (parts.graph.nodes.empty()) return Err("the parts of this factory were taken from it");
     auto executor = TRY(GraphExecutor::Create(parts.graph, root, parts.params, TRY(OpenDevices(args, num_threads))));
     return Value(MakeGraphExecutorModule(std::move(executor)));
   }
@@ -197,12 +198,10 @@ Result<Module> LoadGraphExecutorFactory(ByteReader& in) {
   return MakeGraphExecutorFactory(std::move(parts));
 }
 
-const ExecutorParts* FindExecutorParts(const Module& root) {
-  if (auto* factory = dynamic_cast<FactoryModule*>(root.get())) return &factory->parts;
-  for (const Module& import : root->imports()) {
-    if (const ExecutorParts* parts = FindExecutorParts(import)) return parts;
-  }
-  return nullptr;
+std::optional<ExecutorParts> TakeExecutorParts(const Module& root) {
+  Module found = root->FindByType(kFactoryType);
+  if (!found) return std::nullopt;
+  return std::exchange(dynamic_cast<FactoryModule&>(*found).parts, ExecutorParts());
 }
 
 }  // namespace autotune

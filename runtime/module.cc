@@ -152,6 +152,14 @@ Result<std::shared_ptr<BoundKernel>> ModuleNode::BindKernel(std::string_view nam
   return kernel;
 }
 
+Module ModuleNode::FindByType(std::string_view type_key) {
+  if (TypeKey() == type_key) return shared_from_this();
+  for (const Module& import : imports_) {
+    if (Module found = import->FindByType(type_key)) return found;
+  }
+  return nullptr;
+}
+
 // `seen` holds the modules that have been searched in vain, since several may import the same one.
 bool ModuleNode::Reaches(const ModuleNode* module, std::set<const ModuleNode*>& seen) const {
   if (this == module) return true;

@@ -39,6 +39,9 @@ class ModuleNode : public std::enable_shared_from_this<ModuleNode> {
   // The kernel for this device, searched for in the same order; an error that names it if there is none.
   Result<std::shared_ptr<BoundKernel>> BindKernel(std::string_view name, const DevicePtr& device);
 
+  // The first module of this type key, itself or among its imports, depth first; null if there is none.
+  Module FindByType(std::string_view type_key);
+
   // An error if `module` reaches this module, which would make a circle.
   Status Import(Module module);
   const std::vector<Module>& imports() const { return imports_; }

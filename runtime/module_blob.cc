@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <map>
 
 #include "runtime/byte_stream.h"
@@ -33,20 +34,50 @@ Result<Module> RestoreModule(std::string_view key, const std::shared_ptr<ByteRea
   return module;
 }
 
-// Reads the import tree and gives each module its imports.
+// Reads the import tree and gives each module its imports. Importers come before what they import, as in any order
+// depth first, so there are no circles.
 Status RestoreImports(ByteReader& in, const std::vector<Module>& modules) {
   auto rows = TRY(in.Numbers<uint64_t>()), children = TRY(in.Numbers<uint64_t>());
   if (rows.size() != modules.size() + 1 || rows.front() != 0 || rows.back() != children.size()) {
     return Err("module blob: the import tree does not fit its ", modules.size(), " modules");
   }
+  std::vector<int> depth(modules.size(), 0);  // 0: not imported yet
+  depth[0] = 1;
   for (size_t parent = 0; parent < modules.size(); ++parent) {
     if (rows[parent] > rows[parent + 1]) return Err("module blob: the import tree's rows decrease");
     for (uint64_t i = rows[parent]; i < rows[parent + 1]; ++i) {
       if (i >= children.size() || children[i] >= modules.size()) return Err("module blob: there is no such import");
-      TRY_NOTE(modules[parent]->Import(modules[children[i]]), "module blob");
+      const uint64_t child = children[i];
+      if (child <= parent) return Err("module blob: module ", parent, " imports module ", child, ", which comes before it");
+      if (depth[child] > 0) return Err("module blob: module ", child, " is imported twice");
+      depth[child] = depth[parent] + 1;
+      if (depth[child] > kMaxModuleDepth) return Err("module blob: more than ", kMaxModuleDepth, " levels of imports");
+      TRY_NOTE(modules[parent]->Import(modules[child]), "module blob");
     }
   }
   return {};
+}
+
+// The bytes of the file that are mapped from `symbol` on, at most `size`, whatever the symbol table says.
+size_t MappedBytes(const char* symbol, size_t size) {
+  struct Search {
+    uintptr_t at;
+    size_t left = 0;
+  } search{reinterpret_cast<uintptr_t>(symbol)};
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* data) {
+        auto* wanted = static_cast<Search*>(data);
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+          const uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
+          if (segment.p_type != PT_LOAD || wanted->at < begin || wanted->at - begin >= segment.p_filesz) continue;
+          wanted->left = segment.p_filesz - (wanted->at - begin);
+          return 1;
+        }
+        return 0;
+      },
+      &search);
+  return std::min(size, search.left);
 }
 
 }  // namespace
@@ -70,6 +101,7 @@ Result<std::string> ModuleBlob(const Module& root) {
     for (const Module& import : module->imports()) children.push_back(index.at(import.get()));
     rows.push_back(children.size());
   }
+  if (children.size() + 1 != order.size()) return Err("two modules import the same one: imports form a tree");
   out.Text(kImportTree);
   out.Numbers(rows);
   out.Numbers(children);
@@ -87,6 +119,7 @@ Result<Module> ParseModuleBlob(std::string_view blob, const Module& library) {
   auto in = std::make_shared<ByteReader>(blob, "module blob");
   // Each blob takes its key at least.
   const uint64_t count = TRY(in->Count(sizeof(uint64_t)));
+  if (count > kMaxModules + 1) return Err("module blob: ", count, " parts; ", kMaxModules, " modules are the most");
   std::vector<Module> modules;
   bool has_tree = false, has_library = false;
   for (uint64_t i = 0; i < count; ++i) {
@@ -110,13 +143,13 @@ Result<Module> LoadModule(std::shared_ptr<const Artifact> artifact, std::shared_
   Module library = MakeLibraryModule(artifact, std::move(context));
   auto* symbol = static_cast<const char*>(artifact->Symbol(kModuleBlobSymbol));
   if (!symbol) return library;
-  // The symbol's size bounds what may be read, whatever the length says.
+  // The symbol's size bounds what may be read, whatever the length says; and the file bounds the symbol.
   Dl_info info{};
   const ElfW(Sym)* entry = nullptr;
   if (!dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&entry)), RTLD_DL_SYMENT) || !entry) {
     return Err("cannot find the size of ", kModuleBlobSymbol);
   }
-  ByteReader in({symbol, entry->st_size}, kModuleBlobSymbol);
+  ByteReader in({symbol, MappedBytes(symbol, entry->st_size)}, kModuleBlobSymbol);
   return ParseModuleBlob(TRY(in.Text()), library);
 }
 

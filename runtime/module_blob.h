@@ -4,7 +4,8 @@
 // The shared object exports kModuleBlobSymbol: u64 length of what follows, then (runtime/byte_stream.h) u64 number of
 // blobs; per module, depth first from the root (index 0), its type key and its own bytes: "_lib", without bytes, is the
 // shared object itself; last the key "_import_tree" and the imports in compressed sparse rows: a vector of row pointers
-// (modules + 1) and one of child indices. The tree counts as a blob. A library without imports has no such symbol.
+// (modules + 1) and one of child indices. The tree counts as a blob. A library without imports has no such symbol. Trees are limited to
+// kMaxModules modules and kMaxModuleDepth levels, and a module has one importer at most.
 //
 // A module of type KEY is restored by the registry's function "runtime.module.loadbinary_KEY"(reader), which reads the
 // module's bytes from a ByteReader, no more, and returns the module. Other programs register such functions for their
@@ -19,9 +20,11 @@
 namespace autotune {
 
 inline constexpr const char* kModuleBlobSymbol = "__tvm_dev_mblob";
+inline constexpr uint64_t kMaxModules = 4096;
+inline constexpr int kMaxModuleDepth = 64;  // look-ups recurse
 
 // The bytes from the number of blobs on. An error if a module of the tree has no bytes (an executor has state; its
-// factory has bytes), or if the tree holds two libraries.
+// factory has bytes), if the tree holds two libraries, or if two modules import the same one.
 Result<std::string> ModuleBlob(const Module& root);
 // The contents of the symbol: the length, then the blob.
 std::string ModuleBlobSymbol(const std::string& blob);

@@ -30,14 +30,30 @@ Status WriteFile(const std::string& path, const std::string& bytes) {
   return {};
 }
 
-Status ReplaceFile(const std::string& path, const std::string& bytes) {
-  const std::string temporary = path + ".tmp" + std::to_string(getpid());
-  Status written = WriteFile(temporary, bytes);
-  if (written.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+Status ReplaceFile(const std::string& path, const std::function<Status(const std::string& temporary)>& write) {
+  std::error_code error;
+  std::string target = path;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_regular_file(status)) return Err("cannot write ", path, ": it is no regular file");
+    target = std::filesystem::canonical(path, error).string();
+    if (error) return Err("cannot write ", path, ": ", error.message());
+  }
+  const std::string temporary = target + ".tmp" + std::to_string(getpid());
+  Status written = write(temporary);
+  if (written.ok() && std::rename(temporary.c_str(), target.c_str()) != 0) {
     written = Err("cannot write ", path, ": ", std::strerror(errno));
   }
   if (!written.ok()) unlink(temporary.c_str());
   return written;
+}
+
+Status ReplaceFile(const std::string& path, const std::string& bytes) {
+  return ReplaceFile(path, [&](const std::string& temporary) -> Status {
+    Status written = WriteFile(temporary, bytes);
+    if (!written.ok()) return Err("cannot write ", path, ": ", std::strerror(errno));
+    return {};
+  });
 }
 
 Status WriteAll(int fd, std::string_view bytes, std::string_view what) {

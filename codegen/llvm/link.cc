@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -30,16 +31,18 @@ struct Scratch {
   }
 };
 
-// A name for the output, in memory where there is such a file system.
-Result<std::string> OutputPath() {
+// A name for the output of about `bytes` bytes, in memory where there is such a file system with enough room.
+Result<std::string> OutputPath(uint64_t bytes) {
   for (std::string directory : {std::string("/dev/shm"), std::string(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp")}) {
+    struct statvfs space {};
+    if (statvfs(directory.c_str(), &space) != 0 || uint64_t{space.f_bavail} * space.f_frsize < bytes) continue;
     std::string path = directory + "/autotune-link-XXXXXX";
     int fd = mkostemp(path.data(), O_CLOEXEC);
     if (fd < 0) continue;
     close(fd);
     return path;
   }
-  return Err("no scratch directory for the linker: neither /dev/shm nor $TMPDIR nor /tmp can be written");
+  return Err("no room for the linker: neither /dev/shm nor $TMPDIR (else /tmp) can be written and has ", bytes, " bytes");
 }
 
 }  // namespace
@@ -61,7 +64,12 @@ Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
                                 "--strip-all",
                                 "--threads=1",
                                 "--no-dependent-libraries",
+                                // A file system that fills up is an error then, instead of a signal.
+                                "--no-mmap-output-file",
                                 "--error-limit=5"};
+  // Code grows little when it is linked; data not at all.
+  uint64_t bytes = uint64_t{1} << 20;
+  for (const std::string* object : objects) bytes += object->size() + object->size() / 8;
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
     if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));
@@ -69,7 +77,7 @@ Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
     args.push_back("/proc/self/fd/" + std::to_string(inputs[i].fd));
   }
   Scratch output;
-  output.path = TRY(OutputPath());
+  output.path = TRY(OutputPath(bytes));
   args.push_back("-o");
   args.push_back(output.path);
   std::vector<const char*> argv;

@@ -222,8 +222,13 @@ Result<DevicePtr> OpenOpenClDevice(int id) {
   std::vector<cl_device_id> devices = TRY(FindDevices(api));
   if (id < 0 || id >= static_cast<int>(devices.size()))
     return Err("there is no OpenCL device ", id, "; this machine has ", devices.size(), ", from 0");
+  static std::mutex mutex;
+  static auto& opened = *new std::map<int, std::weak_ptr<OpenClDevice>>;  // guarded by mutex
+  std::lock_guard lock(mutex);
+  if (std::shared_ptr<OpenClDevice> known = opened[id].lock(); known && known->LastError().ok()) return DevicePtr(known);
   auto device = std::make_shared<OpenClDevice>(api, devices[id], id);
   TRY(device->Open());
+  opened[id] = device;
   return DevicePtr(std::move(device));
 }
 

@@ -182,11 +182,40 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
     ASSERT_TRUE(executor->GetFunction("run").value()().ok());
     EXPECT_EQ(executor->GetFunction("get_output").value()(0)->As<Tensor>()->bytes(), Expected());
   }
+  // A model with the name of a kernel could not be found among the kernels.
+  Package named = package();
+  named.info.model_name = named.info.kernels[0].name;
+  EXPECT_THAT(WriteCompiled(named, File("named.so"), builder()).error().Text(), HasSubstr("is that of a kernel"));
   // A library that holds no network is refused by name.
   ASSERT_TRUE(WriteFile(File("kernels.so"), package().library).ok());
   EXPECT_THAT(LoadModel(File("kernels.so"), 1).error().Text(), HasSubstr("it holds kernels, but no network"));
   Status unwritable = WriteCompiled(package(), "/no/such/folder/net.so", builder());
   EXPECT_THAT(unwritable.error().Text(), HasSubstr("/no/such/folder/net.so"));
+}
+
+TEST_F(FormsTest, MetadataThatLieAreRefused) {
+  Package lie = package();
+  lie.info.outputs[0].dtype = "i8";
+  EXPECT_THAT(LoadModel(lie, 1).error().Text(), HasSubstr("output probabilities is i8[1, 10], in its graph it is f32"));
+  lie = package();
+  lie.info.inputs[0].name = "other";
+  EXPECT_THAT(LoadModel(lie, 1).error().Text(), HasSubstr("input 0 is other, in its graph it is image"));
+}
+
+// C sources in place of objects: the package of the target `c`.
+TEST_F(FormsTest, TheSystemsCompilerCompilesTheSources) {
+  const Target target = Target::Parse("c").value();
+  Network network = LoadNetwork(kSource + "/examples/resnet20.onnx", {}, target, builder()).value();
+  Package sources = Compile(network, target, nullptr, builder()).value().package;
+  ASSERT_GT(sources.sources.size(), sources.info.kernels.size() - 1);
+  ASSERT_TRUE(WritePackage(sources, File("c.tar")).ok());
+  auto [valid, problems] = Shell("python3 " + kSource + "/tests/package/validate_mlf.py c.tar");
+  EXPECT_EQ(valid, 0) << problems;
+  auto [code, text] = Shell("mkdir c && tar xf c.tar -C c && gcc -O2 -shared -fPIC -o sources.so c/codegen/host/src/*.c");
+  ASSERT_EQ(code, 0) << text;
+  const std::string expected = Run(LoadModel(sources, 1));
+  sources.library = test::ReadAll(File("sources.so"));
+  EXPECT_EQ(Run(LoadModel(sources, 1)), expected);
 }
 
 // Compiles all kernels for the CPU, and each again under the name far_NAME as one launch of the same code on the test
@@ -216,7 +245,7 @@ Module SplitLibrary(const Network& network, const CompileResult& compiled, const
     auto launch = [&](const std::string& entry, size_t params) {
       Launch made{.entry = entry, .grid = {1}, .block = {1}, .args = args(LaunchArgKind::kParam, params)};
       for (const LaunchArg& arg : args(LaunchArgKind::kPrepared, metadata.prepared.size())) made.args.push_back(arg);
-      code.functions[entry] = {};
+      code.functions[entry] = {std::vector<DLDataType>(made.args.size(), {kDLOpaqueHandle, 64, 1}), {}};
       return made;
     };
     metadata.device = "ext_dev";

@@ -214,7 +214,7 @@ TEST(Device, ANetworkOnOneDeviceCopiesNothing) {
   EXPECT_EQ(executor->Output(0).device(), device.get());
   EXPECT_EQ(ToHost(executor->Output(0)).value().Data<float>()[7], 7 + 2 * 8);
   EXPECT_THAT(executor->BindInput(0, Ramp({2, 4})).error().Text(),
-              HasSubstr("lies on ext_dev, and the tensor on cpu(0)"));
+              HasSubstr("lies on ext_dev(0), and the tensor on cpu(0)"));
 }
 
 TEST(Device, AnErrorOfAKernelIsFinal) {

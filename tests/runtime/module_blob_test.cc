@@ -129,6 +129,9 @@ TEST(ModuleBlob, ExecutorsCannotBeSaved) {
   Module two = MakeUnlinkedLibrary();
   ASSERT_TRUE(two->Import(MakeUnlinkedLibrary()).ok());
   EXPECT_THAT(ModuleBlob(two).error().Text(), HasSubstr("two library modules"));
+  Module a = MakeUnlinkedLibrary(), info = MakeInfoModule("{}"), other = MakeInfoModule("{}");
+  ASSERT_TRUE(a->Import(info).ok() && a->Import(other).ok() && info->Import(other).ok());
+  EXPECT_THAT(ModuleBlob(a).error().Text(), HasSubstr("two modules import the same one"));
 }
 
 TEST(ModuleBlob, DamageIsAnError) {
@@ -145,7 +148,32 @@ TEST(ModuleBlob, DamageIsAnError) {
               HasSubstr("'graphExecutorFactory' cannot be loaded"));
   std::string circle = blob;
   circle[blob.size() - 8] = 0;  // the import of the first device module: the root itself
-  EXPECT_THAT(ParseModuleBlob(circle, LibraryModule()).error().Text(), HasSubstr("circle"));
+  EXPECT_THAT(ParseModuleBlob(circle, LibraryModule()).error().Text(), HasSubstr("which comes before it"));
+  std::string twice = blob;
+  twice[blob.size() - 8] = 3;  // the factory, which the root imports, too
+  EXPECT_THAT(ParseModuleBlob(twice, LibraryModule()).error().Text(), HasSubstr("module 3 is imported twice"));
+
+  // A chain, and more modules than there may be.
+  auto chain = [](uint64_t modules) {
+    ByteWriter out;
+    out.Number(modules + 1);
+    out.Text("_lib");
+    std::vector<uint64_t> rows = {0}, children;
+    for (uint64_t i = 1; i < modules; ++i) {
+      out.Text("autotune.info");
+      out.Text("{}");
+      children.push_back(i);
+      rows.push_back(i);
+    }
+    rows.push_back(modules - 1);
+    out.Text("_import_tree");
+    out.Numbers(rows);
+    out.Numbers(children);
+    return ParseModuleBlob(out.Take(), LibraryModule());
+  };
+  EXPECT_TRUE(chain(kMaxModuleDepth).ok());
+  EXPECT_THAT(chain(kMaxModuleDepth + 1).error().Text(), HasSubstr("more than 64 levels"));
+  EXPECT_THAT(chain(kMaxModules + 1).error().Text(), HasSubstr("4096 modules are the most"));
 }
 
 TEST(ModuleBlob, MutatedBlobsNeverCrash) {

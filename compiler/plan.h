@@ -30,9 +30,9 @@ struct ExecutionPlan {
   std::map<int64_t, MemoryUse> memory;  // by device
 };
 
-// `code`: of each node of `fused`. A variable lies on the device of its first reader; a reshape of it counts as one. A value that another device
-// reads, too, is copied there once, by a node of function kCopyFunction before the first such reader. Outputs lie where
-// they are computed.
+// `code`: of each node of `fused`. A variable lies on the device of its first reader; a reshape of it counts as one. A
+// value that another device reads, too, is copied there once, by a node of function kCopyFunction before the first such
+// reader. Outputs lie where they are computed.
 Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code);
 
 }  // namespace autotune

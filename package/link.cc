@@ -20,7 +20,8 @@ class TemporaryFolder {
   static Result<TemporaryFolder> Make() {
     std::error_code error;
     std::string path = (std::filesystem::temp_directory_path(error) / "autotune-link-XXXXXX").string();
-    if (error || !mkdtemp(path.data())) return Err("no temporary folder: ", path, " cannot be made; set TMPDIR to a folder that can be written");
+    if (error || !mkdtemp(path.data()))
+      return Err("no temporary folder: ", path, " cannot be made; set TMPDIR to a folder that can be written");
     return TemporaryFolder(std::move(path));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}

@@ -23,8 +23,8 @@ void DescribeEnds(LoadedModel& model) {
 // Compares what metadata says of inputs or outputs with the graph's.
 Status CheckEnd(const char* what, const TensorSpec& spec, const Tensor& tensor) {
   if (spec.dtype == DataTypeText(tensor.dtype()) && spec.shape == tensor.shape()) return {};
-  return Err("its metadata say that ", what, " ", spec.name, " is ", spec.dtype, ShapeText(spec.shape), ", in its graph it is ",
-             tensor.TypeText());
+  return Err("its metadata say that ", what, " ", spec.name, " is ", spec.dtype, ShapeText(spec.shape),
+             ", in its graph it is ", tensor.TypeText());
 }
 
 Status CheckEnds(const LoadedModel& model) {
@@ -36,7 +36,8 @@ Status CheckEnds(const LoadedModel& model) {
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].name.empty() && inputs[i].name != executor.input_name(i))
-      return Err("its metadata say that input ", i, " is ", inputs[i].name, ", in its graph it is ", executor.input_name(i));
+      return Err("its metadata say that input ", i, " is ", inputs[i].name, ", in its graph it is ",
+                 executor.input_name(i));
     TRY(CheckEnd("input", inputs[i], executor.Input(i)));
   }
   for (size_t i = 0; i < outputs.size(); ++i) TRY(CheckEnd("output", outputs[i], executor.Output(i)));

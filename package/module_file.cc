@@ -8,7 +8,8 @@ namespace autotune {
 namespace {
 
 Error TakenName(const std::string& name, const std::string& what) {
-  return Err("the model's name, ", name, ", is that of ", what, ", so it could not be found by name; rename the model file");
+  return Err("the model's name, ", name, ", is that of ", what,
+             ", so it could not be found by name; rename the model file");
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ class BoundKernel {
   // The parameters of `kind`, as indices.
   std::vector<int64_t> ParamsOfKind(ParamKind kind) const { return metadata_.ParamsOfKind(kind); }
 
-  // The scratch memory that a run needs from its caller, in bytes; 0: none, or the device's own context has it. SetScratch
-  // gives it as much or more, before the first run.
+  // The scratch memory that a run needs from its caller, in bytes; 0: none, or the device's own context has it.
+  // SetScratch gives it as much or more, before the first run.
   virtual int64_t ScratchBytes() const { return 0; }
   virtual void SetScratch(std::shared_ptr<void>) {}
 

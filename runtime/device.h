@@ -1,11 +1,12 @@
 // Device: a processor and its memory, as tensors, executors and modules see it. All devices keep this contract:
 // - Addresses belong to the device. The host neither reads nor writes through them, unless the device is the host's own
 //   processor (`IsHost`); it may add byte offsets within one allocation.
-// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the memory of the
+// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the memory of
+// the
 //   host may be reused, `CopyOut` once the data is there; the others may return before the command has run.
 // - A command that was accepted may fail later. That error is final: from then on every command of the device returns
-//   it, as GPU drivers have it, and `LastError` tells it without a command. A refusal (no memory, a bad image or launch)
-//   may be final, too.
+//   it, as GPU drivers have it, and `LastError` tells it without a command. A refusal (no memory, a bad image or
+//   launch) may be final, too.
 // Calls are thread-safe. Kernels of one device run one at a time: executors that run at once need devices of their own.
 // Streams, events and captured graphs come with the first device that has them (cuda), as further members.
 #pragma once
@@ -53,8 +54,8 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   bool IsHost() const { return dl().device_type == kDLCPU; }
   virtual DeviceLimits limits() const = 0;
 
-  // Uninitialised memory, aligned to 64 bytes at least; not null for 0 bytes, either. It is freed with the last reference, once the commands given
-  // before have run. It keeps the device alive.
+  // Uninitialised memory, aligned to 64 bytes at least; not null for 0 bytes, either. It is freed with the last
+  // reference, once the commands given before have run. It keeps the device alive.
   virtual Result<std::shared_ptr<void>> Allocate(int64_t bytes) = 0;
   virtual Status Zero(void* to, int64_t bytes) = 0;
   virtual Status CopyIn(void* to, const void* host, int64_t bytes) = 0;

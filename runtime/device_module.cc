@@ -146,8 +146,8 @@ class LaunchList final : public BoundKernel {
       if (!code || code->type_key != metadata().device || !code->code.functions.contains(launch.entry)) continue;
       const size_t takes = code->code.functions.at(launch.entry).arg_types.size();
       if (takes != launch.args.size()) {
-        return Err("kernel ", metadata().name, ": function ", launch.entry, " takes ", takes, " addresses, its launch has ",
-                   launch.args.size());
+        return Err("kernel ", metadata().name, ": function ", launch.entry, " takes ", takes,
+                   " addresses, its launch has ", launch.args.size());
       }
       auto image = TRY(code->ImageFor(device_));
       step.entry = TRY(image->Entry(launch.entry));

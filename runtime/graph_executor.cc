@@ -9,20 +9,11 @@
 namespace autotune {
 namespace {
 
-int64_t Align(int64_t bytes) { return (bytes + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
-
 int64_t EntryBytes(const GraphEntry& entry) {
   return ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value();  // Graph::Check has seen both
 }
 
 std::string EntryText(const GraphEntry& entry) { return entry.dtype + ShapeText(entry.shape); }
-
-// Returns whether a run reads parameter `i`. A copy (null kernel) reads all its entries.
-bool Reads(const BoundKernel* kernel, size_t i) {
-  if (!kernel) return true;
-  const auto& skipped = kernel->metadata().prepare_only;
-  return std::find(skipped.begin(), skipped.end(), static_cast<int64_t>(i)) == skipped.end();
-}
 
 }  // namespace
 
@@ -273,8 +264,8 @@ Status GraphExecutor::AddStep(int64_t index) {
   return {};
 }
 
-// Gives a new kernel its device's scratch memory. Kernels run one at a time, so those of a device share one block, which is
-// as large as the largest needs.
+// Gives a new kernel its device's scratch memory. Kernels run one at a time, so those of a device share one block,
+// which is as large as the largest needs.
 Status GraphExecutor::ShareScratch(BoundKernel& kernel, const DevicePtr& device) {
   if (kernel.ScratchBytes() == 0) return {};
   Scratch& scratch = scratch_[device.get()];
@@ -302,121 +293,6 @@ Status GraphExecutor::FindKernel(const std::string& func_name, Step& step) {
   }
   step.kernel = kernel.get();
   step.to = device.get();
-  return {};
-}
-
-GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const {
-  PreparedKey key{step.kernel, {}};
-  for (int64_t param : step.kernel->ParamsOfKind(ParamKind::kConstant))
-    key.second.push_back(root_[step.entries[param]]);
-  return key;
-}
-
-// Ensures that the device's current block has `bytes` left for prepared buffers; else allocates a new block.
-Status GraphExecutor::ReservePrepared(const DevicePtr& device, int64_t bytes) {
-  PreparedMemory& memory = prepared_memory_[device.get()];
-  if (bytes <= memory.free) return {};
-  // Kernels that are replaced one by one share a large block, so that their buffers also lie in huge pages.
-  constexpr int64_t kReplaceableBlock = int64_t{8} << 20;
-  int64_t size = options_.replaceable ? std::max(bytes, kReplaceableBlock) : bytes;
-  memory.block = TRY_NOTE(device->Allocate(size), "for prepared constants");
-  memory.free = memory.block_bytes = size;
-  prepared_bytes_ += size;
-  return {};
-}
-
-// Returns the prepared buffers of a step's kernel, as bytes.
-Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
-  const KernelMetadata& kernel = step.kernel->metadata();
-  DevicePtr device = step.to->shared_from_this();
-  int64_t total = 0;
-  for (int64_t bytes : kernel.prepared) total += Align(bytes);
-  TRY(ReservePrepared(device, total));
-  std::vector<void*> args;
-  for (int64_t param : kernel.ParamsOfKind(ParamKind::kConstant)) args.push_back(values_[step.entries[param]].data());
-  PreparedMemory& memory = prepared_memory_[step.to];
-  std::vector<Tensor> buffers;
-  for (int64_t bytes : kernel.prepared) {
-    char* data = static_cast<char*>(memory.block.get()) + (memory.block_bytes - memory.free);
-    memory.free -= Align(bytes);
-    CHECK(memory.free >= 0);
-    constexpr DLDataType kByte = {kDLUInt, 8, 1};
-    buffers.push_back(TRY(device->IsHost() ? Tensor::View(data, {bytes}, kByte, memory.block)
-                                           : Tensor::OnDevice(device, data, {bytes}, kByte, memory.block)));
-    args.push_back(data);
-  }
-  TRY(step.kernel->Prepare(args.data()));
-  return buffers;
-}
-
-// Fills in the arguments of a step except its prepared buffers, which the caller appends. Drops the entries that only
-// NAME.prepare reads, so the step must be prepared first.
-void GraphExecutor::FillArgs(Step& step) {
-  for (size_t i = 0; i < step.entries.size(); ++i) {
-    if (!Reads(step.kernel, i)) step.entries[i] = -1;
-    step.args.push_back(step.entries[i] < 0 ? nullptr : values_[step.entries[i]].data());
-  }
-}
-
-// Prepares constants, lets go of parameters that nothing reads any more as it goes, and fills in the arguments.
-Status GraphExecutor::PrepareSteps() {
-  std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> prepares that are still to read it
-  std::vector<bool> runs(root_.size(), false);     // read by runs
-  for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
-  std::map<Device*, int64_t> bytes;  // of all prepared buffers of a device, which share one block
-  for (const Step& step : steps_) {
-    for (size_t i = 0; i < step.entries.size(); ++i) {
-      if (Reads(step.kernel, i)) runs[root_[step.entries[i]]] = true;
-    }
-    if (!step.kernel || !step.kernel->prepares()) continue;
-    PreparedKey key = PreparedKeyOf(step);
-    for (int64_t root : key.second) ++prepares[root];
-    if (!prepared_.try_emplace(std::move(key)).second) continue;
-    for (int64_t buffer : step.kernel->metadata().prepared) bytes[step.to] += Align(buffer);
-  }
-  for (auto [device, total] : bytes) TRY(ReservePrepared(device->shared_from_this(), total));
-  std::vector<std::vector<size_t>> entries_of(root_.size());  // by root
-  for (size_t entry = 0; entry < root_.size(); ++entry) entries_of[root_[entry]].push_back(entry);
-  auto release = [&](int64_t root) {
-    if (options_.replaceable || !is_param_[root] || runs[root] || prepares[root] > 0) return;
-    for (size_t entry : entries_of[root]) values_[entry] = Tensor();
-  };
-  for (Step& step : steps_) {
-    std::vector<Tensor> buffers;
-    if (step.kernel && step.kernel->prepares()) {
-      PreparedKey key = PreparedKeyOf(step);
-      std::vector<Tensor>& made = prepared_.at(key);
-      if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(step.node));
-      buffers = made;
-      for (int64_t root : key.second) {
-        --prepares[root];
-        release(root);
-      }
-    }
-    FillArgs(step);
-    for (const Tensor& buffer : buffers) step.args.push_back(buffer.data());
-  }
-  for (size_t entry = 0; entry < root_.size(); ++entry) release(root_[entry]);
-  return {};
-}
-
-Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) {
-  if (!options_.replaceable) return Err("the executor was not made for kernels to be replaced");
-  auto place = std::find_if(steps_.begin(), steps_.end(), [&](const Step& step) { return step.node == node; });
-  if (place == steps_.end() || !place->kernel) return Err(NodeText(node), " runs no kernel");
-  if (place->kernel->metadata().name == func_name) return {};
-  Step step{.node = node};
-  TRY_NOTE(FindKernel(func_name, step), NodeText(node));
-  TRY_NOTE(FitKernel(graph_.nodes[node], step), NodeText(node));
-  std::vector<Tensor> buffers;
-  if (step.kernel->prepares()) {
-    std::vector<Tensor>& made = prepared_[PreparedKeyOf(step)];
-    if (made.empty()) made = TRY_NOTE(PrepareStep(step), NodeText(node));
-    buffers = made;
-  }
-  FillArgs(step);
-  for (const Tensor& buffer : buffers) step.args.push_back(buffer.data());
-  *place = std::move(step);
   return {};
 }
 

@@ -112,6 +112,8 @@ class GraphExecutor {
   };
 
   GraphExecutor() = default;
+  static int64_t Align(int64_t bytes) { return (bytes + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
+  static bool Reads(const BoundKernel* kernel, size_t param);
   int64_t EntryOf(GraphRef ref) const { return row_ptr_[ref.node] + ref.index; }
   bool IsParam(int64_t entry) const { return is_param_[root_[entry]]; }
   const GraphEntry& EntryAt(int64_t entry) const;
@@ -181,8 +183,8 @@ Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads = 0);
 // From the bytes that the factory's Save wrote: the graph's text, the parameters' number, names and tensors
 // (runtime/params.h), the model's name.
 Result<Module> LoadGraphExecutorFactory(ByteReader& in);
-// Moves the parts out of the first factory in the tree, which makes no executors after that; nothing if there is none. So
-// an executor that keeps the tree does not keep parameters that it has prepared.
+// Moves the parts out of the first factory in the tree, which makes no executors after that; nothing if there is none.
+// So an executor that keeps the tree does not keep parameters that it has prepared.
 std::optional<ExecutorParts> TakeExecutorParts(const Module& root);
 
 }  // namespace autotune

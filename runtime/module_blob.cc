@@ -48,7 +48,8 @@ Status RestoreImports(ByteReader& in, const std::vector<Module>& modules) {
     for (uint64_t i = rows[parent]; i < rows[parent + 1]; ++i) {
       if (i >= children.size() || children[i] >= modules.size()) return Err("module blob: there is no such import");
       const uint64_t child = children[i];
-      if (child <= parent) return Err("module blob: module ", parent, " imports module ", child, ", which comes before it");
+      if (child <= parent)
+        return Err("module blob: module ", parent, " imports module ", child, ", which comes before it");
       if (depth[child] > 0) return Err("module blob: module ", child, " is imported twice");
       depth[child] = depth[parent] + 1;
       if (depth[child] > kMaxModuleDepth) return Err("module blob: more than ", kMaxModuleDepth, " levels of imports");

@@ -4,8 +4,8 @@
 // The shared object exports kModuleBlobSymbol: u64 length of what follows, then (runtime/byte_stream.h) u64 number of
 // blobs; per module, depth first from the root (index 0), its type key and its own bytes: "_lib", without bytes, is the
 // shared object itself; last the key "_import_tree" and the imports in compressed sparse rows: a vector of row pointers
-// (modules + 1) and one of child indices. The tree counts as a blob. A library without imports has no such symbol. Trees are limited to
-// kMaxModules modules and kMaxModuleDepth levels, and a module has one importer at most.
+// (modules + 1) and one of child indices. The tree counts as a blob. A library without imports has no such symbol.
+// Trees are limited to kMaxModules modules and kMaxModuleDepth levels, and a module has one importer at most.
 //
 // A module of type KEY is restored by the registry's function "runtime.module.loadbinary_KEY"(reader), which reads the
 // module's bytes from a ByteReader, no more, and returns the module. Other programs register such functions for their

@@ -42,34 +42,22 @@ Result<std::string> OutputPath(uint64_t bytes) {
     close(fd);
     return path;
   }
-  return Err("no room for the linker: neither /dev/shm nor $TMPDIR (else /tmp) can be written and has ", bytes, " bytes");
+  return Err("no room for the linker: neither /dev/shm nor $TMPDIR (else /tmp) can be written and has ", bytes,
+             " bytes");
 }
 
 }  // namespace
 
 Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
   std::vector<File> inputs(objects.size());
-  std::vector<std::string> args{"ld.lld",
-                                "-shared",
-                                "-z",
-                                "defs",
-                                "-z",
-                                "norelro",
-                                "-z",
-                                "noseparate-code",
-                                "-z",
-                                "noexecstack",
-                                "--build-id=none",
-                                "--hash-style=gnu",
-                                "--strip-all",
-                                "--threads=1",
+  std::vector<std::string> args{"ld.lld", "-shared", "-z", "defs", "-z", "norelro", "-z", "noseparate-code", "-z",
+                                "noexecstack", "--build-id=none", "--hash-style=gnu", "--strip-all", "--threads=1",
                                 "--no-dependent-libraries",
                                 // A file system that fills up is an error then, instead of a signal.
-                                "--no-mmap-output-file",
-                                "--error-limit=5"};
+                                "--no-mmap-output-file", "--error-limit=5"};
   // Code grows little when it is linked; data not at all.
-  uint64_t bytes = uint64_t{1} << 20;
-  for (const std::string* object : objects) bytes += object->size() + object->size() / 8;
+  uint64_t room = uint64_t{1} << 20;
+  for (const std::string* object : objects) room += object->size() + object->size() / 8;
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
     if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));
@@ -77,7 +65,7 @@ Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
     args.push_back("/proc/self/fd/" + std::to_string(inputs[i].fd));
   }
   Scratch output;
-  output.path = TRY(OutputPath(bytes));
+  output.path = TRY(OutputPath(room));
   args.push_back("-o");
   args.push_back(output.path);
   std::vector<const char*> argv;

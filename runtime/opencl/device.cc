@@ -225,7 +225,8 @@ Result<DevicePtr> OpenOpenClDevice(int id) {
   static std::mutex mutex;
   static auto& opened = *new std::map<int, std::weak_ptr<OpenClDevice>>;  // guarded by mutex
   std::lock_guard lock(mutex);
-  if (std::shared_ptr<OpenClDevice> known = opened[id].lock(); known && known->LastError().ok()) return DevicePtr(known);
+  if (std::shared_ptr<OpenClDevice> known = opened[id].lock(); known && known->LastError().ok())
+    return DevicePtr(known);
   auto device = std::make_shared<OpenClDevice>(api, devices[id], id);
   TRY(device->Open());
   opened[id] = device;

@@ -211,7 +211,8 @@ TEST_F(FormsTest, TheSystemsCompilerCompilesTheSources) {
   ASSERT_TRUE(WritePackage(sources, File("c.tar")).ok());
   auto [valid, problems] = Shell("python3 " + kSource + "/tests/package/validate_mlf.py c.tar");
   EXPECT_EQ(valid, 0) << problems;
-  auto [code, text] = Shell("mkdir c && tar xf c.tar -C c && gcc -O2 -shared -fPIC -o sources.so c/codegen/host/src/*.c");
+  auto [code, text] =
+      Shell("mkdir c && tar xf c.tar -C c && gcc -O2 -shared -fPIC -o sources.so c/codegen/host/src/*.c");
   ASSERT_EQ(code, 0) << text;
   const std::string expected = Run(LoadModel(sources, 1));
   sources.library = test::ReadAll(File("sources.so"));

@@ -106,8 +106,8 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
     const Graph g = ConvolutionOf(w, dtype, nullptr, rng);
     const reference::Tensor x = SmallNumbers(w.image, dtype, rng);
     Counting counting;
-    Result<Graph> now = RunPasses(g, {{"trim_windows", TrimWindows}, {"fold_constants", FoldConstants}, {"fuse", Fuse}},
-                                  counting.env);
+    Result<Graph> now =
+        RunPasses(g, {{"trim_windows", TrimWindows}, {"fold_constants", FoldConstants}, {"fuse", Fuse}}, counting.env);
     ASSERT_TRUE(now.ok());
     EXPECT_EQ(Interpreted(*now, x), reference::Evaluate(g, {x})[0].data) << GraphText(g) << GraphText(*now);
     const Graph trim = *TrimWindows(g, counting.env);
@@ -263,9 +263,8 @@ TEST(TrimWindows, TransposesLeaveOutSkippedRows) {
                  "y");
     }
     Counting counting;
-    Graph g =
-        ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"trim_windows", TrimWindows}, {"fuse", Fuse}},
-                   counting.env);
+    Graph g = ExpectKept(
+        m.b.Finish(), {{"convert_layout", ConvertLayout}, {"trim_windows", TrimWindows}, {"fuse", Fuse}}, counting.env);
     bool sliced = false;
     for (const Node& node : g.nodes) {
       const bool first = node.op == Op::kFused && node.inputs[0] == g.inputs[0];

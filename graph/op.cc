@@ -28,6 +28,9 @@ constexpr TypeSet kNumber = {[](DType t) { return !t.IsBool(); }, "numbers"};
 constexpr TypeSet kSignedNumber = {[](DType t) { return t.IsFloat() || t.code == TypeCode::kInt; }, "signed numbers"};
 constexpr TypeSet kInteger = {[](DType t) { return t.IsInt(); }, "integers"};
 constexpr TypeSet kBool = {[](DType t) { return t.IsBool(); }, "bools"};
+constexpr TypeSet kBit = {[](DType t) { return t.IsBool() || t.IsInt(); }, "bools and integers"};
+constexpr TypeSet kUnsignedInteger = {[](DType t) { return t.IsInt() && t.code == TypeCode::kUInt; },
+                                      "unsigned integers"};
 
 // Checks that the operands [first, last) share one element type and that the set contains it.
 Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set, const char* verb = "is for ") {
@@ -52,6 +55,10 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
       return NeedTypes(in, 0, in.size(), kInteger);
     case OperandTypes::kBools:
       return NeedTypes(in, 0, in.size(), kBool);
+    case OperandTypes::kBits:
+      return NeedTypes(in, 0, in.size(), kBit);
+    case OperandTypes::kUnsigned:
+      return NeedTypes(in, 0, in.size(), kUnsignedInteger);
     case OperandTypes::kSelected:
       TRY(NeedTypes(in, 0, 1, kBool, "takes a condition of "));
       return NeedTypes(in, 1, in.size(), kAnything);
@@ -102,6 +109,13 @@ Result<TensorSpec> InferIsNan(const Attrs&, const Specs& in) { return TensorSpec
 
 Result<TensorSpec> InferCast(const Attrs& attrs, const Specs& in) {
   return TensorSpec{std::get<CastAttrs>(attrs).to, in[0].shape};
+}
+
+Result<TensorSpec> InferBitCast(const Attrs& attrs, const Specs& in) {
+  const DType to = std::get<CastAttrs>(attrs).to;
+  if (to.IsBool() || to.bits != in[0].dtype.bits)
+    return Err("takes the bits of ", in[0].Text(), " for numbers of another width, ", to.Text());
+  return TensorSpec{to, in[0].shape};
 }
 
 Result<TensorSpec> InferBinary(const Attrs&, const Specs& in) {
@@ -279,10 +293,22 @@ const OpInfo kTable[] = {
     {Op::kFloor,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kCeil,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kRound,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kSin,              1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kCos,              1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kTan,              1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAsin,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAcos,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAtan,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kSinh,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kCosh,             1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAsinh,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAcosh,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kAtanh,            1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kLeakyRelu,       1, T::kFloats,   AlphaAttrs{},       K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kIsNan,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferIsNan},
-    {Op::kNot,             1, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
+    {Op::kNot,             1, T::kBits,     std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kCast,            1, T::kAny,      CastAttrs{},        K::kElementwise, L::kElementwise, false, InferCast},
+    {Op::kBitCast,         1, T::kNumbers,  CastAttrs{},        K::kElementwise, L::kElementwise, false, InferBitCast},
     {Op::kAdd,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
     {Op::kSub,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kMul,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
@@ -294,9 +320,11 @@ const OpInfo kTable[] = {
     {Op::kEqual,           2, T::kAny,      std::monostate{},   K::kElementwise, L::kElementwise, true,  InferComparison},
     {Op::kLess,            2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
     {Op::kLessEqual,       2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
-    {Op::kAnd,             2, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
-    {Op::kOr,              2, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
-    {Op::kXor,             2, T::kBools,    std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kAnd,             2, T::kBits,     std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kOr,              2, T::kBits,     std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kXor,             2, T::kBits,     std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
+    {Op::kShiftLeft,       2, T::kUnsigned, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
+    {Op::kShiftRight,      2, T::kUnsigned, std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kWhere,           3, T::kSelected, std::monostate{},   K::kElementwise, L::kElementwise, false, InferWhere},
     {Op::kMaxPool2d,       1, T::kNumbers,  PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},
     {Op::kAvgPool2d,       1, T::kFloats,   PoolAttrs{},        K::kReduction,   L::kImage,       false, InferPool<2>},

@@ -30,10 +30,22 @@ enum class Op {
   kFloor,
   kCeil,
   kRound,  // half to even
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
   kLeakyRelu,
   kIsNan,  // to bool
-  kNot,    // of bools
+  kNot,    // of bools; of integers, each bit
   kCast,   // floats to integers truncate; to bool: is it other than 0?
+  kBitCast,  // the same bits as numbers of another type of that width
   kAdd,    // binary operators broadcast as NumPy does
   kSub,
   kMul,
@@ -45,9 +57,11 @@ enum class Op {
   kEqual,  // comparisons give bool
   kLess,
   kLessEqual,
-  kAnd,  // of bools
+  kAnd,  // of bools; of integers, bit by bit
   kOr,
   kXor,
+  kShiftLeft,  // of unsigned integers; by their width or more: 0
+  kShiftRight,
   kWhere,      // condition, then, else; all three broadcast
   kMaxPool2d,  // windows hold at least one element of the input; pads never win
   kAvgPool2d,
@@ -77,8 +91,8 @@ enum class Op {
 }  // namespace autotune::graph
 namespace autotune {
 AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt",
-              "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "leaky_relu", "isnan", "not", "cast",
-              "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
+              "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not", "cast", "bit_cast",
+              "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor", "shift_left", "shift_right",
               "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool",
               "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn",
               "softmax", "concat", "gather", "gather_elements", "slice", "pad", "broadcast_to", "reshape", "transpose",
@@ -112,6 +126,8 @@ enum class OperandTypes {
   kSigned,   // floats and signed integers
   kIntegers,
   kBools,
+  kBits,  // bools and integers
+  kUnsigned,
   kSelected,  // a condition of bools, then operands of any one type
   kIndexed,   // an operand of any type, then integer indices
 };

@@ -142,6 +142,28 @@ class Lowering {
         return done(topi::ApplyOp(name, autotune::Op::kCeil, in[0]));
       case Op::kRound:
         return done(topi::ApplyOp(name, autotune::Op::kRound, in[0]));
+      case Op::kSin:
+        return done(topi::ApplyOp(name, autotune::Op::kSin, in[0]));
+      case Op::kCos:
+        return done(topi::ApplyOp(name, autotune::Op::kCos, in[0]));
+      case Op::kTan:
+        return done(topi::ApplyOp(name, autotune::Op::kTan, in[0]));
+      case Op::kAsin:
+        return done(topi::ApplyOp(name, autotune::Op::kAsin, in[0]));
+      case Op::kAcos:
+        return done(topi::ApplyOp(name, autotune::Op::kAcos, in[0]));
+      case Op::kAtan:
+        return done(topi::ApplyOp(name, autotune::Op::kAtan, in[0]));
+      case Op::kSinh:
+        return done(topi::ApplyOp(name, autotune::Op::kSinh, in[0]));
+      case Op::kCosh:
+        return done(topi::ApplyOp(name, autotune::Op::kCosh, in[0]));
+      case Op::kAsinh:
+        return done(topi::ApplyOp(name, autotune::Op::kAsinh, in[0]));
+      case Op::kAcosh:
+        return done(topi::ApplyOp(name, autotune::Op::kAcosh, in[0]));
+      case Op::kAtanh:
+        return done(topi::ApplyOp(name, autotune::Op::kAtanh, in[0]));
       case Op::kIsNan:
         return done(topi::ApplyOp(name, autotune::Op::kIsNan, in[0]));
       case Op::kAbs:
@@ -151,9 +173,11 @@ class Lowering {
       case Op::kLeakyRelu:
         return done(topi::LeakyRelu(name, in[0], std::get<AlphaAttrs>(node.attrs).alpha));
       case Op::kNot:
-        return done(topi::LogicalNot(name, in[0]));
+        return done(topi::Not(name, in[0]));
       case Op::kCast:
         return done(topi::CastTo(name, in[0], std::get<CastAttrs>(node.attrs).to));
+      case Op::kBitCast:
+        return done(topi::BitCast(name, in[0], std::get<CastAttrs>(node.attrs).to));
       case Op::kAdd:
         return done(topi::Add(name, in[0], in[1]));
       case Op::kSub:
@@ -177,11 +201,15 @@ class Lowering {
       case Op::kLessEqual:
         return done(topi::Compare(name, in[0], in[1], BinaryOp::kLe));
       case Op::kAnd:
-        return done(topi::Compare(name, in[0], in[1], BinaryOp::kAnd));
+        return done(topi::And(name, in[0], in[1]));
       case Op::kOr:
-        return done(topi::Compare(name, in[0], in[1], BinaryOp::kOr));
+        return done(topi::Or(name, in[0], in[1]));
       case Op::kXor:
-        return done(topi::Compare(name, in[0], in[1], BinaryOp::kNe));
+        return done(topi::Xor(name, in[0], in[1]));
+      case Op::kShiftLeft:
+        return done(topi::ShiftLeft(name, in[0], in[1]));
+      case Op::kShiftRight:
+        return done(topi::ShiftRight(name, in[0], in[1]));
       case Op::kWhere:
         return done(topi::Where(name, in[0], in[1], in[2]));
       case Op::kMaxPool2d:

@@ -27,6 +27,9 @@ double FusedNarrow(double a, double b, double c, DType dtype) {
   return RoundFloat(s, dtype);
 }
 
+// sin, cos and tan of f64 end where the arithmetic that they become (lower/math.cc) ends.
+bool IsReducible(double x, DType dtype) { return dtype.bits < 64 || std::abs(x) <= kMostAngle; }
+
 }  // namespace
 
 Scalar ApplyBinary(BinaryOp op, DType dtype, Scalar a, Scalar b, std::string& error) {
@@ -137,6 +140,28 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
       return rounded(std::erf(x));
     case Op::kPow:
       return rounded(std::pow(x, args[1].f));
+    case Op::kSin:
+      return rounded(IsReducible(x, to) ? std::sin(x) : NAN);
+    case Op::kCos:
+      return rounded(IsReducible(x, to) ? std::cos(x) : NAN);
+    case Op::kTan:
+      return rounded(IsReducible(x, to) ? std::tan(x) : NAN);
+    case Op::kAsin:
+      return rounded(std::asin(x));
+    case Op::kAcos:
+      return rounded(std::acos(x));
+    case Op::kAtan:
+      return rounded(std::atan(x));
+    case Op::kSinh:
+      return rounded(std::sinh(x));
+    case Op::kCosh:
+      return rounded(std::cosh(x));
+    case Op::kAsinh:
+      return rounded(std::asinh(x));
+    case Op::kAcosh:
+      return rounded(std::acosh(x));
+    case Op::kAtanh:
+      return rounded(std::atanh(x));
     case Op::kSqrt:
       return rounded(std::sqrt(x));
     case Op::kAbs:

@@ -15,6 +15,17 @@ enum class Op : uint8_t {
   kSigmoid,
   kErf,
   kPow,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
   kSqrt,
   kAbs,
   kFloor,
@@ -33,6 +44,9 @@ enum class Op : uint8_t {
 // kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
 enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven, kNone };
 
+// sin, cos and tan take every f32; an f64 beyond this is NaN, since its remainder needs more bits than f64 arithmetic has.
+inline constexpr double kMostAngle = 0x1p31;
+
 struct OpRow {
   std::string_view name;
   int arity;
@@ -47,6 +61,17 @@ inline constexpr OpRow kOps[] = {
     {"sigmoid", 1, OpType::kSameAsFirst, true},
     {"erf", 1, OpType::kSameAsFirst, true},
     {"pow", 2, OpType::kSameAsFirst, true},
+    {"sin", 1, OpType::kSameAsFirst, true},
+    {"cos", 1, OpType::kSameAsFirst, true},
+    {"tan", 1, OpType::kSameAsFirst, true},
+    {"asin", 1, OpType::kSameAsFirst, true},
+    {"acos", 1, OpType::kSameAsFirst, true},
+    {"atan", 1, OpType::kSameAsFirst, true},
+    {"sinh", 1, OpType::kSameAsFirst, true},
+    {"cosh", 1, OpType::kSameAsFirst, true},
+    {"asinh", 1, OpType::kSameAsFirst, true},
+    {"acosh", 1, OpType::kSameAsFirst, true},
+    {"atanh", 1, OpType::kSameAsFirst, true},
     {"sqrt", 1, OpType::kSameAsFirst, false},
     {"abs", 1, OpType::kSameAsFirst, false},
     {"floor", 1, OpType::kSameAsFirst, false},

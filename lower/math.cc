@@ -84,6 +84,70 @@ class Math {
     return MakeSelect(is_one, C(1), result);
   }
 
+  // sin, cos and tan of x = q * pi/2 + r with |r| <= pi/4, from the series of sin r and cos r. An f32 in f64.
+  Expr Circular(Op op, const Expr& x) const {
+    if (wide_) {
+      Expr y = OfAngle(op, x, ReduceAngle(MakeCall(Op::kAbs, {x})));
+      return MakeSelect(MakeCall(Op::kAbs, {x}) <= C(kMostAngle), y, C(kNan));
+    }
+    Math wide(DType::Float(64).WithLanes(type_.lanes), target_);
+    Expr a = MakeCast(wide.type_, x);
+    Expr y = wide.OfAngle(op, a, wide.ReduceAnySingle(MakeCall(Op::kAbs, {a})));
+    return MakeCast(type_, MakeSelect(MakeCall(Op::kAbs, {a}) < wide.C(kInf), y, wide.C(kNan)));
+  }
+
+  // Functions that an f32 has in f64, since their formulas lose a few bits.
+  Expr InWide(Expr (Math::*function)(const Expr&) const, const Expr& x) const {
+    if (wide_) return (this->*function)(x);
+    Math wide(DType::Float(64).WithLanes(type_.lanes), target_);
+    return MakeCast(type_, (wide.*function)(MakeCast(wide.type_, x)));
+  }
+
+  // atan|x| = pi/2 - atan(1/|x|) above 1, and pi/6 + atan((t sqrt 3 - 1) / (t + sqrt 3)) above tan(pi/12); then its
+  // series.
+  Expr Atan(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x}), above = C(1) < magnitude;
+    Expr t = MakeSelect(above, C(1) / magnitude, magnitude), large = C(kTanPi12) < t;
+    Expr u = MakeSelect(large, Fma(t, C(std::sqrt(3.0)), C(-1)) / (t + C(std::sqrt(3.0))), t), z = u * u;
+    std::vector<double> series;  // of atan(u) / u - 1, without the first z
+    for (int n = 1; n <= 14; ++n) series.push_back((n % 2 ? -1.0 : 1.0) / (2 * n + 1));
+    Expr near = Fma(u * z, Polynomial(series, z), u);
+    Expr angle = MakeSelect(large, C(kPi / 6) + near, near);
+    return CopySign(MakeSelect(above, C(kPi / 2) - (angle - C(kPiLow / 2)), angle), x);
+  }
+  // The sides of a right triangle; 1 - x and 1 + x are exact where it matters.
+  Expr Asin(const Expr& x) const { return Atan(x / MakeCall(Op::kSqrt, {(C(1) - x) * (C(1) + x)})); }
+  Expr Acos(const Expr& x) const { return C(2) * Atan(MakeCall(Op::kSqrt, {(C(1) - x) / (C(1) + x)})); }
+
+  // t = expm1|x|: sinh|x| = (t + t / (t + 1)) / 2, cosh x = 1 + t^2 / (2 (t + 1)); for large x, exp(x/2)^2 / 2.
+  Expr Sinh(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x}), t = ExpMinusOne(magnitude);
+    Expr near = C(0.5) * (t + t / (t + C(1)));
+    return CopySign(MakeSelect(magnitude < C(kMostDirect), near, HalfExp(magnitude)), x);
+  }
+  Expr Cosh(const Expr& x) const {
+    Expr magnitude = MakeCall(Op::kAbs, {x}), t = ExpMinusOne(magnitude);
+    Expr near = C(1) + t * (C(0.5) * t / (t + C(1)));
+    return MakeSelect(magnitude < C(kMostDirect), near, HalfExp(magnitude));
+  }
+
+  // log(x + sqrt(x^2 + 1)), log(x + sqrt(x^2 - 1)) and log((1 + x) / (1 - x)) / 2 by log(1 + y), which keeps the digits
+  // of a small y; for large x, log 2x.
+  Expr Asinh(const Expr& x) const {
+    Expr a = MakeCall(Op::kAbs, {x}), square = a * a;
+    Expr near = LogOnePlus(a + square / (C(1) + MakeCall(Op::kSqrt, {square + C(1)})));
+    return CopySign(MakeSelect(C(kLogOfTwice) < a, Log(a) + C(kLogTwo), near), x);
+  }
+  Expr Acosh(const Expr& x) const {
+    Expr t = x - C(1), near = LogOnePlus(t + MakeCall(Op::kSqrt, {t * (t + C(2))}));
+    return MakeSelect(x < C(1), C(kNan), MakeSelect(C(kLogOfTwice) < x, Log(x) + C(kLogTwo), near));
+  }
+  Expr Atanh(const Expr& x) const {
+    Expr a = MakeCall(Op::kAbs, {x});
+    Expr inside = C(0.5) * LogOnePlus(C(2) * a / (C(1) - a));
+    return CopySign(MakeSelect(a < C(1), inside, MakeSelect(Eq(a, C(1)), C(kInf), C(kNan))), x);
+  }
+
   // Where the target has no instruction: adding and subtracting 2^23 (2^52) rounds to an integer, half to even.
   Expr Round(const Expr& x) const {
     Expr magnitude = MakeCall(Op::kAbs, {x});
@@ -112,6 +176,80 @@ class Math {
  private:
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+  static constexpr double kPi = 3.14159265358979323846, kPiLow = 1.2246467991473532e-16;  // pi in two parts
+  static constexpr double kLogTwo = 0.69314718055994530942;
+  static constexpr double kTanPi12 = 0.26794919243112270647;
+  static constexpr double kMostDirect = 36;      // beyond, exp(-x) is nothing beside exp(x)
+  static constexpr double kLogOfTwice = 0x1p28;  // beyond, 1 is nothing beside x^2
+
+  // An angle as `quarter` * pi/2 + `rest`, |rest| <= pi/4; of `quarter`, an i64, only the last two bits count.
+  struct Angle {
+    Expr quarter, rest;
+  };
+  // For 0 <= a <= kMostAngle; beyond, of no meaning but finite. n * pi/2 is taken off in pieces whose products with n
+  // are exact (Cody and Waite); all but the last differences are too.
+  Angle ReduceAngle(const Expr& a) const {
+    Expr clipped = MakeMin(a, C(kMostAngle));  // in this order NaN becomes a number
+    Expr n = Floor(Fma(clipped, C(2 / kPi), C(0.5))), rest = clipped;
+    for (double part : kHalfPi) rest = Fma(n, C(-part), rest);
+    return {MakeCast(IntType(), n), rest};
+  }
+  // For every f32 a >= 0, given in f64. Of a * 2/pi only the remainder of 4 counts. Each product with 24 bits of 2/pi
+  // is exact, and so is its remainder; these add up as multiples of 2^-61, where i64 wraps at 8.
+  Angle ReduceAnySingle(const Expr& a) const {
+    constexpr int kFraction = 61, kWordBits = 24;
+    Expr clipped = MakeMin(a, C(std::numeric_limits<float>::max())), sum;
+    for (size_t k = 0; k < std::size(kTwoOverPi); ++k) {
+      const double word = std::ldexp(kTwoOverPi[k], -kWordBits * static_cast<int>(k + 1));
+      Expr remainder = clipped * C(word) - C(4) * Floor(clipped * C(word / 4));
+      Expr fixed = MakeCast(IntType(), remainder * C(std::ldexp(1.0, kFraction)));
+      sum = sum ? sum + fixed : fixed;
+    }
+    Expr quarter = MakeBinary(BinaryOp::kShr, sum + I(int64_t{1} << (kFraction - 1)), I(kFraction));
+    Expr fraction = sum - MakeBinary(BinaryOp::kShl, quarter, I(kFraction));
+    Expr rest = MakeCast(type_, fraction) * C(std::ldexp(kPi / 2, -kFraction));
+    return {quarter, MakeSelect(clipped < C(kPi / 4), clipped, rest)};  // small angles keep their digits
+  }
+  // op of an angle x, given reduced without its sign.
+  Expr OfAngle(Op op, const Expr& x, const Angle& angle) const {
+    const Expr &r = angle.rest, &q = angle.quarter;
+    Expr z = r * r;
+    std::vector<double> sine, cosine;  // (sin(r) / r - 1) / z and (cos(r) - 1) / z
+    double factorial = 1;
+    for (int n = 2; n <= 17; ++n) {
+      factorial *= n;
+      (n % 2 ? sine : cosine).push_back(((n / 2) % 2 ? -1 : 1) / factorial);
+    }
+    Expr sin = Fma(r * z, Polynomial(sine, z), r), cos = Fma(z, Polynomial(cosine, z), C(1));
+    auto bit = [&](const Expr& number, int64_t mask) {
+      return MakeBinary(BinaryOp::kNe, MakeBinary(BinaryOp::kBitAnd, number, I(mask)), I(0));
+    };
+    Expr odd = bit(q, 1), negative = MakeBinary(BinaryOp::kLt, Bits(x), I(0));  // -0 too
+    if (op == Op::kTan) {
+      Expr tan = MakeSelect(odd, -cos, sin) / MakeSelect(odd, sin, cos);
+      return MakeSelect(negative, -tan, tan);
+    }
+    Expr value = op == Op::kSin ? MakeSelect(odd, cos, sin) : MakeSelect(odd, sin, cos);
+    value = MakeSelect(bit(op == Op::kSin ? q : q + I(1), 2), -value, value);
+    return op == Op::kSin ? MakeSelect(negative, -value, value) : value;
+  }
+
+  // exp(x) - 1 for 0 <= x <= kMostDirect.
+  Expr ExpMinusOne(const Expr& x) const {
+    Reduced e = ReduceExp(x, 0, kMostDirect + 1);
+    Expr power = PowerOfTwo(e.n);
+    return Fma(power, e.p, power - C(1));
+  }
+  Expr HalfExp(const Expr& x) const {
+    Expr root = Exp(C(0.5) * x);
+    return C(0.5) * root * root;
+  }
+  // log(1 + y) for y >= 0: the logarithm of the rounded sum, and what rounding took off.
+  Expr LogOnePlus(const Expr& y) const {
+    Expr sum = C(1) + y;
+    return Log(sum) + (y - (sum - C(1))) / sum;
+  }
 
   // An unevaluated sum; of Sum and Product, |low| is at most half a unit in the last place of high.
   struct Pair {
@@ -280,6 +418,26 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
       return math.Sigmoid(args[0]);
     case Op::kErf:
       return math.Erf(args[0]);
+    case Op::kSin:
+    case Op::kCos:
+    case Op::kTan:
+      return math.Circular(call->op, args[0]);
+    case Op::kAsin:
+      return math.InWide(&Math::Asin, args[0]);
+    case Op::kAcos:
+      return math.InWide(&Math::Acos, args[0]);
+    case Op::kAtan:
+      return math.InWide(&Math::Atan, args[0]);
+    case Op::kSinh:
+      return math.InWide(&Math::Sinh, args[0]);
+    case Op::kCosh:
+      return math.InWide(&Math::Cosh, args[0]);
+    case Op::kAsinh:
+      return math.InWide(&Math::Asinh, args[0]);
+    case Op::kAcosh:
+      return math.InWide(&Math::Acosh, args[0]);
+    case Op::kAtanh:
+      return math.InWide(&Math::Atanh, args[0]);
     case Op::kPow:
       return math.Pow(args[0], args[1]);
     case Op::kRound:

@@ -1,8 +1,14 @@
-// Coefficients that lower/math.cc cannot derive in a line: erfc(x) = exp(-x^2) * t * P(t), t = 1 / (1 + x/2), where P
+// Numbers that lower/math.cc cannot derive in a line. Among them erfc(x) = exp(-x^2) * t * P(t), t = 1 / (1 + x/2), where P
 // is the Chebyshev approximation of the function on the range of t, lowest power first. Plain constants.
 #pragma once
 
 namespace autotune {
+
+// 2/pi: 24 bits each, the first ones behind the point. As many as an f32 needs: 128 of its exponent and 64 behind.
+inline constexpr double kTwoOverPi[] = {0xa2f983, 0x6e4e44, 0x1529fc, 0x2757d1, 0xf534dd, 0xc0db62, 0x95993c, 0x439041};
+// pi/2 as a sum: 22 bits each, whose products with integers of 31 bits are exact in f64, and the rest.
+inline constexpr double kHalfPi[] = {0x1.921fb00000000p+0, 0x1.5110b00000000p-22, 0x1.1846980000000p-44,
+                                     0x1.3198800000000p-69, 0x1.1701b839a2520p-88};
 
 // 1 <= x <= 6.5, relative error below 1e-14.
 inline constexpr double kErfc[] = {

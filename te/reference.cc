@@ -54,7 +54,7 @@ class Widener {
     return IsNarrowFloat(e.dtype()) ? MakeCast(kWide, load) : load;
   }
   Expr Node(const Expr& e, const Call& node) const {
-    CHECK(node.op != Op::kReinterpret) << "a reference of reinterpreted bits has no meaning in f64";
+    if (node.op == Op::kReinterpret) return Reinterpreted(e, node);
     bool own_dtype = Row(node.op).expanded && IsNarrowFloat(e.dtype());
     std::vector<Expr> args;
     for (const Expr& arg : node.args) {
@@ -63,6 +63,12 @@ class Widener {
     }
     Expr call = MakeCall(node.op, std::move(args));
     return own_dtype ? MakeCast(kWide, call) : call;
+  }
+  // The bits are those of the number rounded to its own type.
+  Expr Reinterpreted(const Expr& e, const Call& node) const {
+    const Expr& arg = node.args[0];
+    Expr bits = MakeExpr(e.dtype(), Call{Op::kReinterpret, {MakeCast(arg.dtype(), Widen(arg))}});
+    return IsNarrowFloat(e.dtype()) ? MakeCast(kWide, bits) : bits;
   }
   Expr Node(const Expr& e, const IntImm&) const { return e; }
   Expr Node(const Expr& e, const Var&) const { return e; }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/int_math.h"
 #include "support/check.h"
 
 namespace autotune::topi {
@@ -73,11 +74,54 @@ Tensor Abs(const std::string& name, const Tensor& x) {
   if (x.dtype().IsFloat()) return ApplyOp(name, Op::kAbs, x);
   return Map1(name, x, [](const Expr& e) { return e.dtype().code == TypeCode::kUInt ? e : Max(e, -e); });
 }
-Tensor LogicalNot(const std::string& name, const Tensor& x) {
-  return Map1(name, x, [](const Expr& e) { return Not(e); });
+Tensor Not(const std::string& name, const Tensor& x) {
+  return Map1(name, x, [](const Expr& e) {
+    if (e.dtype().IsBool()) return autotune::Not(e);
+    // -1 - e is the complement in two's complement: without overflow where e is signed, modulo 2^bits where it is not.
+    return IntConst(WrapTo(~uint64_t{0}, e.dtype()), e.dtype()) - e;
+  });
+}
+Tensor And(const std::string& name, const Tensor& a, const Tensor& b) {
+  return Map2(name, a, b, a.dtype().IsBool() ? BinaryOp::kAnd : BinaryOp::kBitAnd);
+}
+Tensor Or(const std::string& name, const Tensor& a, const Tensor& b) {
+  return Map2(name, a, b, a.dtype().IsBool() ? BinaryOp::kOr : BinaryOp::kBitOr);
+}
+Tensor Xor(const std::string& name, const Tensor& a, const Tensor& b) {
+  if (a.dtype().IsBool()) return Map2(name, a, b, BinaryOp::kNe);
+  return Map(name, {a, b}, [](const std::vector<Expr>& e) {  // what only one of them has
+    return MakeBinary(BinaryOp::kBitOr, e[0], e[1]) - MakeBinary(BinaryOp::kBitAnd, e[0], e[1]);
+  });
+}
+
+namespace {
+
+Tensor Shift(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op) {
+  return Map(name, {a, b}, [&](const std::vector<Expr>& e) {
+    const DType dtype = e[0].dtype();
+    Expr last = IntConst(dtype.bits - 1, dtype), zero = IntConst(0, dtype);
+    return MakeSelect(e[1] <= last, MakeBinary(op, e[0], Min(e[1], last)), zero);
+  });
+}
+
+}  // namespace
+
+Tensor ShiftLeft(const std::string& name, const Tensor& a, const Tensor& b) {
+  return Shift(name, a, b, BinaryOp::kShl);
+}
+Tensor ShiftRight(const std::string& name, const Tensor& a, const Tensor& b) {
+  return Shift(name, a, b, BinaryOp::kShr);
 }
 Tensor CastTo(const std::string& name, const Tensor& x, DType dtype) {
   return Map1(name, x, [&](const Expr& e) { return MakeCast(dtype, e); });
+}
+Tensor BitCast(const std::string& name, const Tensor& x, DType dtype) {
+  CHECK(x.dtype().bits == dtype.bits) << name;
+  return Map1(name, x, [&](const Expr& e) {
+    // Between integers a cast keeps the bits.
+    return e.dtype().IsFloat() || dtype.IsFloat() ? MakeExpr(dtype, Call{autotune::Op::kReinterpret, {e}})
+                                                  : MakeCast(dtype, e);
+  });
 }
 Tensor Identity(const std::string& name, const Tensor& x) {
   return Map1(name, x, [](const Expr& e) { return e; });

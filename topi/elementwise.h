@@ -20,13 +20,22 @@ Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
 Tensor Relu(const std::string& name, const Tensor& x);
 Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha);
 Tensor Clip(const std::string& name, const Tensor& x, double low, double high);  // infinite: no bound on that side
-// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round, isnan: rows of the op table with one argument.
+// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round, isnan, sin and its kin: rows of the op table with one argument.
 Tensor ApplyOp(const std::string& name, Op op, const Tensor& x);
 Tensor Neg(const std::string& name, const Tensor& x);
 Tensor Abs(const std::string& name, const Tensor& x);  // integers too
-Tensor LogicalNot(const std::string& name, const Tensor& x);
+// Of bools, or of the bits of integers.
+Tensor Not(const std::string& name, const Tensor& x);
+Tensor And(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Or(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor Xor(const std::string& name, const Tensor& a, const Tensor& b);
+// Of unsigned integers; a shift by their width or more gives 0.
+Tensor ShiftLeft(const std::string& name, const Tensor& a, const Tensor& b);
+Tensor ShiftRight(const std::string& name, const Tensor& a, const Tensor& b);
 // Floats to integers truncate; to bool: is it other than 0?
 Tensor CastTo(const std::string& name, const Tensor& x, DType dtype);
+// The same bits as numbers of another type of that width.
+Tensor BitCast(const std::string& name, const Tensor& x, DType dtype);
 Tensor Identity(const std::string& name, const Tensor& x);
 
 Tensor Add(const std::string& name, const Tensor& a, const Tensor& b);
@@ -37,7 +46,7 @@ Tensor Mod(const std::string& name, const Tensor& a, const Tensor& b);  // integ
 Tensor Maximum(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Minimum(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Pow(const std::string& name, const Tensor& a, const Tensor& b);
-Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op);  // or a logical one: to bool
+Tensor Compare(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp op);  // to bool
 Tensor Where(const std::string& name, const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor Sum(const std::string& name, const std::vector<Tensor>& inputs);  // from left to right; at least one
 

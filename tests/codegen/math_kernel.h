@@ -92,6 +92,12 @@ struct MathFunction {
   double low, high;  // where it is neither constant nor infinite, and tested densely
 };
 
+// Whether sin, cos and tan of x are numbers: of every finite f32, and of f64 up to a bound.
+template <class T>
+bool IsReducible(Wide<T> x) {
+  return sizeof(T) == 4 || std::fabs(x) <= kMostAngle;
+}
+
 template <class T>
 const std::vector<MathFunction<T>>& MathFunctions() {
   using W = Wide<T>;
@@ -103,6 +109,17 @@ const std::vector<MathFunction<T>>& MathFunctions() {
       {"sigmoid", 1, [](W x, W) { return 1 / (1 + std::exp(-x)); }, single ? -104 : -746, single ? 18 : 38},
       {"erf", 1, [](W x, W) { return std::erf(x); }, single ? -4.2 : -6.5, single ? 4.2 : 6.5},
       {"pow", 2, [](W x, W y) { return std::pow(x, y); }, 0, 40},
+      {"sin", 1, [](W x, W) { return IsReducible<T>(x) ? std::sin(x) : W(NAN); }, -100, 100},
+      {"cos", 1, [](W x, W) { return IsReducible<T>(x) ? std::cos(x) : W(NAN); }, -100, 100},
+      {"tan", 1, [](W x, W) { return IsReducible<T>(x) ? std::tan(x) : W(NAN); }, -100, 100},
+      {"asin", 1, [](W x, W) { return std::asin(x); }, -1, 1},
+      {"acos", 1, [](W x, W) { return std::acos(x); }, -1, 1},
+      {"atan", 1, [](W x, W) { return std::atan(x); }, -4, 4},
+      {"sinh", 1, [](W x, W) { return std::sinh(x); }, single ? -90 : -711, single ? 90 : 711},
+      {"cosh", 1, [](W x, W) { return std::cosh(x); }, single ? -90 : -711, single ? 90 : 711},
+      {"asinh", 1, [](W x, W) { return std::asinh(x); }, -4, 4},
+      {"acosh", 1, [](W x, W) { return std::acosh(x); }, 1, 4},
+      {"atanh", 1, [](W x, W) { return std::atanh(x); }, -1, 1},
       {"sqrt", 1, [](W x, W) { return std::sqrt(x); }, 0, 4},
       {"floor", 1, [](W x, W) { return std::floor(x); }, -10, 10},
       {"ceil", 1, [](W x, W) { return std::ceil(x); }, -10, 10},

@@ -26,6 +26,11 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
     ForEachIndex(shape, [&](const Shape& o) { y.data.push_back(f(AtBroadcast(*in[0], o), AtBroadcast(*in[1], o))); });
     return y;
   };
+  const bool bits = graph.Spec(node.output).dtype.IsInt();  // not bools
+  auto zip_bits = [&](const std::function<uint64_t(uint64_t, uint64_t)>& f) {
+    const DType dtype = graph.Spec(node.output).dtype;
+    return zip([&](double a, double b) { return FromBits(f(ToBits(a), ToBits(b)), dtype); });
+  };
   // Image operators are defined in NCHW; NHWC goes there and back. So in two dimensions, and with D in three.
   const bool solid = shape.size() == 5;
   const auto last = static_cast<int64_t>(shape.size()) - 1;
@@ -80,14 +85,39 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
       return map([](double v) { return std::ceil(v); });
     case Op::kRound:
       return map([](double v) { return std::nearbyint(v); });
+    case Op::kSin:
+      return map([](double v) { return std::sin(v); });
+    case Op::kCos:
+      return map([](double v) { return std::cos(v); });
+    case Op::kTan:
+      return map([](double v) { return std::tan(v); });
+    case Op::kAsin:
+      return map([](double v) { return std::asin(v); });
+    case Op::kAcos:
+      return map([](double v) { return std::acos(v); });
+    case Op::kAtan:
+      return map([](double v) { return std::atan(v); });
+    case Op::kSinh:
+      return map([](double v) { return std::sinh(v); });
+    case Op::kCosh:
+      return map([](double v) { return std::cosh(v); });
+    case Op::kAsinh:
+      return map([](double v) { return std::asinh(v); });
+    case Op::kAcosh:
+      return map([](double v) { return std::acosh(v); });
+    case Op::kAtanh:
+      return map([](double v) { return std::atanh(v); });
     case Op::kLeakyRelu:
       return map([&](double v) { return v < 0 ? v * std::get<AlphaAttrs>(node.attrs).alpha : v; });
     case Op::kIsNan:
       return map([](double v) { return std::isnan(v); });
     case Op::kNot:
+      if (bits) return map([&](double v) { return FromBits(~ToBits(v), graph.Spec(node.output).dtype); });
       return map([](double v) { return v == 0; });
     case Op::kCast:
       return map([&](double v) { return ToType(v, std::get<CastAttrs>(node.attrs).to); });
+    case Op::kBitCast:
+      return BitCast(*in[0], std::get<CastAttrs>(node.attrs).to);
     case Op::kMod:
       return zip([](double a, double b) { return b == 0 ? 0 : a - std::floor(a / b) * b; });
     case Op::kPow:
@@ -103,10 +133,17 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
     case Op::kLessEqual:
       return zip([](double a, double b) { return a <= b; });
     case Op::kAnd:
+      if (bits) return zip_bits([](uint64_t a, uint64_t b) { return a & b; });
       return zip([](double a, double b) { return a != 0 && b != 0; });
     case Op::kOr:
+      if (bits) return zip_bits([](uint64_t a, uint64_t b) { return a | b; });
       return zip([](double a, double b) { return a != 0 || b != 0; });
+    case Op::kShiftLeft:
+      return zip_bits([](uint64_t a, uint64_t b) { return b < 64 ? a << b : 0; });
+    case Op::kShiftRight:
+      return zip_bits([](uint64_t a, uint64_t b) { return b < 64 ? a >> b : 0; });
     case Op::kXor:
+      if (bits) return zip_bits([](uint64_t a, uint64_t b) { return a ^ b; });
       return zip([](double a, double b) { return (a != 0) != (b != 0); });
     case Op::kWhere: {
       Tensor y{shape, {}};

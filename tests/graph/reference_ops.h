@@ -1,6 +1,7 @@
 // Tensors in doubles and one naive function per operator: the parts of the oracle in reference.h. Header only.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -310,6 +311,33 @@ inline double ToType(double v, DType to) {
   if (to.bits == 64) return v;
   double range = std::ldexp(1.0, to.bits), low = to.code == TypeCode::kUInt ? 0 : -range / 2;
   return v - std::floor((v - low) / range) * range;
+}
+
+// An integer's bits, sign-extended; and the integer that the low bits of a type's width are.
+inline uint64_t ToBits(double v) {
+  return v < 0 ? static_cast<uint64_t>(static_cast<int64_t>(v)) : static_cast<uint64_t>(v);
+}
+inline double FromBits(uint64_t bits, DType dtype) {
+  if (dtype.bits < 64) bits &= (uint64_t{1} << dtype.bits) - 1;
+  if (dtype.code == TypeCode::kUInt) return static_cast<double>(bits);
+  const int unused = 64 - dtype.bits;
+  return static_cast<double>(static_cast<int64_t>(bits << unused) >> unused);
+}
+
+// The same bits as numbers of another type of that width.
+inline Tensor BitCast(const Tensor& x, DType to) {
+  Tensor y{x.shape, {}};
+  for (double v : x.data) {
+    uint64_t bits = ToBits(x.dtype.IsFloat() ? 0 : v);
+    if (x.dtype == DType::Float(32)) bits = std::bit_cast<uint32_t>(static_cast<float>(v));
+    if (x.dtype == DType::Float(64)) bits = std::bit_cast<uint64_t>(v);
+    if (to == DType::Float(32)) {
+      y.data.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    } else {
+      y.data.push_back(to == DType::Float(64) ? std::bit_cast<double>(bits) : FromBits(bits, to));
+    }
+  }
+  return y;
 }
 
 }  // namespace autotune::reference

@@ -84,8 +84,10 @@ TEST(LowerSubgraph, Products) {
 
 TEST(LowerSubgraph, Elementwise) {
   for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt, Op::kTanh, Op::kErf, Op::kExp, Op::kLog, Op::kAbs, Op::kNeg,
-                Op::kFloor, Op::kCeil, Op::kRound, Op::kIsNan}) {
+                Op::kFloor, Op::kCeil, Op::kRound, Op::kIsNan, Op::kSin, Op::kCos, Op::kTan, Op::kAsin, Op::kAcos,
+                Op::kAtan, Op::kSinh, Op::kCosh, Op::kAsinh, Op::kAcosh, Op::kAtanh}) {
     ExpectRight(Single(op, {{2, 3, 4}}));
+    ExpectRight(Typed(op, {{DType::Float(64), {2, 3, 4}}}));
   }
   ExpectRight(Single(Op::kLeakyRelu, {{3, 5}}, AlphaAttrs{0.25f}));
   for (Op op :
@@ -114,6 +116,19 @@ TEST(LowerSubgraph, OtherElementTypes) {
   TensorSpec flags{DType::Bool(), {4, 5}};
   for (Op op : {Op::kAnd, Op::kOr, Op::kXor}) ExpectRight(Typed(op, {flags, flags}));
   ExpectRight(Typed(Op::kNot, {flags}));
+  for (int bits : {8, 16, 32, 64}) {
+    for (DType type : {DType::Int(bits), DType::UInt(bits)}) {
+      TensorSpec wide{type, {2, 3, 4}}, narrow{type, {3, 1}};
+      for (Op op : {Op::kAnd, Op::kOr, Op::kXor}) ExpectRight(Typed(op, {wide, narrow}));
+      ExpectRight(Typed(Op::kNot, {wide}));
+      ExpectRight(Typed(Op::kBitCast, {wide}, CastAttrs{DType::Int(bits)}));
+      ExpectRight(Typed(Op::kBitCast, {wide}, CastAttrs{DType::UInt(bits)}));
+      if (bits >= 32) ExpectRight(Typed(Op::kBitCast, {wide}, CastAttrs{DType::Float(bits)}));
+      if (type == DType::Int(bits)) continue;
+      for (Op op : {Op::kShiftLeft, Op::kShiftRight}) ExpectRight(Typed(op, {wide, narrow}));
+    }
+  }
+  ExpectRight(Typed(Op::kBitCast, {F32({7})}, CastAttrs{DType::Int(32)}));
   ExpectRight(Typed(Op::kWhere, {flags, F32({5}), F32({4, 1})}));
 }
 

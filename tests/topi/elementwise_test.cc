@@ -93,6 +93,24 @@ TEST(ElementwiseTest, Unary) {
       CastTo("y", CastTo("i", x, DType::Int(32)), DType::Float(32)), [](double a) { return a; }, 0);
 }
 
+TEST(ElementwiseTest, Bits) {
+  Tensor a = te::Placeholder("a", {5}, DType::UInt(8)), b = te::Placeholder("b", {5}, DType::UInt(8));
+  auto run = [&](const Tensor& y) {
+    PrimFunc f = te::CreatePrimFunc("f", {{a}, {b}, {y, ParamRole::kOutput}});
+    std::vector<InterpArray> args = {
+        {a.dtype(), {5}, {0, 255, 6, 129, 200}}, {b.dtype(), {5}, {0, 1, 3, 7, 8}}, {y.dtype(), {5}, {9, 9, 9, 9, 9}}};
+    EXPECT_TRUE(Interpret(f, args).ok());
+    return args[2].data;
+  };
+  using Numbers = std::vector<double>;
+  EXPECT_EQ(run(And("y", a, b)), (Numbers{0, 1, 2, 1, 8}));
+  EXPECT_EQ(run(Or("y", a, b)), (Numbers{0, 255, 7, 135, 200}));
+  EXPECT_EQ(run(Xor("y", a, b)), (Numbers{0, 254, 5, 134, 192}));
+  EXPECT_EQ(run(Add("y", Not("z", a), b)), (Numbers{255, 1, 252, 133, 63}));
+  EXPECT_EQ(run(ShiftLeft("y", a, b)), (Numbers{0, 254, 48, 128, 0}));  // the last by the type's width
+  EXPECT_EQ(run(ShiftRight("y", a, b)), (Numbers{0, 127, 0, 1, 0}));
+}
+
 TEST(ElementwiseTest, NanPassesThroughReluAndClip) {
   Tensor x = te::Placeholder("x", {2});
   for (const Tensor& y : {Relu("y", x), Clip("y", x, -1, 1)}) {

@@ -219,8 +219,10 @@ def activation(net):
     x, since = net.choose(), lambda op, version: [op] if net.opset >= version else []
     op = net.rng.choice(
         ["Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "Exp", "Abs", "Neg", "Log",
-         "Reciprocal", "PRelu"] + since("Celu", 12) + since("HardSwish", 14) + since("Erf", 9) + since("Shrink", 9) +
-        since("ThresholdedRelu", 10) + since("Sign", 9) + since("Cosh", 9) + since("Sinh", 9))
+         "Reciprocal", "PRelu", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan"] + since("Celu", 12) +
+        since("HardSwish", 14) + since("Erf", 9) + since("Shrink", 9) +
+        since("ThresholdedRelu", 10) + since("Sign", 9) + since("Cosh", 9) + since("Sinh", 9) +
+        since("Asinh", 9) + since("Acosh", 9) + since("Atanh", 9))
     attributes = {}
     if op in ("LeakyRelu", "Elu", "Selu", "HardSigmoid", "Celu", "ThresholdedRelu"):
         attributes["alpha"] = net.pick(None, 0.3, 1.5)
@@ -230,8 +232,10 @@ def activation(net):
         attributes["beta"] = net.pick(None, 0.25)
     if op == "Shrink":
         attributes = {"bias": net.pick(None, 0.25), "lambd": net.pick(None, 0.25, 1.0)}
-    if op in ("Log", "Reciprocal"):
+    if op in ("Log", "Reciprocal", "Asin", "Acos", "Acosh", "Atanh"):  # within their domains
         x = net.emit("Sigmoid", [x])
+    if op == "Acosh":
+        x = x and net.emit("Reciprocal", [x])
     if not x:
         return None
     slope = [net.uniform([d if net.chance(50) else 1 for d in net.shape(x)], -1, 1)] if op == "PRelu" else []

@@ -88,6 +88,50 @@ Status ImportSoftplus(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), rest)));
 }
 
+// x tanh(softplus(x)). With w = exp(x), tanh(log(1 + w)) = (w^2 + 2 w) / (w^2 + 2 w + 2); beyond 20 it is 1.
+Status ImportMish(ImportContext& c) {
+  constexpr double kOneBeyond = 20;
+  ValueId x = TRY(c.Tensor(0));
+  ValueId w = TRY(c.Apply(Op::kExp, TRY(c.ApplyToNumber(Op::kMin, kOneBeyond, x))));
+  ValueId top = TRY(c.Apply(Op::kMul, w, TRY(c.ApplyNumber(Op::kAdd, w, 2))));
+  ValueId share = TRY(c.Apply(Op::kDiv, top, TRY(c.ApplyNumber(Op::kAdd, top, 2))));
+  return c.Bind(TRY(c.Apply(Op::kMul, x, share)));
+}
+
+// x (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh.
+Status ImportGelu(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  std::string approximate = TRY(c.String("approximate", "none"));
+  if (approximate != "none" && approximate != "tanh")
+    return Err("approximate '", approximate, "' is neither none nor tanh");
+  ValueId share = 0;
+  if (approximate == "none") {
+    share = TRY(c.Apply(Op::kErf, TRY(c.ApplyNumber(Op::kMul, x, std::sqrt(0.5)))));
+  } else {
+    ValueId cube = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kMul, x, x)), x));
+    ValueId inner = TRY(c.Apply(Op::kAdd, x, TRY(c.ApplyNumber(Op::kMul, cube, 0.044715))));
+    share = TRY(c.Apply(Op::kTanh, TRY(c.ApplyNumber(Op::kMul, inner, std::sqrt(2 / std::acos(-1.0))))));
+  }
+  ValueId half = TRY(c.ApplyNumber(Op::kMul, x, 0.5));
+  return c.Bind(TRY(c.Apply(Op::kMul, half, TRY(c.ApplyNumber(Op::kAdd, share, 1)))));
+}
+
+// x sigmoid(alpha x)
+Result<ValueId> Swished(ImportContext& c, ValueId x) {
+  const double alpha = TRY(c.Float("alpha", 1));
+  ValueId inner = alpha == 1 ? x : TRY(c.ApplyNumber(Op::kMul, x, alpha));
+  return c.Apply(Op::kMul, x, TRY(c.Apply(Op::kSigmoid, inner)));
+}
+
+Status ImportSwish(ImportContext& c) { return c.Bind(TRY(Swished(c, TRY(c.Tensor(0))))); }
+
+Status ImportSwiGlu(ImportContext& c) {
+  ValueId gate = TRY(c.Tensor(0)), value = TRY(c.Tensor(1));
+  if (c.ShapeOfValue(gate) != c.ShapeOfValue(value))
+    return Err("its inputs' shapes differ: ", c.builder.Spec(gate).Text(), " and ", c.builder.Spec(value).Text());
+  return c.Bind(TRY(c.Apply(Op::kMul, TRY(Swished(c, gate)), value)));
+}
+
 Status ImportSoftsign(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   ValueId divisor = TRY(c.ApplyNumber(Op::kAdd, TRY(c.Apply(Op::kAbs, x)), 1));
@@ -113,20 +157,24 @@ Status ImportShrink(ImportContext& c) {
 
 const std::vector<OperatorRow>& ActivationOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Relu", 6, 17, ImportActivation<Op::kRelu>},
-      {"Sigmoid", 6, 17, ImportActivation<Op::kSigmoid>},
-      {"Tanh", 6, 17, ImportActivation<Op::kTanh>},
-      {"LeakyRelu", 6, 17, ImportLeakyRelu},
-      {"PRelu", 6, 17, ImportPRelu},
-      {"Elu", 6, 17, ImportElu},
-      {"Celu", 12, 17, ImportCelu},
-      {"Selu", 6, 17, ImportSelu},
-      {"HardSigmoid", 6, 17, ImportHardSigmoid},
-      {"HardSwish", 14, 17, ImportHardSwish},
-      {"Softplus", 1, 17, ImportSoftplus},
-      {"Softsign", 1, 17, ImportSoftsign},
-      {"ThresholdedRelu", 10, 17, ImportThresholdedRelu},
-      {"Shrink", 9, 17, ImportShrink},
+      {"Relu", 6, 28, ImportActivation<Op::kRelu>},
+      {"Sigmoid", 6, 28, ImportActivation<Op::kSigmoid>},
+      {"Tanh", 6, 28, ImportActivation<Op::kTanh>},
+      {"LeakyRelu", 6, 28, ImportLeakyRelu},
+      {"PRelu", 6, 28, ImportPRelu},
+      {"Elu", 6, 28, ImportElu},
+      {"Celu", 12, 28, ImportCelu},
+      {"Selu", 6, 28, ImportSelu},
+      {"HardSigmoid", 6, 28, ImportHardSigmoid},
+      {"HardSwish", 14, 28, ImportHardSwish},
+      {"Softplus", 1, 28, ImportSoftplus},
+      {"Mish", 18, 28, ImportMish},
+      {"Gelu", 20, 28, ImportGelu},
+      {"Swish", 24, 28, ImportSwish},
+      {"SwiGLU", 28, 28, ImportSwiGlu},
+      {"Softsign", 1, 28, ImportSoftsign},
+      {"ThresholdedRelu", 10, 28, ImportThresholdedRelu},
+      {"Shrink", 9, 28, ImportShrink},
   };
   return rows;
 }

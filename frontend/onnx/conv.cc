@@ -236,10 +236,10 @@ Status ImportMatMul(ImportContext& c) {
 
 const std::vector<OperatorRow>& ConvOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Conv", 1, 17, ImportConv},
-      {"ConvTranspose", 1, 17, ImportConvTranspose},
-      {"Gemm", 6, 17, ImportGemm},
-      {"MatMul", 1, 17, ImportMatMul},
+      {"Conv", 1, 28, ImportConv},
+      {"ConvTranspose", 1, 28, ImportConvTranspose},
+      {"Gemm", 6, 28, ImportGemm},
+      {"MatMul", 1, 28, ImportMatMul},
   };
   return rows;
 }

@@ -11,7 +11,8 @@
 namespace autotune {
 namespace onnx_import {
 
-constexpr int kMinOpset = 1, kMaxOpset = 17;  // of models; operators have their own
+constexpr int kMinOpset = 1, kMaxOpset = 28;  // of models; operators have their own
+constexpr int64_t kNewestFormat = 13;           // ONNX's IR version of operator set 28
 
 Result<int64_t> NormalizeAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return Err("axis ", axis, " is outside a tensor of rank ", rank);
@@ -202,6 +203,10 @@ class Importer {
       : model_(model), options_(options), source_(std::move(source)) {}
 
   Result<ImportedModel> Run() {
+    if (model_.ir_version > kNewestFormat) {
+      notes_.push_back("the file's ONNX IR version is " + std::to_string(model_.ir_version) + ", newer than " +
+                       std::to_string(kNewestFormat) + ": fields that came since are ignored");
+    }
     if (model_.opset < kMinOpset || model_.opset > kMaxOpset) {
       std::string uses = "uses ONNX operator set " + std::to_string(model_.opset) + "; supported are " +
                          std::to_string(kMinOpset) + " to " + std::to_string(kMaxOpset);
@@ -336,7 +341,8 @@ class Importer {
   static const OperatorRow* FindRow(const OnnxNode& node) {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
     for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
-                        ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators}) {
+                        ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators,
+                        RotaryOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

@@ -1,5 +1,5 @@
 // ONNX import: a model file becomes a module whose main function has exactly ONNX's inputs and outputs (names, order,
-// layout). Thread-safe. Covers operator sets 7 to 17, of older ones what has not changed since, and tensors of numbers
+// layout). Thread-safe. Covers operator sets 7 to 28, of older ones what has not changed since, and tensors of numbers
 // and bools, but for floats of 16 bits; shape arithmetic is done here. No optimization: graph/pipeline.h does that.
 #pragma once
 #include <map>

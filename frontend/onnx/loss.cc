@@ -58,8 +58,8 @@ Status ImportSoftmaxCrossEntropyLoss(ImportContext& c) {
 
 const std::vector<OperatorRow>& LossOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"NegativeLogLikelihoodLoss", 12, 17, ImportNegativeLogLikelihoodLoss},
-      {"SoftmaxCrossEntropyLoss", 12, 17, ImportSoftmaxCrossEntropyLoss},
+      {"NegativeLogLikelihoodLoss", 12, 28, ImportNegativeLogLikelihoodLoss},
+      {"SoftmaxCrossEntropyLoss", 12, 28, ImportSoftmaxCrossEntropyLoss},
   };
   return rows;
 }

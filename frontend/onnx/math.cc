@@ -81,17 +81,6 @@ Status ImportMean(ImportContext& c) {
 
 Status ImportReciprocal(ImportContext& c) { return c.Bind(TRY(c.ApplyToNumber(Op::kDiv, 1, TRY(c.Tensor(0))))); }
 
-// (exp(x) + exp(-x)) / 2, or the difference, from exp(x / 2) and exp(-x / 2): no overflow but the result's own.
-template <Op op>
-Status ImportHyperbolic(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
-  ValueId up = TRY(c.Apply(Op::kExp, TRY(c.ApplyNumber(Op::kMul, x, 0.5))));
-  ValueId down = TRY(c.Apply(Op::kExp, TRY(c.ApplyNumber(Op::kMul, x, -0.5))));
-  ValueId a = TRY(c.Apply(Op::kMul, up, TRY(c.ApplyNumber(Op::kMul, up, 0.5))));
-  ValueId b = TRY(c.Apply(Op::kMul, down, TRY(c.ApplyNumber(Op::kMul, down, 0.5))));
-  return c.Bind(TRY(c.Apply(op, a, b)));
-}
-
 Status ImportSign(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   ValueId positive = TRY(c.ApplyToNumber(Op::kLess, 0, x));
@@ -196,6 +185,28 @@ Status ImportIsInf(ImportContext& c) {
   return c.Bind(TRY(c.ApplyNumber(Op::kEqual, x, positive ? kInfinity : -kInfinity)));
 }
 
+// Of integers. The same operators of the graph language take bools, which ONNX does not admit here.
+template <Op op>
+Status ImportBits(ImportContext& c) {
+  std::vector<ValueId> inputs = TRY(c.AllTensors());
+  if (c.Type(inputs[0]).IsBool()) return Err("is for integers, not for ", c.builder.Spec(inputs[0]).Text());
+  return c.Bind(TRY(c.Emit(op, inputs)));
+}
+
+Status ImportBitShift(ImportContext& c) {
+  ValueId a = TRY(c.Tensor(0)), b = TRY(c.Tensor(1));
+  std::string direction = TRY(c.String("direction", ""));
+  if (direction != "LEFT" && direction != "RIGHT") return Err("direction '", direction, "' is neither LEFT nor RIGHT");
+  return c.Bind(TRY(c.Apply(direction == "LEFT" ? Op::kShiftLeft : Op::kShiftRight, a, b)));
+}
+
+Status ImportBitCast(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  DType to = TRY(SupportedType(TRY(c.Int("to", 0))));
+  if (c.Type(x) == to) return c.Bind(TRY(c.Reshape(x, c.ShapeOfValue(x))));
+  return c.Bind(TRY(c.Emit(Op::kBitCast, {x}, CastAttrs{to})));
+}
+
 Status ImportWhere(ImportContext& c) {
   if (auto folded = FoldIntegers(c)) return c.BindConstant(TRY(std::move(*folded)));
   ValueId condition = TRY(c.Tensor(0)), a = TRY(c.Tensor(1)), b = TRY(c.Tensor(2));
@@ -242,44 +253,59 @@ Status ImportCastLike(ImportContext& c) {
 
 const std::vector<OperatorRow>& MathOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Sqrt", 6, 17, ImportUnary<Op::kSqrt>},
-      {"Exp", 6, 17, ImportUnary<Op::kExp>},
-      {"Log", 6, 17, ImportUnary<Op::kLog>},
-      {"Erf", 9, 17, ImportUnary<Op::kErf>},
-      {"Abs", 6, 17, ImportUnary<Op::kAbs>},
-      {"Neg", 6, 17, ImportUnary<Op::kNeg>},
-      {"Floor", 6, 17, ImportUnary<Op::kFloor>},
-      {"Ceil", 6, 17, ImportUnary<Op::kCeil>},
-      {"Round", 11, 17, ImportUnary<Op::kRound>},
-      {"Reciprocal", 6, 17, ImportReciprocal},
-      {"Sign", 9, 17, ImportSign},
-      {"Cosh", 9, 17, ImportHyperbolic<Op::kAdd>},
-      {"Sinh", 9, 17, ImportHyperbolic<Op::kSub>},
-      {"Clip", 6, 17, ImportClip},
-      {"Add", 6, 17, ImportBinary<Op::kAdd>},
-      {"Sub", 6, 17, ImportBinary<Op::kSub>},
-      {"Mul", 6, 17, ImportBinary<Op::kMul>},
-      {"Div", 6, 17, ImportBinary<Op::kDiv>},
-      {"Mod", 10, 17, ImportMod},
-      {"Pow", 6, 17, ImportPow},
-      {"Sum", 6, 17, ImportVariadic<Op::kAdd>},
-      {"Max", 6, 17, ImportVariadic<Op::kMax>},
-      {"Min", 6, 17, ImportVariadic<Op::kMin>},
-      {"Mean", 6, 17, ImportMean},
-      {"Equal", 6, 17, ImportBinary<Op::kEqual>},
-      {"Less", 6, 17, ImportBinary<Op::kLess>},
-      {"LessOrEqual", 12, 17, ImportBinary<Op::kLessEqual>},
-      {"Greater", 6, 17, ImportSwapped<Op::kLess>},
-      {"GreaterOrEqual", 12, 17, ImportSwapped<Op::kLessEqual>},
-      {"And", 6, 17, ImportBinary<Op::kAnd>},
-      {"Or", 6, 17, ImportBinary<Op::kOr>},
-      {"Xor", 6, 17, ImportBinary<Op::kXor>},
-      {"Not", 1, 17, ImportUnary<Op::kNot>},
-      {"Where", 9, 17, ImportWhere},
-      {"IsNaN", 9, 17, ImportUnary<Op::kIsNan>},
-      {"IsInf", 10, 17, ImportIsInf},
-      {"Cast", 6, 17, ImportCast},
-      {"CastLike", 15, 17, ImportCastLike},
+      {"Sqrt", 6, 28, ImportUnary<Op::kSqrt>},
+      {"Exp", 6, 28, ImportUnary<Op::kExp>},
+      {"Log", 6, 28, ImportUnary<Op::kLog>},
+      {"Erf", 9, 28, ImportUnary<Op::kErf>},
+      {"Abs", 6, 28, ImportUnary<Op::kAbs>},
+      {"Neg", 6, 28, ImportUnary<Op::kNeg>},
+      {"Floor", 6, 28, ImportUnary<Op::kFloor>},
+      {"Ceil", 6, 28, ImportUnary<Op::kCeil>},
+      {"Round", 11, 28, ImportUnary<Op::kRound>},
+      {"Reciprocal", 6, 28, ImportReciprocal},
+      {"Sign", 9, 28, ImportSign},
+      {"Sin", 7, 28, ImportUnary<Op::kSin>},
+      {"Cos", 7, 28, ImportUnary<Op::kCos>},
+      {"Tan", 7, 28, ImportUnary<Op::kTan>},
+      {"Asin", 7, 28, ImportUnary<Op::kAsin>},
+      {"Acos", 7, 28, ImportUnary<Op::kAcos>},
+      {"Atan", 7, 28, ImportUnary<Op::kAtan>},
+      {"Sinh", 9, 28, ImportUnary<Op::kSinh>},
+      {"Cosh", 9, 28, ImportUnary<Op::kCosh>},
+      {"Asinh", 9, 28, ImportUnary<Op::kAsinh>},
+      {"Acosh", 9, 28, ImportUnary<Op::kAcosh>},
+      {"Atanh", 9, 28, ImportUnary<Op::kAtanh>},
+      {"Clip", 6, 28, ImportClip},
+      {"Add", 6, 28, ImportBinary<Op::kAdd>},
+      {"Sub", 6, 28, ImportBinary<Op::kSub>},
+      {"Mul", 6, 28, ImportBinary<Op::kMul>},
+      {"Div", 6, 28, ImportBinary<Op::kDiv>},
+      {"Mod", 10, 28, ImportMod},
+      {"Pow", 6, 28, ImportPow},
+      {"Sum", 6, 28, ImportVariadic<Op::kAdd>},
+      {"Max", 6, 28, ImportVariadic<Op::kMax>},
+      {"Min", 6, 28, ImportVariadic<Op::kMin>},
+      {"Mean", 6, 28, ImportMean},
+      {"Equal", 6, 28, ImportBinary<Op::kEqual>},
+      {"Less", 6, 28, ImportBinary<Op::kLess>},
+      {"LessOrEqual", 12, 28, ImportBinary<Op::kLessEqual>},
+      {"Greater", 6, 28, ImportSwapped<Op::kLess>},
+      {"GreaterOrEqual", 12, 28, ImportSwapped<Op::kLessEqual>},
+      {"And", 6, 28, ImportBinary<Op::kAnd>},
+      {"Or", 6, 28, ImportBinary<Op::kOr>},
+      {"Xor", 6, 28, ImportBinary<Op::kXor>},
+      {"Not", 1, 28, ImportUnary<Op::kNot>},
+      {"BitwiseAnd", 18, 28, ImportBits<Op::kAnd>},
+      {"BitwiseOr", 18, 28, ImportBits<Op::kOr>},
+      {"BitwiseXor", 18, 28, ImportBits<Op::kXor>},
+      {"BitwiseNot", 18, 28, ImportBits<Op::kNot>},
+      {"BitShift", 11, 28, ImportBitShift},
+      {"BitCast", 26, 28, ImportBitCast},
+      {"Where", 9, 28, ImportWhere},
+      {"IsNaN", 9, 28, ImportUnary<Op::kIsNan>},
+      {"IsInf", 10, 28, ImportIsInf},
+      {"Cast", 6, 28, ImportCast},
+      {"CastLike", 15, 28, ImportCastLike},
   };
   return rows;
 }

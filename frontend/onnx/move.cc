@@ -1,6 +1,7 @@
 // Operators that pick, repeat and rearrange elements.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "frontend/onnx/importer.h"
 
@@ -73,6 +74,13 @@ Status ImportSplit(ImportContext& c) {
   std::vector<int64_t> sizes;
   if (c.opset < 13) sizes = TRY(c.IntList("split", {}));
   if (c.opset >= 13 && c.Has(1)) sizes = TRY(c.Ints(1, "the sizes of Split"));
+  if (sizes.empty() && c.opset >= 18) {  // equal parts, of which the last may be smaller
+    int64_t wanted = TRY(c.Int("num_outputs", parts));
+    if (wanted != parts) return Err("num_outputs is ", wanted, ", but the node has ", parts, " outputs");
+    int64_t size = (in[axis] + parts - 1) / parts;
+    sizes.assign(parts, size);
+    sizes.back() = in[axis] - size * (parts - 1);
+  }
   if (sizes.empty()) {
     if (in[axis] % parts != 0) return Err("cannot split ", in[axis], " elements into ", parts, " equal parts");
     sizes.assign(parts, in[axis] / parts);
@@ -93,22 +101,57 @@ Status ImportSplit(ImportContext& c) {
   return {};
 }
 
+// The pads of all dimensions, from those of the axes that input 3 names since operator set 18.
+Result<std::vector<int64_t>> SpreadPads(ImportContext& c, std::vector<int64_t> pads, const Shape& in) {
+  const size_t rank = in.size();
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (c.opset >= 18 && c.Has(3)) {
+    axes = TRY(c.Ints(3, "axes"));
+    for (int64_t& axis : axes) axis = TRY(NormalizeAxis(axis, static_cast<int>(rank)));
+    if (std::set<int64_t>(axes.begin(), axes.end()).size() != axes.size()) return Err("names an axis twice");
+  }
+  if (pads.size() != 2 * axes.size()) return Err("has ", pads.size(), " pads for ", axes.size(), " axes of ", ShapeText(in));
+  std::vector<int64_t> all(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    all[axes[i]] = pads[i];
+    all[axes[i] + rank] = pads[i + axes.size()];
+  }
+  return all;
+}
+
+// Pads with the elements of the other end, as if the input lay there again and again.
+Result<ValueId> WrappedAround(ImportContext& c, ValueId x, const PadAttrs& a) {
+  for (size_t d = 0; d < a.before.size(); ++d) {
+    const int64_t n = c.ShapeOfValue(x)[d], before = a.before[d], wide = before + n + a.after[d];
+    if (wide == n) continue;
+    if (n == 0) return Err("cannot wrap around dimension ", d, " of ", c.builder.Spec(x).Text());
+    TRY(c.Reserve({wide}));
+    std::vector<int64_t> places(wide);
+    for (int64_t i = 0; i < wide; ++i) places[i] = ((i - before) % n + n) % n;
+    ValueId indices = c.builder.AddConstant("", TensorValue::Of<int64_t>({wide}, places));
+    x = TRY(c.Emit(Op::kGather, {x, indices}, AxisAttrs{static_cast<int64_t>(d)}));
+  }
+  return x;
+}
+
 Status ImportPad(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   Shape in = c.ShapeOfValue(x);
   size_t rank = in.size();
   std::vector<int64_t> pads = c.opset < 11 ? TRY(c.IntList("pads", {})) : TRY(c.Ints(1, "pads"));
-  if (pads.size() != 2 * rank) return Err("has ", pads.size(), " pads for ", ShapeText(in));
+  pads = TRY(SpreadPads(c, std::move(pads), in));
   PadAttrs a{Shape(rank, 0), Shape(rank, 0), Shape(rank, 0), PadMode::kConstant, 0};
   std::string mode = TRY(c.String("mode", "constant"));
+  const bool wraps = mode == "wrap" && c.opset >= 19;
   if (mode == "edge") {
     a.mode = PadMode::kEdge;
   } else if (mode == "reflect") {
     a.mode = PadMode::kReflect;
-  } else if (mode != "constant") {
-    return Err("mode '", mode, "' is not one of constant, edge, reflect");
+  } else if (mode != "constant" && !wraps) {
+    return Err("mode '", mode, "' is not one of constant, edge, reflect", c.opset >= 19 ? ", wrap" : "");
   }
-  if (a.mode == PadMode::kConstant) {
+  if (mode == "constant") {
     if (c.opset < 11) a.value = TRY(c.Float("value", 0));
     if (c.opset >= 11 && c.Has(2)) a.value = TRY(c.ConstantNumber(2, "the value of Pad"));
   }
@@ -125,6 +168,7 @@ Status ImportPad(ImportContext& c) {
     a.after[d] = std::max<int64_t>(0, after);
   }
   if (cut.extent != in) x = TRY(c.Emit(Op::kSlice, {x}, cut));
+  if (wraps) return c.Bind(TRY(WrappedAround(c, x, a)));
   return c.Bind(TRY(c.Emit(Op::kPad, {x}, a)));
 }
 
@@ -244,25 +288,51 @@ Status ImportTrilu(ImportContext& c) {
   return c.Bind(TRY(c.Where(mask, x, c.Number(0, x))));
 }
 
+// What CumSum and CumProd read: the input with the axis last (`swap` takes it there, and back), its length, and the
+// triangle [input i, output j] of which elements count.
+struct Cumulated {
+  ValueId x = 0;
+  int64_t n = 0;
+  std::vector<int64_t> swap;
+  std::vector<double> counts;
+};
+
+Result<Cumulated> ReadCumulated(ImportContext& c) {
+  constexpr int64_t kMost = 2048;
+  Cumulated r;
+  ValueId x = TRY(c.Tensor(0));
+  std::vector<int64_t> axes = TRY(c.Ints(1, "the axis"));
+  if (axes.size() != 1) return Err("axis must be one number");
+  int64_t axis = TRY(NormalizeAxis(axes[0], c.Rank(x)));
+  r.n = c.ShapeOfValue(x)[axis];
+  if (r.n > kMost) return Err("cumulates ", r.n, " elements; at most ", kMost, " are supported");
+  TRY(c.Reserve({r.n, r.n}));
+  bool reverse = TRY(c.Int("reverse", 0)) != 0, exclusive = TRY(c.Int("exclusive", 0)) != 0;
+  r.counts = Triangle(r.n, r.n, !exclusive ? 0 : reverse ? -1 : 1, !reverse);
+  r.swap.resize(c.Rank(x));
+  std::iota(r.swap.begin(), r.swap.end(), 0);
+  std::swap(r.swap[axis], r.swap.back());
+  r.x = TRY(c.Transpose(x, r.swap));
+  return r;
+}
+
 // A product with a triangle of ones.
 Status ImportCumSum(ImportContext& c) {
-  constexpr int64_t kMost = 2048;
-  ValueId x = TRY(c.Tensor(0));
-  std::vector<int64_t> axes = TRY(c.Ints(1, "the axis of CumSum"));
-  if (axes.size() != 1) return Err("axis must be one number");
-  int64_t axis = TRY(NormalizeAxis(axes[0], c.Rank(x))), n = c.ShapeOfValue(x)[axis];
-  if (n > kMost) return Err("sums up ", n, " elements; at most ", kMost, " are supported");
-  TRY(c.Reserve({n, n}));
-  bool reverse = TRY(c.Int("reverse", 0)) != 0, exclusive = TRY(c.Int("exclusive", 0)) != 0;
-  int64_t diagonal = !exclusive ? 0 : reverse ? -1 : 1;
-  // Element [i, j] says whether input i counts for output j.
-  ValueId ones =
-      c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(x), {n, n}, Triangle(n, n, diagonal, !reverse)));
-  std::vector<int64_t> swap(c.Rank(x));
-  std::iota(swap.begin(), swap.end(), 0);
-  std::swap(swap[axis], swap.back());
-  ValueId y = TRY(MatMulValues(c, TRY(c.Transpose(x, swap)), ones));
-  return c.Bind(TRY(c.Transpose(y, swap)));
+  Cumulated r = TRY(ReadCumulated(c));
+  ValueId ones = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(r.x), {r.n, r.n}, r.counts));
+  return c.Bind(TRY(c.Transpose(TRY(MatMulValues(c, r.x, ones)), r.swap)));
+}
+
+// For each output the product of all inputs, of which those that do not count are 1.
+Status ImportCumProd(ImportContext& c) {
+  Cumulated r = TRY(ReadCumulated(c));
+  Shape shape = c.ShapeOfValue(r.x), column = shape;
+  if (c.builder.Spec(r.x).NumElements() == 0) return c.Bind(TRY(c.Transpose(r.x, r.swap)));
+  column.push_back(1);
+  ValueId counts = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {r.n, r.n}, r.counts));
+  ValueId factors = TRY(c.Where(counts, TRY(c.Reshape(r.x, column)), c.Number(1, r.x)));
+  ValueId y = TRY(c.Reduce(Op::kReduceProd, factors, {static_cast<int64_t>(shape.size()) - 1}));
+  return c.Bind(TRY(c.Transpose(TRY(c.Reshape(y, shape)), r.swap)));
 }
 
 Status ImportOneHot(ImportContext& c) {
@@ -293,18 +363,19 @@ Status ImportOneHot(ImportContext& c) {
 
 const std::vector<OperatorRow>& MoveOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Slice", 1, 17, ImportSlice},
-      {"Split", 2, 17, ImportSplit},
-      {"Pad", 2, 17, ImportPad},
-      {"Gather", 1, 17, ImportGather},
-      {"GatherElements", 11, 17, ImportGatherElements},
-      {"Expand", 8, 17, ImportExpand},
-      {"Tile", 6, 17, ImportTile},
-      {"DepthToSpace", 1, 17, ImportDepthToSpace},
-      {"SpaceToDepth", 1, 17, ImportSpaceToDepth},
-      {"Trilu", 14, 17, ImportTrilu},
-      {"CumSum", 11, 17, ImportCumSum},
-      {"OneHot", 9, 17, ImportOneHot},
+      {"Slice", 1, 28, ImportSlice},
+      {"Split", 2, 28, ImportSplit},
+      {"Pad", 2, 28, ImportPad},
+      {"Gather", 1, 28, ImportGather},
+      {"GatherElements", 11, 28, ImportGatherElements},
+      {"Expand", 8, 28, ImportExpand},
+      {"Tile", 6, 28, ImportTile},
+      {"DepthToSpace", 1, 28, ImportDepthToSpace},
+      {"SpaceToDepth", 1, 28, ImportSpaceToDepth},
+      {"Trilu", 14, 28, ImportTrilu},
+      {"CumSum", 11, 28, ImportCumSum},
+      {"CumProd", 26, 28, ImportCumProd},
+      {"OneHot", 9, 28, ImportOneHot},
   };
   return rows;
 }

@@ -237,6 +237,46 @@ Status ImportInstanceNormalization(ImportContext& c) {
   return c.Bind(TRY(ScaledByChannel(c, n.y)));
 }
 
+// Over the channels of a group and all pixels. Scale and bias are one number for each group in operator sets 18 to 20,
+// one for each channel since.
+Status ImportGroupNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  const Shape shape = c.ShapeOfValue(x);
+  const int64_t groups = TRY(c.Int("num_groups", 0));
+  if (shape.size() < 2) return Err("input ", c.builder.Spec(x).Text(), " has no channels");
+  if (groups < 1 || groups > std::max<int64_t>(shape[1], 1) || shape[1] % groups != 0)
+    return Err(shape[1], " channels do not divide into ", groups, " groups");
+  int64_t rest = shape[1] / groups;
+  for (size_t d = 2; d < shape.size(); ++d) rest *= shape[d];
+  Normalized n =
+      TRY(Normalize(c, TRY(c.Reshape(x, {shape[0], groups, rest})), {2}, TRY(c.Float("epsilon", 1e-5f))));
+  if (c.opset < 21) return c.Bind(TRY(c.Reshape(TRY(ScaledByChannel(c, n.y)), shape)));
+  return c.Bind(TRY(ScaledByChannel(c, TRY(c.Reshape(n.y, shape)))));
+}
+
+// x / sqrt(mean of x^2 + epsilon) * scale over the last dimensions, from `axis` on.
+Status ImportRmsNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1));
+  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x)));
+  ValueId square = TRY(c.Mean(TRY(c.Apply(Op::kMul, x, x)), AxesFrom(axis, c.Rank(x))));
+  ValueId root = TRY(c.Apply(Op::kSqrt, TRY(c.ApplyNumber(Op::kAdd, square, TRY(c.Float("epsilon", 1e-5f))))));
+  ValueId y = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kMul, x, TRY(c.ApplyToNumber(Op::kDiv, 1, root)))), scale));
+  if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("the scale does not fit ", c.builder.Spec(x).Text());
+  return c.Bind(y);
+}
+
+// x divided by its norm along an axis; zeros stay zeros.
+Status ImportLpNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  const int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x))), p = TRY(c.Int("p", 2));
+  if (p != 1 && p != 2) return Err("p must be 1 or 2, not ", p);
+  ValueId part = p == 1 ? TRY(c.Apply(Op::kAbs, x)) : TRY(c.Apply(Op::kMul, x, x));
+  ValueId norm = TRY(c.Reduce(Op::kReduceSum, part, {axis}));
+  if (p == 2) norm = TRY(c.Apply(Op::kSqrt, norm));
+  ValueId divisor = TRY(c.Where(TRY(c.ApplyNumber(Op::kEqual, norm, 0)), c.Number(1, x), norm));
+  return c.Bind(TRY(c.Apply(Op::kDiv, x, divisor)));
+}
+
 Status ImportMeanVarianceNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   std::vector<int64_t> axes = TRY(NormalizeAxes(TRY(c.IntList("axes", {0, 2, 3})), c.Rank(x)));
@@ -255,18 +295,21 @@ Result<ValueId> LogSoftmaxValue(ImportContext& c, ValueId x, int64_t axis) {
 
 const std::vector<OperatorRow>& NormPoolOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"BatchNormalization", 6, 17, ImportBatchNormalization},
-      {"MaxPool", 1, 17, ImportMaxPool},
-      {"AveragePool", 1, 17, ImportAveragePool},
-      {"GlobalAveragePool", 1, 17, ImportGlobalPool<Op::kGlobalAvgPool>},
-      {"GlobalMaxPool", 1, 17, ImportGlobalPool<Op::kGlobalMaxPool>},
-      {"LRN", 1, 17, ImportLrn},
-      {"Softmax", 1, 17, ImportSoftmax},
-      {"LogSoftmax", 1, 17, ImportLogSoftmax},
-      {"Hardmax", 1, 17, ImportHardmax},
-      {"LayerNormalization", 17, 17, ImportLayerNormalization},
-      {"InstanceNormalization", 6, 17, ImportInstanceNormalization},
-      {"MeanVarianceNormalization", 9, 17, ImportMeanVarianceNormalization},
+      {"BatchNormalization", 6, 28, ImportBatchNormalization},
+      {"MaxPool", 1, 28, ImportMaxPool},
+      {"AveragePool", 1, 28, ImportAveragePool},
+      {"GlobalAveragePool", 1, 28, ImportGlobalPool<Op::kGlobalAvgPool>},
+      {"GlobalMaxPool", 1, 28, ImportGlobalPool<Op::kGlobalMaxPool>},
+      {"LRN", 1, 28, ImportLrn},
+      {"Softmax", 1, 28, ImportSoftmax},
+      {"LogSoftmax", 1, 28, ImportLogSoftmax},
+      {"Hardmax", 1, 28, ImportHardmax},
+      {"LayerNormalization", 17, 28, ImportLayerNormalization},
+      {"InstanceNormalization", 6, 28, ImportInstanceNormalization},
+      {"GroupNormalization", 18, 28, ImportGroupNormalization},
+      {"RMSNormalization", 23, 28, ImportRmsNormalization},
+      {"LpNormalization", 1, 28, ImportLpNormalization},
+      {"MeanVarianceNormalization", 9, 28, ImportMeanVarianceNormalization},
   };
   return rows;
 }

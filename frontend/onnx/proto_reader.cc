@@ -160,6 +160,7 @@ Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& sourc
     return refuse("is not an ONNX model (damaged or cut short?)");
   }
   OnnxModel model;
+  model.ir_version = proto.ir_version();
   for (const auto& opset : proto.opset_import()) {
     if (opset.domain().empty() || opset.domain() == "ai.onnx") model.opset = opset.version();
   }

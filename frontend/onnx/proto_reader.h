@@ -51,7 +51,8 @@ struct OnnxValueInfo {
 
 struct OnnxModel {
   std::string graph_name;
-  int64_t opset = 0;  // of the default domain
+  int64_t opset = 0;       // of the default domain
+  int64_t ir_version = 0;  // of the file format
   std::vector<OnnxNode> nodes;
   std::map<std::string, graph::TensorValue> initializers;
   std::vector<OnnxValueInfo> inputs;  // without initializers

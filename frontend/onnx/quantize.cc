@@ -1,4 +1,6 @@
 // Conversions between floats and small integers, and products of the latter.
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "frontend/onnx/importer.h"
@@ -6,12 +8,27 @@
 namespace autotune::onnx_import {
 namespace {
 
-// A scale or zero point: one number, or one for each index of the axis.
+// A scale or zero point: one number, one for each index of the axis or, since operator set 21, one for each block of
+// `block_size` indices of the axis (the last block may be cut short).
 Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
   ValueId v = TRY(c.Tensor(input));
-  int64_t n = c.builder.Spec(v).NumElements();
-  if (n == 1) return c.Reshape(v, {});
+  int64_t n = c.builder.Spec(v).NumElements(), block = c.opset >= 21 ? TRY(c.Int("block_size", 0)) : 0;
+  if (block < 0) return Err("block_size must not be negative");
+  if (n == 1 && block == 0) return c.Reshape(v, {});
   int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 1)), c.Rank(x)));
+  if (block > 0) {
+    Shape shape = c.ShapeOfValue(x);
+    const int64_t extent = shape[axis];
+    if (block > std::max<int64_t>(extent, 1)) return Err("block_size ", block, " exceeds ", c.builder.Spec(x).Text());
+    shape[axis] = (extent + block - 1) / block;
+    if (c.ShapeOfValue(v) != shape)
+      return Err("scale and zero point must have shape ", ShapeText(shape), ", not ", c.builder.Spec(v).Text());
+    TRY(c.Reserve({extent}));
+    std::vector<int64_t> places(extent);
+    for (int64_t i = 0; i < extent; ++i) places[i] = i / block;
+    ValueId indices = c.builder.AddConstant("", TensorValue::Of<int64_t>({extent}, places));
+    return c.Emit(Op::kGather, {v, indices}, AxisAttrs{axis});
+  }
   if (c.Rank(v) != 1 || n != c.ShapeOfValue(x)[axis])
     return Err("scale and zero point do not fit axis ", axis, " of ", c.builder.Spec(x).Text());
   Shape along(c.Rank(x), 1);
@@ -21,18 +38,27 @@ Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
 
 // round(x / scale) + zero, kept within the type.
 Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
-  if (type != DType::UInt(8) && type != DType::Int(8)) return Err("to ", type.Text(), " is not supported");
+  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16)) return Err("to ", type.Text(), " is not supported");
   ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
   y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
-  float low = type == DType::UInt(8) ? 0.f : -128.f;
-  return c.Cast(TRY(c.Emit(Op::kClip, {y}, ClipAttrs{low, low + 255})), type);
+  const float range = std::ldexp(1.f, type.bits), low = type.code == TypeCode::kUInt ? 0.f : -range / 2;
+  return c.Cast(TRY(c.Emit(Op::kClip, {y}, ClipAttrs{low, low + range - 1})), type);
 }
 
 Status ImportQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  if (c.Type(scale) != c.Type(x)) return Err("divides ", c.builder.Spec(x).Text(), " by ", c.builder.Spec(scale).Text());
   ValueId zero = c.Has(2) ? TRY(AlongAxis(c, 2, x)) : c.Number(0, x);
-  return c.Bind(TRY(Quantized(c, x, scale, zero, c.Has(2) ? c.Type(zero) : DType::UInt(8))));
+  DType type = c.Has(2) ? c.Type(zero) : DType::UInt(8);
+  if (int64_t wanted = c.opset >= 21 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {
+    if (DType named = TRY(SupportedType(wanted)); c.Has(2) && named != type) {
+      return Err("output_dtype is ", named.Text(), ", but the zero point is ", type.Text());
+    } else {
+      type = named;
+    }
+  }
+  return c.Bind(TRY(Quantized(c, x, scale, zero, type)));
 }
 
 // Scale and zero point from the data's range, which is made to hold 0.
@@ -55,6 +81,10 @@ Status ImportDynamicQuantizeLinear(ImportContext& c) {
 
 Status ImportDequantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
+  if (int64_t wanted = c.opset >= 23 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {
+    if (DType type = TRY(SupportedType(wanted)); type != c.Type(scale))
+      return Err("from a scale of ", c.Type(scale).Text(), " to ", type.Text(), " is not supported");
+  }
   ValueId y = TRY(c.Cast(x, DType::Int(32)));
   if (c.Has(2)) y = TRY(c.Apply(Op::kSub, y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))));
   return c.Bind(TRY(c.Apply(Op::kMul, TRY(c.Cast(y, c.Type(scale))), scale)));
@@ -98,11 +128,11 @@ Status ImportMatMulInteger(ImportContext& c) {
 
 const std::vector<OperatorRow>& QuantizeOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"QuantizeLinear", 10, 17, ImportQuantizeLinear},
-      {"DequantizeLinear", 10, 17, ImportDequantizeLinear},
-      {"DynamicQuantizeLinear", 11, 17, ImportDynamicQuantizeLinear},
-      {"QLinearMatMul", 10, 17, ImportQLinearMatMul},
-      {"MatMulInteger", 10, 17, ImportMatMulInteger},
+      {"QuantizeLinear", 10, 28, ImportQuantizeLinear},
+      {"DequantizeLinear", 10, 28, ImportDequantizeLinear},
+      {"DynamicQuantizeLinear", 11, 28, ImportDynamicQuantizeLinear},
+      {"QLinearMatMul", 10, 28, ImportQLinearMatMul},
+      {"MatMulInteger", 10, 28, ImportMatMulInteger},
   };
   return rows;
 }

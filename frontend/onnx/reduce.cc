@@ -1,4 +1,7 @@
 // Reductions: each a sum, product, maximum or minimum between element-wise operators.
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "frontend/onnx/importer.h"
@@ -6,10 +9,12 @@
 namespace autotune::onnx_import {
 namespace {
 
-// An attribute; of ReduceSum an input since operator set 13. None at all means all axes, or nothing to do.
+// The axes are an input of ReduceSum since operator set 13, of the others since 18, and an attribute before. Without
+// axes all are reduced or, with noop_with_empty_axes, none: then each element is reduced by itself.
 Result<std::vector<int64_t>> ReducedAxes(const ImportContext& c, int rank) {
-  bool input = c.node().op_type == "ReduceSum" && c.opset >= 13;
+  bool input = c.opset >= (c.node().op_type == "ReduceSum" ? 13 : 18);
   std::vector<int64_t> axes;
+  if (input && c.HasAttr("axes")) return Err("has its axes as an attribute; in operator set ", c.opset, " they are an input");
   if (!input) axes = TRY(c.IntList("axes", {}));
   if (input && c.Has(1)) axes = TRY(c.Ints(1, "axes"));
   if (!axes.empty()) return NormalizeAxes(std::move(axes), rank);
@@ -28,18 +33,58 @@ Status BindReduced(ImportContext& c, ValueId y, const std::vector<int64_t>& axes
   return c.Bind(TRY(c.Reshape(y, shape)));
 }
 
+// Returns the value that reductions of no elements have: the neutral element of the operation.
+double OfNothing(const std::string& reduction, DType type) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (reduction == "ReduceProd") return 1;
+  if (reduction == "ReduceLogSum" || reduction == "ReduceLogSumExp") return -kInfinity;
+  if (reduction == "ReduceMean") return std::numeric_limits<double>::quiet_NaN();
+  if (reduction != "ReduceMax" && reduction != "ReduceMin") return 0;
+  const bool least = reduction == "ReduceMax";
+  if (type.IsFloat()) return least ? -kInfinity : kInfinity;
+  if (type.IsBool()) return least ? 0 : 1;
+  const bool is_signed = type.code == TypeCode::kInt;
+  const int bits = type.bits - (is_signed ? 1 : 0);
+  return least ? (is_signed ? -std::ldexp(1.0, bits) : 0) : std::ldexp(1.0, bits) - 1;
+}
+
+// The result of a reduction over axes that hold no elements.
+Result<ValueId> ReducedNothing(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
+  const std::string& reduction = c.node().op_type;
+  const DType type = c.Type(x);
+  Shape shape = c.ShapeOfValue(x);
+  for (int64_t axis : axes) shape[axis] = 1;
+  const double value = OfNothing(reduction, type);
+  if (!type.IsFloat() && !std::isfinite(value))
+    return Err("of no ", type.Text(), " elements has no value that ", type.Text(), " holds");
+  constexpr double kExact = 0x1p53;  // constants are made from doubles
+  if (!type.IsFloat() && value >= kExact) return Err("of no ", type.Text(), " elements is not supported");
+  return c.Emit(Op::kBroadcastTo, {c.Number(value, x)}, ReshapeAttrs{shape});
+}
+
 using Formula = Result<ValueId> (*)(ImportContext&, ValueId, const std::vector<int64_t>&);
 
 template <Formula formula>
 Status ImportReduce(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   std::vector<int64_t> axes = TRY(ReducedAxes(c, c.Rank(x)));
-  return BindReduced(c, TRY(formula(c, x, axes)), axes);
+  const Shape& shape = c.ShapeOfValue(x);
+  // Before operator set 18 the result of no elements was not defined.
+  bool nothing = c.opset >= 18 && std::any_of(axes.begin(), axes.end(), [&](int64_t axis) { return shape[axis] == 0; });
+  return BindReduced(c, nothing ? TRY(ReducedNothing(c, x, axes)) : TRY(formula(c, x, axes)), axes);
 }
 
 template <Op op>
 Result<ValueId> Plain(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   return c.Reduce(op, x, axes);
+}
+
+// Of bools as of the numbers 0 and 1.
+template <Op op>
+Result<ValueId> Extreme(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
+  if (!c.Type(x).IsBool()) return c.Reduce(op, x, axes);
+  if (c.opset < 20) return Err("of bools is defined from operator set 20 on, not in ", c.opset);
+  return c.Cast(TRY(c.Reduce(op, TRY(c.Cast(x, DType::UInt(8))), axes)), DType::Bool());
 }
 
 Result<ValueId> Mean(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) { return c.Mean(x, axes); }
@@ -79,18 +124,18 @@ Status ImportArg(ImportContext& c) {
 
 const std::vector<OperatorRow>& ReduceOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"ReduceSum", 1, 17, ImportReduce<Plain<Op::kReduceSum>>},
-      {"ReduceProd", 1, 17, ImportReduce<Plain<Op::kReduceProd>>},
-      {"ReduceMax", 1, 17, ImportReduce<Plain<Op::kReduceMax>>},
-      {"ReduceMin", 1, 17, ImportReduce<Plain<Op::kReduceMin>>},
-      {"ReduceMean", 1, 17, ImportReduce<Mean>},
-      {"ReduceL1", 1, 17, ImportReduce<L1>},
-      {"ReduceL2", 1, 17, ImportReduce<L2>},
-      {"ReduceSumSquare", 1, 17, ImportReduce<SumSquare>},
-      {"ReduceLogSum", 1, 17, ImportReduce<LogSum>},
-      {"ReduceLogSumExp", 1, 17, ImportReduce<LogSumExp>},
-      {"ArgMax", 1, 17, ImportArg<true>},
-      {"ArgMin", 1, 17, ImportArg<false>},
+      {"ReduceSum", 1, 28, ImportReduce<Plain<Op::kReduceSum>>},
+      {"ReduceProd", 1, 28, ImportReduce<Plain<Op::kReduceProd>>},
+      {"ReduceMax", 1, 28, ImportReduce<Extreme<Op::kReduceMax>>},
+      {"ReduceMin", 1, 28, ImportReduce<Extreme<Op::kReduceMin>>},
+      {"ReduceMean", 1, 28, ImportReduce<Mean>},
+      {"ReduceL1", 1, 28, ImportReduce<L1>},
+      {"ReduceL2", 1, 28, ImportReduce<L2>},
+      {"ReduceSumSquare", 1, 28, ImportReduce<SumSquare>},
+      {"ReduceLogSum", 1, 28, ImportReduce<LogSum>},
+      {"ReduceLogSumExp", 1, 28, ImportReduce<LogSumExp>},
+      {"ArgMax", 1, 28, ImportArg<true>},
+      {"ArgMin", 1, 28, ImportArg<false>},
   };
   return rows;
 }

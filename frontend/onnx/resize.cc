@@ -2,18 +2,22 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
 
 #include "frontend/onnx/importer.h"
 
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostTaps = 4;  // input elements per output element, at most (cubic interpolation)
+constexpr int64_t kMostTaps = 4;  // input elements per output element that are gathered; of more, a product is taken
 
 struct Rules {
   std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";
   double cubic_a = -0.75;
   bool exclude_outside = false;
+  bool antialias = false;    // where the input shrinks, filters reach as much further as it shrinks
   double extrapolation = 0;  // what tf_crop_and_resize finds outside of the input
 };
 
@@ -43,6 +47,10 @@ double SourceOf(const Rules& rules, int64_t i, const Axis& axis) {
   if (rules.coordinates == "asymmetric") return x / scale;
   if (rules.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
   if (rules.coordinates == "pytorch_half_pixel" && wanted <= 1) return 0;
+  if (rules.coordinates == "half_pixel_symmetric") {  // the centres of the input and of the whole output coincide
+    const double offset = static_cast<double>(in) / 2 * (1 - static_cast<double>(out) / wanted);
+    return offset + (x + 0.5) / scale - 0.5;
+  }
   return (x + 0.5) / scale - 0.5;
 }
 
@@ -59,7 +67,44 @@ std::array<double, 4> CubicWeights(double f, double a) {
   return {far(1 + f), near(f), near(1 - f), far(2 - f)};
 }
 
+// The interpolating function at a distance from the sampled place.
+double Kernel(const Rules& rules, double distance) {
+  const double d = std::abs(distance), a = rules.cubic_a;
+  if (rules.mode == "linear") return std::max(0.0, 1 - d);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+// How many input elements to the left of a place an antialiased filter reaches.
+int64_t ReachOf(const Rules& rules, const Axis& axis) {
+  return static_cast<int64_t>(std::ceil((rules.mode == "linear" ? 1 : 2) / axis.scale));
+}
+
+// Of an axis that shrinks, with a filter stretched by 1 / scale.
+Taps AntialiasedTaps(const Rules& rules, const Axis& axis) {
+  const int64_t reach = ReachOf(rules, axis);
+  Taps taps{std::vector<std::vector<int64_t>>(2 * reach), std::vector<std::vector<double>>(2 * reach)};
+  for (int64_t i = 0; i < axis.out; ++i) {
+    const double x = SourceOf(rules, i, axis), base = std::ceil(x) - 1;  // the element to the left
+    std::vector<double> weights;
+    double sum = 0;
+    for (int64_t t = 0; t < 2 * reach; ++t) {
+      const double place = base + static_cast<double>(t + 1 - reach);
+      const bool outside = place < 0 || place > static_cast<double>(axis.in - 1);
+      weights.push_back(rules.exclude_outside && outside ? 0 : Kernel(rules, (place - x) * axis.scale));
+      sum += weights.back();
+      taps.places[t].push_back(static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(axis.in - 1))));
+    }
+    for (int64_t t = 0; t < 2 * reach; ++t) taps.weights[t].push_back(weights[t] / sum);
+    taps.outside.push_back(rules.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.in - 1)));
+  }
+  return taps;
+}
+
+bool IsAntialiased(const Rules& rules, const Axis& axis) { return rules.antialias && axis.scale < 1; }
+
 Taps TapsOf(const Rules& rules, const Axis& axis) {
+  if (IsAntialiased(rules, axis)) return AntialiasedTaps(rules, axis);
   size_t count = rules.mode == "nearest" ? 1 : rules.mode == "linear" ? 2 : 4;
   Taps taps{std::vector<std::vector<int64_t>>(count), std::vector<std::vector<double>>(count)};
   const auto in = static_cast<double>(axis.in);
@@ -82,7 +127,22 @@ Taps TapsOf(const Rules& rules, const Axis& axis) {
   return taps;
 }
 
-Result<ValueId> ResizeAxis(ImportContext& c, const Rules& rules, ValueId x, int64_t axis, const Taps& taps) {
+// The sums of all taps as a product with a matrix of weights.
+Result<ValueId> TapsAsProduct(ImportContext& c, ValueId x, int64_t axis, const Taps& taps) {
+  const auto out = static_cast<int64_t>(taps.places[0].size()), in = c.ShapeOfValue(x)[axis];
+  TRY(c.Reserve({in, out}));
+  std::vector<double> matrix(in * out);
+  for (size_t t = 0; t < taps.places.size(); ++t) {
+    for (int64_t i = 0; i < out; ++i) matrix[taps.places[t][i] * out + i] += taps.weights[t][i];
+  }
+  ValueId weights = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(x), {in, out}, matrix));
+  std::vector<int64_t> swap(c.Rank(x));
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[axis], swap.back());
+  return c.Transpose(TRY(MatMulValues(c, TRY(c.Transpose(x, swap)), weights)), swap);
+}
+
+Result<ValueId> GatheredTaps(ImportContext& c, ValueId x, int64_t axis, const Taps& taps) {
   int64_t n = static_cast<int64_t>(taps.places[0].size());
   Shape along(c.Rank(x), 1);
   along[axis] = n;
@@ -96,12 +156,20 @@ Result<ValueId> ResizeAxis(ImportContext& c, const Rules& rules, ValueId x, int6
     }
     sum = sum ? TRY(c.Apply(Op::kAdd, *sum, part)) : part;
   }
-  if (std::find(taps.outside.begin(), taps.outside.end(), 1) == taps.outside.end()) return *sum;
-  ValueId outside = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), along, taps.outside));
-  return c.Where(outside, c.Number(rules.extrapolation, x), *sum);
+  return *sum;
 }
 
-// `scales` or `sizes`: one number per dimension. `box`: none, or first all starts, then all ends.
+Result<ValueId> ResizeAxis(ImportContext& c, const Rules& rules, ValueId x, int64_t axis, const Taps& taps) {
+  const bool few = static_cast<int64_t>(taps.places.size()) <= kMostTaps;
+  ValueId sum = few ? TRY(GatheredTaps(c, x, axis, taps)) : TRY(TapsAsProduct(c, x, axis, taps));
+  if (std::find(taps.outside.begin(), taps.outside.end(), 1) == taps.outside.end()) return sum;
+  Shape along(c.Rank(x), 1);
+  along[axis] = static_cast<int64_t>(taps.outside.size());
+  ValueId outside = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), along, taps.outside));
+  return c.Where(outside, c.Number(rules.extrapolation, x), sum);
+}
+
+// `scales` or `sizes`: one number per dimension; with both, scales say where output elements lie. `box`: none, or first all starts, then all ends.
 Status BindResized(ImportContext& c, const Rules& rules, const std::vector<double>& scales,
                    const std::vector<int64_t>& sizes, const std::vector<double>& box = {}) {
   ValueId x = TRY(c.Tensor(0));
@@ -116,7 +184,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
         return Err("makes ", sizes[d], " elements of dimension ", d, " of ", ShapeText(in), ", which has none");
       continue;
     }
-    double scale = sizes.empty() ? scales[d] : static_cast<double>(sizes[d]) / static_cast<double>(in[d]);
+    double scale = !scales.empty() ? scales[d] : static_cast<double>(sizes[d]) / static_cast<double>(in[d]);
     Axis axis{.in = in[d], .scale = scale, .wanted = scale * static_cast<double>(in[d])};
     if (!box.empty()) {
       axis.start = box[d], axis.end = box[in.size() + d];
@@ -128,7 +196,8 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
       return Err("makes ", out, " elements of dimension ", d, " of ", ShapeText(in));
     if (scale == 1 && axis.start == 0 && axis.end == 1) continue;
     axis.out = static_cast<int64_t>(out);
-    TRY(c.Reserve({kMostTaps, axis.out}));
+    const int64_t taps = IsAntialiased(rules, axis) ? 2 * ReachOf(rules, axis) : kMostTaps;
+    TRY(c.Reserve({taps, axis.out}));
     x = TRY(ResizeAxis(c, rules, x, static_cast<int64_t>(d), TapsOf(rules, axis)));
   }
   return c.Bind(x);
@@ -153,6 +222,58 @@ Status CheckOneOf(const std::string& value, const char* what, std::initializer_l
   return Err(what, " '", value, "' is not one of ", list);
 }
 
+// The dimensions that roi, scales and sizes speak of: all, or since operator set 18 those of the attribute.
+Result<std::vector<int64_t>> ResizedAxes(const ImportContext& c) {
+  const auto rank = static_cast<int64_t>(TRY(c.ShapeOf(0)).size());
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (c.opset < 18 || !c.HasAttr("axes")) return axes;
+  axes = TRY(c.IntList("axes", {}));
+  for (int64_t& axis : axes) axis = TRY(NormalizeAxis(axis, static_cast<int>(rank)));
+  if (std::set<int64_t>(axes.begin(), axes.end()).size() != axes.size()) return Err("names an axis twice");
+  return axes;
+}
+
+// One number for each dimension: those of `numbers` for the axes, `rest` for the others.
+template <class T>
+Result<std::vector<T>> Spread(const ImportContext& c, const std::vector<T>& numbers, const std::vector<int64_t>& axes,
+                              T rest) {
+  const Shape in = TRY(c.ShapeOf(0));
+  if (numbers.size() != axes.size())
+    return Err("has ", numbers.size(), " scales or sizes for ", axes.size(), " axes of ", ShapeText(in));
+  std::vector<T> all(in.size(), rest);
+  for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = numbers[i];
+  return all;
+}
+
+// Makes `sizes`, given for the axes, those of all dimensions; or, where the aspect ratio is to be kept, makes `scales`
+// one for all axes, and `sizes` follow from it.
+Status FitSizes(const ImportContext& c, const std::vector<int64_t>& axes, std::vector<int64_t>& sizes,
+                std::vector<double>& scales) {
+  const Shape in = TRY(c.ShapeOf(0));
+  std::string policy = c.opset < 18 ? "stretch" : TRY(c.String("keep_aspect_ratio_policy", "stretch"));
+  TRY(CheckOneOf(policy, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"}));
+  const std::vector<int64_t> wanted = sizes;
+  sizes = in;
+  const std::vector<int64_t> spread = TRY(Spread<int64_t>(c, wanted, axes, 0));
+  for (int64_t axis : axes) sizes[axis] = spread[axis];
+  if (policy == "stretch") return {};
+  std::optional<double> scale;
+  for (int64_t axis : axes) {
+    if (in[axis] == 0) return Err("keeps the aspect ratio of ", ShapeText(in), ", which has none");
+    const double own = static_cast<double>(sizes[axis]) / static_cast<double>(in[axis]);
+    scale = !scale ? own : policy == "not_larger" ? std::min(*scale, own) : std::max(*scale, own);
+  }
+  scales.assign(in.size(), 1);
+  for (int64_t axis : axes) {
+    scales[axis] = *scale;
+    const double size = std::floor(*scale * static_cast<double>(in[axis]) + 0.5);
+    if (!(size >= 1 && size <= 1 << 24)) return Err("makes ", size, " elements of dimension ", axis);
+    sizes[axis] = static_cast<int64_t>(size);
+  }
+  return {};
+}
+
 Status ImportResize(ImportContext& c) {
   Rules rules;
   rules.mode = TRY(c.String("mode", "nearest"));
@@ -161,21 +282,30 @@ Status ImportResize(ImportContext& c) {
   rules.coordinates = TRY(c.String("coordinate_transformation_mode", "half_pixel"));
   TRY(CheckOneOf(rules.coordinates, "coordinate_transformation_mode",
                  {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
-                  "tf_crop_and_resize"}));
+                  "tf_crop_and_resize", "half_pixel_symmetric"}));
   rules.nearest = TRY(c.String("nearest_mode", "round_prefer_floor"));
   TRY(CheckOneOf(rules.nearest, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
   rules.cubic_a = TRY(c.Float("cubic_coeff_a", -0.75f));
-  rules.exclude_outside = TRY(c.Int("exclude_outside", 0)) != 0 && rules.mode == "cubic";
+  rules.antialias = c.opset >= 18 && TRY(c.Int("antialias", 0)) != 0 && rules.mode != "nearest";
+  rules.exclude_outside = TRY(c.Int("exclude_outside", 0)) != 0 && (rules.mode == "cubic" || rules.antialias);
+  const std::vector<int64_t> axes = TRY(ResizedAxes(c));
   std::vector<int64_t> sizes;
   std::vector<double> scales;
   if (c.Has(3)) sizes = TRY(c.Ints(3, "the sizes of Resize"));
-  if (sizes.empty()) scales = TRY(Floats(c, 2));
+  if (sizes.empty()) {
+    scales = TRY(Spread<double>(c, TRY(Floats(c, 2)), axes, 1));
+  } else {
+    TRY(FitSizes(c, axes, sizes, scales));
+  }
   if (rules.coordinates != "tf_crop_and_resize") return BindResized(c, rules, scales, sizes);
   rules.extrapolation = TRY(c.Float("extrapolation_value", 0));
-  std::vector<double> box = TRY(Floats(c, 1, "the starts and ends of roi"));
-  size_t rank = TRY(c.ShapeOf(0)).size();
-  if (box.size() != 2 * rank)
-    return Err("roi has ", box.size(), " numbers, not a start and an end per dimension of ", rank);
+  std::vector<double> given = TRY(Floats(c, 1, "the starts and ends of roi"));
+  if (given.size() != 2 * axes.size())
+    return Err("roi has ", given.size(), " numbers, not a start and an end per dimension of ", axes.size());
+  const auto middle = given.begin() + static_cast<int64_t>(axes.size());
+  std::vector<double> box = TRY(Spread<double>(c, {given.begin(), middle}, axes, 0));
+  const std::vector<double> ends = TRY(Spread<double>(c, {middle, given.end()}, axes, 1));
+  box.insert(box.end(), ends.begin(), ends.end());
   for (double bound : box) {
     if (!(std::abs(bound) <= 1 << 24))
       return Err("roi holds ", bound, ", which is not between ", -(1 << 24), " and ", 1 << 24);
@@ -196,7 +326,7 @@ Status ImportUpsample(ImportContext& c) {
 
 const std::vector<OperatorRow>& ResizeOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Resize", 10, 17, ImportResize},
+      {"Resize", 10, 28, ImportResize},
       {"Upsample", 7, 9, ImportUpsample},
   };
   return rows;

@@ -227,13 +227,13 @@ Status ImportEyeLike(ImportContext& c) {
 
 const std::vector<OperatorRow>& ShapeOperators() {
   static const std::vector<OperatorRow> rows = {
-      {"Identity", 1, 17, ImportIdentity}, {"Dropout", 7, 17, ImportDropout},
-      {"Concat", 4, 17, ImportConcat},     {"Flatten", 1, 17, ImportFlatten},
-      {"Reshape", 5, 17, ImportReshape},   {"Transpose", 1, 17, ImportTranspose},
-      {"Squeeze", 1, 17, ImportSqueeze},   {"Unsqueeze", 1, 17, ImportUnsqueeze},
-      {"Constant", 1, 17, ImportConstant}, {"ConstantOfShape", 9, 17, ImportConstantOfShape},
-      {"Shape", 1, 17, ImportShape},       {"Size", 1, 17, ImportSize},
-      {"Range", 11, 17, ImportRange},      {"EyeLike", 9, 17, ImportEyeLike},
+      {"Identity", 1, 28, ImportIdentity}, {"Dropout", 7, 28, ImportDropout},
+      {"Concat", 4, 28, ImportConcat},     {"Flatten", 1, 28, ImportFlatten},
+      {"Reshape", 5, 28, ImportReshape},   {"Transpose", 1, 28, ImportTranspose},
+      {"Squeeze", 1, 28, ImportSqueeze},   {"Unsqueeze", 1, 28, ImportUnsqueeze},
+      {"Constant", 1, 28, ImportConstant}, {"ConstantOfShape", 9, 28, ImportConstantOfShape},
+      {"Shape", 1, 28, ImportShape},       {"Size", 1, 28, ImportSize},
+      {"Range", 11, 28, ImportRange},      {"EyeLike", 9, 28, ImportEyeLike},
   };
   return rows;
 }

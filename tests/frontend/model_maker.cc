@@ -113,6 +113,11 @@ NodeMaker ModelMaker::Node(const std::string& op, const std::vector<std::string>
   return NodeMaker(node);
 }
 
+ModelMaker& ModelMaker::FileFormat(int64_t ir_version) {
+  proto_->set_ir_version(ir_version);
+  return *this;
+}
+
 std::string ModelMaker::Bytes() const { return proto_->SerializeAsString(); }
 
 Result<ImportedModel> Import(const ModelMaker& model, const ImportOptions& options) {

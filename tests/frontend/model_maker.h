@@ -40,6 +40,7 @@ class ModelMaker {
   ModelMaker& MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries = {});
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                  const std::string& name = "");
+  ModelMaker& FileFormat(int64_t ir_version);
   std::string Bytes() const;
 
  private:

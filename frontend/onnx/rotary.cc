@@ -1,0 +1,97 @@
+// Rotary position embeddings.
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+// What RotaryEmbedding works on: heads [B, H, S, D], or [B, S, H, D] where the heads of a token lie in one dimension.
+struct Heads {
+  ValueId x = 0;
+  size_t sequence = 2;  // the dimension S
+  int64_t rotated = 0;  // how many of the D elements turn
+};
+
+Result<Heads> ReadHeads(ImportContext& c) {
+  Heads h;
+  h.x = TRY(c.Tensor(0));
+  const Shape shape = c.ShapeOfValue(h.x);
+  if (shape.size() == 3) {
+    const int64_t heads = TRY(c.Int("num_heads", 0));
+    if (heads < 1 || shape[2] % heads != 0)
+      return Err("num_heads ", heads, " does not divide ", c.builder.Spec(h.x).Text());
+    h.x = TRY(c.Reshape(h.x, {shape[0], shape[1], heads, shape[2] / heads}));
+    h.sequence = 1;
+  } else if (shape.size() != 4) {
+    return Err("the input must have rank 3 or 4, not ", c.builder.Spec(h.x).Text());
+  }
+  const int64_t width = c.ShapeOfValue(h.x).back(), wanted = TRY(c.Int("rotary_embedding_dim", 0));
+  h.rotated = wanted == 0 ? width : wanted;
+  if (h.rotated < 0 || h.rotated > width || h.rotated % 2 != 0)
+    return Err("cannot rotate ", h.rotated, " of ", width, " elements of a head");
+  return h;
+}
+
+// A cache of cosines or sines, at the positions of input 3 where there are such, as it broadcasts to the heads.
+Result<ValueId> ReadAngles(ImportContext& c, size_t input, const Heads& h) {
+  ValueId cache = TRY(c.Tensor(input));
+  const Shape x = c.ShapeOfValue(h.x);
+  if (c.Has(3)) {
+    if (c.Rank(cache) != 2) return Err("caches beside positions must be matrices, not ", c.builder.Spec(cache).Text());
+    cache = TRY(c.Emit(Op::kGather, {cache, TRY(c.Tensor(3))}, AxisAttrs{0}));
+  }
+  const Shape wanted = {x[0], x[h.sequence], h.rotated / 2};
+  if (c.ShapeOfValue(cache) != wanted)
+    return Err("angles must have shape ", ShapeText(wanted), ", not ", ShapeText(c.ShapeOfValue(cache)));
+  Shape along = {x[0], 1, 1, h.rotated / 2};
+  along[h.sequence] = x[h.sequence];
+  return c.Reshape(cache, along);
+}
+
+// Elements begin, begin + step, ... of the last dimension.
+Result<ValueId> Part(ImportContext& c, ValueId x, int64_t begin, int64_t count, int64_t step) {
+  SliceAttrs a{Shape(4, 0), c.ShapeOfValue(x), Shape(4, 1)};
+  a.begin[3] = begin;
+  a.extent[3] = count;
+  a.step[3] = step;
+  return c.Emit(Op::kSlice, {x}, a);
+}
+
+// Turns the pairs of the first elements of each head: (a, b) becomes (a cos - b sin, a sin + b cos). A pair is an even
+// and the next odd element if `interleaved`, else one of the first and one of the second half.
+Status ImportRotaryEmbedding(ImportContext& c) {
+  const Heads h = TRY(ReadHeads(c));
+  const ValueId cos = TRY(ReadAngles(c, 1, h)), sin = TRY(ReadAngles(c, 2, h));
+  const bool interleaved = TRY(c.Int("interleaved", 0)) != 0;
+  const int64_t half = h.rotated / 2, width = c.ShapeOfValue(h.x).back();
+  if (half == 0) return c.Bind(TRY(c.Reshape(h.x, TRY(c.ShapeOf(0)))));
+  ValueId a = TRY(Part(c, h.x, 0, half, interleaved ? 2 : 1));
+  ValueId b = TRY(Part(c, h.x, interleaved ? 1 : half, half, interleaved ? 2 : 1));
+  ValueId real = TRY(c.Apply(Op::kSub, TRY(c.Apply(Op::kMul, a, cos)), TRY(c.Apply(Op::kMul, b, sin))));
+  ValueId imaginary = TRY(c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, a, sin)), TRY(c.Apply(Op::kMul, b, cos))));
+  Shape shape = c.ShapeOfValue(real);
+  if (interleaved) {
+    shape.push_back(1);
+    real = TRY(c.Reshape(real, shape));
+    imaginary = TRY(c.Reshape(imaginary, shape));
+  }
+  ValueId y = TRY(c.Emit(Op::kConcat, {real, imaginary}, AxisAttrs{interleaved ? 4 : 3}));
+  shape = c.ShapeOfValue(h.x);
+  shape[3] = h.rotated;
+  y = TRY(c.Reshape(y, shape));
+  if (h.rotated < width) {
+    ValueId rest = TRY(Part(c, h.x, h.rotated, width - h.rotated, 1));
+    y = TRY(c.Emit(Op::kConcat, {y, rest}, AxisAttrs{3}));
+  }
+  return c.Bind(TRY(c.Reshape(y, TRY(c.ShapeOf(0)))));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& RotaryOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"RotaryEmbedding", 23, 28, ImportRotaryEmbedding},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

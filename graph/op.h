@@ -42,11 +42,11 @@ enum class Op {
   kAcosh,
   kAtanh,
   kLeakyRelu,
-  kIsNan,  // to bool
-  kNot,    // of bools; of integers, each bit
-  kCast,   // floats to integers truncate; to bool: is it other than 0?
+  kIsNan,    // to bool
+  kNot,      // of bools; of integers, each bit
+  kCast,     // floats to integers truncate; to bool: is it other than 0?
   kBitCast,  // the same bits as numbers of another type of that width
-  kAdd,    // binary operators broadcast as NumPy does
+  kAdd,      // binary operators broadcast as NumPy does
   kSub,
   kMul,
   kDiv,  // integers truncate; x / 0 is x
@@ -91,12 +91,13 @@ enum class Op {
 }  // namespace autotune::graph
 namespace autotune {
 AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_norm", "relu", "clip", "sigmoid", "sqrt",
-              "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not", "cast", "bit_cast",
-              "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor", "shift_left", "shift_right",
-              "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d", "arg_max_pool", "global_avg_pool",
-              "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "arg_reduce", "lrn",
-              "softmax", "concat", "gather", "gather_elements", "slice", "pad", "broadcast_to", "reshape", "transpose",
-              "fused", "call")
+              "tanh", "erf", "exp", "log", "abs", "neg", "floor", "ceil", "round", "sin", "cos", "tan", "asin", "acos",
+              "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "leaky_relu", "isnan", "not", "cast", "bit_cast",
+              "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
+              "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d",
+              "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max",
+              "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "slice", "pad",
+              "broadcast_to", "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;

@@ -44,7 +44,8 @@ enum class Op : uint8_t {
 // kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
 enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven, kNone };
 
-// sin, cos and tan take every f32; an f64 beyond this is NaN, since its remainder needs more bits than f64 arithmetic has.
+// sin, cos and tan take every f32; an f64 beyond this is NaN, since its remainder needs more bits than f64 arithmetic
+// has.
 inline constexpr double kMostAngle = 0x1p31;
 
 struct OpRow {

@@ -1,5 +1,5 @@
-// Numbers that lower/math.cc cannot derive in a line. Among them erfc(x) = exp(-x^2) * t * P(t), t = 1 / (1 + x/2), where P
-// is the Chebyshev approximation of the function on the range of t, lowest power first. Plain constants.
+// Numbers that lower/math.cc cannot derive in a line. Among them erfc(x) = exp(-x^2) * t * P(t), t = 1 / (1 + x/2),
+// where P is the Chebyshev approximation of the function on the range of t, lowest power first. Plain constants.
 #pragma once
 
 namespace autotune {

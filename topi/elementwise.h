@@ -20,7 +20,8 @@ Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
 Tensor Relu(const std::string& name, const Tensor& x);
 Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha);
 Tensor Clip(const std::string& name, const Tensor& x, double low, double high);  // infinite: no bound on that side
-// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round, isnan, sin and its kin: rows of the op table with one argument.
+// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round, isnan, sin and its kin: rows of the op table with one
+// argument.
 Tensor ApplyOp(const std::string& name, Op op, const Tensor& x);
 Tensor Neg(const std::string& name, const Tensor& x);
 Tensor Abs(const std::string& name, const Tensor& x);  // integers too

@@ -12,7 +12,7 @@ namespace autotune {
 namespace onnx_import {
 
 constexpr int kMinOpset = 1, kMaxOpset = 28;  // of models; operators have their own
-constexpr int64_t kNewestFormat = 13;           // ONNX's IR version of operator set 28
+constexpr int64_t kNewestFormat = 13;         // ONNX's IR version of operator set 28
 
 Result<int64_t> NormalizeAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return Err("axis ", axis, " is outside a tensor of rank ", rank);
@@ -340,9 +340,9 @@ class Importer {
 
   static const OperatorRow* FindRow(const OnnxNode& node) {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
-    for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
-                        ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators,
-                        RotaryOperators}) {
+    for (auto family :
+         {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
+          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

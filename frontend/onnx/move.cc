@@ -1,5 +1,6 @@
 // Operators that pick, repeat and rearrange elements.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -111,7 +112,8 @@ Result<std::vector<int64_t>> SpreadPads(ImportContext& c, std::vector<int64_t> p
     for (int64_t& axis : axes) axis = TRY(NormalizeAxis(axis, static_cast<int>(rank)));
     if (std::set<int64_t>(axes.begin(), axes.end()).size() != axes.size()) return Err("names an axis twice");
   }
-  if (pads.size() != 2 * axes.size()) return Err("has ", pads.size(), " pads for ", axes.size(), " axes of ", ShapeText(in));
+  if (pads.size() != 2 * axes.size())
+    return Err("has ", pads.size(), " pads for ", axes.size(), " axes of ", ShapeText(in));
   std::vector<int64_t> all(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     all[axes[i]] = pads[i];
@@ -202,6 +204,69 @@ Status ImportGatherElements(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
   int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), c.Rank(x)));
   return c.Bind(TRY(c.Emit(Op::kGatherElements, {x, indices}, AxisAttrs{axis})));
+}
+
+// Gathers slices at the places that the last dimension of the indices names, behind `batch_dims` dimensions that both
+// inputs share: places become one number each, and these dimensions of the data one.
+Status ImportGatherNd(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
+  const Shape data = c.ShapeOfValue(x), places = c.ShapeOfValue(indices);
+  const int64_t batch = c.opset < 12 ? 0 : TRY(c.Int("batch_dims", 0));
+  if (places.empty() || data.empty()) return Err("needs tensors of rank 1 or more");
+  if (batch < 0 || batch >= static_cast<int64_t>(std::min(data.size(), places.size())))
+    return Err("batch_dims ", batch, " is outside ", c.builder.Spec(indices).Text());
+  const int64_t depth = places.back(), first = batch + depth;
+  if (depth < 1 || first > static_cast<int64_t>(data.size()))
+    return Err("indices ", c.builder.Spec(indices).Text(), " do not fit ", c.builder.Spec(x).Text());
+  if (!std::equal(data.begin(), data.begin() + batch, places.begin()))
+    return Err("batches of ", c.builder.Spec(x).Text(), " and ", c.builder.Spec(indices).Text(), " differ");
+  std::vector<int64_t> extents(data.begin() + batch, data.begin() + first), strides(depth, 1);
+  for (int64_t i = depth - 1; i-- > 0;) strides[i] = strides[i + 1] * extents[i + 1];
+  const int64_t rows = strides[0] * extents[0],
+                batches = std::accumulate(data.begin(), data.begin() + batch, int64_t{1}, std::multiplies<>());
+  indices = TRY(c.Cast(indices, DType::Int(64)));
+  ValueId from_end =
+      TRY(c.Apply(Op::kAdd, indices, c.builder.AddConstant("", TensorValue::Of<int64_t>({depth}, extents))));
+  indices = TRY(c.Where(TRY(c.ApplyNumber(Op::kLess, indices, 0)), from_end, indices));
+  indices = TRY(c.Apply(Op::kMul, indices, c.builder.AddConstant("", TensorValue::Of<int64_t>({depth}, strides))));
+  ValueId place = TRY(c.Reduce(Op::kReduceSum, indices, {static_cast<int64_t>(places.size()) - 1}));
+  if (batch > 0) {
+    TRY(c.Reserve({batches}));
+    std::vector<int64_t> begins(batches);
+    for (int64_t i = 0; i < batches; ++i) begins[i] = i * rows;
+    Shape along(places.size(), 1);
+    std::copy_n(data.begin(), batch, along.begin());
+    place = TRY(c.Apply(Op::kAdd, place, c.builder.AddConstant("", TensorValue::Of<int64_t>(along, begins))));
+  }
+  Shape flat = {batches * rows};
+  flat.insert(flat.end(), data.begin() + first, data.end());
+  place = TRY(c.Reshape(place, {places.begin(), places.end() - 1}));
+  return c.Bind(TRY(c.Emit(Op::kGather, {TRY(c.Reshape(x, flat)), place}, AxisAttrs{0})));
+}
+
+// Cuts or pads with zeros around the centre; of an odd number the larger half lies behind.
+Status ImportCenterCropPad(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0));
+  const Shape in = c.ShapeOfValue(x);
+  std::vector<int64_t> wanted = TRY(c.Ints(1, "the shape of CenterCropPad")), axes(in.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = TRY(c.IntList("axes", axes));
+  if (axes.size() != wanted.size()) return Err("has ", wanted.size(), " extents for ", axes.size(), " axes");
+  SliceAttrs cut = Whole(in);
+  PadAttrs a{Shape(in.size(), 0), Shape(in.size(), 0), Shape(in.size(), 0), PadMode::kConstant, 0};
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t d = TRY(NormalizeAxis(axes[i], static_cast<int>(in.size())));
+    if (!seen.insert(d).second) return Err("names an axis twice");
+    if (wanted[i] < 0 || wanted[i] > int64_t{1} << 40) return Err("extent ", wanted[i], " is impossible");
+    const int64_t less = std::max<int64_t>(0, in[d] - wanted[i]), more = std::max<int64_t>(0, wanted[i] - in[d]);
+    cut.begin[d] = less / 2;
+    cut.extent[d] = in[d] - less;
+    a.before[d] = more / 2;
+    a.after[d] = more - more / 2;
+  }
+  if (cut.extent != in) x = TRY(c.Emit(Op::kSlice, {x}, cut));
+  return c.Bind(TRY(c.Emit(Op::kPad, {x}, a)));
 }
 
 Status ImportExpand(ImportContext& c) {
@@ -368,6 +433,8 @@ const std::vector<OperatorRow>& MoveOperators() {
       {"Pad", 2, 28, ImportPad},
       {"Gather", 1, 28, ImportGather},
       {"GatherElements", 11, 28, ImportGatherElements},
+      {"GatherND", 11, 28, ImportGatherNd},
+      {"CenterCropPad", 18, 28, ImportCenterCropPad},
       {"Expand", 8, 28, ImportExpand},
       {"Tile", 6, 28, ImportTile},
       {"DepthToSpace", 1, 28, ImportDepthToSpace},

@@ -71,6 +71,12 @@ Status ImportBatchNormalization(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kBatchNorm, inputs, attrs)));
 }
 
+std::vector<int64_t> AxesFrom(int64_t first, int rank) {
+  std::vector<int64_t> axes;
+  for (int64_t d = first; d < rank; ++d) axes.push_back(d);
+  return axes;
+}
+
 struct Pooling {
   ValueId x = 0;  // as `window` lifts it
   Window window;
@@ -132,6 +138,60 @@ Status ImportMaxPool(ImportContext& c) {
 Status ImportAveragePool(ImportContext& c) {
   Pooling p = TRY(ReadPooling(c, TRY(c.Int("count_include_pad", 0)) != 0));
   return BindPool(c, p, Op::kAvgPool2d, Op::kAvgPool3d);
+}
+
+// |x|^p and, of its sums, the p-th root.
+Result<ValueId> PowerOf(ImportContext& c, ValueId x, int64_t p) {
+  if (p == 2) return c.Apply(Op::kMul, x, x);
+  ValueId magnitude = TRY(c.Apply(Op::kAbs, x));
+  return p == 1 ? magnitude : TRY(c.ApplyNumber(Op::kPow, magnitude, static_cast<double>(p)));
+}
+Result<ValueId> RootOf(ImportContext& c, ValueId sum, int64_t p) {
+  if (p == 2) return c.Apply(Op::kSqrt, sum);
+  return p == 1 ? sum : TRY(c.ApplyNumber(Op::kPow, sum, 1.0 / static_cast<double>(p)));
+}
+
+Result<int64_t> ReadPower(ImportContext& c) {
+  const int64_t p = TRY(c.Int("p", 2));
+  if (p < 1) return Err("p must be positive, not ", p);
+  return p;
+}
+
+// Sums of windows are averages times their size, over an image padded with zeros so far that no window is cut.
+Status ImportLpPool(ImportContext& c) {
+  const int64_t p = TRY(ReadPower(c));
+  Pooling pool = TRY(ReadPooling(c, true));
+  // Checks the attributes, so that the extents below are sane.
+  const bool flat = pool.window.kernel.size() == 2;
+  TRY(InferType(flat ? Op::kAvgPool2d : Op::kAvgPool3d, pool.attrs, {c.builder.Spec(pool.x)}));
+  const Shape shape = c.ShapeOfValue(pool.x);
+  PadAttrs zeros{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0), PadMode::kConstant, 0};
+  PoolAttrs& a = pool.attrs;
+  const size_t dims = a.kernel.size();
+  double size = 1;
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t reach = (a.kernel[d] - 1) * a.dilations[d], stride = a.strides[d], in = shape[d + 2] + a.pads[d];
+    const int64_t room = in + a.pads[d + dims] - reach - 1;
+    int64_t last = (a.ceil_mode ? (room + stride - 1) / stride : room / stride) * stride;
+    if (a.ceil_mode && last >= in) last -= stride;  // such a window would begin behind the input
+    zeros.before[d + 2] = a.pads[d];
+    zeros.after[d + 2] = std::max(a.pads[d + dims], last + reach + 1 - in);
+    size *= static_cast<double>(a.kernel[d]);
+  }
+  a.pads.assign(2 * dims, 0);
+  a.ceil_mode = false;
+  pool.x = TRY(c.Emit(Op::kPad, {TRY(PowerOf(c, pool.x, p))}, zeros));
+  ValueId mean = TRY(c.Emit(flat ? Op::kAvgPool2d : Op::kAvgPool3d, {pool.x}, a));
+  ValueId y = TRY(RootOf(c, TRY(c.ApplyNumber(Op::kMul, mean, size)), p));
+  return c.Bind(TRY(c.Reshape(y, pool.window.Lowered(c.ShapeOfValue(y)))));
+}
+
+Status ImportGlobalLpPool(ImportContext& c) {
+  const int64_t p = TRY(ReadPower(c));
+  ValueId x = TRY(c.Tensor(0));
+  if (c.Rank(x) < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
+  ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(PowerOf(c, x, p)), AxesFrom(2, c.Rank(x))));
+  return c.Bind(TRY(RootOf(c, sum, p)));
 }
 
 template <Op op>
@@ -212,12 +272,6 @@ Status ImportHardmax(ImportContext& c) {
   return BindRows(c, TRY(c.Cast(TRY(c.Apply(Op::kEqual, best, all)), c.Type(r.x))));
 }
 
-std::vector<int64_t> AxesFrom(int64_t first, int rank) {
-  std::vector<int64_t> axes;
-  for (int64_t d = first; d < rank; ++d) axes.push_back(d);
-  return axes;
-}
-
 Status ImportLayerNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1));
   int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x)));
@@ -248,8 +302,7 @@ Status ImportGroupNormalization(ImportContext& c) {
     return Err(shape[1], " channels do not divide into ", groups, " groups");
   int64_t rest = shape[1] / groups;
   for (size_t d = 2; d < shape.size(); ++d) rest *= shape[d];
-  Normalized n =
-      TRY(Normalize(c, TRY(c.Reshape(x, {shape[0], groups, rest})), {2}, TRY(c.Float("epsilon", 1e-5f))));
+  Normalized n = TRY(Normalize(c, TRY(c.Reshape(x, {shape[0], groups, rest})), {2}, TRY(c.Float("epsilon", 1e-5f))));
   if (c.opset < 21) return c.Bind(TRY(c.Reshape(TRY(ScaledByChannel(c, n.y)), shape)));
   return c.Bind(TRY(ScaledByChannel(c, TRY(c.Reshape(n.y, shape)))));
 }
@@ -300,6 +353,8 @@ const std::vector<OperatorRow>& NormPoolOperators() {
       {"AveragePool", 1, 28, ImportAveragePool},
       {"GlobalAveragePool", 1, 28, ImportGlobalPool<Op::kGlobalAvgPool>},
       {"GlobalMaxPool", 1, 28, ImportGlobalPool<Op::kGlobalMaxPool>},
+      {"LpPool", 2, 28, ImportLpPool},
+      {"GlobalLpPool", 2, 28, ImportGlobalLpPool},
       {"LRN", 1, 28, ImportLrn},
       {"Softmax", 1, 28, ImportSoftmax},
       {"LogSoftmax", 1, 28, ImportLogSoftmax},

@@ -48,7 +48,8 @@ Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId ze
 Status ImportQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
-  if (c.Type(scale) != c.Type(x)) return Err("divides ", c.builder.Spec(x).Text(), " by ", c.builder.Spec(scale).Text());
+  if (c.Type(scale) != c.Type(x))
+    return Err("divides ", c.builder.Spec(x).Text(), " by ", c.builder.Spec(scale).Text());
   ValueId zero = c.Has(2) ? TRY(AlongAxis(c, 2, x)) : c.Number(0, x);
   DType type = c.Has(2) ? c.Type(zero) : DType::UInt(8);
   if (int64_t wanted = c.opset >= 21 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {

@@ -96,7 +96,8 @@ Taps AntialiasedTaps(const Rules& rules, const Axis& axis) {
       taps.places[t].push_back(static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(axis.in - 1))));
     }
     for (int64_t t = 0; t < 2 * reach; ++t) taps.weights[t].push_back(weights[t] / sum);
-    taps.outside.push_back(rules.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.in - 1)));
+    taps.outside.push_back(rules.coordinates == "tf_crop_and_resize" &&
+                           (x < 0 || x > static_cast<double>(axis.in - 1)));
   }
   return taps;
 }
@@ -169,7 +170,8 @@ Result<ValueId> ResizeAxis(ImportContext& c, const Rules& rules, ValueId x, int6
   return c.Where(outside, c.Number(rules.extrapolation, x), sum);
 }
 
-// `scales` or `sizes`: one number per dimension; with both, scales say where output elements lie. `box`: none, or first all starts, then all ends.
+// `scales` or `sizes`: one number per dimension; with both, scales say where output elements lie. `box`: none, or first
+// all starts, then all ends.
 Status BindResized(ImportContext& c, const Rules& rules, const std::vector<double>& scales,
                    const std::vector<int64_t>& sizes, const std::vector<double>& box = {}) {
   ValueId x = TRY(c.Tensor(0));

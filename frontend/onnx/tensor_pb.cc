@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -82,6 +83,12 @@ std::string OnnxTypeName(int data_type) {
   if (data_type == Proto::STRING) return "string";
   if (data_type == Proto::COMPLEX64) return "complex64";
   if (data_type == Proto::COMPLEX128) return "complex128";
+  // Types that came after the headers: ONNX numbers them from here on.
+  constexpr int kFirstNewer = 17;
+  constexpr const char* kNewer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",
+                                    "int4",         "float4e2m1",     "float8e8m0", "uint2",          "int2"};
+  const int newer = data_type - kFirstNewer;
+  if (newer >= 0 && newer < static_cast<int>(std::size(kNewer))) return kNewer[newer];
   return "type " + std::to_string(data_type);
 }
 

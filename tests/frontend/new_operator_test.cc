@@ -23,7 +23,7 @@ Numbers Output(const ModelMaker& model, const std::vector<Numbers>& inputs) {
     ADD_FAILURE() << imported.error().Text();
     return {};
   }
-  const Graph& g = imported->graph;
+  const Graph& g = imported->module.main();
   std::vector<reference::Tensor> in;
   for (size_t i = 0; i < g.inputs.size(); ++i)
     in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
@@ -36,7 +36,8 @@ MATCHER(Near, "") {
 }
 
 // One operator on inputs of one shape.
-ModelMaker Single(const std::string& op, const std::vector<int64_t>& shape, size_t inputs, int opset, int type = kFloat) {
+ModelMaker Single(const std::string& op, const std::vector<int64_t>& shape, size_t inputs, int opset,
+                  int type = kFloat) {
   ModelMaker m(opset);
   std::vector<std::string> names;
   for (size_t i = 0; i < inputs; ++i) m.Input(names.emplace_back(1, static_cast<char>('a' + i)), shape, type);
@@ -52,15 +53,19 @@ TEST(NewOperators, FunctionsOfOneElement) {
     int opset;  // the first that has it
     double (*function)(double);
   };
-  const Row rows[] = {
-      {"Sin", 7, [](double x) { return std::sin(x); }},     {"Cos", 7, [](double x) { return std::cos(x); }},
-      {"Tan", 7, [](double x) { return std::tan(x); }},     {"Asin", 7, [](double x) { return std::asin(x); }},
-      {"Acos", 7, [](double x) { return std::acos(x); }},   {"Atan", 7, [](double x) { return std::atan(x); }},
-      {"Sinh", 9, [](double x) { return std::sinh(x); }},   {"Cosh", 9, [](double x) { return std::cosh(x); }},
-      {"Asinh", 9, [](double x) { return std::asinh(x); }}, {"Atanh", 9, [](double x) { return std::atanh(x); }},
-      {"Mish", 18, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
-      {"Gelu", 20, [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2))); }},
-      {"Swish", 24, [](double x) { return x * Sigmoid(x); }}};
+  const Row rows[] = {{"Sin", 7, [](double x) { return std::sin(x); }},
+                      {"Cos", 7, [](double x) { return std::cos(x); }},
+                      {"Tan", 7, [](double x) { return std::tan(x); }},
+                      {"Asin", 7, [](double x) { return std::asin(x); }},
+                      {"Acos", 7, [](double x) { return std::acos(x); }},
+                      {"Atan", 7, [](double x) { return std::atan(x); }},
+                      {"Sinh", 9, [](double x) { return std::sinh(x); }},
+                      {"Cosh", 9, [](double x) { return std::cosh(x); }},
+                      {"Asinh", 9, [](double x) { return std::asinh(x); }},
+                      {"Atanh", 9, [](double x) { return std::atanh(x); }},
+                      {"Mish", 18, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
+                      {"Gelu", 20, [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2))); }},
+                      {"Swish", 24, [](double x) { return x * Sigmoid(x); }}};
   const Numbers x = {-0.9, -0.5, 0, 0.25, 0.75};
   for (const Row& row : rows) {
     Numbers want;
@@ -82,7 +87,9 @@ TEST(NewOperators, LargeArgumentsOfMish) {
 TEST(NewOperators, GeluByTanh) {
   ModelMaker m(20);
   m.Input("x", {2}).Output("y").Node("Gelu", {"x"}, {"y"}).String("approximate", "tanh");
-  auto gelu = [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1)) * (x + 0.044715 * x * x * x))); };
+  auto gelu = [](double x) {
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1)) * (x + 0.044715 * x * x * x)));
+  };
   EXPECT_THAT(Output(m, {{-2, 1.5}}), Pointwise(Near(), Numbers{gelu(-2), gelu(1.5)}));
   ModelMaker bad(20);
   bad.Input("x", {2}).Output("y").Node("Gelu", {"x"}, {"y"}).String("approximate", "odd");
@@ -189,6 +196,55 @@ TEST(NewOperators, CumulatedProducts) {
   ModelMaker wide(26);
   wide.Input("x", {3000}).Ints("axis", {0}).Output("y").Node("CumProd", {"x", "axis"}, {"y"});
   EXPECT_THAT(ImportError(wide), HasSubstr("cumulates 3000 elements; at most 2048 are supported"));
+}
+
+TEST(NewOperators, LpPools) {
+  auto model = [](int64_t p, int ceil_mode, const std::vector<int64_t>& pads) {
+    ModelMaker m(18);
+    m.Input("x", {1, 1, 4}).Output("y");
+    NodeMaker node = m.Node("LpPool", {"x"}, {"y"});
+    node.Int("p", p).Int("ceil_mode", ceil_mode).Ints("kernel_shape", {3}).Ints("strides", {2}).Ints("pads", pads);
+    return m;
+  };
+  const Numbers x = {3, -4, 12, 1};
+  EXPECT_THAT(Output(model(2, 0, {0, 0}), {x}), Pointwise(Near(), Numbers{13}));
+  EXPECT_THAT(Output(model(2, 1, {0, 0}), {x}), Pointwise(Near(), Numbers{13, std::sqrt(145)}));
+  EXPECT_THAT(Output(model(1, 0, {1, 0}), {x}), Pointwise(Near(), Numbers{7, 17}));
+  EXPECT_THAT(Output(model(3, 0, {1, 0}), {x}), Pointwise(Near(), Numbers{std::cbrt(91), std::cbrt(64 + 1728 + 1)}));
+  EXPECT_THAT(ImportError(model(0, 0, {0, 0})), HasSubstr("p must be positive, not 0"));
+  EXPECT_THAT(ImportError(model(2, 0, {3, 0})), HasSubstr("pads must be smaller than the window"));
+  EXPECT_THAT(Output(Single("GlobalLpPool", {1, 1, 2, 2}, 1, 22), {{1, 1, 1, -1}}), Pointwise(Near(), Numbers{2}));
+  EXPECT_THAT(ImportError(Single("GlobalLpPool", {2, 2}, 1, 22)), HasSubstr("is no image"));
+}
+
+ModelMaker GatherNd(const std::vector<int64_t>& data, const std::vector<int64_t>& indices, int64_t batch) {
+  ModelMaker m(13);
+  m.Input("x", data).Input("i", indices, kInt64).Output("y");
+  m.Node("GatherND", {"x", "i"}, {"y"}).Int("batch_dims", batch);
+  return m;
+}
+
+TEST(NewOperators, GatherAtPlaces) {
+  const Numbers x = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(Output(GatherNd({2, 2, 2}, {2, 2}, 0), {x, {0, 1, -1, 0}}), (Numbers{2, 3, 4, 5}));
+  EXPECT_EQ(Output(GatherNd({2, 2, 2}, {1, 3}, 0), {x, {1, 0, -1}}), (Numbers{5}));
+  EXPECT_EQ(Output(GatherNd({2, 2, 2}, {2, 1}, 1), {x, {1, 0}}), (Numbers{2, 3, 4, 5}));
+  EXPECT_THAT(ImportError(GatherNd({2, 2}, {1, 3}, 0)), HasSubstr("do not fit"));
+  EXPECT_THAT(ImportError(GatherNd({2, 2}, {3, 1}, 1)), HasSubstr("differ"));
+  EXPECT_THAT(ImportError(GatherNd({2, 2}, {2, 1}, 2)), HasSubstr("batch_dims 2 is outside"));
+}
+
+TEST(NewOperators, CropsAndPadsAroundTheCentre) {
+  auto model = [](const std::vector<int64_t>& shape, const std::vector<int64_t>& axes) {
+    ModelMaker m(18);
+    m.Input("x", {4, 1}).Ints("shape", shape).Output("y");
+    m.Node("CenterCropPad", {"x", "shape"}, {"y"}).Ints("axes", axes);
+    return m;
+  };
+  EXPECT_EQ(Output(model({1, 4}, {0, 1}), {{1, 2, 3, 4}}), (Numbers{0, 2, 0, 0}));
+  EXPECT_EQ(Output(model({2}, {-2}), {{1, 2, 3, 4}}), (Numbers{2, 3}));
+  EXPECT_THAT(ImportError(model({2, 2}, {0})), HasSubstr("has 2 extents for 1 axes"));
+  EXPECT_THAT(ImportError(model({2, 2}, {0, -2})), HasSubstr("names an axis twice"));
 }
 
 // Heads of 4 elements with one token, whose angles are a quarter turn and none.

@@ -25,7 +25,7 @@ std::vector<reference::Tensor> Outputs(const ModelMaker& model, const std::vecto
     ADD_FAILURE() << imported.error().Text();
     return std::vector<reference::Tensor>(9);
   }
-  const Graph& g = imported->graph;
+  const Graph& g = imported->module.main();
   std::vector<reference::Tensor> in;
   for (size_t i = 0; i < g.inputs.size(); ++i)
     in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
@@ -99,9 +99,15 @@ TEST(OperatorSets, ReductionsOfNothing) {
     m.Node(op, {"x", "axes"}, {"y"});
     return m;
   };
-  for (auto [op, value] : {std::pair{"ReduceSum", 0.0}, {"ReduceProd", 1.0}, {"ReduceMax", -kInfinity},
-                           {"ReduceMin", kInfinity}, {"ReduceL1", 0.0}, {"ReduceL2", 0.0}, {"ReduceSumSquare", 0.0},
-                           {"ReduceLogSum", -kInfinity}, {"ReduceLogSumExp", -kInfinity}}) {
+  for (auto [op, value] : {std::pair{"ReduceSum", 0.0},
+                           {"ReduceProd", 1.0},
+                           {"ReduceMax", -kInfinity},
+                           {"ReduceMin", kInfinity},
+                           {"ReduceL1", 0.0},
+                           {"ReduceL2", 0.0},
+                           {"ReduceSumSquare", 0.0},
+                           {"ReduceLogSum", -kInfinity},
+                           {"ReduceLogSumExp", -kInfinity}}) {
     EXPECT_EQ(Output(model(op, kFloat), {{}}), (Numbers{value, value})) << op;
   }
   EXPECT_TRUE(std::isnan(Output(model("ReduceMean", kFloat), {{}})[0]));

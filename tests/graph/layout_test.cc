@@ -37,8 +37,8 @@ TEST(ConvertLayout, FewChannelsStayFirst) {
     if (behind_another) x = m.Relu(m.Conv(x, 16, 3));
     m.b.Output(m.Relu(m.Conv(x, channels, 3, groups, stride)), "y");
     Counting counting;
-    Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
-                         counting.context);
+    Graph g =
+        ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}}, counting.env);
     return CountOps(g, Op::kTranspose);
   };
   EXPECT_EQ(transposes(2, 16, 1, 1, false), 0);
@@ -57,8 +57,8 @@ TEST(ConvertLayout, PoolsWithoutPaddingStayChannelsFirst) {
     if (behind_another) x = m.Relu(m.Conv(x, 16, 3));
     m.b.Output(m.b.Must(op, {x}, a), "y");
     Counting counting;
-    Graph g = ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}},
-                         counting.context);
+    Graph g =
+        ExpectKept(m.b.Finish(), {{"convert_layout", ConvertLayout}, {"fold_constants", FoldConstants}}, counting.env);
     return CountOps(g, Op::kTranspose);
   };
   const PoolAttrs plain{.kernel = {2, 3}, .strides = {2, 1}};

@@ -83,9 +83,9 @@ TEST(LowerSubgraph, Products) {
 }
 
 TEST(LowerSubgraph, Elementwise) {
-  for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt, Op::kTanh, Op::kErf, Op::kExp, Op::kLog, Op::kAbs, Op::kNeg,
-                Op::kFloor, Op::kCeil, Op::kRound, Op::kIsNan, Op::kSin, Op::kCos, Op::kTan, Op::kAsin, Op::kAcos,
-                Op::kAtan, Op::kSinh, Op::kCosh, Op::kAsinh, Op::kAcosh, Op::kAtanh}) {
+  for (Op op : {Op::kRelu, Op::kSigmoid, Op::kSqrt, Op::kTanh,  Op::kErf,   Op::kExp,   Op::kLog,   Op::kAbs,
+                Op::kNeg,  Op::kFloor,   Op::kCeil, Op::kRound, Op::kIsNan, Op::kSin,   Op::kCos,   Op::kTan,
+                Op::kAsin, Op::kAcos,    Op::kAtan, Op::kSinh,  Op::kCosh,  Op::kAsinh, Op::kAcosh, Op::kAtanh}) {
     ExpectRight(Single(op, {{2, 3, 4}}));
     ExpectRight(Typed(op, {{DType::Float(64), {2, 3, 4}}}));
   }

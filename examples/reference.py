@@ -1,6 +1,6 @@
 """An ONNX interpreter in numpy with float64 arithmetic: an independent opinion of what a network computes.
 
-Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 17. Those on
+Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 28. Those on
 images are in reference_images.py.
 
     python3 examples/reference.py model.onnx test_data_set_0     compares with output_*.pb, prints the largest error
@@ -255,6 +255,12 @@ def cross_entropy_loss(attributes, opset, x, labels, weights=None):
     return likelihood_loss(attributes, opset, logarithms, labels, weights), logarithms
 
 
+def gelu(attributes, _, x):
+    if attributes.get("approximate") == b"tanh":
+        return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return x / 2 * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / np.sqrt(2)))
+
+
 def split(attributes, _, x, sizes=None):
     axis = attributes.get("axis", 0)
     sizes = attributes.get("split", sizes)
@@ -303,6 +309,9 @@ OPS = {
     "Reciprocal": lambda _, __, x: 1.0 / x,
     "Cosh": lambda _, __, x: np.cosh(x),
     "Sinh": lambda _, __, x: np.sinh(x),
+    "Mish": lambda _, __, x: x * np.tanh(np.logaddexp(0.0, x)),
+    "Gelu": gelu,
+    "Swish": lambda attributes, _, x: x / (1 + np.exp(-attributes.get("alpha", 1.0) * x)),
     "Sin": lambda _, __, x: np.sin(x),
     "Cos": lambda _, __, x: np.cos(x),
     "Tan": lambda _, __, x: np.tan(x),

@@ -33,7 +33,7 @@ class Network:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
-        self.opset = self.rng.randint(7, 17)
+        self.opset = self.rng.randint(7, 28)
         # The type of all floats. Its generator is separate, so that a seed gives the same network in both types.
         self.float = np.float64 if random.Random(f"type {seed}").random() < DOUBLES else np.float32
         self.float_type = NP_TYPE_TO_TENSOR_TYPE[np.dtype(self.float)]

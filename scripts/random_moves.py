@@ -50,7 +50,7 @@ def split(net):
     sizes = [b - a for a, b in zip([0] + cuts, cuts + [shape[axis]])]
     parts = net.rng.randint(2, 4)
     if shape[axis] % parts == 0 and net.chance(50):  # equal ones need no sizes
-        return net.emit("Split", [x], {"axis": axis}, parts)
+        return net.emit("Split", [x], {"axis": axis, "num_outputs": parts if net.opset >= 18 else None}, parts)
     if net.opset < 13:
         return net.emit("Split", [x], {"axis": axis, "split": sizes}, outputs=len(sizes))
     return net.emit("Split", [x, net.integers(sizes)], {"axis": axis}, outputs=len(sizes))
@@ -184,7 +184,9 @@ def nothing(net):
         parts.insert(net.rng.randint(0, len(parts)), cut)
         return net.emit("Concat", parts, {"axis": axis})
     if kind == 2:
-        return net.emit("Mul", [x, net.emit("ReduceProd", [cut], {"axes": [axis]})])
+        product = (net.emit("ReduceProd", [cut], {"axes": [axis]}) if net.opset < 18 else
+                   net.emit("ReduceProd", [cut, net.integers([axis])]))
+        return net.emit("Mul", [x, product])
     rows, columns = net.pick(1, 2, 7), net.pick(1, 3, 17)
     left = net.fed(np.zeros((rows, 0), np.float32))
     net.unread.add(left)

@@ -22,9 +22,10 @@ def reduce(net):
     if net.opset >= 11:
         axes = [a - rank if net.chance(30) else a for a in axes]
     attributes, inputs = {"keepdims": net.pick(None, 0, 1)}, [x]
-    if net.chance(80) and op == "Sum" and net.opset >= 13:
+    as_input = net.opset >= (13 if op == "Sum" else 18)
+    if net.chance(80) and as_input:
         inputs.append(net.integers(axes))
-    elif net.chance(80) and not (op == "Sum" and net.opset >= 13):
+    elif net.chance(80) and not as_input:
         attributes["axes"] = axes
     return net.emit("Reduce" + op, inputs, attributes)
 
@@ -222,7 +223,7 @@ def activation(net):
          "Reciprocal", "PRelu", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan"] + since("Celu", 12) +
         since("HardSwish", 14) + since("Erf", 9) + since("Shrink", 9) +
         since("ThresholdedRelu", 10) + since("Sign", 9) + since("Cosh", 9) + since("Sinh", 9) +
-        since("Asinh", 9) + since("Acosh", 9) + since("Atanh", 9))
+        since("Mish", 18) + since("Gelu", 20) + since("Swish", 24) + since("Asinh", 9) + since("Acosh", 9) + since("Atanh", 9))
     attributes = {}
     if op in ("LeakyRelu", "Elu", "Selu", "HardSigmoid", "Celu", "ThresholdedRelu"):
         attributes["alpha"] = net.pick(None, 0.3, 1.5)
@@ -230,6 +231,10 @@ def activation(net):
         attributes["gamma"] = net.pick(None, 0.75)
     if op == "HardSigmoid":
         attributes["beta"] = net.pick(None, 0.25)
+    if op == "Gelu":
+        attributes["approximate"] = net.pick(None, "tanh")
+    if op == "Swish":
+        attributes["alpha"] = net.pick(None, 1.5)
     if op == "Shrink":
         attributes = {"bias": net.pick(None, 0.25), "lambd": net.pick(None, 0.25, 1.0)}
     if op in ("Log", "Reciprocal", "Asin", "Acos", "Acosh", "Atanh"):  # within their domains

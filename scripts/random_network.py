@@ -1,5 +1,5 @@
 """Random networks: from a seed, an ONNX model of the supported operators, its inputs, and its outputs as computed by
-examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; every operator set from 7 to 17 occurs.
+examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; every operator set from 7 to 28 occurs.
 """
 
 import numpy as np

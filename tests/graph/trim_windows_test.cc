@@ -106,10 +106,11 @@ TEST(TrimWindows, RandomConvolutionsKeepEveryBit) {
     const Graph g = ConvolutionOf(w, dtype, nullptr, rng);
     const reference::Tensor x = SmallNumbers(w.image, dtype, rng);
     Counting counting;
-    Result<Graph> now =
-        RunPasses(g, {{"trim_windows", TrimWindows}, {"fold_constants", FoldConstants}, {"fuse", Fuse}}, counting.env);
+    Result<IRModule> now = RunPasses(
+        IRModule(g), {{"trim_windows", TrimWindows}, {"fold_constants", FoldConstants}, {"fuse", Fuse}}, counting.env);
     ASSERT_TRUE(now.ok());
-    EXPECT_EQ(Interpreted(*now, x), reference::Evaluate(g, {x})[0].data) << GraphText(g) << GraphText(*now);
+    EXPECT_EQ(Interpreted(now->main(), x), reference::Evaluate(g, {x})[0].data)
+        << GraphText(g) << GraphText(now->main());
     const Graph trim = *TrimWindows(g, counting.env);
     const int64_t before = TapsOf(g), after = TapsOf(trim), useful = UsefulTaps(w, g);
     EXPECT_GE(after, useful) << GraphText(trim);

@@ -88,6 +88,10 @@ bool Takes(OperandTypes types, DType type) {
       return type.IsInt();
     case OperandTypes::kBools:
       return type.IsBool();
+    case OperandTypes::kBits:
+      return type.IsBool() || type.IsInt();
+    case OperandTypes::kUnsigned:
+      return type.IsInt() && type.code == TypeCode::kUInt;
     default:
       return true;
   }
@@ -96,6 +100,10 @@ bool Takes(OperandTypes types, DType type) {
 // Builds the operator on operands of `type`. The second operand is of type `other` if that differs from `type`.
 Result<Graph> GraphOf(Op op, DType type, DType other) {
   Example example = ExampleOf(op);
+  if (op == Op::kBitCast) {  // to another type of the same width
+    const bool has_float = type.IsInt() && type.bits >= 32;
+    example.attrs = CastAttrs{has_float ? DType::Float(type.bits) : DType::Int(type.bits)};
+  }
   OperandTypes types = GetOpInfo(op).types;
   GraphBuilder b;
   std::vector<ValueId> inputs;
@@ -134,6 +142,8 @@ TEST(ElementTypes, OperandsHaveOneType) {
     if (op == Op::kFused || op == Op::kCall || ExampleOf(op).shapes.size() < 2) continue;
     DType own = GetOpInfo(op).types == OperandTypes::kBools ? DType::Bool() : DType::Float(32);
     if (GetOpInfo(op).types == OperandTypes::kIntegers) own = DType::Int(64);
+    if (GetOpInfo(op).types == OperandTypes::kBits) own = DType::Int(64);
+    if (GetOpInfo(op).types == OperandTypes::kUnsigned) own = DType::UInt(64);
     Result<Graph> mixed = GraphOf(op, own, DType::Float(64));
     ASSERT_FALSE(mixed.ok()) << ToText(op);
     bool indexed = GetOpInfo(op).types == OperandTypes::kIndexed;

@@ -28,7 +28,38 @@ double FusedNarrow(double a, double b, double c, DType dtype) {
 }
 
 // sin, cos and tan of f64 end where the arithmetic that they become (lower/math.cc) ends.
-bool IsReducible(double x, DType dtype) { return dtype.bits < 64 || std::abs(x) <= kMostAngle; }
+bool IsReducible(Op op, double x, DType dtype) {
+  const bool periodic = op == Op::kSin || op == Op::kCos || op == Op::kTan;
+  return !periodic || dtype.bits < 64 || std::abs(x) <= kMostAngle;
+}
+
+// The trigonometric and hyperbolic functions and their inverses.
+double (*FunctionOfAngle(Op op))(double) {
+  switch (op) {
+    case Op::kSin:
+      return std::sin;
+    case Op::kCos:
+      return std::cos;
+    case Op::kTan:
+      return std::tan;
+    case Op::kAsin:
+      return std::asin;
+    case Op::kAcos:
+      return std::acos;
+    case Op::kAtan:
+      return std::atan;
+    case Op::kSinh:
+      return std::sinh;
+    case Op::kCosh:
+      return std::cosh;
+    case Op::kAsinh:
+      return std::asinh;
+    case Op::kAcosh:
+      return std::acosh;
+    default:
+      return std::atanh;
+  }
+}
 
 }  // namespace
 
@@ -141,27 +172,17 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kPow:
       return rounded(std::pow(x, args[1].f));
     case Op::kSin:
-      return rounded(IsReducible(x, to) ? std::sin(x) : NAN);
     case Op::kCos:
-      return rounded(IsReducible(x, to) ? std::cos(x) : NAN);
     case Op::kTan:
-      return rounded(IsReducible(x, to) ? std::tan(x) : NAN);
     case Op::kAsin:
-      return rounded(std::asin(x));
     case Op::kAcos:
-      return rounded(std::acos(x));
     case Op::kAtan:
-      return rounded(std::atan(x));
     case Op::kSinh:
-      return rounded(std::sinh(x));
     case Op::kCosh:
-      return rounded(std::cosh(x));
     case Op::kAsinh:
-      return rounded(std::asinh(x));
     case Op::kAcosh:
-      return rounded(std::acosh(x));
     case Op::kAtanh:
-      return rounded(std::atanh(x));
+      return rounded(IsReducible(op, x, to) ? FunctionOfAngle(op)(x) : NAN);
     case Op::kSqrt:
       return rounded(std::sqrt(x));
     case Op::kAbs:

@@ -313,13 +313,14 @@ inline double ToType(double v, DType to) {
   return v - std::floor((v - low) / range) * range;
 }
 
-// An integer's bits, sign-extended; and the integer that the low bits of a type's width are.
+// An integer's bits, sign-extended; and the integer that the low bits of a type's width are
+// (of 64 bits always a signed one, as the interpreter has them).
 inline uint64_t ToBits(double v) {
   return v < 0 ? static_cast<uint64_t>(static_cast<int64_t>(v)) : static_cast<uint64_t>(v);
 }
 inline double FromBits(uint64_t bits, DType dtype) {
   if (dtype.bits < 64) bits &= (uint64_t{1} << dtype.bits) - 1;
-  if (dtype.code == TypeCode::kUInt) return static_cast<double>(bits);
+  if (dtype.code == TypeCode::kUInt && dtype.bits < 64) return static_cast<double>(bits);
   const int unused = 64 - dtype.bits;
   return static_cast<double>(static_cast<int64_t>(bits << unused) >> unused);
 }

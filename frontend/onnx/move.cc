@@ -241,7 +241,8 @@ Status ImportGatherNd(ImportContext& c) {
   Shape flat = {batches * rows};
   flat.insert(flat.end(), data.begin() + first, data.end());
   place = TRY(c.Reshape(place, {places.begin(), places.end() - 1}));
-  return c.Bind(TRY(c.Emit(Op::kGather, {TRY(c.Reshape(x, flat)), place}, AxisAttrs{0})));
+  x = TRY(c.Reshape(x, flat));
+  return c.Bind(TRY(c.Emit(Op::kGather, {x, place}, AxisAttrs{0})));
 }
 
 // Cuts or pads with zeros around the centre; of an odd number the larger half lies behind.

@@ -180,7 +180,8 @@ Status ImportLpPool(ImportContext& c) {
   }
   a.pads.assign(2 * dims, 0);
   a.ceil_mode = false;
-  pool.x = TRY(c.Emit(Op::kPad, {TRY(PowerOf(c, pool.x, p))}, zeros));
+  ValueId powers = TRY(PowerOf(c, pool.x, p));
+  pool.x = TRY(c.Emit(Op::kPad, {powers}, zeros));
   ValueId mean = TRY(c.Emit(flat ? Op::kAvgPool2d : Op::kAvgPool3d, {pool.x}, a));
   ValueId y = TRY(RootOf(c, TRY(c.ApplyNumber(Op::kMul, mean, size)), p));
   return c.Bind(TRY(c.Reshape(y, pool.window.Lowered(c.ShapeOfValue(y)))));

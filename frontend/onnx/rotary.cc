@@ -37,7 +37,8 @@ Result<ValueId> ReadAngles(ImportContext& c, size_t input, const Heads& h) {
   const Shape x = c.ShapeOfValue(h.x);
   if (c.Has(3)) {
     if (c.Rank(cache) != 2) return Err("caches beside positions must be matrices, not ", c.builder.Spec(cache).Text());
-    cache = TRY(c.Emit(Op::kGather, {cache, TRY(c.Tensor(3))}, AxisAttrs{0}));
+    ValueId positions = TRY(c.Tensor(3));
+    cache = TRY(c.Emit(Op::kGather, {cache, positions}, AxisAttrs{0}));
   }
   const Shape wanted = {x[0], x[h.sequence], h.rotated / 2};
   if (c.ShapeOfValue(cache) != wanted)

@@ -85,7 +85,7 @@ constexpr const char* kRandom =  // what a package computes follows from its inp
 // these is the reason of some case.
 void ExpectReasons(const Outcome& outcome, const std::vector<const char*>& reasons) {
   EXPECT_EQ(static_cast<int>(outcome.refusals.size()), outcome.unsupported) << outcome.last_line;
-  static const std::regex kUnknown(R"((?:imported: |; )(?:[a-z.]+\.)?([A-Za-z]+) \(node [^)]*\) is not supported)");
+  static const std::regex kUnknown(R"((?:imported: |; )(?:[a-z.]+\.)?([A-Za-z0-9]+) \(node [^)]*\) is not supported)");
   const std::string page = OperatorsPage();
   std::vector<bool> met(reasons.size());
   for (const std::string& line : outcome.refusals) {

@@ -10,11 +10,33 @@
 #include <map>
 
 #include "bench/arguments.h"
+#include "bench/recorded_tasks.h"
 #include "support/clock.h"
 #include "tuner/simulation.h"
 
 namespace autotune::bench {
 namespace {
+
+// Reads a recording without the tasks of which no candidate that ran is a point of today's sketches: nothing can be
+// replayed of them until they are recorded again.
+Result<Recording> ReadFitting(const std::string& path) {
+  Recording recording = TRY(ReadRecording(path));
+  const std::vector<bench::LocatedTask> located = TRY(bench::LocateRecording(path));
+  std::vector<RecordedTask> fitting;
+  for (size_t i = 0; i < located.size(); ++i) {
+    const auto& candidates = located[i].located;
+    if (std::any_of(candidates.begin(), candidates.end(),
+                    [](const auto& candidate) { return candidate.status == TrialStatus::kOk; })) {
+      fitting.push_back(std::move(recording.tasks[i]));
+    } else {
+      std::printf("left out: %s, since none of its %zu candidates fits today's sketches\n", located[i].kind.c_str(),
+                  located[i].recorded);
+    }
+  }
+  if (fitting.empty()) return Err(path, ": no task fits today's sketches; record it again (bench_oracle)");
+  recording.tasks = std::move(fitting);
+  return recording;
+}
 
 void PrintFit(const RecordedDevice& device) {
   std::printf("%-28s %7s %7s %11s %9s %9s   held-out candidates\n", "task", "fitted", "others", "median err", "rank",
@@ -105,7 +127,7 @@ Result<int> Main(int argc, char** argv) {
   if (trials < 1 || options.seeds < 1 || options.noise < 0) return Err("--trials and --seeds must be at least 1");
   std::vector<SearchVariant> variants = TRY(Choose(arguments.Text("variants", "")));
   double begin = SteadySeconds();
-  std::shared_ptr<const RecordedDevice> device = TRY(RecordedDevice::Make(TRY(ReadRecording(arguments.words[0]))));
+  std::shared_ptr<const RecordedDevice> device = TRY(RecordedDevice::Make(TRY(ReadFitting(arguments.words[0]))));
   double fitted = SteadySeconds();
   std::printf("%s, recorded on %s\n\n", arguments.words[0].c_str(), device->recording().header.machine.c_str());
   PrintFit(*device);

@@ -48,8 +48,8 @@ struct KernelObject {
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target,
                                    const CodegenOptions& options = {});
 
-// The source that CompileKernel compiles for targets of kind c, without compiling it. Errors: a broken contract of the
-// program, a target that LLVM does not know.
+// Returns the C source of a kernel without compiling it. CompileKernel compiles the same source for targets of kind c.
+// Errors: the program breaks a contract; LLVM does not know the target.
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target);
 
 struct LinkedKernels {

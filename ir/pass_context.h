@@ -47,9 +47,9 @@ struct PassTable {
 };
 
 std::string_view NameOf(const PassOption& option);
-// "unroll_limit=4096": the option with its default.
+// Returns the option with its default value: "unroll_limit=4096".
 std::string DefaultText(const PassOption& option);
-// "1 to 4096", "all or none".
+// Returns the values that the option takes: "1 to 4096", "all or none".
 std::string ValuesText(const PassOption& option);
 
 // ---- The request of a caller.
@@ -73,7 +73,7 @@ struct PassConfig {
 
 // ---- Instruments.
 
-// What an instrument sees of the program between two passes.
+// Shows the program to an instrument after a pass.
 class ProgramView {
  public:
   virtual ~ProgramView() = default;

@@ -44,7 +44,7 @@ Status CheckEnds(const LoadedModel& model) {
   return {};
 }
 
-// Completes what the package says of inputs and outputs, or checks it.
+// Fills in inputs and outputs if the package does not describe them. Otherwise compares its description with the graph.
 Status FinishInfo(LoadedModel& model) {
   if (model.info.inputs.empty() && model.info.outputs.empty()) DescribeEnds(model);
   return CheckEnds(model);

@@ -31,7 +31,7 @@ struct PackageInfo {
   std::vector<TensorSpec> inputs;  // ONNX's names, types and layout
   std::vector<TensorSpec> outputs;
   int tasks = 0, tuned_tasks = 0;       // kernels; those of them whose schedule came from a record
-  std::vector<PackagedKernel> kernels;  // one per task; empty in packages of older releases
+  std::vector<PackagedKernel> kernels;  // one per task; empty in packages of other programs
   AUTOTUNE_FIELDS(model_name, target, inputs, outputs, tasks, tuned_tasks, kernels)
 };
 
@@ -63,7 +63,8 @@ struct Package {
   std::map<std::string, std::vector<FunctionMemory>> functions;  // memory.operator_functions, by function
 };
 
-// Writes to a temporary file beside `path`, then renames: an interrupted write leaves nothing half done.
+// Writes to a temporary file beside `path`, then renames: no reader sees half a package. A killed
+// write may leave a file whose name ends in .tmp and a number.
 Status WritePackage(const Package& package, const std::string& path);
 // Needs metadata, graph and parameters; what else a package lacks is left empty. Errors name the file and what is
 // missing or damaged in it.

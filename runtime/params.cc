@@ -101,6 +101,4 @@ Result<Params> ParseParams(std::string_view blob) {
 
 Result<Params> LoadParams(const std::string& path) { return TRY_NOTE(ParseParams(TRY(ReadFile(path))), path); }
 
-Status SaveParams(const std::string& path, const Params& params) { return WriteFile(path, ParamsBytes(params)); }
-
 }  // namespace autotune

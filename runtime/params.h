@@ -24,7 +24,6 @@ std::string ParamsBytes(const Params& params);
 Result<Params> ParseParams(std::string_view blob);
 
 Result<Params> LoadParams(const std::string& path);
-Status SaveParams(const std::string& path, const Params& params);
 
 // The names and tensors of a set of parameters: vector of names, then u64 number and the tensors as above. The factory
 // of a graph executor stores the number first (`count_first`), as TVM's does.

@@ -10,11 +10,13 @@
 namespace autotune::topi {
 namespace {
 
-constexpr int64_t kMostLanes = 48;   // combined side by side along a row: some vectors, in registers of any target
-constexpr int64_t kLanes = 32;       // of a row that they do not divide
-constexpr int64_t kFewLanes = 16;    // of one that is shorter than two steps: as many vectors, fewer lanes to combine
-constexpr int64_t kLanesLeft = 4;    // one vector of any target, whose lanes are combined one by one
-constexpr int64_t kMostFolded = 8;   // combined into each lane of a last vector; more would be a loop
+// How many elements of a row are combined side by side. All are chosen; odd shapes drawn at random judge them
+// (bench/odd_shapes.py), on AVX-512 only so far.
+constexpr int64_t kMostLanes = 48;   // fit into registers of every target: 12 of 128 bits in f32, 24 in f64
+constexpr int64_t kLanes = 32;       // used where no number up to kMostLanes divides the row
+constexpr int64_t kFewLanes = 16;    // used for rows shorter than two steps of kLanes, since fewer lanes combine faster
+constexpr int64_t kLanesLeft = 4;    // lanes that the last step combines one by one: one vector of 128 bits in f32
+constexpr int64_t kMostFolded = 8;   // lanes that one lane of the last step takes in; more are not unrolled
 constexpr int64_t kFewRows = 4;      // rows far apart that hardware prefetches side by side
 constexpr int64_t kLongRow = 2048;   // elements of a row, two pages, that comes in as fast alone as with its neighbours
 constexpr int64_t kFewestSteps = 2;  // steps of all lanes along a row that are worth them

@@ -57,7 +57,8 @@ std::optional<Taps> TapsOnData(const Axis& a) {
 
 size_t FirstSpatial(Layout layout) { return layout == Layout::kNCHW ? 2 : 1; }
 
-// Spatial dimension d of images of these shapes.
+// Returns what the window meets along spatial dimension `d` of an image. `image` and `out` are the shapes of the input
+// and of the result.
 template <class WindowAttrs>
 Axis AxisOf(const WindowAttrs& attrs, size_t d, const Shape& image, const Shape& out, int64_t kernel, int64_t spacing) {
   const size_t at = FirstSpatial(attrs.layout) + d;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/fill.h"
+#include "support/file.h"
 #include "tests/runtime/c_artifact.h"
 
 namespace autotune {
@@ -40,7 +41,7 @@ TEST(Params, GoThereAndBack) {
   ASSERT_TRUE(parsed.ok()) << parsed.error().Text();
   ExpectEqual(params, *parsed);
   std::string path = TempDir() + "/a.params";
-  ASSERT_TRUE(SaveParams(path, params).ok());
+  ASSERT_TRUE(WriteFile(path, blob).ok());
   {
     auto loaded = LoadParams(path);
     ASSERT_TRUE(loaded.ok()) << loaded.error().Text();

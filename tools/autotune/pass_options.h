@@ -25,7 +25,7 @@ struct PassOptions {
   void AddChoices(CLI::App& app);
   // Fills `config`. Errors are wrong usage: a name or a value that no table has.
   Status Check();
-  // Whether the command line has any of the options.
+  // Returns whether the command line has any of these options.
   bool IsGiven() const;
   // After Check. Errors: the folder of --dump-ir cannot be written to.
   Result<PassContext> Context() const;

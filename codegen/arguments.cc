@@ -35,4 +35,20 @@ uint32_t PackedDlType(DType dtype) {
   return code | bits << 8 | 1u << 16;
 }
 
+BodyPointers BodyPointersOf(const PrimFunc& f) {
+  BodyPointers body;
+  const Uses uses = UsesOf(f.body);
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const Buffer& buffer = f.params[i].buffer;
+    auto used = uses.buffers.find(buffer->name);
+    if (used == uses.buffers.end()) continue;
+    body.pointers.push_back({buffer->name, buffer, used->second.written});
+    body.params.push_back(static_cast<int>(i));
+  }
+  body.workspace = LayOut(f.body);
+  for (const Workspace::Slot& slot : body.workspace.slots)
+    body.pointers.push_back({slot.buffer->name, slot.buffer, true});
+  return body;
+}
+
 }  // namespace autotune

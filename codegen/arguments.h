@@ -1,9 +1,10 @@
-// What the checked entry point of a kernel (runtime/abi.h) demands of its arguments, for all code generators. Plain
-// values; thread-safe. Internal to codegen/.
+// What the entry points of a kernel (runtime/abi.h) demand of their arguments and hand on, for all code generators.
+// Plain values; thread-safe. Internal to codegen/.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "codegen/memory.h"
 #include "lower/lower.h"
 
 namespace autotune {
@@ -17,6 +18,15 @@ struct ExpectedArgument {
 std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel);
 // The message of the error if there are more or fewer arguments.
 std::string WrongCountMessage(const LoweredKernel& kernel);
+
+// The pointers that the body of an entry point gets: to those parameters that it uses, then to the slots of its scratch
+// memory.
+struct BodyPointers {
+  std::vector<PointerParam> pointers;
+  std::vector<int> params;  // parameter of each of the first pointers
+  Workspace workspace;
+};
+BodyPointers BodyPointersOf(const PrimFunc& f);
 
 // dlpack.h, whose layout is a public ABI.
 inline constexpr int kDlCpu = 1;

@@ -195,8 +195,8 @@ class Math {
     for (double part : kHalfPi) rest = Fma(n, C(-part), rest);
     return {MakeCast(IntType(), n), rest};
   }
-  // Reduces an f32 value a >= 0, given in f64, to a quarter turn. The result depends on a * 2/pi modulo 4 only. So 2/pi is
-  // cut into words of 24 bits: the product of a and a word is exact in f64, and so is its remainder modulo 4. The
+  // Reduces an f32 value a >= 0, given in f64, to a quarter turn. The result depends on a * 2/pi modulo 4 only. So 2/pi
+  // is cut into words of 24 bits: the product of a and a word is exact in f64, and so is its remainder modulo 4. The
   // remainders are added in i64, in units of 2^-61. Such a sum wraps around at 8, a multiple of 4.
   Angle ReduceAnySingle(const Expr& a) const {
     constexpr int kFraction = 61, kWordBits = 24;

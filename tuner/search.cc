@@ -14,9 +14,9 @@ namespace {
 
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
-// Most that a default candidate's body may take, relative to the body of the candidate before it. A build that rejects a
-// body for its spills rejects any other of the same size, whatever the other decisions are. The factor is chosen: smaller
-// steps would repeat rejections, larger ones would skip sizes that fit.
+// Most that a default candidate's body may take, relative to the body of the candidate before it. A build that rejects
+// a body for its spills rejects any other of the same size, whatever the other decisions are. The factor is chosen:
+// smaller steps would repeat rejections, larger ones would skip sizes that fit.
 constexpr double kSmallerBody = 0.75;
 constexpr double kHopeless = 6;  // times slower than the best draft: not worth a replay
 // An algorithm is not worth a trial if its draft score is worse than the best one by more than this factor. The draft

@@ -133,18 +133,12 @@ class SourceEmitter {
  private:
   // int32_t NAME.entry(AtContext*, void* const* args): allocates scratch memory and calls the body.
   void EmitRaw(const std::string& entry, const std::string& purpose, const PrimFunc& f) {
-    std::vector<PointerParam> pointers;
+    const auto [pointers, params, workspace] = BodyPointersOf(f);
     std::string arguments = "context";
-    const Uses uses = UsesOf(f.body);
-    for (size_t i = 0; i < f.params.size(); ++i) {
-      const Buffer& buffer = f.params[i].buffer;
-      auto used = uses.buffers.find(buffer->name);
-      if (used == uses.buffers.end()) continue;
-      pointers.push_back({buffer->name, buffer, used->second.written});
-      arguments += ", (" + dialect_.Pointer(buffer->dtype, used->second.written) + ")args[" + std::to_string(i) + "]";
+    for (size_t i = 0; i < params.size(); ++i) {
+      const std::string type = dialect_.Pointer(pointers[i].buffer->dtype, pointers[i].written);
+      arguments += ", (" + type + ")args[" + std::to_string(params[i]) + "]";
     }
-    const Workspace workspace = LayOut(f.body);
-    for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
     const std::string prefix = id_ + "_" + entry;
     CpuFunction body(dialect_, helpers_, prefix);
     functions_ += body.EmitBody(pointers, f.body);

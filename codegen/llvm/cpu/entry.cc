@@ -34,18 +34,7 @@ class EntryEmitter {
 
   // i32 NAME(ptr context, ptr args): loads the pointers that the body uses, allocates its scratch memory, calls it.
   void EmitRaw(const std::string& name, const PrimFunc& f) {
-    std::vector<PointerParam> pointers;
-    std::vector<int> positions;
-    const Uses uses = UsesOf(f.body);
-    for (size_t i = 0; i < f.params.size(); ++i) {
-      const Buffer& buffer = f.params[i].buffer;
-      auto used = uses.buffers.find(buffer->name);
-      if (used == uses.buffers.end()) continue;
-      pointers.push_back({buffer->name, buffer, used->second.written});
-      positions.push_back(static_cast<int>(i));
-    }
-    Workspace workspace = LayOut(f.body);
-    for (const Workspace::Slot& slot : workspace.slots) pointers.push_back({slot.buffer->name, slot.buffer, true});
+    const auto [pointers, positions, workspace] = BodyPointersOf(f);
     FunctionEmitter emitter(modules_, target_, name, StreamedBuffers(f.body, target_));
     llvm::Function* body = SeenFrom(module_, emitter.EmitBody(pointers, f.body));
 

@@ -53,9 +53,10 @@ struct BuiltLibrary {
   Json::Bytes artifact;              // one shared object with all kernels
   std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels' (codegen/codegen.h)
   std::string support_source;        // the same in C, of the target `c`
+  Json::Bytes device_blob;           // of a GPU (codegen/codegen.h)
   std::vector<KernelMetadata> kernels;
   BuildFacts facts;  // summed
-  AUTOTUNE_FIELDS(artifact, support, support_source, kernels, facts)
+  AUTOTUNE_FIELDS(artifact, support, support_source, device_blob, kernels, facts)
 };
 
 class Builder {

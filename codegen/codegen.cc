@@ -49,7 +49,7 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
   ArtifactMetadata metadata;
   metadata.abi_version = AT_ABI_VERSION;
   metadata.target = target.Text();
-  metadata.cpu_features = TRY(CpuFeaturesOf(target));
+  if (!target.IsGpu()) metadata.cpu_features = TRY(CpuFeaturesOf(target));  // else the library holds no code
   for (const KernelObject* object : objects) {
     if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
     metadata.kernels.push_back(object->metadata);
@@ -68,6 +68,8 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
       return CompileWithLlvm(kernel, target, options);
     case TargetKind::kC:
       return CompileWithC(kernel, target, options);
+    case TargetKind::kOpenCl:
+      return CompileWithOpenCl(kernel, target);
   }
   UNREACHABLE();
 }

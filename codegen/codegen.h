@@ -1,5 +1,6 @@
 // Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The target's kind
-// says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Cross-compiles for any target
+// says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Kernels for GPUs are programs
+// that their drivers compile, with lists of launches; a library of them holds no code of its own. Cross-compiles for any target
 // that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler). Thread-compatible: LLVM
 // and LLD have global state, so one build at a time per process (build workers do that). No LLVM type leaves this
 // folder.
@@ -39,7 +40,7 @@ struct KernelObject {
   std::vector<Json::Bytes> objects;  // relocatable; define NAME, NAME.raw and, where it prepares, NAME.prepare
   std::string rejected;              // why no code was made; empty: accepted
   std::string assembly, llvm_ir;
-  std::string source;  // kind c: the translation unit that was compiled; else empty
+  std::string source;  // kind c: the translation unit that was compiled; opencl: the program; else empty
   BuildFacts facts;
   AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, source, facts)
 };
@@ -56,7 +57,8 @@ struct LinkedKernels {
   Json::Bytes artifact;              // shared object
   std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels': metadata, shared checks
   std::string support_source;        // the same in C, of the target `c`; else empty
-  AUTOTUNE_FIELDS(artifact, support, support_source)
+  Json::Bytes device_blob;           // of a GPU: the modules with its code (runtime/module_blob.h); in the artifact, too
+  AUTOTUNE_FIELDS(artifact, support, support_source, device_blob)
 };
 
 // Links accepted objects, adds their metadata. Errors: undefined symbols, two kernels of one name.

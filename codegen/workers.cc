@@ -152,6 +152,7 @@ class BuildWorkers : public Builder {
     library.artifact = std::move(answer.linked.artifact);
     library.support = std::move(answer.linked.support);
     library.support_source = std::move(answer.linked.support_source);
+    library.device_blob = std::move(answer.linked.device_blob);
     return library;
   }
 

@@ -48,7 +48,7 @@ class Combinations {
   static Result<std::unique_ptr<Combinations>> Make(const Network& network, const Target& target,
                                                     const KernelVariants& variants, const ChooseOptions& options) {
     std::unique_ptr<Combinations> made(new Combinations(variants, options));
-    ExecutionPlan plan = TRY(MakePlan(network.main(), CodeOfNodes(network)));
+    ExecutionPlan plan = TRY(MakePlan(network.main(), CodeOfNodes(network, target)));
     // The plan's nodes are inputs and constants, then the network's nodes in their order.
     const std::vector<int> task_of_node = TaskOfNodes(network);
     size_t first = plan.graph.nodes.size() - task_of_node.size();
@@ -62,7 +62,7 @@ class Combinations {
     Module library = MakeLibraryModule(TRY(Artifact::FromBytes(variants.library)), made->context_);
     made->executor_ = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(library), std::move(plan.params),
                                                 {std::make_shared<CpuDevice>(made->context_)}, {.replaceable = true}));
-    for (int64_t i = 0; i < made->executor_->num_inputs(); ++i) FillRandom(made->executor_->Input(i), 0);
+    TRY(FillInputs(*made->executor_, 0));
     return made;
   }
 
@@ -208,9 +208,7 @@ Result<std::vector<NetworkComparison>> ComparePackages(const Package& first, con
       const bool reversed = load % 2 == 1;
       LoadedModel one = TRY(LoadModel(reversed ? second : first, threads));
       LoadedModel other = TRY(LoadModel(reversed ? first : second, threads));
-      for (LoadedModel* model : {&one, &other}) {
-        for (int64_t i = 0; i < model->executor->num_inputs(); ++i) FillRandom(model->executor->Input(i), 0);
-      }
+      for (LoadedModel* model : {&one, &other}) TRY(FillInputs(*model->executor, 0));
       auto runner = [&](LoadedModel& model) {
         return [&]() -> Status { return Stopped(options) ? Status(Err("stopped")) : model.executor->Run(); };
       };

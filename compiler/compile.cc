@@ -26,12 +26,12 @@ void AddMemory(const ExecutionPlan& plan, const std::vector<KernelMetadata>& ker
   int64_t scratch = 0;
   for (const KernelMetadata& kernel : kernels) {
     const int64_t bytes = kernel.WorkspaceOf(target.num_cores);
-    package.functions[kernel.name] = {{.device = kDLCPU, .workspace_size_bytes = bytes}};
+    package.functions[kernel.name] = {{.device = DeviceTypeOf(target), .workspace_size_bytes = bytes}};
     scratch = std::max(scratch, bytes);
   }
   for (const auto& [device, memory] : plan.memory) {
     package.memory.push_back({.device = device,
-                              .workspace_size_bytes = memory.workspace + (device == kDLCPU ? scratch : 0),
+                              .workspace_size_bytes = memory.workspace + (device == DeviceTypeOf(target) ? scratch : 0),
                               .constants_size_bytes = memory.constants,
                               .io_size_bytes = memory.io});
   }
@@ -94,7 +94,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   auto begin = std::chrono::steady_clock::now();
   KernelSet kernels = TRY(BuildKernels(network, target, sources, compiler));
   const graph::Graph& main = network.main();
-  ExecutionPlan plan = TRY(MakePlan(main, CodeOfNodes(network)));
+  ExecutionPlan plan = TRY(MakePlan(main, CodeOfNodes(network, target)));
 
   CompileResult result;
   Package& package = result.package;
@@ -117,6 +117,8 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
   package.library = std::move(kernels.library);
   package.objects = std::move(kernels.objects);
   package.sources = std::move(kernels.sources);
+  package.device_blob = std::move(kernels.device_blob);
+  package.device_sources = std::move(kernels.device_sources);
   package.graph_text = GraphText(network.module);
   AddMemory(plan, kernels.kernels, target, package);
   result.choices = std::move(kernels.choices);

@@ -274,18 +274,30 @@ Result<KernelSet> BuildKernels(const Network& network, const Target& target, con
   set.kernels = std::move(linked.kernels);
   for (const CompiledKernel* kernel : built.kernels) {
     for (const Json::Bytes& object : kernel->object.objects) set.objects.push_back(object.data);
-    if (!kernel->object.source.empty()) set.sources.push_back(kernel->object.source);
+    if (kernel->object.source.empty()) continue;
+    if (target.IsGpu()) {
+      set.device_sources[kernel->object.metadata.name] = kernel->object.source;
+    } else {
+      set.sources.push_back(kernel->object.source);
+    }
   }
   if (!linked.support_source.empty()) set.sources.push_back(std::move(linked.support_source));
   for (Json::Bytes& object : linked.support) set.objects.push_back(std::move(object.data));
+  set.device_blob = std::move(linked.device_blob.data);
   return set;
 }
 
-std::vector<NodeCode> CodeOfNodes(const Network& network) {
+int64_t DeviceTypeOf(const Target& target) {
+  return target.IsGpu() ? *DeviceTypeFromName(ToText(target.kind)) : kDLCPU;
+}
+
+std::vector<NodeCode> CodeOfNodes(const Network& network, const Target& target) {
   std::vector<NodeCode> code;
   for (int task : TaskOfNodes(network)) {
-    code.emplace_back();
-    if (task >= 0) code.back() = {.kernel = network.tasks[task].function, .hash = network.tasks[task].hash.Hex()};
+    code.push_back({.device = DeviceTypeOf(target)});
+    if (task < 0) continue;
+    code.back().kernel = network.tasks[task].function;
+    code.back().hash = network.tasks[task].hash.Hex();
   }
   return code;
 }

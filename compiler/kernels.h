@@ -31,6 +31,8 @@ struct KernelSet {
   std::string library;               // the linked shared object
   std::vector<std::string> objects;  // the relocatable objects that it was linked from
   std::vector<std::string> sources;  // the same in C, of the target `c`
+  std::string device_blob;           // of a GPU: the modules with its code
+  std::map<std::string, std::string> device_sources;  // of a GPU: its programs, by kernel
   std::vector<KernelMetadata> kernels;
   std::vector<std::string> names;     // of the kernel of each task: its function's
   std::vector<KernelChoice> choices;  // parallel to the tasks
@@ -56,7 +58,10 @@ struct KernelVariants {
 Result<KernelVariants> BuildVariants(const Network& network, const Target& target, const ScheduleSources& sources,
                                      int competitors, KernelCompiler& compiler);
 
-// Returns the code of each node of main: its task's kernel, on the CPU; none for reshapes.
-std::vector<NodeCode> CodeOfNodes(const Network& network);
+// DLPack's type of the device on which kernels for this target run.
+int64_t DeviceTypeOf(const Target& target);
+
+// Returns the code of each node of main: its task's kernel, on the target's device; none for reshapes.
+std::vector<NodeCode> CodeOfNodes(const Network& network, const Target& target);
 
 }  // namespace autotune

@@ -132,7 +132,7 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
     KernelSet kernels = TRY(BuildKernels(network, target, {}, compiler));
     library = MakeLibraryModule(TRY(Artifact::FromBytes(kernels.library)), kernel_context);
   }
-  ExecutionPlan plan = TRY(MakePlan(main, CodeOfNodes(network)));
+  ExecutionPlan plan = TRY(MakePlan(main, CodeOfNodes(network, target)));
   auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(library), std::move(plan.params),
                                             {std::make_shared<CpuDevice>(kernel_context)}));
   {

@@ -101,6 +101,7 @@ class Compactor {
   Stmt Place(const Buffer& buffer, const Stmt& root) {
     buffer_ = buffer;
     private_here_ = false;
+    threads_.clear();
     return Descend(root, Analyzer());
   }
 
@@ -129,13 +130,16 @@ class Compactor {
     if (!loop || loop->kind == LoopKind::kVectorized || loop->kind == LoopKind::kUnrolled || !AsInt(loop->extent)) {
       return PlaceHere(s, outer);
     }
+    if (IsBound(loop->kind) && buffer_->scope == Scope::kGlobal) return PlaceHere(s, outer);  // all blocks see it
+    if (IsThreadAxis(loop->kind) && buffer_->scope == Scope::kShared) return DescendShared(*loop, outer);
     if (auto it = carried_.find(buffer_->name); it != carried_.end() && it->second.contains(loop->var)) {
       return PlaceHere(s, outer);
     }
     Analyzer inside = outer;
     inside.Bind(loop->var, 0, *AsInt(loop->extent) - 1);
     // What the iterations of a parallel loop write and read for themselves must be theirs alone.
-    if (loop->kind == LoopKind::kParallel && StoresTo(loop->body, buffer_->name)) {
+    const bool each_alone = loop->kind == LoopKind::kParallel || IsBound(loop->kind);
+    if (each_alone && StoresTo(loop->body, buffer_->name)) {
       private_here_ = true;
     } else if (!BoxOf(loop->body, inside, false)) {
       return PlaceHere(s, outer);
@@ -143,9 +147,19 @@ class Compactor {
     return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Descend(loop->body, inside)});
   }
 
+  // A shared buffer shrinks to what the threads of a block together touch in an iteration of the loops inside theirs,
+  // but it is allocated outside of theirs.
+  Stmt DescendShared(const For& loop, const Analyzer& outer) {
+    const bool outermost = threads_.empty();
+    threads_.push_back({loop.var, *AsInt(loop.extent)});
+    Stmt body = Descend(loop.body, outer);
+    Stmt inside = MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, std::move(body)});
+    return outermost ? MakeStmt(Alloc{shared_, std::move(inside)}) : inside;
+  }
+
   std::optional<Box> BoxOf(const Stmt& s, const Analyzer& outer, bool private_here) {
     Touched touched(outer, static_cast<int>(buffer_->shape.size()));
-    Ranges inner;
+    Ranges inner = threads_;
     bool known = Collect(s, inner, touched);
     return known ? touched.Get(ConstShape(buffer_), private_here) : std::nullopt;
   }
@@ -190,7 +204,7 @@ class Compactor {
 
   Stmt PlaceHere(const Stmt& s, const Analyzer& outer) {
     std::optional<Box> box = BoxOf(s, outer, private_here_);
-    if (!box) return MakeStmt(Alloc{buffer_, s});
+    if (!box) return Allocated(buffer_, s);
     std::vector<Expr> shape;
     for (int64_t extent : box->extent) shape.push_back(Expr(extent));
     Buffer small = WithShape(buffer_, std::move(shape));
@@ -211,11 +225,18 @@ class Compactor {
           if (!load || !(load->buffer->name == buffer_->name)) return x;
           return MakeLoad(small, rebase(load->indices));
         });
-    return MakeStmt(Alloc{small, body});
+    return Allocated(small, body);
+  }
+
+  Stmt Allocated(const Buffer& buffer, const Stmt& s) {
+    if (threads_.empty()) return MakeStmt(Alloc{buffer, s});
+    shared_ = buffer;  // its Alloc stands around the loops over threads
+    return s;
   }
 
   const CarriedLoops& carried_;
-  Buffer buffer_;
+  Buffer buffer_, shared_;
+  Ranges threads_;             // loops over threads around, while a shared buffer is placed
   bool private_here_ = false;  // inside a parallel loop all of whose iterations have a copy of their own
 };
 

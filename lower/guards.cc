@@ -30,7 +30,9 @@ const int64_t* LimitOf(const Expr& condition, const Name& var) {
   return left && left->name == var ? AsInt(less->b) : nullptr;
 }
 
+// Loops over blocks and threads keep their places and extents, which are those of a launch.
 Stmt HoistFromLoop(const Stmt& s, const For& loop) {
+  if (IsBound(loop.kind)) return s;
   Expr extent = loop.extent;
   auto with_body = [&](Stmt body) {
     return MakeStmt(For{loop.var, extent, loop.kind, loop.annotations, std::move(body)});

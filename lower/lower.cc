@@ -26,7 +26,11 @@ Status CheckSupported(const PrimFunc& f) {
     }
   }
   for (const Buffer& b : f.allocs) TRY(check(b));
-  // Code for grids of threads needs a target that has them.
+  return {};
+}
+
+// Code for grids of threads needs a target that has them.
+Status CheckWithoutThreads(const PrimFunc& f) {
   for (const Buffer& b : f.allocs) {
     if (b->scope == Scope::kShared || b->scope == Scope::kLocal) {
       return Err("buffer ", b->name, " has scope ", ToText(b->scope),
@@ -50,6 +54,8 @@ Status CheckSupported(const PrimFunc& f) {
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassContext& context,
                             Miscompile* miscompile) {
   TRY(CheckSupported(f));
+  if (!target.IsGpu()) TRY(CheckWithoutThreads(f));
+  const auto pipeline = target.IsGpu() ? GpuPipeline() : LoweringPipeline();
   ShowProgram(f, [] { return std::string("before lowering"); });
   LoweredKernel kernel;
   kernel.name = f.name;
@@ -58,17 +64,13 @@ Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassC
   for (const Buffer& b : f.allocs) kernel.has_register_tile |= b->scope == Scope::kRegister;
   PrepareSplit split = TRY(RunSplitPrepare(f, context));
   for (const Buffer& b : split.prepared) kernel.prepared.push_back(Bytes(b));
-  kernel.run = TRY(RunPasses(LoweringPipeline(), std::move(split.run), "", {target, context, miscompile, {}}));
+  kernel.run = TRY(RunPasses(pipeline, std::move(split.run), "", {target, context, miscompile, {}}));
   if (split.prepare) {
     kernel.prepare =
-        TRY_NOTE(RunPasses(LoweringPipeline(), std::move(*split.prepare), "prepare", {target, context, miscompile, {}}),
+        TRY_NOTE(RunPasses(pipeline, std::move(*split.prepare), "prepare", {target, context, miscompile, {}}),
                  "in prepare");
   }
   return kernel;
-}
-
-Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, const PassContext& context) {
-  return RunPasses(ThreadPipeline(), f, "", {target, context, nullptr, {}});
 }
 
 }  // namespace autotune

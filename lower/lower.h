@@ -27,19 +27,17 @@ struct Miscompile;
 
 // The passes and options of lowering.
 const PassTable& LoweringPassTable();
+const PassTable& GpuPassTable();  // the passes that only GPUs have
 inline constexpr IntOption kUnrollLimit{"unroll_limit", 4096, 1, 1 << 20,
                                         "statements that unrolling may make of one loop nest"};
 
 // Lowered functions keep intermediates as Alloc statements at the innermost loop that contains all their uses.
+// For a GPU, a function is a sequence of kernels of threads (ir/threads.h), in Allocs of what lies in global memory: in
+// each kernel the loops over threads stand in one nest directly inside those over blocks, shared buffers are allocated
+// between the two, and barriers stand where a thread needs what another one did. An error names a barrier that would
+// stand under a condition which differs between threads, or what else cannot be merged.
 // `miscompile`: a mistake to make on purpose, for tests (lower/miscompile.h).
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassContext& context = {},
                             Miscompile* miscompile = nullptr);
-
-// A program of threads (ir/threads.h) in the form that a code generator for them starts from: no blocks; in each kernel
-// the loops over threads in one nest directly inside those over blocks, and barriers where a thread needs what another
-// one did. Buffers keep their dimensions and stand at the function's head. Functions without threads only lose their
-// blocks. An error names a barrier that would stand under a condition which differs between threads, or what else
-// cannot be merged. Thread-safe. CPUs do not run such programs: Lower refuses them.
-Result<PrimFunc> LowerThreads(const PrimFunc& f, const Target& target, const PassContext& context = {});
 
 }  // namespace autotune

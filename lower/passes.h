@@ -35,7 +35,7 @@ struct LoweringPass {
   const char* needed = "";  // why no code can be made without it; empty: it may be disabled
 };
 std::span<const LoweringPass> LoweringPipeline();  // in order (pipeline.cc)
-std::span<const LoweringPass> ThreadPipeline();    // of programs of threads
+std::span<const LoweringPass> GpuPipeline();       // of programs of threads
 // Runs those that are not disabled, with the instruments around each (pipeline.cc). `part` of the kernel: ProgramView.
 Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, std::string_view part, PassEnv env);
 
@@ -81,6 +81,8 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
 Expr ExpandMathCall(const Expr& call, const Target& target);  // one Call of an expanded op
 
+// Of programs of threads: nests that are not bound to axes of threads are (bind_rest.cc).
+Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);
 // Of programs of threads: for each kernel, `for threadIdx.. { everything }`, with barriers between its stages
 // (threads.cc). An error where threads would wait under a condition that differs between them.
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);

@@ -1,4 +1,6 @@
 // The pipelines of lowering, and what a caller may ask of their passes.
+#include <algorithm>
+
 #include "ir/watch.h"
 #include "lower/lower.h"
 #include "lower/miscompile.h"
@@ -26,11 +28,23 @@ constexpr LoweringPass kPasses[] = {
     {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 
-// For programs of threads. Guards stay where they are: what moves out of a loop might keep threads from a barrier.
-constexpr LoweringPass kThreadPasses[] = {
+// For GPUs.
+constexpr LoweringPass kGpuPasses[] = {
+    {"bind_rest", BindRest, true, "a GPU runs nothing but kernels of threads"},
     {"decompose_init", DecomposeInit, true},
-    {"lower_blocks", LowerBlocks, true},
-    {"merge_threads", MergeThreads, false},  // there are barriers then
+    {"lower_blocks", LowerBlocks, true, "code has loops and stores, no blocks"},
+    {"simplify_loops", Simplify, true},
+    {"merge_threads", MergeThreads, false, "a kernel's threads run all of its stages"},  // there are barriers then
+    {"hoist_guards", HoistGuards, true},
+    {"compact_regions", CompactRegions, true, "code allocates intermediates where this pass puts them"},
+    {"settle_loop_kinds", SettleLoopKinds, true, "code has no register buffers with subscripts of loops"},
+    {"flatten_buffers", FlattenBuffers, true, "code has addresses, no subscripts of several dimensions"},
+    {"vectorize", VectorizeLoops, true, "code has vectors, no vectorized loops"},
+    {"unroll", UnrollLoops, true, "code has no unrolled loops"},
+    {"simplify", Simplify, true},
+    {"merge_guards", HoistGuards, true},
+    {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
+    {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 
 constexpr const char* kSplitPrepare = "split_prepare";  // makes two functions of one, which then go their own ways
@@ -38,12 +52,25 @@ constexpr const char* kSplitPrepare = "split_prepare";  // makes two functions o
 }  // namespace
 
 std::span<const LoweringPass> LoweringPipeline() { return kPasses; }
-std::span<const LoweringPass> ThreadPipeline() { return kThreadPasses; }
+std::span<const LoweringPass> GpuPipeline() { return kGpuPasses; }
 
 const PassTable& LoweringPassTable() {
   static const PassTable table = [] {
     PassTable made{"lowering", {{kSplitPrepare}}, {&kUnrollLimit}};
     for (const LoweringPass& pass : kPasses) made.passes.push_back({pass.name, pass.needed});
+    return made;
+  }();
+  return table;
+}
+
+const PassTable& GpuPassTable() {
+  static const PassTable table = [] {
+    PassTable made{"lowering for GPUs", {}, {}};
+    const std::vector<PassRow>& both = LoweringPassTable().passes;
+    for (const LoweringPass& pass : kGpuPasses) {
+      const bool listed = std::any_of(both.begin(), both.end(), [&](const PassRow& row) { return row.name == pass.name; });
+      if (!listed) made.passes.push_back({pass.name, pass.needed});
+    }
     return made;
   }();
   return table;

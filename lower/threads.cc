@@ -90,6 +90,9 @@ class Merger {
       if (inner && IsThreadAxis(inner->kind)) axes_.emplace(inner->kind, *inner);
       return true;
     });
+    if (axes_.empty()) {  // each block is one thread
+      return MakeStmt(For{Name("t"), Expr(1), LoopKind::kThreadX, {}, s});
+    }
     pending_ = {};
     Stmt body = Emit(s, {});
     for (const auto& [axis, first] : axes_) body = MakeStmt(For{first.var, first.extent, axis, {}, body});

@@ -1,5 +1,7 @@
 #include "package/load.h"
 
+#include <set>
+
 #include "package/link.h"
 #include "package/module_file.h"
 #include "runtime/cpu_device.h"
@@ -70,7 +72,22 @@ Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared
   }
   const std::string& library = linked.empty() ? package.library : linked;
   if (library.empty()) return Module();
-  return MakeLibraryModule(TRY(Artifact::FromBytes(library)), std::move(context));
+  return LoadModule(TRY(Artifact::FromBytes(library)), std::move(context));
+}
+
+// The CPU, and the first device of each other kind that holds a value of the graph.
+Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, std::shared_ptr<KernelContext> context) {
+  std::set<int64_t> types;
+  for (const GraphNode& node : graph.nodes) {
+    for (const GraphEntry& output : node.outputs) types.insert(output.device);
+  }
+  std::vector<DevicePtr> devices = {std::make_shared<CpuDevice>(std::move(context))};
+  for (int64_t type : types) {
+    if (type == kDLCPU) continue;
+    const DLDevice first = {static_cast<DLDeviceType>(type), 0};
+    devices.push_back(TRY_NOTE(OpenDevice(first), "it needs a device of kind " + DeviceTypeName(first.device_type)));
+  }
+  return devices;
 }
 
 Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
@@ -83,8 +100,9 @@ Result<LoadedModel> LoadSharedObject(const std::string& path, int threads) {
   model.info = TRY(InfoOf(root));
   if (model.info.model_name.empty()) model.info.model_name = parts->model_name;
   if (model.info.target.empty()) model.info.target = artifact->metadata().target;
-  model.executor = TRY(GraphExecutor::Create(std::move(parts->graph), root, std::move(parts->params),
-                                             {std::make_shared<CpuDevice>(context)}));
+  std::vector<DevicePtr> devices = TRY(DevicesOf(parts->graph, context));
+  model.executor =
+      TRY(GraphExecutor::Create(std::move(parts->graph), root, std::move(parts->params), std::move(devices)));
   TRY(FinishInfo(model));
   return model;
 }
@@ -99,8 +117,9 @@ Result<LoadedModel> LoadModel(Package package, int threads) {
   Params params = TRY(ParseParams(package.params));
   package.params.clear();
   package.params.shrink_to_fit();
-  model.executor = TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params),
-                                             {std::make_shared<CpuDevice>(context)}));
+  std::vector<DevicePtr> devices = TRY(DevicesOf(graph, context));
+  model.executor =
+      TRY(GraphExecutor::Create(std::move(graph), std::move(library), std::move(params), std::move(devices)));
   TRY(FinishInfo(model));
   return model;
 }

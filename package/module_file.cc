@@ -26,6 +26,7 @@ Result<std::string> ModuleSymbolOf(const Package& package) {
   parts.graph = TRY(Graph::Parse(package.graph_json));
   parts.params = TRY(ParseParams(package.params));
   Module root = MakeUnlinkedLibrary();
+  if (!package.device_blob.empty()) root = TRY(ParseModuleBlob(package.device_blob, root));
   TRY(root->Import(MakeGraphExecutorFactory(std::move(parts))));
   TRY(root->Import(MakeInfoModule(ToJson(package.info).Dump())));
   return ModuleBlobSymbol(TRY(ModuleBlob(root)));

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/fill.h"
 #include "support/check.h"
 
 namespace autotune {
@@ -384,6 +385,18 @@ int64_t GraphExecutor::constant_bytes() const {
     if (is_param_[entry] && values_[entry].defined()) bytes += values_[entry].num_bytes();
   }
   return bytes + prepared_bytes_;
+}
+
+Status FillInput(GraphExecutor& executor, int64_t i, uint64_t seed) {
+  const Tensor input = executor.Input(i);
+  const Tensor host = TRY(Tensor::Empty(input.shape(), input.dtype()));
+  FillRandom(host, seed);
+  return executor.SetInput(i, host);
+}
+
+Status FillInputs(GraphExecutor& executor, uint64_t seed) {
+  for (int64_t i = 0; i < executor.num_inputs(); ++i) TRY(FillInput(executor, i, seed));
+  return {};
 }
 
 }  // namespace autotune

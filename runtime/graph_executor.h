@@ -187,4 +187,8 @@ Result<Module> LoadGraphExecutorFactory(ByteReader& in);
 // So an executor that keeps the tree does not keep parameters that it has prepared.
 std::optional<ExecutorParts> TakeExecutorParts(const Module& root);
 
+// Gives input i, or every input, random values (runtime/fill.h), the same for equal seeds.
+Status FillInput(GraphExecutor& executor, int64_t i, uint64_t seed);
+Status FillInputs(GraphExecutor& executor, uint64_t seed);
+
 }  // namespace autotune

@@ -58,16 +58,40 @@ static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner
   return MakeBinary(b->op, high.InOrder(), Expr(*by / k));
 }
 
-// Puts one value in the place of its quotient and its remainder by a constant. Whether there were such two.
-static bool JoinTwo(std::vector<Expr>& values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Binary* quotient = values[i].As<Binary>();
-    if (!quotient || quotient->op != BinaryOp::kFloorDiv || !AsInt(quotient->b)) continue;
-    for (size_t j = 0; j < values.size(); ++j) {
-      const Binary* remainder = values[j].As<Binary>();
-      if (!remainder || remainder->op != BinaryOp::kFloorMod || !Equal(remainder->b, quotient->b)) continue;
-      if (!Equal(Normalized(remainder->a, {}), Normalized(quotient->a, {}))) continue;
-      values[i] = Expr(quotient->a);
+static int CountDivisions(const Expr& e) {
+  int count = 0;
+  Walk(e, [&](const Expr& x) {
+    const Binary* b = x.As<Binary>();
+    count += b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
+    return true;
+  });
+  return count;
+}
+
+// The value whose quotient by `by` is x // d and whose remainder by it is `remainder`: x // (d / by), if it is.
+static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remainder, int64_t by, const Ranges& ranges) {
+  const Binary* quotient = value.As<Binary>();
+  const int64_t* whole = quotient && quotient->op == BinaryOp::kFloorDiv ? AsInt(quotient->b) : nullptr;
+  if (!whole || *whole < by || *whole % by != 0) return std::nullopt;
+  const Expr joined = Normalized(FloorDiv(quotient->a, Expr(*whole / by)), ranges);
+  if (!Equal(Normalized(FloorMod(joined, Expr(by)), ranges), Normalized(remainder, ranges))) return std::nullopt;
+  return joined;
+}
+
+// Two values q and a % b determine b * q + a % b, which is a + b * (q - a // b). Puts that in their place where it has
+// fewer quotients and remainders, as where q is a // b. Whether there were such two.
+static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
+  for (size_t j = 0; j < values.size(); ++j) {
+    const Binary* remainder = values[j].As<Binary>();
+    const int64_t* by = remainder && remainder->op == BinaryOp::kFloorMod ? AsInt(remainder->b) : nullptr;
+    if (!by || *by < 1 || IsHuge(*by)) continue;
+    const Expr quotient = FloorDiv(remainder->a, remainder->b);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i == j) continue;
+      Expr joined = Normalized(remainder->a + remainder->b * Normalized(values[i] - quotient, ranges), ranges);
+      if (std::optional<Expr> shorter = JoinedQuotient(values[i], values[j], *by, ranges)) joined = *shorter;
+      if (CountDivisions(joined) >= CountDivisions(values[i]) + CountDivisions(values[j])) continue;
+      values[i] = joined;
       values.erase(values.begin() + static_cast<std::ptrdiff_t>(j));
       return true;
     }
@@ -75,13 +99,24 @@ static bool JoinTwo(std::vector<Expr>& values) {
   return false;
 }
 
+// The value without the terms that are the same for all iterations of `var` and of the loops inside it.
+static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& inner) {
+  LinearForm changing;
+  for (const LinearForm::Term& t : ToLinear(value).terms) {
+    if (UsesVar(t.atom, var) || UsesAny(t.atom, inner)) changing.terms.emplace_back(t);
+  }
+  return changing.InOrder();
+}
+
 // What the spatial iterators determine together: where two of them are quotient and remainder of one value, that.
-static std::vector<Expr> Determined(const Block& block, const Name& var, const Ranges& inner) {
+static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Expr> values;
   for (const Iter& iter : block.iters) {
-    if (iter.kind == IterKind::kSpatial) values.push_back(WithoutLowDigits(iter.binding, var, inner));
+    if (iter.kind == IterKind::kSpatial)
+      values.push_back(WithoutLowDigits(WithoutFixedTerms(iter.binding, var.var, inner), var.var, inner));
   }
-  while (JoinTwo(values)) continue;
+  const Ranges ranges = Concat({var}, inner);
+  while (JoinTwo(values, ranges)) continue;
   return values;
 }
 
@@ -117,21 +152,29 @@ static std::optional<Digits> DigitsOf(const Expr& e) {
 // of them.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Digits> digits;
-  for (const Expr& value : Determined(block, var.var, inner)) {
+  for (const Expr& value : Determined(block, var, inner)) {
     if (!UsesVar(value, var.var)) continue;
     LinearForm sum = Normalize(value, {});
     const LinearForm::Term* own = nullptr;
-    LinearForm rest;  // what inner loops add; outer ones are fixed
     bool several = false;
     for (const LinearForm::Term& t : sum.terms) {
-      if (UsesVar(t.atom, var.var)) {
-        several |= own != nullptr;
-        own = &t;
-      } else if (UsesAny(t.atom, inner)) {
-        rest.terms.emplace_back(t);
-      }
+      if (!UsesVar(t.atom, var.var)) continue;
+      several |= own != nullptr;
+      own = &t;
     }
     if (!own || several) continue;  // none where its terms cancel
+    // What inner loops add; outer ones are fixed. Multiples of all that the term of var can add, and more, leave the
+    // sum's remainder by that, which tells the term.
+    LinearForm atom;
+    atom.Add(own->atom, 1);
+    const std::optional<Bounds> values = BoundsOf(atom, Concat({var}, inner));
+    const bool bounded = values && values->high - values->low < kMaxExtent && std::abs(own->coefficient) < kMaxExtent;
+    const int64_t all = bounded ? WrapMul(own->coefficient, values->high - values->low + 1) : 0;
+    LinearForm rest;
+    for (const LinearForm::Term& t : sum.terms) {
+      if (UsesVar(t.atom, var.var) || !UsesAny(t.atom, inner)) continue;
+      if (all == 0 || IsHuge(all) || t.coefficient % all != 0) rest.terms.emplace_back(t);
+    }
     std::optional<Bounds> spread = BoundsOf(rest, inner);
     if (!spread || std::abs(own->coefficient) <= spread->high - spread->low) continue;
     std::optional<Digits> found = DigitsOf(own->atom);

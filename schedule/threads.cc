@@ -17,7 +17,11 @@ std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer)
   std::vector<ThreadAccess> accesses;
   ForEachBlock(func.body, [&](const Block& block, const std::vector<const For*>& loops) {
     VarMap bindings;
-    for (const Iter& iter : block.iters) bindings[iter.var] = iter.binding;
+    VarMap zeros;  // loops of one iteration
+    for (const For* loop : loops) {
+      if (IsConst(loop->extent, 1)) zeros[loop->var] = Expr(0);
+    }
+    for (const Iter& iter : block.iters) bindings[iter.var] = Substitute(iter.binding, zeros);
     auto add = [&](const std::vector<Expr>& indices) {
       ThreadAccess access{block.name, loops, {}};
       for (const Expr& index : indices)

@@ -49,7 +49,39 @@ inline constexpr Machine kCommonCore = {
     .task_cycles = 120,           // [chosen]
 };
 
+// The same of a compute unit of a GPU (a streaming multiprocessor).
+struct GpuMachine {
+  double hz;
+  double lanes;                   // multiply-adds a cycle
+  double shared_bytes_per_cycle;  // shared memory
+  double memory_bytes_per_cycle;  // its part of the device's memory bandwidth
+  double registers;               // of 32 bits
+  double threads, blocks;         // that it holds at a time
+  double warp;                    // threads that run together
+  double latency_warps;           // that hide the latencies of arithmetic and shared memory
+  double memory_latency;          // cycles
+  double barrier_cycles;          // of a block, with what it drains
+  double launch_cycles;           // of a kernel, from the end of the one before
+};
+
+// One row so far, for NVIDIA's units since Volta.
+inline constexpr GpuMachine kCommonGpu = {
+    .hz = 1.7e9,                    // [chosen]
+    .lanes = 128,                   // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
+    .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [the same]
+    .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
+    .registers = 65536,             // [programming guide]
+    .threads = 2048,
+    .blocks = 32,
+    .warp = 32,
+    .latency_warps = 8,       // [chosen]
+    .memory_latency = 600,    // [chosen]
+    .barrier_cycles = 40,     // [chosen]
+    .launch_cycles = 4000,    // [chosen]
+};
+
 // The row of the table for a target.
 inline const Machine& MachineOf(const Target&) { return kCommonCore; }
+inline const GpuMachine& GpuMachineOf(const Target&) { return kCommonGpu; }
 
 }  // namespace autotune

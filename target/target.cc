@@ -143,6 +143,13 @@ void ReadHostCaches(Target& target) {
 }
 
 void Derive(Target& target) {
+  if (target.IsGpu()) {
+    target.vector_bits = 128;       // the widest access to memory of one thread
+    target.vector_registers = 255;  // scalars; what a thread may have where blocks are small
+    target.general_registers = 255;
+    target.has_fma = true;
+    return;
+  }
   auto has = [&](std::string_view f) {
     bool off = std::find(target.features.begin(), target.features.end(), "-" + std::string(f)) != target.features.end();
     return !off && (Has(target.features, f) || CpuImplies(target.cpu, f));
@@ -204,6 +211,13 @@ Status ReadOption(const std::string& word, Stated& stated) {
     target.cpu = value;
   } else if (key == "-mattr") {
     TRY(ReadFeatures(value, target));
+  } else if (target.IsGpu() && (key == "-max-threads" || key == "-shared")) {
+    const int64_t size = ParseSize(value);
+    if (size < 1) return Err(key, ": '", value, "' is not a number above 0, such as ",
+                             key == "-shared" ? "48K (of bytes)" : "1024");
+    (key == "-shared" ? target.shared_bytes : target.max_threads) = size;
+  } else if (target.IsGpu() && key != "-mtriple" && key != "-num-cores") {
+    return Err("unknown target option '", key, "'; known: -mtriple, -num-cores, -max-threads, -shared");
   } else if (key == "-num-cores") {
     char* end = nullptr;
     long n = std::strtol(value.c_str(), &end, 10);
@@ -249,18 +263,20 @@ std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
 Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
-  if (!(words >> word)) return Err("the target is empty; say 'cpu', 'llvm -mcpu=...' or 'c -mcpu=...'");
+  if (!(words >> word)) return Err("the target is empty; say 'cpu', 'llvm -mcpu=...', 'c -mcpu=...' or 'opencl'");
   if (word == "cpu") {
     if (words >> word) return Err("target 'cpu' takes no options; write 'llvm ", word, "' instead");
     return Parse("llvm -mcpu=host");
   }
   std::optional<TargetKind> kind = EnumFromText<TargetKind>(word);
-  if (!kind) return Err("unknown target kind '", word, "'; known: cpu, llvm, c");
+  if (!kind) return Err("unknown target kind '", word, "'; known: cpu, llvm, c, opencl");
   Stated stated;
   Target& target = stated.target;
   target.kind = *kind;
   while (words >> word) TRY(ReadOption(word, stated));
-  if (stated.host) {
+  if (target.IsGpu()) {
+    if (!stated.triple) target.triple = HostTriple();
+  } else if (stated.host) {
     if (stated.triple && target.triple != HostTriple()) return Err("target for ", target.triple, " needs -mcpu=<name>");
     ResolveHost(target);
     if (!stated.caches) ReadHostCaches(target);
@@ -273,7 +289,7 @@ Result<Target> Target::Parse(std::string_view text) {
   }
   std::sort(target.features.begin(), target.features.end());
   target.features.erase(std::unique(target.features.begin(), target.features.end()), target.features.end());
-  target.num_cores = stated.cores ? stated.cores : AvailableCpus();
+  target.num_cores = stated.cores ? stated.cores : target.IsGpu() ? 1 : AvailableCpus();
   Derive(target);
   return std::move(target);
 }
@@ -321,8 +337,22 @@ void DescribeCpu(const std::string& cpuinfo, Target& target) {
   }
 }
 
+Target Target::Host() const {
+  if (!IsGpu()) return *this;
+  Target host;
+  host.triple = triple;
+  host.cpu = triple.starts_with("x86_64") ? "x86-64" : triple.starts_with("riscv64") ? "generic-rv64" : "generic";
+  Derive(host);
+  return host;
+}
+
 std::string Target::Text() const {
-  std::string text = std::string(ToText(kind)) + " -mtriple=" + triple + " -mcpu=" + cpu;
+  std::string text = std::string(ToText(kind)) + " -mtriple=" + triple;
+  if (IsGpu()) {
+    return text + " -num-cores=" + std::to_string(num_cores) + " -max-threads=" + std::to_string(max_threads) +
+           " -shared=" + SizeText(shared_bytes);
+  }
+  text += " -mcpu=" + cpu;
   for (size_t i = 0; i < features.size(); ++i) text += (i ? "," : " -mattr=") + features[i];
   text += " -caches=" + SizeText(l1_bytes) + "," + SizeText(l2_bytes) + "," + SizeText(l3_bytes);
   text += " -num-cores=" + std::to_string(num_cores);

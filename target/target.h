@@ -2,6 +2,7 @@
 // packages store:
 //   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
 //   c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2 -vectors=none
+//   opencl -mtriple=x86_64-linux-gnu -num-cores=16 -max-threads=256 -shared=32K
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved
 // when parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned
 // on one machine is found again on another. Knows nothing of LLVM: attributes come from the architecture and the
@@ -17,9 +18,10 @@
 
 namespace autotune {
 
-// The code generator. kC: C source text, which the machine's C compiler compiles.
-enum class TargetKind { kLlvm, kC };
-AUTOTUNE_ENUM(TargetKind, "llvm", "c")
+// The code generator. kC: C source text, which the machine's C compiler compiles. kOpenCl: OpenCL C, which the driver
+// of the device compiles when a program is loaded.
+enum class TargetKind { kLlvm, kC, kOpenCl };
+AUTOTUNE_ENUM(TargetKind, "llvm", "c", "opencl")
 
 struct Target {
   TargetKind kind = TargetKind::kLlvm;
@@ -36,6 +38,10 @@ struct Target {
   int64_t l2_bytes = 512 << 10;  // per core
   int64_t l3_bytes = 16 << 20;   // shared
 
+  // GPUs. `triple` is then that of the host that launches kernels, and `num_cores` counts compute units.
+  int64_t max_threads = 256;       // of a block
+  int64_t shared_bytes = 32 << 10;  // of a block
+
   // Derived when parsed:
   int vector_bits = 128;       // of the widest profitable vector register; 32: there are none, a scalar's
   int vector_registers = 16;   // architectural
@@ -43,6 +49,12 @@ struct Target {
   bool has_fma = false;
   bool has_ldexp = false;  // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
+
+  // Whether code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.
+  bool IsGpu() const { return kind == TargetKind::kOpenCl; }
+
+  // The CPU on which programs for this target start: of a GPU, any of its triple; else the target itself.
+  Target Host() const;
 
   // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);

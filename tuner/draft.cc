@@ -394,7 +394,7 @@ double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decision
 }  // namespace
 
 double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Target& target) {
-  double cycles = 0;
+  double cycles = 0, gpu_seconds = 0;
   for (const StageModel& stage : sketch.stages) {
     switch (stage.kind) {
       case StageModel::kTiled:
@@ -415,9 +415,13 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
       case StageModel::kWindow:
         cycles += WindowCycles(stage, decisions, target);
         break;
+      case StageModel::kGpuTiled:
+      case StageModel::kGpuUnbound:
+        gpu_seconds += GpuStageSeconds(stage, decisions, target);
+        break;
     }
   }
-  return cycles / MachineOf(target).hz;
+  return cycles / MachineOf(target).hz + gpu_seconds;
 }
 
 }  // namespace autotune

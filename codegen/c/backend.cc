@@ -3,6 +3,7 @@
 #include "codegen/c/assembly.h"
 #include "codegen/c/compiler.h"
 #include "codegen/c/cpu/entry.h"
+#include "codegen/c/gpu/function.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/stage_timer.h"
 
@@ -36,7 +37,30 @@ Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& tar
   return result;
 }
 
+Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target& target) {
+  KernelObject result;
+  StageTimer timer(result.facts.times_ms);
+  const std::string name = kernel.name.str();
+  Result<KernelFunctions> functions = KernelFunctionsOf(kernel, c::IdentifierOf(name), target);
+  if (!functions.ok()) {
+    result.rejected = functions.error().Text();
+    return result;
+  }
+  result.metadata = MetadataOf(kernel);
+  SetLaunches(*functions, target, result.metadata);
+  c::Source source = c::OpenClSource(*functions, name, target);
+  result.source = std::move(source.text);
+  result.rejected = std::move(source.rejected);
+  timer.End("emit");
+  return result;
+}
+
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target) {
+  if (target.IsGpu()) {
+    KernelObject object = TRY(CompileWithOpenCl(kernel, target));
+    if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
+    return std::move(object.source);
+  }
   c::Source source = TRY(c::KernelSource(kernel, target, TRY(CpuFeaturesOf(target))));
   if (!source.rejected.empty()) return Err("rejected: ", source.rejected);
   return std::move(source.text);

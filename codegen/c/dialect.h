@@ -1,6 +1,5 @@
 // Dialect: how one language of the C family spells what they all can say. The emitters walk programs and know no
-// spelling; a dialect spells and knows no programs. C99 is the first (codegen/c/c99.h). One of GPUs gives vectors of
-// its own spelling or none, address spaces in Parameter, and its barrier. Immutable; thread-safe. Internal to
+// spelling; a dialect spells and knows no programs: C99 (codegen/c/c99.h) and OpenCL C (codegen/c/gpu/opencl.h). Immutable; thread-safe. Internal to
 // codegen/c.
 //
 // Values. A number has its own type, a bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32, whose
@@ -33,6 +32,9 @@ class Dialect {
   // What stands before the result of a function that the source alone calls, and of a small one, to be inlined.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;
+
+  // The positive infinity of a type of numbers.
+  virtual std::string Infinity(DType type) const = 0;
 
   // Vectors: `type` is of more than one lane. Operators on them are those on numbers, and comparisons of 32-bit
   // elements give masks.

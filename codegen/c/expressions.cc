@@ -76,10 +76,10 @@ Code NumberOf(int64_t value, DType type) {
   return {std::to_string(value), value < 0 ? Level::kAdd : Level::kPrimary};
 }
 
-Code NumberOf(double value, DType type, Helpers& helpers) {
+Code NumberOf(double value, DType type, const Dialect& dialect, Helpers& helpers) {
   const bool wide = type.bits == 64;
   if (std::isinf(value)) {
-    return {std::string(value < 0 ? "-" : "") + (wide ? "__builtin_inf()" : "__builtin_inff()"),
+    return {std::string(value < 0 ? "-" : "") + dialect.Infinity(type),
             value < 0 ? Level::kAdd : Level::kPrimary};
   }
   if (std::isnan(value)) {  // its bits
@@ -155,7 +155,7 @@ Code Expressions::Compute(const Expr& e) {
   const DType type = TypeOf(e);
   return e.Visit(Overloaded{
       [&](const IntImm& n) { return ComputeConstant(NumberOf(n.value, type), type); },
-      [&](const FloatImm& n) { return ComputeConstant(NumberOf(n.value, type, helpers_), type); },
+      [&](const FloatImm& n) { return ComputeConstant(NumberOf(n.value, type, dialect_, helpers_), type); },
       [&](const Var& n) {
         auto it = bindings_.vars.find(n.name);
         CHECK(it != bindings_.vars.end()) << "variable " << n.name << " is not defined";

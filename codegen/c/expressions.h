@@ -99,6 +99,6 @@ class Expressions {
 
 // A constant of the language.
 Code NumberOf(int64_t value, DType type);
-Code NumberOf(double value, DType type, Helpers& helpers);
+Code NumberOf(double value, DType type, const Dialect& dialect, Helpers& helpers);
 
 }  // namespace autotune::c

@@ -59,12 +59,12 @@ void Statements::EmitLet(const Let& let) {
 
 void Statements::EmitAlloc(const Alloc& alloc) {
   const Buffer& buffer = alloc.buffer;
-  if (buffer->scope != Scope::kRegister) {
+  if (buffer->scope == Scope::kGlobal || buffer->scope == Scope::kShared) {
     CHECK(bindings_.buffers.contains(buffer->name)) << "no memory for " << buffer->name;
     return Emit(alloc.body);
   }
   const std::string id = names_.Fresh(Names::Kind::kBuffer, buffer->name);
-  if (dialect_.MaxLanes() == 1) {
+  if (dialect_.MaxLanes() == 1 || buffer->scope == Scope::kLocal) {
     const int64_t elements = ConstShape(buffer)[0];
     writer_.Line(dialect_.MemoryType(buffer->dtype) + " " + id + "[" + std::to_string(elements) + "];");
     bindings_.buffers[buffer->name] = {id, elements};

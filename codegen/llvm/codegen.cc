@@ -2,11 +2,13 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include "codegen/launches.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/llvm/cpu/entry.h"
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/stage_timer.h"
+#include "runtime/module_blob.h"
 #include "support/check.h"
 
 namespace autotune {
@@ -99,15 +101,24 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   for (const KernelObject* object : objects) {
     for (const Json::Bytes& elf : object->objects) files.push_back(&elf.data);
   }
-  Machine machine = TRY(Machine::For(target, Machine::Effort::kQuick));
+  const Target host = target.Host();
+  Machine machine = TRY(Machine::For(host, Machine::Effort::kQuick));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "metadata");
   EmitMetadata(*module, metadata);
   VerifyModule(*module);
   LinkedKernels linked;
   linked.support.emplace_back().data = TRY(machine.Emit(*module, false, nullptr));
-  linked.support.emplace_back().data = *TRY(CheckObject(machine, metadata.target));
+  linked.support.emplace_back().data = *TRY(CheckObject(machine, host.Text()));
   for (const Json::Bytes& object : linked.support) files.push_back(&object.data);
+  std::string blob;  // an object
+  if (target.IsGpu()) {
+    linked.device_blob.data = TRY(DeviceBlobOf(objects));
+    std::unique_ptr<llvm::Module> data = machine.NewModule(context, "data");
+    EmitData(*data, kModuleBlobSymbol, ModuleBlobSymbol(linked.device_blob.data));
+    blob = TRY(machine.Emit(*data, false, nullptr));
+    files.push_back(&blob);
+  }
   if (target.kind == TargetKind::kC) linked.support_source = TRY(MetadataSource(objects, target));
   timer.End("metadata");
   linked.artifact.data = TRY(LinkShared(files));
@@ -120,7 +131,8 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
 
 Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
                                  const Json::Bytes& data, const Target& target) {
-  Machine machine = TRY(Machine::For(target, Machine::Effort::kQuick));
+  const Target host = target.Host();
+  Machine machine = TRY(Machine::For(host, Machine::Effort::kQuick));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, "data");
   EmitData(*module, symbol, data.data);

@@ -77,7 +77,6 @@ TEST(Idempotent, OnRandomSchedulesOfEveryWorkload) {
 }
 
 TEST(Idempotent, OnRandomSchedulesWithThreads) {
-  constexpr const char* kRefusals[] = {R"(.* under a condition that .*)"};  // barriers that not all threads would reach
   Tally tally;
   for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     Rng rng(seed);
@@ -85,7 +84,7 @@ TEST(Idempotent, OnRandomSchedulesWithThreads) {
     Schedule schedule(zoo::MakeProgram(zoo::DrawWorkload(rng)));
     for (int i = 0; i < 30; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
     if (HasThreads(schedule.func().body)) {
-      EXPECT_EQ(Unstable(ThreadPipeline(), schedule.func(), tally, kRefusals), "") << "seed " << seed;
+      EXPECT_EQ(Unstable(GpuPipeline(), schedule.func(), tally, kGpuRefusals), "") << "seed " << seed;
     }
   }
   EXPECT_GT(tally.finished, 50) << tally.refused << " refused";

@@ -9,6 +9,7 @@
 #include "tests/ir/parse.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
+#include "tests/lower/run_lowered.h"
 #include "tests/schedule/workload.h"
 
 namespace autotune {
@@ -20,33 +21,6 @@ const std::vector<PassTable> kTables = {LoweringPassTable()};
 
 Target PipelineTarget() {
   return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value();
-}
-
-// The outputs of the lowered kernel on these arguments, `prepare` included; empty with `error` if it does not run.
-std::vector<double> RunLowered(const PrimFunc& f, const LoweredKernel& kernel, std::vector<InterpArray> args,
-                               std::string& error) {
-  std::vector<InterpArray> prepared;
-  if (kernel.prepare) {
-    std::vector<InterpArray> constants;
-    for (size_t i = 0; i < f.params.size(); ++i) {
-      if (f.params[i].role == ParamRole::kConstant) constants.push_back(args[i]);
-    }
-    const size_t given = constants.size();
-    for (size_t i = given; i < kernel.prepare->params.size(); ++i)
-      constants.push_back({kernel.prepare->params[i].buffer->dtype, {}, {}});
-    for (size_t i = 0; i < constants.size(); ++i) constants[i].shape = ConstShape(kernel.prepare->params[i].buffer);
-    if (Status ran = Interpret(*kernel.prepare, constants); !ran.ok())
-      return error = ran.error().Text(), std::vector<double>();
-    prepared.assign(constants.begin() + static_cast<int64_t>(given), constants.end());
-  }
-  args.insert(args.end(), prepared.begin(), prepared.end());
-  for (size_t i = 0; i < args.size(); ++i) args[i].shape = ConstShape(kernel.run.params[i].buffer);
-  if (Status ran = Interpret(kernel.run, args); !ran.ok()) return error = ran.error().Text(), std::vector<double>();
-  std::vector<double> outputs;
-  for (size_t i = 0; i < f.params.size(); ++i) {
-    if (f.params[i].role == ParamRole::kOutput) outputs.insert(outputs.end(), args[i].data.begin(), args[i].data.end());
-  }
-  return outputs;
 }
 
 bool Same(const std::vector<double>& a, const std::vector<double>& b) {

@@ -1,4 +1,4 @@
-// What lowering may say about a legal schedule for CPUs: a closed list, so that whatever else it says is a finding of
+// What lowering may say about a legal schedule: a closed list, so that whatever else it says is a finding of
 // the tests that draw schedules.
 #pragma once
 #include <algorithm>
@@ -19,6 +19,17 @@ inline constexpr const char* kLoweringRefusals[] = {
     R"(register buffer \S+ is read beyond its bounds, under a condition)",
     // Loops unrolled by a step, or because they index registers: without a limit their product is a build without end.
     R"(unrolling loop \S+ \(\d+ iterations\) makes more than \d+ statements: .*)",
+};
+
+// What more it may say of a schedule for GPUs.
+inline constexpr const char* kGpuRefusals[] = {
+    // Barriers that not all threads would reach.
+    R"(.* under a condition that differs between them)",
+    // Of a buffer that no other kernel sees, where the nests around some of its uses were bound by themselves.
+    R"(.*buffer '\S+' is (shared|local|register) and used in two kernels)",
+    // The host launches kernels one after another: no loops, no conditions.
+    R"(.* is around a kernel of threads and not bound to an axis itself)",
+    kLoweringRefusals[0], kLoweringRefusals[1], kLoweringRefusals[2], kLoweringRefusals[3],
 };
 
 inline bool IsAmong(const std::string& message, std::span<const char* const> patterns) {

@@ -109,8 +109,30 @@ TEST(Target, WithoutVectorTypesTheMachineIsTheSame) {
   EXPECT_FALSE(without.has_ldexp) << "an instruction on vectors";
 }
 
+TEST(Target, GpusHaveTheLimitsOfTheirBlocks) {
+  const std::string text = "opencl -mtriple=aarch64-linux-gnu -num-cores=4 -max-threads=512 -shared=48K";
+  const Target gpu = *Target::Parse(text);
+  EXPECT_TRUE(gpu.IsGpu());
+  EXPECT_EQ(gpu.Text(), text);
+  EXPECT_EQ(gpu.max_threads, 512);
+  EXPECT_EQ(gpu.shared_bytes, 48 << 10);
+  EXPECT_TRUE(gpu.has_fma);
+  EXPECT_EQ(gpu.Host().triple, "aarch64-linux-gnu") << "of what launches its kernels";
+  EXPECT_FALSE(gpu.Host().IsGpu());
+  EXPECT_TRUE(*Target::Parse(gpu.Host().Text()) == gpu.Host());
+  const Target plain = *Target::Parse("opencl");
+  EXPECT_TRUE(*Target::Parse(plain.Text()) == plain);
+  EXPECT_FALSE(Target::Parse("cpu")->IsGpu());
+}
+
 TEST(Target, BadTextIsRefusedByName) {
-  EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm, c");
+  EXPECT_EQ(Target::Parse("opencl -mcpu=znver4").error().message,
+            "unknown target option '-mcpu'; known: -mtriple, -num-cores, -max-threads, -shared");
+  EXPECT_EQ(Target::Parse("opencl -shared=big").error().message,
+            "-shared: 'big' is not a number above 0, such as 48K (of bytes)");
+  EXPECT_EQ(Target::Parse("opencl -mtriple=vax-linux-gnu").error().message,
+            "unknown architecture in -mtriple=vax-linux-gnu; known: x86_64, aarch64, riscv64");
+  EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm, c, opencl");
   EXPECT_EQ(Target::Parse("llvm -mcup=x").error().message,
             "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
   EXPECT_EQ(Target::Parse("c -mcup=x").error().message,

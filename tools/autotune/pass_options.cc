@@ -18,12 +18,12 @@ std::string_view HelpOf(const PassOption& option) {
 }  // namespace
 
 const std::vector<PassTable>& CompilePassTables() {
-  static const std::vector<PassTable> tables = {graph::GraphPassTable(), NetworkPassTable(), LoweringPassTable()};
+  static const std::vector<PassTable> tables = {graph::GraphPassTable(), NetworkPassTable(), LoweringPassTable(), GpuPassTable()};
   return tables;
 }
 
 const std::vector<PassTable>& LoweringPassTables() {
-  static const std::vector<PassTable> tables = {LoweringPassTable()};
+  static const std::vector<PassTable> tables = {LoweringPassTable(), GpuPassTable()};
   return tables;
 }
 

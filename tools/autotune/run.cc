@@ -61,7 +61,7 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
     std::printf("input %s %s%s: random (seed 0); give --input %s=FILE.npy for your own\n",
                 OneLine(model.info.inputs[i].name).c_str(), model.info.inputs[i].dtype.c_str(),
                 ShapeText(model.info.inputs[i].shape).c_str(), OneLine(model.info.inputs[i].name).c_str());
-    FillRandom(model.executor->Input(static_cast<int64_t>(i)), 0);
+    TRY(FillInput(*model.executor, static_cast<int64_t>(i), 0));
   }
   return {};
 }
@@ -123,7 +123,7 @@ Result<int> Run(const RunOptions& options) {
   std::set<std::string> taken;
   for (int64_t i = 0; i < model.executor->num_outputs(); ++i) {
     const TensorSpec& spec = model.info.outputs[i];
-    Tensor output = model.executor->Output(i);
+    const Tensor output = TRY(ToHost(model.executor->Output(i)));
     PrintSummary(spec, output);
     if (options.output_dir.empty()) continue;
     std::string path = options.output_dir + "/" + FileName(spec.name, taken) + ".npy";
@@ -230,7 +230,7 @@ Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& 
 
 Result<int> Bench(const BenchOptions& options) {
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
-  for (int64_t i = 0; i < model.executor->num_inputs(); ++i) FillRandom(model.executor->Input(i), 0);
+  TRY(FillInputs(*model.executor, 0));
   for (int i = 0; i < 2; ++i) TRY(model.executor->Run());
   Alone alone(options.wait);
   if (options.serve) return Serve(options, model, alone);

@@ -23,10 +23,17 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(StreamsRule, 1)   /* few rows times a matrix of constants: what memory yields */                       \
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */
+
+// The same for GPUs.
+#define AUTOTUNE_GPU_RULES(RULE)                                                                              \
+  RULE(InlineRule, 1)    /* as above */                                                                       \
+  RULE(GpuTilingRule, 1) /* products: tiles in shared memory, parts of them in registers */                   \
+  RULE(UnboundRule, 1)   /* everything else: a thread for each element of the result */
 // clang-format on
 
 #define AUTOTUNE_DECLARE_RULE(function, ways) SketchRule function;
 AUTOTUNE_SKETCH_RULES(AUTOTUNE_DECLARE_RULE)
+AUTOTUNE_GPU_RULES(AUTOTUNE_DECLARE_RULE)
 #undef AUTOTUNE_DECLARE_RULE
 
 // Returns every sketch of a function, at least one. A block that no rule places keeps its serial loops; then the names

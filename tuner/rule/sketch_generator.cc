@@ -1,5 +1,6 @@
 #include <map>
 #include <optional>
+#include <span>
 
 #include "tuner/rule/rule.h"
 
@@ -13,7 +14,8 @@ struct ListedRule {
 };
 
 #define AUTOTUNE_LIST_RULE(function, ways) {#function, function, ways},
-constexpr ListedRule kRules[] = {AUTOTUNE_SKETCH_RULES(AUTOTUNE_LIST_RULE)};
+constexpr ListedRule kCpuRules[] = {AUTOTUNE_SKETCH_RULES(AUTOTUNE_LIST_RULE)};
+constexpr ListedRule kGpuRules[] = {AUTOTUNE_GPU_RULES(AUTOTUNE_LIST_RULE)};
 #undef AUTOTUNE_LIST_RULE
 
 using Refusals = std::map<Name, std::string>;  // by block
@@ -43,7 +45,9 @@ std::vector<SketchBuilder> PlaceOne(const ListedRule& rule, const SketchBuilder&
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target) {
   std::vector<SketchBuilder> states = {SketchBuilder(func, target)};
   Refusals refusals;
-  for (const ListedRule& rule : kRules) {
+  const std::span<const ListedRule> rules =
+      target.IsGpu() ? std::span<const ListedRule>(kGpuRules) : std::span<const ListedRule>(kCpuRules);
+  for (const ListedRule& rule : rules) {
     std::vector<SketchBuilder> finished;
     while (!states.empty()) {
       SketchBuilder state = std::move(states.back());

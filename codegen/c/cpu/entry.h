@@ -4,15 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "codegen/c/source.h"
 #include "lower/lower.h"
 #include "runtime/artifact.h"
 
 namespace autotune::c {
 
-struct Source {
-  std::string text;
-  std::string rejected;  // why there is none: a broken contract of the program
-};
 // A translation unit of its own, for the target's dialect. `features` are the instructions that it may use, by their
 // names in support/cpu_features.h. An error: no assembler has a symbol of the kernel's name.
 Result<Source> KernelSource(const LoweredKernel& kernel, const Target& target,

@@ -1,0 +1,26 @@
+// GpuFunction: one kernel of threads in a dialect of the C family that has them. Loops over blocks and threads become
+// the numbers of the block and the thread that run; shared buffers are arrays of a block, local ones of a thread.
+// Emits once. Not thread-safe. Internal to codegen/c.
+#pragma once
+#include <string>
+
+#include "codegen/c/source.h"
+#include "codegen/c/statements.h"
+#include "codegen/launches.h"
+
+namespace autotune::c {
+
+class GpuFunction : public Statements {
+ public:
+  using Statements::Statements;
+  // The function's text; check rejected() first.
+  std::string Emit(const KernelFunction& kernel);
+
+ private:
+  void EmitFork(const For& loop) override;
+};
+
+// A program of OpenCL C with the functions of one kernel, called `name`.
+Source OpenClSource(const KernelFunctions& functions, const std::string& name, const Target& target);
+
+}  // namespace autotune::c

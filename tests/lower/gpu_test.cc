@@ -1,0 +1,138 @@
+// Programs lowered for GPUs. Random schedules, with and without threads, mean the same after every pass that lowering
+// runs: interpreted with threads in random order, without races, reads of unwritten shared memory or divergent barriers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "ir/text.h"
+#include "ir/threads.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "tests/ir/random_program.h"
+#include "tests/lower/refusals.h"
+#include "tests/lower/run_lowered.h"
+#include "tests/schedule/case.h"
+#include "tests/schedule/step_source.h"
+#include "tests/schedule/zoo.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+Target Cpu() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }
+Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threads=64").value(); }
+
+constexpr double kRounding = 1e-4;
+
+// What is wrong with `f` lowered for a GPU, or "": it must compute what `plain`, without a schedule, does on a CPU.
+// Adds to `barriers` whether it has any.
+std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<InterpArray>& args,
+                  int* barriers = nullptr) {
+  Result<LoweredKernel> lowered = Lower(f, Gpu());
+  if (!lowered.ok()) return IsAmong(lowered.error().message, kGpuRefusals) ? "" : lowered.error().Text();
+  if (Status verified = Verify(lowered->run, autotune::Dialect::kLowered); !verified.ok())
+    return verified.error().Text();
+  if (barriers) *barriers += HasBarrier(lowered->run.body);
+  std::string error;
+  const std::vector<double> want = RunLowered(plain, Lower(plain, Cpu()).value(), args, error);
+  if (!error.empty()) return "on a CPU: " + error;
+  for (uint64_t seed : {0, 1, 2}) {
+    const std::vector<double> got = RunLowered(f, *lowered, args, error, seed);
+    if (!error.empty()) return error;
+    for (size_t i = 0; i < want.size(); ++i) {
+      // Inputs are small integers; results are other numbers only where a Winograd transform or a function makes them.
+      const double allowed = kRounding * (1 + std::abs(want[i]));
+      if (!(std::abs(got[i] - want[i]) <= allowed) && !(std::isnan(got[i]) && std::isnan(want[i])) && got[i] != want[i])
+        return "output " + std::to_string(i) + " is " + std::to_string(got[i]) + " instead of " +
+               std::to_string(want[i]);
+    }
+  }
+  return "";
+}
+
+// AUTOTUNE_GPU_SCHEDULES in the environment asks for more than a test run has time for.
+int NumSchedules() {
+  const char* asked = std::getenv("AUTOTUNE_GPU_SCHEDULES");
+  return asked ? std::atoi(asked) : 1000;
+}
+
+TEST(GpuLowering, RandomProgramsWithoutThreadsAreBound) {
+  for (uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
+    const PrimFunc f = test::MakeRandomProgram(seed);
+    EXPECT_EQ(Wrong(f, f, test::RandomArgs(f, 3)), "") << "seed " << seed << "\n" << ToText(f);
+  }
+}
+
+TEST(GpuLowering, RandomSchedulesKeepTheMeaning) {
+  int with_threads = 0, barriers = 0;
+  for (int seed = 0; seed < NumSchedules() && !HasFailure(); ++seed) {
+    Rng rng(static_cast<uint64_t>(seed));
+    zoo::Case c{zoo::DrawWorkload(rng), {}};
+    StepSource source(static_cast<uint64_t>(seed));
+    Schedule schedule(MakeProgram(c.workload));
+    for (int i = 0; i < 30; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
+    with_threads += HasThreads(schedule.func().body);
+    auto judge = [&](const zoo::Workload& workload, const Schedule& s, int* found = nullptr) {
+      const zoo::Checker checker(workload, 3);
+      return Wrong(s.func(), checker.func(), checker.integers(), found);
+    };
+    if (judge(c.workload, schedule, &barriers).empty()) continue;
+    auto wrong = [&](const zoo::Workload& workload, const Schedule& s) { return judge(workload, s); };
+    c.trace = schedule.trace();
+    zoo::Case least = Shrink(c, wrong);
+    Schedule shrunk = zoo::ApplyLegal(MakeProgram(least.workload), least.trace);
+    Result<LoweredKernel> again = Lower(shrunk.func(), Gpu());
+    ADD_FAILURE() << "seed " << seed << ": " << wrong(least.workload, shrunk) << "\n"
+                  << ToText(least) << ToText(shrunk.func()) << (again.ok() ? ToText(again->run) : "");
+  }
+  printf("%d with threads, %d with barriers\n", with_threads, barriers);
+  EXPECT_GT(with_threads, NumSchedules() / 4);
+  EXPECT_GT(barriers, NumSchedules() / 200);
+}
+
+// What is allocated in shared memory is one tile, in local memory what one thread has; both barriers are needed.
+TEST(GpuLowering, SharedBuffersHoldATile) {
+  const PrimFunc f = ParsePrimFunc(R"(func f(x: f32[4, 8, 8] input, out: f32[4, 8, 8] output) {
+    alloc s: f32[4, 8, 8] shared
+    alloc sum: f32[4, 8] local
+    for b in 4 blockIdx.x {
+      for t0 in 8 threadIdx.x { block zero(v: S 4 = b, w: S 8 = t0) { sum[v, w] = 0.0 } }
+      for k in 8 {
+        for t1 in 8 threadIdx.x { block fill(v1: S 4 = b, k1: S 8 = k, w1: S 8 = t1) { s[v1, k1, w1] = x[v1, k1, w1] } }
+        for t2 in 8 threadIdx.x {
+          block use(v2: S 4 = b, k2: S 8 = k, w2: S 8 = t2) {
+            sum[v2, w2] = sum[v2, w2] + s[v2, k2, 7 - w2]
+          }
+        }
+        for t3 in 8 threadIdx.x { block copy(v3: S 4 = b, k3: S 8 = k, w3: S 8 = t3) { out[v3, k3, w3] = sum[v3, w3] } }
+      }
+    }
+  })").value();
+  const LoweredKernel kernel = Lower(f, Gpu()).value();
+  const std::string text = ToText(kernel.run);
+  EXPECT_THAT(text, HasSubstr("s: f32[8] shared")) << text;
+  EXPECT_THAT(text, HasSubstr("sum: f32[1] local")) << text;
+  std::vector<InterpArray> args = test::RandomArgs(f, 3);
+  std::string error;
+  const std::vector<double> want = RunLowered(f, kernel, args, error);
+  EXPECT_EQ(error, "") << text;
+  for (int i = 0; i < 4 * 8 * 8; ++i) {
+    double sum = 0;
+    for (int k = 0; k <= i / 8 % 8; ++k) sum += args[0].data[i / 64 * 64 + k * 8 + 7 - i % 8];
+    ASSERT_EQ(want[i], static_cast<float>(sum)) << i;
+  }
+  for (int barrier = 0; barrier < 2; ++barrier) {
+    LoweredKernel without = kernel;
+    int seen = 0;
+    without.run.body = RewriteStmt(
+        kernel.run.body, [&](const Stmt& s) { return IsBarrier(s) && seen++ == barrier ? MakeSeq({}) : s; });
+    ASSERT_EQ(seen, 2) << text;
+    RunLowered(f, without, args, error, 1);
+    EXPECT_THAT(error, HasSubstr("race: threads (")) << barrier << text;
+  }
+}
+
+}  // namespace
+}  // namespace autotune

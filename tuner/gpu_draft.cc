@@ -1,0 +1,69 @@
+// The analytic draft score of GPUs: waves of blocks times what bounds a block: multiply-adds, shared memory, or memory.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "target/machine.h"
+#include "tuner/sketch.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kSpareRegisters = 24;  // of a thread, for addresses and counters
+
+double Chosen(const Decisions& d, int knob) {
+  return knob < 0 ? 1 : static_cast<double>(d[static_cast<size_t>(knob)].values[0]);
+}
+
+double TiledSeconds(const StageModel& s, const Decisions& d, const Target& target) {
+  const GpuMachine& machine = GpuMachineOf(target);
+  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob), step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
+  const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob), threads = threads_m * threads_n;
+  const double tile_m = rows * threads_m, tile_n = columns * threads_n;
+  const double bytes = static_cast<double>(s.element_bytes);
+  const double shared = step * (tile_m + tile_n) * bytes;
+  if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
+    return std::numeric_limits<double>::infinity();
+  const double registers = rows * columns + rows + columns + kSpareRegisters;
+  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
+                                               machine.registers / (registers * threads),
+                                               static_cast<double>(target.shared_bytes) / shared}));
+  if (resident < 1) return std::numeric_limits<double>::infinity();
+
+  const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *
+                        std::ceil(static_cast<double>(s.n) / tile_n);
+  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
+  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const double warps = at_once * std::ceil(threads / machine.warp);
+  // Independent multiply-adds of a thread hide latencies as further warps do.
+  const double busy = std::min(1.0, warps * std::sqrt(rows * columns) / machine.latency_warps);
+  // Cycles of a unit for one step of the sum in all blocks that it holds.
+  const double arithmetic = at_once * threads * rows * columns / machine.lanes / busy;
+  const double from_shared = at_once * threads * (rows + columns) * bytes / machine.shared_bytes_per_cycle;
+  const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
+  const double steps = static_cast<double>(s.k), pieces = steps / step;
+  const double waits = pieces * (2 * machine.barrier_cycles + machine.memory_latency) / at_once;
+  const double result = at_once * tile_m * tile_n * bytes / machine.memory_bytes_per_cycle;
+  const double cycles = waves * (steps * std::max({arithmetic, from_shared, from_memory}) + waits + result);
+  return (cycles + machine.launch_cycles) / machine.hz;
+}
+
+double UnboundSeconds(const StageModel& s, const Target& target) {
+  const GpuMachine& machine = GpuMachineOf(target);
+  const double units = target.num_cores;
+  const double elements = static_cast<double>(s.m), steps = static_cast<double>(s.k);
+  const double arithmetic = elements * steps * std::max(1.0, s.flops) / (machine.lanes * units);
+  const double traffic = (s.read_bytes + s.write_bytes) / (machine.memory_bytes_per_cycle * units);
+  // A sum waits for memory in each step where there are too few threads.
+  const double covered = std::max(1.0, elements / (units * machine.warp));
+  const double waits = steps > 1 ? steps * machine.memory_latency / covered : 0;
+  return (std::max({arithmetic, traffic, waits}) + machine.memory_latency + machine.launch_cycles) / machine.hz;
+}
+
+}  // namespace
+
+double GpuStageSeconds(const StageModel& stage, const Decisions& decisions, const Target& target) {
+  return stage.kind == StageModel::kGpuTiled ? TiledSeconds(stage, decisions, target) : UnboundSeconds(stage, target);
+}
+
+}  // namespace autotune

@@ -1,9 +1,9 @@
 // Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The target's kind
 // says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Kernels for GPUs are programs
-// that their drivers compile, with lists of launches; a library of them holds no code of its own. Cross-compiles for any target
-// that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler). Thread-compatible: LLVM
-// and LLD have global state, so one build at a time per process (build workers do that). No LLVM type leaves this
-// folder.
+// that their drivers compile, with lists of launches; a library of them holds no code of its own. Cross-compiles for
+// any target that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler).
+// Thread-compatible: LLVM and LLD have global state, so one build at a time per process (build workers do that). No
+// LLVM type leaves this folder.
 //
 // A candidate that breaks the register contract, or spills in a register-tiled innermost loop, is `rejected`: that is
 // no error, it says why and has no code.
@@ -57,7 +57,7 @@ struct LinkedKernels {
   Json::Bytes artifact;              // shared object
   std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels': metadata, shared checks
   std::string support_source;        // the same in C, of the target `c`; else empty
-  Json::Bytes device_blob;           // of a GPU: the modules with its code (runtime/module_blob.h); in the artifact, too
+  Json::Bytes device_blob;  // of a GPU: the modules with its code (runtime/module_blob.h); in the artifact, too
   AUTOTUNE_FIELDS(artifact, support, support_source, device_blob)
 };
 

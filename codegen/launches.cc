@@ -137,9 +137,9 @@ Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects
     DeviceCode code{.format = "cl", .image = object->source};
     for (const std::vector<Launch>* list : {&object->metadata.launches, &object->metadata.prepare}) {
       for (const Launch& launch : *list) {
-        code.functions[launch.entry] = {std::vector<DLDataType>(launch.args.size(), kAddress),
-                                        {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-                                         "threadIdx.z"}};
+        code.functions[launch.entry] = {
+            std::vector<DLDataType>(launch.args.size(), kAddress),
+            {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}};
       }
     }
     TRY(root->Import(MakeDeviceModule(object->metadata.device, std::move(code))));

@@ -28,10 +28,10 @@ class KernelCompiler {
 };
 
 struct KernelSet {
-  std::string library;               // the linked shared object
-  std::vector<std::string> objects;  // the relocatable objects that it was linked from
-  std::vector<std::string> sources;  // the same in C, of the target `c`
-  std::string device_blob;           // of a GPU: the modules with its code
+  std::string library;                                // the linked shared object
+  std::vector<std::string> objects;                   // the relocatable objects that it was linked from
+  std::vector<std::string> sources;                   // the same in C, of the target `c`
+  std::string device_blob;                            // of a GPU: the modules with its code
   std::map<std::string, std::string> device_sources;  // of a GPU: its programs, by kernel
   std::vector<KernelMetadata> kernels;
   std::vector<std::string> names;     // of the kernel of each task: its function's

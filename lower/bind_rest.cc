@@ -30,7 +30,8 @@ Nest NestOf(const Stmt& s) {
   return nest;
 }
 
-// Whether the value of a sum over loops tells the iterations of all of them apart, as that of i * 4 + j with four j does.
+// Whether the value of a sum over loops tells the iterations of all of them apart, as that of i * 4 + j with four j
+// does.
 bool IsMixedRadix(const Expr& binding, const std::map<Name, int64_t>& extents) {
   const LinearForm form = ToLinear(binding);
   if (form.Rest() || form.Huge()) return false;

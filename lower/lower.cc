@@ -66,9 +66,8 @@ Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassC
   for (const Buffer& b : split.prepared) kernel.prepared.push_back(Bytes(b));
   kernel.run = TRY(RunPasses(pipeline, std::move(split.run), "", {target, context, miscompile, {}}));
   if (split.prepare) {
-    kernel.prepare =
-        TRY_NOTE(RunPasses(pipeline, std::move(*split.prepare), "prepare", {target, context, miscompile, {}}),
-                 "in prepare");
+    kernel.prepare = TRY_NOTE(
+        RunPasses(pipeline, std::move(*split.prepare), "prepare", {target, context, miscompile, {}}), "in prepare");
   }
   return kernel;
 }

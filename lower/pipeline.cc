@@ -68,7 +68,8 @@ const PassTable& GpuPassTable() {
     PassTable made{"lowering for GPUs", {}, {}};
     const std::vector<PassRow>& both = LoweringPassTable().passes;
     for (const LoweringPass& pass : kGpuPasses) {
-      const bool listed = std::any_of(both.begin(), both.end(), [&](const PassRow& row) { return row.name == pass.name; });
+      const bool listed =
+          std::any_of(both.begin(), both.end(), [&](const PassRow& row) { return row.name == pass.name; });
       if (!listed) made.passes.push_back({pass.name, pass.needed});
     }
     return made;

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "rpc/channel.h"
+#include "rpc/measured_kernel.h"
 #include "rpc/sandbox.h"
 #include "runtime/artifact.h"
 #include "runtime/compare.h"
@@ -39,7 +40,10 @@ void ApplyLimits(const RunnerOptions& options) {
   SetLimit(RLIMIT_FSIZE, 64 << 20);  // artifacts live in memory files
   SetLimit(RLIMIT_NOFILE, 256);
   // A sanitizer's shadow memory counts as data: under the limit it could not allocate a byte, and would end the runner.
-  if (options.memory_bytes > 0 && !kSanitized) SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
+  // A driver reserves more addresses than the machine has memory.
+  const bool is_cpu = options.device.device_type == kDLCPU;
+  if (options.memory_bytes > 0 && !kSanitized && is_cpu)
+    SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
   if (!options.cores.empty()) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -106,7 +110,11 @@ struct Failure {
 
 class Runner {
  public:
-  explicit Runner(BlockingChannel& channel) : channel_(channel) {}
+  // `device`: what it offers beside the CPU; may be null.
+  Runner(BlockingChannel& channel, DevicePtr device) : channel_(channel), device_(std::move(device)) {}
+
+  // Whether the device has failed for good: this process can measure nothing more.
+  bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
     TrialResult result;
@@ -199,12 +207,11 @@ class Runner {
             TRY(Tensor::FromBytes(spec.shape, TRY(DataTypeFromText(spec.dtype)), *message.blobs[2 + i])));
       }
     } else {
-      KernelContext& context = ContextFor(request.candidate.threads);
-      Call call = TRY(Prepare(*kernel, context));
-      TRY(CallKernel(*kernel, context, call.args, call.prepared));
+      auto placed = TRY(Place(artifact, *kernel, request.candidate.threads));
+      TRY(placed->Call());
       Message kept{"", RunnerReference{request.run}, {}};
-      for (int64_t i : outputs) {
-        reference.push_back(TRY(call.args[static_cast<size_t>(i)].Copy()));
+      for (const GuardedTensor& output : placed->outputs()) {
+        reference.push_back(TRY(output.tensor().Copy()));
         kept.blobs.push_back(std::make_shared<const std::string>(reference.back().bytes()));
       }
       if (OutputsFit(kept.blobs)) TRY(channel_.Send(kept));
@@ -214,35 +221,26 @@ class Runner {
     return {};
   }
 
-  struct Call {
-    std::vector<Tensor> args, prepared;
-    std::vector<GuardedTensor> guarded;  // the outputs
-  };
-  Result<Call> Prepare(const Kernel& kernel, KernelContext& context) {
-    Call call;
-    std::vector<Tensor> constants;
-    for (size_t i = 0; i < kernel.metadata.params.size(); ++i) {
-      const TensorSpec& spec = kernel.metadata.params[i];
-      if (spec.kind == ParamKind::kOutput) {
-        call.guarded.push_back(TRY(GuardedTensor::Empty(spec.shape, spec.dtype)));
-        call.args.push_back(call.guarded.back().tensor());
-      } else {
-        call.args.push_back(task_.tensors[i]);
-        if (spec.kind == ParamKind::kConstant) constants.push_back(task_.tensors[i]);
-      }
-    }
-    call.prepared = TRY(PrepareConstants(kernel, context, constants));
-    return call;
+  // The kernel on the device that its code is for.
+  Result<std::unique_ptr<MeasuredKernel>> Place(const std::shared_ptr<const Artifact>& artifact, const Kernel& kernel,
+                                                int threads) {
+    const std::string& kind = kernel.metadata.device;
+    if (kind.empty()) return OnCpu(kernel, task_.tensors, ContextFor(threads), arena_);
+    if (!device_ || DeviceTypeName(device_->dl().device_type) != kind)
+      return Err("kernel ", kernel.metadata.name, " is for devices of kind ", kind, ", and this server offers ",
+                 device_ ? DeviceText(device_->dl()) : "the CPU", "; rpc_server --device ", kind, " offers one");
+    return OnDevice(artifact, kernel, task_.tensors, device_);
   }
 
-  std::optional<Failure> CheckOutputs(const Call& call, const RunnerRequest& request, TrialResult& result) {
-    for (size_t i = 0; i < call.guarded.size(); ++i) {
-      std::string which = call.guarded.size() > 1 ? "output " + std::to_string(i) + ": " : "";
-      if (Status bands = call.guarded[i].Check(); !bands) {
+  std::optional<Failure> CheckOutputs(const std::vector<GuardedTensor>& outputs, const RunnerRequest& request,
+                                      TrialResult& result) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      std::string which = outputs.size() > 1 ? "output " + std::to_string(i) + ": " : "";
+      if (Status bands = outputs[i].Check(); !bands) {
         return Failure{TrialStatus::kWrongAnswer, which + bands.error().Text()};
       }
       if (!Checks(request)) continue;
-      auto compared = CompareTensors(call.guarded[i].tensor(), task_.reference[i],
+      auto compared = CompareTensors(outputs[i].tensor(), task_.reference[i],
                                      {.atol = request.task.atol, .rtol = request.task.rtol});
       if (!compared) return Failure{TrialStatus::kWrongAnswer, which + compared.error().Text()};
       // Infinite for NaN; the wire carries numbers.
@@ -276,19 +274,17 @@ class Runner {
       result.status = TrialStatus::kWrongAnswer;
       return same;
     }
-    KernelContext& context = ContextFor(candidate.threads);
-    Call call = TRY(Prepare(*kernel, context));
-    // Makes one call through the entry point that checks its arguments, as the executor's first call does, and checks
-    // its outputs separately. A kernel that reads an output before it writes it is wrong only in its first call: later
-    // calls find the right values of the previous call. The check after the timed calls finds errors that appear only
-    // in later calls.
-    TRY(CallKernel(*kernel, context, call.args, call.prepared));
-    if (auto failure = CheckOutputs(call, request, result)) {
+    auto placed = TRY(Place(artifact, *kernel, candidate.threads));
+    // Makes one call, and checks its outputs separately. A kernel that reads an output before it writes it is wrong
+    // only in its first call: later calls find the right values of the previous call. The check after the timed calls
+    // finds errors that appear only in later calls.
+    TRY(placed->Call());
+    if (auto failure = CheckOutputs(placed->outputs(), request, result)) {
       result.status = failure->status;
       return Err(failure->text);
     }
     // What is right afterwards shall have been written by the calls that were timed.
-    for (const GuardedTensor& output : call.guarded) output.Refill();
+    TRY(placed->Refill());
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;
     options.time.max_repeats = candidate.max_repeats;
@@ -297,9 +293,9 @@ class Runner {
     // Leave room for the last repeat before the deadline kills what is merely slow.
     options.time.max_seconds = candidate.run_seconds / 2;
     options.cold_bytes = candidate.cold_weights ? candidate.cold_bytes : 0;
-    Timing timing = TRY(TimeKernel(*kernel, context, call.args, call.prepared, arena_, options));
+    Timing timing = TRY(placed->Time(options));
     // Right the first time is not enough: a race shows in the thousandth call.
-    if (auto failure = CheckOutputs(call, request, result)) {
+    if (auto failure = CheckOutputs(placed->outputs(), request, result)) {
       result.status = failure->status;
       return Err(failure->text, " (after ", timing.calls, " calls)");
     }
@@ -309,6 +305,7 @@ class Runner {
   }
 
   BlockingChannel& channel_;
+  const DevicePtr device_;
   RunnerPhase phase_ = RunnerPhase::kLoad;
   std::unique_ptr<KernelContext> context_;
   CopyArena arena_;
@@ -320,7 +317,20 @@ class Runner {
 int RunRunner(const RunnerOptions& options) {
   ApplyLimits(options);
   LeaveCrashesToTheParent();
-  RestrictSystemCalls();  // where the kernel can
+  DevicePtr device;
+  if (options.device.device_type == kDLCPU) {
+    RestrictSystemCalls();  // where the kernel can
+  } else {
+    // A driver's compiler may be a program of its own, and writes files; so no system calls are taken from it. What it
+    // compiles is kept nowhere.
+    setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
+    Result<DevicePtr> opened = OpenDevice(options.device);
+    if (!opened.ok()) {
+      fprintf(stderr, "%s\n", opened.error().Text().c_str());
+      return 1;
+    }
+    device = *opened;
+  }
   // A candidate that loops never reads the socket: someone must see that the parent is gone.
   std::thread([] {
     pollfd p{kRunnerDescriptor, 0, 0};
@@ -329,7 +339,7 @@ int RunRunner(const RunnerOptions& options) {
     _exit(0);
   }).detach();
   BlockingChannel channel(kRunnerDescriptor);
-  Runner runner(channel);
+  Runner runner(channel, device);
   if (!channel.Send({"", RunnerHello{getpid()}, {}})) return 1;
   while (true) {
     auto message = channel.Receive();
@@ -342,6 +352,7 @@ int RunRunner(const RunnerOptions& options) {
     if (!request) continue;
     RunnerResult result{request->run, runner.Run(**message, *request)};
     if (!channel.Send({"", std::move(result), {}})) return 1;
+    if (runner.IsBroken()) return 1;  // a fresh process opens the device anew
   }
 }
 

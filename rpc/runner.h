@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/tensor.h"
+
 namespace autotune::rpc {
 
 inline constexpr int kRunnerDescriptor = 3;  // the runner's end of the socket pair
 
 struct RunnerOptions {
-  std::vector<int> cores;    // to run on; empty: all
-  int64_t memory_bytes = 0;  // limit of the process's data; 0: none
+  std::vector<int> cores;         // to run on; empty: all
+  int64_t memory_bytes = 0;       // limit of the process's data; 0: none. Only of runners on the CPU
+  DLDevice device = {kDLCPU, 0};  // that kernels run on
 };
 // Runs until the parent closes its end; the exit code of the process.
 int RunRunner(const RunnerOptions& options);

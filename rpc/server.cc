@@ -61,7 +61,7 @@ class Server {
     DeviceInfo& device = session.device;
     device.key = options_.key;
     device.endpoint = router_->endpoint();
-    device.model = CpuModel();
+    device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
     device.machine = names.machine;
     device.cores = options_.cores;
     if (device.cores.empty()) {  // all of them

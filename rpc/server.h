@@ -14,6 +14,7 @@ struct ServerOptions {
   std::string key;         // what clients ask for
   std::string listen;      // endpoint for clients; empty: a free port, or a socket beside the tracker's
   std::vector<int> cores;  // the runner's; empty: all
+  std::string device;      // what runners offer beside the CPU, for people: "opencl:0"; empty: nothing
   std::vector<std::string> runner_command;  // e.g. {"/usr/bin/rpc_server", "--runner"}
   bool wrapped_runner = false;              // it begins with a foreign program
   bool end_with_stdin = false;              // stop when standard input ends

@@ -2,6 +2,7 @@
 // buffer. Thread-safe on distinct tensors. Which tolerance is right for a kernel is the caller's knowledge.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "runtime/tensor.h"
@@ -43,6 +44,8 @@ class GuardedTensor {
   // Filled with 0xff bytes (NaN in floats); 64-byte aligned; the upper band begins right after the last element.
   static Result<GuardedTensor> Empty(std::vector<int64_t> shape, std::string_view type);
   const Tensor& tensor() const { return tensor_; }
+  // The bands, and the elements between them.
+  std::span<char> memory() const { return {static_cast<char*>(memory_.get()), static_cast<size_t>(total_bytes_)}; }
   // Fills the elements as Empty did: what they hold afterwards was written afterwards.
   void Refill() const;
   // An error that tells how far beyond which end the first overwritten byte lies.

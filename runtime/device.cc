@@ -1,8 +1,11 @@
 #include "runtime/device.h"
 
+#include <charconv>
+
 #include <cstring>
 
 #include "runtime/registry.h"
+#include "support/utf8.h"
 
 namespace autotune {
 namespace {
@@ -35,6 +38,19 @@ Result<int> DeviceTypeFromName(std::string_view name) {
 
 std::string DeviceText(DLDevice device) {
   return DeviceTypeName(device.device_type) + "(" + std::to_string(device.device_id) + ")";
+}
+
+Result<DLDevice> DeviceFromText(std::string_view text) {
+  const size_t colon = text.find(':');
+  const int type = TRY(DeviceTypeFromName(text.substr(0, colon)));
+  int id = 0;
+  if (colon != std::string_view::npos) {
+    const std::string_view number = text.substr(colon + 1);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
+    if (error != std::errc() || end != number.data() + number.size() || id < 0)
+      return Err("'", OneLine(std::string(text.substr(0, 48))), "' is no device; write it as opencl or opencl:1");
+  }
+  return DLDevice{static_cast<DLDeviceType>(type), id};
 }
 
 Result<DevicePtr> OpenDevice(DLDevice device) {

@@ -28,6 +28,7 @@ struct DeviceLimits {
   int64_t memory_bytes = 0;
   int64_t shared_bytes = 0;       // memory of a block of threads; 0: the device has no such memory
   int64_t threads_per_block = 1;  // threads of one block
+  int64_t units = 1;              // compute units, which run blocks side by side
 };
 
 // The shape of one launch: blocks, threads of a block, and shared memory of a block beside what the code itself asks
@@ -78,6 +79,8 @@ std::string DeviceTypeName(int type);
 Result<int> DeviceTypeFromName(std::string_view name);
 // "cuda(1)"
 std::string DeviceText(DLDevice device);
+// Of "opencl" or "opencl:1": the kind and the number, 0 unless it is given.
+Result<DLDevice> DeviceFromText(std::string_view text);
 
 // Opens a device through the registry: function "device_api.NAME"(device id) returns an object that is a Device. An
 // error if this runtime has no such function, or if it fails. Each call for the CPU makes a device with threads of its

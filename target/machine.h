@@ -74,10 +74,10 @@ inline constexpr GpuMachine kCommonGpu = {
     .threads = 2048,
     .blocks = 32,
     .warp = 32,
-    .latency_warps = 8,       // [chosen]
-    .memory_latency = 600,    // [chosen]
-    .barrier_cycles = 40,     // [chosen]
-    .launch_cycles = 4000,    // [chosen]
+    .latency_warps = 8,     // [chosen]
+    .memory_latency = 600,  // [chosen]
+    .barrier_cycles = 40,   // [chosen]
+    .launch_cycles = 4000,  // [chosen]
 };
 
 // The row of the table for a target.

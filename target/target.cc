@@ -213,8 +213,9 @@ Status ReadOption(const std::string& word, Stated& stated) {
     TRY(ReadFeatures(value, target));
   } else if (target.IsGpu() && (key == "-max-threads" || key == "-shared")) {
     const int64_t size = ParseSize(value);
-    if (size < 1) return Err(key, ": '", value, "' is not a number above 0, such as ",
-                             key == "-shared" ? "48K (of bytes)" : "1024");
+    if (size < 1)
+      return Err(key, ": '", value, "' is not a number above 0, such as ",
+                 key == "-shared" ? "48K (of bytes)" : "1024");
     (key == "-shared" ? target.shared_bytes : target.max_threads) = size;
   } else if (target.IsGpu() && key != "-mtriple" && key != "-num-cores") {
     return Err("unknown target option '", key, "'; known: -mtriple, -num-cores, -max-threads, -shared");

@@ -39,7 +39,7 @@ struct Target {
   int64_t l3_bytes = 16 << 20;   // shared
 
   // GPUs. `triple` is then that of the host that launches kernels, and `num_cores` counts compute units.
-  int64_t max_threads = 256;       // of a block
+  int64_t max_threads = 256;        // of a block
   int64_t shared_bytes = 32 << 10;  // of a block
 
   // Derived when parsed:

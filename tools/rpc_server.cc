@@ -8,19 +8,21 @@
 
 #include "rpc/runner.h"
 #include "rpc/server.h"
+#include "runtime/device.h"
 #include "support/subprocess.h"
 #include "tools/guarded_main.h"
 
 namespace {
 
 constexpr char kDescription[] =
-    "Offers this machine's CPU to a tracker, for autotune to measure kernels on.\n"
+    "Offers this machine's CPU, or another device of it, to a tracker, for autotune to measure kernels on.\n"
     "Candidates run in a child process, which is replaced when one crashes or hangs.\n"
     "WARNING: connections are not authenticated: any user of this host can run code here.";
 constexpr char kFooter[] =
     "Examples:\n"
     "  rpc_tracker &\n"
     "  rpc_server --tracker 127.0.0.1:9190 --key rpi4\n"
+    "  rpc_server --tracker 127.0.0.1:9190 --key gpu --device opencl\n"
     "  rpc_server --tracker 127.0.0.1:9190 --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
     "A tracker on another host is reached over ssh: ssh -L 9190:127.0.0.1:9190 HOST (and -R for the server's own "
     "port).\n"
@@ -36,7 +38,7 @@ int Serve(int argc, char** argv) {
   autotune::EndWithParent();
   autotune::rpc::ServerOptions options;
   autotune::rpc::RunnerOptions runner;
-  std::string cores, prefix;
+  std::string cores, prefix, device;
   bool is_runner = false, shared_host = false;
   double memory_gib = 0;
 
@@ -46,6 +48,7 @@ int Serve(int argc, char** argv) {
                  "The tracker's HOST:PORT or ipc socket; AUTOTUNE_TRACKER in the environment")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
+  app.add_option("--device", device, "Device that kernels run on, such as opencl or opencl:1 (default: the CPU)");
   app.add_option("--cores", cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
   app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
   app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
@@ -69,6 +72,12 @@ int Serve(int argc, char** argv) {
     if (!parsed) return fail("--cores: " + parsed.error().Text(), 2);
     options.cores = runner.cores = *parsed;
   }
+  if (!device.empty()) {
+    auto parsed = autotune::DeviceFromText(device);
+    if (!parsed) return fail("--device: " + parsed.error().Text(), 2);
+    runner.device = *parsed;
+    options.device = parsed->device_type == kDLCPU ? "" : device;
+  }
   double bytes = memory_gib > 0
                      ? memory_gib * (1 << 30)
                      : static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;
@@ -84,6 +93,7 @@ int Serve(int argc, char** argv) {
   options.runner_command.push_back("--runner");
   options.runner_command.push_back("--memory-limit=" + std::to_string(bytes / (1 << 30)));
   if (!cores.empty()) options.runner_command.push_back("--cores=" + cores);
+  if (!device.empty()) options.runner_command.push_back("--device=" + device);
   options.host_lock = !shared_host;
   signal(SIGPIPE, SIG_IGN);
   autotune::Status status = autotune::rpc::RunServer(options);

@@ -17,7 +17,8 @@ double Chosen(const Decisions& d, int knob) {
 
 double TiledSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine& machine = GpuMachineOf(target);
-  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob), step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
+  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob),
+               step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
   const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob), threads = threads_m * threads_n;
   const double tile_m = rows * threads_m, tile_n = columns * threads_n;
   const double bytes = static_cast<double>(s.element_bytes);
@@ -25,9 +26,9 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
     return std::numeric_limits<double>::infinity();
   const double registers = rows * columns + rows + columns + kSpareRegisters;
-  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
-                                               machine.registers / (registers * threads),
-                                               static_cast<double>(target.shared_bytes) / shared}));
+  const double resident =
+      std::floor(std::min({machine.blocks, machine.threads / threads, machine.registers / (registers * threads),
+                           static_cast<double>(target.shared_bytes) / shared}));
   if (resident < 1) return std::numeric_limits<double>::infinity();
 
   const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *

@@ -1,6 +1,6 @@
 // Dialect: how one language of the C family spells what they all can say. The emitters walk programs and know no
-// spelling; a dialect spells and knows no programs: C99 (codegen/c/c99.h) and OpenCL C (codegen/c/gpu/opencl.h). Immutable; thread-safe. Internal to
-// codegen/c.
+// spelling; a dialect spells and knows no programs: C99 (codegen/c/c99.h) and OpenCL C (codegen/c/gpu/opencl.h).
+// Immutable; thread-safe. Internal to codegen/c.
 //
 // Values. A number has its own type, a bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32, whose
 // lanes are 0 or -1.

@@ -79,8 +79,7 @@ Code NumberOf(int64_t value, DType type) {
 Code NumberOf(double value, DType type, const Dialect& dialect, Helpers& helpers) {
   const bool wide = type.bits == 64;
   if (std::isinf(value)) {
-    return {std::string(value < 0 ? "-" : "") + dialect.Infinity(type),
-            value < 0 ? Level::kAdd : Level::kPrimary};
+    return {std::string(value < 0 ? "-" : "") + dialect.Infinity(type), value < 0 ? Level::kAdd : Level::kPrimary};
   }
   if (std::isnan(value)) {  // its bits
     const DType bits = DType::UInt(type.bits);

@@ -17,7 +17,8 @@ constexpr std::string_view kReserved[] = {
     "half",     "bool",    "kernel",   "global",   "local",    "private",  "constant", "vec",      "AtContext",
     "args",     "begin",   "closure",  "code",     "context",  "count",    "end",      "lane",     "memory",
     "num_args", "r",       "task",     "tasks",    "tensors",  "unix",     "linux",    "i386",     "int8_t",
-    "int16_t",  "barrier", "prefetch", "uchar", "ushort", "uint", "ulong", "event_t", "generic", "pipe", "size_t", "int32_t", "int64_t",  "uint8_t",  "uint16_t", "uint32_t", "uint64_t", "uintptr_t"};
+    "int16_t",  "barrier", "prefetch", "uchar",    "ushort",   "uint",     "ulong",    "event_t",  "generic",
+    "pipe",     "size_t",  "int32_t",  "int64_t",  "uint8_t",  "uint16_t", "uint32_t", "uint64_t", "uintptr_t"};
 
 // t1, t2 ...: temporaries. f32x8 ...: vector types. at_...: functions. _...: the compiler's.
 bool IsOurs(const std::string& id) {

@@ -73,7 +73,8 @@ class OpenClDevice final : public Device {
   DeviceLimits limits() const override {
     return {.memory_bytes = static_cast<int64_t>(InfoOf<cl_ulong>(api_, device_, CL_DEVICE_GLOBAL_MEM_SIZE)),
             .shared_bytes = static_cast<int64_t>(InfoOf<cl_ulong>(api_, device_, CL_DEVICE_LOCAL_MEM_SIZE)),
-            .threads_per_block = static_cast<int64_t>(InfoOf<size_t>(api_, device_, CL_DEVICE_MAX_WORK_GROUP_SIZE))};
+            .threads_per_block = static_cast<int64_t>(InfoOf<size_t>(api_, device_, CL_DEVICE_MAX_WORK_GROUP_SIZE)),
+            .units = static_cast<int64_t>(InfoOf<cl_uint>(api_, device_, CL_DEVICE_MAX_COMPUTE_UNITS))};
   }
 
   Result<std::shared_ptr<void>> Allocate(int64_t bytes) override;

@@ -21,7 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const std::string kResNet = std::string(AUTOTUNE_SOURCE_DIR) + "/examples/resnet20.onnx";
-const std::vector<PassTable> kAllTables = {graph::GraphPassTable(), NetworkPassTable(), LoweringPassTable(), GpuPassTable()};
+const std::vector<PassTable> kAllTables = {graph::GraphPassTable(), NetworkPassTable(), LoweringPassTable(),
+                                           GpuPassTable()};
 
 class NetworkPasses : public ::testing::Test {
  protected:

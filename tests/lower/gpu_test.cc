@@ -1,5 +1,6 @@
 // Programs lowered for GPUs. Random schedules, with and without threads, mean the same after every pass that lowering
-// runs: interpreted with threads in random order, without races, reads of unwritten shared memory or divergent barriers.
+// runs: interpreted with threads in random order, without races, reads of unwritten shared memory or divergent
+// barriers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,7 +110,8 @@ TEST(GpuLowering, SharedBuffersHoldATile) {
         for t3 in 8 threadIdx.x { block copy(v3: S 4 = b, k3: S 8 = k, w3: S 8 = t3) { out[v3, k3, w3] = sum[v3, w3] } }
       }
     }
-  })").value();
+  })")
+                         .value();
   const LoweredKernel kernel = Lower(f, Gpu()).value();
   const std::string text = ToText(kernel.run);
   EXPECT_THAT(text, HasSubstr("s: f32[8] shared")) << text;
@@ -126,8 +128,8 @@ TEST(GpuLowering, SharedBuffersHoldATile) {
   for (int barrier = 0; barrier < 2; ++barrier) {
     LoweredKernel without = kernel;
     int seen = 0;
-    without.run.body = RewriteStmt(
-        kernel.run.body, [&](const Stmt& s) { return IsBarrier(s) && seen++ == barrier ? MakeSeq({}) : s; });
+    without.run.body = RewriteStmt(kernel.run.body,
+                                   [&](const Stmt& s) { return IsBarrier(s) && seen++ == barrier ? MakeSeq({}) : s; });
     ASSERT_EQ(seen, 2) << text;
     RunLowered(f, without, args, error, 1);
     EXPECT_THAT(error, HasSubstr("race: threads (")) << barrier << text;

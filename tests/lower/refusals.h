@@ -29,7 +29,10 @@ inline constexpr const char* kGpuRefusals[] = {
     R"(.*buffer '\S+' is (shared|local|register) and used in two kernels)",
     // The host launches kernels one after another: no loops, no conditions.
     R"(.* is around a kernel of threads and not bound to an axis itself)",
-    kLoweringRefusals[0], kLoweringRefusals[1], kLoweringRefusals[2], kLoweringRefusals[3],
+    kLoweringRefusals[0],
+    kLoweringRefusals[1],
+    kLoweringRefusals[2],
+    kLoweringRefusals[3],
 };
 
 inline bool IsAmong(const std::string& message, std::span<const char* const> patterns) {

@@ -27,7 +27,8 @@ inline std::vector<double> RunLowered(const PrimFunc& f, const LoweredKernel& ke
   }
   args.insert(args.end(), prepared.begin(), prepared.end());
   for (size_t i = 0; i < args.size(); ++i) args[i].shape = ConstShape(kernel.run.params[i].buffer);
-  if (Status ran = Interpret(kernel.run, args, {.order_seed = order_seed}); !ran.ok()) return error = ran.error().Text(), std::vector<double>();
+  if (Status ran = Interpret(kernel.run, args, {.order_seed = order_seed}); !ran.ok())
+    return error = ran.error().Text(), std::vector<double>();
   std::vector<double> outputs;
   for (size_t i = 0; i < f.params.size(); ++i) {
     if (f.params[i].role == ParamRole::kOutput) outputs.insert(outputs.end(), args[i].data.begin(), args[i].data.end());

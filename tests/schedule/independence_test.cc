@@ -49,11 +49,24 @@ TEST(Independence, DigitsOfALoopAndWhatOuterOnesAdd) {
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(z, Expr(3))}));                      // of different sums
   EXPECT_FALSE(Separates({FloorDiv(y, Expr(4)), FloorMod(y, Expr(3))}));                      // a digit is missing
   EXPECT_FALSE(Separates({FloorMod(y, Expr(13)), FloorMod(FloorDiv(y, Expr(3)), Expr(6))}));  // 4 and 17 agree
-  EXPECT_FALSE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));    // x is inside
+  EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), FloorMod(y, Expr(3))}, {{Name("x"), 4}}));     // x is inside, above v
+  EXPECT_FALSE(Separates({FloorDiv(z, Expr(3)), FloorMod(z, Expr(3))}, {{Name("x"), 4}}));    // x adds half of v
   EXPECT_TRUE(Separates({FloorDiv(y, Expr(3)), v}));                                          // v alone does
   Expr twice = x * Expr(16) + v * Expr(2);
   EXPECT_TRUE(Separates({FloorDiv(twice, Expr(3)), FloorMod(twice, Expr(3))}));
   EXPECT_FALSE(Separates({FloorDiv(twice, Expr(4)), FloorMod(twice, Expr(2))}));  // a digit is missing
+}
+
+// A fused loop that was split into a loop of turns inside others, as where threads copy a piece.
+TEST(Independence, DigitsOfATurnsLoop) {
+  Expr t = IndexVar(Name("t")), v = IndexVar(Name("v")), x = IndexVar(Name("x"));
+  const Ranges inner = {{Name("x"), 8}, {Name("t"), 6}};
+  const Expr sum = t * Expr(128) + v * Expr(8) + x;
+  EXPECT_TRUE(Separates({sum}, inner));
+  EXPECT_TRUE(Separates({FloorDiv(sum, Expr(24)), FloorMod(sum, Expr(24))}, inner));
+  EXPECT_TRUE(Separates({FloorDiv(sum, Expr(24)), FloorMod(t * Expr(16) + v, Expr(3)), x}, inner));
+  EXPECT_FALSE(Separates({FloorDiv(sum, Expr(24)), x}, inner));      // a digit is missing
+  EXPECT_FALSE(Separates({t * Expr(64) + v * Expr(8) + x}, inner));  // turns overlap
 }
 
 TEST(Independence, DigitsOfDigits) {

@@ -4,6 +4,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/tensor_pb.h"
 #include "frontend/operator/operator.h"
+#include "runtime/device.h"
 #include "tools/autotune/command.h"
 
 namespace autotune::tools {
@@ -36,8 +37,25 @@ Status ModelOptions::CheckSource() const {
   return {};
 }
 
+namespace {
+
+// The target of this machine's first device of a kind, with its limits.
+Result<Target> TargetOfDevice(const std::string& kind) {
+  Result<DevicePtr> device = OpenDevice(TRY(DeviceFromText(kind)));
+  if (!device.ok()) {
+    return Err("no device of this machine tells the limits of --target ", kind, " (", device.error().Text(),
+               "); state them: --target '", kind, " -num-cores=16 -max-threads=256 -shared=32K'");
+  }
+  const DeviceLimits limits = (*device)->limits();
+  return Target::Parse(kind + " -num-cores=" + std::to_string(limits.units) + " -max-threads=" +
+                       std::to_string(limits.threads_per_block) + " -shared=" + std::to_string(limits.shared_bytes));
+}
+
+}  // namespace
+
 Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
   Target parsed = TRY(Target::Parse(target));
+  if (target == ToText(parsed.kind) && parsed.IsGpu()) parsed = TRY(TargetOfDevice(target));
   TRY(CheckTarget(parsed, builder));
   return parsed;
 }

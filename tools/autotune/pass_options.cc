@@ -18,7 +18,8 @@ std::string_view HelpOf(const PassOption& option) {
 }  // namespace
 
 const std::vector<PassTable>& CompilePassTables() {
-  static const std::vector<PassTable> tables = {graph::GraphPassTable(), NetworkPassTable(), LoweringPassTable(), GpuPassTable()};
+  static const std::vector<PassTable> tables = {graph::GraphPassTable(), NetworkPassTable(), LoweringPassTable(),
+                                                GpuPassTable()};
   return tables;
 }
 

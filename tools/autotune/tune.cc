@@ -220,7 +220,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   std::unique_ptr<LocalFarm> farm;
   rpc::FarmOptions farm_options{.tracker = options.tracker, .key = options.key, .job = network.name};
   if (here) {
-    farm = TRY_NOTE(LocalFarm::Start(), "while starting the local device server");
+    LocalFarmOptions local;
+    if (target.IsGpu()) local.server_arguments = {"--device", std::string(ToText(target.kind))};
+    farm = TRY_NOTE(LocalFarm::Start(local), "while starting the local device server");
     farm_options.tracker = farm->tracker();
     farm_options.key = farm->key();
   }
@@ -232,8 +234,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   tune.run = TRY(ChooseRun(options, RunKeyOf(options, network, tasks, target), *store));
   progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
-  std::optional<double> peak;  // of this machine; unknown for a tracker's devices
-  if (here) {
+  const bool networks = here && !target.IsGpu();  // this machine's CPU can compare whole networks
+  std::optional<double> peak;                     // of it; unknown for other devices
+  if (networks) {
     peak = TRY(MeasurePeakFlops(target, *builder));
     tune.peak_flops = *peak;
   }
@@ -251,9 +254,9 @@ Result<int> TuneModel(TuneCommandOptions options) {
   measurer.reset();
   farm.reset();
 
-  // Devices of a tracker run kernels, not networks, so there each task gets its best record.
+  // Other devices run kernels, not networks, so there each task gets its best record.
   std::optional<ChosenNetwork> chosen;
-  if (here) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
+  if (networks) chosen = TRY(Choose(session, report, options.seed, progress, stop_requested));
   if (chosen && chosen->stopped) return Interrupted(report, options);
   signals.reset();
   progress.Summary(report, chosen ? &*chosen : nullptr, peak);

@@ -106,8 +106,8 @@ Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const V
   CaseResult result{CaseVerdict::kPassed, ""};
   for (size_t i = 0; i < outputs.size(); ++i) {
     Comparison comparison =
-        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))), TRY(ToTensor(outputs[i].value)),
-                           {.atol = options.atol, .rtol = options.rtol}));
+        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))),
+                           TRY(ToTensor(outputs[i].value)), {.atol = options.atol, .rtol = options.rtol}));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }

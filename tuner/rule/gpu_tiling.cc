@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMostSteps = 32;         // of the sum, whose operands are in shared memory at a time
+constexpr int64_t kMostSteps = 32;  // of the sum, whose operands are in shared memory at a time
 
 // How one loop of the product is cut: blocks, threads of a block, elements of a thread.
 struct Cut {
@@ -64,7 +64,8 @@ class Tiler {
     int64_t inside = 1;
     while (whole > 1 && inside * r_.k[whole - 1].extent <= kMostSteps) inside *= r_.k[--whole].extent;
     const BlockView::Loop& cut = r_.k[whole - 1];
-    step_ = TRY(s_.Choose(block_.name.str() + "_step", Divisors(cut.extent, std::max<int64_t>(1, kMostSteps / inside))));
+    step_ =
+        TRY(s_.Choose(block_.name.str() + "_step", Divisors(cut.extent, std::max<int64_t>(1, kMostSteps / inside))));
     auto [piece, step] = TRY(s_.Split(cut.var, {kAuto, step_}));
     for (size_t i = 0; i + 1 < whole; ++i) pieces_.list.push_back(r_.k[i].var);
     pieces_.list.push_back(piece);
@@ -179,7 +180,7 @@ class Tiler {
   const Roles r_;
   Cut m_, n_;
   Choice step_;
-  Loops pieces_, steps_;       // of the sum
+  Loops pieces_, steps_;      // of the sum
   int64_t steps_inside_ = 1;  // steps of a piece for each of step_
   std::vector<Name> copies_;
   std::vector<std::pair<Name, Name>> threads_;  // loops over threads along y and x, of each stage

@@ -48,7 +48,10 @@ Json Metadata(const Package& package) {
   metadata["model_name"] = SafeName(package.info.model_name);  // as in the names of the members
   metadata["export_datetime"] = UtcText();
   metadata["executors"] = Json::Array{Json("graph")};
-  metadata["target"]["1"] = package.info.target;
+  metadata["target"] = Json::Object();
+  for (const MemoryEntry& entry : package.memory)
+    metadata["target"][std::to_string(entry.device)] = package.info.target;
+  if (package.memory.empty()) metadata["target"]["1"] = package.info.target;
   metadata["memory"]["main"] = ToJson(package.memory);
   metadata["memory"]["operator_functions"] = ToJson(package.functions);
   metadata["autotune"] = ToJson(package.info);

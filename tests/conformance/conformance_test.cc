@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/opencl/device.h"
 #include "support/subprocess.h"
 #include "tests/read.h"
 
@@ -147,6 +149,24 @@ TEST(Conformance, SomeAsC) {
   ExpectConformance("simple", 7, {kOtherInputs}, "c");
   ExpectConformance("pytorch-operator", 35, {}, "c");
   ExpectConformance("pytorch-operator", 35, {}, "c -vectors=none");
+}
+// Every so many of them on an OpenCL device; all: scripts/verify_gpu.sh.
+TEST(Conformance, SomeOnAnOpenClDevice) {
+  constexpr size_t kEach = 9;  // a hundred cases: PoCL's compiler needs most of a second for each
+  if (auto names = OpenClDeviceNames(); !names.ok()) GTEST_SKIP() << names.error().Text();
+  const fs::path node = fs::path(kCases) / "node";
+  if (!fs::exists(node)) GTEST_SKIP() << "libonnx-testdata is not installed";
+  std::vector<fs::path> all, some;
+  for (const fs::directory_entry& entry : fs::directory_iterator(node)) all.push_back(entry.path());
+  std::sort(all.begin(), all.end());
+  for (size_t i = 0; i < all.size(); i += kEach) some.push_back(all[i]);
+  const std::string cache = testing::TempDir() + "pocl_" + std::to_string(getpid());
+  setenv("POCL_CACHE_DIR", cache.c_str(), 1);  // nobody else's programs, and none of ours left behind
+  const Outcome there = Verify(some, "opencl"), here = Verify(some);
+  fs::remove_all(cache);
+  EXPECT_EQ(there.failed, 0) << there.failures << there.last_line;
+  EXPECT_EQ(there.passed, here.passed) << there.last_line << " instead of " << here.last_line;
+  EXPECT_GT(there.passed, 70);
 }
 TEST(Conformance, ConvertedFromPyTorch) { ExpectConformance("pytorch-converted", 82, {}); }
 

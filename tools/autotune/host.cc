@@ -86,6 +86,11 @@ std::string ShortModel(std::string model) {
 }  // namespace
 
 std::string MachineText(const Target& target) {
+  if (target.IsGpu()) {
+    return std::to_string(target.num_cores) + (target.num_cores == 1 ? " unit of " : " units of ") +
+           "an OpenCL device (" + std::to_string(target.max_threads) + " threads and " +
+           std::to_string(target.shared_bytes >> 10) + " KiB of shared memory a block)";
+  }
   Result<Target> host = Target::Parse("cpu");
   bool is_host = host.ok() && host->triple == target.triple && host->cpu == target.cpu;
   return std::to_string(target.num_cores) + (target.num_cores == 1 ? " core of " : " cores of ") +

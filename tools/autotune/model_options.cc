@@ -16,8 +16,9 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   app.add_option("--bind", bind,
                  "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
   app.add_option("--target", target,
-                 "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', or c, in place of llvm, for "
-                 "sources that a C compiler compiles")
+                 "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', c, in place of llvm, for "
+                 "sources that a C compiler compiles, or opencl (this machine's first OpenCL device; stated "
+                 "elsewhere: 'opencl -num-cores=16 -max-threads=256 -shared=32K')")
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");

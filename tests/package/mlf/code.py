@@ -60,13 +60,17 @@ def sources(report, files):
     return set(defined)
 
 
+CPU = 1  # its functions are the host's code; those of other devices are modules of the library
+
+
 def check(report, files, graph):
     names = objects(report, files) | sources(report, files)
     if graph is None:
         return
     called = {}
     for i, node in enumerate(graph.nodes):
-        if function_of(node) not in (None, *BUILTIN):
+        on_cpu = graph.entries[graph.row[i]].device == CPU
+        if on_cpu and function_of(node) not in (None, *BUILTIN):
             called.setdefault(function_of(node), i)
     any_code = any(posixpath.dirname(p) in (LIB, SRC) and p.endswith((".o", ".c")) for p in files)
     if called and not report.require(any_code, "codegen/host", "has neither lib/lib0.o nor src/lib0.c"):

@@ -1,0 +1,91 @@
+// Networks and kernels for OpenCL devices through the real commands: compiled, run, verified, tuned. On machines with an
+// OpenCL of their own, such as Debian's PoCL, which runs kernels on the CPU.
+#include <gmock/gmock.h>
+
+#include "runtime/compare.h"
+#include "runtime/npy.h"
+#include "runtime/opencl/device.h"
+#include "tests/tools/cli.h"
+
+namespace autotune {
+namespace {
+
+using test::CliResult;
+using test::Lines;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class OpenClCommands : public test::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    setenv("POCL_CACHE_DIR", folder_.c_str(), 1);
+    if (auto names = OpenClDeviceNames(); !names.ok()) GTEST_SKIP() << names.error().Text();
+  }
+};
+
+TEST_F(OpenClCommands, ANetworkIsRightInBothForms) {
+  const std::string data = test::kExampleData;
+  for (const char* form : {"m.tar", "m.so"}) {
+    const std::string package = File(form);
+    const CliResult compiled = Run({"compile", "--model", test::kExample, "--target", "opencl", "-o", package});
+    ASSERT_EQ(compiled.code, 0) << compiled.Text();
+    const CliResult verified = Run({"verify", "--package", package, "--data", data});
+    EXPECT_EQ(verified.code, 0) << verified.Text();
+    EXPECT_THAT(verified.out, HasSubstr("ok: "));
+  }
+  const CliResult other = Run({"compile", "--model", test::kExample, "-o", File("cpu.tar")});
+  ASSERT_EQ(other.code, 0) << other.Text();
+  for (const char* name : {"m", "cpu"})
+    ASSERT_EQ(Run({"run", File(name) + ".tar", "--output-dir", File(name)}).code, 0) << name;
+  const auto file = [&](const char* name) { return ReadNpy(File(name) + "/probabilities.npy").value(); };
+  const Comparison same = CompareTensors(file("m"), file("cpu"), {.atol = 1e-5, .rtol = 1e-4}).value();
+  EXPECT_TRUE(same.ok) << same.Text();
+}
+
+TEST_F(OpenClCommands, AProductIsTuned) {
+  const CliResult tuned = Run(
+      {"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "4", "-o", File("mm.tar"), "--verbose"});
+  ASSERT_EQ(tuned.code, 0) << tuned.Text();
+  EXPECT_THAT(tuned.out, AllOf(HasSubstr("4/4 trials"), HasSubstr("of an OpenCL device")));
+  EXPECT_EQ(Run({"run", File("mm.tar")}).code, 0);
+  // What was tuned is found again.
+  const CliResult compiled = Run({"compile", "--op", "matmul:48,40,24", "--target", "opencl", "-o", File("again.tar")});
+  EXPECT_THAT(compiled.out, HasSubstr("1 of 1 kernel tuned")) << compiled.Text();
+}
+
+TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
+  UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const std::string socket = File("tracker");
+  auto tracker = Subprocess::Spawn(
+      {.argv = {test::kTools + "/rpc_tracker", "--host", socket, "--state", File("state")}, .fds = {{1, null.get()}}});
+  auto server = Subprocess::Spawn({.argv = {test::kTools + "/rpc_server", "--tracker", socket, "--key", "pi"}});
+  ASSERT_TRUE(tracker.ok() && server.ok());
+  const CliResult refused = Run({"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "20",
+                                 "--tracker", socket, "--key", "pi"});
+  EXPECT_EQ(refused.code, 1) << refused.Text();
+  EXPECT_THAT(refused.err, HasSubstr("is for devices of kind opencl, and this server offers the CPU; rpc_server "
+                                     "--device opencl offers one"));
+}
+
+TEST_F(OpenClCommands, WrongDevicesAreNamed) {
+  const CliResult none = Run({"run", Write("x.tar", "x")});
+  EXPECT_EQ(none.code, 1);
+  setenv("OCL_ICD_VENDORS", folder_.c_str(), 1);  // a folder without any
+  const CliResult bare = Run({"compile", "--model", test::kExample, "--target", "opencl", "-o", File("m.tar")});
+  EXPECT_EQ(bare.code, 1);
+  EXPECT_THAT(bare.err, HasSubstr("no device of this machine tells the limits of --target opencl"));
+  EXPECT_THAT(Lines(bare.err), SizeIs(1));
+  // Stated limits need no device to compile for, but one to run on.
+  const std::string stated = "opencl -num-cores=2 -max-threads=128 -shared=32K";
+  ASSERT_EQ(Run({"compile", "--model", test::kExample, "--target", stated, "-o", File("m.tar")}).code, 0);
+  const CliResult run = Run({"run", File("m.tar")});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("it needs a device of kind opencl"));
+  EXPECT_THAT(Lines(run.err), SizeIs(1));
+  unsetenv("OCL_ICD_VENDORS");
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,2 +1,2 @@
-set(EXTRA support)
+set(EXTRA support runtime)
 set(EXTRA_TARGETS autotune) # built before the test that starts it

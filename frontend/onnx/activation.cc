@@ -1,5 +1,6 @@
 // Activation functions, as formulas of the graph language's element-wise operators: fusion joins them to what feeds
 // them.
+#include <cctype>
 #include <cmath>
 
 #include "frontend/onnx/importer.h"
@@ -81,12 +82,13 @@ Status ImportHardSwish(ImportContext& c) {
 }
 
 // log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|))
-Status ImportSoftplus(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
+Result<ValueId> Softplus(ImportContext& c, ValueId x) {
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kNeg, TRY(c.Apply(Op::kAbs, x))))));
   ValueId rest = TRY(c.Apply(Op::kLog, TRY(c.ApplyNumber(Op::kAdd, e, 1))));
-  return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), rest)));
+  return c.Apply(Op::kAdd, TRY(Positive(c, x)), rest);
 }
+
+Status ImportSoftplus(ImportContext& c) { return c.Bind(TRY(Softplus(c, TRY(c.Tensor(0))))); }
 
 // x tanh(softplus(x)). With w = exp(x), tanh(log(1 + w)) = (w^2 + 2 w) / (w^2 + 2 w + 2); beyond 20 it is 1.
 Status ImportMish(ImportContext& c) {
@@ -132,16 +134,20 @@ Status ImportSwiGlu(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, TRY(Swished(c, gate)), value)));
 }
 
-Status ImportSoftsign(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
+Result<ValueId> Softsign(ImportContext& c, ValueId x) {
   ValueId divisor = TRY(c.ApplyNumber(Op::kAdd, TRY(c.Apply(Op::kAbs, x)), 1));
-  return c.Bind(TRY(c.Apply(Op::kDiv, x, divisor)));
+  return c.Apply(Op::kDiv, x, divisor);
+}
+
+Status ImportSoftsign(ImportContext& c) { return c.Bind(TRY(Softsign(c, TRY(c.Tensor(0))))); }
+
+Result<ValueId> ThresholdedRelu(ImportContext& c, ValueId x, double alpha) {
+  ValueId above = TRY(c.ApplyToNumber(Op::kLess, alpha, x));
+  return c.Where(above, x, c.Number(0, x));
 }
 
 Status ImportThresholdedRelu(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
-  ValueId above = TRY(c.ApplyToNumber(Op::kLess, TRY(c.Float("alpha", 1)), x));
-  return c.Bind(TRY(c.Where(above, x, c.Number(0, x))));
+  return c.Bind(TRY(ThresholdedRelu(c, TRY(c.Tensor(0)), TRY(c.Float("alpha", 1)))));
 }
 
 Status ImportShrink(ImportContext& c) {
@@ -154,6 +160,39 @@ Status ImportShrink(ImportContext& c) {
 }
 
 }  // namespace
+
+std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name) {
+  using A = RecurrentActivation;
+  using C = ImportContext;
+  // ONNX gives Affine and ScaledTanh no defaults; ours change nothing.
+  static const std::vector<A> all = {
+      {"relu", 0, 0, 0, [](C& c, const A&, ValueId x) { return Positive(c, x); }},
+      {"tanh", 0, 0, 0, [](C& c, const A&, ValueId x) { return c.Apply(Op::kTanh, x); }},
+      {"sigmoid", 0, 0, 0, [](C& c, const A&, ValueId x) { return c.Apply(Op::kSigmoid, x); }},
+      {"softsign", 0, 0, 0, [](C& c, const A&, ValueId x) { return Softsign(c, x); }},
+      {"softplus", 0, 0, 0, [](C& c, const A&, ValueId x) { return Softplus(c, x); }},
+      {"leakyrelu", 1, 0.01f, 0,
+       [](C& c, const A& a, ValueId x) { return c.Emit(Op::kLeakyRelu, {x}, AlphaAttrs{a.alpha}); }},
+      {"thresholdedrelu", 1, 1, 0, [](C& c, const A& a, ValueId x) { return ThresholdedRelu(c, x, a.alpha); }},
+      {"elu", 1, 1, 0, [](C& c, const A& a, ValueId x) { return Exponential(c, x, a.alpha, 1); }},
+      {"affine", 2, 1, 0, [](C& c, const A& a, ValueId x) { return Affine(c, x, a.alpha, a.beta); }},
+      {"hardsigmoid", 2, 0.2f, 0.5f,
+       [](C& c, const A& a, ValueId x) -> Result<ValueId> {
+         return Clamped(c, TRY(Affine(c, x, a.alpha, a.beta)), 0, 1);
+       }},
+      {"scaledtanh", 2, 1, 1,
+       [](C& c, const A& a, ValueId x) -> Result<ValueId> {
+         ValueId inner = TRY(c.ApplyNumber(Op::kMul, x, a.beta));
+         return c.ApplyNumber(Op::kMul, TRY(c.Apply(Op::kTanh, inner)), a.alpha);
+       }},
+  };
+  std::string lower = name;
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  for (const A& row : all) {
+    if (lower == row.name) return row;
+  }
+  return std::nullopt;
+}
 
 const std::vector<OperatorRow>& ActivationOperators() {
   static const std::vector<OperatorRow> rows = {

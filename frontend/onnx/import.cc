@@ -155,6 +155,10 @@ Result<std::vector<float>> ImportContext::FloatList(const char* name, std::vecto
   return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::floats, "a list of floats");
 }
 
+Result<std::vector<std::string>> ImportContext::StringList(const char* name, std::vector<std::string> fallback) const {
+  return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::strings, "a list of strings");
+}
+
 Result<ValueId> ImportContext::Emit(Op op, std::vector<ValueId> inputs, Attrs attrs) {
   std::string name = node().name.empty() && !node().outputs.empty() ? node().outputs[0] : node().name;
   return builder.Add(op, std::move(inputs), std::move(attrs), std::move(name));
@@ -342,7 +346,8 @@ class Importer {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
     for (auto family :
          {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
-          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators}) {
+          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
+          RecurrentOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

@@ -40,6 +40,7 @@ class ImportContext {
   Result<std::string> String(const char* name, const char* fallback) const;
   Result<std::vector<int64_t>> IntList(const char* name, std::vector<int64_t> fallback) const;
   Result<std::vector<float>> FloatList(const char* name, std::vector<float> fallback) const;
+  Result<std::vector<std::string>> StringList(const char* name, std::vector<std::string> fallback) const;
 
   // --- results
   // Must be called before import makes a constant. The size of the file does not bound such constants, so this bounds
@@ -119,10 +120,21 @@ const std::vector<OperatorRow>& ResizeOperators();      // resize.cc
 const std::vector<OperatorRow>& LossOperators();        // loss.cc
 const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 const std::vector<OperatorRow>& RotaryOperators();      // rotary.cc
+const std::vector<OperatorRow>& RecurrentOperators();   // recurrent.cc
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.
 std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& context);
+
+// An activation function of a recurrent net, with its numbers.
+struct RecurrentActivation {
+  const char* name;  // in lower case
+  int numbers;       // how many of alpha and beta it takes
+  float alpha, beta;
+  Result<ValueId> (*apply)(ImportContext&, const RecurrentActivation&, ValueId x);
+};
+// By its name in any case, with default numbers.
+std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name);
 
 // x - log(sum(exp(x))) along the axis.
 Result<ValueId> LogSoftmaxValue(ImportContext& context, ValueId x, int64_t axis);

@@ -37,6 +37,9 @@ Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::strin
     case onnx::AttributeProto::FLOATS:
       attr.floats.emplace(proto.floats().begin(), proto.floats().end());
       break;
+    case onnx::AttributeProto::STRINGS:
+      attr.strings.emplace(proto.strings().begin(), proto.strings().end());
+      break;
     case onnx::AttributeProto::TENSOR:
       attr.tensor = TRY(ToTensorValue(proto.t(), folder));
       break;

@@ -18,6 +18,7 @@ struct OnnxAttr {
   std::optional<std::string> s;
   std::optional<std::vector<int64_t>> ints;
   std::optional<std::vector<float>> floats;
+  std::optional<std::vector<std::string>> strings;
   std::optional<graph::TensorValue> tensor;
 };
 

@@ -1,0 +1,372 @@
+// Recurrent nets. Their time is unrolled: the input projection of all steps is one product, and each step is one more,
+// with element-wise operators behind it. The steps differ in no attribute, so they share their kernels; the row of a
+// step is picked by an index, which is a constant operand.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontend/onnx/importer.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+constexpr int64_t kMostSteps = 4096;  // of both directions together: a node of the graph is some 2 KB
+
+enum class Cell { kRnn, kGru, kLstm };
+constexpr int64_t GatesOf(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
+constexpr size_t ActivationsOf(Cell cell) { return cell == Cell::kLstm ? 3 : cell == Cell::kGru ? 2 : 1; }
+
+// What the node says, apart from its weights.
+struct Net {
+  Cell cell = Cell::kRnn;
+  int64_t steps = 0, batch = 0, width = 0, hidden = 0;  // X is [steps, batch, width]
+  std::vector<bool> reverse;                            // by direction
+  bool batch_first = false;
+  double clip = std::numeric_limits<double>::infinity();
+  bool coupled = false;             // LSTM: the forget gate is 1 - the input gate
+  bool reset_behind = false;        // GRU: the reset gate multiplies the product, not its operand
+  std::vector<RecurrentActivation> activations;  // of the directions one after the other
+  ValueId x = 0;
+  std::optional<ValueId> within;  // bools [steps, batch, 1]: is this step part of the sequence?
+  std::vector<ValueId> at;        // the number of each step, a scalar
+  int64_t directions() const { return static_cast<int64_t>(reverse.size()); }
+};
+
+// The weights of one direction.
+struct Weights {
+  ValueId recurrent = 0;               // [hidden, gates * hidden]
+  ValueId projected = 0;               // the input projection with its bias, [steps, batch, gates * hidden]
+  std::optional<ValueId> behind_bias;  // GRU with reset_behind: the bias of the product, [gates * hidden]
+  std::vector<ValueId> peepholes;      // LSTM: of the input, output and forget gates, [hidden] each; or none
+  const RecurrentActivation* activations = nullptr;
+};
+
+struct Carried {
+  ValueId h = 0, c = 0;  // [batch, hidden]; c of an LSTM only
+};
+
+Result<std::vector<RecurrentActivation>> ReadActivations(const ImportContext& c, Cell cell, int64_t directions) {
+  std::vector<std::string> names;
+  for (int64_t d = 0; d < directions; ++d) {
+    if (cell != Cell::kRnn) names.push_back("Sigmoid");
+    names.resize(names.size() + (cell == Cell::kLstm ? 2 : 1), "Tanh");
+  }
+  const size_t count = names.size();
+  names = TRY(c.StringList("activations", names));
+  if (names.size() != count) return Err("names ", names.size(), " activations, not ", count);
+  const std::vector<float> alphas = TRY(c.FloatList("activation_alpha", {}));
+  const std::vector<float> betas = TRY(c.FloatList("activation_beta", {}));
+  std::vector<RecurrentActivation> out;
+  size_t next_alpha = 0, next_beta = 0;
+  for (const std::string& name : names) {
+    std::optional<RecurrentActivation> row = FindRecurrentActivation(name);
+    if (!row) return Err("activation '", name, "' is not supported");
+    if (row->numbers > 0 && next_alpha < alphas.size()) row->alpha = alphas[next_alpha++];
+    if (row->numbers > 1 && next_beta < betas.size()) row->beta = betas[next_beta++];
+    out.push_back(*row);
+  }
+  return out;
+}
+
+Result<Net> ReadNet(ImportContext& c, Cell cell) {
+  Net net{.cell = cell};
+  const std::string direction = TRY(c.String("direction", "forward"));
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    return Err("direction '", direction, "' is not one of forward, reverse, bidirectional");
+  net.reverse = {direction == "reverse"};
+  if (direction == "bidirectional") net.reverse = {false, true};
+  net.batch_first = c.opset >= 14 && TRY(c.Int("layout", 0)) != 0;
+  if (c.HasAttr("clip")) net.clip = TRY(c.Float("clip", 0));
+  if (!(net.clip >= 0)) return Err("clip ", net.clip, " is negative");
+  net.coupled = TRY(c.Int("input_forget", 0)) != 0;
+  net.reset_behind = TRY(c.Int("linear_before_reset", 0)) != 0;
+  net.activations = TRY(ReadActivations(c, cell, net.directions()));
+
+  net.x = TRY(c.Tensor(0));
+  if (!c.Type(net.x).IsFloat()) return Err("of ", c.builder.Spec(net.x).Text(), " is not supported");
+  if (c.Rank(net.x) != 3) return Err("the input must have rank 3, not ", c.builder.Spec(net.x).Text());
+  if (net.batch_first) net.x = TRY(c.Transpose(net.x, {1, 0, 2}));
+  const Shape shape = c.ShapeOfValue(net.x), recurrent = TRY(c.ShapeOf(2));
+  net.steps = shape[0], net.batch = shape[1], net.width = shape[2];
+  net.hidden = recurrent.empty() ? 0 : recurrent.back();
+  if (net.hidden != TRY(c.Int("hidden_size", net.hidden)))
+    return Err("hidden_size is not that of the weights, ", ShapeText(recurrent));
+  if (net.steps < 1 || net.batch < 1 || net.hidden < 1) return Err("has no steps, no batch or no units");
+  if (net.steps * net.directions() > kMostSteps)
+    return Err("has ", net.steps, " steps in ", net.directions(), " directions; at most ", kMostSteps,
+               " together are supported");
+  return net;
+}
+
+// Bools that say which steps belong to each sequence, if that is not so of all.
+Status ReadLengths(ImportContext& c, Net& net) {
+  if (!c.Has(4)) return {};
+  if (TRY(c.ShapeOf(4)) != Shape{net.batch}) return Err("sequence_lens must be one for each of ", net.batch);
+  if (c.Constant(4)) {
+    const std::vector<int64_t> lengths = TRY(c.Ints(4, "sequence_lens"));
+    for (int64_t n : lengths) {
+      if (n < 0 || n > net.steps) return Err("a sequence of ", n, " steps does not fit ", net.steps);
+    }
+    if (std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n == net.steps; })) return {};
+  }
+  std::vector<int32_t> numbers(net.steps);
+  for (int64_t t = 0; t < net.steps; ++t) numbers[t] = static_cast<int32_t>(t);
+  ValueId step = c.builder.AddConstant("", TensorValue::Of<int32_t>({net.steps, 1, 1}, numbers));
+  ValueId lengths = TRY(c.Cast(TRY(c.Tensor(4)), DType::Int(32)));
+  net.within = TRY(c.Apply(Op::kLess, step, TRY(c.Reshape(lengths, {1, net.batch, 1}))));
+  return {};
+}
+
+// Elements [begin, begin + extent) of a dimension.
+Result<ValueId> Cut(ImportContext& c, ValueId v, size_t axis, int64_t begin, int64_t extent) {
+  const Shape& shape = c.ShapeOfValue(v);
+  if (begin == 0 && extent == shape[axis]) return v;
+  SliceAttrs a{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
+  a.begin[axis] = begin;
+  a.extent[axis] = extent;
+  return c.Emit(Op::kSlice, {v}, a);
+}
+
+// Input `i`, which has one `shape` for each direction, of direction d.
+Result<ValueId> OfDirection(ImportContext& c, size_t i, const Net& net, int64_t d, const Shape& shape) {
+  ValueId v = TRY(c.Tensor(i));
+  Shape all = shape;
+  all.insert(all.begin(), net.directions());
+  if (c.ShapeOfValue(v) != all || c.Type(v) != c.Type(net.x))
+    return Err("input ", i, " must be ", TensorSpec{c.Type(net.x), all}.Text(), ", not ", c.builder.Spec(v).Text());
+  return c.Reshape(TRY(Cut(c, v, 0, d, 1)), shape);
+}
+
+Result<Weights> ReadWeights(ImportContext& c, const Net& net, int64_t d) {
+  const int64_t h = net.hidden, rows = GatesOf(net.cell) * h;
+  Weights w{.activations = &net.activations[d * ActivationsOf(net.cell)]};
+  w.recurrent = TRY(c.Transpose(TRY(OfDirection(c, 2, net, d, {rows, h})), {1, 0}));
+  ValueId input = TRY(c.Transpose(TRY(OfDirection(c, 1, net, d, {rows, net.width})), {1, 0}));
+  w.projected = TRY(MatMulValues(c, TRY(c.Reshape(net.x, {net.steps * net.batch, net.width})), input));
+  if (c.Has(3)) {
+    ValueId both = TRY(OfDirection(c, 3, net, d, {2 * rows}));
+    ValueId bias = TRY(Cut(c, both, 0, 0, rows)), behind = TRY(Cut(c, both, 0, rows, rows));
+    if (net.cell == Cell::kGru && net.reset_behind) {
+      w.behind_bias = behind;
+    } else {
+      bias = TRY(c.Apply(Op::kAdd, bias, behind));
+    }
+    w.projected = TRY(c.Apply(Op::kAdd, w.projected, bias));
+  }
+  w.projected = TRY(c.Reshape(w.projected, {net.steps, net.batch, rows}));
+  if (net.cell == Cell::kLstm && c.Has(7)) {
+    ValueId all = TRY(OfDirection(c, 7, net, d, {3 * h}));
+    for (int64_t gate = 0; gate < 3; ++gate) w.peepholes.push_back(TRY(Cut(c, all, 0, gate * h, h)));
+  }
+  return w;
+}
+
+// The value that a state begins with: input `i`, or zeros.
+Result<ValueId> Initial(ImportContext& c, size_t i, const Net& net, int64_t d) {
+  if (!c.Has(i)) {
+    TRY(c.Reserve({net.batch, net.hidden}));
+    const std::vector<double> zeros(net.batch * net.hidden, 0);
+    return c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(net.x), {net.batch, net.hidden}, zeros));
+  }
+  if (!net.batch_first) return OfDirection(c, i, net, d, {net.batch, net.hidden});
+  ValueId v = TRY(c.Tensor(i));
+  if (c.ShapeOfValue(v) != Shape{net.batch, net.directions(), net.hidden} || c.Type(v) != c.Type(net.x))
+    return Err("input ", i, " is ", c.builder.Spec(v).Text(), ", which does not fit");
+  return c.Reshape(TRY(Cut(c, v, 1, d, 1)), {net.batch, net.hidden});
+}
+
+// The rows of step t. An index that is an operand keeps the kernels of all steps equal.
+Result<ValueId> OfStep(ImportContext& c, const Net& net, ValueId v, int64_t t) {
+  return c.Emit(Op::kGather, {v, net.at[t]}, AxisAttrs{0});
+}
+
+// Activation `which` of a direction, of what is clipped first.
+Result<ValueId> Activated(ImportContext& c, const Net& net, const Weights& w, int which, ValueId x) {
+  if (std::isfinite(net.clip)) {
+    const float clip = static_cast<float>(net.clip);
+    x = TRY(c.Emit(Op::kClip, {x}, ClipAttrs{-clip, clip}));
+  }
+  return w.activations[which].apply(c, w.activations[which], x);
+}
+
+Result<ValueId> Gate(ImportContext& c, const Net& net, ValueId all, int64_t gate) {
+  return Cut(c, all, 1, gate * net.hidden, net.hidden);
+}
+
+Result<ValueId> Plus(ImportContext& c, ValueId a, Result<ValueId> b) { return c.Apply(Op::kAdd, a, TRY(b)); }
+
+Result<Carried> RnnStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
+  ValueId z = TRY(c.Apply(Op::kMatmul, before.h, w.recurrent));
+  z = TRY(Plus(c, z, OfStep(c, net, w.projected, t)));
+  return Carried{TRY(Activated(c, net, w, 0, z)), 0};
+}
+
+// z, r and the new value; h' = z h + (1 - z) new, written as new + z (h - new).
+Result<Carried> GruStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
+  const int64_t h = net.hidden;
+  ValueId zr = 0, fresh = 0;
+  if (net.reset_behind) {
+    ValueId product = TRY(c.Apply(Op::kMatmul, before.h, w.recurrent));
+    if (w.behind_bias) product = TRY(c.Apply(Op::kAdd, product, *w.behind_bias));
+    ValueId x = TRY(OfStep(c, net, w.projected, t));
+    ValueId z = TRY(Plus(c, TRY(Gate(c, net, product, 0)), Gate(c, net, x, 0)));
+    ValueId r = TRY(Plus(c, TRY(Gate(c, net, product, 1)), Gate(c, net, x, 1)));
+    z = TRY(Activated(c, net, w, 0, z));
+    r = TRY(Activated(c, net, w, 0, r));
+    fresh = TRY(c.Apply(Op::kMul, r, TRY(Gate(c, net, product, 2))));
+    fresh = TRY(Plus(c, fresh, Gate(c, net, x, 2)));
+    zr = z;
+  } else {
+    ValueId product = TRY(c.Apply(Op::kMatmul, before.h, TRY(Cut(c, w.recurrent, 1, 0, 2 * h))));
+    ValueId x = TRY(OfStep(c, net, w.projected, t));
+    zr = TRY(Activated(c, net, w, 0, TRY(Plus(c, product, Cut(c, x, 1, 0, 2 * h)))));
+    ValueId kept = TRY(c.Apply(Op::kMul, TRY(Gate(c, net, zr, 1)), before.h));
+    fresh = TRY(c.Apply(Op::kMatmul, kept, TRY(Cut(c, w.recurrent, 1, 2 * h, h))));
+    fresh = TRY(Plus(c, fresh, Gate(c, net, x, 2)));
+    zr = TRY(Gate(c, net, zr, 0));
+  }
+  fresh = TRY(Activated(c, net, w, 1, fresh));
+  ValueId change = TRY(c.Apply(Op::kMul, zr, TRY(c.Apply(Op::kSub, before.h, fresh))));
+  return Carried{TRY(c.Apply(Op::kAdd, fresh, change)), 0};
+}
+
+Result<Carried> LstmStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
+  enum { kInput, kOutput, kForget, kCell };
+  ValueId z = TRY(c.Apply(Op::kMatmul, before.h, w.recurrent));
+  z = TRY(Plus(c, z, OfStep(c, net, w.projected, t)));
+  auto gate = [&](int which, ValueId state) -> Result<ValueId> {
+    ValueId x = TRY(Gate(c, net, z, which));
+    if (!w.peepholes.empty()) x = TRY(Plus(c, x, c.Apply(Op::kMul, state, w.peepholes[which])));
+    return Activated(c, net, w, 0, x);
+  };
+  ValueId input = TRY(gate(kInput, before.c));
+  ValueId forget = net.coupled ? TRY(c.ApplyToNumber(Op::kSub, 1, input)) : TRY(gate(kForget, before.c));
+  ValueId fresh = TRY(Activated(c, net, w, 1, TRY(Gate(c, net, z, kCell))));
+  ValueId state = TRY(c.Apply(Op::kMul, forget, before.c));
+  state = TRY(Plus(c, state, c.Apply(Op::kMul, input, fresh)));
+  ValueId output = TRY(gate(kOutput, state));
+  ValueId h = TRY(c.Apply(Op::kMul, output, TRY(Activated(c, net, w, 2, state))));
+  return Carried{h, state};
+}
+
+// Tensors of one shape, one upon the other: in pieces of equal lengths, so that most pieces share a kernel and no
+// kernel has more than some dozens of operands.
+Result<ValueId> Stacked(ImportContext& c, std::vector<ValueId> parts) {
+  for (ValueId& v : parts) {
+    Shape shape = c.ShapeOfValue(v);
+    shape.insert(shape.begin(), 1);
+    v = TRY(c.Reshape(v, shape));
+  }
+  constexpr size_t kPiece = 16;
+  while (parts.size() > 1) {
+    std::vector<ValueId> pieces;
+    for (size_t i = 0; i < parts.size(); i += kPiece) {
+      std::vector<ValueId> piece(parts.begin() + i, parts.begin() + std::min(parts.size(), i + kPiece));
+      pieces.push_back(piece.size() == 1 ? piece[0] : TRY(c.Emit(Op::kConcat, piece, AxisAttrs{0})));
+    }
+    parts = std::move(pieces);
+  }
+  return parts[0];
+}
+
+// All steps of a direction: the outputs in the order of time, [steps, batch, hidden], and the last state.
+struct Unrolled {
+  ValueId outputs = 0;
+  Carried last;
+};
+
+Result<Unrolled> Unroll(ImportContext& c, const Net& net, int64_t d) {
+  const Weights w = TRY(ReadWeights(c, net, d));
+  Carried now{TRY(Initial(c, 5, net, d)), 0};
+  if (net.cell == Cell::kLstm) now.c = TRY(Initial(c, 6, net, d));
+  std::vector<ValueId> outputs(net.steps);
+  for (int64_t i = 0; i < net.steps; ++i) {
+    // A reversed sequence begins at its own last step: until then the state stays what it was.
+    const int64_t t = net.reverse[d] ? net.steps - 1 - i : i;
+    Carried next = net.cell == Cell::kLstm  ? TRY(LstmStep(c, net, w, t, now))
+                   : net.cell == Cell::kGru ? TRY(GruStep(c, net, w, t, now))
+                                            : TRY(RnnStep(c, net, w, t, now));
+    outputs[t] = next.h;
+    if (net.within) {
+      ValueId within = TRY(OfStep(c, net, *net.within, t));
+      outputs[t] = TRY(c.Where(within, next.h, c.Number(0, next.h)));
+      next.h = TRY(c.Where(within, next.h, now.h));
+      if (net.cell == Cell::kLstm) next.c = TRY(c.Where(within, next.c, now.c));
+    }
+    now = next;
+  }
+  return Unrolled{c.IsUsed(0) ? TRY(Stacked(c, outputs)) : 0, now};
+}
+
+// The states of all directions: [directions, batch, hidden], or with the batch first.
+Status BindStates(ImportContext& c, const Net& net, const std::vector<ValueId>& states, size_t output) {
+  ValueId all = TRY(Stacked(c, states));
+  if (net.batch_first) all = TRY(c.Transpose(all, {1, 0, 2}));
+  return c.Bind(all, output);
+}
+
+template <Cell cell>
+Status ImportRecurrent(ImportContext& c) {
+  Net net = TRY(ReadNet(c, cell));
+  TRY(ReadLengths(c, net));
+  for (int64_t t = 0; t < net.steps; ++t)
+    net.at.push_back(c.builder.AddConstant("", TensorValue::Of<int64_t>({}, {t})));
+  std::vector<ValueId> outputs, hidden, cells;
+  for (int64_t d = 0; d < net.directions(); ++d) {
+    const Unrolled u = TRY(Unroll(c, net, d));
+    outputs.push_back(u.outputs);
+    hidden.push_back(u.last.h);
+    cells.push_back(u.last.c);
+  }
+  if (c.IsUsed(0)) {
+    for (ValueId& v : outputs) v = TRY(c.Reshape(v, {net.steps, 1, net.batch, net.hidden}));
+    ValueId y = outputs.size() == 1 ? outputs[0] : TRY(c.Emit(Op::kConcat, outputs, AxisAttrs{1}));
+    if (net.batch_first) y = TRY(c.Transpose(y, {2, 0, 1, 3}));
+    TRY(c.Bind(y, 0));
+  }
+  TRY(BindStates(c, net, hidden, 1));
+  return cell == Cell::kLstm ? BindStates(c, net, cells, 2) : Status();
+}
+
+// The first sequence_lens[b] steps of batch b backwards, the others as they are: rows picked by an index.
+Status ImportReverseSequence(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), lengths = TRY(c.Cast(TRY(c.Tensor(1)), DType::Int(64)));
+  const Shape shape = c.ShapeOfValue(x);
+  const int64_t time = TRY(c.Int("time_axis", 0)), batch = TRY(c.Int("batch_axis", 1));
+  if (shape.size() < 2 || std::min(time, batch) < 0 || time + batch != 1)
+    return Err("time_axis ", time, " and batch_axis ", batch, " of ", ShapeText(shape), " must be 0 and 1");
+  if (c.ShapeOfValue(lengths) != Shape{shape[batch]})
+    return Err("sequence_lens must be one for each of ", shape[batch], ", not ", c.builder.Spec(lengths).Text());
+  if (c.builder.Spec(x).NumElements() == 0) return c.Bind(x);
+  const int64_t steps = shape[time], count = shape[batch];
+  TRY(c.Reserve({steps, count}));
+  std::vector<int64_t> numbers(steps), batches(count);
+  for (int64_t t = 0; t < steps; ++t) numbers[t] = t;
+  for (int64_t b = 0; b < count; ++b) batches[b] = time == 0 ? b : b * steps;
+  auto along = [&](int64_t axis, int64_t n) { return axis == 0 ? Shape{n, 1} : Shape{1, n}; };
+  ValueId t = c.builder.AddConstant("", TensorValue::Of<int64_t>(along(time, steps), numbers));
+  ValueId b = c.builder.AddConstant("", TensorValue::Of<int64_t>(along(batch, count), batches));
+  ValueId n = TRY(c.Reshape(lengths, along(batch, count)));
+  ValueId mirrored = TRY(c.Apply(Op::kSub, TRY(c.ApplyNumber(Op::kSub, n, 1)), t));
+  ValueId from = TRY(c.Where(TRY(c.Apply(Op::kLess, t, n)), mirrored, t));
+  if (time == 0) from = TRY(c.ApplyNumber(Op::kMul, from, static_cast<double>(count)));
+  from = TRY(c.Apply(Op::kAdd, from, b));
+  Shape rows = {steps * count};
+  rows.insert(rows.end(), shape.begin() + 2, shape.end());
+  x = TRY(c.Reshape(x, rows));
+  return c.Bind(TRY(c.Emit(Op::kGather, {x, from}, AxisAttrs{0})));
+}
+
+}  // namespace
+
+const std::vector<OperatorRow>& RecurrentOperators() {
+  static const std::vector<OperatorRow> rows = {
+      {"RNN", 1, 28, ImportRecurrent<Cell::kRnn>},
+      {"GRU", 1, 28, ImportRecurrent<Cell::kGru>},
+      {"LSTM", 1, 28, ImportRecurrent<Cell::kLstm>},
+      {"ReverseSequence", 10, 28, ImportReverseSequence},
+  };
+  return rows;
+}
+
+}  // namespace autotune::onnx_import

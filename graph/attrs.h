@@ -16,10 +16,13 @@ namespace autotune::graph {
 enum class Layout { kNCHW, kNHWC };
 // What stands outside of a padded tensor: a value, the nearest element, or the elements mirrored at the border.
 enum class PadMode { kConstant, kEdge, kReflect };
+// What an update does to the element at its place: takes it over, or is combined with it.
+enum class ScatterMode { kReplace, kAdd, kMul, kMax, kMin };
 }  // namespace autotune::graph
 namespace autotune {
 AUTOTUNE_ENUM(graph::Layout, "NCHW", "NHWC")
 AUTOTUNE_ENUM(graph::PadMode, "constant", "edge", "reflect")
+AUTOTUNE_ENUM(graph::ScatterMode, "replace", "add", "mul", "max", "min")
 }  // namespace autotune
 namespace autotune::graph {
 
@@ -112,6 +115,20 @@ struct ArgAttrs {
   bool operator==(const ArgAttrs&) const = default;
 };
 
+struct ScatterAttrs {
+  int64_t axis = 0;
+  ScatterMode mode = ScatterMode::kReplace;
+  AUTOTUNE_FIELDS(axis, mode)
+  bool operator==(const ScatterAttrs&) const = default;
+};
+
+struct TopKAttrs {
+  int64_t k = 1;
+  bool largest = true;
+  AUTOTUNE_FIELDS(k, largest)
+  bool operator==(const TopKAttrs&) const = default;
+};
+
 // Element (i, j, ...) is input element (begin[0] + i * step[0], ...).
 struct SliceAttrs {
   std::vector<int64_t> begin, extent, step;  // one each per dimension; steps may be negative
@@ -148,6 +165,6 @@ struct CallAttrs {
 
 using Attrs = std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
                            AxisAttrs, AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs,
-                           TransposeAttrs, CallAttrs>;
+                           TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs>;
 
 }  // namespace autotune::graph

@@ -64,6 +64,9 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
       return NeedTypes(in, 1, in.size(), kAnything);
     case OperandTypes::kIndexed:
       return NeedTypes(in, 1, in.size(), kInteger, "takes indices that are ");
+    case OperandTypes::kPlaced:
+      TRY(NeedTypes(in, 0, in.size() - 1, kAnything));
+      return NeedTypes(in, in.size() - 1, in.size(), kInteger, "takes indices that are ");
   }
   UNREACHABLE();
   return {};
@@ -343,6 +346,10 @@ const OpInfo kTable[] = {
     {Op::kConcat,         -1, T::kAny,      AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferConcat},
     {Op::kGather,          2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGather},
     {Op::kGatherElements,  2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGatherElements},
+    {Op::kScatter,         3, T::kPlaced,   ScatterAttrs{},     K::kOpaque,      L::kFixed,       false, InferScatter},
+    {Op::kTopK,            1, T::kNumbers,  TopKAttrs{},        K::kOpaque,      L::kFixed,       false, InferTopK},
+    {Op::kGatherSum,       3, T::kPlaced,   std::monostate{},   K::kReduction,   L::kFixed,       false, InferGatherSum},
+    {Op::kDet,             1, T::kFloats,   std::monostate{},   K::kOpaque,      L::kFixed,       false, InferDet},
     {Op::kSlice,           1, T::kAny,      SliceAttrs{},       K::kInjective,   L::kPerDim,      false, InferSlice},
     {Op::kPad,             1, T::kAny,      PadAttrs{},         K::kInjective,   L::kPerDim,      false, InferPad},
     {Op::kBroadcastTo,     1, T::kAny,      ReshapeAttrs{},     K::kInjective,   L::kFixed,       false, InferBroadcastTo},

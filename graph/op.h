@@ -80,6 +80,10 @@ enum class Op {
   kConcat,
   kGather,          // data, integer indices: data[..., indices[i], ...]; negative ones count from the end, others clamp
   kGatherElements,  // data, integer indices of the result's shape: data[i, indices[i, j], ...]
+  kScatter,         // data, updates, integer indices that broadcast to updates: data with updates at these places
+  kTopK,            // the i64 places of the k best elements of the last dimension, the best first
+  kGatherSum,       // x [B,R,C], weights [B,P,T], integer indices [B,P,T]: sums of T weighted rows of x
+  kDet,             // determinants of the matrices in the last two dimensions
   kSlice,
   kPad,
   kBroadcastTo,
@@ -96,7 +100,8 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_no
               "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
               "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d",
               "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max",
-              "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "slice", "pad",
+              "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "scatter", "top_k",
+              "gather_sum", "det", "slice", "pad",
               "broadcast_to", "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
@@ -119,7 +124,8 @@ enum class LayoutRule {
   kFixed,        // wants the axes it was written for
 };
 
-// The element types that an operator takes. All operands share one type, except for kSelected and kIndexed.
+// The element types that an operator takes. All operands share one type, except for kSelected, kIndexed
+// and kPlaced.
 enum class OperandTypes {
   kAny,
   kFloats,
@@ -131,6 +137,7 @@ enum class OperandTypes {
   kUnsigned,
   kSelected,  // a condition of bools, then operands of any one type
   kIndexed,   // an operand of any type, then integer indices
+  kPlaced,    // operands of one type, whichever, and at last integer indices
 };
 
 struct OpInfo {

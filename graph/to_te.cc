@@ -14,6 +14,7 @@
 #include "topi/norm.h"
 #include "topi/pool.h"
 #include "topi/reduce.h"
+#include "topi/select.h"
 #include "topi/transform.h"
 
 namespace autotune::graph {
@@ -32,6 +33,23 @@ te::Combiner CombinerOf(Op op) {
          : op == Op::kReduceProd ? te::Combiner::kProd
          : op == Op::kReduceMax  ? te::Combiner::kMax
                                  : te::Combiner::kMin;
+}
+
+std::optional<te::Combiner> CombinerOf(ScatterMode mode) {
+  switch (mode) {
+    case ScatterMode::kReplace:
+      return std::nullopt;
+    case ScatterMode::kAdd:
+      return te::Combiner::kSum;
+    case ScatterMode::kMul:
+      return te::Combiner::kProd;
+    case ScatterMode::kMax:
+      return te::Combiner::kMax;
+    case ScatterMode::kMin:
+      return te::Combiner::kMin;
+  }
+  UNREACHABLE();
+  return std::nullopt;
 }
 
 Tensor Pad(const std::string& name, const Tensor& x, const PadAttrs& a) {
@@ -253,6 +271,18 @@ class Lowering {
         return done(topi::Gather(name, in[0], in[1], static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)));
       case Op::kGatherElements:
         return done(topi::GatherElements(name, in[0], in[1], static_cast<int>(std::get<AxisAttrs>(node.attrs).axis)));
+      case Op::kScatter: {
+        const auto& a = std::get<ScatterAttrs>(node.attrs);
+        return done(topi::Scatter(name, in[0], in[1], in[2], static_cast<int>(a.axis), CombinerOf(a.mode)));
+      }
+      case Op::kTopK: {
+        const auto& a = std::get<TopKAttrs>(node.attrs);
+        return done(topi::TopK(name, in[0], a.k, a.largest));
+      }
+      case Op::kGatherSum:
+        return done(topi::GatherSum(name, in[0], in[1], in[2]));
+      case Op::kDet:
+        return done(topi::Determinant(name, in[0]));
       case Op::kSlice: {
         const auto& a = std::get<SliceAttrs>(node.attrs);
         return done(topi::Slice(name, in[0], a.begin, a.extent, a.step));

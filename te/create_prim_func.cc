@@ -1,6 +1,7 @@
 #include "te/create_prim_func.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -92,7 +93,7 @@ class Creator {
       buffers_.emplace(t.get(), buffer);
       f->allocs.push_back(buffer);
     }
-    for (const Part& part : t->parts) Emit(t, part, buffers_.at(t.get()));
+    for (const Part& part : t->parts) Emit(t, part, buffers_.at(t.get()), f);
   }
 
   // Subscripts in the stored shape of t, as subscripts of a buffer: a parameter has the logical shape.
@@ -103,11 +104,48 @@ class Creator {
   Expr Bind(const Expr& e, const VarMap& iters) const {
     return RewriteExpr(Substitute(e, iters), [&](const Expr& x) -> Expr {
       const Load* load = x.As<Load>();
-      if (!load) return x;
+      if (!load || !tensors_.count(load->buffer.get())) return x;  // scratch memory
       const Tensor& t = tensors_.at(load->buffer.get());
       const Buffer& buffer = buffers_.at(t.get());
       return MakeLoad(buffer, Subscripts(t, load->indices, buffer));
     });
+  }
+
+  // A program on the function's buffers, its loops called otherwise and its scratch memory allocated.
+  Stmt BindProgram(const Tensor& t, const Part& part, const std::string& block, const Buffer& out, VarMap names,
+                   PrimFunc* f) {
+    std::unordered_map<const BufferCell*, Buffer> scratch;
+    for (const Buffer& buffer : part.scratch) {
+      Buffer own = Buffer::Make(Unique(block + "_" + buffer->name.str()), buffer->dtype, buffer->shape);
+      scratch.emplace(buffer.get(), own);
+      f->allocs.push_back(own);
+    }
+    auto bind = [&](const Expr& e) {
+      return RewriteExpr(Bind(e, names), [&](const Expr& x) -> Expr {
+        const Load* load = x.As<Load>();
+        auto own = load ? scratch.find(load->buffer.get()) : scratch.end();
+        return own == scratch.end() ? x : MakeLoad(own->second, load->indices);
+      });
+    };
+    std::function<Stmt(const Stmt&)> rewrite = [&](const Stmt& s) -> Stmt {
+      if (const Store* store = s.As<Store>()) {
+        std::vector<Expr> at;
+        for (const Expr& e : store->indices) at.push_back(bind(e));
+        auto own = scratch.find(store->buffer.get());
+        if (own != scratch.end()) return MakeStmt(Store{own->second, at, bind(store->value)});
+        CHECK(store->buffer.get() == t->buffer.get()) << t->name.str() << " writes what is not its own";
+        return MakeStmt(Store{out, Subscripts(t, at, out), bind(store->value)});
+      }
+      if (const For* loop = s.As<For>()) {
+        For renamed = *loop;
+        renamed.var = Unique(block + "_" + loop->var.str());
+        names[loop->var] = IndexVar(renamed.var);
+        renamed.body = rewrite(loop->body);
+        return MakeStmt(renamed);
+      }
+      return MapChildren(s, rewrite, bind);
+    };
+    return rewrite(part.program);
   }
 
   Expr Update(Combiner combiner, const Expr& old, const Expr& value) const {
@@ -131,10 +169,12 @@ class Creator {
 
   void EmitStore(const Tensor& t) {
     std::vector<Expr> vars = AxisVars(t->axes);
-    Emit(t, Part{.suffix = "_store", .axes = t->axes, .store = vars, .body = t.AtAxes(vars)}, params_.at(t.get()));
+    Emit(t, Part{.suffix = "_store", .axes = t->axes, .store = vars, .body = t.AtAxes(vars)}, params_.at(t.get()),
+         nullptr);
   }
 
-  void Emit(const Tensor& t, const Part& part, const Buffer& buffer) {
+  // `f` gets the scratch memory of a program.
+  void Emit(const Tensor& t, const Part& part, const Buffer& buffer, PrimFunc* f) {
     Block block;
     std::string name = Unique(t->name.str() + part.suffix);
     block.name = name;
@@ -152,8 +192,12 @@ class Creator {
     for (const Axis& axis : part.axes) add(axis, IterKind::kSpatial);
     for (const Axis& axis : part.reduce_axes) add(axis, IterKind::kReduce);
 
+    if (part.program) {
+      block.body = BindProgram(t, part, name, buffer, iters, f);
+      return AddNest(block, loops, buffer);
+    }
     std::vector<Expr> store;
-    for (const Expr& e : part.store) store.push_back(Substitute(e, iters));
+    for (const Expr& e : part.store) store.push_back(Bind(e, iters));
     store = Subscripts(t, store, buffer);
     // Iterators of one value stay symbols, so that blocks of every extent look alike.
     Analyzer analyzer;
@@ -164,11 +208,15 @@ class Creator {
     for (Expr& e : store) e = analyzer.Simplify(e);
     Expr value = analyzer.Simplify(Bind(part.body, iters));
     if (part.combiner) {
-      block.init = MakeStmt(Store{buffer, store, IdentityOf(*part.combiner, t.dtype())});
+      if (!part.in_place) block.init = MakeStmt(Store{buffer, store, IdentityOf(*part.combiner, t.dtype())});
       value = Update(*part.combiner, MakeLoad(buffer, store), value);
     }
     block.body = MakeStmt(Store{buffer, store, value});
+    AddNest(block, loops, buffer);
+  }
 
+  // The block inside one loop for each of its iterators.
+  void AddNest(const Block& block, const std::vector<Name>& loops, const Buffer& buffer) {
     Stmt nest = MakeStmt(block);
     for (size_t i = block.iters.size(); i-- > 0;) {
       nest = MakeStmt(For{.var = loops[i], .extent = block.iters[i].extent, .body = nest});

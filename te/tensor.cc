@@ -28,11 +28,12 @@ Tensor Finish(std::unique_ptr<TensorCell> cell) {
   CheckExtents(cell->name.str(), cell->shape);
   Shape stored = cell->StoredShape();
   CHECK(Product(stored) == Product(cell->shape)) << "tensor " << cell->name.str() << ": axes do not cover the shape";
-  if (!cell->splat) cell->buffer = Buffer::Make(cell->name, cell->dtype, ToExprs(stored));
+  if (!cell->splat && !cell->buffer) cell->buffer = Buffer::Make(cell->name, cell->dtype, ToExprs(stored));
   for (const Part& part : cell->parts) {
+    if (part.program) continue;
     CHECK(part.body.dtype() == cell->dtype) << "tensor " << cell->name.str() << ": parts of different dtypes";
     CHECK(part.store.size() == stored.size());
-    CHECK(part.combiner.has_value() == !part.reduce_axes.empty());
+    CHECK(part.in_place || part.combiner.has_value() == !part.reduce_axes.empty());
     CheckExtents(cell->name.str(), Extents(part.axes));
     CheckExtents(cell->name.str(), Extents(part.reduce_axes));
     auto is_axis = [&](const Name& name) {
@@ -44,14 +45,16 @@ Tensor Finish(std::unique_ptr<TensorCell> cell) {
       return std::any_of(cell->inputs.begin(), cell->inputs.end(),
                          [&](const Tensor& t) { return t->buffer.get() == buffer.get(); });
     };
-    Walk(part.body, [&](const Expr& e) {
+    auto check = [&](const Expr& e) {
       if (const Load* load = e.As<Load>()) {
         CHECK(is_input(load->buffer)) << cell->name.str() << " loads " << load->buffer->name.str()
                                       << ", which is not among its inputs";
       }
       if (const Var* var = e.As<Var>()) CHECK(is_axis(var->name)) << cell->name.str() << " uses " << var->name.str();
       return true;
-    });
+    };
+    Walk(part.body, check);
+    for (const Expr& index : part.store) Walk(index, check);
   }
   return Tensor(cell.release());
 }
@@ -125,6 +128,17 @@ Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<T
   std::unique_ptr<TensorCell> cell = NewCell(name, parts[0].body.dtype(), shape, NaturalAxes(shape));
   cell->inputs = inputs;
   cell->parts = std::move(parts);
+  return Finish(std::move(cell));
+}
+
+Tensor Program(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
+               const Shape& shape, DType dtype, const std::vector<Buffer>& scratch, const ProgramFn& fn) {
+  std::unique_ptr<TensorCell> cell = NewCell(name, dtype, shape, NaturalAxes(shape));
+  cell->inputs = inputs;
+  cell->buffer = Buffer::Make(cell->name, dtype, ToExprs(shape));
+  Part part{.axes = axes, .scratch = scratch};
+  part.program = fn(AxisVars(axes), cell->buffer, scratch);
+  cell->parts.push_back(std::move(part));
   return Finish(std::move(cell));
 }
 

@@ -46,10 +46,18 @@ struct Part {
   std::string suffix;  // the block is called <tensor><suffix>
   std::vector<Axis> axes;
   std::vector<Axis> reduce_axes;
-  std::optional<Combiner> combiner;  // present exactly if there are reduction axes
-  std::vector<Expr> store;           // subscripts in the stored shape; injective over all parts together
+  std::optional<Combiner> combiner;  // present exactly if there are reduction axes, unless `in_place`
+  // Changes elements that earlier parts stored, in the order of the reduction axes: combines them with `body`, or
+  // without a combiner replaces them. Subscripts may depend on memory; points that differ in one of `axes` must not
+  // meet.
+  bool in_place = false;
+  std::vector<Expr> store;  // subscripts in the stored shape; but for parts in place injective over all parts together
   Expr body;
   Annotations annotations;  // of the block
+  // In place of store and body: a program, which runs for each point of `axes` and stores its part of the tensor. It
+  // has scratch memory of its own, uninitialised at each point.
+  Stmt program;
+  std::vector<Buffer> scratch;
 };
 
 struct TensorCell : Counted {
@@ -83,6 +91,14 @@ Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std:
 // interpreter reports a read of what was never written). Axes equal shape.
 Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
                 std::vector<Part> parts);
+
+// Computed by a program with loops of its own, for what is no formula, such as sorting. `axes`: independent points; fn
+// makes the statement of one point from their variables, the tensor's buffer, and a buffer for each entry of `scratch`
+// (whose names are made unique). Loop variables must differ within the statement. Axes of the tensor equal `shape`.
+using ProgramFn =
+    std::function<Stmt(const std::vector<Expr>& axes, const Buffer& out, const std::vector<Buffer>& scratch)>;
+Tensor Program(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
+               const Shape& shape, DType dtype, const std::vector<Buffer>& scratch, const ProgramFn& fn);
 
 // The tensor with a note on each of its blocks; to be used in place of `t`.
 Tensor Annotated(const Tensor& t, const std::string& key, int64_t value);

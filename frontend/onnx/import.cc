@@ -347,7 +347,7 @@ class Importer {
     for (auto family :
          {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
           MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
-          RecurrentOperators}) {
+          RecurrentOperators, SelectOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

@@ -121,6 +121,7 @@ const std::vector<OperatorRow>& LossOperators();        // loss.cc
 const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 const std::vector<OperatorRow>& RotaryOperators();      // rotary.cc
 const std::vector<OperatorRow>& RecurrentOperators();   // recurrent.cc
+const std::vector<OperatorRow>& SelectOperators();      // select.cc: sorting, scattering, what depends on values
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.

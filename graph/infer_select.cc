@@ -1,0 +1,44 @@
+#include "graph/infer.h"
+
+namespace autotune::graph {
+
+Result<TensorSpec> InferScatter(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<ScatterAttrs>(attrs);
+  const Shape &data = in[0].shape, &updates = in[1].shape;
+  TRY(NeedRank(in[1], in[0].rank(), "updates"));
+  TRY(NeedRank(in[2], in[0].rank(), "indices"));
+  if (a.axis < 0 || a.axis >= in[0].rank()) return Err("axis ", a.axis, " is outside ", in[0].Text());
+  if (a.mode != ScatterMode::kReplace && in[0].dtype.IsBool()) return Err("combines numbers, not ", in[0].Text());
+  for (int d = 0; d < in[0].rank(); ++d) {
+    if (d != a.axis && updates[d] > data[d]) return Err("updates ", in[1].Text(), " reach beyond ", in[0].Text());
+    if (in[2].shape[d] != updates[d] && in[2].shape[d] != 1)
+      return Err("indices ", in[2].Text(), " do not broadcast to ", in[1].Text());
+  }
+  return in[0];
+}
+
+Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in) {
+  const int64_t k = std::get<TopKAttrs>(attrs).k;
+  if (in[0].rank() < 1) return Err("needs a dimension");
+  if (k < 1 || k > in[0].shape.back()) return Err("takes ", k, " of ", in[0].shape.back(), " elements");
+  TensorSpec out{DType::Int(64), in[0].shape};
+  out.shape.back() = k;
+  return out;
+}
+
+Result<TensorSpec> InferGatherSum(const Attrs&, const Specs& in) {
+  for (const TensorSpec& spec : in) TRY(NeedRank(spec, 3, "operands"));
+  if (!in[0].dtype.IsFloat()) return Err("is for floats, not ", in[0].Text());
+  if (in[1].shape != in[2].shape || in[1].shape[0] != in[0].shape[0])
+    return Err("operands ", in[0].Text(), ", ", in[1].Text(), " and ", in[2].Text(), " do not fit");
+  return TensorSpec{in[0].dtype, {in[0].shape[0], in[1].shape[1], in[0].shape[2]}};
+}
+
+Result<TensorSpec> InferDet(const Attrs&, const Specs& in) {
+  const Shape& shape = in[0].shape;
+  if (in[0].rank() < 2 || shape.back() != shape[shape.size() - 2])
+    return Err("needs square matrices, not ", in[0].Text());
+  return TensorSpec{in[0].dtype, {shape.begin(), shape.end() - 2}};
+}
+
+}  // namespace autotune::graph

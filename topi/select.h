@@ -1,0 +1,38 @@
+// Operators that sort, scatter and gather by computed places, and determinants. Thread-safe.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "te/tensor.h"
+
+namespace autotune::topi {
+
+using te::Shape;
+using te::Tensor;
+
+// Annotation of a block that changes elements at computed places (Scatter), and of one that is a program. Sketch rules
+// know them by it.
+inline constexpr const char* kScatterUpdate = "scatter_update";
+inline constexpr const char* kProgram = "program";
+
+// The i64 places, in the last dimension, of the k largest (smallest) elements, the best first; of equal ones the one
+// in front is the better. Rows are independent; each takes n log k steps at most, and little more than n if most
+// elements are worse than those that came before. If a row holds a NaN, its places are unspecified, but within the row.
+// 1 <= k <= the row's length (CHECK).
+Tensor TopK(const std::string& name, const Tensor& x, int64_t k, bool largest);
+
+// `data`, in which the element at (i, ..., indices[i, u, ...], ...), the index standing at the axis, becomes
+// updates[i, u, ...]; or its combination with it. Updates along the axis happen one after the other. Ranks are equal;
+// indices broadcast to the updates' shape. Negative ones count from the end; whatever they are, nothing outside of data
+// is written. Off the axis, updates reach no further than data (CHECK). Blocks <name>_copy, <name>_update.
+Tensor Scatter(const std::string& name, const Tensor& data, const Tensor& updates, const Tensor& indices, int axis,
+               std::optional<te::Combiner> combiner);
+
+// [B, P, C]: the sum over t of weights[b, p, t] * x[b, indices[b, p, t], c]; x is [B, R, C], the others [B, P, T].
+// Indices lie in [0, R); whatever they are, nothing outside of x is read. A single channel has no axis in the nest.
+Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights, const Tensor& indices);
+
+// Determinants of the matrices in the last two dimensions, by elimination with pivots.
+Tensor Determinant(const std::string& name, const Tensor& x);
+
+}  // namespace autotune::topi

@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "ir/arithmetic.h"
+#include "ir/visit.h"
+#include "support/integer.h"
+#include "topi/select.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+using Loop = BlockView::Loop;
+
+bool Has(const BlockView& block, const char* annotation) {
+  return block.node.As<Block>()->annotations.contains(annotation);
+}
+
+// How many statements one instance of a program runs, at most.
+int64_t StatementsOf(const Stmt& s) {
+  if (const For* loop = s.As<For>()) return (AsInt(loop->extent) ? *AsInt(loop->extent) : 1) * StatementsOf(loop->body);
+  if (const Seq* seq = s.As<Seq>()) {
+    int64_t n = 0;
+    for (const Stmt& child : seq->stmts) n += StatementsOf(child);
+    return n;
+  }
+  if (const If* n = s.As<If>()) return StatementsOf(n->then_body) + (n->else_body ? StatementsOf(n->else_body) : 0);
+  return 1;
+}
+
+// The outermost loops that give every core several tasks.
+std::vector<Loop> SharedLoops(const std::vector<Loop>& loops, const Target& target) {
+  std::vector<Loop> outer;
+  for (size_t i = 0; i < loops.size() && Iterations(outer) < kTasksPerCore * target.num_cores; ++i)
+    outer.push_back(loops[i]);
+  return outer;
+}
+
+// Whether the subscripts of the block's store and loads, but for their last dimension, stand still along `loop`, and
+// the last is the loop itself: then its iterations are lanes of a vector.
+bool IsContiguous(const BlockView& block, const Loop& loop) {
+  bool contiguous = !loop.iter.empty();
+  auto check = [&](const std::vector<Expr>& indices) {
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const bool last = d + 1 == indices.size();
+      if (UsesVar(indices[d], loop.iter) && !(last && IsVar(indices[d], loop.iter))) contiguous = false;
+    }
+  };
+  Walk(
+      block.node.As<Block>()->body,
+      [&](const Stmt& s) {
+        if (const Store* store = s.As<Store>()) check(store->indices);
+        return true;
+      },
+      [&](const Expr& e) {
+        if (const Load* load = e.As<Load>()) check(load->indices);
+        return true;
+      });
+  return contiguous;
+}
+
+}  // namespace
+
+// A block that is a program of its own, such as sorting a row: its points are shared out among the cores.
+Status ProgramsRule(SketchBuilder& s, const BlockView& block, int) {
+  if (!Has(block, topi::kProgram)) return Err("it is no program");
+  const int64_t statements = StatementsOf(block.node.As<Block>()->body), points = Iterations(block.spatial);
+  const std::vector<Loop> outer = SharedLoops(block.spatial, s.target());
+  const bool forks = points > 1 && statements * points >= kWorthForking;
+  if (forks) TRY(s.Parallel(outer));
+  s.Place(block.name);
+  s.AddStage({.outer = forks ? Iterations(outer) : 1,
+              .m = forks ? points / Iterations(outer) : points,
+              .element_bytes = block.element_bytes,
+              .flops = static_cast<double>(statements)});
+  s.Call(block.name.str() + ":program");
+  return {};
+}
+
+// Updates at computed places, one after the other: what is independent of the others runs on all cores, and in vectors
+// where places of neighbours are neighbours.
+//
+//   parallel over independent loops, n_0
+//     updates
+//       n_1 in vectors: change data
+Status ScatterRule(SketchBuilder& s, const BlockView& block, int) {
+  if (!Has(block, topi::kScatterUpdate)) return Err("it changes nothing at computed places");
+  const int64_t lanes = LanesOf(block, s.target()), all = Instances(block), cores = s.target().num_cores;
+  std::vector<Loop> outer = block.spatial;
+  Loops columns;
+  if (!outer.empty() && outer.back().extent >= lanes && IsContiguous(block, outer.back())) {
+    const Loop last = outer.back();
+    outer.pop_back();
+    const int64_t tasks = CeilDiv(cores, Iterations(outer)), vectors = CeilDiv(last.extent, lanes * tasks);
+    auto [task, inner, vector] = TRY(s.Split(last.var, {kAuto, vectors, lanes}));
+    TRY(s.Order({outer, task, block.reduce, inner, vector}));
+    TRY(s.Do(Vectorize{.loop = vector}));
+    outer.push_back({task, CeilDiv(last.extent, lanes * vectors), Name()});
+  } else {
+    TRY(s.Order({outer, block.reduce}));
+  }
+  outer = SharedLoops(outer, s.target());
+  const bool forks = all >= kWorthForking && Iterations(outer) > 1;
+  if (forks) TRY(s.Parallel(outer));
+  s.Place(block.name);
+  const double bytes = static_cast<double>(block.element_bytes * all);
+  s.AddStage({.outer = forks ? Iterations(outer) : 1,
+              .m = forks ? CeilDiv(all, Iterations(outer)) : all,
+              .element_bytes = block.element_bytes,
+              .flops = std::max(1.0, block.flops),
+              .read_bytes = 2 * bytes,
+              .write_bytes = bytes});
+  s.Call(block.name.str() + ":scatter");
+  return {};
+}
+
+}  // namespace autotune

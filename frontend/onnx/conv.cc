@@ -71,6 +71,23 @@ namespace {
 // The graph's operators by the number of spatial dimensions, of which there are two or three.
 Op ConvOver(size_t dims) { return dims == 2 ? Op::kConv2d : Op::kConv3d; }
 
+}  // namespace
+
+Result<ValueId> ConvValues(ImportContext& c, ValueId x, ValueId w) {
+  Shape xs = c.builder.Spec(x).shape, ws = c.builder.Spec(w).shape;
+  if (xs.size() < 3 || ws.size() != xs.size())
+    return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
+  Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
+  x = TRY(c.Reshape(x, window.Lifted(xs)));
+  w = TRY(c.Reshape(w, window.Lifted(ws)));
+  int64_t groups = TRY(c.Int("group", 1));
+  ConvAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
+  ValueId y = TRY(c.Emit(ConvOver(window.strides.size()), {x, w}, attrs));
+  return c.Reshape(y, window.Lowered(c.ShapeOfValue(y)));
+}
+
+namespace {
+
 // y plus a bias of one number per channel.
 Result<ValueId> WithBias(ImportContext& c, ValueId y) {
   if (!c.Has(2)) return y;
@@ -84,16 +101,7 @@ Result<ValueId> WithBias(ImportContext& c, ValueId y) {
 
 Status ImportConv(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
-  Shape xs = c.builder.Spec(x).shape, ws = c.builder.Spec(w).shape;
-  if (xs.size() < 3 || ws.size() != xs.size())
-    return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
-  Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
-  x = TRY(c.Reshape(x, window.Lifted(xs)));
-  w = TRY(c.Reshape(w, window.Lifted(ws)));
-  int64_t groups = TRY(c.Int("group", 1));
-  ConvAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
-  ValueId y = TRY(WithBias(c, TRY(c.Emit(ConvOver(window.strides.size()), {x, w}, attrs))));
-  return c.Bind(TRY(c.Reshape(y, window.Lowered(c.ShapeOfValue(y)))));
+  return c.Bind(TRY(WithBias(c, TRY(ConvValues(c, x, w)))));
 }
 
 // The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.

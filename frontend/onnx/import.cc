@@ -347,7 +347,7 @@ class Importer {
     for (auto family :
          {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
           MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
-          RecurrentOperators, SelectOperators}) {
+          RecurrentOperators, SelectOperators, EinsumOperators, SpectralOperators, SampleOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

@@ -122,6 +122,9 @@ const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 const std::vector<OperatorRow>& RotaryOperators();      // rotary.cc
 const std::vector<OperatorRow>& RecurrentOperators();   // recurrent.cc
 const std::vector<OperatorRow>& SelectOperators();      // select.cc: sorting, scattering, what depends on values
+const std::vector<OperatorRow>& EinsumOperators();      // einsum.cc
+const std::vector<OperatorRow>& SpectralOperators();    // spectral.cc: Fourier transforms, windows
+const std::vector<OperatorRow>& SampleOperators();      // sample.cc: images at computed positions
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.
@@ -139,6 +142,9 @@ std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& na
 
 // x - log(sum(exp(x))) along the axis.
 Result<ValueId> LogSoftmaxValue(ImportContext& context, ValueId x, int64_t axis);
+
+// A convolution as Conv defines it, of values in place of inputs 0 and 1, without a bias; attributes are the node's.
+Result<ValueId> ConvValues(ImportContext& context, ValueId x, ValueId w);
 
 // A product as MatMul defines it.
 Result<ValueId> MatMulValues(ImportContext& context, ValueId a, ValueId b);

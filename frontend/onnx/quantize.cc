@@ -91,37 +91,93 @@ Status ImportDequantizeLinear(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, TRY(c.Cast(y, c.Type(scale))), scale)));
 }
 
-// An operand as i32, its zero point taken off: one number, or one for each row of the left (column of the right) one.
-Result<ValueId> Centered(ImportContext& c, size_t input, size_t zero_input) {
+// A scale or zero point as it broadcasts to matrices: one number, or one for each row of the left operand or of the
+// result, or for each column of the right operand; or already of that shape.
+Result<ValueId> AlongMatrix(ImportContext& c, size_t input, bool columns) {
+  ValueId v = TRY(c.Tensor(input));
+  const int64_t n = c.builder.Spec(v).NumElements();
+  if (n == 1) return c.Reshape(v, {});
+  if (c.Rank(v) == 1) return c.Reshape(v, columns ? Shape{n} : Shape{n, 1});
+  return v;
+}
+
+// An operand as i32, its zero point taken off.
+Result<ValueId> Centered(ImportContext& c, size_t input, size_t zero_input, bool columns) {
   ValueId x = TRY(c.Cast(TRY(c.Tensor(input)), DType::Int(32)));
   if (!c.Has(zero_input)) return x;
-  ValueId zero = TRY(c.Cast(TRY(c.Tensor(zero_input)), DType::Int(32)));
-  if (int64_t n = c.builder.Spec(zero).NumElements(); n == 1) {
-    zero = TRY(c.Reshape(zero, {}));
-  } else if (c.Rank(zero) == 1) {
-    zero = TRY(c.Reshape(zero, input == 0 ? Shape{n, 1} : Shape{n}));
-  }
+  ValueId zero = TRY(c.Cast(TRY(AlongMatrix(c, zero_input, columns)), DType::Int(32)));
   ValueId y = TRY(c.Apply(Op::kSub, x, zero));
   if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("a zero point does not fit ", c.builder.Spec(x).Text());
   return y;
 }
 
+// y times the product of the scales of inputs a and b, which must not make it larger.
+Result<ValueId> Scaled(ImportContext& c, ValueId y, ValueId a, ValueId b) {
+  ValueId scaled = TRY(c.Apply(Op::kMul, y, TRY(c.Apply(Op::kMul, a, b))));
+  if (c.ShapeOfValue(scaled) != c.ShapeOfValue(y)) return Err("scales do not fit ", c.builder.Spec(y).Text());
+  return scaled;
+}
+
 // The product of integers, scaled: its accumulators are exact, its scales floats.
 Status ImportQLinearMatMul(ImportContext& c) {
-  for (size_t scale : {1, 4, 6}) {
-    if (c.builder.Spec(TRY(c.Tensor(scale))).NumElements() != 1)
-      return Err("scales for each row or column are not supported");
-  }
-  ValueId a = TRY(Centered(c, 0, 2)), b = TRY(Centered(c, 3, 5));
+  ValueId a = TRY(Centered(c, 0, 2, false)), b = TRY(Centered(c, 3, 5, true));
   ValueId y = TRY(c.Cast(TRY(MatMulValues(c, a, b)), DType::Float(32)));
-  ValueId a_scale = TRY(c.Reshape(TRY(c.Tensor(1)), {})), b_scale = TRY(c.Reshape(TRY(c.Tensor(4)), {}));
-  y = TRY(c.Apply(Op::kMul, y, TRY(c.Apply(Op::kMul, a_scale, b_scale))));
-  ValueId zero = TRY(c.Reshape(TRY(c.Tensor(7)), {})), scale = TRY(c.Reshape(TRY(c.Tensor(6)), {}));
+  ValueId a_scale = TRY(AlongMatrix(c, 1, false)), b_scale = TRY(AlongMatrix(c, 4, true));
+  y = TRY(Scaled(c, y, a_scale, b_scale));
+  ValueId scale = TRY(AlongMatrix(c, 6, false)), zero = TRY(AlongMatrix(c, 7, false));
+  return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
+}
+
+// A scale or zero point of a convolution's weight: one number, or one for each output channel, which is dimension
+// `axis` of `rank`.
+Result<ValueId> AlongChannels(ImportContext& c, size_t input, int rank, int axis) {
+  ValueId v = TRY(c.Tensor(input));
+  const int64_t n = c.builder.Spec(v).NumElements();
+  if (n == 1) return c.Reshape(v, {});
+  if (c.Rank(v) != 1) return Err("a scale or zero point ", c.builder.Spec(v).Text(), " is no vector");
+  Shape along(rank, 1);
+  along[axis] = n;
+  return c.Reshape(v, along);
+}
+
+// Image and weight as i32, their zero points taken off: then padding is 0.
+Result<ValueId> IntegerConv(ImportContext& c, size_t x_input, size_t x_zero, size_t w_input, size_t w_zero) {
+  ValueId x = TRY(c.Cast(TRY(c.Tensor(x_input)), DType::Int(32)));
+  ValueId w = TRY(c.Cast(TRY(c.Tensor(w_input)), DType::Int(32)));
+  const Shape image = c.ShapeOfValue(x), weight = c.ShapeOfValue(w);
+  if (c.Has(x_zero)) {
+    ValueId zero = TRY(c.Tensor(x_zero));
+    if (c.builder.Spec(zero).NumElements() != 1) return Err("the image has more than one zero point");
+    x = TRY(c.Apply(Op::kSub, x, TRY(c.Cast(TRY(c.Reshape(zero, {})), DType::Int(32)))));
+  }
+  if (c.Has(w_zero)) {
+    ValueId zero = TRY(AlongChannels(c, w_zero, c.Rank(w), 0));
+    w = TRY(c.Apply(Op::kSub, w, TRY(c.Cast(zero, DType::Int(32)))));
+  }
+  if (c.ShapeOfValue(x) != image || c.ShapeOfValue(w) != weight)
+    return Err("a zero point does not fit ", ShapeText(weight));
+  return ConvValues(c, x, w);
+}
+
+Status ImportConvInteger(ImportContext& c) { return c.Bind(TRY(IntegerConv(c, 0, 2, 1, 3))); }
+
+Status ImportQLinearConv(ImportContext& c) {
+  ValueId y = TRY(IntegerConv(c, 0, 2, 3, 5));
+  const int rank = c.Rank(y);
+  if (c.Has(8)) {
+    ValueId bias = TRY(c.Tensor(8));
+    if (c.ShapeOfValue(bias) != Shape{c.ShapeOfValue(y)[1]})
+      return Err("the bias ", c.builder.Spec(bias).Text(), " does not fit ", c.builder.Spec(y).Text());
+    y = TRY(c.Apply(Op::kAdd, y, TRY(AlongChannels(c, 8, rank, 1))));
+  }
+  ValueId x_scale = TRY(AlongChannels(c, 1, rank, 1)), w_scale = TRY(AlongChannels(c, 4, rank, 1));
+  y = TRY(Scaled(c, TRY(c.Cast(y, c.Type(x_scale))), x_scale, w_scale));
+  ValueId scale = TRY(c.Reshape(TRY(c.Tensor(6)), {})), zero = TRY(c.Reshape(TRY(c.Tensor(7)), {}));
   return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
 }
 
 Status ImportMatMulInteger(ImportContext& c) {
-  ValueId a = TRY(Centered(c, 0, 2)), b = TRY(Centered(c, 1, 3));
+  ValueId a = TRY(Centered(c, 0, 2, false)), b = TRY(Centered(c, 1, 3, true));
   return c.Bind(TRY(MatMulValues(c, a, b)));
 }
 
@@ -134,6 +190,8 @@ const std::vector<OperatorRow>& QuantizeOperators() {
       {"DynamicQuantizeLinear", 11, 28, ImportDynamicQuantizeLinear},
       {"QLinearMatMul", 10, 28, ImportQLinearMatMul},
       {"MatMulInteger", 10, 28, ImportMatMulInteger},
+      {"QLinearConv", 10, 28, ImportQLinearConv},
+      {"ConvInteger", 10, 28, ImportConvInteger},
   };
   return rows;
 }

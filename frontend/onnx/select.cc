@@ -96,6 +96,137 @@ Status ImportScatterNd(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(TRY(c.Emit(Op::kScatter, {x, updates, place}, ScatterAttrs{0, mode})), data)));
 }
 
+Status ImportDet(ImportContext& c) { return c.Bind(TRY(c.Apply(Op::kDet, TRY(c.Tensor(0))))); }
+
+// The constant whose values decide a result's shape.
+Result<const TensorValue*> Decisive(ImportContext& c, size_t input) {
+  TRY(c.ShapeOf(input));
+  const TensorValue* value = c.Constant(input);
+  if (!value) return Err("has a result whose shape depends on values that are computed at run time");
+  if (!IsSupported(value->spec.dtype)) return Err("of ", value->spec.Text(), " is not supported");
+  return value;
+}
+
+bool IsZero(const TensorValue& value, int64_t i) { return value.Number(i) == 0; }
+
+Status ImportNonZero(ImportContext& c) {
+  const TensorValue& x = *TRY(Decisive(c, 0));
+  const Shape shape = x.spec.shape.empty() ? Shape{1} : x.spec.shape;
+  const int64_t n = x.spec.NumElements();
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!IsZero(x, i)) found.push_back(i);
+  }
+  const int64_t count = static_cast<int64_t>(found.size()), rank = static_cast<int64_t>(shape.size());
+  TRY(c.Reserve({rank, count}));
+  std::vector<int64_t> places(rank * count);
+  for (int64_t d = rank, stride = 1; d-- > 0; stride *= shape[d]) {
+    for (int64_t i = 0; i < count; ++i) places[d * count + i] = found[i] / stride % shape[d];
+  }
+  return c.BindConstant(TensorValue::Of<int64_t>({rank, count}, places));
+}
+
+// The slices of an axis, or the elements of all, where a condition holds.
+Status ImportCompress(ImportContext& c) {
+  const TensorValue& condition = *TRY(Decisive(c, 1));
+  ValueId x = TRY(c.Tensor(0));
+  int64_t axis = 0;
+  if (c.HasAttr("axis")) {
+    axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), c.Rank(x)));
+  } else {
+    x = TRY(c.Reshape(x, {c.builder.Spec(x).NumElements()}));
+  }
+  const int64_t n = c.ShapeOfValue(x)[axis];
+  if (condition.spec.rank() != 1 || condition.spec.shape[0] > n || !condition.spec.dtype.IsBool())
+    return Err("the condition ", condition.spec.Text(), " does not fit ", n, " elements");
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < condition.spec.shape[0]; ++i) {
+    if (!IsZero(condition, i)) kept.push_back(i);
+  }
+  const int64_t count = static_cast<int64_t>(kept.size());
+  ValueId places = c.builder.AddConstant("", TensorValue::Of<int64_t>({count}, kept));
+  return c.Bind(TRY(c.Emit(Op::kGather, {x, places}, AxisAttrs{axis})));
+}
+
+// The slices of a constant along its first dimension, in an order by value: of numbers from the first to the last.
+class Slices {
+ public:
+  explicit Slices(const TensorValue& value) : value_(value), count_(value.spec.shape[0]) {
+    width_ = count_ == 0 ? 0 : value.spec.NumElements() / count_;
+  }
+  int64_t count() const { return count_; }
+  bool Less(int64_t a, int64_t b) const {
+    for (int64_t i = 0; i < width_; ++i) {
+      const int64_t x = a * width_ + i, y = b * width_ + i;
+      if (IsLess(x, y)) return true;
+      if (IsLess(y, x)) return false;
+    }
+    return false;
+  }
+
+ private:
+  bool IsLess(int64_t x, int64_t y) const {
+    const DType type = value_.spec.dtype;
+    if (type == DType::Int(64)) return value_.As<int64_t>()[x] < value_.As<int64_t>()[y];
+    if (type == DType::UInt(64)) return value_.As<uint64_t>()[x] < value_.As<uint64_t>()[y];
+    return value_.Number(x) < value_.Number(y);
+  }
+  const TensorValue& value_;
+  int64_t count_, width_;
+};
+
+// With the axis first; back again by the same exchange of dimensions.
+TensorValue Exchanged(const TensorValue& value, int64_t axis) {
+  Shape shape = value.spec.shape;
+  std::swap(shape[0], shape[axis]);
+  return Moved(value, shape, [&](const Shape& index) {
+    Shape from = index;
+    std::swap(from[0], from[axis]);
+    int64_t offset = 0;
+    for (size_t d = 0; d < from.size(); ++d) offset = offset * value.spec.shape[d] + from[d];
+    return offset;
+  });
+}
+
+Status ImportUnique(ImportContext& c) {
+  const TensorValue& given = *TRY(Decisive(c, 0));
+  TRY(c.Reserve(given.spec.shape));
+  TensorValue x = given.Reshaped({given.spec.NumElements()});
+  int64_t axis = 0;
+  if (c.HasAttr("axis")) {
+    axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), given.spec.rank()));
+    x = Exchanged(given, axis);
+  }
+  const Slices slices(x);
+  std::vector<int64_t> order(slices.count()), first, inverse(slices.count()), counts;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return slices.Less(a, b); });
+  std::vector<std::vector<int64_t>> groups;  // of equal slices
+  for (int64_t i : order) {
+    if (groups.empty() || slices.Less(groups.back()[0], i)) groups.emplace_back();
+    groups.back().push_back(i);
+  }
+  if (TRY(c.Int("sorted", 1)) == 0)
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a[0] < b[0]; });
+  for (size_t g = 0; g < groups.size(); ++g) {
+    first.push_back(groups[g][0]);
+    counts.push_back(static_cast<int64_t>(groups[g].size()));
+    for (int64_t i : groups[g]) inverse[i] = static_cast<int64_t>(g);
+  }
+  const int64_t count = static_cast<int64_t>(first.size());
+  Shape shape = x.spec.shape;
+  const int64_t width = slices.count() == 0 ? 0 : x.spec.NumElements() / slices.count();
+  shape[0] = count;
+  TensorValue y = Moved(x, shape, [&, next = int64_t{0}](const Shape&) mutable {
+    const int64_t i = next++;
+    return first[i / width] * width + i % width;
+  });
+  TRY(c.BindConstant(axis == 0 ? y : Exchanged(y, axis), 0));
+  TRY(c.BindConstant(TensorValue::Of<int64_t>({count}, first), 1));
+  TRY(c.BindConstant(TensorValue::Of<int64_t>({slices.count()}, inverse), 2));
+  return c.BindConstant(TensorValue::Of<int64_t>({count}, counts), 3);
+}
+
 }  // namespace
 
 const std::vector<OperatorRow>& SelectOperators() {
@@ -104,6 +235,10 @@ const std::vector<OperatorRow>& SelectOperators() {
       {"ScatterElements", 11, 28, ImportScatterElements},
       {"Scatter", 9, 28, ImportScatterElements},
       {"ScatterND", 11, 28, ImportScatterNd},
+      {"NonZero", 9, 28, ImportNonZero},
+      {"Compress", 9, 28, ImportCompress},
+      {"Unique", 11, 28, ImportUnique},
+      {"Det", 11, 28, ImportDet},
   };
   return rows;
 }

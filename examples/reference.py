@@ -30,6 +30,7 @@ from reference_images import (
     space_to_depth,
     standardized,
 )
+from reference_select import SELECT_OPS
 
 
 def run(model, inputs, until=None):
@@ -407,6 +408,7 @@ OPS = {
     "MatMulInteger": matmul_integer,
     "NegativeLogLikelihoodLoss": likelihood_loss,
     "SoftmaxCrossEntropyLoss": cross_entropy_loss,
+    **SELECT_OPS,
 }
 
 

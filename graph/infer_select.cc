@@ -28,7 +28,6 @@ Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in) {
 
 Result<TensorSpec> InferGatherSum(const Attrs&, const Specs& in) {
   for (const TensorSpec& spec : in) TRY(NeedRank(spec, 3, "operands"));
-  if (!in[0].dtype.IsFloat()) return Err("is for floats, not ", in[0].Text());
   if (in[1].shape != in[2].shape || in[1].shape[0] != in[0].shape[0])
     return Err("operands ", in[0].Text(), ", ", in[1].Text(), " and ", in[2].Text(), " do not fit");
   return TensorSpec{in[0].dtype, {in[0].shape[0], in[1].shape[1], in[0].shape[2]}};

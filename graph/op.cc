@@ -65,7 +65,8 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
     case OperandTypes::kIndexed:
       return NeedTypes(in, 1, in.size(), kInteger, "takes indices that are ");
     case OperandTypes::kPlaced:
-      TRY(NeedTypes(in, 0, in.size() - 1, kAnything));
+    case OperandTypes::kWeighted:
+      TRY(NeedTypes(in, 0, in.size() - 1, types == OperandTypes::kPlaced ? kAnything : kFloat));
       return NeedTypes(in, in.size() - 1, in.size(), kInteger, "takes indices that are ");
   }
   UNREACHABLE();
@@ -348,7 +349,7 @@ const OpInfo kTable[] = {
     {Op::kGatherElements,  2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGatherElements},
     {Op::kScatter,         3, T::kPlaced,   ScatterAttrs{},     K::kOpaque,      L::kFixed,       false, InferScatter},
     {Op::kTopK,            1, T::kNumbers,  TopKAttrs{},        K::kOpaque,      L::kFixed,       false, InferTopK},
-    {Op::kGatherSum,       3, T::kPlaced,   std::monostate{},   K::kReduction,   L::kFixed,       false, InferGatherSum},
+    {Op::kGatherSum,       3, T::kWeighted, std::monostate{},   K::kReduction,   L::kFixed,       false, InferGatherSum},
     {Op::kDet,             1, T::kFloats,   std::monostate{},   K::kOpaque,      L::kFixed,       false, InferDet},
     {Op::kSlice,           1, T::kAny,      SliceAttrs{},       K::kInjective,   L::kPerDim,      false, InferSlice},
     {Op::kPad,             1, T::kAny,      PadAttrs{},         K::kInjective,   L::kPerDim,      false, InferPad},

@@ -101,8 +101,7 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_no
               "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d",
               "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max",
               "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "scatter", "top_k",
-              "gather_sum", "det", "slice", "pad",
-              "broadcast_to", "reshape", "transpose", "fused", "call")
+              "gather_sum", "det", "slice", "pad", "broadcast_to", "reshape", "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;
@@ -124,8 +123,7 @@ enum class LayoutRule {
   kFixed,        // wants the axes it was written for
 };
 
-// The element types that an operator takes. All operands share one type, except for kSelected, kIndexed
-// and kPlaced.
+// The element types that an operator takes. All operands share one type, but for conditions and indices.
 enum class OperandTypes {
   kAny,
   kFloats,
@@ -138,6 +136,7 @@ enum class OperandTypes {
   kSelected,  // a condition of bools, then operands of any one type
   kIndexed,   // an operand of any type, then integer indices
   kPlaced,    // operands of one type, whichever, and at last integer indices
+  kWeighted,  // floats of one type, and at last integer indices
 };
 
 struct OpInfo {

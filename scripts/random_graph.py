@@ -16,10 +16,10 @@ CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
 MAX_ELEMENTS = 1 << 15
 DOUBLES = 0.2  # share of the networks whose floats are float64
 # Operators whose results are some of their operands' elements, or whole, or otherwise free of rounding.
-EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Concat ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike
-Flatten Floor Gather GatherElements GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsNaN Less LessOrEqual
-MatMulInteger Max MaxPool Min Mod Neg Not OneHot Or Pad Range ReduceMax ReduceMin Relu Reshape Round Shape Sign Size
-Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where Xor""".split())
+EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Compress Concat ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike
+Flatten Floor Gather GatherElements GatherND GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsNaN Less LessOrEqual
+MatMulInteger Max MaxPool Min Mod Neg Not OneHot Or Pad Range ReduceMax ReduceMin Relu Reshape ReverseSequence Round Shape
+Sign Size Slice SpaceToDepth Split Squeeze Tile TopK Transpose Trilu Unsqueeze Where Xor""".split())
 NOISE = 2e-6  # relative: well above float32's rounding
 MOST_SHIFT = 3e-5  # of the largest element: well below what a comparison with float64 allows
 

@@ -10,6 +10,7 @@ from random_graph import CHANNELS, EXTENTS, Network
 from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
 from random_moves import MOVES
 from random_numbers import NUMBERS
+from random_select import SELECTIONS
 
 
 def gemm(net):
@@ -236,7 +237,7 @@ COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 
           [binary] * 6 + [sum_all] + [scaled_shift] + [pool] * 4 + [global_pool] + [lrn] + [softmax] + [concat] * 3 +
           [flatten] * 2 + [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] +
           [residual] * 2)
-STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized] * 3 + [blocks] * 3 + MOVES + NUMBERS
+STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized] * 3 + [blocks] * 3 + MOVES + NUMBERS + SELECTIONS
 
 
 def make(seed):

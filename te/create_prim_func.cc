@@ -45,21 +45,25 @@ class Creator {
   // The nests that an output depends on. A tensor may list inputs that its simplified body does not load: Where of two
   // equal values does without the condition.
   std::vector<Stmt> Needed(PrimFunc* f) const {
-    std::unordered_set<const BufferCell*> read;
+    std::unordered_set<const BufferCell*> read, written;
     for (const Param& p : f->params) read.insert(p.buffer.get());
     std::vector<Stmt> needed;
     for (auto nest = nests_.rbegin(); nest != nests_.rend(); ++nest) {
       if (!read.count(nest->written.get())) continue;
       needed.push_back(nest->stmt);
       Walk(
-          nest->stmt, [](const Stmt&) { return true; },
+          nest->stmt,
+          [&](const Stmt& s) {
+            if (const Store* store = s.As<Store>()) written.insert(store->buffer.get());
+            return true;
+          },
           [&](const Expr& e) {
             if (const Load* load = e.As<Load>()) read.insert(load->buffer.get());
             return true;
           });
     }
     std::reverse(needed.begin(), needed.end());
-    std::erase_if(f->allocs, [&](const Buffer& b) { return !read.count(b.get()); });
+    std::erase_if(f->allocs, [&](const Buffer& b) { return !read.count(b.get()) && !written.count(b.get()); });
     return needed;
   }
 

@@ -56,9 +56,8 @@ class Heap {
   // The others, each in place of the root if it is better. Equal ones are not, since they lie behind.
   Stmt Scan(int64_t n, const std::function<Expr(const Expr&)>& row) const {
     Expr i = IndexVar("j") + k_, root = At(keys_, 0);
-    Stmt replace =
-        When(largest_ ? root < row(i) : row(i) < root,
-             {Set(key_, 0, row(i)), Set(place_, 0, MakeCast(kPlace, i)), SiftDown("scan", 0, k_)});
+    Stmt replace = When(largest_ ? root < row(i) : row(i) < root,
+                        {Set(key_, 0, row(i)), Set(place_, 0, MakeCast(kPlace, i)), SiftDown("scan", 0, k_)});
     return Loop("j", n - k_, replace);
   }
 
@@ -66,10 +65,10 @@ class Heap {
   Stmt Sort() const {
     if (k_ < 2) return MakeSeq({});
     Expr last = k_ - 1 - IndexVar("s");
-    return Loop("s", k_ - 1,
-                MakeSeq({Set(key_, 0, At(keys_, last)), Set(place_, 0, At(places_, last)),
-                         Set(keys_, last, At(keys_, 0)), Set(places_, last, At(places_, 0)),
-                         SiftDown("sort", 0, last)}));
+    return Loop(
+        "s", k_ - 1,
+        MakeSeq({Set(key_, 0, At(keys_, last)), Set(place_, 0, At(places_, last)), Set(keys_, last, At(keys_, 0)),
+                 Set(places_, last, At(places_, 0)), SiftDown("sort", 0, last)}));
   }
 
   const Buffer& places() const { return places_; }
@@ -90,8 +89,8 @@ class Heap {
     Buffer next = hole_;
     Stmt rise = MakeSeq({Set(keys_, hole, At(keys_, child)), Set(places_, hole, At(places_, child)),
                          Set(next, 0, MakeCast(kPlace, child))});
-    Stmt level = When(left < size, {When(Worse(At(keys_, child), At(places_, child), At(key_, 0), At(place_, 0)),
-                                         {rise})});
+    Stmt level =
+        When(left < size, {When(Worse(At(keys_, child), At(places_, child), At(key_, 0), At(place_, 0)), {rise})});
     return MakeSeq({Set(hole_, 0, MakeCast(kPlace, from)), Loop("level_" + tag, levels_, level),
                     Set(keys_, hole, At(key_, 0)), Set(places_, hole, At(place_, 0))});
   }
@@ -162,14 +161,13 @@ Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights
   const int64_t rows = x.shape()[1], channels = x.shape()[2];
   std::vector<te::Axis> axes = {{"b", x.shape()[0]}, {"p", weights.shape()[1]}};
   if (channels > 1) axes.push_back({"c", channels});
-  return te::Reduce(
-      name, axes, {{"t", weights.shape()[2]}}, te::Combiner::kSum, {x, weights, indices},
-      [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
-        const std::vector<Expr> tap = {i[0], i[1], r[0]};
-        Expr row = Max(0, Min(AsIndex(indices(tap)), rows - 1));
-        return weights(tap) * x({i[0], row, channels > 1 ? i[2] : Expr(0)});
-      },
-      {x.shape()[0], weights.shape()[1], channels});
+  return te::Reduce(name, axes, {{"t", weights.shape()[2]}}, te::Combiner::kSum, {x, weights, indices},
+                    [&](const std::vector<Expr>& i, const std::vector<Expr>& r) {
+                      const std::vector<Expr> tap = {i[0], i[1], r[0]};
+                      Expr row = Max(0, Min(AsIndex(indices(tap)), rows - 1));
+                      return weights(tap) * x({i[0], row, channels > 1 ? i[2] : Expr(0)});
+                    },
+                    {x.shape()[0], weights.shape()[1], channels});
 }
 
 Tensor Determinant(const std::string& name, const Tensor& x) {
@@ -189,25 +187,25 @@ Tensor Determinant(const std::string& name, const Tensor& x) {
     Expr column = IndexVar("k"), p = AsIndex(At(pivot, 0)), r = IndexVar("r"), s = IndexVar("s"), e = IndexVar("e"),
          f = IndexVar("f");
     Stmt search =
-        Loop("r", n, When(And(column < r, MakeCall(Op::kAbs, {element(p, column)}) <
-                                              MakeCall(Op::kAbs, {element(r, column)})),
-                          {Set(pivot, 0, MakeCast(kPlace, r))}));
-    Stmt exchange = Loop("s", n, MakeSeq({Set(kept, 0, element(column, s)), set(column, s, element(p, s)),
-                                          set(p, s, At(kept, 0))}));
+        Loop("r", n,
+             When(And(column < r, MakeCall(Op::kAbs, {element(p, column)}) < MakeCall(Op::kAbs, {element(r, column)})),
+                  {Set(pivot, 0, MakeCast(kPlace, r))}));
+    Stmt exchange = Loop(
+        "s", n, MakeSeq({Set(kept, 0, element(column, s)), set(column, s, element(p, s)), set(p, s, At(kept, 0))}));
     Stmt turn = When(Not(Eq(p, column)), {exchange, Set(product, 0, -At(product, 0))});
     Expr diagonal = element(column, column);
-    Stmt eliminate = Loop(
-        "e", n,
-        When(column < e, {Set(kept, 0, element(e, column) / diagonal),
-                          Loop("f", n, set(e, f, element(e, f) - At(kept, 0) * element(column, f)))}));
-    Stmt step = MakeSeq({Set(pivot, 0, MakeCast(kPlace, column)), search, turn,
-                         Set(product, 0, At(product, 0) * diagonal),
-                         When(Not(Eq(diagonal, ConstOf(0, dtype))), {eliminate})});
-    return MakeSeq({copy, Set(product, 0, ConstOf(1, dtype)), Loop("k", n, step),
-                    MakeStmt(Store{out, batch, At(product, 0)})});
+    Stmt eliminate =
+        Loop("e", n,
+             When(column < e, {Set(kept, 0, element(e, column) / diagonal),
+                               Loop("f", n, set(e, f, element(e, f) - At(kept, 0) * element(column, f)))}));
+    Stmt step =
+        MakeSeq({Set(pivot, 0, MakeCast(kPlace, column)), search, turn, Set(product, 0, At(product, 0) * diagonal),
+                 When(Not(Eq(diagonal, ConstOf(0, dtype))), {eliminate})});
+    return MakeSeq(
+        {copy, Set(product, 0, ConstOf(1, dtype)), Loop("k", n, step), MakeStmt(Store{out, batch, At(product, 0)})});
   };
-  Tensor t = te::Program(name, Without(te::NaturalAxes(x.shape()), 2), {x}, shape, dtype,
-                         {a, product, pivot, kept}, program);
+  Tensor t =
+      te::Program(name, Without(te::NaturalAxes(x.shape()), 2), {x}, shape, dtype, {a, product, pivot, kept}, program);
   return te::Annotated(t, kProgram, 1);
 }
 

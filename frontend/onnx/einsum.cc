@@ -106,7 +106,8 @@ class Contraction {
       shape.push_back(extent);
       labels.push_back(operand.labels[d]);
     }
-    operand = {TRY(c_.Reshape(operand.value, shape)), labels};
+    operand.value = TRY(c_.Reshape(operand.value, shape));
+    operand.labels = labels;
     return {};
   }
 
@@ -133,7 +134,8 @@ class Contraction {
     SliceAttrs a{Shape(flat.size(), 0), flat, Shape(flat.size(), 1)};
     a.extent.back() = n;
     a.step.back() = n + 1;
-    operand = {n == 1 ? v : TRY(c_.Emit(Op::kSlice, {v}, a)), labels};
+    operand.value = n == 1 ? v : TRY(c_.Emit(Op::kSlice, {v}, a));
+    operand.labels = labels;
     return {};
   }
 
@@ -169,7 +171,8 @@ class Contraction {
         labels.push_back(operand.labels[d]);
       }
     }
-    operand = {TRY(c_.Reshape(TRY(c_.Reduce(Op::kReduceSum, operand.value, axes)), shape)), labels};
+    operand.value = TRY(c_.Reshape(TRY(c_.Reduce(Op::kReduceSum, operand.value, axes)), shape));
+    operand.labels = labels;
     return {};
   }
 
@@ -187,10 +190,7 @@ class Contraction {
     Roles roles;
     for (int label : operands_[a].labels) {
       const bool both = Holds(operands_[b].labels, label);
-      (!both                          ? roles.left
-       : NeededBeside(label, a, b) ? roles.batch
-                                      : roles.sums)
-          .push_back(label);
+      (!both ? roles.left : NeededBeside(label, a, b) ? roles.batch : roles.sums).push_back(label);
     }
     for (int label : operands_[b].labels) {
       if (!Holds(operands_[a].labels, label)) roles.right.push_back(label);
@@ -228,7 +228,8 @@ class Contraction {
 
   Result<Operand> Join(size_t a, size_t b) {
     const Roles r = RolesOf(a, b);
-    const int64_t batch = ExtentOf(r.batch), sums = ExtentOf(r.sums), left = ExtentOf(r.left), right = ExtentOf(r.right);
+    const int64_t batch = ExtentOf(r.batch), sums = ExtentOf(r.sums), left = ExtentOf(r.left),
+                  right = ExtentOf(r.right);
     ValueId x = TRY(Ordered(operands_[a], Joined({r.batch, r.left, r.sums})));
     ValueId y = TRY(Ordered(operands_[b], Joined({r.batch, r.sums, r.right})));
     ValueId z = 0;
@@ -289,7 +290,9 @@ Status ImportEinsum(ImportContext& c) {
   int around = 0;  // dimensions of the ellipsis
   for (size_t i = 0; i < values.size(); ++i) {
     const Shape& shape = c.ShapeOfValue(values[i]);
-    Operand operand{values[i], TRY(Spread(equation.inputs[i], c.Rank(values[i])))};
+    Operand operand;
+    operand.value = values[i];
+    operand.labels = TRY(Spread(equation.inputs[i], c.Rank(values[i])));
     around = std::max(around, c.Rank(values[i]) - static_cast<int>(equation.inputs[i].labels.size()));
     for (size_t d = 0; d < shape.size(); ++d) {
       auto [extent, is_new] = extents.try_emplace(operand.labels[d], shape[d]);

@@ -346,8 +346,8 @@ class Importer {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
     for (auto family :
          {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
-          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
-          RecurrentOperators, SelectOperators, EinsumOperators, SpectralOperators, SampleOperators}) {
+          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators, RecurrentOperators,
+          SelectOperators, EinsumOperators, SpectralOperators, SampleOperators, RegionOperators, UnpoolOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

@@ -125,6 +125,8 @@ const std::vector<OperatorRow>& SelectOperators();      // select.cc: sorting, s
 const std::vector<OperatorRow>& EinsumOperators();      // einsum.cc
 const std::vector<OperatorRow>& SpectralOperators();    // spectral.cc: Fourier transforms, windows
 const std::vector<OperatorRow>& SampleOperators();      // sample.cc: images at computed positions
+const std::vector<OperatorRow>& RegionOperators();      // regions.cc
+const std::vector<OperatorRow>& UnpoolOperators();      // unpool.cc
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.

@@ -23,8 +23,8 @@ struct Net {
   std::vector<bool> reverse;                            // by direction
   bool batch_first = false;
   double clip = std::numeric_limits<double>::infinity();
-  bool coupled = false;             // LSTM: the forget gate is 1 - the input gate
-  bool reset_behind = false;        // GRU: the reset gate multiplies the product, not its operand
+  bool coupled = false;                          // LSTM: the forget gate is 1 - the input gate
+  bool reset_behind = false;                     // GRU: the reset gate multiplies the product, not its operand
   std::vector<RecurrentActivation> activations;  // of the directions one after the other
   ValueId x = 0;
   std::optional<ValueId> within;  // bools [steps, batch, 1]: is this step part of the sequence?
@@ -198,7 +198,8 @@ Result<ValueId> Plus(ImportContext& c, ValueId a, Result<ValueId> b) { return c.
 Result<Carried> RnnStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
   ValueId z = TRY(c.Apply(Op::kMatmul, before.h, w.recurrent));
   z = TRY(Plus(c, z, OfStep(c, net, w.projected, t)));
-  return Carried{TRY(Activated(c, net, w, 0, z)), 0};
+  z = TRY(Activated(c, net, w, 0, z));
+  return Carried{z, 0};
 }
 
 // z, r and the new value; h' = z h + (1 - z) new, written as new + z (h - new).
@@ -227,7 +228,8 @@ Result<Carried> GruStep(ImportContext& c, const Net& net, const Weights& w, int6
   }
   fresh = TRY(Activated(c, net, w, 1, fresh));
   ValueId change = TRY(c.Apply(Op::kMul, zr, TRY(c.Apply(Op::kSub, before.h, fresh))));
-  return Carried{TRY(c.Apply(Op::kAdd, fresh, change)), 0};
+  fresh = TRY(c.Apply(Op::kAdd, fresh, change));
+  return Carried{fresh, 0};
 }
 
 Result<Carried> LstmStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
@@ -277,7 +279,8 @@ struct Unrolled {
 
 Result<Unrolled> Unroll(ImportContext& c, const Net& net, int64_t d) {
   const Weights w = TRY(ReadWeights(c, net, d));
-  Carried now{TRY(Initial(c, 5, net, d)), 0};
+  Carried now;
+  now.h = TRY(Initial(c, 5, net, d));
   if (net.cell == Cell::kLstm) now.c = TRY(Initial(c, 6, net, d));
   std::vector<ValueId> outputs(net.steps);
   for (int64_t i = 0; i < net.steps; ++i) {
@@ -295,7 +298,9 @@ Result<Unrolled> Unroll(ImportContext& c, const Net& net, int64_t d) {
     }
     now = next;
   }
-  return Unrolled{c.IsUsed(0) ? TRY(Stacked(c, outputs)) : 0, now};
+  Unrolled all{.last = now};
+  if (c.IsUsed(0)) all.outputs = TRY(Stacked(c, outputs));
+  return all;
 }
 
 // The states of all directions: [directions, batch, hidden], or with the batch first.

@@ -40,8 +40,7 @@ Result<ValueId> ByTable(ImportContext& c, ValueId x, const Transform& t, int64_t
       table[(n + i) * 2 * kept + kept + k] = re;
     }
   }
-  ValueId constants =
-      c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(x), {parts * n, 2 * kept}, table));
+  ValueId constants = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(x), {parts * n, 2 * kept}, table));
   ValueId flat = TRY(c.Reshape(x, {shape[0], parts * n}));
   return c.Reshape(TRY(MatMulValues(c, flat, constants)), {shape[0], 2, kept});
 }
@@ -157,7 +156,9 @@ Status ImportDft(ImportContext& c) {
   if (c.opset >= 20 && c.Has(2)) axis = static_cast<int64_t>(TRY(c.ConstantNumber(2, "the axis")));
   axis = TRY(NormalizeAxis(axis, rank));
   if (axis == rank - 1) return Err("cannot transform along the parts of numbers");
-  DftOptions o{.inverse = TRY(c.Int("inverse", 0)) != 0, .one_sided = TRY(c.Int("onesided", 0)) != 0};
+  DftOptions o;
+  o.inverse = TRY(c.Int("inverse", 0)) != 0;
+  o.one_sided = TRY(c.Int("onesided", 0)) != 0;
   const bool complex = shape.back() == 2;
   if (o.one_sided && o.inverse != complex)
     return Err("onesided takes ", o.inverse ? "complex" : "real", " input, not ", c.builder.Spec(x).Text());
@@ -173,7 +174,8 @@ Status ImportDft(ImportContext& c) {
   perm.push_back(axis);
   x = TRY(c.Transpose(x, perm));
   Shape moved = c.ShapeOfValue(x);
-  x = TRY(c.Reshape(x, {c.builder.Spec(x).NumElements() / (moved.back() * shape.back()), shape.back(), moved.back()}));
+  const int64_t others = c.builder.Spec(x).NumElements() / (moved.back() * shape.back());
+  x = TRY(c.Reshape(x, {others, shape.back(), moved.back()}));
   x = TRY(Dft(c, x, o));
   moved[rank - 2] = c.ShapeOfValue(x)[1];
   moved[rank - 1] = c.ShapeOfValue(x)[2];

@@ -9,6 +9,8 @@
 namespace autotune::graph {
 namespace {
 
+constexpr size_t kMostAbsorbed = 64;  // nodes of a group that takes in the nodes its operands come from
+
 // Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
 class Fuser {
  public:
@@ -25,15 +27,17 @@ class Fuser {
       }
     }
     for (ValueId v : graph.outputs) is_output_[v] = true;
+    for (size_t i = 0; i < graph.nodes.size(); ++i) read_in_place_.push_back(!single && IsReadInPlace(graph.nodes[i]));
   }
 
   Graph Run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (group_[i] < 0 && KindOf(graph_.nodes[i].op) != OpKind::kAlias && !IsCall(graph_.nodes[i]))
-        Grow(static_cast<int>(i));
+      if (group_[i] >= 0 || KindOf(graph_.nodes[i].op) == OpKind::kAlias || IsCall(graph_.nodes[i])) continue;
+      if (!read_in_place_[i]) Grow(static_cast<int>(i));
     }
     Rewriter rewriter(graph_);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (read_in_place_[i]) continue;
       if (group_[i] < 0) {
         rewriter.Copy(graph_.nodes[i]);
       } else if (groups_[group_[i]].back() == static_cast<int>(i)) {
@@ -115,6 +119,37 @@ class Fuser {
     return true;
   }
 
+  // Whether the node cuts rows out of a tensor that element-wise nodes alone read: they read them where they lie. The
+  // gates of a recurrent cell and the halves of a gated unit are such.
+  bool IsReadInPlace(const Node& node) const {
+    if (node.op != Op::kSlice || is_output_[node.output] || consumers_[node.output].empty()) return false;
+    if (std::get<SliceAttrs>(node.attrs).step.back() != 1) return false;
+    return std::all_of(consumers_[node.output].begin(), consumers_[node.output].end(), [&](int reader) {
+      const Node& n = graph_.nodes[reader];
+      return KindOf(n.op) == OpKind::kElementwise && n.op != Op::kBatchNorm &&
+             graph_.Spec(n.output).shape == graph_.Spec(node.output).shape;
+    });
+  }
+
+  // Adds the element-wise nodes of the group's shape that nothing outside of it reads.
+  void AbsorbOperands(std::vector<int>& group, int id) {
+    const Shape& shape = graph_.Spec(graph_.nodes[group.back()].output).shape;
+    for (size_t i = 0; i < group.size() && group.size() < kMostAbsorbed; ++i) {
+      for (ValueId v : graph_.nodes[group[i]].inputs) {
+        if (graph_.values[v].def != Value::Def::kNode || is_output_[v]) continue;
+        const int node = graph_.values[v].index;
+        const Node& n = graph_.nodes[node];
+        const bool inside =
+            std::all_of(consumers_[v].begin(), consumers_[v].end(), [&](int c) { return group_[c] == id; });
+        if (group_[node] >= 0 || !inside || KindOf(n.op) != OpKind::kElementwise || graph_.Spec(v).shape != shape)
+          continue;
+        group_[node] = id;
+        group.push_back(node);
+      }
+    }
+    std::sort(group.begin(), group.end());
+  }
+
   void Grow(int root) {
     std::vector<int>& group = groups_.emplace_back(std::vector<int>{root});
     int id = static_cast<int>(groups_.size()) - 1;
@@ -129,9 +164,9 @@ class Fuser {
       rows = {.allowed = true, .full = graph_.Spec(graph_.nodes[root].inputs[0]).shape, .first = first};
     while (true) {
       ValueId tail = graph_.nodes[group.back()].output;
-      if (is_output_[tail]) return;
-      std::vector<int> region = NextRegion(tail, rows);
-      const bool movable = kind == OpKind::kElementwise || graph_.nodes[root].op == Op::kSlice;
+      std::vector<int> region;
+      if (!is_output_[tail]) region = NextRegion(tail, rows);
+      const bool movable = !is_output_[tail] && (kind == OpKind::kElementwise || graph_.nodes[root].op == Op::kSlice);
       if (region.empty() && movable && !has_transpose && rows.first < 0 && !rows.reduced &&
           consumers_[tail].size() == 1 && graph_.nodes[consumers_[tail][0]].op == Op::kTranspose &&
           group_[consumers_[tail][0]] < 0) {
@@ -139,7 +174,11 @@ class Fuser {
         has_transpose = true;
         rows.allowed = false;
       }
-      if (region.empty()) return;
+      if (region.empty()) {
+        if (kind == OpKind::kElementwise && !has_transpose && rows.first < 0 && !rows.reduced)
+          AbsorbOperands(group, id);
+        return;
+      }
       for (int node : region) group_[node] = id;
       group.insert(group.end(), region.begin(), region.end());
     }
@@ -186,6 +225,11 @@ class Fuser {
     // Operands in a canonical order, so that equal kernels become equal tasks.
     std::vector<Node> ordered;
     for (int n : nodes) {
+      for (ValueId v : graph_.nodes[n].inputs) {
+        const Node* cut = graph_.Producer(v);
+        if (!cut || !read_in_place_[graph_.values[v].index] || !inner.insert(v).second) continue;
+        ordered.push_back(*cut);
+      }
       ordered.push_back(graph_.nodes[n]);
       auto& in = ordered.back().inputs;
       if (GetOpInfo(ordered.back().op).commutative && Rank(in[1], inner) < Rank(in[0], inner)) std::swap(in[0], in[1]);
@@ -239,6 +283,7 @@ class Fuser {
   std::vector<std::vector<int>> groups_;  // nodes in order; the last one's output is the group's
   std::vector<std::vector<int>> consumers_;
   std::vector<bool> is_output_;
+  std::vector<bool> read_in_place_;  // by node: slices that are part of the groups that read them
 };
 
 }  // namespace

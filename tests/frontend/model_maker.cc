@@ -39,8 +39,18 @@ NodeMaker& NodeMaker::Float(const std::string& name, float value) {
   AddAttr(node_, name, onnx::AttributeProto::FLOAT)->set_f(value);
   return *this;
 }
+NodeMaker& NodeMaker::Floats(const std::string& name, const std::vector<float>& values) {
+  auto* a = AddAttr(node_, name, onnx::AttributeProto::FLOATS);
+  for (float v : values) a->add_floats(v);
+  return *this;
+}
 NodeMaker& NodeMaker::String(const std::string& name, const std::string& value) {
   AddAttr(node_, name, onnx::AttributeProto::STRING)->set_s(value);
+  return *this;
+}
+NodeMaker& NodeMaker::Strings(const std::string& name, const std::vector<std::string>& values) {
+  auto* a = AddAttr(node_, name, onnx::AttributeProto::STRINGS);
+  for (const std::string& v : values) a->add_strings(v);
   return *this;
 }
 NodeMaker& NodeMaker::Domain(const std::string& domain) {

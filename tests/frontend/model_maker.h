@@ -21,7 +21,9 @@ class NodeMaker {
   NodeMaker& Int(const std::string& name, int64_t value);
   NodeMaker& Ints(const std::string& name, const std::vector<int64_t>& values);
   NodeMaker& Float(const std::string& name, float value);
+  NodeMaker& Floats(const std::string& name, const std::vector<float>& values);
   NodeMaker& String(const std::string& name, const std::string& value);
+  NodeMaker& Strings(const std::string& name, const std::vector<std::string>& values);
   NodeMaker& Domain(const std::string& domain);
 
  private:

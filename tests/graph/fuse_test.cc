@@ -18,6 +18,26 @@ TEST(Fuse, SwishIsOneKernel) {
   EXPECT_EQ(g.nodes.size(), 1u);
 }
 
+// The gates of a recurrent cell: slices of one tensor, read where they lie, and element-wise nodes on each of them.
+TEST(Fuse, GatesAreReadInPlace) {
+  auto fused = [](int64_t step, bool keep_slice) {
+    Maker m(15);
+    ValueId z = m.b.Input("z", F32({2, 12})), c = m.b.Input("c", F32({2, 4 / step}));
+    auto gate = [&](int64_t which) {
+      return m.b.Must(Op::kSlice, {z}, SliceAttrs{{0, 4 * which}, {2, 4 / step}, {1, step}});
+    };
+    ValueId input = gate(0), kept = m.b.Must(Op::kMul, {m.b.Must(Op::kSigmoid, {gate(1)}), c});
+    ValueId fresh = m.b.Must(Op::kMul, {m.b.Must(Op::kSigmoid, {input}), m.b.Must(Op::kTanh, {gate(2)})});
+    m.b.Output(m.b.Must(Op::kAdd, {kept, fresh}), "y");
+    if (keep_slice) m.b.Output(input, "slice");
+    PassEnv env;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
+  };
+  EXPECT_EQ(fused(1, false), 1u);
+  EXPECT_EQ(fused(1, true), 2u);   // what others read, too, is a tensor
+  EXPECT_GT(fused(2, false), 1u);  // elements apart are no vectors
+}
+
 TEST(Fuse, NeverTwoOutputsNorTwoAnchors) {
   Maker m(15);
   ValueId x = m.b.Input("x", F32({1, 4, 4, 4}));

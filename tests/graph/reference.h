@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/graph/reference_ops.h"
+#include "tests/graph/reference_select.h"
 
 namespace autotune::reference {
 
@@ -170,6 +171,25 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
       });
       return y;
     }
+    case Op::kScatter:
+      return Scatter(*in[0], *in[1], *in[2], std::get<ScatterAttrs>(node.attrs), graph.Spec(node.output).dtype);
+    case Op::kTopK:
+      return TopK(*in[0], std::get<TopKAttrs>(node.attrs), shape);
+    case Op::kGatherSum: {
+      Tensor y{shape, {}};
+      const int64_t taps = in[1]->shape[2], rows = in[0]->shape[1];
+      ForEachIndex(shape, [&](const Shape& o) {
+        double sum = 0;
+        for (int64_t t = 0; t < taps; ++t) {
+          const auto row = std::clamp<int64_t>(static_cast<int64_t>(At(*in[2], {o[0], o[1], t})), 0, rows - 1);
+          sum += At(*in[1], {o[0], o[1], t}) * At(*in[0], {o[0], row, o[2]});
+        }
+        y.data.push_back(sum);
+      });
+      return y;
+    }
+    case Op::kDet:
+      return Determinants(*in[0], shape);
     case Op::kSlice: {
       const auto& a = std::get<SliceAttrs>(node.attrs);
       Tensor y{shape, {}};

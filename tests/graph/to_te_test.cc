@@ -190,6 +190,27 @@ TEST(LowerSubgraph, Movement) {
   ExpectRight(Single(Op::kPad, {{3, 4}}, PadAttrs{{2, 5}, {1, 3}, {0, 0}, PadMode::kEdge, 0}));
 }
 
+TEST(LowerSubgraph, SelectionAndElimination) {
+  for (ScatterMode mode :
+       {ScatterMode::kReplace, ScatterMode::kAdd, ScatterMode::kMul, ScatterMode::kMax, ScatterMode::kMin}) {
+    // Nine values of indices for four places: most are changed several times.
+    TensorSpec places{DType::Int(64), {9, 3}}, rows{DType::Int(32), {6, 1}};
+    ExpectRight(Typed(Op::kScatter, {F32({4, 5}), F32({9, 3}), places}, ScatterAttrs{0, mode}));
+    ExpectRight(Typed(Op::kScatter, {F32({4, 3}), F32({6, 3}), rows}, ScatterAttrs{0, mode}));
+    ExpectRight(
+        Typed(Op::kScatter, {F32({4, 3, 4}), F32({2, 9, 3}), {DType::Int(8), {2, 9, 3}}}, ScatterAttrs{1, mode}));
+  }
+  for (bool largest : {false, true}) {
+    for (int64_t k : {1, 2, 5, 16, 17}) {
+      ExpectRight(Single(Op::kTopK, {{3, 2, 17}}, TopKAttrs{k, largest}));
+      ExpectRight(Typed(Op::kTopK, {{DType::Int(8), {4, 17}}}, TopKAttrs{k, largest}));  // many equal ones
+    }
+  }
+  ExpectRight(Typed(Op::kGatherSum, {F32({2, 5, 3}), F32({2, 7, 4}), {DType::Int(32), {2, 7, 4}}}, {}));
+  ExpectRight(Typed(Op::kGatherSum, {F32({1, 5, 1}), F32({1, 7, 1}), {DType::Int(64), {1, 7, 1}}}, {}));
+  for (int64_t n : {1, 2, 3, 5}) ExpectRight(Single(Op::kDet, {{3, n, n}}));
+}
+
 TEST(LowerSubgraph, EpilogueAndParameters) {
   GraphBuilder b;
   ValueId x = b.Input("", F32({1, 6, 6, 4})), residual = b.Input("", F32({1, 6, 6, 8}));

@@ -53,6 +53,14 @@ Example ExampleOf(Op op) {
     case Op::kConcat:
     case Op::kGatherElements:
       return {{matrix, matrix}, AxisAttrs{0}};
+    case Op::kScatter:
+      return {{matrix, {2, 5}, {2, 1}}, ScatterAttrs{}};
+    case Op::kTopK:
+      return {{matrix}, TopKAttrs{3, true}};
+    case Op::kGatherSum:
+      return {{{2, 4, 3}, {2, 5, 3}, {2, 5, 3}}, {}};
+    case Op::kDet:
+      return {{{2, 3, 3}}, {}};
     case Op::kGather:
       return {{matrix, {4}}, AxisAttrs{0}};
     case Op::kSlice:
@@ -79,6 +87,7 @@ Example ExampleOf(Op op) {
 bool Takes(OperandTypes types, DType type) {
   switch (types) {
     case OperandTypes::kFloats:
+    case OperandTypes::kWeighted:
       return type.IsFloat();
     case OperandTypes::kNumbers:
       return !type.IsBool();
@@ -97,6 +106,8 @@ bool Takes(OperandTypes types, DType type) {
   }
 }
 
+bool HasLastIndices(OperandTypes types) { return types == OperandTypes::kPlaced || types == OperandTypes::kWeighted; }
+
 // Builds the operator on operands of `type`. The second operand is of type `other` if that differs from `type`.
 Result<Graph> GraphOf(Op op, DType type, DType other) {
   Example example = ExampleOf(op);
@@ -108,9 +119,10 @@ Result<Graph> GraphOf(Op op, DType type, DType other) {
   GraphBuilder b;
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < example.shapes.size(); ++i) {
-    DType own = types == OperandTypes::kSelected && i == 0  ? DType::Bool()
-                : types == OperandTypes::kIndexed && i == 1 ? DType::Int(64)
-                                                            : type;
+    DType own = types == OperandTypes::kSelected && i == 0                ? DType::Bool()
+                : types == OperandTypes::kIndexed && i == 1               ? DType::Int(64)
+                : HasLastIndices(types) && i + 1 == example.shapes.size() ? DType::Int(32)
+                                                                          : type;
     if (i == 1 && other != type) own = other;
     inputs.push_back(b.Input("x" + std::to_string(i), {own, example.shapes[i]}));
   }

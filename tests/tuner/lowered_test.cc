@@ -109,6 +109,16 @@ TEST(Lowered, RowsColumnsAndTransposesComputeTheSame) {
   CheckLowering(test::Transposed({18, 1024}, {1, 0}), 1);  // rows a page apart: tiles are copied first
 }
 
+TEST(Lowered, SelectionComputesTheSame) {
+  CheckLowering(test::BestOfRows(40, 70, 9), 1);
+  CheckLowering(test::BestOfRows(1, 300, 1), 1);
+  CheckLowering(test::AddedRows(30, 50, 400, false), 1);  // columns that no vector divides
+  CheckLowering(test::AddedRows(30, 5, 4000, false), 1);
+  CheckLowering(test::AddedRows(30, 50, 400, true), 1);
+  CheckLowering(test::GatheredSums(40, 24, 90, 4), 2);
+  CheckLowering(test::GatheredSums(40, 1, 90, 4), 2);
+}
+
 TEST(Lowered, PackedOperandsComputeTheSame) {
   CheckLowering(test::Product(25, 72, 12), 1);  // tiles overshoot, and so does what is packed
   CheckLowering(test::Product(13, 70, 5), 1);   // no whole pieces of rows

@@ -12,6 +12,7 @@
 #include "topi/norm.h"
 #include "topi/pool.h"
 #include "topi/reduce.h"
+#include "topi/select.h"
 #include "topi/transform.h"
 #include "tuner/task.h"
 
@@ -133,6 +134,34 @@ inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1
   task.reference = te::ToReference(func);
   task.alternatives.push_back({"direct", std::move(func)});
   return task;
+}
+
+// The places of the k largest elements of each row.
+inline PrimFunc BestOfRows(int64_t rows, int64_t columns, int64_t k) {
+  te::Tensor x = te::Placeholder("x", {rows, columns});
+  te::Tensor out = topi::TopK("top", x, k, true);
+  return te::CreatePrimFunc("best_of_rows", {{x, ParamRole::kInput}, {out, ParamRole::kOutput}});
+}
+
+// `updates` rows added to computed rows of a matrix; or elements to elements, where each has a place of its own.
+inline PrimFunc AddedRows(int64_t rows, int64_t columns, int64_t updates, bool own_places) {
+  te::Tensor x = te::Placeholder("x", {rows, columns}), u = te::Placeholder("u", {updates, columns});
+  te::Tensor i = te::Placeholder("i", {updates, own_places ? columns : 1}, DType::Int(32));
+  te::Tensor out = topi::Scatter("scatter", x, u, i, 0, te::Combiner::kSum);
+  return te::CreatePrimFunc(
+      "added_rows",
+      {{x, ParamRole::kInput}, {u, ParamRole::kInput}, {i, ParamRole::kInput}, {out, ParamRole::kOutput}});
+}
+
+// Sums of weighted rows: [1, points, channels].
+inline PrimFunc GatheredSums(int64_t rows, int64_t channels, int64_t points, int64_t taps) {
+  te::Tensor x = te::Placeholder("x", {1, rows, channels}), w = te::Placeholder("w", {1, points, taps});
+  te::Tensor i = te::Placeholder("i", {1, points, taps}, DType::Int(32));
+  te::Tensor out = topi::GatherSum("sum", x, w, i);
+  return te::CreatePrimFunc(
+      "gathered_sums",
+      {{x, ParamRole::kInput}, {w, ParamRole::kInput}, {i, ParamRole::kInput}, {out, ParamRole::kOutput}},
+      {.use_fma = true});
 }
 
 }  // namespace autotune::test

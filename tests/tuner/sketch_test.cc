@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -256,6 +257,27 @@ TEST(Sketch, ColumnsAreReadInOrder) {
   EXPECT_EQ(name_of(Dense(40, 40, 40)).find(":columns"), std::string::npos);
   EXPECT_EQ(name_of(ConvBiasRelu(20, 20, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16})).find(":columns"),
             std::string::npos);
+}
+
+// Every block of these kernels has a rule; rows and columns are shared out where that pays.
+TEST(Sketch, SelectionIsScheduled) {
+  auto text_of = [](const PrimFunc& func) {
+    auto sketches = GenerateSketches(func, TestTarget());
+    if (!sketches.ok() || sketches->empty()) return std::string("none");
+    return (*sketches)[0].name + "\n" + ToText((*sketches)[0].trace);
+  };
+  using testing::HasSubstr, testing::Not;
+  const std::string best = text_of(test::BestOfRows(64, 300, 9)), few = text_of(test::BestOfRows(2, 20, 3));
+  EXPECT_THAT(best, AllOf(HasSubstr("top:program"), HasSubstr("parallel"), Not(HasSubstr("no rule"))));
+  EXPECT_THAT(few, AllOf(HasSubstr("top:program"), Not(HasSubstr("parallel")), Not(HasSubstr("no rule"))));
+  const std::string rows = text_of(test::AddedRows(1000, 64, 2000, false)),
+                    elements = text_of(test::AddedRows(1000, 64, 2000, true));
+  EXPECT_THAT(rows, AllOf(HasSubstr("scatter_update:scatter"), HasSubstr("vectorize"), Not(HasSubstr("no rule"))));
+  EXPECT_THAT(rows, HasSubstr("parallel(scatter_update"));
+  EXPECT_THAT(elements, AllOf(HasSubstr("scatter_update:scatter"), Not(HasSubstr("vectorize(scatter_update"))));
+  for (int64_t channels : {1, 3, 32, 100}) {
+    EXPECT_THAT(text_of(test::GatheredSums(400, channels, 900, 4)), Not(HasSubstr("no rule"))) << channels;
+  }
 }
 
 TEST(Sketch, ConvolutionsToFewChannelsComputeTheSame) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/check.h"
+#include "topi/transform.h"
 
 namespace autotune::topi {
 namespace {
@@ -10,13 +11,6 @@ namespace {
 const DType kPlace = DType::Int(64);
 
 Expr AsIndex(const Expr& e) { return MakeCast(DType::Index(), e); }
-
-// A subscript from an element of an index tensor, which counts from the end if it is negative.
-Expr Subscript(const Expr& element, int64_t extent) {
-  Expr e = AsIndex(element);
-  e = MakeSelect(e < 0, e + extent, e);
-  return Max(0, Min(e, extent - 1));
-}
 
 Stmt Loop(const std::string& var, int64_t extent, const Stmt& body) {
   return MakeStmt(For{.var = var, .extent = extent, .body = body});

@@ -117,14 +117,13 @@ Tensor BroadcastTo(const std::string& name, const Tensor& x, const Shape& shape)
                      [&](const std::vector<Expr>& i) { return x(te::BroadcastIndices(i, shape, x.shape())); });
 }
 
-namespace {
-
-// A subscript from an element of an index tensor.
 Expr Subscript(const Expr& element, int64_t extent) {
   Expr e = MakeCast(DType::Index(), element);
   e = MakeSelect(e < 0, e + extent, e);
   return Max(0, Min(e, extent - 1));
 }
+
+namespace {
 
 std::vector<Tensor> Stored(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> out;

@@ -25,6 +25,8 @@ Tensor PadFromInside(const std::string& name, const Tensor& x, const Shape& befo
 Tensor Slice(const std::string& name, const Tensor& x, const Shape& begin, const Shape& extent, const Shape& step);
 // NumPy's broadcast of x to the shape.
 Tensor BroadcastTo(const std::string& name, const Tensor& x, const Shape& shape);
+// A subscript of a dimension from an element of an index tensor: negative ones count from the end, others clamp.
+Expr Subscript(const Expr& element, int64_t extent);
 // x[..., indices[i...], ...] along the axis; indices are integers: negative ones count from the end, and whatever they
 // are, nothing outside of x is read.
 Tensor Gather(const std::string& name, const Tensor& x, const Tensor& indices, int axis);

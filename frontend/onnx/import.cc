@@ -127,6 +127,15 @@ Result<ValueId> ImportContext::Mean(ValueId v, const std::vector<int64_t>& axes)
   return ApplyNumber(Op::kMul, TRY(Reduce(Op::kReduceSum, v, axes)), 1.0 / static_cast<double>(count));
 }
 
+Result<ValueId> ImportContext::Cut(ValueId v, int64_t axis, int64_t begin, int64_t extent) {
+  const Shape& shape = ShapeOfValue(v);
+  if (begin == 0 && extent == shape[axis]) return v;
+  SliceAttrs a{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
+  a.begin[axis] = begin;
+  a.extent[axis] = extent;
+  return Emit(Op::kSlice, {v}, a);
+}
+
 namespace {
 template <class T>
 Result<T> ReadAttr(const OnnxNode& node, const char* name, T fallback, std::optional<T> OnnxAttr::*member,

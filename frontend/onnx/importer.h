@@ -58,6 +58,8 @@ class ImportContext {
     return axes.empty() ? v : Emit(op, {v}, AxesAttrs{std::move(axes)});
   }
   Result<ValueId> Mean(ValueId v, const std::vector<int64_t>& axes);
+  // Elements [begin, begin + extent) of a dimension; v itself if these are all.
+  Result<ValueId> Cut(ValueId v, int64_t axis, int64_t begin, int64_t extent);
   // A scalar of the type of `like`.
   ValueId Number(double value, ValueId like) {
     return builder.AddConstant("", TensorValue::FromNumbers(Type(like), {}, {value}));

@@ -117,16 +117,6 @@ Status ReadLengths(ImportContext& c, Net& net) {
   return {};
 }
 
-// Elements [begin, begin + extent) of a dimension.
-Result<ValueId> Cut(ImportContext& c, ValueId v, size_t axis, int64_t begin, int64_t extent) {
-  const Shape& shape = c.ShapeOfValue(v);
-  if (begin == 0 && extent == shape[axis]) return v;
-  SliceAttrs a{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
-  a.begin[axis] = begin;
-  a.extent[axis] = extent;
-  return c.Emit(Op::kSlice, {v}, a);
-}
-
 // Input `i`, which has one `shape` for each direction, of direction d.
 Result<ValueId> OfDirection(ImportContext& c, size_t i, const Net& net, int64_t d, const Shape& shape) {
   ValueId v = TRY(c.Tensor(i));
@@ -134,7 +124,7 @@ Result<ValueId> OfDirection(ImportContext& c, size_t i, const Net& net, int64_t 
   all.insert(all.begin(), net.directions());
   if (c.ShapeOfValue(v) != all || c.Type(v) != c.Type(net.x))
     return Err("input ", i, " must be ", TensorSpec{c.Type(net.x), all}.Text(), ", not ", c.builder.Spec(v).Text());
-  return c.Reshape(TRY(Cut(c, v, 0, d, 1)), shape);
+  return c.Reshape(TRY(c.Cut(v, 0, d, 1)), shape);
 }
 
 Result<Weights> ReadWeights(ImportContext& c, const Net& net, int64_t d) {
@@ -145,7 +135,7 @@ Result<Weights> ReadWeights(ImportContext& c, const Net& net, int64_t d) {
   w.projected = TRY(MatMulValues(c, TRY(c.Reshape(net.x, {net.steps * net.batch, net.width})), input));
   if (c.Has(3)) {
     ValueId both = TRY(OfDirection(c, 3, net, d, {2 * rows}));
-    ValueId bias = TRY(Cut(c, both, 0, 0, rows)), behind = TRY(Cut(c, both, 0, rows, rows));
+    ValueId bias = TRY(c.Cut(both, 0, 0, rows)), behind = TRY(c.Cut(both, 0, rows, rows));
     if (net.cell == Cell::kGru && net.reset_behind) {
       w.behind_bias = behind;
     } else {
@@ -156,7 +146,7 @@ Result<Weights> ReadWeights(ImportContext& c, const Net& net, int64_t d) {
   w.projected = TRY(c.Reshape(w.projected, {net.steps, net.batch, rows}));
   if (net.cell == Cell::kLstm && c.Has(7)) {
     ValueId all = TRY(OfDirection(c, 7, net, d, {3 * h}));
-    for (int64_t gate = 0; gate < 3; ++gate) w.peepholes.push_back(TRY(Cut(c, all, 0, gate * h, h)));
+    for (int64_t gate = 0; gate < 3; ++gate) w.peepholes.push_back(TRY(c.Cut(all, 0, gate * h, h)));
   }
   return w;
 }
@@ -172,7 +162,7 @@ Result<ValueId> Initial(ImportContext& c, size_t i, const Net& net, int64_t d) {
   ValueId v = TRY(c.Tensor(i));
   if (c.ShapeOfValue(v) != Shape{net.batch, net.directions(), net.hidden} || c.Type(v) != c.Type(net.x))
     return Err("input ", i, " is ", c.builder.Spec(v).Text(), ", which does not fit");
-  return c.Reshape(TRY(Cut(c, v, 1, d, 1)), {net.batch, net.hidden});
+  return c.Reshape(TRY(c.Cut(v, 1, d, 1)), {net.batch, net.hidden});
 }
 
 // The rows of step t. An index that is an operand keeps the kernels of all steps equal.
@@ -190,7 +180,7 @@ Result<ValueId> Activated(ImportContext& c, const Net& net, const Weights& w, in
 }
 
 Result<ValueId> Gate(ImportContext& c, const Net& net, ValueId all, int64_t gate) {
-  return Cut(c, all, 1, gate * net.hidden, net.hidden);
+  return c.Cut(all, 1, gate * net.hidden, net.hidden);
 }
 
 Result<ValueId> Plus(ImportContext& c, ValueId a, Result<ValueId> b) { return c.Apply(Op::kAdd, a, TRY(b)); }
@@ -218,11 +208,11 @@ Result<Carried> GruStep(ImportContext& c, const Net& net, const Weights& w, int6
     fresh = TRY(Plus(c, fresh, Gate(c, net, x, 2)));
     zr = z;
   } else {
-    ValueId product = TRY(c.Apply(Op::kMatmul, before.h, TRY(Cut(c, w.recurrent, 1, 0, 2 * h))));
+    ValueId product = TRY(c.Apply(Op::kMatmul, before.h, TRY(c.Cut(w.recurrent, 1, 0, 2 * h))));
     ValueId x = TRY(OfStep(c, net, w.projected, t));
-    zr = TRY(Activated(c, net, w, 0, TRY(Plus(c, product, Cut(c, x, 1, 0, 2 * h)))));
+    zr = TRY(Activated(c, net, w, 0, TRY(Plus(c, product, c.Cut(x, 1, 0, 2 * h)))));
     ValueId kept = TRY(c.Apply(Op::kMul, TRY(Gate(c, net, zr, 1)), before.h));
-    fresh = TRY(c.Apply(Op::kMatmul, kept, TRY(Cut(c, w.recurrent, 1, 2 * h, h))));
+    fresh = TRY(c.Apply(Op::kMatmul, kept, TRY(c.Cut(w.recurrent, 1, 2 * h, h))));
     fresh = TRY(Plus(c, fresh, Gate(c, net, x, 2)));
     zr = TRY(Gate(c, net, zr, 0));
   }

@@ -45,15 +45,6 @@ Result<ValueId> ByTable(ImportContext& c, ValueId x, const Transform& t, int64_t
   return c.Reshape(TRY(MatMulValues(c, flat, constants)), {shape[0], 2, kept});
 }
 
-Result<ValueId> Part(ImportContext& c, ValueId x, int64_t axis, int64_t begin, int64_t extent) {
-  const Shape& shape = c.ShapeOfValue(x);
-  if (begin == 0 && extent == shape[axis]) return x;
-  SliceAttrs a{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
-  a.begin[axis] = begin;
-  a.extent[axis] = extent;
-  return c.Emit(Op::kSlice, {x}, a);
-}
-
 // z[b, 2, i, k] times exp of the angle of i * k.
 Result<ValueId> Twiddled(ImportContext& c, ValueId z, const Transform& t) {
   const Shape shape = c.ShapeOfValue(z);
@@ -67,7 +58,7 @@ Result<ValueId> Twiddled(ImportContext& c, ValueId z, const Transform& t) {
     }
   }
   const Shape table = {rows, columns};
-  ValueId re = TRY(Part(c, z, 1, 0, 1)), im = TRY(Part(c, z, 1, 1, 1));
+  ValueId re = TRY(c.Cut(z, 1, 0, 1)), im = TRY(c.Cut(z, 1, 1, 1));
   ValueId cosine = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(z), table, cosines));
   ValueId sine = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(z), table, sines));
   ValueId real = TRY(c.Apply(Op::kSub, TRY(c.Apply(Op::kMul, re, cosine)), TRY(c.Apply(Op::kMul, im, sine))));
@@ -115,7 +106,7 @@ Result<ValueId> RealInverse(ImportContext& c, ValueId x, int64_t n) {
 // The first n elements of the last dimension, or these and zeros.
 Result<ValueId> OfLength(ImportContext& c, ValueId x, int64_t n) {
   const int64_t last = c.Rank(x) - 1, now = c.ShapeOfValue(x).back();
-  if (now >= n) return Part(c, x, last, 0, n);
+  if (now >= n) return c.Cut(x, last, 0, n);
   PadAttrs a{Shape(last + 1, 0), Shape(last + 1, 0), Shape(last + 1, 0), PadMode::kConstant, 0};
   a.after.back() = n - now;
   return c.Emit(Op::kPad, {x}, a);
@@ -134,7 +125,7 @@ Result<ValueId> Dft(ImportContext& c, ValueId x, const DftOptions& o) {
   if (o.n <= kLongestTable) {
     x = TRY(ByTable(c, x, t, kept));
   } else {
-    x = TRY(Part(c, TRY(Transformed(c, x, t)), 2, 0, kept));
+    x = TRY(c.Cut(TRY(Transformed(c, x, t)), 2, 0, kept));
   }
   return o.inverse ? c.ApplyNumber(Op::kMul, x, 1.0 / static_cast<double>(o.n)) : x;
 }

@@ -1,6 +1,7 @@
 // bind_rest: nests that no schedule has bound to threads are bound here, so that every program runs on a GPU. It is the
 // floor: right for all programs, fast for element-wise ones. Each element of a block's result belongs to one thread;
 // neighbouring threads take neighbouring iterations of the innermost loop, so that they access neighbouring memory.
+// Scratch memory of a block becomes its threads' own.
 #include <algorithm>
 
 #include "ir/linear_form.h"
@@ -156,9 +157,66 @@ class Binder {
   std::set<Name> taken_;
 };
 
+// How the blocks of a function use a temporary buffer.
+struct Uses {
+  std::set<Name> blocks;
+  bool apart = false;  // a subscript tells points of a block apart, or the points are not independent
+};
+
+// Whether the expressions use an iterator of the block.
+bool UsesIterator(const Block& block, const std::vector<Expr>& indices) {
+  return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) {
+    return std::any_of(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return UsesVar(e, i.var); });
+  });
+}
+
+std::map<Name, Uses> UsesOfBuffers(const Stmt& body) {
+  std::map<Name, Uses> uses;
+  Walk(body, [&](const Stmt& s) {
+    const Block* block = s.As<Block>();
+    if (!block) return true;
+    const bool independent = std::all_of(block->iters.begin(), block->iters.end(),
+                                         [](const Iter& i) { return i.kind == IterKind::kSpatial; });
+    auto add = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+      Uses& of = uses[buffer->name];
+      of.blocks.insert(block->name);
+      of.apart |= !independent || UsesIterator(*block, indices);
+    };
+    Walk(
+        s,
+        [&](const Stmt& inner) {
+          if (const Store* store = inner.As<Store>()) add(store->buffer, store->indices);
+          return true;
+        },
+        [&](const Expr& e) {
+          if (const Load* load = e.As<Load>()) add(load->buffer, load->indices);
+          return true;
+        });
+    return false;
+  });
+  return uses;
+}
+
+// Scratch memory: a temporary of one block, all of whose points use the same elements. They are independent, so each
+// has its own, and so has each thread.
+PrimFunc WithLocalScratch(PrimFunc f) {
+  const std::map<Name, Uses> uses = UsesOfBuffers(f.body);
+  BufferMap local;
+  for (Buffer& buffer : f.allocs) {
+    auto of = uses.find(buffer->name);
+    if (buffer->scope != Scope::kGlobal || of == uses.end() || of->second.blocks.size() != 1 || of->second.apart)
+      continue;
+    buffer = WithScope(buffer, Scope::kLocal);
+    local.emplace(buffer->name, buffer);
+  }
+  f.body = ReplaceBuffers(f.body, local);
+  return f;
+}
+
 }  // namespace
 
-Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env) {
+Result<PrimFunc> BindRest(const PrimFunc& given, PassEnv& env) {
+  const PrimFunc f = WithLocalScratch(given);
   Binder binder(f.body, env.target.max_threads);
   PrimFunc bound = WithBody(f, binder.Run(f.body));
   if (binder.error) return *std::move(binder.error);

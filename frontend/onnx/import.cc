@@ -353,10 +353,10 @@ class Importer {
 
   static const OperatorRow* FindRow(const OnnxNode& node) {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
-    for (auto family :
-         {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
-          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators, RecurrentOperators,
-          SelectOperators, EinsumOperators, SpectralOperators, SampleOperators, RegionOperators, UnpoolOperators}) {
+    for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
+                        ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators,
+                        RotaryOperators, RecurrentOperators, SelectOperators, EinsumOperators, SpectralOperators,
+                        SampleOperators, RegionOperators, UnpoolOperators, NgramOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

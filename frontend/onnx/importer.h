@@ -129,6 +129,7 @@ const std::vector<OperatorRow>& SpectralOperators();    // spectral.cc: Fourier 
 const std::vector<OperatorRow>& SampleOperators();      // sample.cc: images at computed positions
 const std::vector<OperatorRow>& RegionOperators();      // regions.cc
 const std::vector<OperatorRow>& UnpoolOperators();      // unpool.cc
+const std::vector<OperatorRow>& NgramOperators();       // ngrams.cc
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.

@@ -83,5 +83,13 @@ TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, false);
 }
 
+// A row is one thread's, and so is the memory that sorting it takes; so are all updates of an element.
+TEST(GpuSketches, ProgramsAndScatteringComputeTheSame) {
+  CheckDraws(test::BestOfRows(9, 30, 4), 1, false);
+  CheckDraws(test::AddedRows(7, 5, 40, false), 1, false);
+  CheckDraws(test::AddedRows(7, 5, 40, true), 1, false);
+  CheckDraws(test::GatheredSums(8, 5, 9, 4), 1, false);
+}
+
 }  // namespace
 }  // namespace autotune

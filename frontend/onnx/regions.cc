@@ -38,7 +38,7 @@ Result<Span> SpanOf(ImportContext& c, const Regions& r, int64_t dim) {
 // The taps of all samples along a dimension, [count, bins * samples, 2], and how many samples each bin has, [count,
 // 1, 1].
 struct RegionTaps {
-  Taps taps;
+  PixelTaps taps;
   ValueId samples = 0;
 };
 Result<RegionTaps> TapsOfRegions(ImportContext& c, const Regions& r, int64_t dim) {
@@ -68,7 +68,7 @@ Result<RegionTaps> TapsOfRegions(ImportContext& c, const Regions& r, int64_t dim
     ValueId needless = TRY(c.Apply(Op::kLessEqual, samples, sample));
     left_out = TRY(c.Apply(Op::kOr, left_out, needless));
   }
-  Taps taps = TRY(TapsAlong(c, position, n, {.outside = Outside::kBorder, .align_corners = true}));
+  PixelTaps taps = TRY(TapsAlong(c, position, n, {.outside = Outside::kBorder, .align_corners = true}));
   taps.weights = TRY(c.Where(left_out, c.Number(0, taps.weights), taps.weights));
   return RegionTaps{taps, samples};
 }

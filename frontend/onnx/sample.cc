@@ -47,7 +47,7 @@ Result<ValueId> CubicWeight(ImportContext& c, ValueId s) {
 
 }  // namespace
 
-Result<Taps> TapsAlong(ImportContext& c, ValueId position, int64_t n, const Sampling& s) {
+Result<PixelTaps> TapsAlong(ImportContext& c, ValueId position, int64_t n, const Sampling& s) {
   const double low = s.align_corners ? 0 : -0.5, high = static_cast<double>(n - 1) - low;
   auto placed = [&](ValueId v) -> Result<ValueId> {
     if (s.outside == Outside::kReflection) v = TRY(Reflected(c, v, low, high));
@@ -78,10 +78,10 @@ Result<Taps> TapsAlong(ImportContext& c, ValueId position, int64_t n, const Samp
     at = TRY(Clamped(c, at, n));
   }
   at = TRY(c.Cast(at, kPlaceType));
-  return Taps{at, weight};
+  return PixelTaps{at, weight};
 }
 
-Result<Taps> Combined(ImportContext& c, const Taps& a, const Taps& b, int64_t n) {
+Result<PixelTaps> Combined(ImportContext& c, const PixelTaps& a, const PixelTaps& b, int64_t n) {
   auto spread = [&](ValueId v, bool first) {
     Shape shape = c.ShapeOfValue(v);
     shape.insert(first ? shape.end() : shape.end() - 1, 1);
@@ -96,7 +96,7 @@ Result<Taps> Combined(ImportContext& c, const Taps& a, const Taps& b, int64_t n)
   shape.back() *= last;
   places = TRY(c.Reshape(places, shape));
   weights = TRY(c.Reshape(weights, shape));
-  return Taps{places, weights};
+  return PixelTaps{places, weights};
 }
 
 Status CheckPlaces(const ImportContext& c, ValueId x) {
@@ -153,7 +153,7 @@ Status ImportGridSample(ImportContext& c) {
   const int64_t points = c.builder.Spec(grid).NumElements() / std::max<int64_t>(1, image[0] * where.back());
   if (c.builder.Spec(x).NumElements() == 0 || points == 0) return Err("the image or the grid has no elements");
   grid = TRY(c.Reshape(grid, {image[0], points, where.back()}));
-  std::optional<Taps> all;
+  std::optional<PixelTaps> all;
   for (size_t d = 0; d < dims; ++d) {
     const int64_t n = image[d + 2];
     SliceAttrs a{{0, 0, static_cast<int64_t>(dims - 1 - d)}, {image[0], points, 1}, {1, 1, 1}};
@@ -164,7 +164,7 @@ Status ImportGridSample(ImportContext& c) {
       g = TRY(c.ApplyNumber(Op::kSub, TRY(c.ApplyNumber(Op::kMul, g, static_cast<double>(n))), 1));
       g = TRY(c.ApplyNumber(Op::kMul, g, 0.5));
     }
-    const Taps taps = TRY(TapsAlong(c, g, n, s));
+    const PixelTaps taps = TRY(TapsAlong(c, g, n, s));
     all = all ? TRY(Combined(c, *all, taps, n)) : taps;
   }
   ValueId weights = TRY(c.Cast(all->weights, c.Type(x))), rows = TRY(AsRows(c, x));
@@ -242,7 +242,7 @@ Result<ValueId> DeformedSamples(ImportContext& c, ValueId x, const Deformed& d) 
   const int64_t batch = d.image[0] * d.offset_groups, pixels = d.out[2] * d.out[3], points = pixels * d.taps;
   ValueId offset = TRY(c.Reshape(TRY(c.Tensor(2)), {batch, d.taps, 2, pixels}));
   offset = TRY(c.Transpose(offset, {0, 3, 1, 2}));  // [batch, pixels, taps, 2]
-  std::optional<Taps> all;
+  std::optional<PixelTaps> all;
   for (int64_t dim = 0; dim < 2; ++dim) {
     TRY(c.Reserve({points}));
     std::vector<double> base(points);
@@ -255,7 +255,7 @@ Result<ValueId> DeformedSamples(ImportContext& c, ValueId x, const Deformed& d) 
     ValueId from = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(offset), {1, points, 1}, base));
     SliceAttrs a{{0, 0, 0, dim}, {batch, pixels, d.taps, 1}, {1, 1, 1, 1}};
     ValueId moved = TRY(c.Reshape(TRY(c.Emit(Op::kSlice, {offset}, a)), {batch, points, 1}));
-    const Taps taps = TRY(TapsAlong(c, TRY(c.Apply(Op::kAdd, moved, from)), d.image[dim + 2], {}));
+    const PixelTaps taps = TRY(TapsAlong(c, TRY(c.Apply(Op::kAdd, moved, from)), d.image[dim + 2], {}));
     all = all ? TRY(Combined(c, *all, taps, d.image[dim + 2])) : taps;
   }
   if (c.Has(4)) {

@@ -17,14 +17,14 @@ struct Sampling {
 };
 
 // The taps along one dimension, or of the whole image: places as i32 and weights, both [batch, points, taps].
-struct Taps {
+struct PixelTaps {
   ValueId places = 0, weights = 0;
 };
 
 // The taps of positions [batch, points, 1], in pixels, along a dimension of n pixels.
-Result<Taps> TapsAlong(ImportContext& c, ValueId position, int64_t n, const Sampling& s);
+Result<PixelTaps> TapsAlong(ImportContext& c, ValueId position, int64_t n, const Sampling& s);
 // All combinations of the taps of two dimensions, the second of which has n pixels.
-Result<Taps> Combined(ImportContext& c, const Taps& a, const Taps& b, int64_t n);
+Result<PixelTaps> Combined(ImportContext& c, const PixelTaps& a, const PixelTaps& b, int64_t n);
 
 // Whether the image is of floats, and its pixels can be counted in i32.
 Status CheckPlaces(const ImportContext& c, ValueId x);

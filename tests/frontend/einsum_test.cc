@@ -101,6 +101,8 @@ TEST(Einsum, AsItsDefinition) {
       {"a,b,c->", {"a", "b", "c"}, "", {{2}, {3}, {4}}},
       {"aB,Bc->ac", {"aB", "Bc"}, "ac", {{2, 3}, {3, 4}}},
       {"ij->ij", {"ij"}, "ij", {{1, 1}}},
+      {"->", {""}, "", {{}}},
+      {",i->i", {"", "i"}, "i", {{}, {3}}},
   };
   Rng rng(1);
   for (const Row& row : rows) {

@@ -132,6 +132,32 @@ TEST(Selection, ConstantsDecideShapes) {
   }
 }
 
+// The pool holds 2, 3; and (5, 4), (5, 6), (7, 8).
+ModelMaker Ngrams(const char* mode, int64_t shortest, int64_t skips) {
+  ModelMaker m(9);
+  m.Input("x", {12}, kInt64).Output("y");
+  m.Node("TfIdfVectorizer", {"x"}, {"y"}, "n")
+      .String("mode", mode)
+      .Int("min_gram_length", shortest)
+      .Int("max_gram_length", 2)
+      .Int("max_skip_count", skips)
+      .Ints("ngram_counts", {0, 2})
+      .Ints("ngram_indexes", {4, 1, 2, 3, 0})
+      .Ints("pool_int64s", {2, 3, 5, 4, 5, 6, 7, 8})
+      .Floats("weights", {2, 3, 4, 5, 6});
+  return m;
+}
+
+TEST(Selection, SequencesOfAPool) {
+  const Numbers x = {1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8};
+  EXPECT_THAT(Outputs(Ngrams("TF", 1, 0), {x})[0].data, ElementsAre(1, 3, 0, 1, 0));
+  EXPECT_THAT(Outputs(Ngrams("TF", 2, 5), {x})[0].data, ElementsAre(3, 0, 0, 1, 0));  // 7 .. 8 twice more
+  EXPECT_THAT(Outputs(Ngrams("IDF", 1, 0), {x})[0].data, ElementsAre(6, 3, 0, 5, 0));
+  EXPECT_THAT(Outputs(Ngrams("TFIDF", 1, 0), {x})[0].data, ElementsAre(6, 9, 0, 5, 0));
+  EXPECT_THAT(ImportError(Ngrams("DF", 1, 0)), HasSubstr("TfIdfVectorizer (node 'n'): mode 'DF' is not one of"));
+  EXPECT_THAT(ImportError(Ngrams("TF", 3, 0)), HasSubstr("min_gram_length, max_gram_length"));
+}
+
 TEST(Selection, Determinants) {
   ModelMaker m(11);
   m.Input("x", {2, 2, 2}).Output("y").Node("Det", {"x"}, {"y"});

@@ -119,6 +119,8 @@ const char* const kMustPass[] = {
     "test_transpose_default",
 };
 
+constexpr double kHalfOfFourthDecimal = 5e-5;
+
 TEST(Backend, OnnxNodeTests) {
   if (!fs::exists(kNodeTests)) GTEST_SKIP() << "package libonnx-testdata is not installed";
   std::map<std::string, std::string> outcome;
@@ -150,6 +152,7 @@ TEST(Backend, OnnxNodeTests) {
     auto got_fused = reference::Evaluate(fused, inputs);
     for (size_t i = 0; i < got.size(); ++i) {
       double allowed = rounds && want[i].value.spec.dtype.IsInt() ? 1 : 0;
+      if (name.starts_with("test_roialign_aligned")) allowed = kHalfOfFourthDecimal;  // to which they are given
       EXPECT_LE(reference::Excess(got[i], reference::FromValue(want[i].value)), allowed) << name;
       EXPECT_LE(reference::Excess(got_fused[i], reference::FromValue(want[i].value)), allowed) << name << "\n"
                                                                                                << GraphText(fused);
@@ -163,7 +166,7 @@ TEST(Backend, OnnxNodeTests) {
   }
   for (const char* name : kMustPass) EXPECT_EQ(outcome[name], "ok") << name;
   std::printf("%d passed, %d refused\n", passed, refused);
-  EXPECT_GE(passed, 660);
+  EXPECT_GE(passed, 715);
 }
 
 fs::path ModelsFolder() {

@@ -44,7 +44,7 @@ Source OpenClSource(const KernelFunctions& functions, const std::string& name, c
   std::string text;
   for (const std::vector<KernelFunction>* list : {&functions.run, &functions.prepare}) {
     for (const KernelFunction& kernel : *list) {
-      GpuFunction function(dialect, helpers);
+      GpuFunction function(dialect, helpers, kernel.launch.entry);
       text += function.Emit(kernel);
       if (!function.rejected().empty()) return {"", function.rejected()};
     }

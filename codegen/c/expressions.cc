@@ -66,6 +66,7 @@ bool Compares(BinaryOp op, int64_t a, int64_t b) {
   }
 }
 
+bool IsOrder(BinaryOp op) { return IsComparison(op) && op != BinaryOp::kEq && op != BinaryOp::kNe; }
 bool IsBits(BinaryOp op) { return op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor; }
 
 }  // namespace
@@ -190,6 +191,8 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
     if (std::optional<Code> mask = CompareLanes(n, operands.lanes)) return *mask;
   }
   const Code a = Value(n.a), b = Value(n.b);
+  // true is -1 in a mask, so masks have the opposite order.
+  if (vector && operands.IsBool() && IsOrder(n.op)) return Infix(b, ToText(n.op), a, LevelOf(n.op));
   auto helper = [&] { return CallOf(helpers_.Binary(n.op, operands), a.text + ", " + b.text); };
   if (IsComparison(n.op)) {
     const bool is_mask = operands.bits == 32 || operands.IsBool();

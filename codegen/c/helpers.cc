@@ -140,6 +140,9 @@ std::string Helpers::Binary(BinaryOp op, DType type) {
     return Define(name, dialect_.Type(MaskOf(type.lanes)), parameters,
                   "return " + dialect_.Convert(result, MaskOf(type.lanes)) + ";");
   }
+  if (type.IsBool() && (op == BinaryOp::kMin || op == BinaryOp::kMax)) {
+    return Define(name, t, parameters, op == BinaryOp::kMin ? "return a & b;" : "return a | b;");
+  }
   if (type.IsInt() && (op == BinaryOp::kAdd || op == BinaryOp::kSub || op == BinaryOp::kMul)) {
     const DType wrapping = DType::UInt(type.bits).WithLanes(type.lanes);
     const std::string value = "(" + dialect_.Reinterpret("a", wrapping) + " " + std::string(ToText(op)) + " " +

@@ -21,11 +21,12 @@ std::string CompilerFor(const Target& target) {
 }
 
 std::vector<std::string> CommandFor(const std::string& compiler, const Target& target) {
-  std::vector<std::string> argv = {compiler, "-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno",
-                                   "-fno-trapping-math", "-fPIC",
-                                   "-fno-builtin",  // a kernel may have the name of a library's function
-                                                    // "-fno-tree-loop-distribute-patterns", "-fno-stack-protector",
-                                   "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-w"};
+  std::vector<std::string> argv = {compiler,          "-std=c99",           "-O3",  "-ffp-contract=off",
+                                   "-fno-math-errno", "-fno-trapping-math", "-fPIC"};
+  // A kernel may have the name of a library's function.
+  argv.push_back("-fno-builtin");
+  // Distributions make these defaults of theirs: code of ours needs neither the C library nor guards of the stack.
+  argv.insert(argv.end(), {"-fno-stack-protector", "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-w"});
   if (!target.triple.starts_with("x86_64")) std::erase(argv, "-fcf-protection=none");
   argv.insert(argv.end(), {"-x", "c", "-S", "-o", "-", "-"});
   return argv;

@@ -9,6 +9,7 @@
 #include "codegen/lanes.h"
 #include "codegen/walk.h"
 #include "ir/linear_form.h"
+#include "lower/lower.h"
 #include "support/check.h"
 
 namespace autotune::c {
@@ -318,7 +319,7 @@ Code Expressions::ComputeCall(const autotune::Call& n, DType type) {
     const bool is_signed = from.IsSigned();
     if (n.op != Op::kAbs || !is_signed) return Value(n.args[0]);  // an integer already
   }
-  return CallOf(helpers_.Call(n.op, type, from), arguments);
+  return CallOf(IsLongMath(n.op) ? helpers_.Math(n.op, type) : helpers_.Call(n.op, type, from), arguments);
 }
 
 Code Expressions::ComputeRamp(const Ramp& n, DType type) {

@@ -150,6 +150,27 @@ TEST(CSource, AnyNames) {
   }
 }
 
+// A function of many operations stands in a source once, however often unrolled code calls it: compilers took minutes for
+// its copies.
+TEST(CSource, LongFunctionsAreNotCopied) {
+  const PrimFunc f = Parse(R"(func f(x: f32[16, 8] input, y: f32[16, 8] output) {
+    for i in 16 unrolled { for j in 8 vectorized { block b(v: S 16 = i, w: S 8 = j) {
+      y[v, w] = pow(abs(x[v, w]), 1.5) } } } })");
+  for (const Target& target : {C(), C(" -vectors=none")}) {
+    SCOPED_TRACE(target.Text());
+    auto object = Compile(f, target);
+    ASSERT_TRUE(object.ok()) << object.error().Text();
+    const std::string name = target.vector_types ? " at_pow_f32x8(" : " at_pow_f32(";
+    int mentioned = 0;
+    for (size_t at = 0; (at = object->source.find(name.substr(1), at)) != std::string::npos; ++at) ++mentioned;
+    EXPECT_EQ(mentioned, 17);
+    EXPECT_THAT(object->source, HasSubstr("\nstatic " + std::string(target.vector_types ? "f32x8" : "float") + name));
+    EXPECT_LT(object->source.size(), 25000u);
+    AgreesWithInterpreter(f, 1, target, 1e-6);
+    AgreesWith(f, 1, Cpu(), target);
+  }
+}
+
 // Names that a source makes up itself, of registers, parallel loops, functions, and those of stdint.h.
 TEST(CSource, NamesThatSourcesMakeUp) {
   for (const char* program : {

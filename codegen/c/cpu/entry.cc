@@ -106,7 +106,7 @@ class SourceEmitter {
         target_(target),
         features_(features),
         dialect_(target),
-        helpers_(dialect_),
+        helpers_(dialect_, target),
         name_(kernel.name.str()),
         id_(IdentifierOf(name_)) {}
 

@@ -39,7 +39,7 @@ void GpuFunction::EmitFork(const For& loop) {
 
 Source OpenClSource(const KernelFunctions& functions, const std::string& name, const Target& target) {
   OpenClC dialect;
-  Helpers helpers(dialect);
+  Helpers helpers(dialect, target);
   Source source;
   std::string text;
   for (const std::vector<KernelFunction>* list : {&functions.run, &functions.prepare}) {

@@ -227,6 +227,8 @@ TEST(CCompiler, ThatIsMissing) {
   std::string path = getenv("PATH");
   setenv("PATH", "/nowhere", 1);
   EXPECT_THAT(FailureOf(), AllOf(HasSubstr("cannot start cc"), HasSubstr("install gcc or clang")));
+  // Another machine's code needs another compiler.
+  EXPECT_THAT(FailureOf(C(" -mtriple=riscv64-linux-gnu -mcpu=sifive-u74")), HasSubstr("install riscv64-linux-gnu-gcc, or"));
   setenv("PATH", path.c_str(), 1);
 }
 

@@ -70,10 +70,10 @@ class Builder {
   virtual std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) = 0;
   // Links kernels of distinct names, compiled for `target`, into one library.
   virtual Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) = 0;
-  // Links the relocatable objects of a library again, kernels' and support, with `data` under the exported symbol
-  // `symbol`. Returns the shared object.
-  virtual Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
-                                           const Json::Bytes& data, const std::string& target) = 0;
+  // Links the relocatable objects of a library again, kernels' and support, with one in the file `data`, which may be
+  // large. Overwrites the file `output` with the shared object.
+  virtual Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
+                              const std::string& output) = 0;
 
   // Compiles all kernels with Patience::kNeeded and links them. An error names the first kernel that cannot be built.
   Result<BuiltLibrary> BuildLibrary(const std::vector<BuildRequest>& requests);

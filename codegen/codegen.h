@@ -65,9 +65,8 @@ struct LinkedKernels {
 Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& objects, const Target& target,
                                   BuildFacts* facts = nullptr);
 
-// Links the relocatable objects of a library again, with `data` under the exported symbol `symbol`.
-Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
-                                 const Json::Bytes& data, const Target& target);
+// Links the relocatable objects of a library again, with one in the file `data`. Overwrites the file `output`.
+Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data, const std::string& output);
 
 // What compilers of other kinds need from the metadata of one kernel.
 KernelMetadata MetadataOf(const LoweredKernel& kernel);

@@ -60,11 +60,11 @@ CompiledKernel Compile(const BuildRequest& request) {
 }
 
 Result<LinkedKernels> LinkJob(const Job& job, BuildFacts& facts) {
-  Target target = TRY(Target::Parse(job.target));
   if (job.kind == JobKind::kLinkWithData) {
-    Json::Bytes artifact = TRY(LinkWithData(job.relocatable, job.symbol, job.data, target));
-    return LinkedKernels{.artifact = std::move(artifact)};
+    TRY(LinkWithData(job.relocatable, job.data, job.output));
+    return LinkedKernels();
   }
+  Target target = TRY(Target::Parse(job.target));
   std::vector<const KernelObject*> objects;
   for (const KernelObject& object : job.objects) objects.push_back(&object);
   return LinkKernels(objects, target, &facts);

@@ -11,17 +11,16 @@ struct Job {
   JobKind kind = JobKind::kBuild;
   BuildRequest request;                  // build, compile
   std::vector<KernelObject> objects;     // link
-  std::string target;                    // link, link_with_data
+  std::string target;                    // link
   std::vector<Json::Bytes> relocatable;  // link_with_data, as the next two
-  std::string symbol;
-  Json::Bytes data;
-  AUTOTUNE_FIELDS(kind, request, objects, target, relocatable, symbol, data)
+  std::string data, output;              // files
+  AUTOTUNE_FIELDS(kind, request, objects, target, relocatable, data, output)
 };
 
 struct JobAnswer {
   BuildResult result;       // build
   CompiledKernel compiled;  // compile
-  LinkedKernels linked;     // link; link_with_data fills in the artifact alone
+  LinkedKernels linked;     // link
   BuildFacts facts;         // link
   std::string error;        // link, link_with_data
   AUTOTUNE_FIELDS(result, compiled, linked, facts, error)

@@ -144,7 +144,9 @@ Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects
     }
     TRY(root->Import(MakeDeviceModule(object->metadata.device, std::move(code))));
   }
-  return ModuleBlob(root);
+  ByteWriter out;
+  TRY(WriteModuleBlob(root, out));
+  return out.Take();
 }
 
 Result<KernelFunctions> KernelFunctionsOf(const LoweredKernel& kernel, const std::string& stem, const Target& target) {

@@ -2,6 +2,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <csignal>
+
 #include "codegen/frame.h"
 #include "codegen/job.h"
 #include "support/log.h"
@@ -14,6 +16,7 @@ int BuildWorkerMain(int fd) {
   EndGroupWithParent();  // C compilers run in our group
   rlimit no_core{0, 0};  // a crashing code generator would write gigabytes
   setrlimit(RLIMIT_CORE, &no_core);
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its writer
   for (;;) {
     Result<std::optional<Json>> frame = ReadFrame(fd);
     if (!frame.ok()) return 1;

@@ -156,11 +156,11 @@ class BuildWorkers : public Builder {
     return library;
   }
 
-  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
-                                   const Json::Bytes& data, const std::string& target) override {
+  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
+                      const std::string& output) override {
     HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));
-    Job link{.kind = JobKind::kLinkWithData, .target = target, .relocatable = objects, .symbol = symbol, .data = data};
-    return TRY(RunLink(link)).linked.artifact;
+    TRY(RunLink({.kind = JobKind::kLinkWithData, .relocatable = objects, .data = data, .output = output}));
+    return {};
   }
 
  private:

@@ -6,7 +6,6 @@
 #include "compiler/kernels.h"
 #include "compiler/plan.h"
 #include "package/module_file.h"
-#include "runtime/module_blob.h"
 #include "schedule/trace.h"
 #include "support/file.h"
 #include "tuner/tune.h"
@@ -82,11 +81,14 @@ Status WriteCompiled(const Package& package, const std::string& path, Builder& b
   if (!path.ends_with(".so")) return WritePackage(package, path);
   std::vector<Json::Bytes> objects;
   for (const std::string& object : package.objects) objects.push_back({object});
-  Json::Bytes symbol;
-  symbol.data = TRY(ModuleSymbolOf(package));
-  Json::Bytes library =
-      TRY_NOTE(builder.LinkWithData(objects, kModuleBlobSymbol, symbol, package.info.target), "while writing " + path);
-  return ReplaceFile(path, library.data);
+  // By files, since the weights are most of it.
+  return ReplaceFile(path, [&](int output) -> Status {
+    const std::string note = "while writing " + path;
+    UniqueFd data = TRY(OpenUnnamedFile(FolderOf(path)));
+    TRY_NOTE(WriteModuleObject(package, data.get()), note);
+    TRY_NOTE(builder.LinkWithData(objects, PathOfDescriptor(data.get()), PathOfDescriptor(output)), note);
+    return {};
+  });
 }
 
 Result<CompileResult> CompileFrom(const Network& network, const Target& target, const ScheduleSources& sources,

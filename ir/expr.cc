@@ -84,6 +84,10 @@ bool HasOperator(DType dtype, BinaryOp op) {
     case BinaryOp::kAnd:
     case BinaryOp::kOr:
       return dtype.IsBool();
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+    case BinaryOp::kMul:
+      return !dtype.IsBool();
     case BinaryOp::kDiv:
       return dtype.IsFloat();
     case BinaryOp::kFloorDiv:

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/op.h"
 #include "ir/pass_context.h"
 #include "ir/stmt.h"
 #include "support/result.h"
@@ -40,4 +41,9 @@ inline constexpr IntOption kUnrollLimit{"unroll_limit", 4096, 1, 1 << 20,
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassContext& context = {},
                             Miscompile* miscompile = nullptr);
 
+// An elementary function as arithmetic of the target, where it has no instruction for it; any other expression as it
+// is. Lowered programs have no such calls, but for those of a hundred operations and more (IsLongMath) for targets of
+// kind c: the generator makes one function of each, since C compilers take minutes for hundreds of copies.
+Expr ExpandMathCall(const Expr& call, const Target& target);
+bool IsLongMath(Op op);
 }  // namespace autotune

@@ -403,6 +403,8 @@ class Math {
 
 }  // namespace
 
+bool IsLongMath(Op op) { return op == Op::kPow || (op >= Op::kSin && op <= Op::kAtanh); }
+
 Expr ExpandMathCall(const Expr& e, const Target& target) {
   const Call* call = e.As<Call>();
   if (!call || !e.dtype().IsFloat()) return e;
@@ -453,14 +455,18 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
 }
 
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
+  auto expanded = [&](const Expr& e) {
+    const Call* call = e.As<Call>();
+    if (call && env.target.kind == TargetKind::kC && IsLongMath(call->op)) return e;
+    return ExpandMathCall(e, env.target);
+  };
   bool any = false;  // a walk costs a third of a rewriting that changes nothing, as for most kernels
   Walk(f.body, nullptr, [&](const Expr& e) {
-    const Call* call = e.As<Call>();
-    any = any || (call && !ExpandMathCall(e, env.target).Same(e));
+    any = any || (e.As<Call>() && !expanded(e).Same(e));
     return !any;
   });
   if (!any) return f;
-  return WithBody(f, RewriteStmt(f.body, nullptr, [&](const Expr& e) { return ExpandMathCall(e, env.target); }));
+  return WithBody(f, RewriteStmt(f.body, nullptr, expanded));
 }
 
 }  // namespace autotune

@@ -22,11 +22,12 @@ struct FreeStream {
   ~FreeStream() { archive_free(stream); }
 };
 
-Status WriteStream(archive* out, const std::string& path, std::string_view bytes) {
+// `path` names the file in errors.
+Status WriteStream(archive* out, int fd, const std::string& path, std::string_view bytes) {
   auto failed = [&] { return Err("cannot write ", path, ": ", archive_error_string(out)); };
   if (archive_write_add_filter_zstd(out) != ARCHIVE_OK ||
       archive_write_set_filter_option(out, "zstd", "compression-level", kLevel) != ARCHIVE_OK ||
-      archive_write_set_format_raw(out) != ARCHIVE_OK || archive_write_open_filename(out, path.c_str()) != ARCHIVE_OK)
+      archive_write_set_format_raw(out) != ARCHIVE_OK || archive_write_open_fd(out, fd) != ARCHIVE_OK)
     return failed();
   std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
   archive_entry_set_filetype(entry.get(), AE_IFREG);
@@ -43,9 +44,9 @@ Status WriteStream(archive* out, const std::string& path, std::string_view bytes
 }  // namespace
 
 Status WriteCompressedFile(const std::string& path, std::string_view bytes) {
-  return ReplaceFile(path, [&](const std::string& temporary) {
+  return ReplaceFile(path, [&](int fd) {
     FreeStream out{archive_write_new()};
-    return WriteStream(out.stream, temporary, bytes);
+    return WriteStream(out.stream, fd, path, bytes);
   });
 }
 

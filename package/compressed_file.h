@@ -8,8 +8,7 @@
 
 namespace autotune {
 
-// Writes a temporary file beside `path`, then renames it, so that an interrupted write leaves no partial file. Errors
-// name the file.
+// An interrupted write leaves no partial file (ReplaceFile). Errors name the file.
 Status WriteCompressedFile(const std::string& path, std::string_view bytes);
 
 // Returns the decompressed bytes, or the file's own bytes if it is not compressed. Errors name the file: it cannot be

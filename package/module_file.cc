@@ -1,8 +1,10 @@
 #include "package/module_file.h"
 
+#include "runtime/data_object.h"
 #include "runtime/graph_executor.h"
 #include "runtime/info_module.h"
 #include "runtime/module_blob.h"
+#include "support/file.h"
 
 namespace autotune {
 namespace {
@@ -14,7 +16,7 @@ Error TakenName(const std::string& name, const std::string& what) {
 
 }  // namespace
 
-Result<std::string> ModuleSymbolOf(const Package& package) {
+Status WriteModuleObject(const Package& package, int fd) {
   for (const PackagedKernel& kernel : package.info.kernels) {
     if (kernel.name == package.info.model_name) return TakenName(package.info.model_name, "a kernel");
   }
@@ -24,12 +26,21 @@ Result<std::string> ModuleSymbolOf(const Package& package) {
   ExecutorParts parts;
   parts.model_name = package.info.model_name;
   parts.graph = TRY(Graph::Parse(package.graph_json));
-  parts.params = TRY(ParseParams(package.params));
+  parts.params = TRY(ViewParams(package.params));
   Module root = MakeUnlinkedLibrary();
   if (!package.device_blob.empty()) root = TRY(ParseModuleBlob(package.device_blob, root));
   TRY(root->Import(MakeGraphExecutorFactory(std::move(parts))));
   TRY(root->Import(MakeInfoModule(ToJson(package.info).Dump())));
-  return ModuleBlobSymbol(TRY(ModuleBlob(root)));
+  ByteWriter count([](std::string_view) { return Status(); });
+  TRY(WriteModuleBlob(root, count));
+  const uint64_t bytes = count.size();
+  if (package.objects.empty()) return Err("the package has no objects to link");
+  ByteWriter out([fd](std::string_view piece) { return WriteAll(fd, piece, "the object of the module tree"); });
+  TRY(WriteDataObject(package.objects[0], kModuleBlobSymbol, sizeof bytes + bytes, out, [&](ByteWriter& data) {
+    data.Number(bytes);
+    return WriteModuleBlob(root, data);
+  }));
+  return out.Finish();
 }
 
 Result<PackageInfo> InfoOf(const Module& root) {

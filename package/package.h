@@ -65,8 +65,7 @@ struct Package {
   std::map<std::string, std::vector<FunctionMemory>> functions;  // memory.operator_functions, by function
 };
 
-// Writes to a temporary file beside `path`, then renames: no reader sees half a package. A killed
-// write may leave a file whose name ends in .tmp and a number.
+// No reader sees half a package (ReplaceFile of support/file.h).
 Status WritePackage(const Package& package, const std::string& path);
 // Needs metadata, graph and parameters; what else a package lacks is left empty. Errors name the file and what is
 // missing or damaged in it.

@@ -58,25 +58,31 @@ Json Metadata(const Package& package) {
   return metadata;
 }
 
+// libarchive's text of a failed write does not say why.
+std::string WriteError(archive* out) {
+  const int error = archive_errno(out);
+  return error > 0 ? std::strerror(error) : archive_error_string(out);
+}
+
 Status Add(archive* out, const std::string& name, std::string_view bytes) {
   std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), archive_entry_free);
   archive_entry_set_pathname(entry.get(), name.c_str());
   archive_entry_set_size(entry.get(), static_cast<int64_t>(bytes.size()));
   archive_entry_set_filetype(entry.get(), AE_IFREG);
   archive_entry_set_perm(entry.get(), 0644);
-  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return Err(archive_error_string(out));
+  if (archive_write_header(out, entry.get()) != ARCHIVE_OK) return Err(WriteError(out));
   while (!bytes.empty()) {  // one call takes less than 2 GiB
     la_ssize_t n = archive_write_data(out, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (n <= 0) return Err(archive_error_string(out));
+    if (n <= 0) return Err(WriteError(out));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};
 }
 
-Status WriteTo(const Package& package, const std::string& path) {
+Status WriteTo(const Package& package, int fd) {
   std::unique_ptr<archive, FreeWriter> out(archive_write_new());
   archive_write_set_format_gnutar(out.get());
-  if (archive_write_open_filename(out.get(), path.c_str()) != ARCHIVE_OK) return Err(archive_error_string(out.get()));
+  if (archive_write_open_fd(out.get(), fd) != ARCHIVE_OK) return Err(WriteError(out.get()));
   std::string model = SafeName(package.info.model_name);
   TRY(Add(out.get(), "metadata.json", Metadata(package).Dump(2)));
   TRY(Add(out.get(), "executor-config/graph/graph.json", package.graph_json));
@@ -89,7 +95,7 @@ Status WriteTo(const Package& package, const std::string& path) {
     TRY(Add(out.get(), "codegen/opencl/" + kernel + ".cl", source));
   TRY(Add(out.get(), "src/relay.txt", package.graph_text));
   TRY(Add(out.get(), "parameters/" + model + ".params", package.params));
-  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(archive_error_string(out.get()));
+  if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(WriteError(out.get()));
   return {};
 }
 
@@ -168,8 +174,8 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
 }  // namespace
 
 Status WritePackage(const Package& package, const std::string& path) {
-  return ReplaceFile(path, [&](const std::string& temporary) -> Status {
-    Status written = WriteTo(package, temporary);
+  return ReplaceFile(path, [&](int fd) -> Status {
+    Status written = WriteTo(package, fd);
     if (!written.ok()) return Err("cannot write package ", path, ": ", written.error().Text());
     return {};
   });

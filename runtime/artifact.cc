@@ -12,6 +12,7 @@
 #include <set>
 
 #include "runtime/kernel_context.h"
+#include "runtime/seal.h"
 #include "runtime/tensor.h"
 #include "support/cpu_features.h"
 #include "support/file.h"
@@ -46,7 +47,8 @@ std::string MachineName(Elf64_Half machine) {
   }
 }
 
-// What dlopen would die of, rather than report: it maps segments that a truncated file does not have.
+// What dlopen would die of, rather than report: it maps segments that a truncated file does not have. And what calls
+// into the library would die of: damaged code.
 Status CheckElf(std::string_view elf) {
   Elf64_Ehdr header;
   if (elf.size() < sizeof header) return Err("not a shared object: only ", elf.size(), " bytes");
@@ -71,7 +73,7 @@ Status CheckElf(std::string_view elf) {
                  elf.size());
     }
   }
-  return {};
+  return CheckSeal(elf);
 }
 
 // Checks the launches of one list against the numbers of addresses that its arguments may name.

@@ -88,9 +88,9 @@ struct Kernel {
 
 class Artifact {
  public:
-  // Loads a shared object from memory or a file. Errors: a truncated file, code for another machine or for CPU features
-  // that this CPU lacks, undefined symbols, missing or malformed metadata, another ABI version, a kernel without its
-  // entry points.
+  // Loads a shared object from memory or a file. Errors: a truncated or damaged file, code for another machine or for
+  // CPU features that this CPU lacks, undefined symbols, missing or malformed metadata, another ABI version, a kernel
+  // without its entry points.
   static Result<std::shared_ptr<const Artifact>> FromBytes(std::string_view elf);
   static Result<std::shared_ptr<const Artifact>> FromFile(const std::string& path);
   ~Artifact();  // unloads

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,12 +19,18 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as 
 
 class ByteWriter {
  public:
+  using Sink = std::function<Status(std::string_view)>;
+
+  ByteWriter() = default;  // collects the bytes, for Take
+  // Hands the bytes on, in order; long ones without a copy. Finish ends it.
+  explicit ByteWriter(Sink sink) : sink_(std::move(sink)) {}
+
   template <class T>
   requires std::is_arithmetic_v<T>
-  void Number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void Number(T value) { Raw({reinterpret_cast<const char*>(&value), sizeof value}); }
   void Text(std::string_view text) {
     Number(static_cast<uint64_t>(text.size()));
-    out_ += text;
+    Raw(text);
   }
   template <class T>
   requires std::is_arithmetic_v<T>
@@ -35,12 +42,36 @@ class ByteWriter {
     Number(static_cast<uint64_t>(texts.size()));
     for (const std::string& text : texts) Text(text);
   }
-  void Raw(std::string_view bytes) { out_ += bytes; }
+  void Raw(std::string_view bytes) {
+    size_ += bytes.size();
+    if (sink_ && out_.size() + bytes.size() > kPiece) {
+      HandOn(out_);
+      out_.clear();
+      if (bytes.size() > kPiece) return HandOn(bytes);
+    }
+    out_ += bytes;
+  }
   void Reserve(size_t bytes) { out_.reserve(bytes); }
+  uint64_t size() const { return size_; }  // bytes written so far
   std::string Take() { return std::move(out_); }
+  // Hands on what is left. The first error of the sink.
+  Status Finish() {
+    HandOn(out_);
+    out_.clear();
+    return std::move(status_);
+  }
 
  private:
+  static constexpr size_t kPiece = size_t{1} << 16;  // most bytes that wait for the sink
+
+  void HandOn(std::string_view bytes) {
+    if (status_.ok() && !bytes.empty()) status_ = sink_(bytes);
+  }
+
+  Sink sink_;
   std::string out_;
+  uint64_t size_ = 0;
+  Status status_;
 };
 
 // An Object, so that functions of the registry can read from it (runtime/module_blob.h). Borrows the bytes.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/byte_stream.h"
 #include "runtime/kernel_context.h"
 #include "runtime/registry.h"
 #include "support/utf8.h"
@@ -83,11 +82,10 @@ size_t MappedBytes(const char* symbol, size_t size) {
 
 }  // namespace
 
-Result<std::string> ModuleBlob(const Module& root) {
+Status WriteModuleBlob(const Module& root, ByteWriter& out) {
   std::vector<Module> order;
   std::map<const ModuleNode*, uint64_t> index;
   Collect(root, order, index);
-  ByteWriter out;
   out.Number(static_cast<uint64_t>(order.size() + 1));
   std::vector<uint64_t> rows = {0}, children;
   bool has_library = false;
@@ -106,14 +104,7 @@ Result<std::string> ModuleBlob(const Module& root) {
   out.Text(kImportTree);
   out.Numbers(rows);
   out.Numbers(children);
-  return out.Take();
-}
-
-std::string ModuleBlobSymbol(const std::string& blob) {
-  ByteWriter out;
-  out.Reserve(blob.size() + sizeof(uint64_t));
-  out.Text(blob);
-  return out.Take();
+  return {};
 }
 
 Result<Module> ParseModuleBlob(std::string_view blob, const Module& library) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/byte_stream.h"
 #include "runtime/module.h"
 
 namespace autotune {
@@ -23,11 +24,9 @@ inline constexpr const char* kModuleBlobSymbol = "__tvm_dev_mblob";
 inline constexpr uint64_t kMaxModules = 4096;
 inline constexpr int kMaxModuleDepth = 64;  // look-ups recurse
 
-// The bytes from the number of blobs on. An error if a module of the tree has no bytes (an executor has state; its
-// factory has bytes), if the tree holds two libraries, or if two modules import the same one.
-Result<std::string> ModuleBlob(const Module& root);
-// The contents of the symbol: the length, then the blob.
-std::string ModuleBlobSymbol(const std::string& blob);
+// Writes the bytes from the number of blobs on. An error if a module of the tree has no bytes (an executor has state;
+// its factory has bytes), if the tree holds two libraries, or if two modules import the same one.
+Status WriteModuleBlob(const Module& root, ByteWriter& out);
 
 // The tree that `blob` describes; "_lib" becomes `library`.
 Result<Module> ParseModuleBlob(std::string_view blob, const Module& library);

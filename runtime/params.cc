@@ -29,27 +29,50 @@ void WriteTensor(ByteWriter& out, const Tensor& tensor) {
   out.Raw(tensor.bytes());
 }
 
-Result<Tensor> ReadTensor(ByteReader& in) {
+namespace {
+
+struct StoredTensor {
+  DLDataType type{};
+  std::vector<int64_t> shape;
+  std::string_view bytes;
+};
+
+Result<StoredTensor> ReadStored(ByteReader& in) {
   if (TRY(in.Number<uint64_t>()) != kTensorMagic) return Err("a tensor does not begin with its magic number");
   if (TRY(in.Number<uint64_t>()) != kReserved) return Err("a tensor's reserved number is not 0");
   auto device = TRY(in.Number<int32_t>());
   TRY(in.Number<int32_t>());  // device id: of no concern to a copy
   if (device != kDLCPU) return Err("a tensor of device type ", device, "; stored tensors are the CPU's (1)");
   auto rank = TRY(in.Number<int32_t>());
-  DLDataType type{};
+  StoredTensor stored;
+  DLDataType& type = stored.type;
   type.code = TRY(in.Number<uint8_t>());
   type.bits = TRY(in.Number<uint8_t>());
   type.lanes = TRY(in.Number<uint16_t>());
   TRY(DataTypeFromText(DataTypeText(type)));
   if (rank < 0 || rank > kMaxRank) return Err("a tensor of rank ", rank);
-  std::vector<int64_t> shape(rank);
+  std::vector<int64_t>& shape = stored.shape;
+  shape.resize(rank);
   for (int64_t& extent : shape) extent = TRY(in.Number<int64_t>());
   int64_t needed = TRY(ShapeBytes(shape, type));
   auto bytes = TRY(in.Number<int64_t>());
   if (bytes != needed) {
     return Err(DataTypeText(type), ShapeText(shape), " takes ", needed, " bytes, and the file says ", bytes);
   }
-  return Tensor::FromBytes(std::move(shape), type, TRY(in.Raw(bytes)));
+  stored.bytes = TRY(in.Raw(bytes));
+  return stored;
+}
+
+Result<Tensor> ViewTensor(ByteReader& in) {
+  StoredTensor stored = TRY(ReadStored(in));
+  return Tensor::View(const_cast<char*>(stored.bytes.data()), std::move(stored.shape), stored.type, nullptr);
+}
+
+}  // namespace
+
+Result<Tensor> ReadTensor(ByteReader& in) {
+  StoredTensor stored = TRY(ReadStored(in));
+  return Tensor::FromBytes(std::move(stored.shape), stored.type, stored.bytes);
 }
 
 void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first) {
@@ -61,7 +84,7 @@ void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first) 
   for (const auto& [name, tensor] : params) WriteTensor(out, tensor);
 }
 
-Result<Params> ReadNamedTensors(ByteReader& in, bool count_first) {
+Result<Params> ReadNamedTensors(ByteReader& in, bool count_first, TensorReader* read) {
   uint64_t count = count_first ? TRY(in.Count(kTensorHeader)) : 0;
   std::vector<std::string> names = TRY(in.Texts());
   if (!count_first) count = TRY(in.Count(kTensorHeader));
@@ -69,7 +92,7 @@ Result<Params> ReadNamedTensors(ByteReader& in, bool count_first) {
   Params params;
   for (std::string& name : names) {
     std::string where = "parameter '" + OneLine(name) + "'";
-    Tensor tensor = TRY_NOTE(ReadTensor(in), where);
+    Tensor tensor = TRY_NOTE(read(in), where);
     if (!params.emplace(std::move(name), std::move(tensor)).second) return Err(where, " occurs twice");
   }
   return params;
@@ -88,16 +111,23 @@ std::string ParamsBytes(const Params& params) {
   return out.Take();
 }
 
-Result<Params> ParseParams(std::string_view blob) {
+namespace {
+
+Result<Params> ReadParams(std::string_view blob, TensorReader* read) {
   ByteReader in(blob, "parameters");
   auto magic = in.Number<uint64_t>();
   if (blob.starts_with("ATPARAMS")) return Err("parameters in the format of an older release; compile the model again");
   if (!magic.ok() || *magic != kParamsMagic) return Err("not a parameters file");
   if (TRY(in.Number<uint64_t>()) != kReserved) return Err("parameters: the reserved number is not 0");
-  Params params = TRY(ReadNamedTensors(in));
+  Params params = TRY(ReadNamedTensors(in, /*count_first=*/false, read));
   TRY(in.End());
   return params;
 }
+
+}  // namespace
+
+Result<Params> ParseParams(std::string_view blob) { return ReadParams(blob, ReadTensor); }
+Result<Params> ViewParams(std::string_view blob) { return ReadParams(blob, ViewTensor); }
 
 Result<Params> LoadParams(const std::string& path) { return TRY_NOTE(ParseParams(TRY(ReadFile(path))), path); }
 

@@ -22,16 +22,19 @@ std::string ParamsBytes(const Params& params);
 // Copies each tensor into memory of its own, so that it can be freed alone. Errors: anything that ParamsBytes could not
 // have written. Allocates no more than the blob holds.
 Result<Params> ParseParams(std::string_view blob);
+// Without copies: the tensors lie in `blob`, at any alignment, and are to be written elsewhere, not computed with.
+Result<Params> ViewParams(std::string_view blob);
 
 Result<Params> LoadParams(const std::string& path);
 
 // The names and tensors of a set of parameters: vector of names, then u64 number and the tensors as above. The factory
 // of a graph executor stores the number first (`count_first`), as TVM's does.
 void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first = false);
-Result<Params> ReadNamedTensors(ByteReader& in, bool count_first = false);
+using TensorReader = Result<Tensor>(ByteReader&);
+Result<Tensor> ReadTensor(ByteReader& in);
+Result<Params> ReadNamedTensors(ByteReader& in, bool count_first = false, TensorReader* read = ReadTensor);
 
 // One tensor as above. `tensor` lies in CPU memory.
 void WriteTensor(ByteWriter& out, const Tensor& tensor);
-Result<Tensor> ReadTensor(ByteReader& in);
 
 }  // namespace autotune

@@ -1,5 +1,8 @@
 #include "support/file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +13,48 @@
 #include <sstream>
 
 namespace autotune {
+namespace {
+
+constexpr const char* kTemporary = ".tmp";  // before a number: the end of a temporary file's name
+
+struct Temporary {
+  UniqueFd fd;  // none: errno says why
+  std::string name;
+  bool is_named = false;  // the folder shows it under that name
+};
+
+// The writer's lock on it tells others that a temporary file is in use. Where nothing can be locked, none is removed.
+Temporary OpenTemporary(const std::string& target) {
+  constexpr mode_t kMode = 0666;
+  Temporary file{.name = target + kTemporary + std::to_string(getpid())};
+  file.fd.Reset(open(FolderOf(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
+  struct stat status {};
+  while (!file.fd) {  // once more if another process took it for an abandoned one before it was locked
+    file.fd.Reset(open(file.name.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, kMode));
+    if (!file.fd) return file;
+    file.is_named = true;
+    flock(file.fd.get(), LOCK_EX);
+    if (fstat(file.fd.get(), &status) == 0 && status.st_nlink == 0) file.fd.Reset();
+  }
+  flock(file.fd.get(), LOCK_EX | LOCK_NB);
+  return file;
+}
+
+// Removes the temporary files of writers of `target` that ended before they were done.
+void RemoveAbandoned(const std::string& target) {
+  const std::string begin = std::filesystem::path(target).filename().string() + kTemporary;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(FolderOf(target), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin) || name.size() == begin.size()) continue;
+    if (name.find_first_not_of("0123456789", begin.size()) != std::string::npos) continue;
+    if (entry.symlink_status(error).type() != std::filesystem::file_type::regular) continue;
+    UniqueFd fd(open(entry.path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) unlink(entry.path().c_str());
+  }
+}
+
+}  // namespace
 
 Result<std::string> ReadFile(const std::string& path) {
   std::error_code ignored;
@@ -30,7 +75,24 @@ Status WriteFile(const std::string& path, const std::string& bytes) {
   return {};
 }
 
-Status ReplaceFile(const std::string& path, const std::function<Status(const std::string& temporary)>& write) {
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::string PathOfDescriptor(int fd) { return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd); }
+
+Result<UniqueFd> OpenUnnamedFile(const std::string& folder) {
+  UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd) return fd;
+  std::string path = folder + "/.autotune-XXXXXX";  // a file system that needs names
+  fd.Reset(mkostemp(path.data(), O_CLOEXEC));
+  if (!fd) return Err("cannot write into ", folder, ": ", std::strerror(errno));
+  unlink(path.c_str());
+  return fd;
+}
+
+Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>& write) {
   std::error_code error;
   std::string target = path;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -39,21 +101,24 @@ Status ReplaceFile(const std::string& path, const std::function<Status(const std
     target = std::filesystem::canonical(path, error).string();
     if (error) return Err("cannot write ", path, ": ", error.message());
   }
-  const std::string temporary = target + ".tmp" + std::to_string(getpid());
-  Status written = write(temporary);
-  if (written.ok() && std::rename(temporary.c_str(), target.c_str()) != 0) {
-    written = Err("cannot write ", path, ": ", std::strerror(errno));
+  RemoveAbandoned(target);
+  auto failed = [&] { return Err("cannot write ", path, ": ", std::strerror(errno)); };
+  Temporary file = OpenTemporary(target);
+  if (!file.fd) return failed();
+  Status written = write(file.fd.get());
+  if (written.ok() && !file.is_named &&
+      linkat(AT_FDCWD, PathOfDescriptor(file.fd.get()).c_str(), AT_FDCWD, file.name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return failed();
+  if (written.ok() && std::rename(file.name.c_str(), target.c_str()) != 0) {
+    written = failed();
+    file.is_named = true;
   }
-  if (!written.ok()) unlink(temporary.c_str());
+  if (!written.ok() && file.is_named) unlink(file.name.c_str());
   return written;
 }
 
-Status ReplaceFile(const std::string& path, const std::string& bytes) {
-  return ReplaceFile(path, [&](const std::string& temporary) -> Status {
-    Status written = WriteFile(temporary, bytes);
-    if (!written.ok()) return Err("cannot write ", path, ": ", std::strerror(errno));
-    return {};
-  });
+Status ReplaceFile(const std::string& path, std::string_view bytes) {
+  return ReplaceFile(path, [&](int fd) { return WriteAll(fd, bytes, path); });
 }
 
 Status WriteAll(int fd, std::string_view bytes, std::string_view what) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "support/result.h"
+#include "support/unique_fd.h"
 
 namespace autotune {
 
@@ -13,10 +14,18 @@ Result<std::string> ReadFile(const std::string& path);
 
 // Creates or replaces the file. The error names the path and says why; the file may then be incomplete.
 Status WriteFile(const std::string& path, const std::string& bytes);
-// Has `write` write a temporary file beside `path`, then renames it: a write that fails leaves the old file, or none. A
-// symbolic link is followed. Errors: what exists there is no regular file; those of `write`.
-Status ReplaceFile(const std::string& path, const std::function<Status(const std::string& temporary)>& write);
-Status ReplaceFile(const std::string& path, const std::string& bytes);
+// Has `write` write an empty file in the folder of `path`, then gives it that name: a write that fails leaves the old
+// file, or none. The file has no name until it is complete, so that a writer that is killed leaves nothing; only where
+// the file system needs one, it is called `path`.tmpN. Removes such files of writers that ended early. A symbolic link
+// is followed. Errors: what exists there is no regular file; the folder cannot be written; those of `write`.
+Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>& write);
+Status ReplaceFile(const std::string& path, std::string_view bytes);
+// An empty file in `folder` that has no name and ends with its last descriptor.
+Result<UniqueFd> OpenUnnamedFile(const std::string& folder);
+// The folder in which `path` lies: "." for a plain name.
+std::string FolderOf(const std::string& path);
+// A path by which other processes of this machine may open the file, as long as this one has the descriptor.
+std::string PathOfDescriptor(int fd);
 // Writes all bytes to an open file. The error says "cannot write WHAT: REASON".
 Status WriteAll(int fd, std::string_view bytes, std::string_view what);
 

@@ -100,12 +100,14 @@ Dialect::Body C99::MaskedLoadBody(DType type) const {
   const int bits = type.bits * type.lanes;
   if (!IsX86() || target_.vector_bits < 256 || !type.IsFloat() || bits < 128) return {};
   const DType lanes = DType::Int(type.bits).WithLanes(type.lanes);
-  const std::string mask = type.bits == 32 ? "mask" : Convert("mask", lanes);
   if (bits > 512) return {};
+  // Builtins take long long, which int64_t need not be.
+  const std::string wide = "(__attribute__((vector_size(" + std::to_string(bits / 8) + "))) long long)";
+  const std::string mask = type.bits == 32 ? "mask" : wide + Convert("mask", lanes);
   if (bits == 512) {
     const char* element = type.bits == 32 ? "d" : "q";
-    return {kGcc, "const " + Type(lanes) + " m = " + mask + ";\nreturn __builtin_ia32_loadu" + PackedSuffix(type) +
-                      "512_mask(p + begin, (" + Type(type) + "){0}, __builtin_ia32_ptestm" + element + "512(m, m, " +
+    return {kGcc, "return __builtin_ia32_loadu" + std::string(PackedSuffix(type)) + "512_mask(p + begin, (" +
+                      Type(type) + "){0}, __builtin_ia32_ptestm" + element + "512(" + mask + ", " + mask + ", " +
                       AllLanes(type) + "));"};
   }
   return {kGcc, std::string("return __builtin_ia32_maskload") + PackedSuffix(type) + (bits == 256 ? "256" : "") +

@@ -17,6 +17,7 @@ class C99 : public Dialect {
   std::string Parameter(const PointerParam& p, const std::string& id) const override;
   std::string Local() const override { return "static __attribute__((noinline))"; }
   std::string Inlined() const override { return "static inline"; }
+  std::string Shared() const override { return "static"; }
   std::string Infinity(DType type) const override { return type.bits == 64 ? "__builtin_inf()" : "__builtin_inff()"; }
   std::string Vector(DType type, std::span<const std::string> lanes) const override;
   std::string Lane(const std::string& vector, const std::string& lane) const override;

@@ -14,18 +14,21 @@
 namespace autotune::c {
 namespace {
 
+std::string CrossCompilerFor(const Target& target) { return target.triple + "-gcc"; }
+
 std::string CompilerFor(const Target& target) {
   if (const char* named = std::getenv("AUTOTUNE_CC"); named && *named) return named;
   Result<Target> host = Target::Parse("c");
-  return host.ok() && host->triple == target.triple ? "cc" : target.triple + "-gcc";
+  return host.ok() && host->triple == target.triple ? "cc" : CrossCompilerFor(target);
 }
 
 std::vector<std::string> CommandFor(const std::string& compiler, const Target& target) {
-  std::vector<std::string> argv = {compiler, "-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno",
-                                   "-fno-trapping-math", "-fPIC",
-                                   "-fno-builtin",  // a kernel may have the name of a library's function
-                                                    // "-fno-tree-loop-distribute-patterns", "-fno-stack-protector",
-                                   "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-w"};
+  std::vector<std::string> argv = {compiler,          "-std=c99",           "-O3",  "-ffp-contract=off",
+                                   "-fno-math-errno", "-fno-trapping-math", "-fPIC"};
+  // A kernel may have the name of a library's function.
+  argv.push_back("-fno-builtin");
+  // Distributions make these defaults of theirs: code of ours needs neither the C library nor guards of the stack.
+  argv.insert(argv.end(), {"-fno-stack-protector", "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-w"});
   if (!target.triple.starts_with("x86_64")) std::erase(argv, "-fcf-protection=none");
   argv.insert(argv.end(), {"-x", "c", "-S", "-o", "-", "-"});
   return argv;
@@ -83,8 +86,9 @@ Result<std::string> CompileToAssembly(const std::string& source, const Target& t
   spawn.own_group = false;
   Result<Subprocess> process = Subprocess::Spawn(spawn);
   if (!process.ok()) {
-    return Err("the target's kind 'c' needs a C compiler: ", process.error().Text(),
-               "; install gcc or clang (12 and newer), or name one in AUTOTUNE_CC");
+    const bool of_target = compiler == CrossCompilerFor(target);
+    return Err("the target's kind 'c' needs a C compiler: ", process.error().Text(), "; install ",
+               of_target ? compiler : "gcc or clang (12 and newer)", ", or name one in AUTOTUNE_CC");
   }
   their_source.Reset(), their_assembly.Reset(), their_messages.Reset();
   Output output;

@@ -29,9 +29,11 @@ class Dialect {
   virtual std::string Pointer(DType element, bool written) const = 0;
   virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
 
-  // What stands before the result of a function that the source alone calls, and of a small one, to be inlined.
+  // What stands before the result of a function that the source alone calls; of a small one, to be inlined; and of one
+  // that is called from many places.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;
+  virtual std::string Shared() const = 0;
 
   // The positive infinity of a type of numbers.
   virtual std::string Infinity(DType type) const = 0;

@@ -9,6 +9,7 @@
 #include "codegen/lanes.h"
 #include "codegen/walk.h"
 #include "ir/linear_form.h"
+#include "lower/lower.h"
 #include "support/check.h"
 
 namespace autotune::c {
@@ -66,6 +67,7 @@ bool Compares(BinaryOp op, int64_t a, int64_t b) {
   }
 }
 
+bool IsOrder(BinaryOp op) { return IsComparison(op) && op != BinaryOp::kEq && op != BinaryOp::kNe; }
 bool IsBits(BinaryOp op) { return op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor; }
 
 }  // namespace
@@ -190,6 +192,8 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
     if (std::optional<Code> mask = CompareLanes(n, operands.lanes)) return *mask;
   }
   const Code a = Value(n.a), b = Value(n.b);
+  // true is -1 in a mask, so masks have the opposite order.
+  if (vector && operands.IsBool() && IsOrder(n.op)) return Infix(b, ToText(n.op), a, LevelOf(n.op));
   auto helper = [&] { return CallOf(helpers_.Binary(n.op, operands), a.text + ", " + b.text); };
   if (IsComparison(n.op)) {
     const bool is_mask = operands.bits == 32 || operands.IsBool();
@@ -315,7 +319,7 @@ Code Expressions::ComputeCall(const autotune::Call& n, DType type) {
     const bool is_signed = from.IsSigned();
     if (n.op != Op::kAbs || !is_signed) return Value(n.args[0]);  // an integer already
   }
-  return CallOf(helpers_.Call(n.op, type, from), arguments);
+  return CallOf(IsLongMath(n.op) ? helpers_.Math(n.op, type) : helpers_.Call(n.op, type, from), arguments);
 }
 
 Code Expressions::ComputeRamp(const Ramp& n, DType type) {

@@ -3,6 +3,8 @@
 #include <cctype>
 #include <vector>
 
+#include "codegen/c/expressions.h"
+#include "lower/lower.h"
 #include "support/check.h"
 
 namespace autotune::c {
@@ -56,10 +58,17 @@ std::string TypeName(DType dtype) {
   return dtype.IsIndex() ? DType::Int(64).WithLanes(dtype.lanes).Text() : dtype.Text();
 }
 
-std::string Helpers::Define(const std::string& name, const std::string& result, const std::string& parameters,
-                            const std::string& body) {
+std::string Helpers::ParametersOf(Op op, DType type) const {
+  std::string parameters;
+  for (char a = 'a'; a < 'a' + Row(op).arity; ++a)
+    parameters += (a == 'a' ? "" : ", ") + dialect_.Type(type) + " " + a;
+  return parameters;
+}
+
+std::string Helpers::Define(const std::string& storage, const std::string& name, const std::string& result,
+                            const std::string& parameters, const std::string& body) {
   if (!defined_.insert(name).second) return name;
-  text_ += dialect_.Inlined() + " " + result + " " + name + "(" + parameters + ") {\n";
+  text_ += storage + " " + result + " " + name + "(" + parameters + ") {\n";
   for (size_t at = 0; at < body.size();) {
     size_t end = std::min(body.find('\n', at), body.size());
     text_ += (body[at] == '#' ? "" : "  ") + body.substr(at, end - at) + "\n";
@@ -140,6 +149,9 @@ std::string Helpers::Binary(BinaryOp op, DType type) {
     return Define(name, dialect_.Type(MaskOf(type.lanes)), parameters,
                   "return " + dialect_.Convert(result, MaskOf(type.lanes)) + ";");
   }
+  if (type.IsBool() && (op == BinaryOp::kMin || op == BinaryOp::kMax)) {
+    return Define(name, t, parameters, op == BinaryOp::kMin ? "return a & b;" : "return a | b;");
+  }
   if (type.IsInt() && (op == BinaryOp::kAdd || op == BinaryOp::kSub || op == BinaryOp::kMul)) {
     const DType wrapping = DType::UInt(type.bits).WithLanes(type.lanes);
     const std::string value = "(" + dialect_.Reinterpret("a", wrapping) + " " + std::string(ToText(op)) + " " +
@@ -169,9 +181,26 @@ std::string Helpers::Call(Op op, DType type, DType from) {
     const std::string wide = "(" + dialect_.Type(Wrapping(from)) + ")a";
     return Define(name, t, t + " a", "return (" + t + ")(a < 0 ? 0u - " + wide + " : " + wide + ");");
   }
-  std::string parameters;
-  for (char a = 'a'; a < 'a' + arguments; ++a) parameters += (a == 'a' ? "" : ", ") + t + " " + a;
-  return Define(name, t, parameters, "return " + dialect_.Call(op, from) + ";");
+  return Define(name, t, ParametersOf(op, from), "return " + dialect_.Call(op, from) + ";");
+}
+
+std::string Helpers::Math(Op op, DType type) {
+  const std::string name = "at_" + std::string(Row(op).name) + "_" + TypeName(type);
+  if (defined_.contains(name)) return name;
+  Bindings bindings;
+  std::vector<Expr> args;
+  for (char a = 'a'; a < 'a' + Row(op).arity; ++a) {
+    args.push_back(MakeExpr(type, Var{Name(std::string(1, a))}));
+    bindings.vars[Name(std::string(1, a))] = {std::string(1, a)};
+  }
+  const Expr value = ExpandMathCall(MakeCall(op, std::move(args)), target_);
+  Writer writer;
+  Expressions expressions(dialect_, *this, bindings, writer);
+  expressions.StartStatement({value});
+  expressions.SelectLanes({0, type.lanes});
+  const Code code = expressions.Whole(value);
+  return Define(dialect_.Shared(), name, dialect_.Type(type), ParametersOf(op, type),
+                writer.text() + "return " + code.text + ";");
 }
 
 std::string Helpers::Reinterpret(DType from, DType to) {

@@ -2,25 +2,28 @@
 // that wrap around, divisions that round down, minima of the language, selects between vectors, loads of lanes. Each
 // is defined once, before the functions that call it, if anything calls it. Arithmetic of vectors is defined as that
 // of numbers, lane by lane, which compilers turn into vector instructions.
-// Borrows the dialect. Not thread-safe. Internal to codegen/c.
+// Borrows the dialect and the target. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <set>
 #include <string>
 
 #include "codegen/c/dialect.h"
 #include "ir/expr.h"
+#include "target/target.h"
 
 namespace autotune::c {
 
 class Helpers {
  public:
-  explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
+  Helpers(const Dialect& dialect, const Target& target) : dialect_(dialect), target_(target) {}
 
   // Each returns the name of a function. The types are of any number of lanes unless stated.
   std::string Binary(BinaryOp op, DType type);      // type f(type a, type b); comparisons: of vectors, give a mask
   std::string Negate(DType type);                   // of integers
   std::string Call(Op op, DType type, DType from);  // but reinterpret: type f(from a, ...)
   std::string Reinterpret(DType from, DType to);    // of numbers
+  // An elementary function of many operations (IsLongMath), as lower/math.cc expands it: type f(type a, ...).
+  std::string Math(Op op, DType type);
   std::string Select(DType type);                   // of vectors: f(mask, a, b)
   std::string Splat(DType type);                    // of vectors
   std::string Narrow();                             // int32_t f(int64_t): the nearest number of 32 bits
@@ -37,7 +40,13 @@ class Helpers {
  private:
   // Defines the function unless it is already: "RESULT NAME(PARAMETERS) {" and the lines of the body.
   std::string Define(const std::string& name, const std::string& result, const std::string& parameters,
-                     const std::string& body);
+                     const std::string& body) {
+    return Define(dialect_.Inlined(), name, result, parameters, body);
+  }
+  std::string Define(const std::string& storage, const std::string& name, const std::string& result,
+                     const std::string& parameters, const std::string& body);
+  // "type a, type b", one for each argument of the op.
+  std::string ParametersOf(Op op, DType type) const;
   // The body that the dialect has for the function, else `lane_by_lane`, or one and the other by a condition.
   std::string BodyOf(std::string_view function, DType type, const std::string& lane_by_lane) const;
   // A function of numbers applied to each lane.
@@ -46,6 +55,7 @@ class Helpers {
   std::string ForLanes(int lanes, const std::string& statement) const;
 
   const Dialect& dialect_;
+  const Target& target_;
   std::set<std::string> defined_;
   std::string text_;
 };

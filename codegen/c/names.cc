@@ -8,17 +8,27 @@
 namespace autotune::c {
 namespace {
 
-// Keywords of C99, OpenCL C and CUDA C, and the names that emitted functions use for themselves.
+// Keywords of C99 to C23, OpenCL C and CUDA C, macros that GCC has without -std, and the names that
+// emitted functions use for themselves.
 constexpr std::string_view kReserved[] = {
-    "auto",     "break",   "case",     "char",     "const",    "continue", "default",  "do",       "double",
-    "else",     "enum",    "extern",   "float",    "for",      "goto",     "if",       "inline",   "int",
-    "long",     "main",    "register", "restrict", "return",   "short",    "signed",   "sizeof",   "static",
-    "struct",   "switch",  "typedef",  "union",    "unsigned", "void",     "while",    "asm",      "typeof",
-    "half",     "bool",    "kernel",   "global",   "local",    "private",  "constant", "vec",      "AtContext",
-    "args",     "begin",   "closure",  "code",     "context",  "count",    "end",      "lane",     "memory",
-    "num_args", "r",       "task",     "tasks",    "tensors",  "unix",     "linux",    "i386",     "int8_t",
-    "int16_t",  "barrier", "prefetch", "uchar",    "ushort",   "uint",     "ulong",    "event_t",  "generic",
-    "pipe",     "size_t",  "int32_t",  "int64_t",  "uint8_t",  "uint16_t", "uint32_t", "uint64_t", "uintptr_t"};
+    "auto",   "break",    "case",    "char",          "const",         "continue",  "default",  "do",
+    "double", "else",     "enum",    "extern",        "float",         "for",       "goto",     "if",
+    "inline", "int",      "long",    "main",          "register",      "restrict",  "return",   "short",
+    "signed", "sizeof",   "static",  "struct",        "switch",        "typedef",   "union",    "unsigned",
+    "void",   "while",    "asm",     "typeof",        "typeof_unqual", "alignas",   "alignof",  "constexpr",
+    "false",  "nullptr",  "true",    "static_assert", "thread_local",  "bool",      "half",     "kernel",
+    "global", "local",    "private", "constant",      "vec",           "AtContext", "AtTensor", "AtArgument",
+    "args",   "begin",    "closure", "code",          "context",       "count",     "end",      "lane",
+    "memory", "num_args", "r",       "shared",        "task",          "tasks",     "tensors",  "unix",
+    "linux",  "i386",     "barrier", "prefetch",      "uchar",         "ushort",    "uint",     "ulong",
+    "event_t", "generic", "pipe",    "size_t"};
+
+// Types and macros of stdint.h: int8_t, uintptr_t, SIZE_MAX, INT64_C ...
+bool IsOfStdint(const std::string& id) {
+  if ((id.starts_with("int") || id.starts_with("uint")) && id.ends_with("_t")) return true;
+  if (std::any_of(id.begin(), id.end(), [](unsigned char c) { return std::islower(c); })) return false;
+  return id.ends_with("_MAX") || id.ends_with("_MIN") || id.ends_with("_C") || id.ends_with("_WIDTH");
+}
 
 // t1, t2 ...: temporaries. f32x8 ...: vector types. at_...: functions. _...: the compiler's.
 bool IsOurs(const std::string& id) {
@@ -36,7 +46,7 @@ std::string IdentifierOf(const std::string& text) {
   for (unsigned char ch : text) id += ch < 128 && std::isalnum(ch) ? static_cast<char>(ch) : '_';
   if (id.empty() || std::isdigit(static_cast<unsigned char>(id[0])) || id[0] == '_') id = "v" + id;
   const bool reserved = std::find(std::begin(kReserved), std::end(kReserved), id) != std::end(kReserved);
-  return reserved || IsOurs(id) ? id + "_" : id;
+  return reserved || IsOurs(id) || IsOfStdint(id) ? id + "_" : id;
 }
 
 std::string Names::Of(Kind kind, const Name& name) {
@@ -45,7 +55,8 @@ std::string Names::Of(Kind kind, const Name& name) {
 }
 
 std::string Names::Fresh(Kind kind, const Name& name) {
-  const std::string stem = IdentifierOf(name.str());
+  std::string stem = IdentifierOf(name.str());
+  if (stem.starts_with(prefix_)) stem = "v" + stem;
   std::string id = stem;
   for (int i = 2; !used_.insert(id).second; ++i) id = stem + "_" + std::to_string(i);
   return known_[{kind, name}] = id;

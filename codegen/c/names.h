@@ -17,12 +17,17 @@ std::string IdentifierOf(const std::string& text);
 // a variable and a buffer may share a name. Not thread-safe.
 class Names {
  public:
-  enum class Kind { kVar, kBuffer };
+  // kOwn: of what the emitted function declares for itself.
+  enum class Kind { kVar, kBuffer, kOwn };
+  // No identifier begins with `prefix` and "_": the functions that this one calls do.
+  explicit Names(const std::string& prefix) : prefix_(prefix + "_") {}
+
   std::string Of(Kind kind, const Name& name);
   // An identifier that no call has returned before, which Of gives from now on: for what is declared anew.
   std::string Fresh(Kind kind, const Name& name);
 
  private:
+  std::string prefix_;
   std::map<std::pair<Kind, Name>, std::string> known_;
   std::set<std::string> used_;
 };

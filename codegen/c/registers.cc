@@ -37,8 +37,8 @@ bool AreConsecutive(const std::vector<int64_t>& elements) {
   return true;
 }
 
-std::optional<Registers> Registers::For(const Buffer& buffer, const Stmt& body, int max_lanes,
-                                        const std::string& stem) {
+std::optional<Registers> Registers::For(const Buffer& buffer, const Stmt& body, int max_lanes, const std::string& stem,
+                                        Names& names) {
   std::map<std::pair<int64_t, int64_t>, bool> intervals;  // first element, end; whether it is written
   bool constant = true;
   auto add = [&](const Buffer& b, const Expr& index, int lanes, bool written) {
@@ -74,7 +74,8 @@ std::optional<Registers> Registers::For(const Buffer& buffer, const Stmt& body, 
     for (; next != intervals.end() && (next == at || next->first.first < end); ++next)
       end = std::max(end, next->first.second);
     if (!intervals.contains({begin, end})) return std::nullopt;
-    Piece piece{begin, static_cast<int>(end - begin), stem + std::to_string(registers.pieces_.size())};
+    const Name id(stem + "_" + std::to_string(registers.pieces_.size()));
+    Piece piece{begin, static_cast<int>(end - begin), names.Fresh(Names::Kind::kOwn, id)};
     for (; at != next; ++at) piece.in_part |= at->second && at->first != std::pair(begin, end);
     registers.pieces_.push_back(std::move(piece));
   }

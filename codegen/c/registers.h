@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/c/names.h"
 #include "ir/stmt.h"
 
 namespace autotune::c {
@@ -31,9 +32,10 @@ class Registers {
     bool in_part = false;  // some statement writes a part of it
   };
 
-  // The pieces that the accesses of `body` need; their variables are called `stem` and a number. Nothing if accesses
-  // overlap in part: their lanes cannot be variables.
-  static std::optional<Registers> For(const Buffer& buffer, const Stmt& body, int max_lanes, const std::string& stem);
+  // The pieces that the accesses of `body` need; their variables are called `stem`, "_" and a number, or, where `names`
+  // has that already, something like it. Nothing if accesses overlap in part: their lanes cannot be variables.
+  static std::optional<Registers> For(const Buffer& buffer, const Stmt& body, int max_lanes, const std::string& stem,
+                                      Names& names);
 
   const std::vector<Piece>& pieces() const { return pieces_; }
   // The piece that holds an element that the body accesses.

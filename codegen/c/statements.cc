@@ -70,7 +70,7 @@ void Statements::EmitAlloc(const Alloc& alloc) {
     bindings_.buffers[buffer->name] = {id, elements};
     return Emit(alloc.body);
   }
-  std::optional<Registers> registers = Registers::For(buffer, alloc.body, dialect_.MaxLanes(), id + "_");
+  std::optional<Registers> registers = Registers::For(buffer, alloc.body, dialect_.MaxLanes(), id, names_);
   if (!registers) {
     return Reject(buffer, "its accesses overlap in part");
   }
@@ -164,7 +164,7 @@ void Statements::EmitLanes(const Store& store) {
   const std::string head =
       std::string("for (int64_t ") + kLane + " = 0; " + kLane + " < " + std::to_string(lanes) + "; ++" + kLane + ")";
   expressions_.SelectLanes({0, 1}, IndexVar(var));
-  const std::string array = wait ? names_.Fresh(Names::Kind::kBuffer, Name("values")) : "";
+  const std::string array = wait ? names_.Fresh(Names::Kind::kOwn, Name("values")) : "";
   if (wait)
     writer_.Line(dialect_.Type(store.value.dtype().Element()) + " " + array + "[" + std::to_string(lanes) + "];");
   writer_.Open(head);

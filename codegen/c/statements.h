@@ -15,8 +15,9 @@ namespace autotune::c {
 
 class Statements {
  public:
-  Statements(const Dialect& dialect, Helpers& helpers)
-      : dialect_(dialect), helpers_(helpers), expressions_(dialect, helpers, bindings_, writer_) {}
+  // `prefix` begins the names of the functions that this one calls, but for the helpers.
+  Statements(const Dialect& dialect, Helpers& helpers, const std::string& prefix)
+      : dialect_(dialect), helpers_(helpers), names_(prefix), expressions_(dialect, helpers, bindings_, writer_) {}
   virtual ~Statements() = default;
   Statements(const Statements&) = delete;
 

@@ -8,6 +8,7 @@
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/stage_timer.h"
+#include "runtime/data_object.h"
 #include "runtime/module_blob.h"
 #include "support/check.h"
 
@@ -114,9 +115,14 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   std::string blob;  // an object
   if (target.IsGpu()) {
     linked.device_blob.data = TRY(DeviceBlobOf(objects));
-    std::unique_ptr<llvm::Module> data = machine.NewModule(context, "data");
-    EmitData(*data, kModuleBlobSymbol, ModuleBlobSymbol(linked.device_blob.data));
-    blob = TRY(machine.Emit(*data, false, nullptr));
+    const std::string& bytes = linked.device_blob.data;
+    ByteWriter out;
+    TRY(WriteDataObject(linked.support[0].data, kModuleBlobSymbol, sizeof(uint64_t) + bytes.size(), out,
+                        [&](ByteWriter& data) {
+                          data.Text(bytes);
+                          return Status();
+                        }));
+    blob = out.Take();
     files.push_back(&blob);
   }
   if (target.kind == TargetKind::kC) linked.support_source = TRY(MetadataSource(objects, target));
@@ -129,20 +135,10 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   return linked;
 }
 
-Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
-                                 const Json::Bytes& data, const Target& target) {
-  const Target host = target.Host();
-  Machine machine = TRY(Machine::For(host, Machine::Effort::kQuick));
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = machine.NewModule(context, "data");
-  EmitData(*module, symbol, data.data);
-  std::string object = TRY(machine.Emit(*module, false, nullptr));
+Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data, const std::string& output) {
   std::vector<const std::string*> files;
   for (const Json::Bytes& elf : objects) files.push_back(&elf.data);
-  files.push_back(&object);
-  Json::Bytes linked;
-  linked.data = TRY(LinkShared(files));
-  return linked;
+  return LinkSharedFile(files, data, output);
 }
 
 }  // namespace autotune

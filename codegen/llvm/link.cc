@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <cerrno>
 #include <cstring>
 
+#include "runtime/seal.h"
 #include "support/file.h"
 
 LLD_HAS_DRIVER(elf)
@@ -16,58 +16,66 @@ LLD_HAS_DRIVER(elf)
 namespace autotune {
 namespace {
 
-struct File {  // closed and removed at the end
+struct File {  // closed at the end
   int fd = -1;
-  std::string path;
   ~File() {
     if (fd >= 0) close(fd);
   }
 };
 
-struct Scratch {
-  std::string path;
-  ~Scratch() {
-    if (!path.empty()) unlink(path.c_str());
+// Standard output is the file as long as this lives: LLD writes to a file that has no name as its `-o -`.
+class StandardOutputIs {
+ public:
+  explicit StandardOutputIs(int fd) : saved_{fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)} {
+    llvm::outs().flush();
+    dup2(fd, STDOUT_FILENO);
   }
+  ~StandardOutputIs() {
+    if (saved_.fd >= 0) {
+      dup2(saved_.fd, STDOUT_FILENO);
+    } else {
+      close(STDOUT_FILENO);  // as it was
+    }
+  }
+  // Whether all was written.
+  Status Finish() {
+    llvm::outs().flush();
+    const std::error_code error = llvm::outs().error();
+    llvm::outs().clear_error();
+    return error ? Status(Err("cannot write the linker's output: ", error.message())) : Status();
+  }
+
+ private:
+  File saved_;
 };
 
-// A name for the output of about `bytes` bytes, in memory where there is such a file system with enough room.
-Result<std::string> OutputPath(uint64_t bytes) {
-  for (std::string directory : {std::string("/dev/shm"), std::string(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp")}) {
-    struct statvfs space {};
-    if (statvfs(directory.c_str(), &space) != 0 || uint64_t{space.f_bavail} * space.f_frsize < bytes) continue;
-    std::string path = directory + "/autotune-link-XXXXXX";
-    int fd = mkostemp(path.data(), O_CLOEXEC);
-    if (fd < 0) continue;
-    close(fd);
-    return path;
-  }
-  return Err("no room for the linker: neither /dev/shm nor $TMPDIR (else /tmp) can be written and has ", bytes,
-             " bytes");
-}
-
-}  // namespace
-
-Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
+// `data`: the path of one more object; empty: none.
+Status Link(const std::vector<const std::string*>& objects, const std::string& data) {
   std::vector<File> inputs(objects.size());
-  std::vector<std::string> args{"ld.lld", "-shared", "-z", "defs", "-z", "norelro", "-z", "noseparate-code", "-z",
-                                "noexecstack", "--build-id=none", "--hash-style=gnu", "--strip-all", "--threads=1",
+  std::vector<std::string> args{"ld.lld",
+                                "-shared",
+                                "-z",
+                                "defs",
+                                "-z",
+                                "norelro",
+                                "-z",
+                                "noseparate-code",
+                                "-z",
+                                "noexecstack",
+                                "--build-id=none",
+                                "--hash-style=gnu",
+                                "--strip-all",
+                                "--threads=1",
                                 "--no-dependent-libraries",
-                                // A file system that fills up is an error then, instead of a signal.
-                                "--no-mmap-output-file", "--error-limit=5"};
-  // Code grows little when it is linked; data not at all.
-  uint64_t room = uint64_t{1} << 20;
-  for (const std::string* object : objects) room += object->size() + object->size() / 8;
+                                "--error-limit=5"};
+  if (!data.empty()) args.push_back(data);  // before all code and its constants, so that these stay close together
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
     if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));
     TRY(WriteAll(inputs[i].fd, *objects[i], "an object for the linker"));
     args.push_back("/proc/self/fd/" + std::to_string(inputs[i].fd));
   }
-  Scratch output;
-  output.path = TRY(OutputPath(room));
-  args.push_back("-o");
-  args.push_back(output.path);
+  args.insert(args.end(), {"-o", "-"});
   std::vector<const char*> argv;
   for (const std::string& a : args) argv.push_back(a.c_str());
 
@@ -76,15 +84,47 @@ Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
   const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
   lld::Result result = lld::lldMain(argv, out_stream, err_stream, drivers);
   err_stream.flush();
-  if (result.retCode != 0) {
-    // "ld.lld: error: undefined symbol: expf\n>>> referenced by ..."
-    std::string line = err.substr(0, err.find('\n'));
-    if (line.starts_with("ld.lld: error: ")) line = line.substr(15);
-    return Err("linking failed: ", line);
+  if (result.retCode == 0) return {};
+  // "ld.lld: error: undefined symbol: expf\n>>> referenced by ..."
+  std::string line = err.substr(0, err.find('\n'));
+  if (line.starts_with("ld.lld: error: ")) line = line.substr(15);
+  return Err("linking failed: ", line);
+}
+
+// Links into an open, empty file, and seals it.
+Status LinkTo(int output, const std::vector<const std::string*>& objects, const std::string& data) {
+  {
+    StandardOutputIs redirected(output);
+    Status linked = Link(objects, data);
+    Status written = redirected.Finish();
+    TRY(std::move(linked));
+    TRY(std::move(written));
   }
-  std::string bytes = TRY(ReadFile(output.path));
-  if (bytes.empty()) return Err("the linker's output is empty: ", output.path);
-  return bytes;
+  const off_t size = lseek(output, 0, SEEK_END);
+  void* bytes = size > 0 ? mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_SHARED, output, 0) : MAP_FAILED;
+  if (bytes == MAP_FAILED) return Err("the linker's output is empty or cannot be read");
+  const std::string seal = SealOf({static_cast<const char*>(bytes), static_cast<size_t>(size)});
+  munmap(bytes, static_cast<size_t>(size));
+  return WriteAll(output, seal, "the linker's output");
+}
+
+}  // namespace
+
+Result<std::string> LinkShared(const std::vector<const std::string*>& objects) {
+  File output{memfd_create("library", MFD_CLOEXEC)};
+  if (output.fd < 0) return Err("memfd_create: ", strerror(errno));
+  TRY(LinkTo(output.fd, objects, ""));
+  return ReadFile("/proc/self/fd/" + std::to_string(output.fd));
+}
+
+Status LinkSharedFile(const std::vector<const std::string*>& objects, const std::string& data,
+                      const std::string& output) {
+  File from, to;
+  from.fd = open(data.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from.fd < 0) return Err("cannot read ", data, ": ", strerror(errno));
+  to.fd = open(output.c_str(), O_RDWR | O_CLOEXEC);
+  if (to.fd < 0) return Err("cannot write ", output, ": ", strerror(errno));
+  return LinkTo(to.fd, objects, data);
 }
 
 }  // namespace autotune

@@ -150,6 +150,57 @@ TEST(CSource, AnyNames) {
   }
 }
 
+// A function of many operations stands in a source once, however often unrolled code calls it: compilers took minutes for
+// its copies.
+TEST(CSource, LongFunctionsAreNotCopied) {
+  const PrimFunc f = Parse(R"(func f(x: f32[16, 8] input, y: f32[16, 8] output) {
+    for i in 16 unrolled { for j in 8 vectorized { block b(v: S 16 = i, w: S 8 = j) {
+      y[v, w] = pow(abs(x[v, w]), 1.5) } } } })");
+  for (const Target& target : {C(), C(" -vectors=none")}) {
+    SCOPED_TRACE(target.Text());
+    auto object = Compile(f, target);
+    ASSERT_TRUE(object.ok()) << object.error().Text();
+    const std::string name = target.vector_types ? " at_pow_f32x8(" : " at_pow_f32(";
+    int mentioned = 0;
+    for (size_t at = 0; (at = object->source.find(name.substr(1), at)) != std::string::npos; ++at) ++mentioned;
+    EXPECT_EQ(mentioned, 17);
+    EXPECT_THAT(object->source, HasSubstr("\nstatic " + std::string(target.vector_types ? "f32x8" : "float") + name));
+    EXPECT_LT(object->source.size(), 25000u);
+    AgreesWithInterpreter(f, 1, target, 1e-6);
+    AgreesWith(f, 1, Cpu(), target);
+  }
+}
+
+// Names that a source makes up itself, of registers, parallel loops, functions, and those of stdint.h.
+TEST(CSource, NamesThatSourcesMakeUp) {
+  for (const char* program : {
+           R"(func k(x: f32[64] input, acc_0: f32[64] input, y: f32[64] output) {
+             alloc acc: f32[8] register
+             for i in 8 parallel {
+               for j in 8 vectorized { block a(v: S 8 = i, w: S 8 = j) { acc[w] = x[v * 8 + w] * 2.0 } }
+               for l in 8 vectorized { block b(p: S 8 = i, q: S 8 = l) { y[p * 8 + q] = acc[q] + acc_0[p * 8 + q] } }
+             } })",
+           R"(func k(tasks_0: f32[64] input, shared_0: f32[64] input, code_0: f32[64] output) {
+             for i in 64 parallel { block a(v: S 64 = i) { code_0[v] = tasks_0[v] + shared_0[v] } } })",
+           R"(func k(x: f32[64] input, y: f32[64] output) {
+             alloc shared: f32[64]
+             for i in 8 parallel {
+               for j in 8 { block a(v: S 8 = i, w: S 8 = j) { shared[v * 8 + w] = x[v * 8 + w] * 2.0 } }
+               for l in 8 { block b(p: S 8 = i, q: S 8 = l) { y[p * 8 + q] = shared[p * 8 + 7 - q] } }
+             } })",
+           R"(func k(k_raw_parallel0_task: f32[64] input, k_raw_parallel0: f32[64] output) {
+             for k_raw_body in 64 parallel { block a(v: S 64 = k_raw_body) {
+               k_raw_parallel0[v] = max(k_raw_parallel0_task[v], 1.0) } } })",
+           R"(func AtTensor(INT64_C: f32[64] input, INT32_MAX: f32[64] output) {
+             for SIZE_MAX in 64 parallel { block a(v: S 64 = SIZE_MAX) { INT32_MAX[v] = INT64_C[v] + 1.0 } } })",
+           R"(func int_fast8_t("true": f32[64] input, nullptr: f32[64] output) {
+             for values in 64 { block a(v: S 64 = values) { nullptr[v] = "true"[v] + 1.0 } } })",
+       }) {
+    SCOPED_TRACE(program);
+    AgreesWithInterpreter(Parse(program));
+  }
+}
+
 TEST(CSource, NamesThatNoAssemblerTakes) {
   for (const char* name : {"say \"hi\"", "back\\slash", "line\nbreak"}) {
     PrimFunc f = Parse(kAdd);
@@ -176,6 +227,8 @@ TEST(CCompiler, ThatIsMissing) {
   std::string path = getenv("PATH");
   setenv("PATH", "/nowhere", 1);
   EXPECT_THAT(FailureOf(), AllOf(HasSubstr("cannot start cc"), HasSubstr("install gcc or clang")));
+  // Another machine's code needs another compiler.
+  EXPECT_THAT(FailureOf(C(" -mtriple=riscv64-linux-gnu -mcpu=sifive-u74")), HasSubstr("install riscv64-linux-gnu-gcc, or"));
   setenv("PATH", path.c_str(), 1);
 }
 

@@ -97,6 +97,35 @@ TEST(Codegen, LanesBeyondABufferAreMasked) {
   }
 }
 
+// Elements of all widths, under a condition that is no interval of lanes.
+TEST(Codegen, LanesOfAllTypesAreMasked) {
+  for (std::string type : {"f32", "f64", "i8", "u64"}) {
+    SCOPED_TRACE(type);
+    for (int lanes : {4, 8, 33}) {
+      const std::string n = std::to_string(lanes), other = type == "f32"    ? "1.0"
+                                                           : type[0] == 'f' ? "1.0f64"
+                                                                            : "1" + type;
+      AgreesWithInterpreter(Parse("func f(b: bool[" + n + "] input, x: " + type + "[" + n + "] input, y: " + type +
+                                  "[" + n + "] output) { for i in " + n + " vectorized { block k(v: S " + n +
+                                  " = i) { y[v] = select(b[v], x[v], " + other + ") } } }"));
+    }
+  }
+}
+
+// false < true, though a mask of vectors may have the opposite order.
+TEST(Codegen, BoolsHaveAnOrder) {
+  for (const char* kind : {"serial", "vectorized"}) {
+    AgreesWithInterpreter(Parse(std::string(R"(func f(a: bool[33] input, b: bool[33] input, lt: bool[33] output,
+      le: bool[33] output, gt: bool[33] output, ge: bool[33] output, eq: bool[33] output, ne: bool[33] output,
+      least: bool[33] output, most: bool[33] output, mixed: f32[33] output) { for i in 33 )") +
+                                kind + R"( { block k(v: S 33 = i) {
+        lt[v] = a[v] < b[v] le[v] = a[v] <= b[v] gt[v] = a[v] > b[v] ge[v] = a[v] >= b[v]
+        eq[v] = a[v] == b[v] ne[v] = a[v] != b[v] least[v] = min(a[v], b[v]) most[v] = max(a[v], b[v])
+        mixed[v] = select(a[v] < b[v] ^ b[v], 1.0, f32(a[v]))
+      } } })"));
+  }
+}
+
 // Registers read under a condition stay registers: there is nothing to protect.
 TEST(Codegen, RegistersUnderAConditionStayRegisters) {
   PrimFunc f = Parse(R"(func f(a: f32[13] input, c: f32[13] output) {

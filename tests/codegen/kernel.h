@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
+#include "support/check.h"
 #include "support/rng.h"
 #include "tests/ir/parse.h"
 
@@ -59,8 +60,10 @@ inline double ElementOf(const Tensor& t, int64_t i) {
   if (type == "i16") return static_cast<const int16_t*>(p)[i];
   if (type == "u16") return static_cast<const uint16_t*>(p)[i];
   if (type == "u32") return static_cast<const uint32_t*>(p)[i];
+  if (type == "u64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);  // as the interpreter has it
   if (type == "i8") return static_cast<const int8_t*>(p)[i];
-  return static_cast<const uint8_t*>(p)[i];  // u8, bool
+  CHECK(type == "u8" || type == "bool") << type;
+  return static_cast<const uint8_t*>(p)[i];
 }
 inline void SetElement(const Tensor& t, int64_t i, double value) {
   std::string type = DataTypeText(t.dtype());
@@ -79,6 +82,8 @@ inline void SetElement(const Tensor& t, int64_t i, double value) {
     static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(value);
   else if (type == "u32")
     static_cast<uint32_t*>(p)[i] = static_cast<uint32_t>(value);
+  else if (type == "u64")
+    static_cast<int64_t*>(p)[i] = static_cast<int64_t>(value);
   else if (type == "i8")
     static_cast<int8_t*>(p)[i] = static_cast<int8_t>(value);
   else

@@ -149,6 +149,9 @@ TEST(MathAccuracy, IsAsDocumented) {
   if (Cpu().vector_bits == 512) {  // which has ldexp
     targets.push_back(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3").value());
   }
+  // The same arithmetic by C compilers.
+  for (const char* as_c : {"c", "c -vectors=none", "c -mtriple=x86_64-linux-gnu -mcpu=x86-64"})
+    targets.push_back(Target::Parse(as_c).value());
   for (const std::optional<Target>& target : targets) {
     MeasureAll<float>(target, effort, measured);
     MeasureAll<double>(target, effort, measured);

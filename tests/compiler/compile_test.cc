@@ -145,9 +145,9 @@ class Refusing : public Builder {
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
     return inner_.Link(objects, target);
   }
-  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
-                                   const Json::Bytes& data, const std::string& target) override {
-    return inner_.LinkWithData(objects, symbol, data, target);
+  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
+                      const std::string& output) override {
+    return inner_.LinkWithData(objects, data, output);
   }
 
  private:

@@ -1,8 +1,10 @@
 // The forms of a compiled network: Model Library Format, judged by a validator that shares no code with us; objects
 // that the system's compiler links; one shared object; and a network that is split over two devices.
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 
@@ -191,6 +193,42 @@ TEST_F(FormsTest, OneSharedObjectHoldsEverything) {
   EXPECT_THAT(LoadModel(File("kernels.so"), 1).error().Text(), HasSubstr("it holds kernels, but no network"));
   Status unwritable = WriteCompiled(package(), "/no/such/folder/net.so", builder());
   EXPECT_THAT(unwritable.error().Text(), HasSubstr("/no/such/folder/net.so"));
+}
+
+// The object with the module tree is like those of the kernels, whatever machine they are for.
+TEST_F(FormsTest, SharedObjectsForOtherMachines) {
+  for (auto [options, machine] : {std::pair("-mtriple=aarch64-linux-gnu -mcpu=cortex-a72", EM_AARCH64),
+                                  std::pair("-mtriple=riscv64-linux-gnu -mcpu=sifive-u74", EM_RISCV)}) {
+    const Target target = Target::Parse(std::string("llvm -num-cores=1 ") + options).value();
+    Network network = LoadNetwork(kSource + "/examples/resnet20.onnx", {}, target, builder()).value();
+    Package other = Compile(network, target, nullptr, builder()).value().package;
+    Status written = WriteCompiled(other, File("other.so"), builder());
+    ASSERT_TRUE(written.ok()) << options << ": " << written.error().Text();
+    Elf64_Ehdr header, linked;
+    std::memcpy(&header, test::ReadAll(File("other.so")).data(), sizeof header);
+    std::memcpy(&linked, other.library.data(), sizeof linked);
+    EXPECT_EQ(header.e_machine, machine);
+    EXPECT_EQ(header.e_flags, linked.e_flags);
+    EXPECT_THAT(Shell("readelf -W --dyn-syms other.so").second, HasSubstr("__tvm_dev_mblob"));
+    EXPECT_THAT(LoadModel(File("other.so"), 1).error().Text(), HasSubstr("compiled for"));
+  }
+}
+
+TEST_F(FormsTest, DamagedCodeIsRefused) {
+  Package damaged = package();
+  damaged.library[damaged.library.size() / 2] ^= 1;
+  Result<LoadedModel> model = LoadModel(damaged, 1);
+  ASSERT_FALSE(model.ok());
+  EXPECT_THAT(model.error().Text(), HasSubstr("the file is damaged"));
+  std::string bytes = test::ReadAll(Write("net.so"));
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_TRUE(WriteFile(File("damaged.so"), bytes).ok());
+  model = LoadModel(File("damaged.so"), 1);
+  ASSERT_FALSE(model.ok());
+  EXPECT_THAT(model.error().Text(), HasSubstr("the file is damaged"));
+  // Other tools' libraries have no seal.
+  ASSERT_EQ(Shell("strip -o stripped.so net.so").first, 0);
+  EXPECT_EQ(Run(LoadModel(File("stripped.so"), 1)), Expected());
 }
 
 TEST_F(FormsTest, MetadataThatLieAreRefused) {

@@ -1,11 +1,10 @@
 // Module trees: what is read restores a tree that is written as it was read, or the error is one line.
-#include "runtime/module_blob.h"
-
 #include "runtime/byte_stream.h"
 #include "runtime/device_module.h"
 #include "runtime/registry.h"
 #include "support/check.h"
 #include "tests/fuzz/target.h"
+#include "tests/runtime/module_blob.h"
 
 namespace autotune {
 
@@ -20,10 +19,10 @@ FUZZ_TARGET(module_blob) {
     CHECK(tree.error().Text().find('\n') == std::string::npos) << tree.error().Text();
     return;
   }
-  std::string bytes = ModuleBlob(*tree).value();
+  std::string bytes = test::ModuleBlob(*tree).value();
   auto again = ParseModuleBlob(bytes, MakeUnlinkedLibrary());
   CHECK(again.ok()) << again.error().Text();
-  CHECK(ModuleBlob(*again).value() == bytes);
+  CHECK(test::ModuleBlob(*again).value() == bytes);
 }
 
 }  // namespace autotune

@@ -173,6 +173,7 @@ TEST(Text, ErrorsNameTheirPlace) {
   Refused("func f(a: f32[4] output) { b[0] = 1.0 }", "column 28", "unknown buffer b");
   Refused("func f(a: f32[4] output) { a[0] = 1 }", "column 35", "a value of index for an element of f32");
   Refused("func f(a: f32[4] output) { a[0] = 1.0 + 1 }", "column 39", "operands of '+' are f32 and index");
+  Refused("func f(a: bool[4] output) { a[0] = true + true }", "column 41", "'+' is not for bool");
   Refused("func f(a: f32[4] output) { a[1.0] = 1.0 }", "column 30", "an index is f32");
   Refused("func f(a: f32[4] output) { a[0] = foo(1.0) }", "column 35", "unknown operation 'foo'");
   Refused("func f(a: f32[4] output) { a[0] = exp(1.0, 2.0) }", "column 35", "takes 1 arguments");

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "runtime/kernel_context.h"
+#include "runtime/seal.h"
 #include "runtime/tensor.h"
 #include "support/cpu_features.h"
 #include "tests/runtime/c_artifact.h"
@@ -34,6 +35,30 @@ TEST(Artifact, LoadsPreparesAndCalls) {
   ASSERT_TRUE(status.ok()) << status.error().Text();
   for (int i = 0; i < 8; ++i) EXPECT_EQ(y.Data<float>()[i], i + (i < 4 ? 2 : 4));
   EXPECT_EQ(shift->metadata.ParamsOfKind(ParamKind::kConstant), std::vector<int64_t>{1});
+}
+
+TEST(Artifact, ASealTellsDamage) {
+  const std::string library = SampleArtifact(), sealed = library + SealOf(library);
+  ASSERT_TRUE(Artifact::FromBytes(sealed).ok());
+  const std::string path = TempDir() + "/damaged.so";
+  for (size_t at = 64; at < sealed.size(); at += 97) {  // behind the header, which has messages of its own
+    std::string damaged = sealed;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    const bool in_magic = at >= library.size() && at < library.size() + 8;  // then there is no seal
+    EXPECT_EQ(CheckSeal(damaged).ok(), in_magic) << at;
+    if (at % 5 != 0 || in_magic) continue;
+    auto from_bytes = Artifact::FromBytes(damaged);
+    ASSERT_FALSE(from_bytes.ok()) << at;
+    std::ofstream(path, std::ios::binary) << damaged;
+    auto from_file = Artifact::FromFile(path);
+    ASSERT_FALSE(from_file.ok()) << at;
+    EXPECT_EQ(from_file.error().Text().find('\n'), std::string::npos);
+  }
+  std::string damaged = sealed;
+  damaged[library.size() / 2] ^= 1;
+  EXPECT_THAT(Artifact::FromBytes(damaged).error().Text(), HasSubstr("the file is damaged"));
+  EXPECT_TRUE(Artifact::FromBytes(library).ok());  // of another linker
+  EXPECT_TRUE(CheckSeal("").ok());
 }
 
 TEST(Artifact, KernelErrorsCarryTheirText) {

@@ -1,4 +1,4 @@
-#include "runtime/module_blob.h"
+#include "tests/runtime/module_blob.h"
 
 #include <gmock/gmock.h>
 
@@ -62,7 +62,7 @@ std::string WithSymbol(const std::string& symbol) {
 
 TEST(ModuleBlob, ATreeInOneSharedObject) {
   const std::string path = TempDir() + "/tree.so";
-  std::ofstream(path, std::ios::binary) << WithSymbol(ModuleBlobSymbol(ModuleBlob(Tree()).value()));
+  std::ofstream(path, std::ios::binary) << WithSymbol(test::ModuleBlobSymbol(test::ModuleBlob(Tree()).value()));
   auto root = LoadModule(path);
   ASSERT_TRUE(root.ok()) << root.error().Text();
   EXPECT_EQ((*root)->TypeKey(), "library");
@@ -95,7 +95,7 @@ TEST(ModuleBlob, ATreeInOneSharedObject) {
 }
 
 TEST(ModuleBlob, TheBytesAreTheDocuments) {
-  const std::string blob = ModuleBlob(Tree()).value();
+  const std::string blob = test::ModuleBlob(Tree()).value();
   ByteReader in(blob, "blob");
   EXPECT_EQ(in.Number<uint64_t>().value(), 6u);
   EXPECT_EQ(in.Text().value(), "_lib");
@@ -109,8 +109,8 @@ TEST(ModuleBlob, TheBytesAreTheDocuments) {
 }
 
 TEST(ModuleBlob, ASymbolThatLiesAboutItsLength) {
-  const std::string blob = ModuleBlob(Tree()).value();
-  std::string symbol = ModuleBlobSymbol(blob);
+  const std::string blob = test::ModuleBlob(Tree()).value();
+  std::string symbol = test::ModuleBlobSymbol(blob);
   ++symbol[0];
   auto lie = LoadModule(Artifact::FromBytes(WithSymbol(symbol)).value(), std::make_shared<KernelContext>(1));
   ASSERT_FALSE(lie.ok());
@@ -125,17 +125,18 @@ TEST(ModuleBlob, WithoutItThereIsAPlainLibrary) {
 
 TEST(ModuleBlob, ExecutorsCannotBeSaved) {
   auto executor = GraphExecutor::Create(CopyGraph(), LibraryModule(), {}, {std::make_shared<CpuDevice>(1)}).value();
-  EXPECT_THAT(ModuleBlob(MakeGraphExecutorModule(std::move(executor))).error().Text(), HasSubstr("cannot be saved"));
+  EXPECT_THAT(test::ModuleBlob(MakeGraphExecutorModule(std::move(executor))).error().Text(),
+              HasSubstr("cannot be saved"));
   Module two = MakeUnlinkedLibrary();
   ASSERT_TRUE(two->Import(MakeUnlinkedLibrary()).ok());
-  EXPECT_THAT(ModuleBlob(two).error().Text(), HasSubstr("two library modules"));
+  EXPECT_THAT(test::ModuleBlob(two).error().Text(), HasSubstr("two library modules"));
   Module a = MakeUnlinkedLibrary(), info = MakeInfoModule("{}"), other = MakeInfoModule("{}");
   ASSERT_TRUE(a->Import(info).ok() && a->Import(other).ok() && info->Import(other).ok());
-  EXPECT_THAT(ModuleBlob(a).error().Text(), HasSubstr("two modules import the same one"));
+  EXPECT_THAT(test::ModuleBlob(a).error().Text(), HasSubstr("two modules import the same one"));
 }
 
 TEST(ModuleBlob, DamageIsAnError) {
-  const std::string blob = ModuleBlob(Tree()).value();
+  const std::string blob = test::ModuleBlob(Tree()).value();
   ASSERT_TRUE(ParseModuleBlob(blob, LibraryModule()).ok());
   for (size_t size = 0; size < blob.size(); size += 97) {
     EXPECT_FALSE(ParseModuleBlob(blob.substr(0, size), LibraryModule()).ok()) << size;
@@ -185,7 +186,7 @@ TEST(ModuleBlob, MutatedBlobsNeverCrash) {
   code.image = "image";
   ASSERT_TRUE(root->Import(MakeDeviceModule("ext_dev", code)).ok());
   ASSERT_TRUE(root->Import(MakeGraphExecutorFactory({"n", CopyGraph(), {}}, 1)).ok());
-  const std::string blob = ModuleBlob(root).value();
+  const std::string blob = test::ModuleBlob(root).value();
   Rng rng(1);
   int refused = 0;
   for (int i = 0; i < kBlobs; ++i) {

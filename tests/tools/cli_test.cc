@@ -73,6 +73,10 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
   ExpectOneLine(Run({"tune"}), {"--model", "--op"}, 2);
   ExpectOneLine(Run({"tune", "--model", kExample, "--op", "matmul:1,2,3"}), {"--model", "--op"}, 2);
   ExpectOneLine(Run({"tune", "--op", "matmul:1,2,3", "--shape", "x:1"}), {"--shape", "--op"}, 2);
+  for (const char* option : {"--target=c", "--target=cpu", "--shape=x:1", "--no-winograd"}) {
+    ExpectOneLine(Run({"verify", "--package", "m.so", "--data", "d", option}), {"--package is compiled already", "--"},
+                  2);
+  }
 }
 
 TEST_F(Cli, HelpIsNoError) {
@@ -280,6 +284,23 @@ TEST_F(Cli, TheCTarget) {
   ExpectOneLine(Run({"compile", "--op", op, "--target", "c", "-o", File("none.tar")}),
                 {"needs a C compiler", "cannot start /no/such/cc", "install gcc or clang"});
   unsetenv("AUTOTUNE_CC");
+}
+
+// A file beyond the limit of a process is one line, not its end, and nothing stays behind.
+TEST_F(Cli, FilesBeyondTheLimit) {
+  ASSERT_EQ(Run({"compile", "--model", kExample, "-o", File("first.tar")}).code, 0);  // the database is there then
+  for (const char* blocks : {"40", "600"}) {  // of 1 KiB: less than the library, and less than the whole
+    prefix_ = {"bash", "-c", "ulimit -f " + std::string(blocks) + " && exec \"$0\" \"$@\""};
+    for (const char* name : {"net.tar", "net.so"}) {
+      CliResult result = Run({"compile", "--model", kExample, "--no-records", "-o", File(name)});
+      EXPECT_EQ(result.code, 1) << result.Text();
+      EXPECT_THAT(result.err, AllOf(StartsWith("autotune: cannot write "), HasSubstr("File too large")));
+      EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+      EXPECT_FALSE(std::filesystem::exists(File(name)));
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_THAT(entry.path().filename().string(), Not(StartsWith("net."))) << entry.path();
 }
 
 TEST_F(Cli, VerifyTellsWrongFromRight) {

@@ -62,9 +62,9 @@ class Swapping : public Builder {
   Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
     return builder_.Link(objects, target);
   }
-  Result<Json::Bytes> LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& symbol,
-                                   const Json::Bytes& data, const std::string& target) override {
-    return builder_.LinkWithData(objects, symbol, data, target);
+  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
+                      const std::string& output) override {
+    return builder_.LinkWithData(objects, data, output);
   }
 
   std::map<int, std::pair<std::string, TrialStatus>> bodies;  // by number of the candidate: what it does, what it earns

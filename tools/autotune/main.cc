@@ -1,5 +1,6 @@
 // The command line of autotune. Only argument parsing and the door that catches our own bugs; the work is in the
 // commands' files and in compiler/ and tuner/.
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -99,6 +100,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   autotune::EndWithParent();
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its writer
   if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {
     return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
   }

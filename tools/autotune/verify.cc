@@ -314,8 +314,12 @@ Command VerifyCommand(CLI::App& root) {
       ->capture_default_str();
   options->passes.AddChoices(*app);
   return {app, [options] { return Verify(*options); },
-          [options]() -> Status {
+          [options, app]() -> Status {
             TRY(options->passes.Check());
+            for (const char* of_model : {"--target", "--shape", "--no-winograd"}) {
+              if (!options->package.empty() && app->count(of_model) > 0)
+                return Err("--package is compiled already: give the model with ", of_model);
+            }
             if (options->model.model.empty() && !options->model.bind.empty()) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
             }

@@ -106,7 +106,7 @@ class SourceEmitter {
         target_(target),
         features_(features),
         dialect_(target),
-        helpers_(dialect_),
+        helpers_(dialect_, target),
         name_(kernel.name.str()),
         id_(IdentifierOf(name_)) {}
 
@@ -145,7 +145,7 @@ class SourceEmitter {
     if (!body.rejected().empty()) rejected_ = body.rejected();
 
     Writer w;
-    Names names;
+    Names names(prefix);
     const std::string head = "int32_t " + prefix + "(AtContext* context, void* const* args)";
     w.Line("/* " + Comment(name_ + "." + entry) + ": " + purpose + ". */");
     w.Line(head + SymbolLabel(prefix, name_ + "." + entry) + ";");

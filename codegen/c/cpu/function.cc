@@ -38,7 +38,7 @@ std::string CpuFunction::EmitIterations(const For& loop, const Captures& capture
 // The task's argument, a struct PREFIX, and the function that the pool calls.
 std::string CpuFunction::EmitTask(const For& loop, const Captures& captures, const std::string& name) {
   Writer w;
-  Names names;
+  Names names(prefix_);
   std::string arguments;
   w.Line("/* What the tasks of " + name + " share, and one of them: task / tasks of all iterations. */");
   w.Open("struct " + name);
@@ -83,7 +83,8 @@ void CpuFunction::EmitFork(const For& loop) {
   CpuFunction inner(dialect_, helpers_, name);
   before_ += inner.EmitIterations(loop, captures, bindings_.analyzer) + EmitTask(loop, captures, name);
   if (!inner.rejected().empty()) rejected_ = inner.rejected();
-  const std::string tasks = "tasks_" + number, shared = "shared_" + number, code = "code_" + number;
+  auto own = [&](const char* stem) { return names_.Fresh(Names::Kind::kOwn, Name(stem + number)); };
+  const std::string tasks = own("tasks_"), shared = own("shared_"), code = own("code_");
   writer_.Line("const int32_t " + tasks + " = at_tasks(context, " + std::to_string(std::min(*extent, kMaxTasks)) +
                ");");
   std::string values = tasks;

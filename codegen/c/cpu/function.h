@@ -14,7 +14,7 @@ class CpuFunction : public Statements {
  public:
   // `prefix` begins the names of all functions.
   CpuFunction(const Dialect& dialect, Helpers& helpers, std::string prefix)
-      : Statements(dialect, helpers), prefix_(std::move(prefix)) {}
+      : Statements(dialect, helpers, prefix), prefix_(std::move(prefix)) {}
 
   // int32_t PREFIX_body(AtContext*, pointers...): returns 0, or the code of a parallel loop that failed. `pointers` are
   // the buffers that `body` uses from outside, then the slots of its workspace. Returns the text of the function, after

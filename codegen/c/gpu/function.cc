@@ -39,12 +39,12 @@ void GpuFunction::EmitFork(const For& loop) {
 
 Source OpenClSource(const KernelFunctions& functions, const std::string& name, const Target& target) {
   OpenClC dialect;
-  Helpers helpers(dialect);
+  Helpers helpers(dialect, target);
   Source source;
   std::string text;
   for (const std::vector<KernelFunction>* list : {&functions.run, &functions.prepare}) {
     for (const KernelFunction& kernel : *list) {
-      GpuFunction function(dialect, helpers);
+      GpuFunction function(dialect, helpers, kernel.launch.entry);
       text += function.Emit(kernel);
       if (!function.rejected().empty()) return {"", function.rejected()};
     }

@@ -14,6 +14,7 @@ class OpenClC : public Dialect {
   std::string Parameter(const PointerParam& p, const std::string& id) const override;
   std::string Local() const override { return "static"; }
   std::string Inlined() const override { return "static inline"; }
+  std::string Shared() const override { return "static"; }
   std::string Infinity(DType type) const override { return type.bits == 64 ? "(double)INFINITY" : "INFINITY"; }
   std::string Vector(DType type, std::span<const std::string> lanes) const override;
   std::string Lane(const std::string& vector, const std::string& lane) const override;

@@ -186,15 +186,10 @@ void EmitCheck(llvm::Module& module) {
   b.CreateRet(llvm::ConstantPointerNull::get(b.getPtrTy()));
 }
 
-void EmitData(llvm::Module& module, const std::string& symbol, std::string_view bytes) {
-  llvm::Constant* data =
-      llvm::ConstantDataArray::getString(module.getContext(), llvm::StringRef(bytes.data(), bytes.size()), false);
-  new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::ExternalLinkage, data, symbol);
-}
-
 void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata) {
-  const std::string text = ToJson(metadata).Dump();
-  EmitData(module, "autotune.metadata", {text.c_str(), text.size() + 1});  // ends with its NUL
+  llvm::Constant* text = llvm::ConstantDataArray::getString(module.getContext(), ToJson(metadata).Dump());
+  new llvm::GlobalVariable(module, text->getType(), true, llvm::GlobalValue::ExternalLinkage, text,
+                           "autotune.metadata");
 }
 
 }  // namespace autotune

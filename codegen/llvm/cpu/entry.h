@@ -13,8 +13,6 @@ namespace autotune {
 void EmitKernel(Modules modules, const LoweredKernel& kernel, const KernelMetadata& metadata, const Target& target);
 // Emits `autotune.check`, by which the entry points of all kernels of an artifact check their arguments.
 void EmitCheck(llvm::Module& module);
-// Emits constant bytes under an exported symbol.
-void EmitData(llvm::Module& module, const std::string& symbol, std::string_view bytes);
 // Emits `autotune.metadata`, the artifact's metadata as JSON.
 void EmitMetadata(llvm::Module& module, const ArtifactMetadata& metadata);
 

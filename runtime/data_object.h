@@ -1,0 +1,20 @@
+// A relocatable ELF object of nothing but data under one exported symbol: what linkers take for a constant array,
+// without a compiler that would hold it in memory several times. Stateless.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "runtime/byte_stream.h"
+#include "support/result.h"
+
+namespace autotune {
+
+// Writes the object to `out`. `like` is an object that it will be linked with, whose machine and ABI it states. `data`
+// writes `size` bytes. They are read-only, in a section of their own, so that linkers put nothing of other objects
+// behind them that code of these has to reach. Errors: `like` is no relocatable object of 64 bits, little-endian;
+// those of `data`.
+Status WriteDataObject(std::string_view like, std::string_view symbol, uint64_t size, ByteWriter& out,
+                       const std::function<Status(ByteWriter&)>& data);
+
+}  // namespace autotune

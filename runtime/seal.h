@@ -1,0 +1,18 @@
+// Seals: a hash of a library's file, which stands behind the last byte that the loader of shared objects maps. So a
+// file that was damaged is refused, instead of crashing in the damaged code. Stateless, thread-safe.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "support/result.h"
+
+namespace autotune {
+
+// What is to be appended to `library`: 8 bytes of a magic text, then XXH3's 128 bits, little-endian, the low half
+// first.
+std::string SealOf(std::string_view library);
+
+// Checks a file that ends with a seal. Any other file passes: linkers and tools like strip write none.
+Status CheckSeal(std::string_view file);
+
+}  // namespace autotune

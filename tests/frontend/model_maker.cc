@@ -2,6 +2,7 @@
 
 #define ONNX_ML 1
 #define ONNX_NAMESPACE onnx
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 namespace autotune {
@@ -45,6 +46,22 @@ NodeMaker& NodeMaker::String(const std::string& name, const std::string& value) 
 }
 NodeMaker& NodeMaker::Domain(const std::string& domain) {
   node_->set_domain(domain);
+  return *this;
+}
+
+NodeMaker& NodeMaker::Overload(const std::string& overload) {
+  constexpr int kField = 8;  // which Debian's headers do not have
+  node_->mutable_unknown_fields()->AddLengthDelimited(kField, overload);
+  return *this;
+}
+
+NodeMaker& NodeMaker::Graph(const std::string& name, const ModelMaker& body) {
+  *AddAttr(node_, name, onnx::AttributeProto::GRAPH)->mutable_g() = body.proto_->graph();
+  return *this;
+}
+
+NodeMaker& NodeMaker::Reference(const std::string& name, const std::string& attribute) {
+  AddAttr(node_, name, onnx::AttributeProto::INT)->set_ref_attr_name(attribute);
   return *this;
 }
 
@@ -115,6 +132,35 @@ NodeMaker ModelMaker::Node(const std::string& op, const std::vector<std::string>
 
 ModelMaker& ModelMaker::FileFormat(int64_t ir_version) {
   proto_->set_ir_version(ir_version);
+  return *this;
+}
+
+ModelMaker& ModelMaker::ImportDomain(const std::string& domain) {
+  auto* opset = proto_->add_opset_import();
+  opset->set_domain(domain);
+  opset->set_version(1);
+  return *this;
+}
+
+ModelMaker& ModelMaker::Function(const std::string& domain, const std::string& name, const ModelMaker& body,
+                                 const std::map<std::string, int64_t>& defaults, const std::string& overload) {
+  constexpr int kDefaults = 11, kOverload = 13;  // fields that Debian's headers do not have
+  const onnx::GraphProto& graph = body.proto_->graph();
+  auto* function = proto_->add_functions();
+  function->set_domain(domain);
+  function->set_name(name);
+  *function->mutable_opset_import() = body.proto_->opset_import();
+  for (const auto& info : graph.input()) function->add_input(info.name());
+  for (const auto& info : graph.output()) function->add_output(info.name());
+  *function->mutable_node() = graph.node();
+  for (const auto& [attribute, value] : defaults) {
+    onnx::AttributeProto proto;
+    proto.set_name(attribute);
+    proto.set_type(onnx::AttributeProto::INT);
+    proto.set_i(value);
+    function->mutable_unknown_fields()->AddLengthDelimited(kDefaults, proto.SerializeAsString());
+  }
+  if (!overload.empty()) function->mutable_unknown_fields()->AddLengthDelimited(kOverload, overload);
   return *this;
 }
 

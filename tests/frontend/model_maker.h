@@ -15,6 +15,8 @@ class NodeProto;
 
 namespace autotune {
 
+class ModelMaker;
+
 class NodeMaker {
  public:
   explicit NodeMaker(onnx::NodeProto* node) : node_(node) {}
@@ -23,6 +25,11 @@ class NodeMaker {
   NodeMaker& Float(const std::string& name, float value);
   NodeMaker& String(const std::string& name, const std::string& value);
   NodeMaker& Domain(const std::string& domain);
+  NodeMaker& Overload(const std::string& overload);
+  // A subgraph: the network of another model.
+  NodeMaker& Graph(const std::string& name, const ModelMaker& body);
+  // In a function: an integer attribute that stands for one of the call.
+  NodeMaker& Reference(const std::string& name, const std::string& attribute);
 
  private:
   onnx::NodeProto* node_;
@@ -41,9 +48,16 @@ class ModelMaker {
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                  const std::string& name = "");
   ModelMaker& FileFormat(int64_t ir_version);
+  // Imports version 1 of a domain's operators.
+  ModelMaker& ImportDomain(const std::string& domain);
+  // A function whose body is the network of another model, of that model's operator set. Its attributes are those that
+  // its nodes refer to; `defaults` are integers.
+  ModelMaker& Function(const std::string& domain, const std::string& name, const ModelMaker& body,
+                       const std::map<std::string, int64_t>& defaults = {}, const std::string& overload = "");
   std::string Bytes() const;
 
  private:
+  friend class NodeMaker;
   std::shared_ptr<onnx::ModelProto> proto_;
 };
 

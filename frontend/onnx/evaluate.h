@@ -1,0 +1,34 @@
+// The value of what follows from constants alone: shapes, axes, conditions and masks that exported models compute.
+// Kernels are written as for any other work and interpreted, so the importer knows no arithmetic of its own. For few
+// elements: the graph pass fold_constants compiles what is large. Internal to frontend/onnx.
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace autotune::onnx_import {
+
+// The result of one operator; none where it has no elements, needs integers beyond 2^53 or floats of 16 bits, has no
+// program, or is undefined (a division by 0). Operands must fit the operator. Thread-safe.
+std::optional<graph::TensorValue> EvaluateOperator(graph::Op op, const graph::Attrs& attrs,
+                                                   const std::vector<graph::TensorValue>& operands);
+
+// Values of a graph that is being built, by demand. Not thread-safe.
+class ConstantValues {
+ public:
+  explicit ConstantValues(const graph::Graph& graph) : graph_(graph) {}
+  // Null if the value depends on an input, cannot be evaluated, or if that would take too much work. The pointer stays
+  // valid.
+  const graph::TensorValue* Find(graph::ValueId v);
+
+ private:
+  // Nodes that `v` needs and whose values are not known, in their order; none if one of them depends on an input.
+  std::optional<std::vector<int32_t>> NodesBehind(graph::ValueId v) const;
+
+  const graph::Graph& graph_;
+  std::map<graph::ValueId, std::optional<graph::TensorValue>> known_;
+};
+
+}  // namespace autotune::onnx_import

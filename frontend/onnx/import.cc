@@ -1,7 +1,6 @@
 #include "frontend/onnx/import.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -268,6 +267,7 @@ class Importer {
       : model_(model), options_(options), source_(std::move(source)) {}
 
   Result<ImportedModel> Run() {
+    if (options_.facts) FillFacts(*options_.facts);
     if (model_.ir_version > kNewestFormat) {
       context_.Note("the file's ONNX IR version is " + std::to_string(model_.ir_version) + ", newer than " +
                     std::to_string(kNewestFormat) + ": fields that came since are ignored");
@@ -283,6 +283,10 @@ class Importer {
     TRY(AddInputs());
     scope_.exposed.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
     walker_.Walk(scope_);
+    if (options_.facts) {
+      options_.facts->nodes = walker_.node_operators();
+      options_.facts->origins = walker_.origins();
+    }
     if (!walker_.problems().empty()) return Refusal(" cannot be imported: ");
     TRY(AddOutputs());
     ImportedModel out{IRModule(context_.builder.Finish()), model_.graph.name, opset, std::move(context_.notes)};
@@ -291,6 +295,28 @@ class Importer {
   }
 
  private:
+  void FillFacts(ImportFacts& facts) const {
+    facts = {.ir_version = model_.ir_version, .opsets = model_.opsets};
+    for (const OnnxValueInfo& info : model_.graph.inputs) facts.inputs.push_back({info.name, TypeText(info)});
+    for (const OnnxValueInfo& info : model_.graph.outputs) facts.outputs.push_back({info.name, TypeText(info)});
+    for (const auto& [name, value] : model_.graph.initializers) {
+      facts.parameters += value.spec.NumElements();
+      facts.parameter_bytes += value.spec.Bytes();
+    }
+  }
+
+  static std::string DimText(const OnnxDim& dim) {
+    return dim.extent >= 0 ? std::to_string(dim.extent) : dim.symbol.empty() ? "?" : dim.symbol;
+  }
+
+  // "float32[batch,3]"; "float32" if the file states no shape.
+  static std::string TypeText(const OnnxValueInfo& info) {
+    if (!info.dims) return info.type;
+    std::string text;
+    for (const OnnxDim& dim : *info.dims) text += (text.empty() ? "[" : ",") + DimText(dim);
+    return info.type + (text.empty() ? "[" : text) + "]";
+  }
+
   Status AddInputs() {
     std::set<std::string> names;
     for (const OnnxValueInfo& info : model_.graph.inputs) {
@@ -327,8 +353,24 @@ class Importer {
     };
     for (const auto& [name, shape] : options_.shapes) check_name("--shape", name);
     for (const auto& [name, value] : options_.fixed) check_name("--bind", name);
+    CheckDimNames();
     if (walker_.problems().empty()) return {};
     return Refusal(": ");
+  }
+
+  void CheckDimNames() {
+    std::set<std::string> symbols;
+    std::string known;
+    for (const OnnxValueInfo& info : model_.graph.inputs) {
+      for (const OnnxDim& dim : info.dims.value_or(std::vector<OnnxDim>())) {
+        if (!dim.symbol.empty() && symbols.insert(dim.symbol).second) known += (known.empty() ? "" : ", ") + dim.symbol;
+      }
+    }
+    for (const auto& [name, extent] : options_.dims) {
+      if (!symbols.count(name))
+        Complain("--dim names '" + name + "', which no input of the model has (they have: " + known + ")",
+                 "--dim names no dimension of the model");
+    }
   }
 
   void Complain(std::string text, std::string cause) { walker_.Complain(WithCause(std::move(text), std::move(cause))); }
@@ -337,6 +379,8 @@ class Importer {
   Error Refusal(const char* what) const {
     const std::vector<Error>& problems = walker_.problems();
     std::string text = source_ + what;
+    for (size_t i = 0; options_.facts && i < problems.size(); ++i)
+      options_.facts->problems.push_back(problems[i].message);
     for (size_t i = 0; i < problems.size(); ++i) text += (i ? "; " : "") + problems[i].message;
     return WithCause(std::move(text), problems[0].cause);
   }
@@ -371,26 +415,30 @@ class Importer {
       return std::nullopt;
     }
     Shape shape;
-    std::string symbols;
-    bool open = false;
+    std::string symbols, named;
+    bool open = false, first_open = false;
     for (size_t i = 0; i < info.dims->size(); ++i) {
-      const OnnxDim& dim = (*info.dims)[i];
+      OnnxDim dim = (*info.dims)[i];
+      if (auto stated = options_.dims.find(dim.symbol); dim.extent < 0 && stated != options_.dims.end())
+        dim.extent = stated->second;
       bool symbolic = dim.extent < 0;
-      symbols += (i ? "," : "") + (symbolic ? (dim.symbol.empty() ? "?" : dim.symbol) : std::to_string(dim.extent));
+      symbols += (i ? "," : "") + DimText(dim);
+      if (symbolic && i > 0 && !dim.symbol.empty()) named = dim.symbol;
       // The example's numbers: what images and sequences usually have.
       int64_t guess = i == 0 ? 1 : info.dims->size() == 4 ? (i == 1 ? 3 : 224) : 128;
       shape.push_back(symbolic ? guess : dim.extent);
       open |= symbolic && i > 0;
+      first_open |= symbolic && i == 0;
     }
     if (open) {
       std::string flag = info.name + ":";
       for (size_t i = 0; i < shape.size(); ++i) flag += (i ? "," : "") + std::to_string(shape[i]);
       Complain("input '" + info.name + "' leaves dimensions open, [" + symbols +
-                   "]; choose them, for example --shape " + flag,
+                   "]; choose them, for example --shape " + flag + (named.empty() ? "" : " or --dim " + named + "=128"),
                "an input leaves dimensions open");
       return std::nullopt;
     }
-    if (!info.dims->empty() && (*info.dims)[0].extent < 0) {
+    if (first_open) {
       context_.Note("input '" + info.name + "': its open first dimension became 1 (--shape " + info.name +
                     ":... chooses another)");
     }
@@ -432,26 +480,6 @@ Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& o
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   here.folder = folder.empty() ? "." : folder.string();
   return ImportOnnxBytes(bytes, path, here);
-}
-
-Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text) {
-  auto bad = [&] { return Err("--shape ", text, " is not of the form name:1,3,224,224"); };
-  size_t colon = text.rfind(':');
-  if (colon == 0 || colon == std::string_view::npos) return bad();
-  graph::Shape shape;
-  std::string_view rest = text.substr(colon + 1);
-  while (true) {
-    size_t comma = std::min(rest.find(','), rest.size());
-    int64_t extent = 0;
-    auto [end, error] = std::from_chars(rest.data(), rest.data() + comma, extent);
-    if (error != std::errc() || end != rest.data() + comma || extent < 1 ||
-        extent > std::numeric_limits<int32_t>::max())
-      return bad();
-    shape.push_back(extent);
-    if (comma == rest.size()) break;
-    rest.remove_prefix(comma + 1);
-  }
-  return std::pair{std::string(text.substr(0, colon)), std::move(shape)};
 }
 
 }  // namespace autotune

@@ -8,6 +8,8 @@ namespace {
 // Bounds of what a small file can make of itself: functions that call functions, loops in loops.
 constexpr size_t kMostPlaces = 64;                // functions and subgraphs in each other
 constexpr int64_t kMostNodes = int64_t{1} << 17;  // in functions and subgraphs; more than compile in an hour
+
+std::string OperatorName(const OnnxNode& node) { return (node.domain.empty() ? "" : node.domain + ".") + node.op_type; }
 }  // namespace
 
 Walker::Walker(const OnnxModel& model, ImportContext* context) : model_(model), context_(*context) {
@@ -56,6 +58,8 @@ void Walker::ImportNode(const OnnxNode& node) {
   const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(), is_unknown) ||
                        std::any_of(node.captured.begin(), node.captured.end(), is_unknown);
   const size_t problems = problems_.size();
+  const auto index = static_cast<int32_t>(node_operators_.size());
+  if (!function) node_operators_.push_back(OperatorName(node));
   Status status;
   if (!function && !row) {
     Complain(WithCause(node.Text() + " is not supported" + Place(), node.op_type + " is not supported"));
@@ -67,6 +71,7 @@ void Walker::ImportNode(const OnnxNode& node) {
   } else if (status.ok() && (function || row)) {
     context_.node_ = &node;
     status = node.error ? Status(*node.error) : function ? CallFunction(node, *function) : row->import(context_);
+    if (row) origins_.resize(context_.builder.graph().nodes.size(), index);  // those of subgraphs have theirs already
   }
   // A problem inside a function or a subgraph is listed already, with its own node.
   if (!status.ok() && problems_.size() == problems) {
@@ -172,6 +177,7 @@ void Walker::ComplainOfOperators(const OnnxNode& node) {
 
 void Walker::ComplainOfOperators(const OnnxGraph& graph) {
   for (const OnnxNode& node : graph.nodes) {
+    if (!model_.FindFunction(node)) node_operators_.push_back(OperatorName(node));
     if (!model_.FindFunction(node) && !FindOperator(node)) {
       Complain(WithCause(node.Text() + " is not supported" + Place(), node.op_type + " is not supported"));
     } else {

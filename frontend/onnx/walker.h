@@ -23,6 +23,9 @@ class Walker {
   void Walk(Scope& scope);
   void Complain(Error problem) { problems_.push_back(std::move(problem)); }
   const std::vector<Error>& problems() const { return problems_; }
+  // The operators of the nodes met so far, and for each node of the graph the index of the one that it comes from.
+  const std::vector<std::string>& node_operators() const { return node_operators_; }
+  const std::vector<int32_t>& origins() const { return origins_; }
 
  private:
   void ImportNode(const OnnxNode& node);
@@ -47,6 +50,8 @@ class Walker {
   // One operand for all runs of a subgraph, so that they share one constant of the graph.
   std::map<const OnnxGraph*, std::map<std::string, Operand>> initializers_;
   std::set<const OnnxGraph*> complained_;
+  std::vector<std::string> node_operators_;
+  std::vector<int32_t> origins_;
 };
 
 }  // namespace autotune::onnx_import

@@ -1,5 +1,7 @@
 #include "tests/frontend/model_maker.h"
 
+#include <cctype>
+
 #define ONNX_ML 1
 #define ONNX_NAMESPACE onnx
 #include <google/protobuf/unknown_field_set.h>
@@ -88,6 +90,24 @@ ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t
   return *this;
 }
 
+ModelMaker& ModelMaker::NamedInput(const std::string& name, const std::vector<std::string>& extents) {
+  Input(name, std::vector<int64_t>(extents.size(), -1));
+  auto* shape = proto_->mutable_graph()
+                    ->mutable_input(proto_->graph().input_size() - 1)
+                    ->mutable_type()
+                    ->mutable_tensor_type()
+                    ->mutable_shape();
+  for (size_t i = 0; i < extents.size(); ++i) {
+    auto* dim = shape->mutable_dim(static_cast<int>(i));
+    if (std::isdigit(extents[i][0])) {
+      dim->set_dim_value(std::stoll(extents[i]));
+    } else {
+      dim->set_dim_param(extents[i]);
+    }
+  }
+  return *this;
+}
+
 ModelMaker& ModelMaker::Output(const std::string& name) {
   proto_->mutable_graph()->add_output()->set_name(name);
   return *this;
@@ -103,6 +123,12 @@ ModelMaker& ModelMaker::Floats(const std::string& name, const std::vector<int64_
 ModelMaker& ModelMaker::Ints(const std::string& name, const std::vector<int64_t>& data) {
   auto* t = AddTensor(*proto_, name, {static_cast<int64_t>(data.size())}, onnx::TensorProto::INT64);
   for (int64_t x : data) t->add_int64_data(x);
+  return *this;
+}
+
+ModelMaker& ModelMaker::Bytes8(const std::string& name, const std::vector<int64_t>& shape,
+                               const std::vector<uint8_t>& data, int onnx_type) {
+  AddTensor(*proto_, name, shape, onnx_type)->set_raw_data(data.data(), data.size());
   return *this;
 }
 
@@ -140,6 +166,11 @@ ModelMaker& ModelMaker::ImportDomain(const std::string& domain) {
   opset->set_domain(domain);
   opset->set_version(1);
   return *this;
+}
+
+ModelMaker& ModelMaker::OnlyDomain(const std::string& domain) {
+  proto_->clear_opset_import();
+  return ImportDomain(domain);
 }
 
 ModelMaker& ModelMaker::Function(const std::string& domain, const std::string& name, const ModelMaker& body,

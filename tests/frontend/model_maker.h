@@ -40,9 +40,14 @@ class ModelMaker {
   explicit ModelMaker(int opset = 13);
   // Extents below zero become symbolic ("d<i>").
   ModelMaker& Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type = 1);
+  // Of floats; extents are numbers or names.
+  ModelMaker& NamedInput(const std::string& name, const std::vector<std::string>& extents);
   ModelMaker& Output(const std::string& name);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
   ModelMaker& Ints(const std::string& name, const std::vector<int64_t>& data);
+  // Elements of one byte.
+  ModelMaker& Bytes8(const std::string& name, const std::vector<int64_t>& shape, const std::vector<uint8_t>& data,
+                     int onnx_type);
   // An initializer's data lies elsewhere: at `entries` (location, offset, length).
   ModelMaker& MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries = {});
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
@@ -50,6 +55,8 @@ class ModelMaker {
   ModelMaker& FileFormat(int64_t ir_version);
   // Imports version 1 of a domain's operators.
   ModelMaker& ImportDomain(const std::string& domain);
+  // Imports no other operators than version 1 of the domain's, not even ONNX's own.
+  ModelMaker& OnlyDomain(const std::string& domain);
   // A function whose body is the network of another model, of that model's operator set. Its attributes are those that
   // its nodes refer to; `defaults` are integers.
   ModelMaker& Function(const std::string& domain, const std::string& name, const ModelMaker& body,

@@ -74,7 +74,7 @@ class Wrapper:
                     a.ref_attr_name = "given"
                     a.ClearField("i")
         name = self.name("F")
-        domains = {n.domain for n in part} | {""}
+        domains = {d for n in part for d in domains_of(n)} | {""}
         imports = [helper.make_opsetid(d, self.opset if d == "" else 1) for d in sorted(domains)]
         self.functions.append(helper.make_function(DOMAIN, name, reads, results, part, imports, attributes))
         self.replace(begin, end, [helper.make_node(name, reads, results, domain=DOMAIN, name="n_" + name, **call)])
@@ -200,6 +200,11 @@ def copy(node):
     other = type(node)()
     other.CopyFrom(node)
     return other
+
+
+def domains_of(node):
+    subgraphs = [a.g for a in node.attribute if a.type == AttributeProto.GRAPH]
+    return {node.domain} | {d for g in subgraphs for n in g.node for d in domains_of(n)}
 
 
 def captured(node):

@@ -51,25 +51,34 @@ class NodeFlops {
   std::map<std::string, double> known_;
 };
 
+// Of what a node reads of a value. Nodes that only move elements read no more than they write: a row of a table, for
+// instance.
+double BytesRead(const Graph& g, const Node& node, ValueId v) {
+  const int64_t all = g.Spec(v).Bytes();
+  const bool moves = KindOf(node.op) == OpKind::kInjective;
+  return static_cast<double>(moves ? std::min(all, g.Spec(node.output).Bytes()) : all);
+}
+
 // What the nodes of the graph that one node of the model became read from others and hand to others.
 double BytesOf(const Graph& g, const std::vector<size_t>& nodes, const std::vector<int>& uses) {
   std::map<ValueId, int> uses_inside;
-  std::set<ValueId> own, moved;
+  std::map<ValueId, double> moved;
+  std::set<ValueId> own;
   for (size_t i : nodes) own.insert(g.nodes[i].output);
   for (size_t i : nodes) {
     for (ValueId v : g.nodes[i].inputs) {
       if (own.count(v)) {
         ++uses_inside[v];
       } else {
-        moved.insert(v);
+        moved[v] = std::max(moved[v], BytesRead(g, g.nodes[i], v));
       }
     }
   }
   for (ValueId v : own) {
-    if (uses[v] > uses_inside[v]) moved.insert(v);
+    if (uses[v] > uses_inside[v]) moved[v] = static_cast<double>(g.Spec(v).Bytes());
   }
   double bytes = 0;
-  for (ValueId v : moved) bytes += static_cast<double>(g.Spec(v).Bytes());
+  for (const auto& [v, some] : moved) bytes += some;
   return bytes;
 }
 

@@ -44,6 +44,19 @@ TEST_F(InspectCommand, ListsWhatIsNotSupported) {
   EXPECT_THAT(result.err, HasSubstr("cannot be imported: 1 problem, listed above"));
 }
 
+TEST_F(InspectCommand, ShowsPackages) {
+  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("m.tar")}).code, 0);
+  CliResult result = Run({"inspect", File("m.tar")});
+  EXPECT_EQ(result.code, 0) << result.err;
+  std::vector<std::string> lines = test::Lines(result.out);
+  EXPECT_THAT(lines, Contains("inputs       image  f32[1,3,32,32]"));
+  EXPECT_THAT(lines, Contains(MatchesRegex("[0-9a-f]{8} +[0-9.]+ +[a-z0-9_]+ +no +conv2d_add_relu .*")));
+  EXPECT_THAT(lines, Contains(MatchesRegex("[0-9]+ kernels, 0 of them tuned")));
+  CliResult damaged = Run({"inspect", Write("damaged.tar", "no package")});
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_THAT(damaged.err, HasSubstr("damaged.tar"));
+}
+
 TEST_F(InspectCommand, WhatIsNoModelIsOneLine) {
   CliResult result = Run({"inspect", Write("m.onnx", "no model")});
   EXPECT_EQ(result.code, 1);

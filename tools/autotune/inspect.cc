@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "package/package.h"
+#include "support/task_id.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/text.h"
 
@@ -37,7 +39,29 @@ void PrintOperators(const ModelReport& report) {
   row("all", nodes, flops, bytes);
 }
 
+std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeText(spec.shape); }
+
+// Reads the package only: its code may be for another machine.
+Result<int> InspectPackage(const std::string& path) {
+  const Package package = TRY(ReadPackage(path));
+  const PackageInfo& info = package.info;
+  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), info.target.c_str());
+  std::vector<ImportFacts::Tensor> inputs, outputs;
+  for (const TensorSpec& spec : info.inputs) inputs.push_back({spec.name, SpecText(spec)});
+  for (const TensorSpec& spec : info.outputs) outputs.push_back({spec.name, SpecText(spec)});
+  PrintTensors("inputs", inputs);
+  PrintTensors("outputs", outputs);
+  std::printf("\n%8s %12s %-10s %-7s %s\n", "task", "MFLOPs", "algorithm", "tuned", "operators and shapes");
+  for (const PackagedKernel& kernel : info.kernels) {
+    std::printf("%8s %12.3f %-10s %-7s %s\n", ShortTaskId(kernel.task).c_str(), kernel.flops * 1e-6,
+                kernel.alternative.c_str(), kernel.tuned ? "yes" : "no", kernel.label.c_str());
+  }
+  std::printf("%s, %d of them tuned\n", Counted(info.tasks, "kernel").c_str(), info.tuned_tasks);
+  return kExitOk;
+}
+
 Result<int> Inspect(const ModelOptions& options) {
+  if (options.model.ends_with(".tar")) return InspectPackage(options.model);
   const NetworkOptions network = TRY(options.ParseNetwork());
   const Target target = TRY(Target::Parse("cpu"));
   const ModelReport report =
@@ -65,8 +89,10 @@ Result<int> Inspect(const ModelOptions& options) {
 
 Command InspectCommand(CLI::App& root) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* app = root.add_subcommand("inspect", "show a model's inputs, outputs, operators and what is unsupported");
-  app->add_option("model,--model", options->model, "the ONNX model")->required();
+  CLI::App* app =
+      root.add_subcommand("inspect", "show what a model holds and what is unsupported, or what a package holds");
+  app->add_option("model,--model", options->model, "an ONNX model, or a package: a file whose name ends in .tar")
+      ->required();
   options->AddInputs(*app);
   return {app, [options] { return Inspect(*options); }};
 }

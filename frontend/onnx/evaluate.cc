@@ -41,10 +41,12 @@ std::optional<Graph> SingleNode(Op op, const Attrs& attrs, const std::vector<Ten
 
 }  // namespace
 
-std::optional<TensorValue> EvaluateOperator(Op op, const Attrs& attrs, const std::vector<TensorValue>& operands) {
+std::optional<TensorValue> ConstantValues::Evaluate(Op op, const Attrs& attrs,
+                                                    const std::vector<TensorValue>& operands) {
   if (op == Op::kReshape) return operands[0].Reshaped(std::get<ReshapeAttrs>(attrs).shape);
   std::vector<InterpArray> arrays;
   for (const TensorValue& value : operands) {
+    if ((stores_left_ -= value.spec.NumElements()) < 0) return std::nullopt;
     std::optional<InterpArray> array = value.spec.NumElements() > 0 ? ToArray(value) : std::nullopt;
     if (!array) return std::nullopt;
     arrays.push_back(std::move(*array));
@@ -52,13 +54,14 @@ std::optional<TensorValue> EvaluateOperator(Op op, const Attrs& attrs, const std
   std::optional<Graph> graph = SingleNode(op, attrs, operands);
   if (!graph) return std::nullopt;
   const TensorSpec& spec = graph->Spec(graph->outputs[0]);
-  if (!HoldsNumbers(spec.dtype)) return std::nullopt;
+  if (!HoldsNumbers(spec.dtype) || spec.NumElements() > stores_left_) return std::nullopt;
   // Any target will do: it decides no value that the interpreter computes. A fixed one makes import repeatable.
   static const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3 -num-cores=1").value();
   auto programs = LowerSubgraph(*graph, target, "constant", {.exact = true});
   if (!programs.ok()) return std::nullopt;
   arrays.push_back({spec.dtype, spec.shape, std::vector<double>(spec.NumElements())});
-  if (!Interpret(programs->front().func, arrays, {.detect_races = false}).ok()) return std::nullopt;
+  if (!Interpret(programs->front().func, arrays, {.detect_races = false, .stores_left = &stores_left_}).ok())
+    return std::nullopt;
   const std::vector<double>& out = arrays.back().data;
   // Integers without sign beyond 2^63 come out of the interpreter as negative ones.
   const double least = spec.dtype.code == TypeCode::kUInt ? -1 : -kMostExact;
@@ -68,7 +71,6 @@ std::optional<TensorValue> EvaluateOperator(Op op, const Attrs& attrs, const std
 }
 
 std::optional<std::vector<int32_t>> ConstantValues::NodesBehind(ValueId v) const {
-  constexpr int64_t kMostElements = int64_t{1} << 20;  // of all values on the way: about a second of interpretation
   std::set<int32_t> nodes;
   std::vector<ValueId> open = {v};
   int64_t elements = 0;
@@ -84,7 +86,7 @@ std::optional<std::vector<int32_t>> ConstantValues::NodesBehind(ValueId v) const
       elements += graph_.Spec(input).NumElements();
       open.push_back(input);
     }
-    if (elements > kMostElements) return std::nullopt;
+    if (elements > stores_left_) return std::nullopt;
   }
   return std::vector<int32_t>(nodes.begin(), nodes.end());
 }
@@ -102,7 +104,7 @@ const TensorValue* ConstantValues::Find(ValueId v) {
       if (!operand) return nullptr;
       operands.push_back(*operand);
     }
-    known_[node.output] = EvaluateOperator(node.op, node.attrs, operands);
+    known_[node.output] = Evaluate(node.op, node.attrs, operands);
     if (!known_[node.output]) return nullptr;
   }
   return Find(v);

@@ -10,25 +10,27 @@
 
 namespace autotune::onnx_import {
 
-// The result of one operator; none where it has no elements, needs integers beyond 2^53 or floats of 16 bits, has no
-// program, or is undefined (a division by 0). Operands must fit the operator. Thread-safe.
-std::optional<graph::TensorValue> EvaluateOperator(graph::Op op, const graph::Attrs& attrs,
-                                                   const std::vector<graph::TensorValue>& operands);
-
-// Values of a graph that is being built, by demand. Not thread-safe.
+// Evaluates operators on constants, and values of a graph that is being built by demand. Not thread-safe.
 class ConstantValues {
  public:
   explicit ConstantValues(const graph::Graph& graph) : graph_(graph) {}
-  // Null if the value depends on an input, cannot be evaluated, or if that would take too much work. The pointer stays
-  // valid.
+
+  // The result of one operator on operands that fit it. None where it has no elements, needs integers beyond 2^53 or
+  // floats of 16 bits, has no program, is undefined (a division by 0), or where the work of all calls together would
+  // exceed a second or two.
+  std::optional<graph::TensorValue> Evaluate(graph::Op op, const graph::Attrs& attrs,
+                                             const std::vector<graph::TensorValue>& operands);
+  // Null if the value depends on an input or has no result in the sense above. The pointer stays valid.
   const graph::TensorValue* Find(graph::ValueId v);
 
  private:
-  // Nodes that `v` needs and whose values are not known, in their order; none if one of them depends on an input.
+  // Nodes that `v` needs and whose values are not known, in their order; none if one of them depends on an input, or if
+  // there are more elements than may be computed.
   std::optional<std::vector<int32_t>> NodesBehind(graph::ValueId v) const;
 
   const graph::Graph& graph_;
   std::map<graph::ValueId, std::optional<graph::TensorValue>> known_;
+  int64_t stores_left_ = int64_t{1} << 22;  // of the interpreter, which executes some millions in a second
 };
 
 }  // namespace autotune::onnx_import

@@ -193,7 +193,7 @@ std::optional<ValueId> ImportContext::Folded(Op op, const std::vector<ValueId>& 
   }
   Result<TensorSpec> spec = InferType(op, attrs, specs);
   if (!spec.ok() || spec->NumElements() > kFew) return std::nullopt;
-  std::optional<TensorValue> value = EvaluateOperator(op, attrs, operands);
+  std::optional<TensorValue> value = values_.Evaluate(op, attrs, operands);
   if (!value) return std::nullopt;
   return builder.AddConstant("", std::move(*value));
 }

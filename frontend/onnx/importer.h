@@ -29,7 +29,7 @@ class ImportContext {
   Result<std::vector<ValueId>> AllTensors();
   // Null if it is not known at import, or large and not computed yet.
   const TensorValue* Constant(size_t i) const;
-  // The same, for what import cannot do without: computes what follows from constants alone, up to a million elements.
+  // The same, for what import cannot do without: computes what follows from constants alone.
   const TensorValue* Known(size_t i) const;
   Result<Shape> ShapeOf(size_t i) const;
   // An integer constant (shape, axes) as numbers; `what` names it in the error.

@@ -7,7 +7,10 @@ namespace {
 // Row d has the indices along dimension d of all elements other than 0, in the order of the elements.
 Status ImportNonZero(ImportContext& c) {
   const TensorValue* value = c.Known(0);
-  if (!value) return Err("of what is computed at run time is not supported: its result has no static shape");
+  if (!value) {
+    return Err(
+        "is for what is known at import: its operand is computed at run time, or takes too long to compute before");
+  }
   if (!IsSupported(value->spec.dtype)) return Err("of ", value->spec.Text(), " is not supported");
   std::vector<int64_t> places;
   for (int64_t i = 0; i < value->spec.NumElements(); ++i) {

@@ -7,7 +7,7 @@ namespace autotune::onnx_import {
 namespace {
 // Bounds of what a small file can make of itself: functions that call functions, loops in loops.
 constexpr size_t kMostPlaces = 64;                // functions and subgraphs in each other
-constexpr int64_t kMostNodes = int64_t{1} << 17;  // in functions and subgraphs; more than compile in an hour
+constexpr int64_t kMostNodes = int64_t{1} << 16;  // in functions and subgraphs; more than compile in an hour
 
 std::string OperatorName(const OnnxNode& node) { return (node.domain.empty() ? "" : node.domain + ".") + node.op_type; }
 }  // namespace

@@ -77,7 +77,7 @@ constexpr const char* kOtherInputs =  // the language's element types are those 
 constexpr const char* kOtherCasts =  // the same, as the result of an operator
     R"(: Cast \(node .*\): element type (float16|bfloat16|string|float8e5m2fnuz) is not supported)";
 constexpr const char* kNoStaticShape =  // as many columns as there are elements other than 0
-    R"(: NonZero \(node .*\): of what is computed at run time is not supported: its result has no static shape)";
+    R"(: NonZero \(node .*\): is for what is known at import)";
 constexpr const char* kModOfDoubles =  // its quotients and products would need more bits than f64 has
     R"(: Mod \(node .*\): is supported on f32 and integers, not on f64)";
 constexpr const char* kRandom =  // what a package computes follows from its inputs

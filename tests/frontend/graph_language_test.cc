@@ -110,7 +110,7 @@ TEST(Functions, ManyCallsOfFewBytesAreBounded) {
   }
   ModelMaker few = m;
   m.Node("F30", {"x"}, {"y"}).Domain("f");
-  EXPECT_THAT(ImportError(m), HasSubstr("functions and loops make more than 131072 nodes of this model"));
+  EXPECT_THAT(ImportError(m), HasSubstr("functions and loops make more than 65536 nodes of this model"));
 }
 
 TEST(Functions, DepthIsBounded) {

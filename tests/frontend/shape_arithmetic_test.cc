@@ -146,7 +146,7 @@ TEST(ShapeArithmetic, NonZeroOfConstants) {
   ModelMaker data(13);
   data.Input("x", {2, 3}).Output("y");
   data.Node("NonZero", {"x"}, {"y"});
-  EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): of what is computed at run time is not supported"));
+  EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): is for what is known at import"));
 }
 
 // Large constants are no shapes: a kernel computes them, unless something asks.
@@ -161,6 +161,24 @@ TEST(ShapeArithmetic, LargeConstantsAreComputedOnlyIfTheirValueIsNeeded) {
   graph::Graph g = Imported(m);
   EXPECT_TRUE(std::any_of(g.nodes.begin(), g.nodes.end(), [](auto& n) { return n.op == graph::Op::kAdd; }));
   EXPECT_EQ(g.Spec(g.outputs[1]).shape, (Shape{2, 0}));
+}
+
+// A small file may state any amount of work on constants; import does no more of it than a second or two takes.
+TEST(ShapeArithmetic, WorkIsBounded) {
+  for (int64_t n : {32, 512}) {
+    ModelMaker m(13);
+    m.Input("x", {2}).Ints("n", {n, n}).Floats("half", {}, {0.5}).Output("y");
+    m.Node("ConstantOfShape", {"n"}, {"zeros"});
+    m.Node("Add", {"zeros", "half"}, {"halves"});
+    m.Node("MatMul", {"halves", "halves"}, {"product"});
+    m.Node("NonZero", {"product"}, {"y"}, "where");
+    if (n == 32) {
+      EXPECT_EQ(OutputShape(m), (Shape{2, n * n}));
+    } else {
+      EXPECT_THAT(ImportError(m), HasSubstr("NonZero (node 'where'): is for what is known at import: its operand is "
+                                            "computed at run time, or takes too long to compute before"));
+    }
+  }
 }
 
 TEST(ShapeArithmetic, BranchesOnShapes) {

@@ -228,8 +228,10 @@ Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& option
 
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes) {
-  ImportedModel model =
-      TRY(ImportOnnx(path, {.shapes = options.shapes, .extra_outputs = options.extra_outputs, .fixed = options.fixed}));
+  ImportedModel model = TRY(ImportOnnx(path, {.shapes = options.shapes,
+                                              .extra_outputs = options.extra_outputs,
+                                              .fixed = options.fixed,
+                                              .dims = options.dims}));
   Network network = TRY_NOTE(MakeNetwork(model.module, options, target, builder, passes), "while optimizing " + path);
   network.name = std::filesystem::path(path).stem().string();
   if (network.name == "model") {  // ONNX's own layout: the folder has the name
@@ -240,6 +242,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
 
   std::ostringstream text;  // what the model was told to be, beside its file
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
+  for (const auto& [name, extent] : options.dims) text << name << "=" << extent;
   for (const std::string& name : options.extra_outputs) text << name;
   if (!options.winograd) text << "no winograd";
   text << passes.config().CodeKey();

@@ -18,6 +18,7 @@ struct NetworkOptions {
   bool winograd = true;                        // offer convolutions that round otherwise than the direct sum
   // Inputs that are no inputs but these values: what shapes and axes are computed from.
   std::map<std::string, graph::TensorValue> fixed;
+  std::map<std::string, int64_t> dims = {};  // sizes of dimensions that the model names
 };
 
 // A task of a network: a kernel that some nodes of main call. Its functions are in the module.

@@ -42,7 +42,7 @@ class Builder:
         node = helper.make_node(kind, inputs, [output], name=output, **attributes)
         self.nodes.append(node)
         decoded = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        results = reference.OPS[kind](decoded, 13, *[self.values[i] for i in inputs])
+        results = reference.OPS[kind](decoded, 13, *[self.values[i] if i else None for i in inputs])
         self.values[output] = results[0] if isinstance(results, tuple) else results
         return output
 

@@ -1,13 +1,14 @@
 """Makes networks whose trained weights cannot be fetched, with random but well-behaved ones: seeded, architectures exact.
 
-    python3 examples/make_nets.py OUT [resnet18 mobilenet_v2 efficientnet_b0 mobilenet_v3 bert2]
+    python3 examples/make_nets.py OUT [resnet18 mobilenet_v2 efficientnet_b0 mobilenet_v3 bert2 llama gpt2 ...]
 
 writes OUT/<name>/model.onnx (operator set 13, in the operators that exporters emit) and OUT/<name>/test_data_set_0, whose
 output comes from float64 arithmetic (reference.py). Weights are He-normal; batch-norm statistics come from a forward pass,
 so activations are normalised as in a trained network. Classifiers end in logits, where errors show.
 
 bert2 is two encoder layers of BERT-base on 128 embedded tokens: `hidden` [1,128,768] and an additive attention mask
-[1,1,1,128]; layer normalization and GELU stand there in primitive parts. Needs python3-numpy, python3-onnx.
+[1,1,1,128]; layer normalization and GELU stand there in primitive parts. Smaller networks of today's kinds are in transformer_nets.py: llama,
+gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo. Needs python3-numpy, python3-onnx.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import onnx
 from onnx import helper
 
 import reference
+import transformer_nets
 from make_model import Builder
 from refill import write
 
@@ -31,7 +33,8 @@ class Net(Builder):
     def __init__(self, inputs, seed):
         name, sample = next(iter(inputs.items()))
         super().__init__(sample, seed)
-        self.values = {name: value.astype(np.float64) for name, value in inputs.items()}
+        wide = lambda value: value.astype(np.float64) if value.dtype.kind == "f" else value
+        self.values = {name: wide(value) for name, value in inputs.items()}
 
     def scalar(self, value):
         name = f"scalar_{float(value):.9g}"
@@ -231,6 +234,7 @@ NETS = {
     "efficientnet_b0": (efficientnet_b0, image, 2),
     "mobilenet_v3": (mobilenet_v3, image, 2),
     "bert2": (bert2, tokens, 1),
+    **transformer_nets.NETS,
 }
 
 
@@ -239,9 +243,10 @@ def make(name, folder):
     b = Net(inputs(np.random.default_rng(1), batch), seed=20)
     output = architecture(b)
     given = inputs(np.random.default_rng(2), 1)
-    value = lambda n, shape: helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape)
+    kinds = {"f": onnx.TensorProto.FLOAT, "i": onnx.TensorProto.INT64}
+    value = lambda n, shape, kind="f": helper.make_tensor_value_info(n, kinds[kind], shape)
     shape = [1] + list(b.values[output].shape[1:])
-    graph = helper.make_graph(b.nodes, name, [value(n, v.shape) for n, v in given.items()], [value(output, shape)], b.weights)
+    graph = helper.make_graph(b.nodes, name, [value(n, v.shape, v.dtype.kind) for n, v in given.items()], [value(output, shape)], b.weights)
     model = helper.make_model(graph, producer_name="make_nets", opset_imports=[helper.make_opsetid("", OPSET)])
     model.ir_version = 7
     result = reference.run(model, given)[output]

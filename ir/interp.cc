@@ -201,6 +201,7 @@ void Machine::Exec(const Stmt& s) {
 }
 
 void Machine::ExecStore(const Store& n) {
+  if (options_.stores_left && --*options_.stores_left < 0) return Fail("more stores than allowed");
   Memory* memory = Resolve(n.buffer);
   if (!memory) return;
   int lanes = n.value.dtype().lanes;

@@ -22,6 +22,8 @@ struct InterpArray {
 struct InterpOptions {
   uint64_t order_seed = 0;  // order of parallel iterations and threads: 0 in sequence, else a seeded shuffle
   bool detect_races = true;
+  // If given: how many stores may still be executed. The interpreter counts down, and fails at 0.
+  int64_t* stores_left = nullptr;
 };
 
 // `args` in the order of the parameters; symbolic extents of parameters take their values from the arrays' shapes.

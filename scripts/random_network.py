@@ -2,10 +2,13 @@
 examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; every operator set from 7 to 28 occurs.
 """
 
+import random
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
+from random_control import DOMAIN, Wrapper, captured
 from random_graph import CHANNELS, EXTENTS, Network
 from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
 from random_moves import MOVES
@@ -240,6 +243,11 @@ COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 
 STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized] * 3 + [blocks] * 3 + MOVES + NUMBERS + SELECTIONS
 
 
+def wrapped(seed):
+    """Whether parts of the network are functions, branches and loops, which operator sets have from 13 on."""
+    return random.Random(f"wrapped {seed}").random() < 0.4
+
+
 def make(seed):
     """Returns the model, its inputs and its outputs, by name. Outputs are computed in float64 and then cast to the type
     of the network."""
@@ -263,11 +271,15 @@ def make(seed):
     outputs += [v for v in computed if v not in outputs and net.chance(5)]
     kind = lambda dtype: net.float_type if dtype.kind == "f" else NP_TYPE_TO_TENSOR_TYPE[dtype]
     info = lambda name: helper.make_tensor_value_info(name, kind(net.values[name].dtype), net.shape(name))
-    used = {i for node in net.nodes for i in node.input}
+    wrapper = Wrapper(net, outputs, lambda name: kind(net.values[name].dtype))
+    if net.opset >= 13 and wrapped(seed):
+        wrapper.run()
+    used = {i for node in net.nodes for i in captured(node)}
     inputs = [(name, array) for name, array in net.inputs if name in used or name == net.inputs[0][0]]
     graph = helper.make_graph(net.nodes, f"fuzz_{seed}", [info(name) for name, _ in inputs], [info(v) for v in outputs],
                               [i for i in net.initializers if i.name in used])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", net.opset)])
+    opsets = [helper.make_opsetid("", net.opset)] + [helper.make_opsetid(DOMAIN, 1)] * bool(wrapper.functions)
+    model = helper.make_model(graph, opset_imports=opsets, functions=wrapper.functions)
     model.ir_version = 8  # initializers are no inputs
     if net.opset <= onnx.defs.onnx_opset_version():  # those that the package knows
         onnx.checker.check_model(model)

@@ -1,18 +1,17 @@
 #include "frontend/onnx/import.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/walker.h"
 
 namespace autotune {
 namespace onnx_import {
 
-constexpr int kMinOpset = 1, kMaxOpset = 28;  // of models; operators have their own
-constexpr int64_t kNewestFormat = 13;         // ONNX's IR version of operator set 28
+constexpr int64_t kNewestFormat = 13;  // ONNX's IR version of operator set 28
 
 Result<int64_t> NormalizeAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) return Err("axis ", axis, " is outside a tensor of rank ", rank);
@@ -56,24 +55,36 @@ Status ImportContext::Reserve(const Shape& shape) {
              " elements of constants that the file does not hold");
 }
 
-Result<const ImportContext::Entry*> ImportContext::Find(size_t i) const {
+Result<Operand*> ImportContext::Find(size_t i) const {
   if (!Has(i)) return Err("input ", i, " is missing");
-  auto it = env_.find(node().inputs[i]);
-  if (it == env_.end()) return Err("there is no tensor '", node().inputs[i], "'");
-  return &it->second;
+  Operand* operand = scope_->Find(node().inputs[i]);
+  if (!operand) return Err("there is no tensor '", node().inputs[i], "'");
+  return operand;
 }
 
-Result<ValueId> ImportContext::Tensor(size_t i) {
-  const Entry* entry = TRY(Find(i));
-  if (const ValueId* v = std::get_if<ValueId>(entry)) return *v;
-  const TensorValue& value = std::get<TensorValue>(*entry);
-  const std::string& name = node().inputs[i];
+Result<ValueId> ImportContext::Tensor(size_t i) { return ToValue(*TRY(Find(i)), node().inputs[i]); }
+
+Result<Operand> ImportContext::Input(size_t i) const { return *TRY(Find(i)); }
+
+Result<ValueId> ImportContext::ToValue(Operand& operand, const std::string& name) {
+  if (const ValueId* v = std::get_if<ValueId>(&operand.tensor)) return *v;
+  const TensorValue& value = std::get<TensorValue>(operand.tensor);
   if (!IsSupported(value.spec.dtype))
     return WithCause("input '" + name + "' is " + value.spec.Text() + "; " + kNoHalves, kNoHalves);
   TRY_NOTE(CheckSize(value.spec), "of input '" + name + "'");
-  auto [it, is_new] = materialized_.try_emplace(name, 0);
-  if (is_new) it->second = builder.AddConstant(name, value);
-  return it->second;
+  if (!operand.constant) operand.constant = builder.AddConstant(name, value);
+  return *operand.constant;
+}
+
+Operand ImportContext::ToOperand(ValueId v) const {
+  const graph::Constant* constant = builder.graph().FindConstant(v);
+  if (constant) return {builder.graph().ConstantValue(*constant), v};
+  return {v};
+}
+
+TensorSpec ImportContext::SpecOf(const Operand& operand) const {
+  const ValueId* v = std::get_if<ValueId>(&operand.tensor);
+  return v ? builder.Spec(*v) : std::get<TensorValue>(operand.tensor).spec;
 }
 
 Result<std::vector<ValueId>> ImportContext::AllTensors() {
@@ -84,19 +95,31 @@ Result<std::vector<ValueId>> ImportContext::AllTensors() {
 }
 
 const TensorValue* ImportContext::Constant(size_t i) const {
-  Result<const Entry*> entry = Find(i);
-  return entry.ok() ? std::get_if<TensorValue>(*entry) : nullptr;
+  Result<Operand*> operand = Find(i);
+  return operand.ok() ? std::get_if<TensorValue>(&(*operand)->tensor) : nullptr;
 }
 
-Result<Shape> ImportContext::ShapeOf(size_t i) const {
-  const Entry* entry = TRY(Find(i));
-  if (const ValueId* v = std::get_if<ValueId>(entry)) return builder.Spec(*v).shape;
-  return std::get<TensorValue>(*entry).spec.shape;
+const TensorValue* ImportContext::Known(const Operand& operand) const {
+  const ValueId* v = std::get_if<ValueId>(&operand.tensor);
+  return v ? values_.Find(*v) : &std::get<TensorValue>(operand.tensor);
 }
+
+const TensorValue* ImportContext::Known(size_t i) const {
+  Result<Operand*> operand = Find(i);
+  return operand.ok() ? Known(**operand) : nullptr;
+}
+
+Result<const OnnxGraph*> ImportContext::Subgraph(const char* name) const {
+  auto it = node().attrs.find(name);
+  if (it == node().attrs.end() || !it->second.graph) return Err("has no subgraph '", name, "'");
+  return it->second.graph.get();
+}
+
+Result<Shape> ImportContext::ShapeOf(size_t i) const { return SpecOf(*TRY(Find(i))).shape; }
 
 Result<std::vector<int64_t>> ImportContext::Ints(size_t i, const char* what) const {
   TRY(Find(i));
-  const TensorValue* value = Constant(i);
+  const TensorValue* value = Known(i);
   if (!value) return Err(what, " is computed at run time; it must be a constant");
   std::vector<int64_t> out(value->spec.NumElements());
   for (size_t k = 0; k < out.size(); ++k) {
@@ -113,7 +136,7 @@ Result<std::vector<int64_t>> ImportContext::Ints(size_t i, const char* what) con
 
 Result<double> ImportContext::ConstantNumber(size_t i, const char* what) const {
   TRY(Find(i));
-  const TensorValue* value = Constant(i);
+  const TensorValue* value = Known(i);
   if (!value) return Err(what, " is computed at run time; it must be a constant");
   if (!IsSupported(value->spec.dtype) || value->spec.NumElements() != 1)
     return Err(what, " must be one number, not ", value->spec.Text());
@@ -168,7 +191,28 @@ Result<std::vector<std::string>> ImportContext::StringList(const char* name, std
   return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::strings, "a list of strings");
 }
 
+// Few elements are what shape arithmetic consists of. What is large may never decide a shape: then a kernel computes
+// it.
+std::optional<ValueId> ImportContext::Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs) {
+  constexpr int64_t kFew = 1024;
+  std::vector<TensorValue> operands;
+  std::vector<TensorSpec> specs;
+  int64_t elements = 0;
+  for (ValueId v : inputs) {
+    const graph::Constant* constant = builder.graph().FindConstant(v);
+    if (!constant || (elements += builder.Spec(v).NumElements()) > kFew) return std::nullopt;
+    operands.push_back(builder.graph().ConstantValue(*constant));
+    specs.push_back(builder.Spec(v));
+  }
+  Result<TensorSpec> spec = InferType(op, attrs, specs);
+  if (!spec.ok() || spec->NumElements() > kFew) return std::nullopt;
+  std::optional<TensorValue> value = values_.Evaluate(op, attrs, operands);
+  if (!value) return std::nullopt;
+  return builder.AddConstant("", std::move(*value));
+}
+
 Result<ValueId> ImportContext::Emit(Op op, std::vector<ValueId> inputs, Attrs attrs) {
+  if (std::optional<ValueId> folded = Folded(op, inputs, attrs)) return *folded;
   std::string name = node().name.empty() && !node().outputs.empty() ? node().outputs[0] : node().name;
   return builder.Add(op, std::move(inputs), std::move(attrs), std::move(name));
 }
@@ -180,26 +224,34 @@ Result<ValueId> ImportContext::Reshape(ValueId v, Shape shape) {
 
 Result<ValueId> ImportContext::Transpose(ValueId v, std::vector<int64_t> perm) {
   TRY(InferType(Op::kTranspose, TransposeAttrs{perm}, {builder.Spec(v)}));
+  if (std::optional<ValueId> folded = Folded(Op::kTranspose, {v}, TransposeAttrs{perm})) return *folded;
   return builder.Transpose(v, std::move(perm), node().name);
 }
 
-Status ImportContext::Bind(ValueId v, size_t output) {
-  if (output >= node().outputs.size() || node().outputs[output].empty()) return {};
+void ImportContext::Bind(Operand operand, size_t output) {
+  if (output >= node().outputs.size() || node().outputs[output].empty()) return;
   const std::string& name = node().outputs[output];
-  if (builder.graph().values[v].name.empty()) builder.SetName(v, name);
-  env_.insert_or_assign(name, v);
+  const ValueId* v = std::get_if<ValueId>(&operand.tensor);
+  if (v && builder.graph().values[*v].name.empty()) builder.SetName(*v, name);
+  if (operand.constant && builder.graph().values[*operand.constant].name.empty())
+    builder.SetName(*operand.constant, name);
+  scope_->tensors.insert_or_assign(name, std::move(operand));
+}
+
+Status ImportContext::Bind(ValueId v, size_t output) {
+  Bind(ToOperand(v), output);
   return {};
 }
 
 Status ImportContext::BindConstant(TensorValue value, size_t output) {
-  if (output < node().outputs.size()) env_.insert_or_assign(node().outputs[output], std::move(value));
+  Bind(Operand{std::move(value)}, output);
   return {};
 }
 
 bool ImportContext::IsUsed(size_t output) const {
   if (output >= node().outputs.size()) return false;
   const std::string& name = node().outputs[output];
-  return !name.empty() && used_.count(name) > 0;  // "" stands for inputs and outputs that are left out
+  return !name.empty() && scope_->IsUsed(name);  // "" stands for inputs and outputs that are left out
 }
 
 Status ImportContext::RefuseExtraOutputs(const char* why) const {
@@ -209,38 +261,79 @@ Status ImportContext::RefuseExtraOutputs(const char* why) const {
   return {};
 }
 
-// Walks the model once; collects all complaints before it gives up.
+const OperatorRow* FindOperator(const OnnxNode& node) {
+  if (!node.domain.empty()) return nullptr;
+  for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
+                      ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
+                      RecurrentOperators, SelectOperators, EinsumOperators, SpectralOperators, SampleOperators,
+                      RegionOperators, UnpoolOperators, NgramOperators, ControlOperators}) {
+    for (const OperatorRow& row : family()) {
+      if (node.op_type == row.name) return &row;
+    }
+  }
+  return nullptr;
+}
+
+// Makes a module of a model; collects all complaints before it gives up.
 class Importer {
  public:
-  Importer(const OnnxModel& model, const ImportOptions& options, std::string source)
+  Importer(OnnxModel& model, const ImportOptions& options, std::string source)
       : model_(model), options_(options), source_(std::move(source)) {}
 
   Result<ImportedModel> Run() {
+    if (options_.facts) FillFacts(*options_.facts);
     if (model_.ir_version > kNewestFormat) {
-      notes_.push_back("the file's ONNX IR version is " + std::to_string(model_.ir_version) + ", newer than " +
-                       std::to_string(kNewestFormat) + ": fields that came since are ignored");
+      context_.Note("the file's ONNX IR version is " + std::to_string(model_.ir_version) + ", newer than " +
+                    std::to_string(kNewestFormat) + ": fields that came since are ignored");
     }
-    if (model_.opset < kMinOpset || model_.opset > kMaxOpset) {
-      std::string uses = "uses ONNX operator set " + std::to_string(model_.opset) + "; supported are " +
+    // A model without ONNX's own operators needs no operator set for them.
+    const int64_t opset = model_.opsets.count("") ? model_.opsets.at("") : 0;
+    if (model_.opsets.count("") && (opset < kMinOpset || opset > kMaxOpset)) {
+      std::string uses = "uses ONNX operator set " + std::to_string(opset) + "; supported are " +
                          std::to_string(kMinOpset) + " to " + std::to_string(kMaxOpset);
       return WithCause(source_ + " " + uses + " (onnx.version_converter converts)", uses);
     }
-    context_.opset = model_.opset;
+    call_.opset = context_.opset = opset;
     TRY(AddInputs());
-    for (const auto& [name, value] : model_.initializers) context_.env_.insert_or_assign(name, value);
-    CollectUses();
-    ImportNodes();
-    if (!problems_.empty()) return Refusal(" cannot be imported: ");
+    scope_.exposed.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
+    walker_.Walk(scope_);
+    if (options_.facts) {
+      options_.facts->nodes = walker_.node_operators();
+      options_.facts->origins = walker_.origins();
+    }
+    if (!walker_.problems().empty()) return Refusal(" cannot be imported: ");
     TRY(AddOutputs());
-    ImportedModel out{IRModule(context_.builder.Finish()), model_.graph_name, model_.opset, std::move(notes_)};
+    ImportedModel out{IRModule(context_.builder.Finish()), model_.graph.name, opset, std::move(context_.notes)};
     if (Status valid = CheckModule(out.module); !valid.ok()) CHECK(false) << valid.error().Text();
     return out;
   }
 
  private:
+  void FillFacts(ImportFacts& facts) const {
+    facts = {.ir_version = model_.ir_version, .opsets = model_.opsets};
+    for (const OnnxValueInfo& info : model_.graph.inputs) facts.inputs.push_back({info.name, TypeText(info)});
+    for (const OnnxValueInfo& info : model_.graph.outputs) facts.outputs.push_back({info.name, TypeText(info)});
+    for (const auto& [name, value] : model_.graph.initializers) {
+      facts.parameters += value.spec.NumElements();
+      facts.parameter_bytes += value.spec.Bytes();
+    }
+  }
+
+  static std::string DimText(const OnnxDim& dim) {
+    return dim.extent >= 0 ? std::to_string(dim.extent) : dim.symbol.empty() ? "?" : dim.symbol;
+  }
+
+  // "float32[batch,3]"; "float32" if the file states no shape.
+  static std::string TypeText(const OnnxValueInfo& info) {
+    if (!info.dims) return info.type;
+    std::string text;
+    for (const OnnxDim& dim : *info.dims) text += (text.empty() ? "[" : ",") + DimText(dim);
+    return info.type + (text.empty() ? "[" : text) + "]";
+  }
+
   Status AddInputs() {
     std::set<std::string> names;
-    for (const OnnxValueInfo& info : model_.inputs) {
+    for (const OnnxValueInfo& info : model_.graph.inputs) {
       names.insert(info.name);
       if (!info.dtype || !IsSupported(*info.dtype)) {
         std::string is = "is " + info.type + "; floats of 32 and 64 bits, integers and bools are supported";
@@ -258,9 +351,9 @@ class Importer {
           TensorSpec spec{*info.dtype, *shape};
           ValueId v = context_.builder.Input(info.name, spec);
           if (spec.NumElements() > 0) {
-            context_.env_.insert_or_assign(info.name, v);
+            scope_.tensors.insert_or_assign(info.name, Operand{v});
           } else {  // all is known of it
-            context_.env_.insert_or_assign(info.name, TensorValue{spec, SharedBytes::Copy("")});
+            scope_.tensors.insert_or_assign(info.name, Operand{TensorValue{spec, SharedBytes::Copy("")}});
           }
         }
       }
@@ -274,19 +367,36 @@ class Importer {
     };
     for (const auto& [name, shape] : options_.shapes) check_name("--shape", name);
     for (const auto& [name, value] : options_.fixed) check_name("--bind", name);
-    if (problems_.empty()) return {};
+    CheckDimNames();
+    if (walker_.problems().empty()) return {};
     return Refusal(": ");
   }
 
-  void Complain(std::string text, std::string cause) {
-    problems_.push_back(WithCause(std::move(text), std::move(cause)));
+  void CheckDimNames() {
+    std::set<std::string> symbols;
+    std::string known;
+    for (const OnnxValueInfo& info : model_.graph.inputs) {
+      for (const OnnxDim& dim : info.dims.value_or(std::vector<OnnxDim>())) {
+        if (!dim.symbol.empty() && symbols.insert(dim.symbol).second) known += (known.empty() ? "" : ", ") + dim.symbol;
+      }
+    }
+    for (const auto& [name, extent] : options_.dims) {
+      if (!symbols.count(name))
+        Complain("--dim names '" + name + "', which no input of the model has (they have: " + known + ")",
+                 "--dim names no dimension of the model");
+    }
   }
+
+  void Complain(std::string text, std::string cause) { walker_.Complain(WithCause(std::move(text), std::move(cause))); }
 
   // Returns all complaints in one line, with the cause of the first one.
   Error Refusal(const char* what) const {
+    const std::vector<Error>& problems = walker_.problems();
     std::string text = source_ + what;
-    for (size_t i = 0; i < problems_.size(); ++i) text += (i ? "; " : "") + problems_[i].message;
-    return WithCause(std::move(text), problems_[0].cause);
+    for (size_t i = 0; options_.facts && i < problems.size(); ++i)
+      options_.facts->problems.push_back(problems[i].message);
+    for (size_t i = 0; i < problems.size(); ++i) text += (i ? "; " : "") + problems[i].message;
+    return WithCause(std::move(text), problems[0].cause);
   }
 
   void FixInput(const OnnxValueInfo& info, const TensorValue& value) {
@@ -297,7 +407,7 @@ class Importer {
       fits = extent < 0 || extent == value.spec.shape[i];
     }
     if (fits) {
-      context_.env_.insert_or_assign(info.name, value);
+      scope_.tensors.insert_or_assign(info.name, Operand{value});
     } else {
       Complain("input '" + info.name + "' cannot be fixed to " + value.spec.Text(), "an input cannot be fixed");
     }
@@ -319,98 +429,56 @@ class Importer {
       return std::nullopt;
     }
     Shape shape;
-    std::string symbols;
-    bool open = false;
+    std::string symbols, named;
+    bool open = false, first_open = false;
     for (size_t i = 0; i < info.dims->size(); ++i) {
-      const OnnxDim& dim = (*info.dims)[i];
+      OnnxDim dim = (*info.dims)[i];
+      if (auto stated = options_.dims.find(dim.symbol); dim.extent < 0 && stated != options_.dims.end())
+        dim.extent = stated->second;
       bool symbolic = dim.extent < 0;
-      symbols += (i ? "," : "") + (symbolic ? (dim.symbol.empty() ? "?" : dim.symbol) : std::to_string(dim.extent));
+      symbols += (i ? "," : "") + DimText(dim);
+      if (symbolic && i > 0 && !dim.symbol.empty()) named = dim.symbol;
       // The example's numbers: what images and sequences usually have.
       int64_t guess = i == 0 ? 1 : info.dims->size() == 4 ? (i == 1 ? 3 : 224) : 128;
       shape.push_back(symbolic ? guess : dim.extent);
       open |= symbolic && i > 0;
+      first_open |= symbolic && i == 0;
     }
     if (open) {
       std::string flag = info.name + ":";
       for (size_t i = 0; i < shape.size(); ++i) flag += (i ? "," : "") + std::to_string(shape[i]);
       Complain("input '" + info.name + "' leaves dimensions open, [" + symbols +
-                   "]; choose them, for example --shape " + flag,
+                   "]; choose them, for example --shape " + flag + (named.empty() ? "" : " or --dim " + named + "=128"),
                "an input leaves dimensions open");
       return std::nullopt;
     }
-    if (!info.dims->empty() && (*info.dims)[0].extent < 0) {
-      notes_.push_back("input '" + info.name + "': its open first dimension became 1 (--shape " + info.name +
-                       ":... chooses another)");
+    if (first_open) {
+      context_.Note("input '" + info.name + "': its open first dimension became 1 (--shape " + info.name +
+                    ":... chooses another)");
     }
     return shape;
   }
 
-  void CollectUses() {
-    for (const OnnxNode& node : model_.nodes) context_.used_.insert(node.inputs.begin(), node.inputs.end());
-    for (const OnnxValueInfo& info : model_.outputs) context_.used_.insert(info.name);
-    context_.used_.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
-  }
-
-  static const OperatorRow* FindRow(const OnnxNode& node) {
-    if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
-    for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
-                        ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators,
-                        RotaryOperators, RecurrentOperators, SelectOperators, EinsumOperators, SpectralOperators,
-                        SampleOperators, RegionOperators, UnpoolOperators, NgramOperators}) {
-      for (const OperatorRow& row : family()) {
-        if (node.op_type == row.name) return &row;
-      }
-    }
-    return nullptr;
-  }
-
-  void ImportNodes() {
-    std::set<std::string> unknown;  // results of nodes that could not be imported
-    for (const OnnxNode& node : model_.nodes) {
-      const OperatorRow* row = FindRow(node);
-      Status status;
-      bool blocked = false;
-      if (!row) {
-        Complain(node.Text() + " is not supported", node.op_type + " is not supported");
-        blocked = true;
-      } else if (model_.opset < row->min_opset || model_.opset > row->max_opset) {
-        status =
-            Err("is supported in operator sets ", row->min_opset, " to ", row->max_opset, ", not in ", model_.opset);
-      } else {
-        blocked = std::any_of(node.inputs.begin(), node.inputs.end(),
-                              [&](const std::string& n) { return unknown.count(n) > 0; });
-        if (!blocked) {
-          context_.node_ = &node;
-          status = node.error ? Status(*node.error) : row->import(context_);
-        }
-      }
-      if (!status.ok())
-        Complain(node.Text() + ": " + status.error().Text(), node.op_type + ": " + status.error().Cause());
-      if (blocked || !status.ok()) unknown.insert(node.outputs.begin(), node.outputs.end());
-    }
-  }
-
   Status AddOutputs() {
     std::vector<std::string> names;
-    for (const OnnxValueInfo& info : model_.outputs) names.push_back(info.name);
+    for (const OnnxValueInfo& info : model_.graph.outputs) names.push_back(info.name);
     names.insert(names.end(), options_.extra_outputs.begin(), options_.extra_outputs.end());
     if (names.empty()) return Err(source_, " has no outputs");
     for (const std::string& name : names) {
-      // The name stands as the input of an imagined last node.
-      OnnxNode reader;
-      reader.inputs = {name};
-      context_.node_ = &reader;
-      context_.builder.Output(TRY_NOTE(context_.Tensor(0), "as an output of " + source_), name);
+      Operand* operand = scope_.Find(name);
+      if (!operand) return Err("there is no tensor '", name, "' (as an output of ", source_, ")");
+      context_.builder.Output(TRY_NOTE(context_.ToValue(*operand, name), "as an output of " + source_), name);
     }
     return {};
   }
 
-  const OnnxModel& model_;
+  OnnxModel& model_;
   const ImportOptions& options_;
   std::string source_;
   ImportContext context_;
-  std::vector<Error> problems_;
-  std::vector<std::string> notes_;
+  Walker walker_{model_, &context_};
+  FunctionCall call_;
+  Scope scope_ = walker_.Outermost(call_);
 };
 
 }  // namespace onnx_import
@@ -426,26 +494,6 @@ Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& o
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   here.folder = folder.empty() ? "." : folder.string();
   return ImportOnnxBytes(bytes, path, here);
-}
-
-Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text) {
-  auto bad = [&] { return Err("--shape ", text, " is not of the form name:1,3,224,224"); };
-  size_t colon = text.rfind(':');
-  if (colon == 0 || colon == std::string_view::npos) return bad();
-  graph::Shape shape;
-  std::string_view rest = text.substr(colon + 1);
-  while (true) {
-    size_t comma = std::min(rest.find(','), rest.size());
-    int64_t extent = 0;
-    auto [end, error] = std::from_chars(rest.data(), rest.data() + comma, extent);
-    if (error != std::errc() || end != rest.data() + comma || extent < 1 ||
-        extent > std::numeric_limits<int32_t>::max())
-      return bad();
-    shape.push_back(extent);
-    if (comma == rest.size()) break;
-    rest.remove_prefix(comma + 1);
-  }
-  return std::pair{std::string(text.substr(0, colon)), std::move(shape)};
 }
 
 }  // namespace autotune

@@ -1,6 +1,7 @@
 // ONNX import: a model file becomes a module whose main function has exactly ONNX's inputs and outputs (names, order,
 // layout). Thread-safe. Covers operator sets 7 to 28, of older ones what has not changed since, and tensors of numbers
-// and bools, but for floats of 16 bits; shape arithmetic is done here. No optimization: graph/pipeline.h does that.
+// and bools, but for floats of 16 bits; shape arithmetic is done here, functions are inlined, branches taken and loops
+// unrolled. No optimization: graph/pipeline.h does that.
 #pragma once
 #include <map>
 #include <string>
@@ -12,6 +13,22 @@
 
 namespace autotune {
 
+// What import learns of a model on the way, even of one that it refuses.
+struct ImportFacts {
+  struct Tensor {
+    std::string name, type;  // "float32[batch,3,224,224]", as the file says it
+  };
+  int64_t ir_version = 0;
+  std::map<std::string, int64_t> opsets;  // by domain; ONNX's own is ""
+  std::vector<Tensor> inputs, outputs;
+  int64_t parameters = 0, parameter_bytes = 0;  // elements and bytes of all initializers
+  // The operators of the model's nodes, with their domain; of functions and subgraphs once for each time that they run.
+  std::vector<std::string> nodes;
+  // For each node of main, the index of the model's node that it comes from.
+  std::vector<int32_t> origins;
+  std::vector<std::string> problems;  // why the model is refused, one line each
+};
+
 struct ImportOptions {
   // Shapes of inputs by name; they win over the model's own. Needed where the model leaves dimensions open.
   std::map<std::string, graph::Shape> shapes;
@@ -21,6 +38,9 @@ struct ImportOptions {
   std::string folder;
   // Inputs that are no inputs but these values: a model whose shapes or axes are inputs becomes a static one.
   std::map<std::string, graph::TensorValue> fixed;
+  // Sizes of dimensions that the model names, in all its inputs.
+  std::map<std::string, int64_t> dims = {};
+  ImportFacts* facts = nullptr;  // filled if given
 };
 
 struct ImportedModel {
@@ -38,5 +58,7 @@ Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string&
 
 // "name:1,3,224,224", the argument of --shape.
 Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text);
+// "name=128", the argument of --dim.
+Result<std::pair<std::string, int64_t>> ParseDimOption(std::string_view text);
 
 }  // namespace autotune

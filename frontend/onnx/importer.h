@@ -7,7 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include "frontend/onnx/evaluate.h"
 #include "frontend/onnx/proto_reader.h"
+#include "frontend/onnx/scope.h"
 #include "graph/graph.h"
 
 namespace autotune::onnx_import {
@@ -25,8 +27,10 @@ class ImportContext {
   // As a value of the graph; a constant becomes one.
   Result<ValueId> Tensor(size_t i);
   Result<std::vector<ValueId>> AllTensors();
-  // Null if it is not known at import.
+  // Null if it is not known at import, or large and not computed yet.
   const TensorValue* Constant(size_t i) const;
+  // The same, for what import cannot do without: computes what follows from constants alone.
+  const TensorValue* Known(size_t i) const;
   Result<Shape> ShapeOf(size_t i) const;
   // An integer constant (shape, axes) as numbers; `what` names it in the error.
   Result<std::vector<int64_t>> Ints(size_t i, const char* what) const;
@@ -41,6 +45,23 @@ class ImportContext {
   Result<std::vector<int64_t>> IntList(const char* name, std::vector<int64_t> fallback) const;
   Result<std::vector<float>> FloatList(const char* name, std::vector<float> fallback) const;
   Result<std::vector<std::string>> StringList(const char* name, std::vector<std::string> fallback) const;
+
+  // --- subgraphs
+  Result<const OnnxGraph*> Subgraph(const char* name) const;
+  // Imports a subgraph of the current node once more, its inputs being these tensors, and returns its outputs. An error
+  // ends the import of the node; the nodes of the subgraph that cannot be imported are listed already.
+  Result<std::vector<Operand>> Inline(const OnnxGraph& body, std::vector<Operand> inputs) {
+    return inline_(body, inputs);
+  }
+  Result<Operand> Input(size_t i) const;
+  // Null if it is not known at import.
+  const TensorValue* Known(const Operand& operand) const;
+  TensorSpec SpecOf(const Operand& operand) const;
+  // As a value of the graph; a constant becomes one, under that name.
+  Result<ValueId> ToValue(Operand& operand, const std::string& name = "");
+  // What a value of the graph is, perhaps a constant.
+  Operand ToOperand(ValueId v) const;
+  void Bind(Operand operand, size_t output);
 
   // --- results
   // Must be called before import makes a constant. The size of the file does not bound such constants, so this bounds
@@ -76,19 +97,22 @@ class ImportContext {
   bool IsUsed(size_t output) const;
   // The second and later outputs that import ignores must have no reader.
   Status RefuseExtraOutputs(const char* why) const;
+  // Tells the user what import has assumed.
+  void Note(std::string note) { notes.push_back(std::move(note)); }
+  std::vector<std::string> notes;
 
   const OnnxNode& node() const { return *node_; }
 
  private:
-  friend class Importer;
-  using Entry = std::variant<TensorValue, ValueId>;
-  Result<const Entry*> Find(size_t i) const;
+  friend class Walker;
+  Result<Operand*> Find(size_t i) const;
+  std::optional<ValueId> Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs);
 
   const OnnxNode* node_ = nullptr;
-  std::map<std::string, Entry> env_;
-  std::map<std::string, ValueId> materialized_;  // constants that became graph constants
-  std::set<std::string> used_;                   // names read by a node or an output
-  int64_t reserved_ = 0;                         // elements of the constants made by import
+  Scope* scope_ = nullptr;  // of the current node
+  std::function<Result<std::vector<Operand>>(const OnnxGraph&, std::vector<Operand>)> inline_;
+  mutable ConstantValues values_{builder.graph()};
+  int64_t reserved_ = 0;  // elements of the constants made by import
 };
 
 // Axis in [0, rank) from ONNX's [-rank, rank).
@@ -130,6 +154,9 @@ const std::vector<OperatorRow>& SampleOperators();      // sample.cc: images at 
 const std::vector<OperatorRow>& RegionOperators();      // regions.cc
 const std::vector<OperatorRow>& UnpoolOperators();      // unpool.cc
 const std::vector<OperatorRow>& NgramOperators();       // ngrams.cc
+const std::vector<OperatorRow>& ControlOperators();     // control.cc: If, Loop, Scan
+// The row of an operator, or null.
+const OperatorRow* FindOperator(const OnnxNode& node);
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.

@@ -19,49 +19,26 @@
 namespace autotune::onnx_import {
 namespace {
 
-Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::string& folder) {
-  OnnxAttr attr;
-  switch (proto.type()) {
-    case onnx::AttributeProto::INT:
-      attr.i = proto.i();
-      break;
-    case onnx::AttributeProto::FLOAT:
-      attr.f = proto.f();
-      break;
-    case onnx::AttributeProto::STRING:
-      attr.s = proto.s();
-      break;
-    case onnx::AttributeProto::INTS:
-      attr.ints.emplace(proto.ints().begin(), proto.ints().end());
-      break;
-    case onnx::AttributeProto::FLOATS:
-      attr.floats.emplace(proto.floats().begin(), proto.floats().end());
-      break;
-    case onnx::AttributeProto::STRINGS:
-      attr.strings.emplace(proto.strings().begin(), proto.strings().end());
-      break;
-    case onnx::AttributeProto::TENSOR:
-      attr.tensor = TRY(ToTensorValue(proto.t(), folder));
-      break;
-    default:
-      break;  // graphs, sparse tensors, ...: of operators that are not supported; their presence is kept
+// ONNX's own domain has two names.
+std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+// The texts and messages of a field that came after the headers.
+std::vector<std::string> NewerField(const google::protobuf::UnknownFieldSet& fields, int number) {
+  std::vector<std::string> values;
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const google::protobuf::UnknownField& field = fields.field(i);
+    if (field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      values.push_back(field.length_delimited());
   }
-  return attr;
+  return values;
 }
 
-OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const std::string& folder) {
-  OnnxNode node{index, proto.op_type(), proto.domain(), proto.name(), {}, {}, {}, {}};
-  node.inputs.assign(proto.input().begin(), proto.input().end());
-  node.outputs.assign(proto.output().begin(), proto.output().end());
-  for (const onnx::AttributeProto& a : proto.attribute()) {
-    Result<OnnxAttr> attr = ConvertAttr(a, folder);
-    if (attr.ok()) {
-      node.attrs[a.name()] = std::move(*attr);
-    } else if (!node.error) {
-      node.error = std::move(attr).error();
-    }
-  }
-  return node;
+// NodeProto.overload, FunctionProto.attribute_proto and FunctionProto.overload.
+constexpr int kNodeOverload = 8, kFunctionDefaults = 11, kFunctionOverload = 13;
+
+std::string OverloadOf(const google::protobuf::UnknownFieldSet& fields, int number) {
+  std::vector<std::string> values = NewerField(fields, number);
+  return values.empty() ? "" : values.back();
 }
 
 OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
@@ -110,6 +87,7 @@ Status CheckNames(const onnx::GraphProto& graph) {
     TRY(check(node.name(), "node"));
     TRY(check(node.op_type(), "operator"));
     TRY(check(node.domain(), "domain"));
+    TRY(check(OverloadOf(node.unknown_fields(), kNodeOverload), "overload"));
     std::string what = node.op_type() + " (" + NodeLabel(node.name(), i) + ")";
     for (const std::string& name : node.input()) TRY(check(name, "tensor"));
     for (const std::string& name : node.output()) {
@@ -120,8 +98,132 @@ Status CheckNames(const onnx::GraphProto& graph) {
       if (origin || !is_new)
         return Err("tensor '", name, "' has two origins: ", origin ? origin : other->second, " and ", what);
     }
+    for (const onnx::AttributeProto& a : node.attribute()) {
+      if (a.has_g()) TRY_NOTE(CheckNames(a.g()), "in " + OneLine(a.name()) + " of " + what);
+    }
   }
   return {};
+}
+
+Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const std::string& folder);
+
+Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::string& folder) {
+  OnnxAttr attr;
+  attr.ref = proto.ref_attr_name();
+  if (!attr.ref.empty()) return attr;
+  switch (proto.type()) {
+    case onnx::AttributeProto::INT:
+      attr.i = proto.i();
+      break;
+    case onnx::AttributeProto::FLOAT:
+      attr.f = proto.f();
+      break;
+    case onnx::AttributeProto::STRING:
+      attr.s = proto.s();
+      break;
+    case onnx::AttributeProto::INTS:
+      attr.ints.emplace(proto.ints().begin(), proto.ints().end());
+      break;
+    case onnx::AttributeProto::FLOATS:
+      attr.floats.emplace(proto.floats().begin(), proto.floats().end());
+      break;
+    case onnx::AttributeProto::STRINGS:
+      attr.strings.emplace(proto.strings().begin(), proto.strings().end());
+      break;
+    case onnx::AttributeProto::TENSOR:
+      attr.tensor = TRY(ToTensorValue(proto.t(), folder));
+      break;
+    case onnx::AttributeProto::GRAPH:
+      attr.graph = std::make_shared<const OnnxGraph>(TRY(ConvertGraph(proto.g(), folder)));
+      break;
+    default:
+      break;  // sparse tensors, types, ...: of operators that are not supported; their presence is kept
+  }
+  return attr;
+}
+
+// Adds what the subgraph reads from outside: the names that it does not define itself.
+void AddCaptured(const OnnxGraph& graph, std::set<std::string>* captured) {
+  std::set<std::string> own;
+  for (const OnnxValueInfo& info : graph.inputs) own.insert(info.name);
+  for (const auto& [name, value] : graph.initializers) own.insert(name);
+  for (const OnnxNode& node : graph.nodes) own.insert(node.outputs.begin(), node.outputs.end());
+  for (const std::string& name : graph.used) {
+    if (!name.empty() && !own.count(name)) captured->insert(name);
+  }
+}
+
+OnnxNode ConvertNode(const onnx::NodeProto& proto, int index, const std::string& folder) {
+  OnnxNode node{.index = index,
+                .op_type = proto.op_type(),
+                .domain = DomainOf(proto.domain()),
+                .overload = OverloadOf(proto.unknown_fields(), kNodeOverload),
+                .name = proto.name(),
+                .inputs = {proto.input().begin(), proto.input().end()},
+                .outputs = {proto.output().begin(), proto.output().end()}};
+  for (const onnx::AttributeProto& a : proto.attribute()) {
+    Result<OnnxAttr> attr = ConvertAttr(a, folder);
+    if (attr.ok()) {
+      if (attr->graph) AddCaptured(*attr->graph, &node.captured);
+      node.attrs[a.name()] = std::move(*attr);
+    } else if (!node.error) {
+      node.error = std::move(attr).error();
+    }
+  }
+  return node;
+}
+
+template <class Nodes>
+void ConvertNodes(const Nodes& nodes, const std::string& folder, OnnxGraph* graph) {
+  for (const onnx::NodeProto& proto : nodes) {
+    const OnnxNode& node = graph->nodes.emplace_back(ConvertNode(proto, static_cast<int>(graph->nodes.size()), folder));
+    graph->used.insert(node.inputs.begin(), node.inputs.end());
+    graph->used.insert(node.captured.begin(), node.captured.end());
+  }
+  for (const OnnxValueInfo& info : graph->outputs) graph->used.insert(info.name);
+}
+
+Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const std::string& folder) {
+  if (proto.sparse_initializer_size() > 0) return Err("sparse initializers are not supported");
+  OnnxGraph graph;
+  graph.name = proto.name();
+  for (const onnx::TensorProto& tensor : proto.initializer())
+    graph.initializers[tensor.name()] = TRY(ToTensorValue(tensor, folder));
+  for (const auto& info : proto.input()) graph.inputs.push_back(ConvertValueInfo(info));
+  for (const auto& info : proto.output()) graph.outputs.push_back(ConvertValueInfo(info));
+  ConvertNodes(proto.node(), folder, &graph);
+  return graph;
+}
+
+template <class Imports>
+OnnxOpsets ConvertOpsets(const Imports& imports) {
+  OnnxOpsets opsets;
+  for (const auto& opset : imports) opsets[DomainOf(opset.domain())] = opset.version();
+  return opsets;
+}
+
+Result<OnnxFunction> ConvertFunction(const onnx::FunctionProto& proto, const std::string& folder) {
+  OnnxFunction function{.domain = DomainOf(proto.domain()),
+                        .name = proto.name(),
+                        .overload = OverloadOf(proto.unknown_fields(), kFunctionOverload),
+                        .opsets = ConvertOpsets(proto.opset_import())};
+  if (!IsUtf8(function.Text())) return Err("its name is not UTF-8 text");
+  // As a graph, so that the same rules hold for its names.
+  onnx::GraphProto graph;
+  graph.set_name(proto.name());
+  for (const std::string& name : proto.input()) graph.add_input()->set_name(name);
+  for (const std::string& name : proto.output()) graph.add_output()->set_name(name);
+  *graph.mutable_node() = proto.node();
+  TRY(CheckNames(graph));
+  function.body = TRY(ConvertGraph(graph, folder));
+  for (const std::string& bytes : NewerField(proto.unknown_fields(), kFunctionDefaults)) {
+    onnx::AttributeProto attribute;
+    if (!attribute.ParseFromString(bytes)) return Err("has a default attribute that cannot be read");
+    OnnxAttr attr =
+        TRY_NOTE(ConvertAttr(attribute, folder), "in the default of attribute '" + OneLine(attribute.name()) + "'");
+    function.defaults[attribute.name()] = std::move(attr);
+  }
+  return function;
 }
 
 // The error for a model that violates the ONNX specification itself.
@@ -130,6 +232,11 @@ Error InvalidModel(const std::string& source, Error why) {
 }
 
 }  // namespace
+
+const OnnxFunction* OnnxModel::FindFunction(const OnnxNode& node) const {
+  auto it = functions.find({node.domain, node.op_type, node.overload});
+  return it == functions.end() ? nullptr : &it->second;
+}
 
 std::string NodeLabel(const std::string& name, int index) {
   return name.empty() ? "node #" + std::to_string(index) : "node '" + name + "'";
@@ -164,24 +271,23 @@ Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& sourc
   }
   OnnxModel model;
   model.ir_version = proto.ir_version();
-  for (const auto& opset : proto.opset_import()) {
-    if (opset.domain().empty() || opset.domain() == "ai.onnx") model.opset = opset.version();
+  model.opsets = ConvertOpsets(proto.opset_import());
+  if (model.opsets.empty()) return refuse("does not say which ONNX operator set it uses (damaged or cut short?)");
+  auto invalid = [&](Error why) { return InvalidModel(source, std::move(why)); };
+  if (Status names = CheckNames(proto.graph()); !names.ok()) return invalid(std::move(names).error());
+  if (proto.graph().sparse_initializer_size() > 0) return refuse("has sparse initializers, which are not supported");
+  model.graph = TRY_NOTE(ConvertGraph(proto.graph(), folder), "in " + source);
+  std::erase_if(model.graph.inputs,
+                [&](const OnnxValueInfo& info) { return model.graph.initializers.count(info.name) > 0; });
+  for (const onnx::FunctionProto& function : proto.functions()) {
+    Result<OnnxFunction> converted = ConvertFunction(function, folder);
+    if (!converted.ok())
+      return invalid(std::move(converted).error().Note("in function '" + OneLine(function.name()) + "'"));
+    std::tuple key(converted->domain, converted->name, converted->overload);
+    if (model.functions.count(key)) return invalid(Err("there are two functions '", converted->Text(), "'"));
+    model.functions.emplace(std::move(key), std::move(*converted));
   }
-  if (model.opset == 0) return refuse("does not say which ONNX operator set it uses (damaged or cut short?)");
-  const onnx::GraphProto& graph = proto.graph();
-  if (Status names = CheckNames(graph); !names.ok()) return InvalidModel(source, std::move(names).error());
-  model.graph_name = graph.name();
-  for (const onnx::TensorProto& tensor : graph.initializer()) {
-    model.initializers[tensor.name()] = TRY_NOTE(ToTensorValue(tensor, folder), "in " + source);
-  }
-  if (graph.sparse_initializer_size() > 0) return refuse("has sparse initializers, which are not supported");
-  for (const auto& info : graph.input()) {
-    if (!model.initializers.count(info.name())) model.inputs.push_back(ConvertValueInfo(info));
-  }
-  for (const auto& info : graph.output()) model.outputs.push_back(ConvertValueInfo(info));
-  for (int i = 0; i < graph.node_size(); ++i) model.nodes.push_back(ConvertNode(graph.node(i), i, folder));
-  if (Status structure = CheckStructure(model); !structure.ok())
-    return InvalidModel(source, std::move(structure).error());
+  if (Status structure = CheckStructure(model); !structure.ok()) return invalid(std::move(structure).error());
   return model;
 }
 

@@ -2,15 +2,20 @@
 // nothing but damage: which operators and types are supported is the importer's business.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "graph/tensor_value.h"
 #include "support/result.h"
 
 namespace autotune::onnx_import {
+
+struct OnnxGraph;
 
 struct OnnxAttr {
   std::optional<int64_t> i;
@@ -20,6 +25,8 @@ struct OnnxAttr {
   std::optional<std::vector<float>> floats;
   std::optional<std::vector<std::string>> strings;
   std::optional<graph::TensorValue> tensor;
+  std::shared_ptr<const OnnxGraph> graph;
+  std::string ref;  // in a function: the attribute of the call that stands here
 };
 
 // node 'conv1', or node #7 if it has no name
@@ -27,10 +34,11 @@ std::string NodeLabel(const std::string& name, int index);
 
 struct OnnxNode {
   int index = 0;
-  std::string op_type, domain, name;
-  std::vector<std::string> inputs, outputs;  // "" where an optional one is left out
+  std::string op_type, domain, overload, name;  // ONNX's own domain is ""
+  std::vector<std::string> inputs, outputs;     // "" where an optional one is left out
   std::map<std::string, OnnxAttr> attrs;
-  std::optional<Error> error;  // an attribute that cannot be read
+  std::set<std::string> captured;  // tensors from outside that the node's subgraphs read
+  std::optional<Error> error;      // an attribute that cannot be read
 
   // "Conv (node 'conv1')"; a domain other than ONNX's precedes the operator: "com.microsoft.Gelu (node #2)".
   std::string Text() const {
@@ -50,18 +58,43 @@ struct OnnxValueInfo {
   std::optional<std::vector<OnnxDim>> dims;
 };
 
-struct OnnxModel {
-  std::string graph_name;
-  int64_t opset = 0;       // of the default domain
-  int64_t ir_version = 0;  // of the file format
+// The network, the subgraph of a node, or the body of a function.
+struct OnnxGraph {
+  std::string name;
   std::vector<OnnxNode> nodes;
   std::map<std::string, graph::TensorValue> initializers;
-  std::vector<OnnxValueInfo> inputs;  // without initializers
+  std::vector<OnnxValueInfo> inputs;  // of the network: without initializers
   std::vector<OnnxValueInfo> outputs;
+  std::set<std::string> used;  // what its nodes, their subgraphs and its outputs read
+};
+
+// Versions of operator sets by domain.
+using OnnxOpsets = std::map<std::string, int64_t>;
+
+struct OnnxFunction {
+  std::string domain, name, overload;
+  std::map<std::string, OnnxAttr> defaults;  // of attributes that calls may leave out
+  OnnxOpsets opsets;
+  OnnxGraph body;  // inputs and outputs without types
+
+  std::string Text() const {
+    return (domain.empty() ? "" : domain + ".") + name + (overload.empty() ? "" : ":" + overload);
+  }
+};
+
+struct OnnxModel {
+  OnnxOpsets opsets;
+  int64_t ir_version = 0;  // of the file format
+  OnnxGraph graph;
+  std::map<std::tuple<std::string, std::string, std::string>, OnnxFunction> functions;  // domain, name, overload
+
+  // The function that a node calls, or null.
+  const OnnxFunction* FindFunction(const OnnxNode& node) const;
 };
 
 // `source` stands for the file in messages; `folder` is where its external data lies, empty if there is none.
-// Other errors: a name that is not UTF-8 or that names two tensors, a graph with a cycle or a missing tensor.
+// Other errors: a name that is not UTF-8 or that names two tensors or functions, a graph with a cycle or a missing
+// tensor, a function that calls itself.
 Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
 
 // The whole file; refuses what is larger than protobuf's 2 GiB.

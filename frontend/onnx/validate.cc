@@ -3,29 +3,35 @@
 #include <map>
 #include <set>
 
+#include "support/utf8.h"
+
 namespace autotune::onnx_import {
 namespace {
 
 class StructureChecker {
  public:
-  explicit StructureChecker(const OnnxModel& model) : model_(model) {
-    for (const OnnxValueInfo& info : model.inputs) known_.insert(info.name);
-    for (const auto& [name, value] : model.initializers) known_.insert(name);
-    for (const OnnxNode& node : model.nodes) {
+  // `inner`: a subgraph, which may read what it does not define. The node that it belongs to captures that.
+  StructureChecker(const OnnxGraph& graph, bool inner) : graph_(graph), inner_(inner) {
+    for (const OnnxValueInfo& info : graph.inputs) known_.insert(info.name);
+    for (const auto& [name, value] : graph.initializers) known_.insert(name);
+    for (const OnnxNode& node : graph.nodes) {
       for (const std::string& name : node.outputs) producer_[name] = node.index;
     }
   }
 
   Status Run() {
-    for (const OnnxNode& node : model_.nodes) {
+    for (const OnnxNode& node : graph_.nodes) {
       if (node.outputs.empty()) return WithCause(node.Text() + " has no outputs", "a node has no outputs");
-      for (const std::string& name : node.inputs) {
-        if (!name.empty() && !known_.count(name)) return Unknown(node, name);  // "": an omitted input
+      for (const std::string& name : node.inputs) TRY(CheckKnown(node, name));
+      for (const std::string& name : node.captured) TRY(CheckKnown(node, name));
+      for (const auto& [name, attr] : node.attrs) {
+        if (attr.graph)
+          TRY_NOTE(StructureChecker(*attr.graph, true).Run(), "in " + OneLine(name) + " of " + node.Text());
       }
       known_.insert(node.outputs.begin(), node.outputs.end());
     }
-    for (const OnnxValueInfo& info : model_.outputs) {
-      if (!known_.count(info.name))
+    for (const OnnxValueInfo& info : graph_.outputs) {
+      if (!known_.count(info.name) && !inner_)
         return WithCause("output '" + info.name + "' is " + kNowhere, "an output has no origin");
     }
     return {};
@@ -34,11 +40,13 @@ class StructureChecker {
  private:
   static constexpr const char* kNowhere = "computed by no node, and neither an input nor an initializer";
 
-  Error Unknown(const OnnxNode& node, const std::string& name) const {
-    std::string reads = node.Text() + " reads '" + name + "', which ";
+  Status CheckKnown(const OnnxNode& node, const std::string& name) const {
+    if (name.empty() || known_.count(name)) return {};  // "": an omitted input
     auto producer = producer_.find(name);
+    if (producer == producer_.end() && inner_) return {};
+    std::string reads = node.Text() + " reads '" + name + "', which ";
     if (producer == producer_.end()) return WithCause(reads + "is " + kNowhere, "a node's input has no origin");
-    const OnnxNode& later = model_.nodes[producer->second];
+    const OnnxNode& later = graph_.nodes[producer->second];
     if (DependsOn(later, node))
       return WithCause(reads + later.Text() + " computes from its result: a cycle", "a cycle");
     return WithCause(reads + "a later node computes, " + later.Text() + ": nodes must stand in the order of their use",
@@ -50,25 +58,78 @@ class StructureChecker {
     std::set<int> seen = {node.index};
     std::vector<int> open = {node.index};
     while (!open.empty()) {
-      int at = open.back();
+      const OnnxNode& at = graph_.nodes[open.back()];
       open.pop_back();
-      if (at == other.index) return true;
-      for (const std::string& name : model_.nodes[at].inputs) {
+      if (at.index == other.index) return true;
+      auto visit = [&](const std::string& name) {
         auto producer = producer_.find(name);
         if (!name.empty() && producer != producer_.end() && seen.insert(producer->second).second)
           open.push_back(producer->second);
-      }
+      };
+      for (const std::string& name : at.inputs) visit(name);
+      for (const std::string& name : at.captured) visit(name);
     }
     return false;
   }
 
-  const OnnxModel& model_;
+  const OnnxGraph& graph_;
+  const bool inner_;
   std::set<std::string> known_;
   std::map<std::string, int> producer_;  // tensor -> index of the node that computes it
 };
 
+// The functions that the graph's nodes call, in subgraphs too.
+void AddCalls(const OnnxModel& model, const OnnxGraph& graph, std::vector<const OnnxFunction*>* calls) {
+  for (const OnnxNode& node : graph.nodes) {
+    if (const OnnxFunction* function = model.FindFunction(node)) calls->push_back(function);
+    for (const auto& [name, attr] : node.attrs) {
+      if (attr.graph) AddCalls(model, *attr.graph, calls);
+    }
+  }
+}
+
+// Walks the calls depth first, with a stack of its own: a file may hold a chain of any length.
+Status CheckRecursion(const OnnxModel& model) {
+  enum State { kOpen, kDone };
+  struct Level {
+    const OnnxFunction* function;
+    std::vector<const OnnxFunction*> calls;
+  };
+  std::map<const OnnxFunction*, State> states;
+  std::vector<Level> stack;
+  auto enter = [&](const OnnxFunction* function) {
+    states[function] = kOpen;
+    AddCalls(model, function->body, &stack.emplace_back(Level{function, {}}).calls);
+  };
+  for (const auto& [key, root] : model.functions) {
+    if (!states.count(&root)) enter(&root);
+    while (!stack.empty()) {
+      Level& level = stack.back();
+      if (level.calls.empty()) {
+        states[level.function] = kDone;
+        stack.pop_back();
+        continue;
+      }
+      const OnnxFunction* next = level.calls.back();
+      level.calls.pop_back();
+      auto state = states.find(next);
+      if (state == states.end()) {
+        enter(next);
+      } else if (state->second == kOpen) {
+        return WithCause("function '" + next->Text() + "' calls itself", "a function calls itself");
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Status CheckStructure(const OnnxModel& model) { return StructureChecker(model).Run(); }
+Status CheckStructure(const OnnxModel& model) {
+  TRY(StructureChecker(model.graph, false).Run());
+  for (const auto& [key, function] : model.functions)
+    TRY_NOTE(StructureChecker(function.body, false).Run(), "in function '" + function.Text() + "'");
+  return CheckRecursion(model);
+}
 
 }  // namespace autotune::onnx_import

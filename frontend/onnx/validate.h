@@ -7,8 +7,9 @@
 namespace autotune::onnx_import {
 
 // Checks that every node has an output, and that every tensor that a node or an output reads is an input, an
-// initializer or the result of an earlier node. The error names the node and the tensor, and distinguishes a cycle, a
-// wrong order and a tensor that does not exist.
+// initializer or the result of an earlier node; in a subgraph, perhaps of the graphs around it. The error names the
+// node and the tensor, and distinguishes a cycle, a wrong order and a tensor that does not exist. Checks the same of
+// functions, and that none calls itself, directly or through others.
 Status CheckStructure(const OnnxModel& model);
 
 }  // namespace autotune::onnx_import

@@ -92,15 +92,15 @@ TEST(Import, ShapeOption) {
 TEST(Import, AllUnsupportedNodesAtOnce) {
   ModelMaker m;
   m.Input("x", {1, 2, 4, 4}).Floats("s", {2}, {1, 1}).Output("y");
-  m.Node("NonZero", {"x"}, {"a"}, "first");
+  m.Node("Unheard", {"x"}, {"a"}, "first");
   m.Node("Relu", {"a"}, {"b"});
-  m.Node("Loop", {"b"}, {"c"});
+  m.Node("SequenceConstruct", {"b"}, {"c"});
   m.Node("Gelu", {"x"}, {"d"}, "third").Domain("com.microsoft");
   m.Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"e", "mean"}, "norm");
   m.Node("Relu", {"mean"}, {"y"});
   std::string error = ImportError(m);
-  EXPECT_THAT(error, HasSubstr("NonZero (node 'first')"));
-  EXPECT_THAT(error, HasSubstr("Loop (node #2)"));
+  EXPECT_THAT(error, HasSubstr("Unheard (node 'first')"));
+  EXPECT_THAT(error, HasSubstr("SequenceConstruct (node #2)"));
   EXPECT_THAT(error, HasSubstr("com.microsoft.Gelu (node 'third')"));
   EXPECT_THAT(error, HasSubstr("BatchNormalization (node 'norm'): output 'mean' is used"));
   EXPECT_EQ(error.find("Relu"), std::string::npos) << error;

@@ -1,7 +1,10 @@
 #include "tests/frontend/model_maker.h"
 
+#include <cctype>
+
 #define ONNX_ML 1
 #define ONNX_NAMESPACE onnx
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 namespace autotune {
@@ -58,6 +61,22 @@ NodeMaker& NodeMaker::Domain(const std::string& domain) {
   return *this;
 }
 
+NodeMaker& NodeMaker::Overload(const std::string& overload) {
+  constexpr int kField = 8;  // which Debian's headers do not have
+  node_->mutable_unknown_fields()->AddLengthDelimited(kField, overload);
+  return *this;
+}
+
+NodeMaker& NodeMaker::Graph(const std::string& name, const ModelMaker& body) {
+  *AddAttr(node_, name, onnx::AttributeProto::GRAPH)->mutable_g() = body.proto_->graph();
+  return *this;
+}
+
+NodeMaker& NodeMaker::Reference(const std::string& name, const std::string& attribute) {
+  AddAttr(node_, name, onnx::AttributeProto::INT)->set_ref_attr_name(attribute);
+  return *this;
+}
+
 ModelMaker::ModelMaker(int opset) : proto_(std::make_shared<onnx::ModelProto>()) {
   proto_->set_ir_version(8);
   proto_->add_opset_import()->set_version(opset);
@@ -81,6 +100,24 @@ ModelMaker& ModelMaker::Input(const std::string& name, const std::vector<int64_t
   return *this;
 }
 
+ModelMaker& ModelMaker::NamedInput(const std::string& name, const std::vector<std::string>& extents) {
+  Input(name, std::vector<int64_t>(extents.size(), -1));
+  auto* shape = proto_->mutable_graph()
+                    ->mutable_input(proto_->graph().input_size() - 1)
+                    ->mutable_type()
+                    ->mutable_tensor_type()
+                    ->mutable_shape();
+  for (size_t i = 0; i < extents.size(); ++i) {
+    auto* dim = shape->mutable_dim(static_cast<int>(i));
+    if (std::isdigit(extents[i][0])) {
+      dim->set_dim_value(std::stoll(extents[i]));
+    } else {
+      dim->set_dim_param(extents[i]);
+    }
+  }
+  return *this;
+}
+
 ModelMaker& ModelMaker::Output(const std::string& name) {
   proto_->mutable_graph()->add_output()->set_name(name);
   return *this;
@@ -96,6 +133,12 @@ ModelMaker& ModelMaker::Floats(const std::string& name, const std::vector<int64_
 ModelMaker& ModelMaker::Ints(const std::string& name, const std::vector<int64_t>& data) {
   auto* t = AddTensor(*proto_, name, {static_cast<int64_t>(data.size())}, onnx::TensorProto::INT64);
   for (int64_t x : data) t->add_int64_data(x);
+  return *this;
+}
+
+ModelMaker& ModelMaker::Bytes8(const std::string& name, const std::vector<int64_t>& shape,
+                               const std::vector<uint8_t>& data, int onnx_type) {
+  AddTensor(*proto_, name, shape, onnx_type)->set_raw_data(data.data(), data.size());
   return *this;
 }
 
@@ -125,6 +168,40 @@ NodeMaker ModelMaker::Node(const std::string& op, const std::vector<std::string>
 
 ModelMaker& ModelMaker::FileFormat(int64_t ir_version) {
   proto_->set_ir_version(ir_version);
+  return *this;
+}
+
+ModelMaker& ModelMaker::ImportDomain(const std::string& domain) {
+  auto* opset = proto_->add_opset_import();
+  opset->set_domain(domain);
+  opset->set_version(1);
+  return *this;
+}
+
+ModelMaker& ModelMaker::OnlyDomain(const std::string& domain) {
+  proto_->clear_opset_import();
+  return ImportDomain(domain);
+}
+
+ModelMaker& ModelMaker::Function(const std::string& domain, const std::string& name, const ModelMaker& body,
+                                 const std::map<std::string, int64_t>& defaults, const std::string& overload) {
+  constexpr int kDefaults = 11, kOverload = 13;  // fields that Debian's headers do not have
+  const onnx::GraphProto& graph = body.proto_->graph();
+  auto* function = proto_->add_functions();
+  function->set_domain(domain);
+  function->set_name(name);
+  *function->mutable_opset_import() = body.proto_->opset_import();
+  for (const auto& info : graph.input()) function->add_input(info.name());
+  for (const auto& info : graph.output()) function->add_output(info.name());
+  *function->mutable_node() = graph.node();
+  for (const auto& [attribute, value] : defaults) {
+    onnx::AttributeProto proto;
+    proto.set_name(attribute);
+    proto.set_type(onnx::AttributeProto::INT);
+    proto.set_i(value);
+    function->mutable_unknown_fields()->AddLengthDelimited(kDefaults, proto.SerializeAsString());
+  }
+  if (!overload.empty()) function->mutable_unknown_fields()->AddLengthDelimited(kOverload, overload);
   return *this;
 }
 

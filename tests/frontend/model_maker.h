@@ -15,6 +15,8 @@ class NodeProto;
 
 namespace autotune {
 
+class ModelMaker;
+
 class NodeMaker {
  public:
   explicit NodeMaker(onnx::NodeProto* node) : node_(node) {}
@@ -25,6 +27,11 @@ class NodeMaker {
   NodeMaker& String(const std::string& name, const std::string& value);
   NodeMaker& Strings(const std::string& name, const std::vector<std::string>& values);
   NodeMaker& Domain(const std::string& domain);
+  NodeMaker& Overload(const std::string& overload);
+  // A subgraph: the network of another model.
+  NodeMaker& Graph(const std::string& name, const ModelMaker& body);
+  // In a function: an integer attribute that stands for one of the call.
+  NodeMaker& Reference(const std::string& name, const std::string& attribute);
 
  private:
   onnx::NodeProto* node_;
@@ -35,17 +42,31 @@ class ModelMaker {
   explicit ModelMaker(int opset = 13);
   // Extents below zero become symbolic ("d<i>").
   ModelMaker& Input(const std::string& name, const std::vector<int64_t>& shape, int onnx_type = 1);
+  // Of floats; extents are numbers or names.
+  ModelMaker& NamedInput(const std::string& name, const std::vector<std::string>& extents);
   ModelMaker& Output(const std::string& name);
   ModelMaker& Floats(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& data);
   ModelMaker& Ints(const std::string& name, const std::vector<int64_t>& data);
+  // Elements of one byte.
+  ModelMaker& Bytes8(const std::string& name, const std::vector<int64_t>& shape, const std::vector<uint8_t>& data,
+                     int onnx_type);
   // An initializer's data lies elsewhere: at `entries` (location, offset, length).
   ModelMaker& MarkExternal(const std::string& name, const std::map<std::string, std::string>& entries = {});
   NodeMaker Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                  const std::string& name = "");
   ModelMaker& FileFormat(int64_t ir_version);
+  // Imports version 1 of a domain's operators.
+  ModelMaker& ImportDomain(const std::string& domain);
+  // Imports no other operators than version 1 of the domain's, not even ONNX's own.
+  ModelMaker& OnlyDomain(const std::string& domain);
+  // A function whose body is the network of another model, of that model's operator set. Its attributes are those that
+  // its nodes refer to; `defaults` are integers.
+  ModelMaker& Function(const std::string& domain, const std::string& name, const ModelMaker& body,
+                       const std::map<std::string, int64_t>& defaults = {}, const std::string& overload = "");
   std::string Bytes() const;
 
  private:
+  friend class NodeMaker;
   std::shared_ptr<onnx::ModelProto> proto_;
 };
 

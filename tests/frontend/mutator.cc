@@ -60,9 +60,27 @@ const T& Pick(const T (&list)[n], Rng& rng) {
 
 std::string Text(int64_t number) { return std::to_string(number); }
 
+void AddSubgraphs(onnx::GraphProto& graph, std::vector<onnx::GraphProto*>& all) {
+  for (auto& node : *graph.mutable_node()) {
+    for (auto& a : *node.mutable_attribute()) {
+      if (!a.has_g()) continue;
+      all.push_back(a.mutable_g());
+      AddSubgraphs(*a.mutable_g(), all);
+    }
+  }
+}
+
+// The network or, in half of all cases, a subgraph, if there are any.
+onnx::GraphProto& AnyGraph(onnx::ModelProto& model, Rng& rng) {
+  std::vector<onnx::GraphProto*> subgraphs;
+  AddSubgraphs(*model.mutable_graph(), subgraphs);
+  if (subgraphs.empty() || rng.Below(2) == 0) return *model.mutable_graph();
+  return *subgraphs[rng.Below(static_cast<int64_t>(subgraphs.size()))];
+}
+
 class ModelMutator {
  public:
-  ModelMutator(onnx::ModelProto& model, Rng& rng) : model_(model), graph_(*model.mutable_graph()), rng_(rng) {}
+  ModelMutator(onnx::ModelProto& model, Rng& rng) : model_(model), graph_(AnyGraph(model, rng)), rng_(rng) {}
 
   // Draws a change, makes it and returns its description; empty if the change does not apply.
   std::string Change() {
@@ -409,6 +427,7 @@ class ModelMutator {
 
   std::string ExposeTensor() {
     std::vector<std::string> names = Tensors(graph_.node_size(), Chance(5));
+    if (names.empty()) return "";  // a subgraph without nodes
     const std::string& name = names[rng_.Below(static_cast<int64_t>(names.size()))];
     auto named = [&](const auto& info) { return info.name() == name; };
     if (Chance(95) && std::any_of(graph_.output().begin(), graph_.output().end(), named)) return "";

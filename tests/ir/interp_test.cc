@@ -119,6 +119,17 @@ void Runs(const std::string& body, const std::string& error, InterpOptions optio
   }
 }
 
+TEST(Interp, StoresMayBeBounded) {
+  PrimFunc f = Parse("func f(out: f32[3] output) { for i in 3 { out[i] = f32(1) } }");
+  for (int64_t stores : {3, 2}) {
+    std::vector<InterpArray> args = {{DType::Float(32), {3}, {}}};
+    int64_t left = stores;
+    Status status = Interpret(f, args, {.stores_left = &left});
+    EXPECT_EQ(status.ok(), stores == 3);
+    EXPECT_EQ(left, stores == 3 ? 0 : -1);
+  }
+}
+
 TEST(Interp, BoundsAndUninitialisedMemory) {
   Runs("for i in 4 { out[i] = x[i] }", "");
   Runs("for i in 5 { out[i] = 1.0 }", "write of out out of bounds: index 0 is 4 of 4");

@@ -37,6 +37,7 @@ Command RecordsCommand(CLI::App& root);
 Command ReplayCommand(CLI::App& root);
 Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
+Command InspectCommand(CLI::App& root);
 
 // What the options of a network stand for, ready to load it.
 struct Session {
@@ -49,17 +50,19 @@ struct Session {
 // The options that name a network (a model or one operator), its target and the database.
 struct ModelOptions {
   std::string model, op;
-  std::vector<std::string> shapes, bind;
+  std::vector<std::string> shapes, dims, bind;
   std::string target = "cpu";
   std::string db;
   bool no_winograd = false;
   void Add(CLI::App& app, bool model_required = true);
+  // Adds only the options that say what the model's inputs are.
+  void AddInputs(CLI::App& app);
   // Adds --op as well. CheckSource then makes sure that either --model or --op is given.
   void AddWithOperator(CLI::App& app);
   Status CheckSource() const;
   // Of --target; an error also if LLVM does not know it.
   Result<Target> ParseTarget(Builder& builder) const;
-  // Of --shape, --bind and --no-winograd.
+  // Of --shape, --dim, --bind and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;

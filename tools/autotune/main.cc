@@ -27,6 +27,7 @@ constexpr const char* kFooter =
     "  autotune run m.tar --input data=x.npy              run once, print or save the outputs\n"
     "  autotune bench m.tar --threads 2                   measure its latency\n"
     "  autotune verify --model m.onnx --data test_data_set_0\n"
+    "  autotune inspect m.onnx                            its inputs, operators and what is not supported\n"
     "  autotune records show                              the best schedule of every task\n"
     "\n"
     "Environment: AUTOTUNE_DB (tuning database), AUTOTUNE_TRACKER (host:port), AUTOTUNE_LOG (debug, info, warning, "
@@ -39,6 +40,7 @@ constexpr const char* kFooter =
 constexpr std::pair<const char*, const char*> kExamples[] = {
     {"run", "autotune run m.tar --input data=x.npy --output-dir outputs"},
     {"bench", "autotune bench m.tar --threads 2 --profile"},
+    {"inspect", "autotune inspect m.onnx --dim batch=1"},
     {"records", "autotune records show"},
     {"devices", "autotune devices --tracker farm.local:9190"},
     {"doctor", "autotune doctor"},
@@ -63,9 +65,9 @@ int Main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.set_help_all_flag("--help-all", "help of all commands");
   app.set_version_flag("--version", VersionText(), "the version of the program and of its formats");
-  const std::vector<Command> commands = {TuneCommand(app),   CompileCommand(app), RunCommand(app),
-                                         BenchCommand(app),  VerifyCommand(app),  RecordsCommand(app),
-                                         ReplayCommand(app), DevicesCommand(app), DoctorCommand(app)};
+  const std::vector<Command> commands = {
+      TuneCommand(app),    CompileCommand(app), RunCommand(app),     BenchCommand(app),   VerifyCommand(app),
+      RecordsCommand(app), ReplayCommand(app),  DevicesCommand(app), InspectCommand(app), DoctorCommand(app)};
   for (const auto& [name, example] : kExamples) app.get_subcommand(name)->footer(std::string("Example:\n  ") + example);
   app.footer(kFooter);  // last, since commands inherit the footer that the program has when they are added
 

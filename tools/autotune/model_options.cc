@@ -9,12 +9,17 @@
 
 namespace autotune::tools {
 
+void ModelOptions::AddInputs(CLI::App& app) {
+  app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
+  app.add_option("--dim", dims, "NAME=128, the size of a dimension that the model's inputs name");
+  app.add_option("--bind", bind,
+                 "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
+}
+
 void ModelOptions::Add(CLI::App& app, bool model_required) {
   auto* option = app.add_option("--model", model, "the ONNX model");
   if (model_required) option->required();
-  app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
-  app.add_option("--bind", bind,
-                 "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
+  AddInputs(app);
   app.add_option("--target", target,
                  "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', c, in place of llvm, for "
                  "sources that a C compiler compiles, or opencl (this machine's first OpenCL device; stated "
@@ -34,7 +39,8 @@ void ModelOptions::AddWithOperator(CLI::App& app) {
 
 Status ModelOptions::CheckSource() const {
   if (model.empty() && op.empty()) return Err("give --model FILE.onnx, or --op OPERATOR");
-  if (!op.empty() && !(shapes.empty() && bind.empty())) return Err("--shape and --bind are for --model, not for --op");
+  if (!op.empty() && !(shapes.empty() && dims.empty() && bind.empty()))
+    return Err("--shape, --dim and --bind are for --model, not for --op");
   return {};
 }
 
@@ -67,6 +73,7 @@ Result<NetworkOptions> ModelOptions::ParseNetwork() const {
     auto [name, dims] = TRY(ParseShapeOption(shape));
     options.shapes[name] = dims;
   }
+  for (const std::string& dim : dims) options.dims.insert(TRY(ParseDimOption(dim)));
   for (const std::string& text : bind) {
     size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
@@ -104,6 +111,7 @@ Result<Network> ModelOptions::Load(const NetworkOptions& options, const Target& 
 std::string ModelLine(const ModelOptions& options) {
   std::string line = options.op.empty() ? " --model " + options.model : " --op '" + options.op + "'";
   for (const std::string& shape : options.shapes) line += " --shape " + shape;
+  for (const std::string& dim : options.dims) line += " --dim " + dim;
   for (const std::string& text : options.bind) line += " --bind " + text;
   if (options.target != "cpu") line += " --target '" + options.target + "'";
   if (!options.db.empty()) line += " --db " + options.db;

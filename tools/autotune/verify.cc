@@ -157,12 +157,12 @@ Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats
 // fixed: `fixed` receives them. The reason of a refusal is what it says with shapes and axes known.
 Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
                  FixedInputs& fixed) {
-  Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes});
+  Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes, .dims = options.dims});
   for (bool floats_too : {false, true}) {
     if (imported.ok()) break;
     Result<FixedInputs> some = FixableInputs(sets, floats_too);
     if (!some.ok() || some->empty()) continue;
-    Result<ImportedModel> again = ImportOnnx(model, {.shapes = options.shapes, .fixed = *some});
+    Result<ImportedModel> again = ImportOnnx(model, {.shapes = options.shapes, .fixed = *some, .dims = options.dims});
     if (again.ok()) fixed = std::move(*some);
     if (again.ok() || !floats_too) imported = std::move(again);
   }

@@ -1,0 +1,36 @@
+// The value of what follows from constants alone: shapes, axes, conditions and masks that exported models compute.
+// Kernels are written as for any other work and interpreted, so the importer knows no arithmetic of its own. For few
+// elements: the graph pass fold_constants compiles what is large. Internal to frontend/onnx.
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace autotune::onnx_import {
+
+// Evaluates operators on constants, and values of a graph that is being built by demand. Not thread-safe.
+class ConstantValues {
+ public:
+  explicit ConstantValues(const graph::Graph& graph) : graph_(graph) {}
+
+  // The result of one operator on operands that fit it. None where it has no elements, needs integers beyond 2^53 or
+  // floats of 16 bits, has no program, is undefined (a division by 0), or where the work of all calls together would
+  // exceed a second or two.
+  std::optional<graph::TensorValue> Evaluate(graph::Op op, const graph::Attrs& attrs,
+                                             const std::vector<graph::TensorValue>& operands);
+  // Null if the value depends on an input or has no result in the sense above. The pointer stays valid.
+  const graph::TensorValue* Find(graph::ValueId v);
+
+ private:
+  // Nodes that `v` needs and whose values are not known, in their order; none if one of them depends on an input, or if
+  // there are more elements than may be computed.
+  std::optional<std::vector<int32_t>> NodesBehind(graph::ValueId v) const;
+
+  const graph::Graph& graph_;
+  std::map<graph::ValueId, std::optional<graph::TensorValue>> known_;
+  int64_t stores_left_ = int64_t{1} << 22;  // of the interpreter, which executes some millions in a second
+};
+
+}  // namespace autotune::onnx_import

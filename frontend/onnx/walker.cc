@@ -1,0 +1,189 @@
+#include "frontend/onnx/walker.h"
+
+#include <algorithm>
+
+namespace autotune::onnx_import {
+
+namespace {
+// Bounds of what a small file can make of itself: functions that call functions, loops in loops.
+constexpr size_t kMostPlaces = 64;                // functions and subgraphs in each other
+constexpr int64_t kMostNodes = int64_t{1} << 16;  // in functions and subgraphs; more than compile in an hour
+
+std::string OperatorName(const OnnxNode& node) { return (node.domain.empty() ? "" : node.domain + ".") + node.op_type; }
+}  // namespace
+
+Walker::Walker(const OnnxModel& model, ImportContext* context) : model_(model), context_(*context) {
+  context_.inline_ = [this](const OnnxGraph& body, std::vector<Operand> inputs) {
+    return Inline(body, std::move(inputs));
+  };
+}
+
+std::map<std::string, Operand>* Walker::Initializers(const OnnxGraph& graph) {
+  auto [it, is_new] = initializers_.try_emplace(&graph);
+  if (is_new) {
+    for (const auto& [name, value] : graph.initializers) it->second.emplace(name, Operand{value});
+  }
+  return &it->second;
+}
+
+std::string Walker::Place() const {
+  std::string text;
+  for (auto place = places_.rbegin(); place != places_.rend(); ++place) text += ", in " + *place;
+  return text;
+}
+
+std::string Walker::PlaceOf(const OnnxGraph& body) const {
+  for (const auto& [name, attr] : context_.node().attrs) {
+    if (attr.graph.get() == &body) return name + " of " + context_.node().Text();
+  }
+  return context_.node().Text();
+}
+
+void Walker::Walk(Scope& scope) {
+  context_.scope_ = &scope;
+  for (const OnnxNode& node : scope.graph->nodes) {
+    if (scope.call->Concerns(node)) {
+      ImportNode(scope.call->Resolved(node));
+    } else {
+      ImportNode(node);
+    }
+  }
+}
+
+void Walker::ImportNode(const OnnxNode& node) {
+  Scope& scope = *context_.scope_;
+  const OnnxFunction* function = model_.FindFunction(node);
+  const OperatorRow* row = function ? nullptr : FindOperator(node);
+  auto is_unknown = [&](const std::string& name) { return scope.IsUnknown(name); };
+  const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(), is_unknown) ||
+                       std::any_of(node.captured.begin(), node.captured.end(), is_unknown);
+  const size_t problems = problems_.size();
+  const auto index = static_cast<int32_t>(node_operators_.size());
+  if (!function) node_operators_.push_back(OperatorName(node));
+  Status status;
+  if (!function && !row) {
+    Complain(WithCause(node.Text() + " is not supported" + Place(), node.op_type + " is not supported"));
+  } else if (row) {
+    status = CheckVersion(*row);
+  }
+  if (blocked) {
+    ComplainOfOperators(node);
+  } else if (status.ok() && (function || row)) {
+    context_.node_ = &node;
+    status = node.error ? Status(*node.error) : function ? CallFunction(node, *function) : row->import(context_);
+    if (row) origins_.resize(context_.builder.graph().nodes.size(), index);  // those of subgraphs have theirs already
+  }
+  // A problem inside a function or a subgraph is listed already, with its own node.
+  if (!status.ok() && problems_.size() == problems) {
+    Complain(
+        WithCause(node.Text() + ": " + status.error().Text() + Place(), node.op_type + ": " + status.error().Cause()));
+  }
+  if (blocked || !status.ok() || problems_.size() > problems)
+    scope.unknown.insert(node.outputs.begin(), node.outputs.end());
+}
+
+Status Walker::CheckVersion(const OperatorRow& row) const {
+  if (context_.opset == 0) return Err("the model does not say which ONNX operator set it uses");
+  if (context_.opset < row.min_opset || context_.opset > row.max_opset) {
+    return Err("is supported in operator sets ", row.min_opset, " to ", row.max_opset, ", not in ", context_.opset);
+  }
+  return {};
+}
+
+Status Walker::Enter(Scope& scope, std::string place) {
+  nodes_ += static_cast<int64_t>(scope.graph->nodes.size());
+  if (nodes_ > kMostNodes) return Err("functions and loops make more than ", kMostNodes, " nodes of this model");
+  if (places_.size() == kMostPlaces) return Err("functions and subgraphs lie more than ", kMostPlaces, " deep");
+  Scope* const scope_before = context_.scope_;
+  const OnnxNode* const node_before = context_.node_;
+  const int64_t opset_before = context_.opset;
+  const size_t problems = problems_.size();
+  context_.opset = scope.call->opset;
+  places_.push_back(std::move(place));
+  Walk(scope);
+  places_.pop_back();
+  context_.scope_ = scope_before;
+  context_.node_ = node_before;
+  context_.opset = opset_before;
+  if (problems_.size() > problems) return Err("some of its nodes cannot be imported");
+  return {};
+}
+
+Status Walker::CallFunction(const OnnxNode& node, const OnnxFunction& function) {
+  if (node.inputs.size() > function.body.inputs.size())
+    return Err("has ", node.inputs.size(), " inputs, the function ", function.body.inputs.size());
+  if (node.outputs.size() > function.body.outputs.size())
+    return Err("has ", node.outputs.size(), " outputs, the function ", function.body.outputs.size());
+  FunctionCall call{.opset = context_.opset, .attrs = function.defaults};
+  if (auto own = function.opsets.find(""); own != function.opsets.end()) {
+    call.opset = own->second;
+    if (call.opset < kMinOpset || call.opset > kMaxOpset)
+      return Err("the function uses ONNX operator set ", call.opset, "; supported are ", kMinOpset, " to ", kMaxOpset);
+  }
+  for (const auto& [name, attr] : node.attrs) call.attrs[name] = attr;
+  Scope scope{&function.body, &call};
+  for (size_t i = 0; i < function.body.inputs.size(); ++i) {
+    const std::string& name = function.body.inputs[i].name;
+    if (context_.Has(i)) {
+      Operand operand = TRY(context_.Input(i));
+      scope.tensors.emplace(name, std::move(operand));
+    } else {
+      call.omitted.insert(name);
+    }
+  }
+  TRY(Enter(scope, "function " + function.Text() + " (" + NodeLabel(node.name, node.index) + ")"));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::string& name = function.body.outputs[i].name;
+    Operand* operand = scope.Find(name);
+    if (operand) {
+      context_.Bind(*operand, i);
+    } else if (!node.outputs[i].empty()) {
+      return Err("output '", name, "' of the function is an input that the call leaves out");
+    }
+  }
+  return {};
+}
+
+Result<std::vector<Operand>> Walker::Inline(const OnnxGraph& body, std::vector<Operand> inputs) {
+  if (inputs.size() != body.inputs.size())
+    return Err("the subgraph has ", body.inputs.size(), " inputs; ", inputs.size(), " are given");
+  Scope scope{&body, context_.scope_->call, context_.scope_, Initializers(body)};
+  for (size_t i = 0; i < inputs.size(); ++i) scope.tensors.insert_or_assign(body.inputs[i].name, std::move(inputs[i]));
+  TRY(Enter(scope, PlaceOf(body)));
+  std::vector<Operand> outputs;
+  for (const OnnxValueInfo& info : body.outputs) {
+    Operand* operand = scope.Find(info.name);
+    if (!operand) return Err("the subgraph has no tensor '", info.name, "'");
+    outputs.push_back(*operand);
+  }
+  return outputs;
+}
+
+void Walker::ComplainOfOperators(const OnnxNode& node) {
+  if (places_.size() == kMostPlaces) return;
+  if (const OnnxFunction* function = model_.FindFunction(node)) {
+    if (!complained_.insert(&function->body).second) return;
+    places_.push_back("function " + function->Text());
+    ComplainOfOperators(function->body);
+    places_.pop_back();
+  }
+  for (const auto& [name, attr] : node.attrs) {
+    if (!attr.graph || !complained_.insert(attr.graph.get()).second) continue;
+    places_.push_back(name + " of " + node.Text());
+    ComplainOfOperators(*attr.graph);
+    places_.pop_back();
+  }
+}
+
+void Walker::ComplainOfOperators(const OnnxGraph& graph) {
+  for (const OnnxNode& node : graph.nodes) {
+    if (!model_.FindFunction(node)) node_operators_.push_back(OperatorName(node));
+    if (!model_.FindFunction(node) && !FindOperator(node)) {
+      Complain(WithCause(node.Text() + " is not supported" + Place(), node.op_type + " is not supported"));
+    } else {
+      ComplainOfOperators(node);
+    }
+  }
+}
+
+}  // namespace autotune::onnx_import

@@ -1,0 +1,231 @@
+// Shapes, axes and masks that a network computes from shapes and constants, as exporters write it: import evaluates
+// them, and refuses what depends on data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/onnx/import.h"
+#include "tests/frontend/model_maker.h"
+#include "tests/graph/reference.h"
+
+namespace autotune {
+namespace {
+
+using graph::Shape;
+using testing::HasSubstr;
+using Numbers = std::vector<double>;
+
+constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's numbers of element types
+
+graph::Graph Imported(const ModelMaker& m) {
+  Result<ImportedModel> imported = Import(m);
+  if (imported.ok()) return imported->module.main();
+  ADD_FAILURE() << imported.error().Text();
+  graph::GraphBuilder empty;
+  empty.Output(empty.AddConstant("", graph::TensorValue::Scalar(0)), "");
+  return empty.Finish();
+}
+
+Shape OutputShape(const ModelMaker& m) {
+  graph::Graph g = Imported(m);
+  return g.Spec(g.outputs[0]).shape;
+}
+
+// The output, which must be a constant.
+Numbers Constant(const ModelMaker& m) {
+  graph::Graph g = Imported(m);
+  const graph::Constant* c = g.FindConstant(g.outputs[0]);
+  if (!c) {
+    ADD_FAILURE() << "is no constant";
+    return {};
+  }
+  Numbers numbers;
+  graph::TensorValue value = g.ConstantValue(*c);
+  for (int64_t i = 0; i < value.spec.NumElements(); ++i) numbers.push_back(value.Number(i));
+  return numbers;
+}
+
+// x.view(x.size(0), x.size(1), -1, 4) of TorchScript.
+TEST(ShapeArithmetic, ReshapeFromShapeGatherUnsqueezeConcat) {
+  ModelMaker m(13);
+  m.Input("x", {2, 3, 8}).Ints("zero", {0}).Ints("minus", {-1}).Ints("four", {4}).Output("y");
+  for (int d : {0, 1}) {
+    const std::string n = std::to_string(d);
+    m.Node("Shape", {"x"}, {"s" + n});
+    m.Node("Constant", {}, {"i" + n}).Int("value_int", d);
+    m.Node("Gather", {"s" + n, "i" + n}, {"d" + n}).Int("axis", 0);
+    m.Node("Unsqueeze", {"d" + n, "zero"}, {"u" + n});
+  }
+  m.Node("Concat", {"u0", "u1", "minus", "four"}, {"shape"}).Int("axis", 0);
+  m.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_EQ(OutputShape(m), (Shape{2, 3, 2, 4}));
+}
+
+// F.interpolate(x, scale_factor=1.5): sizes as floats, rounded down.
+TEST(ShapeArithmetic, SizesAsFloats) {
+  ModelMaker m(13);
+  m.Input("x", {1, 1, 3, 5}).Floats("scale", {2}, {1.5, 1.5}).Ints("two", {2}).Ints("four", {4}).Ints("zero", {0});
+  m.Output("y");
+  m.Node("Shape", {"x"}, {"s"});
+  m.Node("Slice", {"s", "two", "four", "zero"}, {"hw"});
+  m.Node("Cast", {"hw"}, {"f"}).Int("to", kFloat);
+  m.Node("Mul", {"f", "scale"}, {"g"});
+  m.Node("Floor", {"g"}, {"h"});
+  m.Node("Cast", {"h"}, {"sizes"}).Int("to", kInt64);
+  m.Node("Slice", {"s", "zero", "two", "zero"}, {"nc"});
+  m.Node("Concat", {"nc", "sizes"}, {"all"}).Int("axis", 0);
+  m.Node("Resize", {"x", "", "", "all"}, {"y"}).String("mode", "nearest");
+  EXPECT_EQ(OutputShape(m), (Shape{1, 1, 4, 7}));
+}
+
+// A causal mask as transformers makes it: every position attends to those before it.
+TEST(ShapeArithmetic, CausalMaskOfRangeAndLess) {
+  ModelMaker m(17);
+  m.Input("x", {1, 3}).Ints("row", {1, 3}).Output("y");
+  m.Floats("low", {}, {-9}).Floats("none", {}, {0}).Ints("axis0", {0}).Ints("axis1", {1});
+  m.Node("Shape", {"x"}, {"s"}).Int("start", 1).Int("end", 2);
+  m.Node("Squeeze", {"s"}, {"n"});
+  m.Node("Constant", {}, {"start"}).Int("value_int", 0);
+  m.Node("Constant", {}, {"step"}).Int("value_int", 1);
+  m.Node("Range", {"start", "n", "step"}, {"r"});
+  m.Node("Unsqueeze", {"r", "axis1"}, {"column"});
+  m.Node("Less", {"column", "r"}, {"later"});
+  m.Node("Where", {"later", "low", "none"}, {"y"});
+  EXPECT_EQ(Constant(m), (Numbers{0, -9, -9, 0, 0, -9, 0, 0, 0}));
+}
+
+// Expand's shape with ones and minus ones: torch writes Where(shape == -1, ones, shape).
+TEST(ShapeArithmetic, ExpandOfConstantOfShapeEqualWhere) {
+  ModelMaker m(13);
+  m.Input("x", {1, 3}).Ints("wanted", {2, -1, 3}).Ints("rank", {3}).Output("y");
+  m.Node("ConstantOfShape", {"rank"}, {"zeros"});  // floats, cast to integers
+  m.Node("Cast", {"zeros"}, {"z"}).Int("to", kInt64);
+  m.Node("Constant", {}, {"minus"}).Int("value_int", -1);
+  m.Node("Add", {"z", "minus"}, {"minuses"});
+  m.Node("Neg", {"minuses"}, {"ones"});
+  m.Node("Equal", {"wanted", "minuses"}, {"open"});
+  m.Node("Where", {"open", "ones", "wanted"}, {"shape"});
+  m.Node("Expand", {"x", "shape"}, {"y"});
+  EXPECT_EQ(OutputShape(m), (Shape{2, 1, 3}));
+}
+
+// tf2onnx computes with int32 and products of sizes.
+TEST(ShapeArithmetic, SizesAsInt32) {
+  ModelMaker m(13);
+  m.Input("x", {2, 3, 4}).Ints("minus", {-1}).Output("y");
+  m.Node("Shape", {"x"}, {"s"});
+  m.Node("Cast", {"s"}, {"s32"}).Int("to", kInt32);
+  m.Node("ReduceProd", {"s32"}, {"all"}).Int("keepdims", 1).Ints("axes", {0});
+  m.Node("Cast", {"all"}, {"shape"}).Int("to", kInt64);
+  m.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_EQ(OutputShape(m), Shape{24});
+}
+
+TEST(ShapeArithmetic, TileTransposeMinMaxAndMath) {
+  ModelMaker m(13);
+  m.Input("x", {2, 3, 4}).Ints("one", {1}).Ints("two", {2}).Ints("three", {3}).Ints("pads", {0, 1, 2, 3}).Output("y");
+  // The pads of an image as torch lists them, last dimension first: reshaped, turned round and transposed.
+  m.Ints("pairs", {-1, 2}).Ints("minus", {-1}).Ints("least", {-999}).Ints("zero", {0});
+  m.Node("Reshape", {"pads", "pairs"}, {"p"});
+  m.Node("Slice", {"p", "minus", "least", "zero", "minus"}, {"r"});
+  m.Node("Transpose", {"r"}, {"t"}).Ints("perm", {1, 0});
+  m.Node("Reshape", {"t", "minus"}, {"flat"});
+  m.Node("Mod", {"flat", "three"}, {"mod"});
+  m.Node("Max", {"mod", "one"}, {"max"});
+  m.Node("Min", {"max", "two"}, {"y"});
+  EXPECT_EQ(Constant(m), (Numbers{2, 1, 1, 1}));
+}
+
+TEST(ShapeArithmetic, NonZeroOfConstants) {
+  ModelMaker m(13);
+  m.Input("x", {2, 3}).Ints("shape", {2, 2}).Output("y");
+  m.Node("EyeLike", {"x"}, {"eye"});
+  m.Node("NonZero", {"eye"}, {"y"});
+  EXPECT_EQ(Constant(m), (Numbers{0, 1, 0, 1}));
+  ModelMaker data(13);
+  data.Input("x", {2, 3}).Output("y");
+  data.Node("NonZero", {"x"}, {"y"});
+  EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): is for what is known at import"));
+}
+
+// Large constants are no shapes: a kernel computes them, unless something asks.
+TEST(ShapeArithmetic, LargeConstantsAreComputedOnlyIfTheirValueIsNeeded) {
+  ModelMaker m(13);
+  m.Input("x", {64, 64}).Ints("n", {64, 64}).Floats("half", {}, {0.5}).Output("y").Output("where");
+  m.Node("ConstantOfShape", {"n"}, {"zeros"});
+  m.Node("Add", {"zeros", "half"}, {"halves"});
+  m.Node("Mul", {"x", "halves"}, {"y"});
+  m.Node("Floor", {"halves"}, {"none"});
+  m.Node("NonZero", {"none"}, {"where"});
+  graph::Graph g = Imported(m);
+  EXPECT_TRUE(std::any_of(g.nodes.begin(), g.nodes.end(), [](auto& n) { return n.op == graph::Op::kAdd; }));
+  EXPECT_EQ(g.Spec(g.outputs[1]).shape, (Shape{2, 0}));
+}
+
+// A small file may state any amount of work on constants; import does no more of it than a second or two takes.
+TEST(ShapeArithmetic, WorkIsBounded) {
+  for (int64_t n : {32, 512}) {
+    ModelMaker m(13);
+    m.Input("x", {2}).Ints("n", {n, n}).Floats("half", {}, {0.5}).Output("y");
+    m.Node("ConstantOfShape", {"n"}, {"zeros"});
+    m.Node("Add", {"zeros", "half"}, {"halves"});
+    m.Node("MatMul", {"halves", "halves"}, {"product"});
+    m.Node("NonZero", {"product"}, {"y"}, "where");
+    if (n == 32) {
+      EXPECT_EQ(OutputShape(m), (Shape{2, n * n}));
+    } else {
+      EXPECT_THAT(ImportError(m), HasSubstr("NonZero (node 'where'): is for what is known at import: its operand is "
+                                            "computed at run time, or takes too long to compute before"));
+    }
+  }
+}
+
+TEST(ShapeArithmetic, BranchesOnShapes) {
+  // squeeze(dim=1) of TorchScript: If (size == 1) squeeze else keep.
+  for (int64_t size : {1, 2}) {
+    ModelMaker squeeze(13), keep(13), m(13);
+    squeeze.Output("a").Ints("axis", {1});
+    squeeze.Node("Squeeze", {"x", "axis"}, {"a"});
+    keep.Output("b");
+    keep.Node("Identity", {"x"}, {"b"});
+    m.Input("x", {3, size}).Output("y");
+    m.Node("Shape", {"x"}, {"s"});
+    m.Node("Constant", {}, {"i"}).Int("value_int", 1);
+    m.Node("Gather", {"s", "i"}, {"d"});
+    m.Node("Equal", {"d", "i"}, {"is"});
+    m.Node("If", {"is"}, {"y"}).Graph("then_branch", squeeze).Graph("else_branch", keep);
+    EXPECT_EQ(OutputShape(m), size == 1 ? Shape{3} : (Shape{3, 2}));
+  }
+}
+
+TEST(ShapeArithmetic, WhatDependsOnDataIsRefused) {
+  ModelMaker m(13);
+  m.Input("x", {2, 3}).Output("y");
+  m.Node("ReduceMax", {"x"}, {"most"}).Int("keepdims", 0);
+  m.Node("Cast", {"most"}, {"n"}).Int("to", kInt64);
+  m.Node("Reshape", {"n", "minus"}, {"shape"});
+  m.Ints("minus", {-1});
+  m.Node("Expand", {"x", "shape"}, {"y"}, "e");
+  EXPECT_EQ(ImportError(m),
+            "m.onnx cannot be imported: Expand (node 'e'): the shape of Expand is computed at run time; it must be a "
+            "constant");
+}
+
+TEST(ShapeArithmetic, WhatIsUndefinedIsNoConstant) {
+  ModelMaker m(13);
+  m.Input("x", {2}).Ints("a", {6}).Ints("zero", {0}).Output("y");
+  m.Node("Div", {"a", "zero"}, {"shape"}, "d");
+  m.Node("Reshape", {"x", "shape"}, {"y"});
+  EXPECT_THAT(ImportError(m), HasSubstr("Div (node 'd'): integer division by 0"));
+  // Beyond 2^53 the interpreter's integers are not exact, so a kernel computes them.
+  ModelMaker large(13);
+  large.Input("x", {2}).Ints("shape", {1, 1}).Ints("huge", {int64_t{1} << 60}).Output("y");
+  large.Node("Reshape", {"huge", "shape"}, {"a"});
+  large.Node("Add", {"a", "a"}, {"y"});
+  graph::Graph g = Imported(large);
+  EXPECT_EQ(g.FindConstant(g.outputs[0]), nullptr);
+}
+
+}  // namespace
+}  // namespace autotune

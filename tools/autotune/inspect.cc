@@ -1,0 +1,100 @@
+// `autotune inspect`.
+#include "frontend/onnx/inspect.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "package/package.h"
+#include "support/task_id.h"
+#include "tools/autotune/command.h"
+#include "tools/autotune/text.h"
+
+namespace autotune::tools {
+namespace {
+
+void PrintTensors(const char* what, const std::vector<ImportFacts::Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    std::printf("%-12s %s  %s\n", i == 0 ? what : "", tensors[i].name.c_str(), tensors[i].type.c_str());
+}
+
+void PrintOperators(const ModelReport& report) {
+  int64_t nodes = 0;
+  double flops = 0, bytes = 0;
+  size_t width = std::string("operator").size();
+  for (const OperatorUse& use : report.operators) {
+    nodes += use.nodes;
+    flops += use.flops;
+    bytes += use.bytes;
+    width = std::max(width, use.op.size());
+  }
+  auto row = [&](const std::string& name, int64_t count, double some_flops, double some_bytes) {
+    std::printf("%-*s %7lld", static_cast<int>(width), name.c_str(), static_cast<long long>(count));
+    if (report.supported()) std::printf(" %12.3f %12.3f", some_flops * 1e-6, some_bytes * 1e-6);
+    std::printf("\n");
+  };
+  std::printf("\n%-*s %7s%s\n", static_cast<int>(width), "operator", "nodes",
+              report.supported() ? "       MFLOPs           MB" : "");
+  for (const OperatorUse& use : report.operators) row(use.op, use.nodes, use.flops, use.bytes);
+  row("all", nodes, flops, bytes);
+}
+
+std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeText(spec.shape); }
+
+// Reads the package only: its code may be for another machine.
+Result<int> InspectPackage(const std::string& path) {
+  const Package package = TRY(ReadPackage(path));
+  const PackageInfo& info = package.info;
+  std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), info.target.c_str());
+  std::vector<ImportFacts::Tensor> inputs, outputs;
+  for (const TensorSpec& spec : info.inputs) inputs.push_back({spec.name, SpecText(spec)});
+  for (const TensorSpec& spec : info.outputs) outputs.push_back({spec.name, SpecText(spec)});
+  PrintTensors("inputs", inputs);
+  PrintTensors("outputs", outputs);
+  std::printf("\n%8s %12s %-10s %-7s %s\n", "task", "MFLOPs", "algorithm", "tuned", "operators and shapes");
+  for (const PackagedKernel& kernel : info.kernels) {
+    std::printf("%8s %12.3f %-10s %-7s %s\n", ShortTaskId(kernel.task).c_str(), kernel.flops * 1e-6,
+                kernel.alternative.c_str(), kernel.tuned ? "yes" : "no", kernel.label.c_str());
+  }
+  std::printf("%s, %d of them tuned\n", Counted(info.tasks, "kernel").c_str(), info.tuned_tasks);
+  return kExitOk;
+}
+
+Result<int> Inspect(const ModelOptions& options) {
+  if (options.model.ends_with(".tar")) return InspectPackage(options.model);
+  const NetworkOptions network = TRY(options.ParseNetwork());
+  const Target target = TRY(Target::Parse("cpu"));
+  const ModelReport report =
+      TRY(InspectOnnx(options.model, {.shapes = network.shapes, .fixed = network.fixed, .dims = network.dims}, target));
+  std::printf("%-12s %s, IR version %lld, operator sets:", "model", options.model.c_str(),
+              static_cast<long long>(report.facts.ir_version));
+  for (const auto& [domain, version] : report.facts.opsets)
+    std::printf(" %s %lld", domain.empty() ? "ai.onnx" : domain.c_str(), static_cast<long long>(version));
+  std::printf("\n");
+  PrintTensors("inputs", report.inputs);
+  PrintTensors("outputs", report.outputs);
+  std::printf("%-12s %s, %.3f MB\n", "parameters", Counted(report.facts.parameters, "number").c_str(),
+              static_cast<double>(report.facts.parameter_bytes) * 1e-6);
+  PrintOperators(report);
+  for (const std::string& note : WithoutRepeats(report.notes)) std::printf("note: %s\n", note.c_str());
+  if (report.supported()) return kExitOk;
+  std::printf("\nnot supported:\n");
+  for (const std::string& problem : report.facts.problems) std::printf("  %s\n", problem.c_str());
+  return Err(options.model,
+             " cannot be imported: ", Counted(static_cast<int64_t>(report.facts.problems.size()), "problem"),
+             ", listed above");
+}
+
+}  // namespace
+
+Command InspectCommand(CLI::App& root) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* app =
+      root.add_subcommand("inspect", "show what a model holds and what is unsupported, or what a package holds");
+  app->add_option("model,--model", options->model, "an ONNX model, or a package: a file whose name ends in .tar")
+      ->required();
+  options->AddInputs(*app);
+  return {app, [options] { return Inspect(*options); }};
+}
+
+}  // namespace autotune::tools

@@ -1,5 +1,5 @@
-// Networks and kernels for OpenCL devices through the real commands: compiled, run, verified, tuned. On machines with an
-// OpenCL of their own, such as Debian's PoCL, which runs kernels on the CPU.
+// Networks and kernels for OpenCL devices through the real commands: compiled, run, verified, tuned. On machines with
+// an OpenCL of their own, such as Debian's PoCL, which runs kernels on the CPU.
 #include <gmock/gmock.h>
 
 #include "runtime/compare.h"
@@ -62,8 +62,8 @@ TEST_F(OpenClCommands, AServerOfTheCpuRefusesKernelsForOthers) {
       {.argv = {test::kTools + "/rpc_tracker", "--host", socket, "--state", File("state")}, .fds = {{1, null.get()}}});
   auto server = Subprocess::Spawn({.argv = {test::kTools + "/rpc_server", "--tracker", socket, "--key", "pi"}});
   ASSERT_TRUE(tracker.ok() && server.ok());
-  const CliResult refused = Run({"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "20",
-                                 "--tracker", socket, "--key", "pi"});
+  const CliResult refused = Run(
+      {"tune", "--op", "matmul:48,40,24", "--target", "opencl", "--trials", "20", "--tracker", socket, "--key", "pi"});
   EXPECT_EQ(refused.code, 1) << refused.Text();
   EXPECT_THAT(refused.err, HasSubstr("is for devices of kind opencl, and this server offers the CPU; rpc_server "
                                      "--device opencl offers one"));

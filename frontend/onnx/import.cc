@@ -342,7 +342,7 @@ class Importer {
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
     for (auto family :
          {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
-          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators}) {
+          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators, AttentionOperators}) {
       for (const OperatorRow& row : family()) {
         if (node.op_type == row.name) return &row;
       }

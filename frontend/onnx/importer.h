@@ -119,6 +119,7 @@ const std::vector<OperatorRow>& ResizeOperators();      // resize.cc
 const std::vector<OperatorRow>& LossOperators();        // loss.cc
 const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 const std::vector<OperatorRow>& RotaryOperators();      // rotary.cc
+const std::vector<OperatorRow>& AttentionOperators();   // attention.cc
 
 // Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
 // if the current node's inputs are not all such constants.

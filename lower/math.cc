@@ -452,15 +452,22 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
   }
 }
 
+namespace {
+
+Expr Expanded(const Expr& e, const Target& target) {
+  return e.As<Cast>() ? ExpandHalfCast(e, target) : ExpandMathCall(e, target);
+}
+
+}  // namespace
+
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
   bool any = false;  // a walk costs a third of a rewriting that changes nothing, as for most kernels
   Walk(f.body, nullptr, [&](const Expr& e) {
-    const Call* call = e.As<Call>();
-    any = any || (call && !ExpandMathCall(e, env.target).Same(e));
+    any = any || !Expanded(e, env.target).Same(e);
     return !any;
   });
   if (!any) return f;
-  return WithBody(f, RewriteStmt(f.body, nullptr, [&](const Expr& e) { return ExpandMathCall(e, env.target); }));
+  return WithBody(f, RewriteStmt(f.body, nullptr, [&](const Expr& e) { return Expanded(e, env.target); }));
 }
 
 }  // namespace autotune

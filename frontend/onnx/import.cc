@@ -26,10 +26,6 @@ Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank) 
   return axes;
 }
 
-constexpr const char* kNoHalves = "floats of 16 bits are not supported";
-
-bool IsSupported(DType dtype) { return dtype.IsInt() || dtype.IsBool() || (dtype.IsFloat() && dtype.bits >= 32); }
-
 TensorValue Moved(const TensorValue& from, const Shape& shape, const std::function<int64_t(const Shape&)>& source) {
   TensorSpec spec{from.spec.dtype, shape};
   int64_t size = spec.dtype.Bytes(), n = spec.NumElements();
@@ -63,13 +59,35 @@ Result<const ImportContext::Entry*> ImportContext::Find(size_t i) const {
   return &it->second;
 }
 
+Result<DType> ImportContext::StoredType(size_t i) const {
+  const Entry* entry = TRY(Find(i));
+  if (const ValueId* v = std::get_if<ValueId>(entry)) return Type(*v);
+  return std::get<TensorValue>(*entry).spec.dtype;
+}
+
+std::optional<DType> ImportContext::HalfOfResults() const {
+  for (size_t i = 0; i < node().inputs.size() && !names_types_; ++i) {
+    const Result<DType> type = Has(i) ? StoredType(i) : Result<DType>(DType::Bool());
+    if (!type.ok() || !type->IsFloat()) continue;
+    if (type->IsHalf()) return *type;
+    if (i == 0) break;
+  }
+  return std::nullopt;
+}
+
 Result<ValueId> ImportContext::Tensor(size_t i) {
+  ValueId v = TRY(StoredTensor(i));
+  if (!Type(v).IsHalf()) return v;
+  auto known = singles_.find(v);
+  if (known == singles_.end()) known = singles_.emplace(v, TRY(Cast(v, DType::Float(32)))).first;
+  return known->second;
+}
+
+Result<ValueId> ImportContext::StoredTensor(size_t i) {
   const Entry* entry = TRY(Find(i));
   if (const ValueId* v = std::get_if<ValueId>(entry)) return *v;
   const TensorValue& value = std::get<TensorValue>(*entry);
   const std::string& name = node().inputs[i];
-  if (!IsSupported(value.spec.dtype))
-    return WithCause("input '" + name + "' is " + value.spec.Text() + "; " + kNoHalves, kNoHalves);
   TRY_NOTE(CheckSize(value.spec), "of input '" + name + "'");
   auto [it, is_new] = materialized_.try_emplace(name, 0);
   if (is_new) it->second = builder.AddConstant(name, value);
@@ -115,8 +133,7 @@ Result<double> ImportContext::ConstantNumber(size_t i, const char* what) const {
   TRY(Find(i));
   const TensorValue* value = Constant(i);
   if (!value) return Err(what, " is computed at run time; it must be a constant");
-  if (!IsSupported(value->spec.dtype) || value->spec.NumElements() != 1)
-    return Err(what, " must be one number, not ", value->spec.Text());
+  if (value->spec.NumElements() != 1) return Err(what, " must be one number, not ", value->spec.Text());
   return value->Number(0);
 }
 
@@ -171,6 +188,14 @@ Result<ValueId> ImportContext::Transpose(ValueId v, std::vector<int64_t> perm) {
 }
 
 Status ImportContext::Bind(ValueId v, size_t output) {
+  const std::optional<DType> half = HalfOfResults();
+  if (!half || Type(v) != DType::Float(32)) return BindAs(v, output);
+  ValueId rounded = TRY(Cast(v, *half));
+  singles_.emplace(rounded, v);
+  return BindAs(rounded, output);
+}
+
+Status ImportContext::BindAs(ValueId v, size_t output) {
   if (output >= node().outputs.size() || node().outputs[output].empty()) return {};
   const std::string& name = node().outputs[output];
   if (builder.graph().values[v].name.empty()) builder.SetName(v, name);
@@ -179,6 +204,12 @@ Status ImportContext::Bind(ValueId v, size_t output) {
 }
 
 Status ImportContext::BindConstant(TensorValue value, size_t output) {
+  const std::optional<DType> half = HalfOfResults();
+  if (half && value.spec.dtype == DType::Float(32)) {
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < value.spec.NumElements(); ++i) numbers.push_back(value.Number(i));
+    value = TensorValue::FromNumbers(*half, value.spec.shape, numbers);
+  }
   if (output < node().outputs.size()) env_.insert_or_assign(node().outputs[output], std::move(value));
   return {};
 }
@@ -219,6 +250,7 @@ class Importer {
     ImportNodes();
     if (!problems_.empty()) return Refusal(" cannot be imported: ");
     TRY(AddOutputs());
+    NoteHalves();
     ImportedModel out{IRModule(context_.builder.Finish()), model_.graph_name, model_.opset, std::move(notes_)};
     if (Status valid = CheckModule(out.module); !valid.ok()) CHECK(false) << valid.error().Text();
     return out;
@@ -229,8 +261,8 @@ class Importer {
     std::set<std::string> names;
     for (const OnnxValueInfo& info : model_.inputs) {
       names.insert(info.name);
-      if (!info.dtype || !IsSupported(*info.dtype)) {
-        std::string is = "is " + info.type + "; floats of 32 and 64 bits, integers and bools are supported";
+      if (!info.dtype) {
+        std::string is = "is " + info.type + "; floats of 16, 32 and 64 bits, integers and bools are supported";
         Complain("input '" + info.name + "' " + is, "input " + is);
         continue;
       }
@@ -263,6 +295,14 @@ class Importer {
     for (const auto& [name, value] : options_.fixed) check_name("--bind", name);
     if (problems_.empty()) return {};
     return Refusal(": ");
+  }
+
+  void NoteHalves() {
+    for (const Value& value : context_.builder.graph().values) {
+      if (!value.spec.dtype.IsHalf()) continue;
+      notes_.push_back("floats of 16 bits are stored as such and computed in 32 bits");
+      return;
+    }
   }
 
   void Complain(std::string text, std::string cause) {
@@ -367,6 +407,7 @@ class Importer {
                               [&](const std::string& n) { return unknown.count(n) > 0; });
         if (!blocked) {
           context_.node_ = &node;
+          context_.names_types_ = row->names_types;
           status = node.error ? Status(*node.error) : row->import(context_);
         }
       }
@@ -386,7 +427,7 @@ class Importer {
       OnnxNode reader;
       reader.inputs = {name};
       context_.node_ = &reader;
-      context_.builder.Output(TRY_NOTE(context_.Tensor(0), "as an output of " + source_), name);
+      context_.builder.Output(TRY_NOTE(context_.StoredTensor(0), "as an output of " + source_), name);
     }
     return {};
   }

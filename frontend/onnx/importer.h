@@ -22,8 +22,11 @@ class ImportContext {
 
   // --- inputs of the current node
   bool Has(size_t i) const { return i < node().inputs.size() && !node().inputs[i].empty(); }
-  // As a value of the graph; a constant becomes one.
+  // As a value of the graph; a constant becomes one. Floats of 16 bits come as f32, since graphs only store them.
   Result<ValueId> Tensor(size_t i);
+  // The same, of the type that the model declares.
+  Result<ValueId> StoredTensor(size_t i);
+  Result<DType> StoredType(size_t i) const;
   Result<std::vector<ValueId>> AllTensors();
   // Null if it is not known at import.
   const TensorValue* Constant(size_t i) const;
@@ -67,7 +70,11 @@ class ImportContext {
   const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
   DType Type(ValueId v) const { return builder.Spec(v).dtype; }
   int Rank(ValueId v) const { return builder.Spec(v).rank(); }
+  // The value as an output of the current node. A float of 32 bits becomes one of 16 where the node computes with
+  // those: if its first operand is such a float, or is no float and another is such a float. Operators that name the
+  // types of their results themselves (OperatorRow) are left alone, and so is what BindAs binds.
   Status Bind(ValueId v, size_t output = 0);
+  Status BindAs(ValueId v, size_t output);
   Status BindConstant(TensorValue value, size_t output = 0);
   // Whether a node or an output of the model reads it.
   bool IsUsed(size_t output) const;
@@ -80,12 +87,18 @@ class ImportContext {
   friend class Importer;
   using Entry = std::variant<TensorValue, ValueId>;
   Result<const Entry*> Find(size_t i) const;
+  // Of floats of 16 bits that the current node computes with; null: none.
+  std::optional<DType> HalfOfResults() const;
 
   const OnnxNode* node_ = nullptr;
   std::map<std::string, Entry> env_;
+  bool names_types_ = false;                     // the current node's operator does
   std::map<std::string, ValueId> materialized_;  // constants that became graph constants
-  std::set<std::string> used_;                   // names read by a node or an output
-  int64_t reserved_ = 0;                         // elements of the constants made by import
+  // By floats of 16 bits, the f32 that they were rounded from, or their conversions. What computes with a result of
+  // another node takes the number before it was rounded.
+  std::map<ValueId, ValueId> singles_;
+  std::set<std::string> used_;  // names read by a node or an output
+  int64_t reserved_ = 0;        // elements of the constants made by import
 };
 
 // Axis in [0, rank) from ONNX's [-rank, rank).
@@ -93,8 +106,6 @@ Result<int64_t> NormalizeAxis(int64_t axis, int rank);
 // Each normalized; ascending; an error if one is named twice.
 Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank);
 
-// Whether graphs can hold elements of this type: not floats of 16 bits.
-bool IsSupported(DType dtype);
 // The type that ONNX's number stands for; an error if it is none that graphs can hold.
 Result<DType> SupportedType(int64_t onnx_type);
 
@@ -106,6 +117,7 @@ struct OperatorRow {
   const char* name;
   int min_opset, max_opset;  // those whose meaning the function implements
   Status (*import)(ImportContext&);
+  bool names_types = false;  // the types of results do not follow from those of its operands
 };
 // The lists of the families; an operator stands in exactly one.
 const std::vector<OperatorRow>& ConvOperators();        // conv.cc: Conv, Gemm, MatMul

@@ -52,7 +52,7 @@ Status ImportTrainingBatchNormalization(ImportContext& c) {
       return Err("statistics must have shape ", ShapeText(shape), ", not ", c.builder.Spec(before).Text());
     ValueId kept = TRY(c.ApplyNumber(Op::kMul, before, momentum));
     ValueId fresh = TRY(c.ApplyNumber(Op::kMul, TRY(c.Reshape(now[i], shape)), 1 - momentum));
-    TRY(c.Bind(TRY(c.Apply(Op::kAdd, kept, fresh)), 1 + i));
+    TRY(c.BindAs(TRY(c.Cast(TRY(c.Apply(Op::kAdd, kept, fresh)), TRY(c.StoredType(3 + i)))), 1 + i));
   }
   return c.Bind(TRY(ScaledByChannel(c, n.y)));
 }
@@ -280,8 +280,8 @@ Status ImportLayerNormalization(ImportContext& c) {
   ValueId y = TRY(c.Apply(Op::kMul, n.y, scale));
   if (c.Has(2)) y = TRY(c.Apply(Op::kAdd, y, TRY(c.Tensor(2))));
   if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("scale or bias do not fit ", c.builder.Spec(x).Text());
-  TRY(c.Bind(n.mean, 1));
-  TRY(c.Bind(n.inverse, 2));
+  TRY(c.BindAs(n.mean, 1));
+  TRY(c.BindAs(n.inverse, 2));
   return c.Bind(y);
 }
 

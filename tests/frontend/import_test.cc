@@ -191,14 +191,15 @@ TEST(Import, BroadcastByAttributes) {
 }
 
 TEST(Import, ElementTypes) {
-  constexpr int kFloat = 1, kString = 8, kFloat16 = 10, kDouble = 11;  // ONNX's numbers
-  for (int type : {kFloat, kDouble}) {
+  constexpr int kFloat = 1, kString = 8, kFloat16 = 10, kDouble = 11, kBFloat16 = 16, kFloat8 = 17;  // ONNX's numbers
+  for (int type : {kFloat, kDouble, kFloat16, kBFloat16}) {
     ModelMaker m;
     m.Input("x", {2}, type).Output("y");
     m.Node("Relu", {"x"}, {"y"});
     EXPECT_EQ(ImportError(m), "no error");
   }
-  for (auto [type, text] : {std::pair{kString, "input 'x' is string"}, std::pair{kFloat16, "input 'x' is float16"}}) {
+  for (auto [type, text] :
+       {std::pair{kString, "input 'x' is string"}, std::pair{kFloat8, "input 'x' is float8e4m3fn"}}) {
     ModelMaker m;
     m.Input("x", {2}, type).Output("y");
     m.Node("Relu", {"x"}, {"y"});

@@ -168,8 +168,12 @@ Result<ValueId> Lengthened(ImportContext& c, ValueId mask, int64_t keys) {
 }
 
 // Inputs and outputs of ONNX's Attention.
-enum Input { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
-enum Output { kResult, kPresentKey, kPresentValue, kScores };
+struct Input {
+  enum { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
+};
+struct Output {
+  enum { kResult, kPresentKey, kPresentValue, kScores };
+};
 
 struct OnnxAttention {
   AttentionParts parts;
@@ -179,9 +183,9 @@ struct OnnxAttention {
 
 Status ReadOperands(ImportContext& c, OnnxAttention& a) {
   AttentionParts& p = a.parts;
-  p.q = TRY(c.Tensor(kQuery));
-  p.k = TRY(c.Tensor(kKey));
-  p.v = TRY(c.Tensor(kValue));
+  p.q = TRY(c.Tensor(Input::kQuery));
+  p.k = TRY(c.Tensor(Input::kKey));
+  p.v = TRY(c.Tensor(Input::kValue));
   for (ValueId x : {p.q, p.k, p.v}) {
     if (!c.Type(x).IsFloat() || c.Rank(x) != c.Rank(p.q) || c.Rank(x) < 3 || c.Rank(x) > 4)
       return Err("queries, keys and values must be floats, all of rank 3 or all of rank 4; one is ",
@@ -194,9 +198,9 @@ Status ReadOperands(ImportContext& c, OnnxAttention& a) {
     p.k = TRY_NOTE(SplitHeads(c, p.k, shared), "kv_num_heads");
     p.v = TRY_NOTE(SplitHeads(c, p.v, shared), "kv_num_heads");
   }
-  if (c.Has(kPastKey) != c.Has(kPastValue)) return Err("past keys and past values come together");
-  if (c.Has(kPastKey)) {
-    ValueId k = TRY(c.Tensor(kPastKey)), v = TRY(c.Tensor(kPastValue));
+  if (c.Has(Input::kPastKey) != c.Has(Input::kPastValue)) return Err("past keys and past values come together");
+  if (c.Has(Input::kPastKey)) {
+    ValueId k = TRY(c.Tensor(Input::kPastKey)), v = TRY(c.Tensor(Input::kPastValue));
     if (c.Rank(k) != 4 || c.Rank(v) != 4) return Err("past keys and values must have rank 4");
     p.positions.offset = c.ShapeOfValue(k)[2];
     p.k = TRY(c.Emit(Op::kConcat, {k, p.k}, AxisAttrs{2}));
@@ -214,21 +218,21 @@ Status ReadPositions(ImportContext& c, AttentionParts& p) {
   if (left >= 0) p.positions.left = left;
   if (right >= 0) p.positions.right = right;
   if (causal) p.positions.right = 0;
-  if (!c.Has(kLengths)) return {};
-  ValueId lengths = TRY(c.Tensor(kLengths));
+  if (!c.Has(Input::kLengths)) return {};
+  ValueId lengths = TRY(c.Tensor(Input::kLengths));
   const int64_t batch = c.ShapeOfValue(p.q)[0], queries = c.ShapeOfValue(p.q)[2];
   if (!c.Type(lengths).IsInt() || c.ShapeOfValue(lengths) != Shape{batch})
     return Err("nonpad_kv_seqlen must be ", batch, " integers, not ", c.builder.Spec(lengths).Text());
   p.keep = TRY(FirstKeys(c, lengths, c.ShapeOfValue(p.k)[2]));
-  if (c.Has(kPastKey)) return {};
+  if (c.Has(Input::kPastKey)) return {};
   ValueId first = TRY(c.ApplyNumber(Op::kSub, TRY(c.Cast(lengths, DType::Int(32))), static_cast<double>(queries)));
   p.positions.offsets = TRY(c.Reshape(first, {batch, 1, 1, 1}));
   return {};
 }
 
 Status ReadMask(ImportContext& c, AttentionParts& p) {
-  if (!c.Has(kMask)) return {};
-  ValueId mask = TRY(Lengthened(c, TRY(c.Tensor(kMask)), c.ShapeOfValue(p.k)[2]));
+  if (!c.Has(Input::kMask)) return {};
+  ValueId mask = TRY(Lengthened(c, TRY(c.Tensor(Input::kMask)), c.ShapeOfValue(p.k)[2]));
   if (c.Type(mask).IsBool()) {
     p.keep = TRY(Combine(c, Op::kAnd, p.keep, mask));
     return {};
@@ -261,14 +265,14 @@ Status ImportAttention(ImportContext& c) {
   const AttentionValues values = TRY(Attend(c, a.parts));
   ValueId y = values.y;
   if (a.merged) y = TRY(MergeHeads(c, y));
-  TRY(c.Bind(y, kResult));
-  TRY(c.Bind(a.present_key, kPresentKey));
-  TRY(c.Bind(a.present_value, kPresentValue));
-  if (!c.IsUsed(kScores)) return {};
+  TRY(c.Bind(y, Output::kResult));
+  TRY(c.Bind(a.present_key, Output::kPresentKey));
+  TRY(c.Bind(a.present_value, Output::kPresentValue));
+  if (!c.IsUsed(Output::kScores)) return {};
   const ValueId stages[] = {values.scaled, values.capped, values.masked, values.probabilities};
   const int64_t mode = TRY(c.Int("qk_matmul_output_mode", 0));
   if (mode < 0 || mode > 3) return Err("qk_matmul_output_mode must be 0 to 3, not ", mode);
-  return c.Bind(stages[mode], kScores);
+  return c.Bind(stages[mode], Output::kScores);
 }
 
 }  // namespace

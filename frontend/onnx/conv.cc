@@ -1,7 +1,7 @@
 // Conv, Gemm, MatMul, and the geometry of sliding windows.
 #include <algorithm>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
 
@@ -82,7 +82,9 @@ Result<ValueId> WithBias(ImportContext& c, ValueId y) {
   return c.Apply(Op::kAdd, y, TRY(c.Reshape(bias, channel)));
 }
 
-Status ImportConv(ImportContext& c) {
+}  // namespace
+
+Result<ValueId> ConvValue(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
   Shape xs = c.builder.Spec(x).shape, ws = c.builder.Spec(w).shape;
   if (xs.size() < 3 || ws.size() != xs.size())
@@ -93,8 +95,12 @@ Status ImportConv(ImportContext& c) {
   int64_t groups = TRY(c.Int("group", 1));
   ConvAttrs attrs{window.strides, window.pads, window.dilations, groups, Layout::kNCHW};
   ValueId y = TRY(WithBias(c, TRY(c.Emit(ConvOver(window.strides.size()), {x, w}, attrs))));
-  return c.Bind(TRY(c.Reshape(y, window.Lowered(c.ShapeOfValue(y)))));
+  return c.Reshape(y, window.Lowered(c.ShapeOfValue(y)));
 }
+
+namespace {
+
+Status ImportConv(ImportContext& c) { return c.Bind(TRY(ConvValue(c))); }
 
 // The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.
 Status ImportConvTranspose(ImportContext& c) {

@@ -378,16 +378,24 @@ class Importer {
     context_.used_.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
   }
 
-  static const OperatorRow* FindRow(const OnnxNode& node) {
-    if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
-    for (auto family :
-         {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
-          MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators, AttentionOperators}) {
+  using Family = const std::vector<OperatorRow>& (*)();
+
+  static const OperatorRow* FindIn(std::initializer_list<Family> families, const std::string& op) {
+    for (Family family : families) {
       for (const OperatorRow& row : family()) {
-        if (node.op_type == row.name) return &row;
+        if (op == row.name) return &row;
       }
     }
     return nullptr;
+  }
+
+  static const OperatorRow* FindRow(const OnnxNode& node) {
+    if (node.domain == "com.microsoft") return FindIn({MicrosoftOperators, MicrosoftAttentionOperators}, node.op_type);
+    if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
+    return FindIn(
+        {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
+         MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators, AttentionOperators},
+        node.op_type);
   }
 
   void ImportNodes() {

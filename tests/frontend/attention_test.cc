@@ -10,6 +10,8 @@
 #include <random>
 
 #include "frontend/onnx/import.h"
+#include "graph/extract.h"
+#include "graph/pipeline.h"
 #include "tests/frontend/model_maker.h"
 #include "tests/graph/reference.h"
 
@@ -35,6 +37,7 @@ struct Case {
   int mode = 0;
   int opset = 25, type = kFloat;
   bool softmax_in_doubles = false;
+  bool all_outputs = true;
 };
 
 struct Tensors {
@@ -149,7 +152,8 @@ ModelMaker Model(const Case& c) {
     m.Input(inputs[5] = "pv", {c.batch, c.shared, c.past, c.value_width}, c.type);
   }
   if (!c.lengths.empty()) m.Input(inputs[6] = "lengths", {c.batch}, kInt64);
-  m.Output("y").Output("present_k").Output("present_v").Output("scores");
+  m.Output("y");
+  if (c.all_outputs) m.Output("present_k").Output("present_v").Output("scores");
   NodeMaker node = m.Node("Attention", inputs, {"y", "present_k", "present_v", "scores"});
   if (c.merged) node.Int("q_num_heads", c.heads).Int("kv_num_heads", c.shared);
   if (c.causal) node.Int("is_causal", 1);
@@ -281,6 +285,35 @@ TEST(Attention, Lengths) {
 
 TEST(Attention, ScoresOfEachStage) {
   for (int mode = 0; mode < 4; ++mode) Check({.causal = true, .softcap = 0.75, .mask = {3, 5}, .mode = mode});
+}
+
+// What the kernels of the optimized graph compute, in order.
+std::vector<std::string> Kernels(const Case& c) {
+  Result<ImportedModel> imported = Import(Model(c));
+  EXPECT_TRUE(imported.ok()) << imported.error().Text();
+  const IRModule optimized = *Optimize(imported->module);
+  std::vector<std::string> kernels;
+  for (const Task& task : ExtractTasks(optimized.main())) kernels.push_back(task.text);
+  return kernels;
+}
+
+// Scale, cap and mask are computed where the product is, and the softmax is one kernel. The others transpose the keys
+// and join the masks.
+TEST(Attention, AFewKernels) {
+  const auto kernels =
+      Kernels({.causal = true, .softcap = 2, .mask = {2, 1, 3, 5}, .bool_mask = true, .all_outputs = false});
+  auto with = [&](const std::vector<const char*>& operators) {
+    return std::count_if(kernels.begin(), kernels.end(), [&](const std::string& text) {
+      return std::all_of(operators.begin(), operators.end(),
+                         [&](const char* op) { return text.find(std::string(" ") + op + "(") != std::string::npos; });
+    });
+  };
+  EXPECT_EQ(with({"batch_matmul"}), 2);
+  EXPECT_EQ(with({"batch_matmul", "mul", "tanh", "where"}), 1);
+  EXPECT_EQ(with({"reduce_max", "exp", "reduce_sum", "mul"}), 1);
+  EXPECT_EQ(with({"softmax"}), 0);
+  EXPECT_LE(kernels.size(), 6u);
+  EXPECT_EQ(Kernels({.all_outputs = false}).size(), 4u);
 }
 
 std::string Refusal(const Case& c, const std::function<void(ModelMaker&, NodeMaker&)>& change) {

@@ -95,13 +95,13 @@ TEST(Import, AllUnsupportedNodesAtOnce) {
   m.Node("NonZero", {"x"}, {"a"}, "first");
   m.Node("Relu", {"a"}, {"b"});
   m.Node("Loop", {"b"}, {"c"});
-  m.Node("Gelu", {"x"}, {"d"}, "third").Domain("com.microsoft");
+  m.Node("NGramRepeatBlock", {"x"}, {"d"}, "third").Domain("com.microsoft");
   m.Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"e", "mean"}, "norm");
   m.Node("Relu", {"mean"}, {"y"});
   std::string error = ImportError(m);
   EXPECT_THAT(error, HasSubstr("NonZero (node 'first')"));
   EXPECT_THAT(error, HasSubstr("Loop (node #2)"));
-  EXPECT_THAT(error, HasSubstr("com.microsoft.Gelu (node 'third')"));
+  EXPECT_THAT(error, HasSubstr("com.microsoft.NGramRepeatBlock (node 'third')"));
   EXPECT_THAT(error, HasSubstr("BatchNormalization (node 'norm'): output 'mean' is used"));
   EXPECT_EQ(error.find("Relu"), std::string::npos) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);

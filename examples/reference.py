@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx.mapping import TENSOR_TYPE_TO_NP_TYPE
-from reference_attention import attention
+from reference_attention import attention, causal_conv, linear_attention, tensor_scatter
 from reference_images import (
     average_pool,
     batch_norm,
@@ -409,6 +409,9 @@ OPS = {
     "NegativeLogLikelihoodLoss": likelihood_loss,
     "SoftmaxCrossEntropyLoss": cross_entropy_loss,
     "Attention": attention,
+    "TensorScatter": tensor_scatter,
+    "CausalConvWithState": causal_conv,
+    "LinearAttention": linear_attention,
 }
 
 

@@ -1,4 +1,4 @@
-"""Attention of examples/reference.py, in numpy with float64 arithmetic."""
+"""Attention, linear attention and what goes with them, for examples/reference.py, in numpy with float64 arithmetic."""
 
 import numpy as np
 
@@ -53,3 +53,43 @@ def attention(attributes, _, q, k, v, mask=None, past_k=None, past_v=None, lengt
     if merged:
         y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1)
     return y, k, v, stages[attributes.get("qk_matmul_output_mode", 0)]
+
+
+def tensor_scatter(attributes, _, cache, update, places=None):
+    axis, y = attributes.get("axis", -2) % cache.ndim, cache.copy()
+    for image in range(cache.shape[0]):
+        rows = np.arange(update.shape[axis]) + (0 if places is None else int(places[image]))
+        if attributes.get("mode", b"linear") == b"circular":
+            rows %= cache.shape[axis]
+        y[image][(slice(None),) * (axis - 1) + (rows,)] = update[image]
+    return y
+
+
+def causal_conv(attributes, _, x, w, bias=None, past=None):
+    length, k = x.shape[2], w.shape[2]
+    padded = np.concatenate([np.zeros(x.shape[:2] + (k - 1,)) if past is None else past, x], 2)
+    y = sum(padded[:, :, i : i + length] * w[:, :, i].reshape(1, -1, 1) for i in range(k))
+    y = y if bias is None else y + bias.reshape(1, -1, 1)
+    if attributes.get("activation", b"none") != b"none":
+        y = y / (1 + np.exp(-y))
+    return y, padded[:, :, padded.shape[2] - (k - 1) :]
+
+
+def linear_attention(attributes, _, q, k, v, past=None, decay=None, beta=None):
+    heads, shared = attributes["q_num_heads"], attributes["kv_num_heads"]
+    rule = attributes.get("update_rule", b"gated_delta").decode()
+    q, k, v = heads_of(q, heads), heads_of(k, shared), heads_of(v, shared)
+    scale = attributes.get("scale", 0.0) or k.shape[3] ** -0.5
+    state = np.zeros(k.shape[:2] + (k.shape[3], v.shape[3])) if past is None else past
+    results = []
+    for t in range(q.shape[2]):
+        key, value = k[:, :, t, :, None], v[:, :, t, None, :]
+        if rule.startswith("gated"):
+            state = state * np.exp(decay[:, t].reshape(q.shape[0], shared, -1, 1))
+        if rule.endswith("delta"):
+            found = (state * key).sum(axis=2, keepdims=True)
+            value = (value - found) * beta[:, t].reshape(q.shape[0], -1, 1, 1)
+        state = state + key * value
+        y = np.repeat(state, heads // shared, 1).swapaxes(2, 3) @ q[:, :, t, :, None] * scale
+        results.append(y.reshape(q.shape[0], 1, -1))
+    return np.concatenate(results, 1), state

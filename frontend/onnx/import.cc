@@ -392,10 +392,10 @@ class Importer {
   static const OperatorRow* FindRow(const OnnxNode& node) {
     if (node.domain == "com.microsoft") return FindIn({MicrosoftOperators, MicrosoftAttentionOperators}, node.op_type);
     if (!node.domain.empty() && node.domain != "ai.onnx") return nullptr;
-    return FindIn(
-        {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators, ShapeOperators,
-         MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators, AttentionOperators},
-        node.op_type);
+    return FindIn({ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
+                   ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
+                   AttentionOperators, StateOperators},
+                  node.op_type);
   }
 
   void ImportNodes() {

@@ -132,6 +132,7 @@ const std::vector<OperatorRow>& LossOperators();        // loss.cc
 const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 const std::vector<OperatorRow>& RotaryOperators();      // rotary.cc
 const std::vector<OperatorRow>& AttentionOperators();   // attention.cc
+const std::vector<OperatorRow>& StateOperators();       // state.cc
 // Of the domain com.microsoft. They have one version, in models of any of ONNX's operator sets.
 const std::vector<OperatorRow>& MicrosoftOperators();           // microsoft.cc
 const std::vector<OperatorRow>& MicrosoftAttentionOperators();  // microsoft_attention.cc

@@ -32,12 +32,15 @@ constexpr int64_t kSignOfSingle = int64_t{1} << 31, kInfinityOfSingle = 0x7f8000
 Expr ToSingle(const Expr& half) {
   const Expr bits = As(kWord, Bits(half));
   if (half.dtype().code == TypeCode::kBFloat) return FromBits(Left(bits, 16), kSingle);
-  // An f32 with the fields of the half is too small by the difference of the biases, 112, even where it is denormal.
-  const Expr fields = Left(Masked(bits, 0x7fff), 13);
-  const Expr number = Bits(FromBits(fields, kSingle) * F(0x1p112, FromBits(fields, kSingle)));
-  const Expr special = fields >= I(0x7c00 << 13, fields);
-  const Expr magnitude = MakeSelect(special, Joined(fields, I(kInfinityOfSingle, fields)), number);
-  return FromBits(Joined(magnitude, Left(Masked(bits, 0x8000), 16)), kSingle);
+  // Fields of an f32; the biases of the exponents differ by 112. A denormal number counts 2^-24, whose product is a
+  // normal f32: some devices take denormal ones for 0.
+  const Expr magnitude = Masked(bits, 0x7fff), fields = Left(magnitude, 13);
+  const Expr count = As(kSingle, As(DType::Int(32), magnitude));
+  const Expr small = Bits(count * F(0x1p-24, count)), normal = fields + I(int64_t{112} << 23, fields);
+  const Expr special = Joined(fields, I(kInfinityOfSingle, fields));
+  const Expr number = MakeSelect(fields < I(int64_t{1} << 23, fields), small, normal);
+  const Expr any = MakeSelect(fields >= I(0x7c00 << 13, fields), special, number);
+  return FromBits(Joined(any, Left(Masked(bits, 0x8000), 16)), kSingle);
 }
 
 // Adds to `bits` what carries into bit `dropped` where the bits below it round up.

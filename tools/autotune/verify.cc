@@ -130,9 +130,8 @@ Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const Veri
   TRY(model.executor->Run());
   CaseResult result{CaseVerdict::kPassed, ""};
   for (size_t i = 0; i < data.outputs.size(); ++i) {
-    Comparison comparison =
-        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))), data.outputs[i],
-                           {.atol = options.atol, .rtol = options.rtol}));
+    Comparison comparison = TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))),
+                                               data.outputs[i], {.atol = options.atol, .rtol = options.rtol}));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }

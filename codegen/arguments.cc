@@ -29,8 +29,11 @@ std::string WrongCountMessage(const LoweredKernel& kernel) {
 }
 
 uint32_t PackedDlType(DType dtype) {
-  constexpr int kInt = 0, kUInt = 1, kFloat = 2;
-  uint32_t code = dtype.IsFloat() ? kFloat : dtype.code == TypeCode::kInt ? kInt : kUInt;
+  constexpr int kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4;
+  uint32_t code = dtype.code == TypeCode::kBFloat ? kBFloat
+                  : dtype.IsFloat()               ? kFloat
+                  : dtype.code == TypeCode::kInt  ? kInt
+                                                  : kUInt;
   uint32_t bits = dtype.IsBool() ? 1 : dtype.bits;
   return code | bits << 8 | 1u << 16;
 }

@@ -1,7 +1,7 @@
 """An ONNX interpreter in numpy with float64 arithmetic: an independent opinion of what a network computes.
 
 Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 28. Those on
-images are in reference_images.py.
+images are in reference_images.py, attention in reference_attention.py.
 
     python3 examples/reference.py model.onnx test_data_set_0     compares with output_*.pb, prints the largest error
 
@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx.mapping import TENSOR_TYPE_TO_NP_TYPE
+from reference_attention import attention, causal_conv, linear_attention, tensor_scatter
 from reference_images import (
     average_pool,
     batch_norm,
@@ -409,6 +410,10 @@ OPS = {
     "NegativeLogLikelihoodLoss": likelihood_loss,
     "SoftmaxCrossEntropyLoss": cross_entropy_loss,
     **SELECT_OPS,
+    "Attention": attention,
+    "TensorScatter": tensor_scatter,
+    "CausalConvWithState": causal_conv,
+    "LinearAttention": linear_attention,
 }
 
 

@@ -23,9 +23,12 @@ struct TypeSet {
   const char* name;
 };
 constexpr TypeSet kAnything = {[](DType) { return true; }, "any elements"};
-constexpr TypeSet kFloat = {[](DType t) { return t.IsFloat(); }, "floats"};
-constexpr TypeSet kNumber = {[](DType t) { return !t.IsBool(); }, "numbers"};
-constexpr TypeSet kSignedNumber = {[](DType t) { return t.IsFloat() || t.code == TypeCode::kInt; }, "signed numbers"};
+constexpr TypeSet kAnyNumber = {[](DType t) { return !t.IsBool(); }, "numbers"};
+constexpr TypeSet kComputable = {[](DType t) { return !t.IsHalf(); }, "any elements"};
+constexpr TypeSet kFloat = {[](DType t) { return t.IsFloat() && !t.IsHalf(); }, "floats"};
+constexpr TypeSet kNumber = {[](DType t) { return !t.IsBool() && !t.IsHalf(); }, "numbers"};
+constexpr TypeSet kSignedNumber = {[](DType t) { return (t.IsFloat() && !t.IsHalf()) || t.code == TypeCode::kInt; },
+                                   "signed numbers"};
 constexpr TypeSet kInteger = {[](DType t) { return t.IsInt(); }, "integers"};
 constexpr TypeSet kBool = {[](DType t) { return t.IsBool(); }, "bools"};
 constexpr TypeSet kBit = {[](DType t) { return t.IsBool() || t.IsInt(); }, "bools and integers"};
@@ -36,7 +39,9 @@ constexpr TypeSet kUnsignedInteger = {[](DType t) { return t.IsInt() && t.code =
 Status NeedTypes(const Specs& in, size_t first, size_t last, const TypeSet& set, const char* verb = "is for ") {
   for (size_t i = first; i < last; ++i) {
     if (in[i].dtype != in[first].dtype) return Err("element types differ: ", in[first].Text(), " and ", in[i].Text());
-    if (!set.contains(in[i].dtype)) return Err(verb, set.name, ", not ", in[i].Text());
+    const bool contained = set.contains(in[i].dtype);
+    if (!contained && in[i].dtype.IsHalf()) return Err("is for wider elements than ", in[i].Text());
+    if (!contained) return Err(verb, set.name, ", not ", in[i].Text());
   }
   return {};
 }
@@ -45,6 +50,10 @@ Status CheckTypes(OperandTypes types, const Specs& in) {
   switch (types) {
     case OperandTypes::kAny:
       return NeedTypes(in, 0, in.size(), kAnything);
+    case OperandTypes::kAnyNumbers:
+      return NeedTypes(in, 0, in.size(), kAnyNumber);
+    case OperandTypes::kComputed:
+      return NeedTypes(in, 0, in.size(), kComputable);
     case OperandTypes::kFloats:
       return NeedTypes(in, 0, in.size(), kFloat);
     case OperandTypes::kNumbers:
@@ -312,7 +321,7 @@ const OpInfo kTable[] = {
     {Op::kIsNan,           1, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferIsNan},
     {Op::kNot,             1, T::kBits,     std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kCast,            1, T::kAny,      CastAttrs{},        K::kElementwise, L::kElementwise, false, InferCast},
-    {Op::kBitCast,         1, T::kNumbers,  CastAttrs{},        K::kElementwise, L::kElementwise, false, InferBitCast},
+    {Op::kBitCast,         1, T::kAnyNumbers, CastAttrs{},        K::kElementwise, L::kElementwise, false, InferBitCast},
     {Op::kAdd,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
     {Op::kSub,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kMul,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},
@@ -321,7 +330,7 @@ const OpInfo kTable[] = {
     {Op::kPow,             2, T::kFloats,   std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kMax,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
     {Op::kMin,             2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferBinary},
-    {Op::kEqual,           2, T::kAny,      std::monostate{},   K::kElementwise, L::kElementwise, true,  InferComparison},
+    {Op::kEqual,           2, T::kComputed, std::monostate{},   K::kElementwise, L::kElementwise, true,  InferComparison},
     {Op::kLess,            2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
     {Op::kLessEqual,       2, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferComparison},
     {Op::kAnd,             2, T::kBits,     std::monostate{},   K::kElementwise, L::kElementwise, true,  InferBinary},

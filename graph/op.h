@@ -126,6 +126,9 @@ enum class LayoutRule {
 // The element types that an operator takes. All operands share one type, but for conditions and indices.
 enum class OperandTypes {
   kAny,
+  kAnyNumbers,  // floats and integers
+  // Those below take no floats of 16 bits: such are stored, and computed in wider types.
+  kComputed,  // floats, integers and bools
   kFloats,
   kNumbers,  // floats and integers
   kSigned,   // floats and signed integers

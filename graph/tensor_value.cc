@@ -5,6 +5,9 @@
 #include <limits>
 #include <new>
 
+#include "ir/float_math.h"
+#include "support/half.h"
+
 namespace autotune::graph {
 
 int64_t TensorSpec::NumElements() const {
@@ -81,7 +84,12 @@ TensorValue TensorValue::FromNumbers(DType dtype, Shape shape, const std::vector
   bool is_unsigned = dtype.code == TypeCode::kUInt;
   switch (dtype.IsFloat() ? 0 : dtype.IsBool() ? 1 : dtype.bits) {
     case 0:
-      CHECK(dtype.bits >= 32) << value.spec.Text();
+      if (dtype.IsHalf()) {
+        auto* elements = reinterpret_cast<uint16_t*>(out);
+        for (size_t i = 0; i < numbers.size(); ++i)
+          elements[i] = static_cast<uint16_t>(FloatToBits(RoundFloat(numbers[i], dtype), dtype));
+        break;
+      }
       dtype.bits == 32 ? store(float{}) : store(double{});
       break;
     case 1:
@@ -106,8 +114,10 @@ TensorValue TensorValue::FromNumbers(DType dtype, Shape shape, const std::vector
 double TensorValue::Number(int64_t i) const {
   const DType t = spec.dtype;
   switch (t.code) {
+    case TypeCode::kBFloat:
+      return BFloatFromBits(As<uint16_t>()[i]);
     case TypeCode::kFloat:
-      CHECK(t.bits >= 32) << spec.Text();
+      if (t.bits == 16) return HalfFromBits(As<uint16_t>()[i]);
       return t.bits == 32 ? As<float>()[i] : As<double>()[i];
     case TypeCode::kInt:
       if (t.bits == 64) return static_cast<double>(As<int64_t>()[i]);

@@ -58,10 +58,9 @@ struct TensorValue {
   template <class T>
   static TensorValue Of(Shape shape, const std::vector<T>& elements);  // float, double, int64_t, int32_t
   static TensorValue Scalar(float value) { return Of<float>({}, {value}); }
-  // Elements converted to the type; to integers truncated, those beyond the range to its end, NaN to 0. Not for floats
-  // of 16 bits (CHECK).
+  // Elements converted to the type; to integers truncated, those beyond the range to its end, NaN to 0.
   static TensorValue FromNumbers(DType dtype, Shape shape, const std::vector<double>& numbers);
-  // Element i as a number; exact for all types but integers beyond 2^53. Floats of 16 bits are refused (CHECK).
+  // Element i as a number; exact for all types but integers beyond 2^53.
   double Number(int64_t i) const;
   // The same elements under another shape of the same size.
   TensorValue Reshaped(Shape shape) const;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "support/half.h"
+
 namespace autotune {
 namespace {
 
@@ -55,13 +57,8 @@ uint64_t FloatToBits(double value, DType dtype) {
 double FloatFromBits(uint64_t bits, DType dtype) {
   if (dtype.bits == 64) return std::bit_cast<double>(bits);
   if (dtype.bits == 32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  if (dtype.code == TypeCode::kBFloat) return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-  double sign = bits & 0x8000 ? -1.0 : 1.0;
-  int exponent = static_cast<int>(bits >> 10) & 31;
-  auto fraction = static_cast<double>(bits & 1023);
-  if (exponent == 31) return bits & 1023 ? std::copysign(std::nan(""), sign) : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(fraction + 1024, exponent - 25);
+  const auto narrow = static_cast<uint16_t>(bits);
+  return dtype.code == TypeCode::kBFloat ? BFloatFromBits(narrow) : HalfFromBits(narrow);
 }
 
 }  // namespace autotune

@@ -7,6 +7,23 @@
 namespace autotune {
 namespace {
 
+// Floats of 16 bits are loaded, stored, selected and converted, by their bits; no code computes with them.
+Status CheckHalvesAreStored(const PrimFunc& f) {
+  Status status;
+  auto check = [&](const Expr& operand) {
+    if (!operand.dtype().IsHalf() || !status.ok()) return;
+    const std::string type = operand.dtype().Element().Text();
+    status = Err("the program computes with ", type, ", which code can only store: cast to f32");
+  };
+  Walk(f.body, nullptr, [&](const Expr& e) {
+    if (const Unary* unary = e.As<Unary>()) check(unary->a);
+    if (const Binary* binary = e.As<Binary>()) check(binary->a);
+    if (const Call* call = e.As<Call>(); call && call->op != Op::kReinterpret) check(call->args[0]);
+    return status.ok();
+  });
+  return status;
+}
+
 Status CheckSupported(const PrimFunc& f) {
   auto check = [](const Buffer& b) -> Status {
     for (const Expr& extent : b->shape) {
@@ -14,7 +31,7 @@ Status CheckSupported(const PrimFunc& f) {
       if (*AsInt(extent) < 1) return Err("buffer ", b->name, " is empty");
     }
     DType t = b->dtype;
-    bool known = t.IsFloat() ? t.code == TypeCode::kFloat && (t.bits == 32 || t.bits == 64)
+    bool known = t.IsFloat() ? t.bits == 16 || t.bits == 32 || t.bits == 64
                              : t.IsBool() || (t.IsInt() && !t.IsIndex() && t.bits >= 8 && t.bits <= 64);
     if (!known) return Err("buffer ", b->name, " has dtype ", t.Text(), ", for which no code can be made");
     return {};
@@ -26,7 +43,7 @@ Status CheckSupported(const PrimFunc& f) {
     }
   }
   for (const Buffer& b : f.allocs) TRY(check(b));
-  return {};
+  return CheckHalvesAreStored(f);
 }
 
 // Code for grids of threads needs a target that has them.

@@ -456,13 +456,14 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
 
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
   auto expanded = [&](const Expr& e) {
+    if (e.As<Cast>()) return ExpandHalfCast(e, env.target);
     const Call* call = e.As<Call>();
     if (call && env.target.kind == TargetKind::kC && IsLongMath(call->op)) return e;
     return ExpandMathCall(e, env.target);
   };
   bool any = false;  // a walk costs a third of a rewriting that changes nothing, as for most kernels
   Walk(f.body, nullptr, [&](const Expr& e) {
-    any = any || (e.As<Call>() && !expanded(e).Same(e));
+    any = any || ((e.As<Call>() || e.As<Cast>()) && !expanded(e).Same(e));
     return !any;
   });
   if (!any) return f;

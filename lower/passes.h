@@ -77,8 +77,11 @@ Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
-// Ops that no back end has become arithmetic, by ExpandMathCall (math.cc).
+// Ops and conversions that no back end has become arithmetic, by ExpandMathCall and ExpandHalfCast (math.cc,
+// halves.cc).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
+Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits
+Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
 // Of programs of threads: nests that are not bound to axes of threads are (bind_rest.cc).
 Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);

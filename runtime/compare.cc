@@ -4,6 +4,9 @@
 #include <cstring>
 #include <limits>
 #include <sstream>
+#include <vector>
+
+#include "support/half.h"
 
 namespace autotune {
 namespace {
@@ -66,9 +69,23 @@ void CompareIntegers(const T* actual, const T* reference, int64_t count, Compari
   }
 }
 
+bool IsHalf(DLDataType t) { return t.bits == 16 && (t.code == kDLFloat || t.code == kDLBfloat); }
+
+std::vector<float> FromHalves(const Tensor& tensor) {
+  const bool bfloat = tensor.dtype().code == kDLBfloat;
+  std::vector<float> numbers(tensor.num_elements());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const uint16_t bits = tensor.Data<uint16_t>()[i];
+    numbers[i] = bfloat ? BFloatFromBits(bits) : HalfFromBits(bits);
+  }
+  return numbers;
+}
+
 template <class A>
 void CompareFloatsWith(const A* actual, const Tensor& reference, const Tolerance& tolerance, Comparison& out) {
-  if (reference.dtype().bits == 32) {
+  if (IsHalf(reference.dtype())) {
+    CompareFloats(actual, FromHalves(reference).data(), reference.num_elements(), tolerance, out);
+  } else if (reference.dtype().bits == 32) {
     CompareFloats(actual, reference.Data<float>(), reference.num_elements(), tolerance, out);
   } else {
     CompareFloats(actual, reference.Data<double>(), reference.num_elements(), tolerance, out);
@@ -92,7 +109,7 @@ std::string Comparison::Text() const {
 }
 
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance) {
-  auto is_float = [](DLDataType t) { return t.code == kDLFloat && (t.bits == 32 || t.bits == 64); };
+  auto is_float = [](DLDataType t) { return IsHalf(t) || (t.code == kDLFloat && (t.bits == 32 || t.bits == 64)); };
   DLDataType type = actual.dtype();
   bool floats = is_float(type) && is_float(reference.dtype());
   bool integers = type.code <= kDLUInt && type == reference.dtype();
@@ -104,7 +121,11 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference,
   auto compare_integers = [&]<class T>(T) {
     CompareIntegers(actual.Data<T>(), reference.Data<T>(), out.elements, out);
   };
-  if (floats && type.bits == 32) {
+  if (floats && type.bits == 16) {
+    Tolerance wider = tolerance;
+    wider.rtol += type.code == kDLBfloat ? 0x1p-7 : 0x1p-10;
+    CompareFloatsWith(FromHalves(actual).data(), reference, wider, out);
+  } else if (floats && type.bits == 32) {
     CompareFloatsWith(actual.Data<float>(), reference, tolerance, out);
   } else if (floats) {
     CompareFloatsWith(actual.Data<double>(), reference, tolerance, out);

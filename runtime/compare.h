@@ -33,8 +33,9 @@ struct Comparison {
 };
 
 // |a - b| <= atol * max|b| + rtol * |b| at every element. A NaN matches only a NaN, an infinity only itself; integers
-// and bools must be equal. Both are f32 or f64 (the reference may be wider), or both of one integer type; an error if
-// shapes or types cannot be compared. f16 and bf16 are refused.
+// and bools must be equal. Both are floats (the reference may be wider), or both of one integer type; an error if
+// shapes or types cannot be compared. Where `actual` is f16 or bf16, rtol grows by the distance of its numbers, since
+// both sides may round a number between two of them.
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {});
 
 // A tensor between two bands of known bytes.

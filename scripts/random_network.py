@@ -9,6 +9,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 from random_control import DOMAIN, Wrapper, captured
+from random_attention import ATTENTION
 from random_graph import CHANNELS, EXTENTS, Network
 from random_images import blocks, conv, conv_transpose, global_pool, lrn, normalized, pool, residual, resize
 from random_moves import MOVES
@@ -240,7 +241,7 @@ COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 
           [binary] * 6 + [sum_all] + [scaled_shift] + [pool] * 4 + [global_pool] + [lrn] + [softmax] + [concat] * 3 +
           [flatten] * 2 + [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] +
           [residual] * 2)
-STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized] * 3 + [blocks] * 3 + MOVES + NUMBERS + SELECTIONS
+STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized] * 3 + [blocks] * 3 + MOVES + NUMBERS + SELECTIONS + ATTENTION
 
 
 def wrapped(seed):

@@ -160,6 +160,7 @@ void Derive(Target& target) {
     target.vector_registers = avx512 ? 32 : 16;
     target.general_registers = 16;
     target.has_fma = has("fma");
+    target.has_f16 = has("f16c") && target.kind == TargetKind::kLlvm;
     // The instruction is one of vectors, so a source without vector types has no way to name it.
     target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add

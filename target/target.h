@@ -47,6 +47,7 @@ struct Target {
   int vector_registers = 16;   // architectural
   int general_registers = 16;  // architectural; addresses and counters stay in them
   bool has_fma = false;
+  bool has_f16 = false;    // instructions that convert between f16 and f32, and a generator that names them
   bool has_ldexp = false;  // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
 

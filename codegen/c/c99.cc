@@ -28,12 +28,14 @@ std::string ScalefOf(DType type, const std::string& a, const std::string& b, con
 int C99::MaxLanes() const { return target_.vector_types ? std::max(1, target_.VectorLanes(kLaneBits)) : 1; }
 
 std::string C99::Type(DType dtype) const {
+  if (dtype.IsHalf()) return Type(DType::UInt(16).WithLanes(dtype.lanes));
   if (dtype.lanes > 1) return TypeName(dtype.IsBool() ? MaskOf(dtype.lanes) : dtype);
   return dtype.IsBool() ? "int" : MemoryType(dtype);
 }
 
 std::string C99::MemoryType(DType element) const {
   if (element.IsBool()) return "uint8_t";
+  if (element.IsHalf()) return "uint16_t";  // its bits
   if (element.IsFloat()) return element.bits == 64 ? "double" : "float";
   return std::string(element.code == TypeCode::kUInt ? "uint" : "int") + std::to_string(element.bits) + "_t";
 }
@@ -98,7 +100,7 @@ std::string C99::Call(Op op, DType type) const {
 // A load of the lanes that a mask selects: an instruction since AVX.
 Dialect::Body C99::MaskedLoadBody(DType type) const {
   const int bits = type.bits * type.lanes;
-  if (!IsX86() || target_.vector_bits < 256 || !type.IsFloat() || bits < 128) return {};
+  if (!IsX86() || target_.vector_bits < 256 || !type.IsFloat() || type.IsHalf() || bits < 128) return {};
   const DType lanes = DType::Int(type.bits).WithLanes(type.lanes);
   if (bits > 512) return {};
   // Builtins take long long, which int64_t need not be.
@@ -117,7 +119,7 @@ Dialect::Body C99::MaskedLoadBody(DType type) const {
 Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
   const int bits = type.bits * type.lanes;
   if (function == "load_masked") return MaskedLoadBody(type);
-  if (!IsX86() || !type.IsFloat()) return {};
+  if (!IsX86() || !type.IsFloat() || type.IsHalf()) return {};
   if (function == "ldexp") {
     // Whole registers; lanes beyond the end are 0.
     const int whole = kRegisterBits / type.bits;

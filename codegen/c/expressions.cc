@@ -8,6 +8,7 @@
 #include "codegen/guarded_work.h"
 #include "codegen/lanes.h"
 #include "codegen/walk.h"
+#include "ir/float_math.h"
 #include "ir/linear_form.h"
 #include "lower/lower.h"
 #include "support/check.h"
@@ -79,6 +80,7 @@ Code NumberOf(int64_t value, DType type) {
 }
 
 Code NumberOf(double value, DType type, const Dialect& dialect, Helpers& helpers) {
+  if (type.IsHalf()) return {std::to_string(FloatToBits(value, type)) + "u"};
   const bool wide = type.bits == 64;
   if (std::isinf(value)) {
     return {std::string(value < 0 ? "-" : "") + dialect.Infinity(type), value < 0 ? Level::kAdd : Level::kPrimary};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/guarded_work.h"
+#include "ir/float_math.h"
 #include "support/check.h"
 
 namespace autotune {
@@ -48,7 +49,11 @@ llvm::Value* Expressions::Compute(const Expr& e) {
         const bool is_signed = dtype.code == TypeCode::kInt || dtype.code == TypeCode::kIndex;
         return llvm::ConstantInt::get(operations_.ValueType(dtype), static_cast<uint64_t>(n.value), is_signed);
       },
-      [&](const FloatImm& n) -> llvm::Value* { return llvm::ConstantFP::get(operations_.ValueType(dtype), n.value); },
+      [&](const FloatImm& n) -> llvm::Value* {
+        llvm::Type* type = operations_.ValueType(dtype);
+        if (dtype.IsHalf()) return llvm::ConstantInt::get(type, FloatToBits(n.value, dtype));
+        return llvm::ConstantFP::get(type, n.value);
+      },
       [&](const Var& n) -> llvm::Value* {
         auto it = bindings_.vars.find(n.name);
         CHECK(it != bindings_.vars.end()) << "variable " << n.name << " is not defined";

@@ -12,8 +12,13 @@ llvm::Type* Operations::ValueType(DType dtype) {
     case TypeCode::kBool:
       element = builder_.getInt1Ty();
       break;
+    case TypeCode::kBFloat:
+      element = builder_.getInt16Ty();
+      break;
     case TypeCode::kFloat:
-      element = dtype.bits == 64 ? builder_.getDoubleTy() : builder_.getFloatTy();
+      element = dtype.bits == 16   ? static_cast<llvm::Type*>(builder_.getInt16Ty())
+                : dtype.bits == 64 ? builder_.getDoubleTy()
+                                   : builder_.getFloatTy();
       break;
     case TypeCode::kInt:
     case TypeCode::kUInt:
@@ -164,6 +169,11 @@ llvm::Value* Operations::DivideSigned(bool quotient, llvm::Value* a, llvm::Value
 
 llvm::Value* Operations::Convert(llvm::Value* a, DType from, DType to) {
   llvm::Type* type = ValueType(to);
+  if (from.IsHalf() || to.IsHalf()) {
+    llvm::Type* half = ValueType(DType::UInt(16).WithLanes(to.lanes))->getWithNewType(builder_.getHalfTy());
+    if (from.IsHalf()) return builder_.CreateFPExt(builder_.CreateBitCast(a, half), type);
+    return builder_.CreateBitCast(builder_.CreateFPTrunc(a, half), type);
+  }
   if (to.IsBool()) {
     llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
     return from.IsFloat() ? builder_.CreateFCmpUNE(a, zero) : builder_.CreateICmpNE(a, zero);

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
 namespace {
@@ -100,14 +100,11 @@ Status ImportMish(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, x, share)));
 }
 
-// x (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh.
-Status ImportGelu(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
-  std::string approximate = TRY(c.String("approximate", "none"));
-  if (approximate != "none" && approximate != "tanh")
-    return Err("approximate '", approximate, "' is neither none nor tanh");
+}  // namespace
+
+Result<ValueId> GeluValue(ImportContext& c, ValueId x, bool by_tanh) {
   ValueId share = 0;
-  if (approximate == "none") {
+  if (!by_tanh) {
     share = TRY(c.Apply(Op::kErf, TRY(c.ApplyNumber(Op::kMul, x, std::sqrt(0.5)))));
   } else {
     ValueId cube = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kMul, x, x)), x));
@@ -115,23 +112,30 @@ Status ImportGelu(ImportContext& c) {
     share = TRY(c.Apply(Op::kTanh, TRY(c.ApplyNumber(Op::kMul, inner, std::sqrt(2 / std::acos(-1.0))))));
   }
   ValueId half = TRY(c.ApplyNumber(Op::kMul, x, 0.5));
-  return c.Bind(TRY(c.Apply(Op::kMul, half, TRY(c.ApplyNumber(Op::kAdd, share, 1)))));
+  return c.Apply(Op::kMul, half, TRY(c.ApplyNumber(Op::kAdd, share, 1)));
 }
 
-// x sigmoid(alpha x)
-Result<ValueId> Swished(ImportContext& c, ValueId x) {
-  const double alpha = TRY(c.Float("alpha", 1));
+Result<ValueId> SwishValue(ImportContext& c, ValueId x, double alpha) {
   ValueId inner = alpha == 1 ? x : TRY(c.ApplyNumber(Op::kMul, x, alpha));
   return c.Apply(Op::kMul, x, TRY(c.Apply(Op::kSigmoid, inner)));
 }
 
-Status ImportSwish(ImportContext& c) { return c.Bind(TRY(Swished(c, TRY(c.Tensor(0))))); }
+namespace {
+
+Status ImportGelu(ImportContext& c) {
+  std::string approximate = TRY(c.String("approximate", "none"));
+  if (approximate != "none" && approximate != "tanh")
+    return Err("approximate '", approximate, "' is neither none nor tanh");
+  return c.Bind(TRY(GeluValue(c, TRY(c.Tensor(0)), approximate == "tanh")));
+}
+
+Status ImportSwish(ImportContext& c) { return c.Bind(TRY(SwishValue(c, TRY(c.Tensor(0)), TRY(c.Float("alpha", 1))))); }
 
 Status ImportSwiGlu(ImportContext& c) {
   ValueId gate = TRY(c.Tensor(0)), value = TRY(c.Tensor(1));
   if (c.ShapeOfValue(gate) != c.ShapeOfValue(value))
     return Err("its inputs' shapes differ: ", c.builder.Spec(gate).Text(), " and ", c.builder.Spec(value).Text());
-  return c.Bind(TRY(c.Apply(Op::kMul, TRY(Swished(c, gate)), value)));
+  return c.Bind(TRY(c.Apply(Op::kMul, TRY(SwishValue(c, gate, TRY(c.Float("alpha", 1)))), value)));
 }
 
 Result<ValueId> Softsign(ImportContext& c, ValueId x) {

@@ -1,7 +1,7 @@
 // Conv, Gemm, MatMul, and the geometry of sliding windows.
 #include <algorithm>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
 
@@ -99,10 +99,16 @@ Result<ValueId> WithBias(ImportContext& c, ValueId y) {
   return c.Apply(Op::kAdd, y, TRY(c.Reshape(bias, channel)));
 }
 
-Status ImportConv(ImportContext& c) {
+}  // namespace
+
+Result<ValueId> ConvValue(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
-  return c.Bind(TRY(WithBias(c, TRY(ConvValues(c, x, w)))));
+  return WithBias(c, TRY(ConvValues(c, x, w)));
 }
+
+namespace {
+
+Status ImportConv(ImportContext& c) { return c.Bind(TRY(ConvValue(c))); }
 
 // The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.
 Status ImportConvTranspose(ImportContext& c) {

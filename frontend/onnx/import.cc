@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <span>
 
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/walker.h"
@@ -24,10 +25,6 @@ Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank) 
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return Err("names an axis twice");
   return axes;
 }
-
-constexpr const char* kNoHalves = "floats of 16 bits are not supported";
-
-bool IsSupported(DType dtype) { return dtype.IsInt() || dtype.IsBool() || (dtype.IsFloat() && dtype.bits >= 32); }
 
 TensorValue Moved(const TensorValue& from, const Shape& shape, const std::function<int64_t(const Shape&)>& source) {
   TensorSpec spec{from.spec.dtype, shape};
@@ -62,15 +59,35 @@ Result<Operand*> ImportContext::Find(size_t i) const {
   return operand;
 }
 
-Result<ValueId> ImportContext::Tensor(size_t i) { return ToValue(*TRY(Find(i)), node().inputs[i]); }
+Result<DType> ImportContext::StoredType(size_t i) const { return SpecOf(*TRY(Find(i))).dtype; }
+
+std::optional<DType> ImportContext::HalfOfResults() const {
+  const OperatorRow* row = FindOperator(node());
+  if (!row || row->names_types) return std::nullopt;
+  for (size_t i = 0; i < node().inputs.size(); ++i) {
+    const Result<DType> type = Has(i) ? StoredType(i) : Result<DType>(DType::Bool());
+    if (!type.ok() || !type->IsFloat()) continue;
+    if (type->IsHalf()) return *type;
+    if (i == 0) break;
+  }
+  return std::nullopt;
+}
+
+Result<ValueId> ImportContext::Tensor(size_t i) {
+  ValueId v = TRY(StoredTensor(i));
+  if (!Type(v).IsHalf()) return v;
+  auto known = singles_.find(v);
+  if (known == singles_.end()) known = singles_.emplace(v, TRY(Cast(v, DType::Float(32)))).first;
+  return known->second;
+}
+
+Result<ValueId> ImportContext::StoredTensor(size_t i) { return ToValue(*TRY(Find(i)), node().inputs[i]); }
 
 Result<Operand> ImportContext::Input(size_t i) const { return *TRY(Find(i)); }
 
 Result<ValueId> ImportContext::ToValue(Operand& operand, const std::string& name) {
   if (const ValueId* v = std::get_if<ValueId>(&operand.tensor)) return *v;
   const TensorValue& value = std::get<TensorValue>(operand.tensor);
-  if (!IsSupported(value.spec.dtype))
-    return WithCause("input '" + name + "' is " + value.spec.Text() + "; " + kNoHalves, kNoHalves);
   TRY_NOTE(CheckSize(value.spec), "of input '" + name + "'");
   if (!operand.constant) operand.constant = builder.AddConstant(name, value);
   return *operand.constant;
@@ -138,8 +155,7 @@ Result<double> ImportContext::ConstantNumber(size_t i, const char* what) const {
   TRY(Find(i));
   const TensorValue* value = Known(i);
   if (!value) return Err(what, " is computed at run time; it must be a constant");
-  if (!IsSupported(value->spec.dtype) || value->spec.NumElements() != 1)
-    return Err(what, " must be one number, not ", value->spec.Text());
+  if (value->spec.NumElements() != 1) return Err(what, " must be one number, not ", value->spec.Text());
   return value->Number(0);
 }
 
@@ -239,11 +255,25 @@ void ImportContext::Bind(Operand operand, size_t output) {
 }
 
 Status ImportContext::Bind(ValueId v, size_t output) {
+  const std::optional<DType> half = HalfOfResults();
+  if (!half || Type(v) != DType::Float(32)) return BindAs(v, output);
+  ValueId rounded = TRY(Cast(v, *half));
+  singles_.emplace(rounded, v);
+  return BindAs(rounded, output);
+}
+
+Status ImportContext::BindAs(ValueId v, size_t output) {
   Bind(ToOperand(v), output);
   return {};
 }
 
 Status ImportContext::BindConstant(TensorValue value, size_t output) {
+  const std::optional<DType> half = HalfOfResults();
+  if (half && value.spec.dtype == DType::Float(32)) {
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < value.spec.NumElements(); ++i) numbers.push_back(value.Number(i));
+    value = TensorValue::FromNumbers(*half, value.spec.shape, numbers);
+  }
   Bind(Operand{std::move(value)}, output);
   return {};
 }
@@ -262,11 +292,16 @@ Status ImportContext::RefuseExtraOutputs(const char* why) const {
 }
 
 const OperatorRow* FindOperator(const OnnxNode& node) {
-  if (!node.domain.empty()) return nullptr;
-  for (auto family : {ConvOperators, MathOperators, ActivationOperators, ReduceOperators, NormPoolOperators,
-                      ShapeOperators, MoveOperators, ResizeOperators, LossOperators, QuantizeOperators, RotaryOperators,
-                      RecurrentOperators, SelectOperators, EinsumOperators, SpectralOperators, SampleOperators,
-                      RegionOperators, UnpoolOperators, NgramOperators, ControlOperators}) {
+  using Family = const std::vector<OperatorRow>& (*)();
+  static constexpr Family kOnnx[] = {ConvOperators,     MathOperators,      ActivationOperators, ReduceOperators,
+                                     NormPoolOperators, ShapeOperators,     MoveOperators,       ResizeOperators,
+                                     LossOperators,     QuantizeOperators,  RotaryOperators,     AttentionOperators,
+                                     StateOperators,    RecurrentOperators, SelectOperators,     EinsumOperators,
+                                     SpectralOperators, SampleOperators,    RegionOperators,     UnpoolOperators,
+                                     NgramOperators,    ControlOperators};
+  static constexpr Family kMicrosoft[] = {MicrosoftOperators, MicrosoftAttentionOperators};
+  if (!node.domain.empty() && node.domain != "com.microsoft") return nullptr;
+  for (Family family : node.domain.empty() ? std::span<const Family>(kOnnx) : std::span<const Family>(kMicrosoft)) {
     for (const OperatorRow& row : family()) {
       if (node.op_type == row.name) return &row;
     }
@@ -303,6 +338,7 @@ class Importer {
     }
     if (!walker_.problems().empty()) return Refusal(" cannot be imported: ");
     TRY(AddOutputs());
+    NoteHalves();
     ImportedModel out{IRModule(context_.builder.Finish()), model_.graph.name, opset, std::move(context_.notes)};
     if (Status valid = CheckModule(out.module); !valid.ok()) CHECK(false) << valid.error().Text();
     return out;
@@ -335,8 +371,8 @@ class Importer {
     std::set<std::string> names;
     for (const OnnxValueInfo& info : model_.graph.inputs) {
       names.insert(info.name);
-      if (!info.dtype || !IsSupported(*info.dtype)) {
-        std::string is = "is " + info.type + "; floats of 32 and 64 bits, integers and bools are supported";
+      if (!info.dtype) {
+        std::string is = "is " + info.type + "; floats of 16, 32 and 64 bits, integers and bools are supported";
         Complain("input '" + info.name + "' " + is, "input " + is);
         continue;
       }
@@ -370,6 +406,14 @@ class Importer {
     CheckDimNames();
     if (walker_.problems().empty()) return {};
     return Refusal(": ");
+  }
+
+  void NoteHalves() {
+    for (const Value& value : context_.builder.graph().values) {
+      if (!value.spec.dtype.IsHalf()) continue;
+      context_.Note("floats of 16 bits are stored as such and computed in 32 bits");
+      return;
+    }
   }
 
   void CheckDimNames() {

@@ -24,8 +24,11 @@ class ImportContext {
 
   // --- inputs of the current node
   bool Has(size_t i) const { return i < node().inputs.size() && !node().inputs[i].empty(); }
-  // As a value of the graph; a constant becomes one.
+  // As a value of the graph; a constant becomes one. Floats of 16 bits come as f32, since graphs only store them.
   Result<ValueId> Tensor(size_t i);
+  // The same, of the type that the model declares.
+  Result<ValueId> StoredTensor(size_t i);
+  Result<DType> StoredType(size_t i) const;
   Result<std::vector<ValueId>> AllTensors();
   // Null if it is not known at import, or large and not computed yet.
   const TensorValue* Constant(size_t i) const;
@@ -91,7 +94,11 @@ class ImportContext {
   const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
   DType Type(ValueId v) const { return builder.Spec(v).dtype; }
   int Rank(ValueId v) const { return builder.Spec(v).rank(); }
+  // The value as an output of the current node. A float of 32 bits becomes one of 16 where the node computes with
+  // those: if its first operand is such a float, or is no float and another is such a float. Operators that name the
+  // types of their results themselves (OperatorRow) are left alone, and so is what BindAs binds.
   Status Bind(ValueId v, size_t output = 0);
+  Status BindAs(ValueId v, size_t output);
   Status BindConstant(TensorValue value, size_t output = 0);
   // Whether a node or an output of the model reads it.
   bool IsUsed(size_t output) const;
@@ -106,12 +113,17 @@ class ImportContext {
  private:
   friend class Walker;
   Result<Operand*> Find(size_t i) const;
+  // Of floats of 16 bits that the current node computes with; null: none.
+  std::optional<DType> HalfOfResults() const;
   std::optional<ValueId> Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs);
 
   const OnnxNode* node_ = nullptr;
   Scope* scope_ = nullptr;  // of the current node
   std::function<Result<std::vector<Operand>>(const OnnxGraph&, std::vector<Operand>)> inline_;
   mutable ConstantValues values_{builder.graph()};
+  // By floats of 16 bits, the f32 that they were rounded from, or their conversions. What computes with a result of
+  // another node takes the number before it was rounded.
+  std::map<ValueId, ValueId> singles_;
   int64_t reserved_ = 0;  // elements of the constants made by import
 };
 
@@ -120,8 +132,6 @@ Result<int64_t> NormalizeAxis(int64_t axis, int rank);
 // Each normalized; ascending; an error if one is named twice.
 Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank);
 
-// Whether graphs can hold elements of this type: not floats of 16 bits.
-bool IsSupported(DType dtype);
 // The type that ONNX's number stands for; an error if it is none that graphs can hold.
 Result<DType> SupportedType(int64_t onnx_type);
 
@@ -133,6 +143,7 @@ struct OperatorRow {
   const char* name;
   int min_opset, max_opset;  // those whose meaning the function implements
   Status (*import)(ImportContext&);
+  bool names_types = false;  // the types of results do not follow from those of its operands
 };
 // The lists of the families; an operator stands in exactly one.
 const std::vector<OperatorRow>& ConvOperators();        // conv.cc: Conv, Gemm, MatMul
@@ -155,6 +166,11 @@ const std::vector<OperatorRow>& RegionOperators();      // regions.cc
 const std::vector<OperatorRow>& UnpoolOperators();      // unpool.cc
 const std::vector<OperatorRow>& NgramOperators();       // ngrams.cc
 const std::vector<OperatorRow>& ControlOperators();     // control.cc: If, Loop, Scan
+const std::vector<OperatorRow>& AttentionOperators();   // attention.cc
+const std::vector<OperatorRow>& StateOperators();       // state.cc
+// Of the domain com.microsoft. They have one version, in models of any of ONNX's operator sets.
+const std::vector<OperatorRow>& MicrosoftOperators();           // microsoft.cc
+const std::vector<OperatorRow>& MicrosoftAttentionOperators();  // microsoft_attention.cc
 // The row of an operator, or null.
 const OperatorRow* FindOperator(const OnnxNode& node);
 

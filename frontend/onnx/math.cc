@@ -10,8 +10,7 @@ namespace autotune::onnx_import {
 Result<DType> SupportedType(int64_t onnx_type) {
   if (onnx_type < 0 || onnx_type > std::numeric_limits<int>::max()) return Err("there is no element type ", onnx_type);
   std::optional<DType> dtype = OnnxDType(static_cast<int>(onnx_type));
-  if (!dtype || !IsSupported(*dtype))
-    return Err("element type ", OnnxTypeName(static_cast<int>(onnx_type)), " is not supported");
+  if (!dtype) return Err("element type ", OnnxTypeName(static_cast<int>(onnx_type)), " is not supported");
   return *dtype;
 }
 
@@ -133,8 +132,8 @@ Result<ValueId> ConstantPower(ImportContext& c, ValueId x, double power) {
 Status ImportPow(ImportContext& c) {
   ValueId base = TRY(c.Tensor(0)), x = base;
   DType type = c.Type(x);
-  if (const TensorValue* power = c.Constant(1); power && type.IsFloat() && IsSupported(power->spec.dtype) &&
-                                                power->spec.NumElements() == 1 && power->spec.rank() <= c.Rank(x)) {
+  if (const TensorValue* power = c.Constant(1);
+      power && type.IsFloat() && power->spec.NumElements() == 1 && power->spec.rank() <= c.Rank(x)) {
     double p = power->Number(0);
     if (p == 1 || p == 0.5 || p == -1 || p == 2 || p == 3) return c.Bind(TRY(ConstantPower(c, x, p)));
   }
@@ -201,7 +200,7 @@ Status ImportBitShift(ImportContext& c) {
 }
 
 Status ImportBitCast(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0));
+  ValueId x = TRY(c.StoredTensor(0));
   DType to = TRY(SupportedType(TRY(c.Int("to", 0))));
   if (c.Type(x) == to) return c.Bind(TRY(c.Reshape(x, c.ShapeOfValue(x))));
   return c.Bind(TRY(c.Emit(Op::kBitCast, {x}, CastAttrs{to})));
@@ -223,7 +222,7 @@ double Wrapped(double number, DType to) {
 Status CastTo(ImportContext& c, DType to) {
   const TensorValue* value = c.Constant(0);
   constexpr int64_t kFew = 1024;  // what shape arithmetic consists of; larger ones are a kernel's work
-  if (value && IsSupported(value->spec.dtype) && value->spec.NumElements() <= kFew) {
+  if (value && value->spec.NumElements() <= kFew) {
     if (value->spec.dtype == to) return c.BindConstant(*value);
     std::vector<double> numbers;
     for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
@@ -242,12 +241,7 @@ Status CastTo(ImportContext& c, DType to) {
 
 Status ImportCast(ImportContext& c) { return CastTo(c, TRY(SupportedType(TRY(c.Int("to", 0))))); }
 
-Status ImportCastLike(ImportContext& c) {
-  const TensorValue* like = c.Constant(1);
-  DType to = like ? like->spec.dtype : c.Type(TRY(c.Tensor(1)));
-  if (!IsSupported(to)) return Err("casts to ", to.Text(), ", which is not supported");
-  return CastTo(c, to);
-}
+Status ImportCastLike(ImportContext& c) { return CastTo(c, TRY(c.StoredType(1))); }
 
 }  // namespace
 
@@ -300,12 +294,12 @@ const std::vector<OperatorRow>& MathOperators() {
       {"BitwiseXor", 18, 28, ImportBits<Op::kXor>},
       {"BitwiseNot", 18, 28, ImportBits<Op::kNot>},
       {"BitShift", 11, 28, ImportBitShift},
-      {"BitCast", 26, 28, ImportBitCast},
+      {"BitCast", 26, 28, ImportBitCast, true},
       {"Where", 9, 28, ImportWhere},
       {"IsNaN", 9, 28, ImportUnary<Op::kIsNan>},
       {"IsInf", 10, 28, ImportIsInf},
-      {"Cast", 6, 28, ImportCast},
-      {"CastLike", 15, 28, ImportCastLike},
+      {"Cast", 6, 28, ImportCast, true},
+      {"CastLike", 15, 28, ImportCastLike, true},
   };
   return rows;
 }

@@ -2,15 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
-namespace {
-
-// (x - mean) / sqrt(variance + epsilon) over the axes.
-struct Normalized {
-  ValueId y = 0, mean = 0, variance = 0, inverse = 0;
-};
 
 Result<Normalized> Normalize(ImportContext& c, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
   Normalized n;
@@ -22,6 +16,17 @@ Result<Normalized> Normalize(ImportContext& c, ValueId x, const std::vector<int6
   n.y = TRY(c.Apply(Op::kMul, centered, n.inverse));
   return n;
 }
+
+Result<Normalized> NormalizeByRoot(ImportContext& c, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
+  Normalized n;
+  ValueId square = TRY(c.Mean(TRY(c.Apply(Op::kMul, x, x)), axes));
+  ValueId root = TRY(c.Apply(Op::kSqrt, TRY(c.ApplyNumber(Op::kAdd, square, epsilon))));
+  n.inverse = TRY(c.ApplyToNumber(Op::kDiv, 1, root));
+  n.y = TRY(c.Apply(Op::kMul, x, n.inverse));
+  return n;
+}
+
+namespace {
 
 // y * scale + bias, of one number per channel each: inputs 1 and 2.
 Result<ValueId> ScaledByChannel(ImportContext& c, ValueId y) {
@@ -52,7 +57,7 @@ Status ImportTrainingBatchNormalization(ImportContext& c) {
       return Err("statistics must have shape ", ShapeText(shape), ", not ", c.builder.Spec(before).Text());
     ValueId kept = TRY(c.ApplyNumber(Op::kMul, before, momentum));
     ValueId fresh = TRY(c.ApplyNumber(Op::kMul, TRY(c.Reshape(now[i], shape)), 1 - momentum));
-    TRY(c.Bind(TRY(c.Apply(Op::kAdd, kept, fresh)), 1 + i));
+    TRY(c.BindAs(TRY(c.Cast(TRY(c.Apply(Op::kAdd, kept, fresh)), TRY(c.StoredType(3 + i)))), 1 + i));
   }
   return c.Bind(TRY(ScaledByChannel(c, n.y)));
 }
@@ -273,6 +278,8 @@ Status ImportHardmax(ImportContext& c) {
   return BindRows(c, TRY(c.Cast(TRY(c.Apply(Op::kEqual, best, all)), c.Type(r.x))));
 }
 
+}  // namespace
+
 Status ImportLayerNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1));
   int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x)));
@@ -280,10 +287,22 @@ Status ImportLayerNormalization(ImportContext& c) {
   ValueId y = TRY(c.Apply(Op::kMul, n.y, scale));
   if (c.Has(2)) y = TRY(c.Apply(Op::kAdd, y, TRY(c.Tensor(2))));
   if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("scale or bias do not fit ", c.builder.Spec(x).Text());
-  TRY(c.Bind(n.mean, 1));
-  TRY(c.Bind(n.inverse, 2));
+  TRY(c.BindAs(n.mean, 1));
+  TRY(c.BindAs(n.inverse, 2));
   return c.Bind(y);
 }
+
+Status ImportSimplifiedLayerNormalization(ImportContext& c) {
+  ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1));
+  const int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x)));
+  Normalized n = TRY(NormalizeByRoot(c, x, AxesFrom(axis, c.Rank(x)), TRY(c.Float("epsilon", 1e-5f))));
+  ValueId y = TRY(c.Apply(Op::kMul, n.y, scale));
+  if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("the scale does not fit ", c.builder.Spec(x).Text());
+  TRY(c.BindAs(n.inverse, 1));
+  return c.Bind(y);
+}
+
+namespace {
 
 Status ImportInstanceNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
@@ -306,17 +325,6 @@ Status ImportGroupNormalization(ImportContext& c) {
   Normalized n = TRY(Normalize(c, TRY(c.Reshape(x, {shape[0], groups, rest})), {2}, TRY(c.Float("epsilon", 1e-5f))));
   if (c.opset < 21) return c.Bind(TRY(c.Reshape(TRY(ScaledByChannel(c, n.y)), shape)));
   return c.Bind(TRY(ScaledByChannel(c, TRY(c.Reshape(n.y, shape)))));
-}
-
-// x / sqrt(mean of x^2 + epsilon) * scale over the last dimensions, from `axis` on.
-Status ImportRmsNormalization(ImportContext& c) {
-  ValueId x = TRY(c.Tensor(0)), scale = TRY(c.Tensor(1));
-  int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x)));
-  ValueId square = TRY(c.Mean(TRY(c.Apply(Op::kMul, x, x)), AxesFrom(axis, c.Rank(x))));
-  ValueId root = TRY(c.Apply(Op::kSqrt, TRY(c.ApplyNumber(Op::kAdd, square, TRY(c.Float("epsilon", 1e-5f))))));
-  ValueId y = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kMul, x, TRY(c.ApplyToNumber(Op::kDiv, 1, root)))), scale));
-  if (c.ShapeOfValue(y) != c.ShapeOfValue(x)) return Err("the scale does not fit ", c.builder.Spec(x).Text());
-  return c.Bind(y);
 }
 
 // x divided by its norm along an axis; zeros stay zeros.
@@ -360,10 +368,12 @@ const std::vector<OperatorRow>& NormPoolOperators() {
       {"Softmax", 1, 28, ImportSoftmax},
       {"LogSoftmax", 1, 28, ImportLogSoftmax},
       {"Hardmax", 1, 28, ImportHardmax},
-      {"LayerNormalization", 17, 28, ImportLayerNormalization},
+      // ONNX Runtime writes these two into models of any operator set, as if they were ONNX's.
+      {"LayerNormalization", 1, 28, ImportLayerNormalization},
+      {"SimplifiedLayerNormalization", 1, 28, ImportSimplifiedLayerNormalization},
       {"InstanceNormalization", 6, 28, ImportInstanceNormalization},
       {"GroupNormalization", 18, 28, ImportGroupNormalization},
-      {"RMSNormalization", 23, 28, ImportRmsNormalization},
+      {"RMSNormalization", 23, 28, ImportSimplifiedLayerNormalization},
       {"LpNormalization", 1, 28, ImportLpNormalization},
       {"MeanVarianceNormalization", 9, 28, ImportMeanVarianceNormalization},
   };

@@ -83,8 +83,8 @@ Status ImportDynamicQuantizeLinear(ImportContext& c) {
 Status ImportDequantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (int64_t wanted = c.opset >= 23 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {
-    if (DType type = TRY(SupportedType(wanted)); type != c.Type(scale))
-      return Err("from a scale of ", c.Type(scale).Text(), " to ", type.Text(), " is not supported");
+    if (DType type = TRY(SupportedType(wanted)); type != TRY(c.StoredType(1)))
+      return Err("from a scale of ", TRY(c.StoredType(1)).Text(), " to ", type.Text(), " is not supported");
   }
   ValueId y = TRY(c.Cast(x, DType::Int(32)));
   if (c.Has(2)) y = TRY(c.Apply(Op::kSub, y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))));

@@ -209,7 +209,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
 Result<std::vector<double>> Floats(ImportContext& c, size_t input, const char* what = "the scales") {
   const TensorValue* value = c.Constant(input);
   if (!value) return Err(what, " are computed at run time; they must be constants");
-  if (!value->spec.dtype.IsFloat() || !IsSupported(value->spec.dtype)) return Err(what, " must be floats");
+  if (!value->spec.dtype.IsFloat()) return Err(what, " must be floats");
   std::vector<double> numbers;
   for (int64_t i = 0; i < value->spec.NumElements(); ++i) numbers.push_back(value->Number(i));
   return numbers;

@@ -1,5 +1,5 @@
 // Rotary position embeddings.
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
 namespace {
@@ -57,33 +57,39 @@ Result<ValueId> Part(ImportContext& c, ValueId x, int64_t begin, int64_t count, 
   return c.Emit(Op::kSlice, {x}, a);
 }
 
-// Turns the pairs of the first elements of each head: (a, b) becomes (a cos - b sin, a sin + b cos). A pair is an even
-// and the next odd element if `interleaved`, else one of the first and one of the second half.
-Status ImportRotaryEmbedding(ImportContext& c) {
-  const Heads h = TRY(ReadHeads(c));
-  const ValueId cos = TRY(ReadAngles(c, 1, h)), sin = TRY(ReadAngles(c, 2, h));
-  const bool interleaved = TRY(c.Int("interleaved", 0)) != 0;
-  const int64_t half = h.rotated / 2, width = c.ShapeOfValue(h.x).back();
-  if (half == 0) return c.Bind(TRY(c.Reshape(h.x, TRY(c.ShapeOf(0)))));
-  ValueId a = TRY(Part(c, h.x, 0, half, interleaved ? 2 : 1));
-  ValueId b = TRY(Part(c, h.x, interleaved ? 1 : half, half, interleaved ? 2 : 1));
-  ValueId real = TRY(c.Apply(Op::kSub, TRY(c.Apply(Op::kMul, a, cos)), TRY(c.Apply(Op::kMul, b, sin))));
-  ValueId imaginary = TRY(c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, a, sin)), TRY(c.Apply(Op::kMul, b, cos))));
+}  // namespace
+
+Result<ValueId> RotateHeads(ImportContext& c, ValueId x, const Rotation& r) {
+  const int64_t half = r.rotated / 2, width = c.ShapeOfValue(x).back();
+  if (half == 0) return x;
+  ValueId a = TRY(Part(c, x, 0, half, r.interleaved ? 2 : 1));
+  ValueId b = TRY(Part(c, x, r.interleaved ? 1 : half, half, r.interleaved ? 2 : 1));
+  ValueId real = TRY(c.Apply(Op::kSub, TRY(c.Apply(Op::kMul, a, r.cos)), TRY(c.Apply(Op::kMul, b, r.sin))));
+  ValueId imaginary = TRY(c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, a, r.sin)), TRY(c.Apply(Op::kMul, b, r.cos))));
   Shape shape = c.ShapeOfValue(real);
-  if (interleaved) {
+  if (r.interleaved) {
     shape.push_back(1);
     real = TRY(c.Reshape(real, shape));
     imaginary = TRY(c.Reshape(imaginary, shape));
   }
-  ValueId y = TRY(c.Emit(Op::kConcat, {real, imaginary}, AxisAttrs{interleaved ? 4 : 3}));
-  shape = c.ShapeOfValue(h.x);
-  shape[3] = h.rotated;
+  ValueId y = TRY(c.Emit(Op::kConcat, {real, imaginary}, AxisAttrs{r.interleaved ? 4 : 3}));
+  shape = c.ShapeOfValue(x);
+  shape[3] = r.rotated;
   y = TRY(c.Reshape(y, shape));
-  if (h.rotated < width) {
-    ValueId rest = TRY(Part(c, h.x, h.rotated, width - h.rotated, 1));
-    y = TRY(c.Emit(Op::kConcat, {y, rest}, AxisAttrs{3}));
-  }
-  return c.Bind(TRY(c.Reshape(y, TRY(c.ShapeOf(0)))));
+  if (r.rotated == width) return y;
+  ValueId rest = TRY(Part(c, x, r.rotated, width - r.rotated, 1));
+  return c.Emit(Op::kConcat, {y, rest}, AxisAttrs{3});
+}
+
+namespace {
+
+Status ImportRotaryEmbedding(ImportContext& c) {
+  const Heads h = TRY(ReadHeads(c));
+  Rotation r{.rotated = h.rotated};
+  r.interleaved = TRY(c.Int("interleaved", 0)) != 0;
+  r.cos = TRY(ReadAngles(c, 1, h));
+  r.sin = TRY(ReadAngles(c, 2, h));
+  return c.Bind(TRY(c.Reshape(TRY(RotateHeads(c, h.x, r)), TRY(c.ShapeOf(0)))));
 }
 
 }  // namespace

@@ -103,7 +103,6 @@ Result<const TensorValue*> Decisive(ImportContext& c, size_t input) {
   TRY(c.ShapeOf(input));
   const TensorValue* value = c.Known(input);
   if (!value) return Err("has a result whose shape depends on values that are computed at run time");
-  if (!IsSupported(value->spec.dtype)) return Err("of ", value->spec.Text(), " is not supported");
   return value;
 }
 

@@ -29,8 +29,7 @@ Status ImportDropout(ImportContext& c) {
   if (c.node().outputs.size() > 1) {
     Shape shape = TRY(c.ShapeOf(0));
     DType type = DType::Bool();
-    if (c.opset < 10) type = c.Constant(0) ? c.Constant(0)->spec.dtype : c.Type(TRY(c.Tensor(0)));  // the data's own
-    if (!IsSupported(type)) return Err("of ", type.Text(), " is not supported");
+    if (c.opset < 10) type = TRY(c.StoredType(0));  // the data's own
     TRY(c.Reserve(shape));
     std::vector<double> kept(TensorSpec{type, shape}.NumElements(), 1);
     TRY(c.BindConstant(TensorValue::FromNumbers(type, shape, kept), 1));
@@ -209,11 +208,7 @@ Status ImportRange(ImportContext& c) {
 Status ImportEyeLike(ImportContext& c) {
   Shape shape = TRY(c.ShapeOf(0));
   if (shape.size() != 2) return Err("the input must be a matrix, not ", ShapeText(shape));
-  const TensorValue* value = c.Constant(0);
-  DType type = c.HasAttr("dtype") ? TRY(SupportedType(TRY(c.Int("dtype", 1))))
-               : value            ? value->spec.dtype
-                                  : c.Type(TRY(c.Tensor(0)));
-  if (!IsSupported(type)) return Err("of ", type.Text(), " is not supported");
+  const DType type = c.HasAttr("dtype") ? TRY(SupportedType(TRY(c.Int("dtype", 1)))) : TRY(c.StoredType(0));
   int64_t k = TRY(c.Int("k", 0));
   TRY(c.Reserve(shape));
   std::vector<double> numbers(shape[0] * shape[1]);
@@ -233,7 +228,7 @@ const std::vector<OperatorRow>& ShapeOperators() {
       {"Squeeze", 1, 28, ImportSqueeze},   {"Unsqueeze", 1, 28, ImportUnsqueeze},
       {"Constant", 1, 28, ImportConstant}, {"ConstantOfShape", 9, 28, ImportConstantOfShape},
       {"Shape", 1, 28, ImportShape},       {"Size", 1, 28, ImportSize},
-      {"Range", 11, 28, ImportRange},      {"EyeLike", 9, 28, ImportEyeLike},
+      {"Range", 11, 28, ImportRange},      {"EyeLike", 9, 28, ImportEyeLike, true},
   };
   return rows;
 }

@@ -6,11 +6,13 @@
 #include <memory>
 
 #include "codegen/codegen.h"
+#include "ir/float_math.h"
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
 #include "support/check.h"
+#include "support/half.h"
 #include "support/rng.h"
 #include "tests/ir/parse.h"
 
@@ -55,6 +57,8 @@ inline double ElementOf(const Tensor& t, int64_t i) {
   const void* p = t.data();
   if (type == "f32") return static_cast<const float*>(p)[i];
   if (type == "f64") return static_cast<const double*>(p)[i];
+  if (type == "f16") return HalfFromBits(static_cast<const uint16_t*>(p)[i]);
+  if (type == "bf16") return BFloatFromBits(static_cast<const uint16_t*>(p)[i]);
   if (type == "i64") return static_cast<double>(static_cast<const int64_t*>(p)[i]);
   if (type == "i32") return static_cast<const int32_t*>(p)[i];
   if (type == "i16") return static_cast<const int16_t*>(p)[i];
@@ -72,6 +76,8 @@ inline void SetElement(const Tensor& t, int64_t i, double value) {
     static_cast<float*>(p)[i] = static_cast<float>(value);
   else if (type == "f64")
     static_cast<double*>(p)[i] = value;
+  else if (type == "f16" || type == "bf16")
+    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(FloatToBits(value, *DType::Parse(type)));
   else if (type == "i64")
     static_cast<int64_t*>(p)[i] = static_cast<int64_t>(value);
   else if (type == "i32")

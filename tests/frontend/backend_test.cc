@@ -140,7 +140,14 @@ TEST(Backend, OnnxNodeTests) {
     ASSERT_GE(in.size(), g.inputs.size()) << name;
     ASSERT_EQ(want.size(), g.outputs.size()) << name;
     std::vector<reference::Tensor> inputs;
+    auto declare = [](TensorValue& value, const TensorSpec& spec) {  // the bits of bf16 lie in the files as u16
+      if (spec.dtype == DType::BFloat16() && value.spec.dtype == DType::UInt(16)) value.spec.dtype = spec.dtype;
+    };
+    for (size_t i = 0; i < g.outputs.size(); ++i) declare(want[i].value, g.Spec(g.outputs[i]));
     for (size_t i = 0; i < g.inputs.size(); ++i) {
+      declare(in[i].value, g.Spec(g.inputs[i]));
+      // CastLike's second operand has only a type, and the files another shape than the model.
+      if (name.starts_with("test_castlike")) in[i].value.spec.shape = g.Spec(g.inputs[i]).shape;
       ASSERT_EQ(in[i].value.spec, g.Spec(g.inputs[i])) << name;
       inputs.push_back(reference::FromValue(in[i].value));
     }
@@ -151,11 +158,14 @@ TEST(Backend, OnnxNodeTests) {
     Graph fused = Optimize(imported->module, {.evaluate = EvaluateByReference})->main();
     auto got_fused = reference::Evaluate(fused, inputs);
     for (size_t i = 0; i < got.size(); ++i) {
-      double allowed = rounds && want[i].value.spec.dtype.IsInt() ? 1 : 0;
+      const TensorSpec& spec = want[i].value.spec;
+      double allowed = rounds && spec.dtype.IsInt() ? 1 : 0;
       if (name.starts_with("test_roialign_aligned")) allowed = kHalfOfFourthDecimal;  // to which they are given
-      EXPECT_LE(reference::Excess(got[i], reference::FromValue(want[i].value)), allowed) << name;
-      EXPECT_LE(reference::Excess(got_fused[i], reference::FromValue(want[i].value)), allowed) << name << "\n"
-                                                                                               << GraphText(fused);
+      // Neighbours are as good: doubles round to another one near a tie, and early ONNX versions cut bf16 off.
+      const double relative = 1e-4 + (!spec.dtype.IsHalf() ? 0 : spec.dtype == DType::BFloat16() ? 0x1p-7 : 0x1p-10);
+      const reference::Tensor expected = reference::FromValue(want[i].value);
+      EXPECT_LE(reference::Excess(got[i], expected, 1e-5, relative), allowed) << name;
+      EXPECT_LE(reference::Excess(got_fused[i], expected, 1e-5, relative), allowed) << name << "\n" << GraphText(fused);
     }
     for (const Task& task : ExtractTasks(fused)) {
       std::string error;

@@ -95,13 +95,13 @@ TEST(Import, AllUnsupportedNodesAtOnce) {
   m.Node("Unheard", {"x"}, {"a"}, "first");
   m.Node("Relu", {"a"}, {"b"});
   m.Node("SequenceConstruct", {"b"}, {"c"});
-  m.Node("Gelu", {"x"}, {"d"}, "third").Domain("com.microsoft");
+  m.Node("NGramRepeatBlock", {"x"}, {"d"}, "third").Domain("com.microsoft");
   m.Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"e", "mean"}, "norm");
   m.Node("Relu", {"mean"}, {"y"});
   std::string error = ImportError(m);
   EXPECT_THAT(error, HasSubstr("Unheard (node 'first')"));
   EXPECT_THAT(error, HasSubstr("SequenceConstruct (node #2)"));
-  EXPECT_THAT(error, HasSubstr("com.microsoft.Gelu (node 'third')"));
+  EXPECT_THAT(error, HasSubstr("com.microsoft.NGramRepeatBlock (node 'third')"));
   EXPECT_THAT(error, HasSubstr("BatchNormalization (node 'norm'): output 'mean' is used"));
   EXPECT_EQ(error.find("Relu"), std::string::npos) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);
@@ -191,14 +191,15 @@ TEST(Import, BroadcastByAttributes) {
 }
 
 TEST(Import, ElementTypes) {
-  constexpr int kFloat = 1, kString = 8, kFloat16 = 10, kDouble = 11;  // ONNX's numbers
-  for (int type : {kFloat, kDouble}) {
+  constexpr int kFloat = 1, kString = 8, kFloat16 = 10, kDouble = 11, kBFloat16 = 16, kFloat8 = 17;  // ONNX's numbers
+  for (int type : {kFloat, kDouble, kFloat16, kBFloat16}) {
     ModelMaker m;
     m.Input("x", {2}, type).Output("y");
     m.Node("Relu", {"x"}, {"y"});
     EXPECT_EQ(ImportError(m), "no error");
   }
-  for (auto [type, text] : {std::pair{kString, "input 'x' is string"}, std::pair{kFloat16, "input 'x' is float16"}}) {
+  for (auto [type, text] :
+       {std::pair{kString, "input 'x' is string"}, std::pair{kFloat8, "input 'x' is float8e4m3fn"}}) {
     ModelMaker m;
     m.Input("x", {2}, type).Output("y");
     m.Node("Relu", {"x"}, {"y"});

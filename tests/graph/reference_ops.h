@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ir/float_math.h"
 #include "support/rng.h"
 
 namespace autotune::reference {
@@ -45,7 +46,7 @@ inline Tensor Random(const Shape& shape, Rng& rng, DType dtype = DType::Float(32
     x = dtype.IsBool() ? static_cast<double>(rng.Below(2))
         : dtype.IsInt()
             ? static_cast<double>(static_cast<int64_t>(rng.Below(9)) - (dtype.code == TypeCode::kUInt ? 0 : 4))
-            : static_cast<float>(rng.Normal());
+            : RoundFloat(static_cast<float>(rng.Normal()), dtype);
   }
   return t;
 }
@@ -306,7 +307,7 @@ inline Tensor Pad(const Tensor& x, const PadAttrs& a, const Shape& out_shape) {
 // Rounded towards zero as conversion to an integer type does, wrapped to its width.
 inline double ToType(double v, DType to) {
   if (to.IsBool()) return v != 0;
-  if (!to.IsInt()) return to.bits == 32 ? static_cast<float>(v) : v;
+  if (!to.IsInt()) return RoundFloat(v, to);
   v = std::trunc(v);
   if (to.bits == 64) return v;
   double range = std::ldexp(1.0, to.bits), low = to.code == TypeCode::kUInt ? 0 : -range / 2;
@@ -329,14 +330,8 @@ inline double FromBits(uint64_t bits, DType dtype) {
 inline Tensor BitCast(const Tensor& x, DType to) {
   Tensor y{x.shape, {}};
   for (double v : x.data) {
-    uint64_t bits = ToBits(x.dtype.IsFloat() ? 0 : v);
-    if (x.dtype == DType::Float(32)) bits = std::bit_cast<uint32_t>(static_cast<float>(v));
-    if (x.dtype == DType::Float(64)) bits = std::bit_cast<uint64_t>(v);
-    if (to == DType::Float(32)) {
-      y.data.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    } else {
-      y.data.push_back(to == DType::Float(64) ? std::bit_cast<double>(bits) : FromBits(bits, to));
-    }
+    const uint64_t bits = x.dtype.IsFloat() ? FloatToBits(v, x.dtype) : ToBits(v);
+    y.data.push_back(to.IsFloat() ? FloatFromBits(bits & (~uint64_t{0} >> (64 - to.bits)), to) : FromBits(bits, to));
   }
   return y;
 }

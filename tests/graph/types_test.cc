@@ -10,9 +10,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const DType kTypes[] = {DType::Float(32), DType::Float(64), DType::Int(8),  DType::Int(16),
-                        DType::Int(32),   DType::Int(64),   DType::UInt(8), DType::UInt(16),
-                        DType::UInt(32),  DType::UInt(64),  DType::Bool()};
+const DType kTypes[] = {DType::Float(32), DType::Float(64), DType::Int(8),    DType::Int(16),  DType::Int(32),
+                        DType::Int(64),   DType::UInt(8),   DType::UInt(16),  DType::UInt(32), DType::UInt(64),
+                        DType::Bool(),    DType::Float(16), DType::BFloat16()};
 
 // Operands and attributes that fit an operator.
 struct Example {
@@ -86,13 +86,17 @@ Example ExampleOf(Op op) {
 
 bool Takes(OperandTypes types, DType type) {
   switch (types) {
+    case OperandTypes::kAnyNumbers:
+      return !type.IsBool();
+    case OperandTypes::kComputed:
+      return !type.IsHalf();
     case OperandTypes::kFloats:
     case OperandTypes::kWeighted:
-      return type.IsFloat();
+      return type.IsFloat() && !type.IsHalf();
     case OperandTypes::kNumbers:
-      return !type.IsBool();
+      return !type.IsBool() && !type.IsHalf();
     case OperandTypes::kSigned:
-      return type.IsFloat() || type.code == TypeCode::kInt;
+      return (type.IsFloat() && !type.IsHalf()) || type.code == TypeCode::kInt;
     case OperandTypes::kIntegers:
       return type.IsInt();
     case OperandTypes::kBools:
@@ -112,7 +116,7 @@ bool HasLastIndices(OperandTypes types) { return types == OperandTypes::kPlaced 
 Result<Graph> GraphOf(Op op, DType type, DType other) {
   Example example = ExampleOf(op);
   if (op == Op::kBitCast) {  // to another type of the same width
-    const bool has_float = type.IsInt() && type.bits >= 32;
+    const bool has_float = type.IsInt() && type.bits >= 16;
     example.attrs = CastAttrs{has_float ? DType::Float(type.bits) : DType::Int(type.bits)};
   }
   OperandTypes types = GetOpInfo(op).types;

@@ -438,10 +438,15 @@ TEST(Lower, TooLargeAnUnrolledBodyIsRefused) {
   EXPECT_THAT(LowerError(Parse(kCopy)).Text(), HasSubstr("unrolling"));
 }
 
-TEST(Lower, HalfFloatsAreRefused) {
-  EXPECT_THAT(
-      LowerError(Parse("func f(a: f16[4] output) { for i in 4 { block b(v: S 4 = i) { a[v] = 0.0f16 } } }")).Text(),
-      HasSubstr("f16"));
+TEST(Lower, HalfFloatsAreOnlyStored) {
+  auto program = [](const std::string& value) {
+    return Parse("func f(a: f16[4] input, b: f16[4] output) { for i in 4 { block s(v: S 4 = i) { b[v] = " + value +
+                 " } } }");
+  };
+  for (const char* value : {"0.0f16", "a[v]", "f16(f32(a[v]) + 1.0)", "select(f32(a[v]) < 0.0, a[v], 1.0f16)"})
+    EXPECT_TRUE(Lower(program(value), Target::Parse("cpu").value()).ok()) << value;
+  for (const char* value : {"a[v] + a[v]", "-a[v]", "sqrt(a[v])", "select(a[v] < 0.0f16, a[v], 0.0f16)"})
+    EXPECT_THAT(LowerError(program(value)).Text(), HasSubstr("computes with f16, which code can only store")) << value;
 }
 
 TEST(Lower, OddVectorsArePowersOfTwo) {

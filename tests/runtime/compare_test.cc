@@ -65,6 +65,26 @@ TEST(Compare, TypesAndShapes) {
   EXPECT_TRUE(Compare({}, {}).ok);
 }
 
+TEST(Compare, FloatsOf16Bits) {
+  using Bits = std::vector<uint16_t>;
+  auto compare = [](const char* type, const Bits& a, const Tensor& b, Tolerance tolerance = {0, 0}) {
+    return CompareTensors(Of(a, type), b, tolerance).value();
+  };
+  // The neighbour of 1 is as good as 1, the next one is not.
+  EXPECT_TRUE(compare("f16", {0x3c00, 0x3c01}, Of<float>({1, 1}, "f32")).ok);
+  EXPECT_FALSE(compare("f16", {0x3c02}, Of<float>({1}, "f32")).ok);
+  EXPECT_TRUE(compare("bf16", {0x3f80, 0x3f81}, Of<float>({1, 1}, "f32")).ok);
+  EXPECT_FALSE(compare("bf16", {0x3f82}, Of<double>({1}, "f64")).ok);
+  EXPECT_TRUE(compare("f16", {0x7c00, 0xfc00, 0x7e00}, Of<float>({kInf, -kInf, kNan}, "f32")).ok);
+  EXPECT_FALSE(compare("f16", {0x7c00}, Of<float>({65504}, "f32"), {1, 1}).ok);
+  Comparison worst = compare("f16", {0x4000, 0x0001}, Of(Bits{0x3c00, 0x0001}, "f16"));
+  EXPECT_EQ(worst.mismatches, 1);
+  EXPECT_EQ(worst.worst_actual, 2);
+  EXPECT_EQ(worst.worst_reference, 1);
+  EXPECT_TRUE(CompareTensors(Of<float>({1, 2}, "f32"), Of(Bits{0x3c00, 0x4000}, "f16"), {0, 0})->ok);
+  EXPECT_FALSE(CompareTensors(Of(Bits{1}, "f16"), Of(Bits{1}, "u16")).ok());
+}
+
 TEST(Fill, GoldenValues) {
   auto hash = [](const char* type, FillKind kind) {
     Tensor t = Tensor::Zeros({70001}, type).value();

@@ -85,9 +85,21 @@ Result<Tensor> ToTensor(const graph::TensorValue& value) {
 
 using FixedInputs = std::map<std::string, graph::TensorValue>;
 
-// Runs one data set through a loaded model and compares every output. `fixed`: no inputs of the model any more.
-Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const VerifyOptions& options,
-                             const FixedInputs& fixed) {
+struct DataSet {
+  std::vector<std::pair<int64_t, Tensor>> inputs;  // by the index of the executor
+  std::vector<Tensor> outputs;
+};
+
+// The tensor as the model declares it. Files of early ONNX versions hold the bits of bf16 as u16.
+Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
+  graph::TensorValue value = tensor.value;
+  if (spec.dtype == "bf16" && value.spec.dtype == DType::UInt(16)) value.spec.dtype = DType::BFloat16();
+  return ToTensor(value);
+}
+
+// An error: the files are damaged, or their inputs are not those of the model. `fixed`: no inputs of the model any
+// more.
+Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
   std::erase_if(inputs, [&](const NamedTensor& t) { return fixed.count(t.name) > 0; });
@@ -95,31 +107,46 @@ Result<CaseResult> CheckData(LoadedModel& model, const fs::path& folder, const V
     return Err(folder.string(), " has ", inputs.size(), " inputs, the model ", model.info.inputs.size());
   if (outputs.size() != model.info.outputs.size())
     return Err(folder.string(), " has ", outputs.size(), " outputs, the model ", model.info.outputs.size());
+  DataSet data;
   for (size_t i = 0; i < inputs.size(); ++i) {
     // By name where the file has one that the model knows, else by position.
     auto named = std::find_if(model.info.inputs.begin(), model.info.inputs.end(),
                               [&](const TensorSpec& s) { return s.name == inputs[i].name; });
     int64_t index = named == model.info.inputs.end() ? static_cast<int64_t>(i) : named - model.info.inputs.begin();
-    TRY(model.executor->SetInput(index, TRY(ToTensor(inputs[i].value))));
+    const TensorSpec& spec = model.info.inputs[index];
+    Tensor tensor = TRY(AsDeclared(inputs[i], spec));
+    if (tensor.shape() != spec.shape || DataTypeText(tensor.dtype()) != spec.dtype)
+      return Err("input '", spec.name, "' of the case is ", tensor.TypeText(), ", that of the model another");
+    data.inputs.emplace_back(index, std::move(tensor));
   }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    data.outputs.push_back(TRY(AsDeclared(outputs[i], model.info.outputs[i])));
+  return data;
+}
+
+// Runs one data set through a loaded model and compares every output.
+Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const VerifyOptions& options) {
+  for (const auto& [index, tensor] : data.inputs) TRY(model.executor->SetInput(index, tensor));
   TRY(model.executor->Run());
   CaseResult result{CaseVerdict::kPassed, ""};
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Comparison comparison =
-        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))),
-                           TRY(ToTensor(outputs[i].value)), {.atol = options.atol, .rtol = options.rtol}));
+  for (size_t i = 0; i < data.outputs.size(); ++i) {
+    Comparison comparison = TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))),
+                                               data.outputs[i], {.atol = options.atol, .rtol = options.rtol}));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }
   return result;
 }
 
-// Runs data sets until one fails, and returns the result of the last.
+// Runs data sets until one fails, and returns the result of the last. Data that do not fit the model judge nothing.
 Result<CaseResult> CheckSets(LoadedModel& model, const std::vector<fs::path>& sets, const VerifyOptions& options,
                              const FixedInputs& fixed) {
   CaseResult result;
   for (const fs::path& set : sets) {
-    result = TRY(CheckData(model, set, options, fixed));
+    const Result<DataSet> data = ReadData(model, set, fixed);
+    if (!data.ok())
+      return CaseResult{CaseVerdict::kUnsupported, data.error().Text(), {}, "the case's data do not fit its model"};
+    result = TRY(CheckData(model, *data, options));
     if (result.verdict == CaseVerdict::kFailed) break;
   }
   return result;
@@ -223,7 +250,9 @@ Result<int> VerifyPackage(const VerifyOptions& options) {
   const std::vector<fs::path> sets = DataSets(options.data[0]);
   if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
   LoadedModel model = TRY(LoadModel(options.package, options.threads));
-  return PrintResult(TRY(CheckSets(model, sets, options, {})));
+  const CaseResult result = TRY(CheckSets(model, sets, options, {}));
+  if (result.verdict == CaseVerdict::kUnsupported) return Error(result.text);
+  return PrintResult(result);
 }
 
 Result<int> Verify(const VerifyOptions& options) {

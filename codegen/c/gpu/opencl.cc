@@ -11,6 +11,7 @@ std::string OpenClC::Type(DType dtype) const {
 
 std::string OpenClC::MemoryType(DType element) const {
   if (element.IsBool()) return "uint8_t";
+  if (element.IsHalf()) return "uint16_t";  // its bits
   if (element.IsFloat()) return element.bits == 64 ? "double" : "float";
   return std::string(element.code == TypeCode::kUInt ? "uint" : "int") + std::to_string(element.bits) + "_t";
 }

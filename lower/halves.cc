@@ -1,0 +1,107 @@
+// Conversions of floats of 16 bits as integer arithmetic on their bits: exact, rounding to nearest even, beyond the
+// range to infinity; a NaN stays one with its sign. They are branch-free, on scalars and vectors alike.
+#include "lower/passes.h"
+#include "support/check.h"
+
+namespace autotune {
+namespace {
+
+Expr Bits(const Expr& x) {
+  const DType t = x.dtype();
+  return MakeExpr(DType::UInt(t.bits).WithLanes(t.lanes), Call{Op::kReinterpret, {x}});
+}
+Expr FromBits(const Expr& bits, DType type) {
+  return MakeExpr(type.WithLanes(bits.dtype().lanes), Call{Op::kReinterpret, {bits}});
+}
+Expr As(DType type, const Expr& x) { return MakeCast(type.WithLanes(x.dtype().lanes), x); }
+// An integer of the type of `like`.
+Expr I(int64_t value, const Expr& like) {
+  return MakeBroadcast(IntConst(value, like.dtype().Element()), like.dtype().lanes);
+}
+Expr F(double value, const Expr& like) {
+  return MakeBroadcast(FloatConst(value, like.dtype().Element()), like.dtype().lanes);
+}
+Expr Masked(const Expr& a, int64_t mask) { return MakeBinary(BinaryOp::kBitAnd, a, I(mask, a)); }
+Expr Joined(const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kBitOr, a, b); }
+Expr Left(const Expr& a, int bits) { return MakeBinary(BinaryOp::kShl, a, I(bits, a)); }
+Expr Right(const Expr& a, int bits) { return MakeBinary(BinaryOp::kShr, a, I(bits, a)); }
+
+const DType kSingle = DType::Float(32), kDouble = DType::Float(64), kWord = DType::UInt(32);
+constexpr int64_t kSignOfSingle = int64_t{1} << 31, kInfinityOfSingle = 0x7f800000;
+
+Expr ToSingle(const Expr& half) {
+  const Expr bits = As(kWord, Bits(half));
+  if (half.dtype().code == TypeCode::kBFloat) return FromBits(Left(bits, 16), kSingle);
+  // Fields of an f32; the biases of the exponents differ by 112. A denormal number counts 2^-24, whose product is a
+  // normal f32: some devices take denormal ones for 0.
+  const Expr magnitude = Masked(bits, 0x7fff), fields = Left(magnitude, 13);
+  const Expr count = As(kSingle, As(DType::Int(32), magnitude));
+  const Expr small = Bits(count * F(0x1p-24, count)), normal = fields + I(int64_t{112} << 23, fields);
+  const Expr special = Joined(fields, I(kInfinityOfSingle, fields));
+  const Expr number = MakeSelect(fields < I(int64_t{1} << 23, fields), small, normal);
+  const Expr any = MakeSelect(fields >= I(0x7c00 << 13, fields), special, number);
+  return FromBits(Joined(any, Left(Masked(bits, 0x8000), 16)), kSingle);
+}
+
+// Adds to `bits` what carries into bit `dropped` where the bits below it round up.
+Expr RoundedAt(const Expr& bits, int dropped) {
+  const Expr odd = Masked(Right(bits, dropped), 1);
+  return Right(bits + I((int64_t{1} << (dropped - 1)) - 1, bits) + odd, dropped);
+}
+
+Expr FromSingle(const Expr& single, DType type) {
+  const Expr all = Bits(single), sign = Masked(Right(all, 16), 0x8000), bits = Masked(all, kSignOfSingle - 1);
+  const Expr is_nan = bits > I(kInfinityOfSingle, bits);
+  Expr magnitude;
+  if (type.code == TypeCode::kBFloat) {
+    magnitude = MakeSelect(is_nan, I(0x7fc0, bits), RoundedAt(bits, 16));
+  } else {
+    // At 2^-14 f16 begins to be denormal. There the unit in the last place of 1/2 in f32 is that of f16, so a sum
+    // rounds.
+    const Expr tiny = FromBits(bits, kSingle);
+    const Expr denormal = Bits(tiny + F(0.5, tiny)) - I(0x3f000000, bits);
+    const Expr normal = RoundedAt(bits - I(int64_t{112} << 23, bits), 13);
+    magnitude = MakeSelect(bits < I(int64_t{113} << 23, bits), denormal, normal);
+    magnitude = MakeSelect(bits >= I(int64_t{143} << 23, bits), I(0x7c00, bits), magnitude);
+    magnitude = MakeSelect(is_nan, I(0x7e00, bits), magnitude);
+  }
+  return FromBits(As(DType::UInt(16), Joined(magnitude, sign)), type);
+}
+
+// An f32 between whose last bit and the half's lie others: odd where the f64 is none of f32's numbers, so that
+// rounding it again gives what rounding the f64 once does.
+Expr RoundedToOdd(const Expr& wide) {
+  const Expr near = As(kSingle, wide), back = As(kDouble, near), bits = Bits(near);
+  auto magnitude = [](const Expr& x) { return MakeCall(Op::kAbs, {x}); };
+  const Expr below = MakeSelect(magnitude(back) > magnitude(wide), bits - I(1, bits), bits);
+  const Expr exact = MakeBinary(BinaryOp::kEq, back, wide);
+  return FromBits(MakeSelect(exact, bits, Joined(below, I(1, bits))), kSingle);
+}
+
+// Whether the target converts between the half type and f32 by an instruction.
+bool HasInstruction(DType half, const Target& target) { return target.has_f16 && half == DType::Float(16); }
+
+Expr SingleOf(const Expr& half, const Target& target) {
+  return HasInstruction(half.dtype().Element(), target) ? As(kSingle, half) : ToSingle(half);
+}
+
+Expr HalfOf(const Expr& single, DType type, const Target& target) {
+  return HasInstruction(type, target) ? As(type, single) : FromSingle(single, type);
+}
+
+}  // namespace
+
+Expr ExpandHalfCast(const Expr& e, const Target& target) {
+  const Cast* cast = e.As<Cast>();
+  if (!cast) return e;
+  const DType from = cast->a.dtype().Element(), to = e.dtype().Element();
+  if (from.IsHalf()) {
+    if (to == kSingle && HasInstruction(from, target)) return e;
+    const Expr single = SingleOf(cast->a, target);
+    return to.IsHalf() ? HalfOf(single, to, target) : MakeCast(e.dtype(), single);
+  }
+  if (!to.IsHalf() || (from == kSingle && HasInstruction(to, target))) return e;
+  return HalfOf(from == kDouble ? RoundedToOdd(cast->a) : As(kSingle, cast->a), to, target);
+}
+
+}  // namespace autotune

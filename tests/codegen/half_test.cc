@@ -1,0 +1,116 @@
+// Floats of 16 bits as compiled: converted exactly, rounded to nearest even, by instructions and by integer arithmetic.
+#include "codegen/arguments.h"
+#include "tests/codegen/kernel.h"
+
+namespace autotune {
+namespace {
+
+// Every generator, and LLVM without instructions for f16.
+std::vector<Target> Converters() {
+  std::vector<Target> targets = Generators();
+  targets.push_back(Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64").value());
+  EXPECT_FALSE(targets.back().has_f16);
+  return targets;
+}
+
+constexpr int kCount = 65536;  // the numbers of 16 bits
+
+// One conversion of all elements, in vectors.
+PrimFunc Conversion(DType from, DType to) {
+  const std::string n = std::to_string(kCount), a = from.Text(), b = to.Text();
+  return Parse("func convert(a: " + a + "[" + n + "] input, b: " + b + "[" + n + "] output) {" +
+               "for o in 4096 parallel { for i in 16 vectorized { block c(v: S " + n + " = o * 16 + i) { b[v] = " + b +
+               "(a[v]) } } } }");
+}
+
+// Compares what targets make of the numbers with the language's own rounding.
+void Check(DType from, DType to, const std::vector<double>& numbers) {
+  const PrimFunc f = Conversion(from, to);
+  for (const Target& target : Converters()) {
+    SCOPED_TRACE(from.Text() + " to " + to.Text() + " by " + target.Text());
+    auto built = Build(f, target);
+    ASSERT_TRUE(built.ok()) << built.error().Text();
+    std::vector<InterpArray> args = {{from, {kCount}, numbers}, {to, {kCount}, std::vector<double>(kCount)}};
+    ASSERT_TRUE(Run(*built, f, args).ok());
+    for (int i = 0; i < kCount; ++i) {
+      const double want = RoundFloat(numbers[i], to), got = args[1].data[i];
+      ASSERT_TRUE(SameValue(got, want)) << numbers[i] << ": " << got << ", not " << want;
+      if (std::isnan(want)) {
+        ASSERT_EQ(std::signbit(got), std::signbit(want));
+      }
+    }
+  }
+}
+
+// All numbers of the type.
+std::vector<double> AllOf(DType half) {
+  std::vector<double> numbers;
+  for (int bits = 0; bits < kCount; ++bits) numbers.push_back(FloatFromBits(static_cast<uint64_t>(bits), half));
+  return numbers;
+}
+
+const DType kHalves[] = {DType::Float(16), DType::BFloat16()};
+
+TEST(Halves, AreWidenedExactly) {
+  for (DType half : kHalves) {
+    for (DType wide : {DType::Float(32), DType::Float(64)}) Check(half, wide, AllOf(half));
+  }
+  Check(kHalves[0], kHalves[1], AllOf(kHalves[0]));
+  Check(kHalves[1], kHalves[0], AllOf(kHalves[1]));
+}
+
+// The numbers of the type, those in the middle of two neighbours, and what lies least beside these.
+TEST(Halves, AreRoundedToNearestEven) {
+  for (DType half : kHalves) {
+    for (DType wide : {DType::Float(32), DType::Float(64)}) {
+      const std::vector<double> all = AllOf(half);
+      auto next = [&](double x, double to) {
+        return wide.bits == 64 ? std::nextafter(x, to) : std::nextafter(static_cast<float>(x), static_cast<float>(to));
+      };
+      std::vector<double> middles, below, above;
+      for (int i = 0; i < kCount; ++i) {
+        const double a = all[i], b = all[std::min(i + 1, kCount - 1)];
+        const double middle = std::isfinite(a) && std::isfinite(b) ? (a + b) / 2 : a * 1.001;
+        middles.push_back(middle);
+        below.push_back(next(middle, -INFINITY));
+        above.push_back(next(middle, INFINITY));
+      }
+      for (const auto& numbers : {all, middles, below, above}) Check(wide, half, numbers);
+    }
+  }
+}
+
+TEST(Halves, BeyondTheRange) {
+  Rng rng(3);
+  const double special[] = {0.0,      -0.0,     INFINITY, -INFINITY, std::nan(""), -std::nan(""),  65504,
+                            65519.99, 65520,    1e5,      0x1p-24,   0x1p-25,      0x1.000002p-25, 0x1p-133,
+                            0x1p-134, 0x1p-149, 3.4e38,   -3.4e38};
+  for (DType half : kHalves) {
+    for (DType wide : {DType::Float(32), DType::Float(64)}) {
+      std::vector<double> numbers(std::begin(special), std::end(special));
+      if (wide.bits == 64) numbers.insert(numbers.end(), {1e300, -1e300, 1e-300, 5e-324});
+      while (numbers.size() < kCount) {
+        const double exponent = static_cast<double>(rng.Below(300)) - 160;
+        numbers.push_back(
+            RoundFloat(std::ldexp(1 + static_cast<double>(rng.Below(1 << 30)) / (1 << 30), static_cast<int>(exponent)) *
+                           (rng.Below(2) ? 1 : -1),
+                       wide));
+      }
+      Check(wide, half, numbers);
+    }
+  }
+}
+
+TEST(Halves, MovesAndArithmeticInSingles) {
+  for (const char* type : {"f16", "bf16"}) {
+    const std::string t = type;
+    AgreesWithInterpreter(Parse("func f(a: " + t + "[37] input, c: i32[37] input, b: " + t + "[37] output) {" +
+                                "for i in 37 vectorized { block s(v: S 37 = i) { b[v] = select(c[v] < 0i32, a[v], " +
+                                t + "(f32(a[v]) * 3.0 + f32(c[v]))) } } }"));
+  }
+  EXPECT_EQ(PackedDlType(DType::Float(16)), 2u | 16u << 8 | 1u << 16);
+  EXPECT_EQ(PackedDlType(DType::BFloat16()), 4u | 16u << 8 | 1u << 16);
+}
+
+}  // namespace
+}  // namespace autotune

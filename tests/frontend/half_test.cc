@@ -1,0 +1,127 @@
+// Floats of 16 bits in models: the types of results, where numbers are rounded, and what stays refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "frontend/onnx/import.h"
+#include "tests/frontend/model_maker.h"
+#include "tests/graph/reference.h"
+
+namespace autotune::graph {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kFloat = 1, kUInt8 = 2, kFloat16 = 10, kBFloat16 = 16;  // ONNX's element types
+const DType kHalf = DType::Float(16), kSingle = DType::Float(32), kBFloat = DType::BFloat16();
+
+Graph Imported(const ModelMaker& m) {
+  Result<ImportedModel> imported = Import(m);
+  EXPECT_TRUE(imported.ok()) << imported.error().Text();
+  return imported.ok() ? imported->module.main() : Graph();
+}
+
+std::vector<DType> OutputTypes(const ModelMaker& m) {
+  std::vector<DType> types;
+  const Graph g = Imported(m);
+  for (ValueId v : g.outputs) types.push_back(g.Spec(v).dtype);
+  return types;
+}
+
+std::vector<double> Output(const ModelMaker& m, const std::vector<std::vector<double>>& inputs) {
+  const Graph g = Imported(m);
+  std::vector<reference::Tensor> in;
+  for (size_t i = 0; i < g.inputs.size(); ++i)
+    in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
+  return reference::Evaluate(g, in)[0].data;
+}
+
+TEST(Halves, ResultsHaveTheOperandsType) {
+  for (auto [type, dtype] : {std::pair{kFloat16, kHalf}, {kBFloat16, kBFloat}}) {
+    ModelMaker m(17);
+    m.Input("x", {2, 3}, type).Input("i", {1}, 7).Input("c", {2, 3}, 9).Input("q", {2, 3}, kUInt8).Input("s", {}, type);
+    for (const char* y : {"sum", "picked", "chosen", "wide", "same", "normal", "mean"}) m.Output(y);
+    m.Node("Add", {"x", "s"}, {"sum"});
+    m.Node("Gather", {"x", "i"}, {"picked"});
+    m.Node("Where", {"c", "x", "sum"}, {"chosen"});
+    m.Node("DequantizeLinear", {"q", "s"}, {"wide"});
+    m.Node("Identity", {"x"}, {"same"});
+    m.Floats("scale", {3}, {1, 2, 3});
+    m.Node("CastLike", {"scale", "x"}, {"narrow"});
+    m.Node("LayerNormalization", {"x", "narrow"}, {"normal", "mean"});
+    EXPECT_THAT(OutputTypes(m), ElementsAre(dtype, dtype, dtype, dtype, dtype, dtype, kSingle));
+  }
+}
+
+TEST(Halves, ResultsOfCastsHaveTheTypeAskedFor) {
+  ModelMaker m(17);
+  m.Input("x", {3}, kFloat16).Input("y", {3}).Output("a").Output("b").Output("c").Output("d");
+  m.Node("Cast", {"x"}, {"a"}).Int("to", kFloat);
+  m.Node("Cast", {"y"}, {"b"}).Int("to", kBFloat16);
+  m.Node("CastLike", {"x", "b"}, {"c"});
+  m.Node("CastLike", {"b", "y"}, {"d"});
+  EXPECT_THAT(OutputTypes(m), ElementsAre(kSingle, kBFloat, kBFloat, kSingle));
+}
+
+// 2048 + 1 has no place in f16: the sum of three is 2048 if each step rounds, 2050 if only the result does.
+TEST(Halves, NumbersAreRoundedWhereTheyAreStored) {
+  ModelMaker m(17);
+  m.Input("x", {1}, kFloat16).Input("one", {1}, kFloat16).Output("y");
+  m.Node("Add", {"x", "one"}, {"once"});
+  m.Node("Add", {"once", "one"}, {"y"});
+  EXPECT_THAT(Output(m, {{2048}, {1}}), ElementsAre(2050));
+  ModelMaker overflow(17);
+  overflow.Input("x", {2}, kFloat16).Output("y").Node("Mul", {"x", "x"}, {"y"});
+  EXPECT_THAT(Output(overflow, {{255, 256}}), ElementsAre(65024, INFINITY));
+}
+
+// A cast that the model asks for rounds, whatever comes after it.
+TEST(Halves, CastsRound) {
+  ModelMaker m(17);
+  m.Input("x", {2}).Output("y");
+  m.Node("Cast", {"x"}, {"narrow"}).Int("to", kBFloat16);
+  m.Node("Cast", {"narrow"}, {"y"}).Int("to", kFloat);
+  EXPECT_THAT(Output(m, {{257, 259}}), ElementsAre(256, 260));
+}
+
+TEST(Halves, ConstantsOfThem) {
+  ModelMaker m(17);
+  m.Input("x", {2}, kFloat16).Output("y");
+  m.Floats("third", {2}, {1.0f / 3, 1e6f});
+  m.Node("Cast", {"third"}, {"t"}).Int("to", kFloat16);
+  m.Node("Mul", {"x", "t"}, {"y"});
+  EXPECT_THAT(Output(m, {{1, 1}}), ElementsAre(0.333251953125, INFINITY));
+}
+
+TEST(Halves, BitsOfThem) {
+  ModelMaker m(26);
+  m.Input("x", {3}, kFloat16).Output("y").Node("BitCast", {"x"}, {"y"}).Int("to", 4);
+  EXPECT_THAT(OutputTypes(m), ElementsAre(DType::UInt(16)));
+  EXPECT_THAT(Output(m, {{1, -2, 65504}}), ElementsAre(0x3c00, 0xc000, 0x7bff));
+}
+
+TEST(Halves, ANoteSaysHowTheyAreComputed) {
+  auto notes = [](int type) {
+    ModelMaker m(17);
+    m.Input("x", {2}, type).Output("y").Node("Relu", {"x"}, {"y"});
+    return Import(m)->notes;
+  };
+  EXPECT_THAT(notes(kFloat16), ElementsAre("floats of 16 bits are stored as such and computed in 32 bits"));
+  EXPECT_THAT(notes(kFloat), IsEmpty());
+}
+
+TEST(Halves, TypesOf8BitsStayRefused) {
+  const std::pair<int, const char*> types[] = {
+      {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"}, {22, "int4"}};
+  for (auto [type, name] : types) {
+    ModelMaker input(23), cast(23);
+    input.Input("x", {2}, type).Output("y").Node("Identity", {"x"}, {"y"});
+    EXPECT_THAT(ImportError(input), HasSubstr("input 'x' is " + std::string(name) + ";"));
+    cast.Input("x", {2}, kFloat16).Output("y").Node("Cast", {"x"}, {"y"}).Int("to", type);
+    EXPECT_THAT(ImportError(cast), HasSubstr("element type " + std::string(name) + " is not supported"));
+  }
+}
+
+}  // namespace
+}  // namespace autotune::graph

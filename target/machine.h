@@ -55,7 +55,6 @@ struct GpuMachine {
   double lanes;                   // multiply-adds a cycle
   double shared_bytes_per_cycle;  // shared memory
   double memory_bytes_per_cycle;  // its part of the device's memory bandwidth
-  double registers;               // of 32 bits
   double threads, blocks;         // that it holds at a time
   double warp;                    // threads that run together
   double latency_warps;           // that hide the latencies of arithmetic and shared memory
@@ -70,8 +69,7 @@ inline constexpr GpuMachine kCommonGpu = {
     .lanes = 128,                   // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
     .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [the same]
     .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
-    .registers = 65536,             // [programming guide]
-    .threads = 2048,
+    .threads = 2048,                // [programming guide]
     .blocks = 32,
     .warp = 32,
     .latency_warps = 8,     // [chosen]

@@ -9,6 +9,7 @@
 
 #include "support/cpu_features.h"
 #include "support/cpus.h"
+#include "target/cuda_arch.h"
 
 namespace autotune {
 namespace {
@@ -176,6 +177,7 @@ struct Stated {
   Target target;
   bool host = true, triple = false, caches = false;
   int cores = 0;
+  int64_t max_threads = 0, shared = 0, registers = 0;  // of GPUs
 };
 
 Status ReadFeatures(const std::string& value, Target& target) {
@@ -199,6 +201,26 @@ Status ReadCaches(const std::string& value, Target& target) {
   return {};
 }
 
+// Of GPUs alone.
+Status ReadGpuOption(const std::string& key, const std::string& value, Stated& stated) {
+  const bool cuda = stated.target.kind == TargetKind::kCuda;
+  if (cuda && key == "-arch") {
+    stated.target.arch = value;
+    return {};
+  }
+  int64_t* limit = key == "-max-threads"           ? &stated.max_threads
+                   : key == "-shared"              ? &stated.shared
+                   : cuda && key == "-registers" ? &stated.registers
+                                                   : nullptr;
+  if (!limit) {
+    return Err("unknown target option '", key, "'; known: ", cuda ? "-arch, " : "",
+               "-mtriple, -num-cores, -max-threads, -shared", cuda ? ", -registers" : "");
+  }
+  *limit = ParseSize(value);
+  if (*limit >= 1) return {};
+  return Err(key, ": '", value, "' is not a number above 0, such as ", key == "-shared" ? "48K (of bytes)" : "1024");
+}
+
 Status ReadOption(const std::string& word, Stated& stated) {
   const size_t equals = word.find('=');
   const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
@@ -207,19 +229,13 @@ Status ReadOption(const std::string& word, Stated& stated) {
   if (key == "-mtriple") {
     target.triple = value;
     stated.triple = true;
+  } else if (target.IsGpu() && key != "-num-cores") {
+    return ReadGpuOption(key, value, stated);
   } else if (key == "-mcpu") {
     stated.host = value == "host";
     target.cpu = value;
   } else if (key == "-mattr") {
     TRY(ReadFeatures(value, target));
-  } else if (target.IsGpu() && (key == "-max-threads" || key == "-shared")) {
-    const int64_t size = ParseSize(value);
-    if (size < 1)
-      return Err(key, ": '", value, "' is not a number above 0, such as ",
-                 key == "-shared" ? "48K (of bytes)" : "1024");
-    (key == "-shared" ? target.shared_bytes : target.max_threads) = size;
-  } else if (target.IsGpu() && key != "-mtriple" && key != "-num-cores") {
-    return Err("unknown target option '", key, "'; known: -mtriple, -num-cores, -max-threads, -shared");
   } else if (key == "-num-cores") {
     char* end = nullptr;
     long n = std::strtol(value.c_str(), &end, 10);
@@ -235,6 +251,31 @@ Status ReadOption(const std::string& word, Stated& stated) {
     return Err("unknown target option '", key, "'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores",
                target.kind == TargetKind::kC ? ", -vectors" : "");
   }
+  return {};
+}
+
+// Completes a GPU's target by what its architecture has, or by the least that devices have.
+Status FinishGpu(const Stated& stated, Target& target) {
+  if (!stated.triple) target.triple = HostTriple();
+  int units = 1;
+  if (target.kind == TargetKind::kCuda) {
+    if (target.arch.empty()) return Err("target 'cuda' needs -arch=..., one of ", CudaArchNames());
+    const CudaArch* arch = FindCudaArch(target.arch);
+    if (!arch) return Err("-arch: '", target.arch, "' is unknown; known: ", CudaArchNames());
+    if (stated.max_threads > arch->max_threads)
+      return Err("-max-threads: a block of ", target.arch, " has at most ", arch->max_threads, " threads");
+    if (stated.shared > arch->shared_bytes)
+      return Err("-shared: a block of ", target.arch, " has at most ", SizeText(arch->shared_bytes));
+    if (stated.registers > arch->registers)
+      return Err("-registers: a unit of ", target.arch, " has at most ", SizeText(arch->registers));
+    units = arch->units;
+    target.max_threads = arch->max_threads, target.shared_bytes = arch->shared_bytes;
+    target.registers = arch->registers;
+  }
+  if (stated.max_threads) target.max_threads = stated.max_threads;
+  if (stated.shared) target.shared_bytes = stated.shared;
+  if (stated.registers) target.registers = stated.registers;
+  target.num_cores = stated.cores ? stated.cores : units;
   return {};
 }
 
@@ -265,19 +306,19 @@ std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
 Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
-  if (!(words >> word)) return Err("the target is empty; say 'cpu', 'llvm -mcpu=...', 'c -mcpu=...' or 'opencl'");
+  if (!(words >> word)) return Err("the target is empty; say 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
   if (word == "cpu") {
     if (words >> word) return Err("target 'cpu' takes no options; write 'llvm ", word, "' instead");
     return Parse("llvm -mcpu=host");
   }
   std::optional<TargetKind> kind = EnumFromText<TargetKind>(word);
-  if (!kind) return Err("unknown target kind '", word, "'; known: cpu, llvm, c, opencl");
+  if (!kind) return Err("unknown target kind '", word, "'; known: cpu, llvm, c, opencl, cuda");
   Stated stated;
   Target& target = stated.target;
   target.kind = *kind;
   while (words >> word) TRY(ReadOption(word, stated));
   if (target.IsGpu()) {
-    if (!stated.triple) target.triple = HostTriple();
+    TRY(FinishGpu(stated, target));
   } else if (stated.host) {
     if (stated.triple && target.triple != HostTriple()) return Err("target for ", target.triple, " needs -mcpu=<name>");
     ResolveHost(target);
@@ -291,7 +332,7 @@ Result<Target> Target::Parse(std::string_view text) {
   }
   std::sort(target.features.begin(), target.features.end());
   target.features.erase(std::unique(target.features.begin(), target.features.end()), target.features.end());
-  target.num_cores = stated.cores ? stated.cores : target.IsGpu() ? 1 : AvailableCpus();
+  if (!target.IsGpu()) target.num_cores = stated.cores ? stated.cores : AvailableCpus();
   Derive(target);
   return std::move(target);
 }
@@ -349,10 +390,13 @@ Target Target::Host() const {
 }
 
 std::string Target::Text() const {
-  std::string text = std::string(ToText(kind)) + " -mtriple=" + triple;
+  std::string text(ToText(kind));
+  if (kind == TargetKind::kCuda) text += " -arch=" + arch;
+  text += " -mtriple=" + triple;
   if (IsGpu()) {
-    return text + " -num-cores=" + std::to_string(num_cores) + " -max-threads=" + std::to_string(max_threads) +
-           " -shared=" + SizeText(shared_bytes);
+    text += " -num-cores=" + std::to_string(num_cores) + " -max-threads=" + std::to_string(max_threads) +
+            " -shared=" + SizeText(shared_bytes);
+    return kind == TargetKind::kCuda ? text + " -registers=" + SizeText(registers) : text;
   }
   text += " -mcpu=" + cpu;
   for (size_t i = 0; i < features.size(); ++i) text += (i ? "," : " -mattr=") + features[i];

@@ -3,9 +3,11 @@
 //   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
 //   c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2 -vectors=none
 //   opencl -mtriple=x86_64-linux-gnu -num-cores=16 -max-threads=256 -shared=32K
+//   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved
 // when parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned
-// on one machine is found again on another. Knows nothing of LLVM: attributes come from the architecture and the
+// on one machine is found again on another. `cuda` needs an architecture, and takes from its row (target/cuda_arch.h)
+// what the text leaves out. Knows nothing of LLVM: attributes come from the architecture and the
 // feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
@@ -19,9 +21,9 @@
 namespace autotune {
 
 // The code generator. kC: C source text, which the machine's C compiler compiles. kOpenCl: OpenCL C, which the driver
-// of the device compiles when a program is loaded.
-enum class TargetKind { kLlvm, kC, kOpenCl };
-AUTOTUNE_ENUM(TargetKind, "llvm", "c", "opencl")
+// of the device compiles when a program is loaded. kCuda: PTX by LLVM, which the driver compiles then.
+enum class TargetKind { kLlvm, kC, kOpenCl, kCuda };
+AUTOTUNE_ENUM(TargetKind, "llvm", "c", "opencl", "cuda")
 
 struct Target {
   TargetKind kind = TargetKind::kLlvm;
@@ -39,8 +41,10 @@ struct Target {
   int64_t l3_bytes = 16 << 20;   // shared
 
   // GPUs. `triple` is then that of the host that launches kernels, and `num_cores` counts compute units.
+  std::string arch;                 // kCuda: sm_80
   int64_t max_threads = 256;        // of a block
   int64_t shared_bytes = 32 << 10;  // of a block
+  int64_t registers = 64 << 10;     // of 32 bits, of a compute unit; not stated by kOpenCl
 
   // Derived when parsed:
   int vector_bits = 128;       // of the widest profitable vector register; 32: there are none, a scalar's
@@ -52,7 +56,7 @@ struct Target {
   int cache_line = 64;
 
   // Whether code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.
-  bool IsGpu() const { return kind == TargetKind::kOpenCl; }
+  bool IsGpu() const { return kind == TargetKind::kOpenCl || kind == TargetKind::kCuda; }
 
   // The CPU on which programs for this target start: of a GPU, any of its triple; else the target itself.
   Target Host() const;

@@ -27,7 +27,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
     return std::numeric_limits<double>::infinity();
   const double registers = rows * columns + rows + columns + kSpareRegisters;
   const double resident =
-      std::floor(std::min({machine.blocks, machine.threads / threads, machine.registers / (registers * threads),
+      std::floor(std::min({machine.blocks, machine.threads / threads, static_cast<double>(target.registers) / (registers * threads),
                            static_cast<double>(target.shared_bytes) / shared}));
   if (resident < 1) return std::numeric_limits<double>::infinity();
 

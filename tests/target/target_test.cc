@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "target/cuda_arch.h"
+
 namespace autotune {
 namespace {
 
@@ -125,6 +127,24 @@ TEST(Target, GpusHaveTheLimitsOfTheirBlocks) {
   EXPECT_FALSE(Target::Parse("cpu")->IsGpu());
 }
 
+TEST(Target, CudaTakesFromItsArchitectureWhatTheTextLeavesOut) {
+  const Target a100 = *Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu");
+  EXPECT_EQ(a100.Text(),
+            "cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K");
+  EXPECT_TRUE(a100.IsGpu());
+  EXPECT_TRUE(a100.has_fma);
+  EXPECT_EQ(a100.Host().Text(), Target::Parse("opencl -mtriple=x86_64-linux-gnu")->Host().Text());
+  const std::string own = "cuda -arch=sm_90 -mtriple=aarch64-linux-gnu -num-cores=16 -max-threads=256 -shared=48K "
+                          "-registers=32K";
+  EXPECT_EQ(Target::Parse(own)->Text(), own);
+  for (const CudaArch& arch : CudaArchs()) {
+    const Target target = *Target::Parse("cuda -arch=" + std::string(arch.name));
+    EXPECT_EQ(target.shared_bytes, arch.shared_bytes) << arch.name;
+    EXPECT_EQ(target.num_cores, arch.units) << arch.name;
+    EXPECT_TRUE(*Target::Parse(target.Text()) == target);
+  }
+}
+
 TEST(Target, BadTextIsRefusedByName) {
   EXPECT_EQ(Target::Parse("opencl -mcpu=znver4").error().message,
             "unknown target option '-mcpu'; known: -mtriple, -num-cores, -max-threads, -shared");
@@ -132,7 +152,24 @@ TEST(Target, BadTextIsRefusedByName) {
             "-shared: 'big' is not a number above 0, such as 48K (of bytes)");
   EXPECT_EQ(Target::Parse("opencl -mtriple=vax-linux-gnu").error().message,
             "unknown architecture in -mtriple=vax-linux-gnu; known: x86_64, aarch64, riscv64");
-  EXPECT_EQ(Target::Parse("cuda").error().message, "unknown target kind 'cuda'; known: cpu, llvm, c, opencl");
+  EXPECT_EQ(Target::Parse("vulkan").error().message,
+            "unknown target kind 'vulkan'; known: cpu, llvm, c, opencl, cuda");
+  EXPECT_EQ(Target::Parse("cuda").error().message,
+            "target 'cuda' needs -arch=..., one of sm_75, sm_80, sm_86, sm_89, sm_90");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_35").error().message,
+            "-arch: 'sm_35' is unknown; known: sm_75, sm_80, sm_86, sm_89, sm_90");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_86 -shared=163K").error().message,
+            "-shared: a block of sm_86 has at most 99K");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -max-threads=2K").error().message,
+            "-max-threads: a block of sm_80 has at most 1024 threads");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -registers=128K").error().message,
+            "-registers: a unit of sm_80 has at most 64K");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -mcpu=x").error().message,
+            "unknown target option '-mcpu'; known: -arch, -mtriple, -num-cores, -max-threads, -shared, -registers");
+  EXPECT_EQ(Target::Parse("opencl -arch=sm_80").error().message,
+            "unknown target option '-arch'; known: -mtriple, -num-cores, -max-threads, -shared");
+  EXPECT_EQ(Target::Parse("opencl -registers=64K").error().message,
+            "unknown target option '-registers'; known: -mtriple, -num-cores, -max-threads, -shared");
   EXPECT_EQ(Target::Parse("llvm -mcup=x").error().message,
             "unknown target option '-mcup'; known: -mtriple, -mcpu, -mattr, -caches, -num-cores");
   EXPECT_EQ(Target::Parse("c -mcup=x").error().message,

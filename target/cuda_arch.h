@@ -1,0 +1,29 @@
+// CudaArch: what NVIDIA's GPUs of one compute capability have in common, one row each. Targets take from it what their
+// text leaves out. Immutable; thread-safe.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace autotune {
+
+struct CudaArch {
+  std::string_view name;   // sm_80
+  int units;               // streaming multiprocessors of a typical GPU
+  int64_t max_threads;     // of a block
+  int64_t shared_bytes;    // of a block, with the driver's consent above kStaticSharedBytes
+  int64_t registers;       // of 32 bits, of a unit
+  int ptx_version;         // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
+};
+
+// Shared memory that a function's code may declare itself. More is asked for by the launch.
+inline constexpr int64_t kStaticSharedBytes = 48 << 10;
+
+// Sorted from the oldest to the newest.
+std::span<const CudaArch> CudaArchs();
+// Null for an unknown name.
+const CudaArch* FindCudaArch(std::string_view name);
+std::string CudaArchNames();  // "sm_75, sm_80"
+
+}  // namespace autotune

@@ -2,6 +2,7 @@
 
 #include "codegen/c/backend.h"
 #include "codegen/llvm/backend.h"
+#include "codegen/llvm/gpu/ptx.h"
 #include "codegen/memory.h"
 #include "ir/visit.h"
 #include "support/check.h"
@@ -70,6 +71,8 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
       return CompileWithC(kernel, target, options);
     case TargetKind::kOpenCl:
       return CompileWithOpenCl(kernel, target);
+    case TargetKind::kCuda:
+      return CompileToPtx(kernel, target, options);
   }
   UNREACHABLE();
 }

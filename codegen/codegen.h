@@ -1,6 +1,7 @@
 // Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The target's kind
 // says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Kernels for GPUs are programs
-// that their drivers compile, with lists of launches; a library of them holds no code of its own. Cross-compiles for
+// that their drivers compile, OpenCL C (codegen/c/gpu) or PTX (codegen/llvm/gpu), with lists of launches; a library of
+// them holds no code of its own. Cross-compiles for
 // any target that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler).
 // Thread-compatible: LLVM and LLD have global state, so one build at a time per process (build workers do that). No
 // LLVM type leaves this folder.
@@ -40,7 +41,7 @@ struct KernelObject {
   std::vector<Json::Bytes> objects;  // relocatable; define NAME, NAME.raw and, where it prepares, NAME.prepare
   std::string rejected;              // why no code was made; empty: accepted
   std::string assembly, llvm_ir;
-  std::string source;  // kind c: the translation unit that was compiled; opencl: the program; else empty
+  std::string source;  // kind c: the translation unit that was compiled; of a GPU: the program; else empty
   BuildFacts facts;
   AUTOTUNE_FIELDS(metadata, objects, rejected, assembly, llvm_ir, source, facts)
 };
@@ -50,7 +51,7 @@ Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& ta
                                    const CodegenOptions& options = {});
 
 // Returns the C source of a kernel without compiling it. CompileKernel compiles the same source for targets of kind c.
-// Errors: the program breaks a contract; LLVM does not know the target.
+// Errors: the program breaks a contract; LLVM does not know the target; code for the target is no C.
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target);
 
 struct LinkedKernels {

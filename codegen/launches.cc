@@ -130,11 +130,11 @@ void SetLaunches(const KernelFunctions& functions, const Target& target, KernelM
   metadata.workspace_bytes = functions.workspace_bytes;
 }
 
-Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects) {
+Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target) {
   constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
   Module root = MakeUnlinkedLibrary();
   for (const KernelObject* object : objects) {
-    DeviceCode code{.format = "cl", .image = object->source};
+    DeviceCode code{.format = std::string(target.ImageFormat()), .image = object->source};
     for (const std::vector<Launch>* list : {&object->metadata.launches, &object->metadata.prepare}) {
       for (const Launch& launch : *list) {
         code.functions[launch.entry] = {

@@ -36,6 +36,6 @@ std::vector<Buffer> SharedBuffersOf(const Stmt& kernel);
 // What a library of GPU kernels has under kModuleBlobSymbol (runtime/module_blob.h): the library, which imports a
 // module with the image of each kernel.
 struct KernelObject;
-Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects);
+Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target);
 
 }  // namespace autotune

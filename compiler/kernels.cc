@@ -276,7 +276,8 @@ Result<KernelSet> BuildKernels(const Network& network, const Target& target, con
     for (const Json::Bytes& object : kernel->object.objects) set.objects.push_back(object.data);
     if (kernel->object.source.empty()) continue;
     if (target.IsGpu()) {
-      set.device_sources[kernel->object.metadata.name] = kernel->object.source;
+      set.device_sources[std::string(ToText(target.kind)) + "/" + kernel->object.metadata.name + "." +
+                         std::string(target.ImageFormat())] = kernel->object.source;
     } else {
       set.sources.push_back(kernel->object.source);
     }

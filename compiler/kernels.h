@@ -32,7 +32,7 @@ struct KernelSet {
   std::vector<std::string> objects;                   // the relocatable objects that it was linked from
   std::vector<std::string> sources;                   // the same in C, of the target `c`
   std::string device_blob;                            // of a GPU: the modules with its code
-  std::map<std::string, std::string> device_sources;  // of a GPU: its programs, by kernel
+  std::map<std::string, std::string> device_sources;  // of a GPU: as Package::device_sources
   std::vector<KernelMetadata> kernels;
   std::vector<std::string> names;     // of the kernel of each task: its function's
   std::vector<KernelChoice> choices;  // parallel to the tasks

@@ -91,8 +91,7 @@ Status WriteTo(const Package& package, int fd) {
     TRY(Add(out.get(), "codegen/host/lib/lib" + std::to_string(i) + ".o", package.objects[i]));
   for (size_t i = 0; i < package.sources.size(); ++i)
     TRY(Add(out.get(), "codegen/host/src/lib" + std::to_string(i) + ".c", package.sources[i]));
-  for (const auto& [kernel, source] : package.device_sources)
-    TRY(Add(out.get(), "codegen/opencl/" + kernel + ".cl", source));
+  for (const auto& [path, source] : package.device_sources) TRY(Add(out.get(), "codegen/" + path, source));
   TRY(Add(out.get(), "src/relay.txt", package.graph_text));
   TRY(Add(out.get(), "parameters/" + model + ".params", package.params));
   if (archive_write_close(out.get()) != ARCHIVE_OK) return Err(WriteError(out.get()));

@@ -58,6 +58,9 @@ struct Target {
   // Whether code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.
   bool IsGpu() const { return kind == TargetKind::kOpenCl || kind == TargetKind::kCuda; }
 
+  // The format of a GPU's programs (Device::LoadImage): "cl", "ptx".
+  std::string_view ImageFormat() const { return kind == TargetKind::kCuda ? "ptx" : "cl"; }
+
   // The CPU on which programs for this target start: of a GPU, any of its triple; else the target itself.
   Target Host() const;
 

@@ -4,6 +4,7 @@
 #include "codegen/c/compiler.h"
 #include "codegen/c/cpu/entry.h"
 #include "codegen/c/gpu/function.h"
+#include "codegen/identifiers.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/stage_timer.h"
 
@@ -41,7 +42,7 @@ Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target
   KernelObject result;
   StageTimer timer(result.facts.times_ms);
   const std::string name = kernel.name.str();
-  Result<KernelFunctions> functions = KernelFunctionsOf(kernel, c::IdentifierOf(name), target);
+  Result<KernelFunctions> functions = KernelFunctionsOf(kernel, IdentifierOf(name), target);
   if (!functions.ok()) {
     result.rejected = functions.error().Text();
     return result;
@@ -56,6 +57,8 @@ Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target
 }
 
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target) {
+  if (target.kind == TargetKind::kCuda)
+    return Err("code for ", ToText(target.kind), " is PTX by LLVM, not C");
   if (target.IsGpu()) {
     KernelObject object = TRY(CompileWithOpenCl(kernel, target));
     if (!object.rejected.empty()) return Err("rejected: ", object.rejected);

@@ -1,4 +1,4 @@
-// C identifiers for names of the language, which may hold any characters. Internal to codegen/c.
+// Names: the C identifiers (codegen/identifiers.h) of one function. Internal to codegen/c.
 #pragma once
 #include <map>
 #include <set>
@@ -9,11 +9,7 @@
 
 namespace autotune::c {
 
-// `text` with every character that C does not allow replaced by '_', and one appended where the result is a word of C
-// or one that emitted sources use themselves. Distinct texts may give one identifier. Thread-safe.
-std::string IdentifierOf(const std::string& text);
-
-// The identifiers of one function. Equal names of one kind have one identifier, and distinct ones have distinct ones:
+// Equal names of one kind have one identifier, and distinct ones have distinct ones:
 // a variable and a buffer may share a name. Not thread-safe.
 class Names {
  public:

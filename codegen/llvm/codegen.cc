@@ -1,4 +1,3 @@
-#include <llvm/IR/Verifier.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -14,15 +13,6 @@
 
 namespace autotune {
 namespace {
-
-// Checks a module where AUTOTUNE_VERIFY is set. LLVM's own passes and code generator do not check.
-void VerifyModule([[maybe_unused]] const llvm::Module& module) {
-#ifdef AUTOTUNE_VERIFY
-  std::string problem;
-  llvm::raw_string_ostream stream(problem);
-  CHECK(!llvm::verifyModule(module, &stream)) << problem;
-#endif
-}
 
 // Returns an object with `autotune.check`. It is the same for all kernels, so each thread makes it once per target.
 Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
@@ -114,7 +104,7 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   for (const Json::Bytes& object : linked.support) files.push_back(&object.data);
   std::string blob;  // an object
   if (target.IsGpu()) {
-    linked.device_blob.data = TRY(DeviceBlobOf(objects));
+    linked.device_blob.data = TRY(DeviceBlobOf(objects, target));
     const std::string& bytes = linked.device_blob.data;
     ByteWriter out;
     TRY(WriteDataObject(linked.support[0].data, kModuleBlobSymbol, sizeof(uint64_t) + bytes.size(), out,

@@ -48,6 +48,10 @@ void InitializeTargets() {
     LLVMInitializeRISCVTargetMC();
     LLVMInitializeRISCVAsmPrinter();
     LLVMInitializeRISCVAsmParser();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
   });
 }
 
@@ -157,6 +161,14 @@ struct Machine::Tools {
   std::unique_ptr<Optimizer> optimizer;  // this and the writer are made at their first use
   std::unique_ptr<ObjectWriter> writer;
 };
+
+void VerifyModule([[maybe_unused]] const llvm::Module& module) {
+#ifdef AUTOTUNE_VERIFY
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  CHECK(!llvm::verifyModule(module, &stream)) << problem;
+#endif
+}
 
 std::string MachineFeatures(const Target& target) {
   std::vector<std::string> features = target.features;

@@ -21,6 +21,9 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target);
 std::string MachineFeatures(const Target& target);
 llvm::TargetOptions MachineOptions(const Target& target);
 
+// Checks a module where AUTOTUNE_VERIFY is set. LLVM's own passes and code generator do not check.
+void VerifyModule(const llvm::Module& module);
+
 class Machine {
  public:
   // kQuick: no optimization; for code that runs once per call.

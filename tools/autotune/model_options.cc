@@ -21,9 +21,14 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   if (model_required) option->required();
   AddInputs(app);
   app.add_option("--target", target,
+<<<<<<< HEAD
                  "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', c, in place of llvm, for "
                  "sources that a C compiler compiles, or opencl (this machine's first OpenCL device; stated "
                  "elsewhere: 'opencl -num-cores=16 -max-threads=256 -shared=32K')")
+=======
+                 "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', or c, in place of llvm, for "
+                 "sources that a C compiler compiles; opencl, or 'cuda -arch=sm_90', for GPUs")
+>>>>>>> 57aefc8 (Emit PTX by LLVM's back end for targets of kind cuda)
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
@@ -46,9 +51,19 @@ Status ModelOptions::CheckSource() const {
 
 namespace {
 
+// Whether `text` names a kind of GPU and nothing else, so that this machine's device tells its limits.
+bool IsBareGpu(const std::string& text) {
+  const std::optional<TargetKind> kind = EnumFromText<TargetKind>(text);
+  return kind && Target{.kind = *kind}.IsGpu();
+}
+
 // The target of this machine's first device of a kind, with its limits.
 Result<Target> TargetOfDevice(const std::string& kind) {
   Result<DevicePtr> device = OpenDevice(TRY(DeviceFromText(kind)));
+  if (!device.ok() && kind == ToText(TargetKind::kCuda)) {
+    return Err("no CUDA driver was found (", device.error().Text(), "). `autotune compile` needs none for a stated GPU: "
+               "--target 'cuda -arch=sm_90'; tuning needs a device, here or behind --tracker");
+  }
   if (!device.ok()) {
     return Err("no device of this machine tells the limits of --target ", kind, " (", device.error().Text(),
                "); state them: --target '", kind, " -num-cores=16 -max-threads=256 -shared=32K'");
@@ -61,8 +76,7 @@ Result<Target> TargetOfDevice(const std::string& kind) {
 }  // namespace
 
 Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
-  Target parsed = TRY(Target::Parse(target));
-  if (target == ToText(parsed.kind) && parsed.IsGpu()) parsed = TRY(TargetOfDevice(target));
+  Target parsed = TRY(IsBareGpu(target) ? TargetOfDevice(target) : Target::Parse(target));
   TRY(CheckTarget(parsed, builder));
   return parsed;
 }

@@ -71,14 +71,16 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   }
   // What the other code generator would make of the record is shown, too.
   if (options.print == "c") {
-    target.kind = TargetKind::kC;
+    if (!target.IsGpu()) target.kind = TargetKind::kC;
     std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);
     return kExitOk;
   }
-  if (options.print == "llvm") target.kind = TargetKind::kLlvm;
+  if (options.print == "llvm" && !target.IsGpu()) target.kind = TargetKind::kLlvm;
   KernelObject object = TRY_NOTE(CompileKernel(lowered, target, {.keep_spills = true, .keep_assembly = true}), where);
   if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
-  std::fputs((options.print == "llvm" ? object.llvm_ir : object.assembly).c_str(), stdout);
+  const std::string& text = options.print == "llvm" ? object.llvm_ir : object.assembly;
+  if (text.empty()) return Err("code for ", ToText(target.kind), " has no such form: --print c shows it");
+  std::fputs(text.c_str(), stdout);
   options.passes.PrintTimes(passes);
   return kExitOk;
 }

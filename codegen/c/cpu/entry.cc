@@ -3,6 +3,7 @@
 #include "codegen/arguments.h"
 #include "codegen/c/c99.h"
 #include "codegen/c/cpu/function.h"
+#include "codegen/identifiers.h"
 #include "runtime/abi.h"
 #include "support/json.h"
 

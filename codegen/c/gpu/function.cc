@@ -1,6 +1,7 @@
 #include "codegen/c/gpu/function.h"
 
 #include "codegen/c/gpu/opencl.h"
+#include "codegen/identifiers.h"
 
 namespace autotune::c {
 

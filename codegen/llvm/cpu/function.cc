@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "codegen/llvm/machine.h"
+#include "codegen/llvm/statements.h"
 #include "codegen/loops.h"
 #include "runtime/abi.h"
 #include "support/check.h"
@@ -92,13 +93,8 @@ void FunctionEmitter::EmitSeq(const Seq& seq) {
 void FunctionEmitter::EmitAlloc(const Alloc& alloc) {
   const Buffer& buffer = alloc.buffer;
   if (buffer->scope == Scope::kRegister) {
-    // In the entry block, where LLVM's pass SROA turns its elements into values.
-    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-    int64_t elements = ConstShape(buffer)[0];
-    llvm::Type* type = llvm::ArrayType::get(expressions_.operations().MemoryType(buffer->dtype), elements);
-    llvm::AllocaInst* memory = entry.CreateAlloca(type, nullptr, kRegisterBufferPrefix + buffer->name.str());
-    memory->setAlignment(llvm::Align(AT_ALIGNMENT));
-    bindings_.buffers[buffer->name] = {memory, elements, AT_ALIGNMENT};
+    bindings_.buffers[buffer->name] = AllocaOf(*function_, expressions_.operations(), buffer,
+                                               kRegisterBufferPrefix + buffer->name.str(), AT_ALIGNMENT);
   } else {
     CHECK(bindings_.buffers.contains(buffer->name)) << "no memory for " << buffer->name;
   }
@@ -148,25 +144,13 @@ void FunctionEmitter::EmitIf(const If& branch) {
 }
 
 void FunctionEmitter::EmitStore(const Store& store) {
-  Operations& operations = expressions_.operations();
   Addresses& addresses = expressions_.addresses();
-  const Expr& index = store.indices[0];
-  const DType dtype = store.value.dtype();
-  llvm::Value* value = operations.ToMemory(expressions_.Value(store.value), dtype);
-  const Ramp* ramp = index.As<Ramp>();
-  if (dtype.lanes == 1 || (ramp && IsConst(ramp->stride, 1))) {
-    Addresses::Address address = addresses.Of(store.buffer, ramp ? ramp->base : index);
-    if (streaming_.Store(store, value, address, addresses.InnermostVar(), in_else_)) return;
-    builder_.CreateAlignedStore(value, address.pointer, address.alignment);
-    return;
-  }
-  llvm::Value* indices = ramp ? nullptr : expressions_.Value(index);
-  for (int lane = 0; lane < dtype.lanes; ++lane) {
-    Addresses::Address address = ramp ? addresses.Of(store.buffer, ramp->base + ramp->stride * Expr(lane))
-                                      : addresses.Element(store.buffer, builder_.CreateExtractElement(indices, lane));
-    builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane), address.pointer,
-                                llvm::Align(store.buffer->dtype.Bytes()));
-  }
+  llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
+  const std::optional<Expr> first = FirstOfContiguous(store);
+  if (!first) return StoreLanes(builder_, expressions_, store, value);
+  Addresses::Address address = addresses.Of(store.buffer, *first);
+  if (streaming_.Store(store, value, address, addresses.InnermostVar(), in_else_)) return;
+  builder_.CreateAlignedStore(value, address.pointer, address.alignment);
 }
 
 void FunctionEmitter::EmitPrefetch(const Expr& value) {

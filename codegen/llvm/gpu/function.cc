@@ -1,0 +1,187 @@
+#include "codegen/llvm/gpu/function.h"
+
+#include <llvm/IR/ConstantRange.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "codegen/identifiers.h"
+#include "codegen/llvm/machine.h"
+#include "codegen/llvm/statements.h"
+#include "codegen/loops.h"
+#include "support/check.h"
+#include "target/cuda_arch.h"
+
+namespace autotune {
+namespace {
+
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;  // address spaces of NVPTX
+constexpr int64_t kVectorBytes = 16;                    // the widest access of one thread, and its alignment
+
+int64_t AlignedBytes(const Buffer& buffer) { return (BytesOf(buffer) + kVectorBytes - 1) / kVectorBytes * kVectorBytes; }
+
+}  // namespace
+
+KernelEmitter::KernelEmitter(llvm::Module& module, const Target& target)
+    : module_(module),
+      builder_(module.getContext()),
+      expressions_(builder_, target, bindings_, nullptr),
+      control_(builder_, bindings_, expressions_.addresses()) {}
+
+void KernelEmitter::Emit(KernelFunction& kernel) {
+  Begin(kernel);
+  BindShared(kernel);
+  expressions_.addresses().EnterScope();
+  Emit(kernel.body);
+  expressions_.addresses().LeaveScope();
+  builder_.CreateRetVoid();
+}
+
+void KernelEmitter::Begin(const KernelFunction& kernel) {
+  std::vector<llvm::Type*> types(kernel.pointers.size(), builder_.getPtrTy(kGlobalSpace));
+  function_ = llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, kernel.launch.entry, module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", function_));
+  for (unsigned i = 0; i < kernel.pointers.size(); ++i) DescribeParam(i, kernel.pointers[i]);
+  // The size of a block, from which the driver's compiler knows how many registers a thread may have.
+  std::vector<llvm::Metadata*> limits = {llvm::ValueAsMetadata::get(function_)};
+  constexpr const char* kAxes[] = {"maxntidx", "maxntidy", "maxntidz"};
+  for (int axis = 0; axis < 3; ++axis) {
+    limits.push_back(llvm::MDString::get(builder_.getContext(), kAxes[axis]));
+    limits.push_back(llvm::ConstantAsMetadata::get(builder_.getInt32(static_cast<uint32_t>(kernel.launch.block[axis]))));
+  }
+  module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(builder_.getContext(), limits));
+}
+
+// Only what the launch does not write is noalias: LLVM takes it that a barrier leaves the memory of a noalias parameter
+// alone, but other threads write there meanwhile.
+void KernelEmitter::DescribeParam(unsigned index, const PointerParam& p) {
+  llvm::LLVMContext& context = builder_.getContext();
+  function_->addParamAttr(index, llvm::Attribute::NoUndef);
+  function_->addParamAttr(index, llvm::Attribute::getWithAlignment(context, llvm::Align(p.buffer->alignment)));
+  function_->addParamAttr(index, llvm::Attribute::getWithDereferenceableBytes(context, BytesOf(p.buffer)));
+  if (!p.written) {
+    function_->addParamAttr(index, llvm::Attribute::NoAlias);
+    function_->addParamAttr(index, llvm::Attribute::ReadOnly);
+  }
+  function_->getArg(index)->setName(p.name.str());
+  bindings_.buffers[p.name] = {function_->getArg(index), ConstShape(p.buffer)[0], p.buffer->alignment};
+}
+
+void KernelEmitter::BindShared(KernelFunction& kernel) {
+  const std::vector<Buffer> buffers = SharedBuffersOf(kernel.body);
+  int64_t bytes = 0;
+  for (const Buffer& buffer : buffers) bytes += AlignedBytes(buffer);
+  const bool outside = bytes > kStaticSharedBytes;
+  auto declare = [&](llvm::Type* type, const std::string& name) {
+    auto* memory = new llvm::GlobalVariable(
+        module_, type, false, outside ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+        outside ? nullptr : llvm::PoisonValue::get(type), name, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+    memory->setAlignment(llvm::Align(kVectorBytes));
+    return memory;
+  };
+  llvm::GlobalVariable* all = nullptr;
+  if (outside) {
+    all = declare(llvm::ArrayType::get(builder_.getInt8Ty(), 0), kernel.launch.entry + "_shared");
+    kernel.launch.shared_bytes = bytes;
+  }
+  int64_t offset = 0;
+  for (const Buffer& buffer : buffers) {
+    const int64_t elements = ConstShape(buffer)[0];
+    llvm::Value* memory;
+    if (outside) {
+      memory = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), all, static_cast<uint64_t>(offset));
+      offset += AlignedBytes(buffer);
+    } else {
+      memory = declare(llvm::ArrayType::get(expressions_.operations().MemoryType(buffer->dtype), elements),
+                       kernel.launch.entry + "_" + IdentifierOf(buffer->name.str()));
+    }
+    bindings_.buffers[buffer->name] = {memory, elements, kVectorBytes};
+  }
+}
+
+void KernelEmitter::Emit(const Stmt& s) {
+  expressions_.StartStatement();
+  s.Visit(Overloaded{
+      [&](const Store& n) { EmitStore(n); },
+      [&](const Evaluate& n) { EmitEvaluate(n.value); },
+      [&](const Seq& n) {
+        for (const Stmt& child : n.stmts) Emit(child);
+      },
+      [&](const If& n) { EmitIf(n); },
+      [&](const For& n) { EmitFor(n); },
+      [&](const Block& n) { CHECK(false) << "block " << n.name << " in lowered code"; },
+      [&](const Alloc& n) { EmitAlloc(n); },
+      [&](const Let& n) {
+        bindings_.vars[n.var] = expressions_.Value(n.value);
+        Emit(n.body);
+      },
+  });
+}
+
+void KernelEmitter::EmitFor(const For& loop) {
+  const int64_t* extent = AsInt(loop.extent);
+  if (extent && *extent <= 0) return;
+  if (extent) bindings_.analyzer.Bind(loop.var, 0, *extent - 1);
+  if (IsBound(loop.kind) || (extent && *extent == 1)) {
+    CHECK(extent) << "loop " << loop.var << " over threads has no constant extent";
+    bindings_.vars[loop.var] = *extent == 1 ? builder_.getInt64(0) : SpecialRegister(loop.kind, *extent);
+    return Emit(loop.body);
+  }
+  llvm::Value* end = expressions_.Index(loop.extent);
+  control_.Loop({loop.var, builder_.getInt64(0), end, extent != nullptr, !HasLoop(loop.body), "loop." + loop.var.str()},
+                [&] { Emit(loop.body); });
+}
+
+// The number of the block or thread along an axis, as an index.
+llvm::Value* KernelEmitter::SpecialRegister(LoopKind axis, int64_t extent) {
+  static constexpr llvm::Intrinsic::ID kRegisters[] = {
+      llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
+      llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x,
+      llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,   llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z};
+  const int row = static_cast<int>(axis) - static_cast<int>(LoopKind::kBlockX);
+  llvm::CallInst* value = builder_.CreateIntrinsic(kRegisters[row], {}, {});
+  value->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(extent))));
+  return builder_.CreateZExt(value, builder_.getInt64Ty(), "", /*IsNonNeg=*/true);
+}
+
+void KernelEmitter::EmitIf(const If& branch) {
+  llvm::Value* condition = expressions_.Value(branch.condition);
+  auto then_body = [&] { Emit(branch.then_body); };
+  auto else_body = [&] { Emit(branch.else_body); };
+  control_.Branch(branch.condition, condition, then_body, branch.else_body ? ControlFlow::Body(else_body) : nullptr);
+}
+
+void KernelEmitter::EmitStore(const Store& store) {
+  llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
+  if (const std::optional<Expr> first = FirstOfContiguous(store)) {
+    Addresses::Address address = expressions_.addresses().Of(store.buffer, *first);
+    builder_.CreateAlignedStore(value, address.pointer, address.alignment);
+  } else {
+    StoreLanes(builder_, expressions_, store, value);
+  }
+}
+
+void KernelEmitter::EmitAlloc(const Alloc& alloc) {
+  const Buffer& buffer = alloc.buffer;
+  if (buffer->scope == Scope::kRegister || buffer->scope == Scope::kLocal) {
+    const std::string prefix = buffer->scope == Scope::kRegister ? kRegisterBufferPrefix : "local.";
+    bindings_.buffers[buffer->name] =
+        AllocaOf(*function_, expressions_.operations(), buffer, prefix + buffer->name.str(), kVectorBytes);
+  } else {
+    CHECK(bindings_.buffers.contains(buffer->name)) << "no memory for " << buffer->name;
+  }
+  Emit(alloc.body);
+}
+
+void KernelEmitter::EmitEvaluate(const Expr& value) {
+  const Call* call = value.As<Call>();
+  CHECK(call) << "only calls are evaluated";
+  if (call->op == Op::kBarrier) {
+    builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+    return;
+  }
+  // GPUs have no use for the hint: other threads run while one waits for memory.
+  CHECK(IsPrefetch(call->op)) << "only prefetch(load) and barrier() may be evaluated";
+}
+
+}  // namespace autotune

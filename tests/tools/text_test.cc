@@ -59,6 +59,8 @@ TEST(Text, MachinesAreNamedInWords) {
   EXPECT_EQ(text("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1"), "1 core of nehalem (SSE, as C)");
   EXPECT_EQ(text("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1 -vectors=none"),
             "1 core of nehalem (SSE, as C without vector types)");
+  EXPECT_EQ(text("cuda -arch=sm_80"), "a GPU of 108 units (cuda sm_80)");
+  EXPECT_EQ(text("opencl -num-cores=1"), "a GPU of 1 unit (opencl)");
   EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
 }
 

@@ -1,0 +1,84 @@
+// Writes the PTX of drawn schedules of matrix products, for scripts/ptx.sh. No GPU is needed.
+//   ptx_sketches FOLDER ARCH [schedules=64] [seed=1]
+// Writes FOLDER/NAME.ptx, where NAME begins with `tile` if the product is in registers, and prints how many draws
+// lowering or the code generator refused, and why.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "codegen/codegen.h"
+#include "lower/lower.h"
+#include "schedule/replay.h"
+#include "support/file.h"
+#include "te/create_prim_func.h"
+#include "topi/matmul.h"
+#include "tuner/rule/rule.h"
+
+using namespace autotune;
+
+namespace {
+
+struct Shape {
+  int64_t m, n, k;
+};
+// Squares; layers of BERT, ViT and ResNet-50; extents that no tile divides.
+constexpr Shape kShapes[] = {{1024, 1024, 1024}, {256, 256, 256},  {128, 3072, 768}, {197, 768, 768},
+                             {49, 512, 4608},    {3136, 64, 64},   {100, 100, 100},  {37, 1000, 129}};
+constexpr int kMostDraws = 100;  // for one schedule that is accepted
+
+PrimFunc Product(const Shape& shape) {
+  te::Tensor a = te::Placeholder("a", {shape.m, shape.k}), b = te::Placeholder("b", {shape.k, shape.n});
+  te::Tensor out = topi::MatMul("dense", a, b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
+// Compiles one draw. An error says who refuses it.
+Result<KernelObject> CompileDraw(const PrimFunc& f, const Sketch& sketch, const Target& target, Rng& rng,
+                                 bool& tiled) {
+  Schedule schedule = TRY(Replay(f, Decide(sketch, DrawDecisions(sketch, rng))));
+  LoweredKernel lowered = TRY(Lower(schedule.func(), target));
+  tiled = lowered.has_register_tile;
+  KernelObject object = TRY(CompileKernel(lowered, target));
+  if (!object.rejected.empty()) return Err(object.rejected);
+  return object;
+}
+
+Status Run(const std::string& folder, const Target& target, int schedules, uint64_t seed) {
+  std::map<std::string, int> refusals;
+  Rng rng(seed);
+  for (int i = 0; i < schedules; ++i) {
+    const Shape& shape = kShapes[static_cast<size_t>(i) % std::size(kShapes)];
+    const PrimFunc f = Product(shape);
+    const std::vector<Sketch> sketches = TRY(GenerateSketches(f, target));
+    bool tiled = false, written = false;
+    for (int draw = 0; draw < kMostDraws && !written; ++draw) {
+      Result<KernelObject> object = CompileDraw(f, sketches[static_cast<size_t>(i) % sketches.size()], target, rng, tiled);
+      if (!object.ok()) {
+        ++refusals[object.error().message];
+        continue;
+      }
+      const std::string name = std::string(tiled ? "tile" : "other") + std::to_string(i) + "_" +
+                               std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+      TRY(WriteFile(folder + "/" + name + ".ptx", object->source));
+      written = true;
+    }
+    if (!written) return Err("no draw of schedule ", i, " is accepted");
+  }
+  for (const auto& [reason, count] : refusals) std::printf("%4d draws refused: %s\n", count, reason.c_str());
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return std::fputs("ptx_sketches FOLDER ARCH [schedules=64] [seed=1]\n", stderr), 2;
+  Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[2]);
+  std::filesystem::create_directories(argv[1]);
+  Status done = target.ok() ? Run(argv[1], *target, argc > 3 ? std::atoi(argv[3]) : 64,
+                                  argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1)
+                            : Status(target.error());
+  if (!done.ok()) return std::fprintf(stderr, "ptx_sketches: %s\n", done.error().Text().c_str()), 1;
+  return 0;
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Compiles the kernels of networks and of drawn matrix products to PTX, and has ptxas judge them, for each architecture.
+# Fails on a warning of ptxas, and on memory of a thread or spills in kernels that keep a tile in registers. Prints the
+# registers, static shared memory and spills of each kernel, and the worst of each architecture last. Needs ptxas on the
+# PATH; no GPU.
+#   scripts/ptx.sh [MODEL.onnx ...]     default: examples/resnet20.onnx
+# ARCHS (default: "sm_75 sm_80 sm_86 sm_89 sm_90"), SCHEDULES (default 64) and OUT (default build/ptx) in the
+# environment. The programs autotune and bench_ptx_sketches must be built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+archs=${ARCHS:-sm_75 sm_80 sm_86 sm_89 sm_90}
+schedules=${SCHEDULES:-64}
+out=${OUT:-build/ptx}
+models=("$@")
+[ ${#models[@]} -gt 0 ] || models=(examples/resnet20.onnx)
+
+command -v ptxas >/dev/null || { echo "ptx.sh: there is no ptxas on the PATH" >&2; exit 2; }
+
+failed=0
+# judge ARCH FILE: appends "ARCH SET KERNEL registers stack spills shared" to $out/table for each kernel of the file.
+judge() {
+  local arch=$1 file=$2 log=$out/ptxas.log set
+  set=$(basename "$(dirname "$file")")
+  if ! ptxas -arch="$arch" -v --warning-as-error -o /dev/null "$file" >"$log" 2>&1; then
+    failed=1
+    echo "FAILED: $file" && grep -v '^ptxas info' "$log" | head -n 5
+    return
+  fi
+  awk -v arch="$arch" -v set="$set" '
+    /Compiling entry function/ { split($0, part, "\x27"); kernel = part[2] }
+    /bytes stack frame/ { stack = $1; spills = $5 + $9 }
+    /Used [0-9]+ registers/ {
+      match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5)
+      shared = 0
+      if (match($0, /[0-9]+ bytes smem/)) shared = substr($0, RSTART, RLENGTH) + 0
+      print arch, set, kernel, registers, stack, spills, shared
+    }' "$log" >"$out/rows"
+  cat "$out/rows" >>"$out/table"
+  # A kernel with a tile in registers (a file that is called so, or one with shared memory) may have neither.
+  case $(basename "$file") in tile*) tiled=1 ;; *) tiled=$(grep -c '\.shared \.align' "$file" || true) ;; esac
+  if [ "$tiled" -gt 0 ] && awk '$5 > 0 || $6 > 0 { found = 1 } END { exit !found }' "$out/rows"; then
+    failed=1
+    echo "FAILED: memory of a thread or spills: $(cat "$out/rows")"
+  fi
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+for arch in $archs; do
+  for model in "${models[@]}"; do
+    name=$(basename "$model" .onnx)
+    [ "$name" != model ] || name=$(basename "$(dirname "$model")")
+    build/tools/autotune compile --model "$model" --target "cuda -arch=$arch" --db :memory: -o "$out/$name.tar" >"$out/compile.log" 2>&1 ||
+      { cat "$out/compile.log"; echo "FAILED: $model does not compile for $arch"; failed=1; continue; }
+    mkdir -p "$out/$arch/$name"
+    tar -xf "$out/$name.tar" -C "$out/$arch/$name" --strip-components=2 codegen/cuda
+  done
+  build/bench/bench_ptx_sketches "$out/$arch/sketches" "$arch" "$schedules" || failed=1
+  for file in "$out/$arch"/*/*.ptx; do judge "$arch" "$file"; done
+done
+
+printf '%-6s %-12s %-44s %9s %6s %6s %7s\n' arch set kernel registers stack spills shared
+while read -r arch set kernel registers stack spills shared; do
+  printf '%-6s %-12s %-44s %9s %6s %6s %7s\n' "$arch" "$set" "$kernel" "$registers" "$stack" "$spills" "$shared"
+done <"$out/table"
+echo
+awk '{ count[$1]++; if ($4 > most[$1]) most[$1] = $4; spills[$1] += $6; stack[$1] += $5 > 0 }
+     END { for (a in count) printf "%s: %d kernels, at most %d registers, %d spilled bytes, %d with a stack\n", a, count[a], most[a], spills[a], stack[a] }' \
+  "$out/table" | sort
+exit $failed

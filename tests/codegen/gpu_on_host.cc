@@ -1,0 +1,225 @@
+#include "tests/codegen/gpu_on_host.h"
+
+#include <dlfcn.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/SourceMgr.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <regex>
+
+#include "codegen/llvm/link.h"
+#include "codegen/llvm/machine.h"
+#include "tests/codegen/c_compiler.h"
+#include "tests/codegen/kernel.h"
+
+namespace autotune::test {
+namespace {
+
+constexpr int64_t kStackBytes = 256 << 10;
+constexpr const char* kDynamicSharedBytes = "262144";  // more than any GPU has
+
+// What the code reads and calls, at @host.state.
+struct HostState {
+  std::array<int32_t, 6> numbers = {};  // of the block along x, y, z, and of the thread
+  void (*barrier)() = nullptr;
+};
+
+void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+// The module for the host, as LLVM IR.
+std::string HostModule(const KernelObject& object) {
+  std::string text;
+  std::istringstream lines(object.llvm_ir);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("target ") && line.find("declare") != 0) text += line + "\n";
+    if (line.starts_with("declare") && line.find("@llvm.nvvm.") == std::string::npos) text += line + "\n";
+  }
+  ReplaceAll(text, " addrspace(1)", "");
+  ReplaceAll(text, " addrspace(3)", "");
+  ReplaceAll(text, "ptx_kernel ", "");
+  ReplaceAll(text, "external global [0 x i8]", std::string("internal global [") + kDynamicSharedBytes +
+                                                   " x i8] zeroinitializer");
+  ReplaceAll(text, "@llvm.nvvm.", "@host.");
+  text = std::regex_replace(text, std::regex(R"re("target-(cpu|features)"="[^"]*")re"), "");
+  text += "@host.state = global ptr null\n";
+  static constexpr const char* kNumbers[] = {"ctaid.x", "ctaid.y", "ctaid.z", "tid.x", "tid.y", "tid.z"};
+  for (size_t i = 0; i < std::size(kNumbers); ++i) {
+    text += std::string("define internal i32 @host.read.ptx.sreg.") + kNumbers[i] +
+            "() noinline {\n %p = load ptr, ptr @host.state\n %q = getelementptr i32, ptr %p, i64 " +
+            std::to_string(i) + "\n %v = load i32, ptr %q\n ret i32 %v\n}\n";
+  }
+  text +=
+      "define internal void @host.barrier0() noinline {\n %p = load ptr, ptr @host.state\n"
+      " %q = getelementptr ptr, ptr %p, i64 3\n %f = load ptr, ptr %q\n call void %f()\n ret void\n}\n";
+  // void ENTRY.call(ptr addresses)
+  for (const std::vector<Launch>* list : {&object.metadata.launches, &object.metadata.prepare}) {
+    for (const Launch& launch : *list) {
+      std::string args;
+      text += "define void @" + launch.entry + ".call(ptr %args) {\n";
+      for (size_t i = 0; i < launch.args.size(); ++i) {
+        const std::string n = std::to_string(i);
+        text += " %p" + n + " = getelementptr ptr, ptr %args, i64 " + n + "\n %a" + n + " = load ptr, ptr %p" + n + "\n";
+        args += (i ? ", ptr %a" : "ptr %a") + n;
+      }
+      text += " call void @" + launch.entry + "(" + args + ")\n ret void\n}\n";
+    }
+  }
+  return text;
+}
+
+// The threads of one block.
+class Block {
+ public:
+  using Kernel = void (*)(void* const*);
+  Block(HostState& state, Kernel kernel, void* const* args) : state_(state), kernel_(kernel), args_(args) {}
+
+  Status Run(const Launch& launch, std::array<int32_t, 3> number, Rng& rng) {
+    current_ = this;
+    state_.barrier = [] { current_->Wait(); };
+    for (int32_t z = 0; z < launch.block[2]; ++z)
+      for (int32_t y = 0; y < launch.block[1]; ++y)
+        for (int32_t x = 0; x < launch.block[0]; ++x) Add({number[0], number[1], number[2], x, y, z});
+    std::vector<size_t> order(threads_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (size_t ended = 0; ended < threads_.size();) {
+      for (size_t i = order.size(); i > 1; --i)
+        std::swap(order[i - 1], order[static_cast<size_t>(rng.Below(static_cast<int64_t>(i)))]);
+      for (size_t i : order) {
+        running_ = threads_[i].get();
+        state_.numbers = running_->numbers;
+        swapcontext(&scheduler_, &running_->context);
+        ended += running_->ended;
+      }
+      if (ended != 0 && ended != threads_.size()) return Err("some threads wait at a barrier where others have ended");
+    }
+    return {};
+  }
+
+ private:
+  struct Thread {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack{new char[kStackBytes]};
+    std::array<int32_t, 6> numbers;
+    bool ended = false;
+  };
+
+  void Add(std::array<int32_t, 6> numbers) {
+    Thread& thread = *threads_.emplace_back(new Thread);
+    thread.numbers = numbers;
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = thread.stack.get();
+    thread.context.uc_stack.ss_size = kStackBytes;
+    thread.context.uc_link = &scheduler_;
+    makecontext(&thread.context, [] { current_->Body(); }, 0);
+  }
+  void Body() {
+    kernel_(args_);
+    running_->ended = true;
+  }
+  void Wait() { swapcontext(&running_->context, &scheduler_); }
+
+  static inline Block* current_ = nullptr;
+  HostState& state_;
+  Kernel kernel_;
+  void* const* args_;
+  ucontext_t scheduler_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  Thread* running_ = nullptr;
+};
+
+class Library : public GpuOnHost {
+ public:
+  explicit Library(const KernelObject& object) : metadata_(object.metadata) {}
+  ~Library() override {
+    if (handle_) dlclose(handle_);
+  }
+
+  Status Load(const std::string& shared_object) {
+    handle_ = dlopen(folder_.Write("kernel.so", shared_object).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle_) return Err(dlerror());
+    auto* state = static_cast<HostState**>(dlsym(handle_, "host.state"));
+    if (!state) return Err("no host.state");
+    *state = &state_;
+    return {};
+  }
+
+  Status Run(const PrimFunc& f, std::vector<InterpArray>& args, uint64_t seed) override {
+    Rng rng(seed);
+    std::vector<Tensor> params, constants, prepared;
+    for (size_t i = 0; i < args.size(); ++i) {
+      Tensor t = TRY(Tensor::Empty(args[i].shape, args[i].dtype.Text()));
+      for (int64_t k = 0; k < t.num_elements(); ++k)
+        SetElement(t, k, f.params[i].role == ParamRole::kOutput ? -77 : args[i].data[static_cast<size_t>(k)]);
+      params.push_back(t);
+      if (f.params[i].role == ParamRole::kConstant) constants.push_back(t);
+    }
+    for (int64_t bytes : metadata_.prepared) prepared.push_back(TRY(Tensor::Empty({bytes}, "u8")));
+    Tensor workspace = TRY(Tensor::Empty({metadata_.workspace_bytes + 1}, "u8"));
+    std::memset(workspace.Data<uint8_t>(), 0xff, static_cast<size_t>(workspace.num_elements()));
+    for (const Launch& launch : metadata_.prepare) TRY(Start(launch, constants, prepared, workspace, rng));
+    for (const Launch& launch : metadata_.launches) TRY(Start(launch, params, prepared, workspace, rng));
+    for (size_t i = 0; i < args.size(); ++i) {
+      args[i].data.resize(static_cast<size_t>(params[i].num_elements()));
+      for (int64_t k = 0; k < params[i].num_elements(); ++k) args[i].data[static_cast<size_t>(k)] = ElementOf(params[i], k);
+    }
+    return {};
+  }
+
+ private:
+  Status Start(const Launch& launch, const std::vector<Tensor>& params, const std::vector<Tensor>& prepared,
+               const Tensor& workspace, Rng& rng) {
+    auto kernel = reinterpret_cast<Block::Kernel>(dlsym(handle_, (launch.entry + ".call").c_str()));
+    if (!kernel) return Err("no function ", launch.entry);
+    std::vector<void*> addresses;
+    for (const LaunchArg& arg : launch.args) {
+      const auto i = static_cast<size_t>(arg.index);
+      addresses.push_back(arg.kind == LaunchArgKind::kParam      ? params.at(i).data()
+                          : arg.kind == LaunchArgKind::kPrepared ? prepared.at(i).data()
+                                                                 : workspace.Data<uint8_t>() + arg.index);
+    }
+    for (int32_t z = 0; z < launch.grid[2]; ++z) {
+      for (int32_t y = 0; y < launch.grid[1]; ++y) {
+        for (int32_t x = 0; x < launch.grid[0]; ++x)
+          TRY(Block(state_, kernel, addresses.data()).Run(launch, {x, y, z}, rng));
+      }
+    }
+    return {};
+  }
+
+  const Folder folder_;
+  const KernelMetadata metadata_;
+  HostState state_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GpuOnHost>> GpuOnHost::Make(const KernelObject& object) {
+  llvm::LLVMContext context;
+  const std::string text = HostModule(object);
+  llvm::SMDiagnostic problem;
+  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, problem, context);
+  if (!module) return Err("the host's module: ", problem.getMessage().str(), " in ", problem.getLineContents().str());
+  std::string invalid;
+  llvm::raw_string_ostream stream(invalid);
+  if (llvm::verifyModule(*module, &stream)) return Err(invalid);
+  const Target host = Cpu();
+  const Machine machine = TRY(Machine::For(host));
+  const std::unique_ptr<llvm::Module> empty = machine.NewModule(context, "empty");
+  module->setTargetTriple(empty->getTargetTriple());
+  module->setDataLayout(empty->getDataLayout());
+  const std::string elf = TRY(machine.Emit(*module, false, nullptr));
+  auto library = std::make_unique<Library>(object);
+  TRY(library->Load(TRY(LinkShared({&elf}))));
+  return std::unique_ptr<GpuOnHost>(std::move(library));
+}
+
+}  // namespace autotune::test

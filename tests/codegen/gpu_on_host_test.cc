@@ -1,0 +1,118 @@
+// What the emitter of PTX makes of random programs and schedules, run on this machine, equals what they say.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/codegen/gpu_on_host.h"
+#include "tests/codegen/kernel.h"
+#include "tests/ir/random_program.h"
+#include "tests/lower/refusals.h"
+#include "tests/schedule/case.h"
+#include "tests/schedule/step_source.h"
+
+namespace autotune {
+namespace {
+
+using zoo::Checker;
+
+constexpr int kSteps = 30;  // attempted in each schedule
+constexpr const char* kRejections[] = {
+    R"(register buffer \S+ did not fit into registers: its accesses overlap in part)",
+    R"(a register tile did not fit into registers: its code needs memory of each thread)",
+    R"(a block (has|needs) \d+ .*; the target has .*)",
+};
+
+Target Gpu() { return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -max-threads=64").value(); }
+
+// AUTOTUNE_GPU_SCHEDULES in the environment asks for more than a test run has time for.
+int NumCases() {
+  const char* asked = std::getenv("AUTOTUNE_GPU_SCHEDULES");
+  return asked ? std::atoi(asked) : 500;
+}
+
+// What is wrong with `f` on the host, of which `plain` is the program; "" too if it is refused for a listed reason.
+std::string Wrong(const PrimFunc& f, const PrimFunc& plain, std::vector<InterpArray> args, uint64_t seed, int& ran) {
+  Result<LoweredKernel> lowered = Lower(f, Gpu());
+  if (!lowered.ok()) return IsAmong(lowered.error().message, kGpuRefusals) ? "" : lowered.error().Text();
+  Result<KernelObject> object = CompileKernel(*lowered, Gpu(), {.keep_assembly = true});
+  if (!object.ok()) return object.error().Text();
+  if (!object->rejected.empty()) return IsAmong(object->rejected, kRejections) ? "" : object->rejected;
+  auto library = test::GpuOnHost::Make(*object);
+  if (!library.ok()) return library.error().Text();
+  std::vector<InterpArray> want = args;
+  if (Status interpreted = Interpret(plain, want); !interpreted.ok()) return interpreted.error().Text();
+  if (Status done = (*library)->Run(plain, args, seed); !done.ok()) return done.error().Text();
+  ++ran;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (plain.params[i].role != ParamRole::kOutput) continue;
+    for (size_t k = 0; k < want[i].data.size(); ++k) {
+      const double w = want[i].data[k], g = args[i].data[k];
+      // Small integers; other numbers only where a Winograd transform or a function makes them.
+      if (!(std::abs(w - g) <= 1e-4 * (1 + std::abs(w))) && !SameValue(w, g))
+        return "output " + std::to_string(k) + " is " + std::to_string(g) + " instead of " + std::to_string(w);
+    }
+  }
+  return "";
+}
+
+TEST(GpuOnHost, RandomPrograms) {
+  if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
+  int ran = 0;
+  for (int seed = 1; seed <= NumCases() && !HasFailure(); ++seed) {
+    const PrimFunc f = test::MakeRandomProgram(static_cast<uint64_t>(seed));
+    EXPECT_EQ(Wrong(f, f, test::RandomArgs(f, 3), static_cast<uint64_t>(seed), ran), "") << "seed " << seed << "\n" << ToText(f);
+  }
+  EXPECT_GT(ran, NumCases() * 9 / 10);
+}
+
+TEST(GpuOnHost, RandomSchedules) {
+  if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
+  int ran = 0;
+  for (int seed = 0; seed < NumCases() && !HasFailure(); ++seed) {
+    Rng rng(static_cast<uint64_t>(seed));
+    const zoo::Workload workload = zoo::DrawWorkload(rng);
+    StepSource source(static_cast<uint64_t>(seed));
+    Schedule schedule(MakeProgram(workload));
+    for (int i = 0; i < kSteps; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
+    const Checker checker(workload, 3);
+    EXPECT_EQ(Wrong(schedule.func(), checker.func(), checker.integers(), static_cast<uint64_t>(seed), ran), "")
+        << "seed " << seed << "\n" << ToText(schedule.func());
+  }
+  EXPECT_GT(ran, NumCases() / 2);
+}
+
+// Each of two barriers is needed, and the order of threads shows it.
+TEST(GpuOnHost, AMissingBarrierShows) {
+  if (!Cpu().has_fma) GTEST_SKIP() << "this machine has no fma";
+  const PrimFunc f = Parse(R"(func turns(x: f32[4, 32] input, y: f32[4, 32] output) {
+    alloc s: f32[4, 32] shared
+    for b in 1 blockIdx.x {
+      for k in 4 {
+        for t in 32 threadIdx.x { block a(v: S 4 = k, w: S 32 = t) { s[v, w] = x[v, w] } }
+        for t1 in 32 threadIdx.x { block b(v1: S 4 = k, w1: S 32 = t1) { y[v1, w1] = s[v1, 31 - w1] } }
+      }
+    }
+  })");
+  int ran = 0;
+  EXPECT_EQ(Wrong(f, f, SmallIntegers(f, 3), 1, ran), "");
+  EXPECT_EQ(ran, 1);
+  KernelObject object = Compile(f, Gpu(), {.keep_assembly = true}).value();
+  std::vector<InterpArray> want = SmallIntegers(f, 3);
+  ASSERT_TRUE(Interpret(f, want).ok());
+  const std::string call = "call void @llvm.nvvm.barrier0()";
+  for (int which = 0; which < 2; ++which) {
+    KernelObject without = object;
+    size_t at = without.llvm_ir.find(call);
+    if (which == 1) at = without.llvm_ir.find(call, at + 1);
+    ASSERT_NE(at, std::string::npos) << object.llvm_ir;
+    const size_t begin = without.llvm_ir.rfind('\n', at) + 1, end = without.llvm_ir.find('\n', at) + 1;
+    without.llvm_ir.erase(begin, end - begin);
+    std::vector<InterpArray> got = SmallIntegers(f, 3);
+    ASSERT_TRUE(test::GpuOnHost::Make(without).value()->Run(f, got, 1).ok());
+    EXPECT_NE(got[1].data, want[1].data) << which;
+  }
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,217 @@
+// Code for NVIDIA's GPUs: what must stand in its PTX, and, where ptxas is found, that it takes the code without a
+// warning and without memory of a thread. No GPU is needed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "target/cuda_arch.h"
+#include "te/create_prim_func.h"
+#include "tests/codegen/c_compiler.h"
+#include "tests/codegen/kernel.h"
+#include "topi/elementwise.h"
+#include "topi/norm.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target Cuda(const std::string& arch, const std::string& more = "") {
+  return Target::Parse("cuda -arch=" + arch + " -mtriple=x86_64-linux-gnu" + more).value();
+}
+
+// A product in tiles: 8x8 threads compute 32x32 elements, each 4x4 in registers, from tiles in shared memory. `step`
+// elements of the sum are in shared memory at a time.
+PrimFunc TiledProduct(int step = 16, const std::string& scope = "register", const std::string& j = "j") {
+  std::string text = R"(func product(a: f32[64, 64] input, b: f32[64, 64] input, c: f32[64, 64] output) {
+    alloc sa: f32[64, 64] shared
+    alloc sb: f32[64, 64] shared
+    alloc sum: f32[64, 64] $SCOPE
+    for by in 2 blockIdx.y { for bx in 2 blockIdx.x {
+      for y0 in 8 threadIdx.y { for x0 in 8 threadIdx.x { for i0 in 4 unrolled { for j0 in 4 unrolled {
+        block zero(v0: S 64 = by * 32 + y0 * 4 + i0, w0: S 64 = bx * 32 + x0 * 4 + j0) { sum[v0, w0] = 0.0 }
+      } } } }
+      for k in $PIECES {
+        for y1 in 8 threadIdx.y { for x1 in 8 threadIdx.x { for e in $TURNS {
+          block fill_a(v1: S 64 = by * 32 + (e * 64 + y1 * 8 + x1) // $STEP, k1: S 64 = k * $STEP + (e * 64 + y1 * 8 + x1) % $STEP) {
+            sa[v1, k1] = a[v1, k1]
+          }
+          block fill_b(k2: S 64 = k * $STEP + (e * 64 + y1 * 8 + x1) // 32, w2: S 64 = bx * 32 + (e * 64 + y1 * 8 + x1) % 32) {
+            sb[k2, w2] = b[k2, w2]
+          }
+        } } }
+        for y3 in 8 threadIdx.y { for x3 in 8 threadIdx.x { for s in $STEP { for i in 4 unrolled { for j in 4 unrolled {
+          block product(v3: S 64 = by * 32 + y3 * 4 + i, w3: S 64 = bx * 32 + x3 * 4 + j, k3: R 64 = k * $STEP + s) {
+            sum[v3, w3] = fma(sa[v3, k3], sb[k3, w3], sum[v3, w3])
+          }
+        } } } } }
+      }
+      for y4 in 8 threadIdx.y { for x4 in 8 threadIdx.x { for i4 in 4 unrolled { for j4 in 4 unrolled {
+        block copy(v4: S 64 = by * 32 + y4 * 4 + i4, w4: S 64 = bx * 32 + x4 * 4 + j4) { c[v4, w4] = sum[v4, w4] }
+      } } } }
+    } }
+  })";
+  const std::pair<std::string, std::string> values[] = {{"$SCOPE", scope},
+                                                        {"$STEP", std::to_string(step)},
+                                                        {"$PIECES", std::to_string(64 / step)},
+                                                        {"$TURNS", std::to_string(32 * step / 64)},
+                                                        {"w3: S 64 = bx * 32 + x3 * 4 + j", "w3: S 64 = bx * 32 + x3 * 4 + " + j}};
+  for (const auto& [from, to] : values) {
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  }
+  return Parse(text);
+}
+
+std::string PtxOf(const PrimFunc& f, const Target& target) {
+  Result<KernelObject> object = Compile(f, target);
+  EXPECT_TRUE(object.ok()) << object.error().Text();
+  if (!object.ok()) return "";
+  EXPECT_EQ(object->rejected, "");
+  EXPECT_TRUE(object->objects.empty());
+  return object->source;
+}
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+bool HavePtxas() {
+  static const bool have = [] {
+    std::istringstream folders(getenv("PATH") ? getenv("PATH") : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (access((folder + "/ptxas").c_str(), X_OK) == 0) return true;
+    }
+    printf("there is no ptxas on the PATH: its checks are left out\n");
+    return false;
+  }();
+  return have;
+}
+
+// What ptxas says against the code; "" where there is no ptxas.
+std::string Complaint(const std::string& ptx, const std::string& arch) {
+  if (!HavePtxas()) return "";
+  const test::Folder folder;
+  return test::ComplaintOf({"ptxas", "-arch=" + arch, "--warning-as-error", "--warn-on-spills",
+                            "--warn-on-local-memory-usage", "-o", folder.path("out.cubin"),
+                            folder.Write("in.ptx", ptx)});
+}
+
+TEST(Ptx, TiledProductsStayInRegistersAndSharedMemory) {
+  const std::string ptx = PtxOf(TiledProduct(), Cuda("sm_80"));
+  EXPECT_THAT(ptx, HasSubstr(".target sm_80"));
+  EXPECT_THAT(ptx, HasSubstr(".version 7.0"));
+  EXPECT_THAT(ptx, HasSubstr(".visible .entry product_0("));
+  EXPECT_THAT(ptx, HasSubstr(".maxntid 8, 8, 1"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  EXPECT_THAT(ptx, Not(HasSubstr("call")));
+  EXPECT_THAT(ptx, Not(HasSubstr(".ftz")));
+  EXPECT_THAT(ptx, Not(HasSubstr("cvta")));  // no generic addresses
+  EXPECT_EQ(Count(ptx, "bar.sync"), 2u);
+  EXPECT_EQ(Count(ptx, "fma.rn.f32"), 16u);
+  EXPECT_THAT(ptx, HasSubstr("ld.global.nc.f32"));
+  EXPECT_THAT(ptx, HasSubstr("st.shared.f32"));
+  // A row of b in one access of 16 bytes; a column of a in four.
+  EXPECT_EQ(Count(ptx, "ld.shared.v4.f32"), 1u) << ptx;
+  EXPECT_EQ(Count(ptx, "ld.shared.f32"), 4u) << ptx;
+  EXPECT_EQ(Count(ptx, "st.global.v4.f32"), 4u) << ptx;
+}
+
+TEST(Ptx, EveryArchitectureTakesTheCode) {
+  for (const CudaArch& arch : CudaArchs()) {
+    const std::string name(arch.name), ptx = PtxOf(TiledProduct(), Cuda(name));
+    EXPECT_THAT(ptx, HasSubstr(".version " + std::to_string(arch.ptx_version / 10) + "." +
+                               std::to_string(arch.ptx_version % 10)));
+    EXPECT_EQ(Complaint(ptx, name), "") << ptx;
+  }
+  if (HavePtxas()) EXPECT_NE(Complaint("nonsense", "sm_80"), "");
+}
+
+TEST(Ptx, MathIsExpanded) {
+  te::Tensor x = te::Placeholder("x", {7, 19});
+  for (Op op : {Op::kExp, Op::kLog, Op::kTanh, Op::kErf, Op::kSigmoid, Op::kSin, Op::kSqrt, Op::kFloor, Op::kRound}) {
+    te::Tensor y = topi::ApplyOp("y", op, x);
+    const PrimFunc f = te::CreatePrimFunc("math", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}}, {.use_fma = true});
+    const std::string ptx = PtxOf(f, Cuda("sm_75"));
+    EXPECT_THAT(ptx, Not(HasSubstr("call")));
+    EXPECT_THAT(ptx, Not(HasSubstr(".approx")));
+    EXPECT_EQ(Complaint(ptx, "sm_75"), "") << Row(op).name << ptx;
+  }
+}
+
+TEST(Ptx, EveryTypeHasCode) {
+  for (const char* type : {"f32", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"}) {
+    std::string text =
+        "func types(x: T[40] input, p: bool[40] input, y: T[40] output, q: bool[40] output) {"
+        "  for i in 40 { block b(v: S 40 = i) { y[v] = select(p[v], x[v] + x[39 - v], max(x[v], x[0])) } }"
+        "  for i2 in 40 { block c(v2: S 40 = i2) { q[v2] = x[v2] < x[0] } } }";
+    for (size_t at; (at = text.find("T[")) != std::string::npos;) text.replace(at, 1, type);
+    const std::string ptx = PtxOf(Parse(text), Cuda("sm_80"));
+    EXPECT_EQ(Count(ptx, ".visible .entry"), 2u);
+    EXPECT_EQ(Complaint(ptx, "sm_80"), "") << type << ptx;
+  }
+}
+
+// LLVM believes that a barrier leaves the memory of noalias parameters alone, but threads read here what others wrote.
+TEST(Ptx, NoLoadMovesAcrossABarrier) {
+  const PrimFunc f = Parse(R"(func turns(x: f32[32] input, y: f32[32] output, z: f32[32] output) {
+    for b in 1 blockIdx.x {
+      for t in 32 threadIdx.x { block a(v: S 32 = t) { y[v] = x[v] } }
+      for t1 in 32 threadIdx.x { block b(v1: S 32 = t1) { z[v1] = y[31 - v1] + y[v1] } }
+    }
+  })");
+  const std::string ptx = PtxOf(f, Cuda("sm_80"));
+  ASSERT_EQ(Count(ptx, "bar.sync"), 1u) << ptx;
+  const std::string after = ptx.substr(ptx.find("bar.sync"));
+  EXPECT_EQ(Count(after, "ld.global.f32"), 2u) << ptx;
+  EXPECT_EQ(Count(after, "ld.global.nc"), 0u) << ptx;
+}
+
+TEST(Ptx, MoreThanStaticSharedMemoryIsAskedForByTheLaunch) {
+  const KernelObject small = Compile(TiledProduct(64), Cuda("sm_80")).value();
+  EXPECT_EQ(small.metadata.launches.at(0).shared_bytes, 0);
+  PrimFunc large = Parse(R"(func large(x: f32[2, 8192] input, y: f32[2, 8192] output) {
+    alloc s: f32[2, 8192] shared
+    alloc r: f32[2, 8192] shared
+    for b in 2 blockIdx.x {
+      for t in 64 threadIdx.x { for e in 128 {
+        block a(v: S 2 = b, w: S 8192 = e * 64 + t) { s[v, w] = x[v, w] }
+        block a1(v1: S 2 = b, w1: S 8192 = e * 64 + t) { r[v1, w1] = x[v1, 8191 - w1] }
+      } }
+      for t2 in 64 threadIdx.x { for e2 in 128 {
+        block c(v2: S 2 = b, w2: S 8192 = e2 * 64 + t2) { y[v2, w2] = s[v2, 8191 - w2] - r[v2, 8191 - w2] }
+      } }
+    }
+  })");
+  const KernelObject object = Compile(large, Cuda("sm_80")).value();
+  EXPECT_EQ(object.rejected, "");
+  EXPECT_EQ(object.metadata.launches.at(0).shared_bytes, 64 << 10);
+  EXPECT_THAT(object.source, ContainsRegex("\\.extern \\.shared \\.align 16 \\.b8 large_0_shared\\[\\]"));
+  EXPECT_EQ(Complaint(object.source, "sm_80"), "") << object.source;
+  EXPECT_THAT(Compile(large, Cuda("sm_80", " -shared=48K")).value().rejected,
+              HasSubstr("a block needs 65536 bytes of shared memory; the target has 49152"));
+}
+
+TEST(Ptx, LibrariesCarryThePtx) {
+  const Target target = Cuda("sm_86");
+  const KernelObject object = Compile(TiledProduct(), target).value();
+  EXPECT_EQ(object.metadata.device, "cuda");
+  ASSERT_EQ(object.metadata.launches.size(), 1u);
+  EXPECT_EQ(object.metadata.launches[0].entry, "product_0");
+  EXPECT_EQ(object.metadata.launches[0].grid, (std::vector<int64_t>{2, 2, 1}));
+  EXPECT_EQ(object.metadata.launches[0].block, (std::vector<int64_t>{8, 8, 1}));
+  const LinkedKernels linked = LinkKernels({&object}, target).value();
+  EXPECT_THAT(linked.device_blob.data, HasSubstr(".visible .entry product_0("));
+  EXPECT_THAT(linked.device_blob.data, HasSubstr("ptx"));
+  EXPECT_EQ(Artifact::FromBytes(linked.artifact.data).value()->metadata().target, target.Text());
+}
+
+// The same program gives the same bytes.
+TEST(Ptx, CodeIsReproducible) { EXPECT_EQ(PtxOf(TiledProduct(), Cuda("sm_90")), PtxOf(TiledProduct(), Cuda("sm_90"))); }
+
+}  // namespace
+}  // namespace autotune

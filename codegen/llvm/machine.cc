@@ -209,6 +209,8 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
 
 Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
   const llvm::Target* found = TRY(FindLlvmTarget(target));
+  // Addresses of shared memory then have 32 bits on GPUs, and take half of the registers.
+  SetOption("nvptx-short-ptr", true);
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple, target.cpu, MachineFeatures(target), MachineOptions(target), llvm::Reloc::PIC_,
       llvm::CodeModel::Small,
@@ -280,8 +282,9 @@ std::string Machine::Optimize(llvm::Module& module) const {
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
-  // Addresses (codegen/llvm/addresses.h) has reduced the strength of addresses already.
-  SetOption("disable-lsr", true);
+  // Addresses (codegen/llvm/addresses.h) has reduced the strength of addresses already, as far as a CPU needs it: its
+  // loads and stores scale an index, those of GPUs do not.
+  SetOption("disable-lsr", !tools_->machine->getTargetTriple().isNVPTX());
   // This pass searches long for scalars that could be vector masks; there are none.
   SetOption("disable-x86-domain-reassignment", true);
   BuildFacts ignored;

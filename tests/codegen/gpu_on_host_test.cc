@@ -28,7 +28,7 @@ Target Gpu() { return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu 
 // AUTOTUNE_GPU_SCHEDULES in the environment asks for more than a test run has time for.
 int NumCases() {
   const char* asked = std::getenv("AUTOTUNE_GPU_SCHEDULES");
-  return asked ? std::atoi(asked) : 500;
+  return asked ? std::atoi(asked) : 700;
 }
 
 // What is wrong with `f` on the host, of which `plain` is the program; "" too if it is refused for a listed reason.
@@ -79,7 +79,7 @@ TEST(GpuOnHost, RandomSchedules) {
     EXPECT_EQ(Wrong(schedule.func(), checker.func(), checker.integers(), static_cast<uint64_t>(seed), ran), "")
         << "seed " << seed << "\n" << ToText(schedule.func());
   }
-  EXPECT_GT(ran, NumCases() / 2);
+  EXPECT_GT(ran, NumCases() / 3);  // others are refused
 }
 
 // Each of two barriers is needed, and the order of threads shows it.

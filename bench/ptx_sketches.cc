@@ -23,8 +23,8 @@ struct Shape {
   int64_t m, n, k;
 };
 // Squares; layers of BERT, ViT and ResNet-50; extents that no tile divides.
-constexpr Shape kShapes[] = {{1024, 1024, 1024}, {256, 256, 256},  {128, 3072, 768}, {197, 768, 768},
-                             {49, 512, 4608},    {3136, 64, 64},   {100, 100, 100},  {37, 1000, 129}};
+constexpr Shape kShapes[] = {{1024, 1024, 1024}, {256, 256, 256}, {128, 3072, 768}, {197, 768, 768},
+                             {49, 512, 4608},    {3136, 64, 64},  {100, 100, 100},  {37, 1000, 129}};
 constexpr int kMostDraws = 100;  // for one schedule that is accepted
 
 PrimFunc Product(const Shape& shape) {
@@ -35,8 +35,7 @@ PrimFunc Product(const Shape& shape) {
 }
 
 // Compiles one draw. An error says who refuses it.
-Result<KernelObject> CompileDraw(const PrimFunc& f, const Sketch& sketch, const Target& target, Rng& rng,
-                                 bool& tiled) {
+Result<KernelObject> CompileDraw(const PrimFunc& f, const Sketch& sketch, const Target& target, Rng& rng, bool& tiled) {
   Schedule schedule = TRY(Replay(f, Decide(sketch, DrawDecisions(sketch, rng))));
   LoweredKernel lowered = TRY(Lower(schedule.func(), target));
   tiled = lowered.has_register_tile;
@@ -54,7 +53,8 @@ Status Run(const std::string& folder, const Target& target, int schedules, uint6
     const std::vector<Sketch> sketches = TRY(GenerateSketches(f, target));
     bool tiled = false, written = false;
     for (int draw = 0; draw < kMostDraws && !written; ++draw) {
-      Result<KernelObject> object = CompileDraw(f, sketches[static_cast<size_t>(i) % sketches.size()], target, rng, tiled);
+      Result<KernelObject> object =
+          CompileDraw(f, sketches[static_cast<size_t>(i) % sketches.size()], target, rng, tiled);
       if (!object.ok()) {
         ++refusals[object.error().message];
         continue;

@@ -60,8 +60,8 @@ struct Package {
   std::vector<std::string> objects;  // codegen/host/lib/libN.o: what the library was linked from
   std::vector<std::string> sources;  // codegen/host/src/libN.c: the library as C, of the target `c`; else empty
   std::string device_blob;  // of a GPU: the modules with its code (runtime/module_blob.h); the library has them
-  std::map<std::string, std::string> device_sources;  // codegen/PATH, such as cuda/KERNEL.ptx: to read
-  std::vector<MemoryEntry> memory;                    // memory.main
+  std::map<std::string, std::string> device_sources;             // codegen/PATH, such as cuda/KERNEL.ptx: to read
+  std::vector<MemoryEntry> memory;                               // memory.main
   std::map<std::string, std::vector<FunctionMemory>> functions;  // memory.operator_functions, by function
 };
 

@@ -9,11 +9,36 @@ namespace {
 // Units: NVIDIA's white papers of the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
 // PTX versions: PTX ISA, release notes.
 constexpr CudaArch kArchs[] = {
-    {.name = "sm_75", .units = 40, .max_threads = 1024, .shared_bytes = 64 << 10, .registers = 64 << 10, .ptx_version = 64},
-    {.name = "sm_80", .units = 108, .max_threads = 1024, .shared_bytes = 163 << 10, .registers = 64 << 10, .ptx_version = 70},
-    {.name = "sm_86", .units = 82, .max_threads = 1024, .shared_bytes = 99 << 10, .registers = 64 << 10, .ptx_version = 71},
-    {.name = "sm_89", .units = 128, .max_threads = 1024, .shared_bytes = 99 << 10, .registers = 64 << 10, .ptx_version = 78},
-    {.name = "sm_90", .units = 132, .max_threads = 1024, .shared_bytes = 227 << 10, .registers = 64 << 10, .ptx_version = 78},
+    {.name = "sm_75",
+     .units = 40,
+     .max_threads = 1024,
+     .shared_bytes = 64 << 10,
+     .registers = 64 << 10,
+     .ptx_version = 64},
+    {.name = "sm_80",
+     .units = 108,
+     .max_threads = 1024,
+     .shared_bytes = 163 << 10,
+     .registers = 64 << 10,
+     .ptx_version = 70},
+    {.name = "sm_86",
+     .units = 82,
+     .max_threads = 1024,
+     .shared_bytes = 99 << 10,
+     .registers = 64 << 10,
+     .ptx_version = 71},
+    {.name = "sm_89",
+     .units = 128,
+     .max_threads = 1024,
+     .shared_bytes = 99 << 10,
+     .registers = 64 << 10,
+     .ptx_version = 78},
+    {.name = "sm_90",
+     .units = 132,
+     .max_threads = 1024,
+     .shared_bytes = 227 << 10,
+     .registers = 64 << 10,
+     .ptx_version = 78},
 };
 
 }  // namespace
@@ -21,7 +46,8 @@ constexpr CudaArch kArchs[] = {
 std::span<const CudaArch> CudaArchs() { return kArchs; }
 
 const CudaArch* FindCudaArch(std::string_view name) {
-  const auto found = std::find_if(std::begin(kArchs), std::end(kArchs), [&](const CudaArch& a) { return a.name == name; });
+  const auto found =
+      std::find_if(std::begin(kArchs), std::end(kArchs), [&](const CudaArch& a) { return a.name == name; });
   return found == std::end(kArchs) ? nullptr : found;
 }
 

@@ -9,12 +9,12 @@
 namespace autotune {
 
 struct CudaArch {
-  std::string_view name;   // sm_80
-  int units;               // streaming multiprocessors of a typical GPU
-  int64_t max_threads;     // of a block
-  int64_t shared_bytes;    // of a block, with the driver's consent above kStaticSharedBytes
-  int64_t registers;       // of 32 bits, of a unit
-  int ptx_version;         // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
+  std::string_view name;  // sm_80
+  int units;              // streaming multiprocessors of a typical GPU
+  int64_t max_threads;    // of a block
+  int64_t shared_bytes;   // of a block, with the driver's consent above kStaticSharedBytes
+  int64_t registers;      // of 32 bits, of a unit
+  int ptx_version;        // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
 };
 
 // Shared memory that a function's code may declare itself. More is asked for by the launch.

@@ -208,10 +208,10 @@ Status ReadGpuOption(const std::string& key, const std::string& value, Stated& s
     stated.target.arch = value;
     return {};
   }
-  int64_t* limit = key == "-max-threads"           ? &stated.max_threads
-                   : key == "-shared"              ? &stated.shared
+  int64_t* limit = key == "-max-threads"         ? &stated.max_threads
+                   : key == "-shared"            ? &stated.shared
                    : cuda && key == "-registers" ? &stated.registers
-                                                   : nullptr;
+                                                 : nullptr;
   if (!limit) {
     return Err("unknown target option '", key, "'; known: ", cuda ? "-arch, " : "",
                "-mtriple, -num-cores, -max-threads, -shared", cuda ? ", -registers" : "");
@@ -306,7 +306,8 @@ std::vector<std::string> FeaturesOfModel(std::string_view cpu) {
 Result<Target> Target::Parse(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
-  if (!(words >> word)) return Err("the target is empty; say 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
+  if (!(words >> word))
+    return Err("the target is empty; say 'cpu', 'llvm -mcpu=...', 'c -mcpu=...', 'opencl' or 'cuda -arch=...'");
   if (word == "cpu") {
     if (words >> word) return Err("target 'cpu' takes no options; write 'llvm ", word, "' instead");
     return Parse("llvm -mcpu=host");

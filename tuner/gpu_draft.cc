@@ -26,9 +26,9 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
     return std::numeric_limits<double>::infinity();
   const double registers = rows * columns + rows + columns + kSpareRegisters;
-  const double resident =
-      std::floor(std::min({machine.blocks, machine.threads / threads, static_cast<double>(target.registers) / (registers * threads),
-                           static_cast<double>(target.shared_bytes) / shared}));
+  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
+                                               static_cast<double>(target.registers) / (registers * threads),
+                                               static_cast<double>(target.shared_bytes) / shared}));
   if (resident < 1) return std::numeric_limits<double>::infinity();
 
   const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *

@@ -57,8 +57,7 @@ Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target
 }
 
 Result<std::string> SourceOf(const LoweredKernel& kernel, const Target& target) {
-  if (target.kind == TargetKind::kCuda)
-    return Err("code for ", ToText(target.kind), " is PTX by LLVM, not C");
+  if (target.kind == TargetKind::kCuda) return Err("code for ", ToText(target.kind), " is PTX by LLVM, not C");
   if (target.IsGpu()) {
     KernelObject object = TRY(CompileWithOpenCl(kernel, target));
     if (!object.rejected.empty()) return Err("rejected: ", object.rejected);

@@ -45,8 +45,8 @@ std::string HostModule(const KernelObject& object) {
   ReplaceAll(text, " addrspace(1)", "");
   ReplaceAll(text, " addrspace(3)", "");
   ReplaceAll(text, "ptx_kernel ", "");
-  ReplaceAll(text, "external global [0 x i8]", std::string("internal global [") + kDynamicSharedBytes +
-                                                   " x i8] zeroinitializer");
+  ReplaceAll(text, "external global [0 x i8]",
+             std::string("internal global [") + kDynamicSharedBytes + " x i8] zeroinitializer");
   ReplaceAll(text, "@llvm.nvvm.", "@host.");
   text = std::regex_replace(text, std::regex(R"re("target-(cpu|features)"="[^"]*")re"), "");
   text += "@host.state = global ptr null\n";
@@ -66,7 +66,8 @@ std::string HostModule(const KernelObject& object) {
       text += "define void @" + launch.entry + ".call(ptr %args) {\n";
       for (size_t i = 0; i < launch.args.size(); ++i) {
         const std::string n = std::to_string(i);
-        text += " %p" + n + " = getelementptr ptr, ptr %args, i64 " + n + "\n %a" + n + " = load ptr, ptr %p" + n + "\n";
+        text +=
+            " %p" + n + " = getelementptr ptr, ptr %args, i64 " + n + "\n %a" + n + " = load ptr, ptr %p" + n + "\n";
         args += (i ? ", ptr %a" : "ptr %a") + n;
       }
       text += " call void @" + launch.entry + "(" + args + ")\n ret void\n}\n";
@@ -118,7 +119,8 @@ class Block {
     thread.context.uc_stack.ss_sp = thread.stack.get();
     thread.context.uc_stack.ss_size = kStackBytes;
     thread.context.uc_link = &scheduler_;
-    makecontext(&thread.context, [] { current_->Body(); }, 0);
+    makecontext(
+        &thread.context, [] { current_->Body(); }, 0);
   }
   void Body() {
     kernel_(args_);
@@ -168,7 +170,8 @@ class Library : public GpuOnHost {
     for (const Launch& launch : metadata_.launches) TRY(Start(launch, params, prepared, workspace, rng));
     for (size_t i = 0; i < args.size(); ++i) {
       args[i].data.resize(static_cast<size_t>(params[i].num_elements()));
-      for (int64_t k = 0; k < params[i].num_elements(); ++k) args[i].data[static_cast<size_t>(k)] = ElementOf(params[i], k);
+      for (int64_t k = 0; k < params[i].num_elements(); ++k)
+        args[i].data[static_cast<size_t>(k)] = ElementOf(params[i], k);
     }
     return {};
   }

@@ -1,6 +1,6 @@
-// Kernels for NVIDIA's GPUs on this machine: the LLVM module that the emitter of PTX made, compiled for the host. Special
-// registers are read from memory, a barrier switches to the next thread, and threads are fibers, which run in a random
-// order from barrier to barrier. For tests.
+// Kernels for NVIDIA's GPUs on this machine: the LLVM module that the emitter of PTX made, compiled for the host.
+// Special registers are read from memory, a barrier switches to the next thread, and threads are fibers, which run in a
+// random order from barrier to barrier. For tests.
 #pragma once
 #include <memory>
 #include <vector>

@@ -61,7 +61,8 @@ TEST(GpuOnHost, RandomPrograms) {
   int ran = 0;
   for (int seed = 1; seed <= NumCases() && !HasFailure(); ++seed) {
     const PrimFunc f = test::MakeRandomProgram(static_cast<uint64_t>(seed));
-    EXPECT_EQ(Wrong(f, f, test::RandomArgs(f, 3), static_cast<uint64_t>(seed), ran), "") << "seed " << seed << "\n" << ToText(f);
+    EXPECT_EQ(Wrong(f, f, test::RandomArgs(f, 3), static_cast<uint64_t>(seed), ran), "") << "seed " << seed << "\n"
+                                                                                         << ToText(f);
   }
   EXPECT_GT(ran, NumCases() * 9 / 10);
 }
@@ -77,7 +78,8 @@ TEST(GpuOnHost, RandomSchedules) {
     for (int i = 0; i < kSteps; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
     const Checker checker(workload, 3);
     EXPECT_EQ(Wrong(schedule.func(), checker.func(), checker.integers(), static_cast<uint64_t>(seed), ran), "")
-        << "seed " << seed << "\n" << ToText(schedule.func());
+        << "seed " << seed << "\n"
+        << ToText(schedule.func());
   }
   EXPECT_GT(ran, NumCases() / 3);  // others are refused
 }

@@ -54,13 +54,15 @@ PrimFunc TiledProduct(int step = 16, const std::string& scope = "register", cons
       } } } }
     } }
   })";
-  const std::pair<std::string, std::string> values[] = {{"$SCOPE", scope},
-                                                        {"$STEP", std::to_string(step)},
-                                                        {"$PIECES", std::to_string(64 / step)},
-                                                        {"$TURNS", std::to_string(32 * step / 64)},
-                                                        {"w3: S 64 = bx * 32 + x3 * 4 + j", "w3: S 64 = bx * 32 + x3 * 4 + " + j}};
+  const std::pair<std::string, std::string> values[] = {
+      {"$SCOPE", scope},
+      {"$STEP", std::to_string(step)},
+      {"$PIECES", std::to_string(64 / step)},
+      {"$TURNS", std::to_string(32 * step / 64)},
+      {"w3: S 64 = bx * 32 + x3 * 4 + j", "w3: S 64 = bx * 32 + x3 * 4 + " + j}};
   for (const auto& [from, to] : values) {
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
   }
   return Parse(text);
 }

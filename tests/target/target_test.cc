@@ -134,8 +134,9 @@ TEST(Target, CudaTakesFromItsArchitectureWhatTheTextLeavesOut) {
   EXPECT_TRUE(a100.IsGpu());
   EXPECT_TRUE(a100.has_fma);
   EXPECT_EQ(a100.Host().Text(), Target::Parse("opencl -mtriple=x86_64-linux-gnu")->Host().Text());
-  const std::string own = "cuda -arch=sm_90 -mtriple=aarch64-linux-gnu -num-cores=16 -max-threads=256 -shared=48K "
-                          "-registers=32K";
+  const std::string own =
+      "cuda -arch=sm_90 -mtriple=aarch64-linux-gnu -num-cores=16 -max-threads=256 -shared=48K "
+      "-registers=32K";
   EXPECT_EQ(Target::Parse(own)->Text(), own);
   for (const CudaArch& arch : CudaArchs()) {
     const Target target = *Target::Parse("cuda -arch=" + std::string(arch.name));
@@ -152,8 +153,7 @@ TEST(Target, BadTextIsRefusedByName) {
             "-shared: 'big' is not a number above 0, such as 48K (of bytes)");
   EXPECT_EQ(Target::Parse("opencl -mtriple=vax-linux-gnu").error().message,
             "unknown architecture in -mtriple=vax-linux-gnu; known: x86_64, aarch64, riscv64");
-  EXPECT_EQ(Target::Parse("vulkan").error().message,
-            "unknown target kind 'vulkan'; known: cpu, llvm, c, opencl, cuda");
+  EXPECT_EQ(Target::Parse("vulkan").error().message, "unknown target kind 'vulkan'; known: cpu, llvm, c, opencl, cuda");
   EXPECT_EQ(Target::Parse("cuda").error().message,
             "target 'cuda' needs -arch=..., one of sm_75, sm_80, sm_86, sm_89, sm_90");
   EXPECT_EQ(Target::Parse("cuda -arch=sm_35").error().message,

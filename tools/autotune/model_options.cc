@@ -61,7 +61,8 @@ bool IsBareGpu(const std::string& text) {
 Result<Target> TargetOfDevice(const std::string& kind) {
   Result<DevicePtr> device = OpenDevice(TRY(DeviceFromText(kind)));
   if (!device.ok() && kind == ToText(TargetKind::kCuda)) {
-    return Err("no CUDA driver was found (", device.error().Text(), "). `autotune compile` needs none for a stated GPU: "
+    return Err("no CUDA driver was found (", device.error().Text(),
+               "). `autotune compile` needs none for a stated GPU: "
                "--target 'cuda -arch=sm_90'; tuning needs a device, here or behind --tracker");
   }
   if (!device.ok()) {

@@ -16,7 +16,9 @@ namespace {
 constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;  // address spaces of NVPTX
 constexpr int64_t kVectorBytes = 16;                    // the widest access of one thread, and its alignment
 
-int64_t AlignedBytes(const Buffer& buffer) { return (BytesOf(buffer) + kVectorBytes - 1) / kVectorBytes * kVectorBytes; }
+int64_t AlignedBytes(const Buffer& buffer) {
+  return (BytesOf(buffer) + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
+}
 
 }  // namespace
 
@@ -47,7 +49,8 @@ void KernelEmitter::Begin(const KernelFunction& kernel) {
   constexpr const char* kAxes[] = {"maxntidx", "maxntidy", "maxntidz"};
   for (int axis = 0; axis < 3; ++axis) {
     limits.push_back(llvm::MDString::get(builder_.getContext(), kAxes[axis]));
-    limits.push_back(llvm::ConstantAsMetadata::get(builder_.getInt32(static_cast<uint32_t>(kernel.launch.block[axis]))));
+    limits.push_back(
+        llvm::ConstantAsMetadata::get(builder_.getInt32(static_cast<uint32_t>(kernel.launch.block[axis]))));
   }
   module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(builder_.getContext(), limits));
 }
@@ -75,7 +78,8 @@ void KernelEmitter::BindShared(KernelFunction& kernel) {
   auto declare = [&](llvm::Type* type, const std::string& name) {
     auto* memory = new llvm::GlobalVariable(
         module_, type, false, outside ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
-        outside ? nullptr : llvm::PoisonValue::get(type), name, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+        outside ? nullptr : llvm::PoisonValue::get(type), name, nullptr, llvm::GlobalValue::NotThreadLocal,
+        kSharedSpace);
     memory->setAlignment(llvm::Align(kVectorBytes));
     return memory;
   };

@@ -1,9 +1,8 @@
 // KernelEmitter: one kernel of threads as a function of LLVM IR for NVPTX. Loops over blocks and threads become the
 // numbers of the block and the thread that run; global memory is in address space 1, shared memory in 3, and what a
-// thread has to itself are values, after optimization. Values, addresses and control flow come from the classes that all
-// code generators for LLVM share.
-// Owns all state of its function; borrows the module and the target. Emits once. Not thread-safe.
-// Internal to codegen/llvm/gpu.
+// thread has to itself are values, after optimization. Values, addresses and control flow come from the classes that
+// all code generators for LLVM share. Owns all state of its function; borrows the module and the target. Emits once.
+// Not thread-safe. Internal to codegen/llvm/gpu.
 #pragma once
 #include <llvm/IR/Module.h>
 

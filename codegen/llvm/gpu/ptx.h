@@ -1,5 +1,5 @@
-// PTX: kernels of threads for NVIDIA's GPUs, by LLVM's back end NVPTX. It writes text, which the driver compiles for the
-// GPU at hand when it loads it; so code for one architecture runs on all later ones, too. Internal to codegen/.
+// PTX: kernels of threads for NVIDIA's GPUs, by LLVM's back end NVPTX. It writes text, which the driver compiles for
+// the GPU at hand when it loads it; so code for one architecture runs on all later ones, too. Internal to codegen/.
 #pragma once
 #include "codegen/codegen.h"
 

@@ -11,17 +11,17 @@ namespace {
 // Keywords of C99 to C23, OpenCL C and CUDA C, macros that GCC has without -std, and the names that
 // emitted functions use for themselves.
 constexpr std::string_view kReserved[] = {
-    "auto",   "break",    "case",    "char",          "const",         "continue",  "default",  "do",
-    "double", "else",     "enum",    "extern",        "float",         "for",       "goto",     "if",
-    "inline", "int",      "long",    "main",          "register",      "restrict",  "return",   "short",
-    "signed", "sizeof",   "static",  "struct",        "switch",        "typedef",   "union",    "unsigned",
-    "void",   "while",    "asm",     "typeof",        "typeof_unqual", "alignas",   "alignof",  "constexpr",
-    "false",  "nullptr",  "true",    "static_assert", "thread_local",  "bool",      "half",     "kernel",
-    "global", "local",    "private", "constant",      "vec",           "AtContext", "AtTensor", "AtArgument",
-    "args",   "begin",    "closure", "code",          "context",       "count",     "end",      "lane",
-    "memory", "num_args", "r",       "shared",        "task",          "tasks",     "tensors",  "unix",
-    "linux",  "i386",     "barrier", "prefetch",      "uchar",         "ushort",    "uint",     "ulong",
-    "event_t", "generic", "pipe",    "size_t"};
+    "auto",    "break",    "case",    "char",          "const",         "continue",  "default",  "do",
+    "double",  "else",     "enum",    "extern",        "float",         "for",       "goto",     "if",
+    "inline",  "int",      "long",    "main",          "register",      "restrict",  "return",   "short",
+    "signed",  "sizeof",   "static",  "struct",        "switch",        "typedef",   "union",    "unsigned",
+    "void",    "while",    "asm",     "typeof",        "typeof_unqual", "alignas",   "alignof",  "constexpr",
+    "false",   "nullptr",  "true",    "static_assert", "thread_local",  "bool",      "half",     "kernel",
+    "global",  "local",    "private", "constant",      "vec",           "AtContext", "AtTensor", "AtArgument",
+    "args",    "begin",    "closure", "code",          "context",       "count",     "end",      "lane",
+    "memory",  "num_args", "r",       "shared",        "task",          "tasks",     "tensors",  "unix",
+    "linux",   "i386",     "barrier", "prefetch",      "uchar",         "ushort",    "uint",     "ulong",
+    "event_t", "generic",  "pipe",    "size_t"};
 
 // Types and macros of stdint.h: int8_t, uintptr_t, SIZE_MAX, INT64_C ...
 bool IsOfStdint(const std::string& id) {

@@ -59,8 +59,7 @@ TEST(Text, MachinesAreNamedInWords) {
   EXPECT_EQ(text("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1"), "1 core of nehalem (SSE, as C)");
   EXPECT_EQ(text("c -mtriple=x86_64-linux-gnu -mcpu=nehalem -num-cores=1 -vectors=none"),
             "1 core of nehalem (SSE, as C without vector types)");
-  EXPECT_EQ(text("cuda -arch=sm_80"), "a GPU of 108 units (cuda sm_80)");
-  EXPECT_EQ(text("opencl -num-cores=1"), "a GPU of 1 unit (opencl)");
+  EXPECT_EQ(text("cuda -arch=sm_80"), "108 units of a GPU sm_80 (1024 threads and 163 KiB of shared memory a block)");
   EXPECT_THAT(text("cpu"), AllOf(Not(HasSubstr("-mcpu")), Not(HasSubstr("(R)"))));
 }
 

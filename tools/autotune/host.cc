@@ -87,14 +87,10 @@ std::string ShortModel(std::string model) {
 
 std::string MachineText(const Target& target) {
   if (target.IsGpu()) {
-<<<<<<< HEAD
     return std::to_string(target.num_cores) + (target.num_cores == 1 ? " unit of " : " units of ") +
-           "an OpenCL device (" + std::to_string(target.max_threads) + " threads and " +
-           std::to_string(target.shared_bytes >> 10) + " KiB of shared memory a block)";
-=======
-    return "a GPU of " + std::to_string(target.num_cores) + (target.num_cores == 1 ? " unit (" : " units (") +
-           std::string(ToText(target.kind)) + (target.arch.empty() ? "" : " " + target.arch) + ")";
->>>>>>> 6435cd5 (Check PTX by ptxas, and on the host by fibers)
+           (target.kind == TargetKind::kCuda ? "a GPU " + target.arch : "an OpenCL device") + " (" +
+           std::to_string(target.max_threads) + " threads and " + std::to_string(target.shared_bytes >> 10) +
+           " KiB of shared memory a block)";
   }
   Result<Target> host = Target::Parse("cpu");
   bool is_host = host.ok() && host->triple == target.triple && host->cpu == target.cpu;

@@ -19,7 +19,7 @@ struct HostFacts {
 HostFacts FactsOfHost();
 
 // Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)". The CPU has its vendor's name if it is this
-// host's, else LLVM's. "a GPU of 108 units (cuda sm_80)".
+// host's, else LLVM's. "108 units of a GPU sm_80 (...)".
 std::string MachineText(const Target& target);
 
 // The speed of copying data within one level of the memory hierarchy, with all of a target's cores at once.

@@ -21,14 +21,9 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   if (model_required) option->required();
   AddInputs(app);
   app.add_option("--target", target,
-<<<<<<< HEAD
                  "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', c, in place of llvm, for "
-                 "sources that a C compiler compiles, or opencl (this machine's first OpenCL device; stated "
-                 "elsewhere: 'opencl -num-cores=16 -max-threads=256 -shared=32K')")
-=======
-                 "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', or c, in place of llvm, for "
-                 "sources that a C compiler compiles; opencl, or 'cuda -arch=sm_90', for GPUs")
->>>>>>> 57aefc8 (Emit PTX by LLVM's back end for targets of kind cuda)
+                 "sources that a C compiler compiles, opencl (this machine's first OpenCL device; stated "
+                 "elsewhere: 'opencl -num-cores=16 -max-threads=256 -shared=32K'), or 'cuda -arch=sm_90'")
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <regex>
 
 #include "codegen/codegen.h"
 #include "lower/lower.h"
@@ -56,7 +57,7 @@ Status Run(const std::string& folder, const Target& target, int schedules, uint6
       Result<KernelObject> object =
           CompileDraw(f, sketches[static_cast<size_t>(i) % sketches.size()], target, rng, tiled);
       if (!object.ok()) {
-        ++refusals[object.error().message];
+        ++refusals[std::regex_replace(object.error().message, std::regex("[0-9]+"), "N")];
         continue;
       }
       const std::string name = std::string(tiled ? "tile" : "other") + std::to_string(i) + "_" +

@@ -396,6 +396,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   Lock lock(D().mutex);
   if (Code code = Begin("cuDevicePrimaryCtxRetain", std::to_string(device))) return code;
+  if (D().Lost()) return kNoDevice;
   if (device < 0 || device >= static_cast<int>(D().gpus.size())) return kInvalidDevice;
   Gpu* gpu = D().gpus[static_cast<size_t>(device)].get();
   ++gpu->retained;

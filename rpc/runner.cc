@@ -141,10 +141,10 @@ class Runner {
   void Fail(TrialResult& result, const Error& error) {
     result.error = error.Text();
     if (result.status != TrialStatus::kOk) return;  // set where it happened
-    result.status = device_ && device_->IsLost()             ? TrialStatus::kDeviceError
+    result.status = device_ && device_->IsLost()            ? TrialStatus::kDeviceError
                     : error.kind == ErrorKind::kOutOfMemory ? TrialStatus::kOutOfMemory
-                    : phase_ == RunnerPhase::kLoad        ? TrialStatus::kLoadFailed
-                                                          : TrialStatus::kRunCrashed;
+                    : phase_ == RunnerPhase::kLoad          ? TrialStatus::kLoadFailed
+                                                            : TrialStatus::kRunCrashed;
   }
 
   // Makes the device's context with the first request. Before that this runner is a spare one, which must leave the

@@ -7,7 +7,7 @@
 namespace autotune::cuda {
 namespace {
 
-Result<Api> Load() {
+Result<Api> FindFunctions() {
   const char* chosen = std::getenv("AUTOTUNE_LIBCUDA");
   const std::string path = chosen && *chosen ? chosen : "libcuda.so.1";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never unloaded: the driver keeps threads
@@ -32,8 +32,8 @@ Result<Api> Load() {
 
 }  // namespace
 
-Result<const Api*> LoadApi() {
-  static const Result<Api> api = Load();
+Result<const Api*> LoadDriver() {
+  static const Result<Api> api = FindFunctions();
   if (!api.ok()) return api.error();
   return &api.value();
 }

@@ -92,7 +92,7 @@ inline constexpr unsigned kNonBlocking = 1;
 inline constexpr int kThreadLocal = 1;
 
 // An error says that there is no driver, or which function it lacks.
-Result<const Api*> LoadApi();
+Result<const Api*> LoadDriver();
 
 // "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
 std::string ErrorName(const Api& api, Code code);

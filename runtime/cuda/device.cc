@@ -411,7 +411,7 @@ Result<std::shared_ptr<DeviceGraph>> CudaDevice::Capture(const std::function<Sta
 }  // namespace
 
 Result<std::vector<std::string>> CudaDeviceNames() {
-  const Api& api = *TRY(cuda::LoadApi());
+  const Api& api = *TRY(cuda::LoadDriver());
   const int count = TRY(CountDevices(api));
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {
@@ -423,7 +423,7 @@ Result<std::vector<std::string>> CudaDeviceNames() {
 }
 
 Result<DevicePtr> OpenCudaDevice(int id) {
-  const Api& api = *TRY(cuda::LoadApi());
+  const Api& api = *TRY(cuda::LoadDriver());
   const int count = TRY(CountDevices(api));
   if (id < 0 || id >= count) return Err("there is no CUDA device ", id, "; this machine has ", count, ", from 0");
   cuda::Ordinal handle = 0;

@@ -2,7 +2,7 @@
 // becomes of them and of those after them.
 #include "rpc/sandbox.h"
 #include "runtime/device_module.h"
-#include "runtime/module_blob.h"
+#include "tests/runtime/module_blob.h"
 #include "tests/tracker/farm.h"
 
 namespace autotune {
@@ -28,7 +28,8 @@ Blob GpuKernel(const std::string& entry, const std::string& ptx = ".version 8.0\
   CHECK(library->Import(MakeDeviceModule("cuda", std::move(code))).ok());
   std::string body = "extern const unsigned char tree[] ENTRY(\"" + std::string(kModuleBlobSymbol) +
                      "\");\nconst unsigned char tree[] = {";
-  for (unsigned char byte : ModuleBlobSymbol(ModuleBlob(library).value())) body += std::to_string(byte) + ",";
+  for (unsigned char byte : test::ModuleBlobSymbol(test::ModuleBlob(library).value()))
+    body += std::to_string(byte) + ",";
   return std::make_shared<const std::string>(CompileArtifact(metadata, body + "};\n"));
 }
 

@@ -3,190 +3,23 @@
 // of a command is checked, a call without a current context is refused, and a fault of a kernel is final.
 //
 // Images are texts. "ptx": ".version 8.0", ".target sm_80" and ".entry NAME" lines count, the word "broken" does not
-// compile. "cubin": begins with "CUBIN sm_80". Entries are the host functions of kKernels below, by name.
+// compile. "cubin": begins with "CUBIN sm_80". Entries are the host functions of kernels.h, by name.
 //
 // FAKE_CUDA in the environment, words divided by blanks, read by cuInit: gpus=2, sm=80, version=12040, bytes=N (memory
 // of a GPU), pools=0 (no memory pools), log=PATH (a line for each call), lost=PATH (the GPUs are lost while this file
 // exists), fail=FUNCTION:CODE (each call answers so) or fail=FUNCTION:CODE:N (the N-th call). A text that differs from
 // the last one starts the driver anew.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstdint>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
+
+#include "tests/runtime/fake_cuda/kernels.h"
+
+using namespace fake_cuda;
 
 namespace {
 
-enum Code : int {
-  kOk = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kNotInitialized = 3,
-  kNoDevice = 100,
-  kInvalidDevice = 101,
-  kInvalidImage = 200,
-  kInvalidContext = 201,
-  kNoBinaryForGpu = 209,
-  kInvalidPtx = 218,
-  kUnsupportedPtxVersion = 222,
-  kInvalidHandle = 400,
-  kNotFound = 500,
-  kIllegalAddress = 700,
-  kOutOfResources = 701,
-  kCaptureUnsupported = 900,
-  kCaptureInvalidated = 901,
-  kUnknown = 999,
-};
-const std::map<int, const char*> kNames = {{kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
-                                           {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                           {34, "CUDA_ERROR_STUB_LIBRARY"},
-                                           {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
-                                           {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
-                                           {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-                                           {kNoBinaryForGpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                                           {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
-                                           {kInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
-                                           {kUnsupportedPtxVersion, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
-                                           {kNotFound, "CUDA_ERROR_NOT_FOUND"},
-                                           {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-                                           {kOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
-                                           {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
-                                           {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-                                           {kCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
-                                           {kUnknown, "CUDA_ERROR_UNKNOWN"}};
-
-constexpr uint64_t kRangeBytes = uint64_t{1} << 33;
-constexpr uint64_t kAlignment = 256;
-constexpr unsigned kMaxThreads = 1024;
-constexpr int kDefaultShared = 48 << 10, kMaxShared = 227 << 10, kUnits = 132, kL2Bytes = 50 << 20;
-
-struct Gpu;
-
-// A launch as its host function sees it.
-struct Launch {
-  unsigned blocks = 1, threads = 1, shared_bytes = 0;
-  std::vector<uint64_t> args;
-  Gpu* gpu = nullptr;
-  // The host's copy of `count` floats at argument i, null if they are no memory of the device.
-  float* Floats(size_t i, size_t count) const;
-};
-using Kernel = Code (*)(const Launch&);
-using Command = std::function<Code()>;
-
-struct Graph {
-  std::vector<Command> commands;
-};
-
-struct Function {
-  std::string name;
-  Kernel kernel = nullptr;
-  size_t args = 0;
-  int max_dynamic_shared = kDefaultShared;
-};
-
-struct Image {
-  std::set<std::string> entries;
-  std::map<std::string, Function> functions;
-};
-
-struct Gpu {
-  int number = 0;
-  int retained = 0;
-  std::map<uint64_t, std::vector<char>> memory;  // by address
-  uint64_t used = 0;
-  std::vector<Command> queue;
-  Code fault = kOk;  // answers every call from then on
-  std::unique_ptr<Graph> captures;
-  std::vector<std::unique_ptr<Image>> images;
-  std::vector<std::unique_ptr<Graph>> graphs;
-  bool capture_broken = false;
-
-  char* At(uint64_t address, uint64_t bytes) {
-    auto place = memory.upper_bound(address);
-    if (place == memory.begin()) return nullptr;
-    --place;
-    const uint64_t offset = address - place->first;
-    return offset + bytes <= place->second.size() ? place->second.data() + offset : nullptr;
-  }
-  Code Give(Command command) {
-    (captures ? captures->commands : queue).push_back(std::move(command));
-    return kOk;
-  }
-  Code Drain() {
-    for (Command& command : std::exchange(queue, {})) {
-      if (fault == kOk) fault = command();
-    }
-    return fault;
-  }
-};
-
-float* Launch::Floats(size_t i, size_t count) const {
-  return i < args.size() ? reinterpret_cast<float*>(gpu->At(args[i], 4 * count)) : nullptr;
-}
-
-struct Driver {
-  std::recursive_mutex mutex;
-  std::string text = "-";  // of FAKE_CUDA
-  std::map<std::string, std::string> words;
-  std::map<std::string, std::pair<int, int>> failures;  // function -> code, number of the call (0: each)
-  std::map<std::string, int> calls;
-  std::vector<std::unique_ptr<Gpu>> gpus, retired;
-  uint64_t range = 0, next = 0;
-
-  int64_t Number(const char* word, int64_t otherwise) const {
-    auto found = words.find(word);
-    return found == words.end() ? otherwise : std::atoll(found->second.c_str());
-  }
-  bool Lost() const {
-    auto file = words.find("lost");
-    return file != words.end() && access(file->second.c_str(), F_OK) == 0;
-  }
-  void Start() {
-    const char* environment = std::getenv("FAKE_CUDA");
-    const std::string now = environment ? environment : "";
-    if (now == std::exchange(text, now)) return;
-    words.clear();
-    failures.clear();
-    calls.clear();
-    std::istringstream in(now);
-    for (std::string word; in >> word;) {
-      const size_t equals = word.find('=');
-      const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
-      words[key] = value;
-      const size_t colon = value.find(':'), second = value.find(':', colon + 1);
-      if (key != "fail") continue;
-      failures[value.substr(0, colon)] = {std::atoi(value.c_str() + colon + 1),
-                                          second == std::string::npos ? 0 : std::atoi(value.c_str() + second + 1)};
-    }
-    if (!range) {
-      void* made = mmap(nullptr, kRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      range = next = reinterpret_cast<uint64_t>(made);
-    }
-    // Old contexts stay where they are, and answer as before.
-    for (auto& gpu : gpus) retired.push_back(std::move(gpu));
-    gpus.clear();
-    for (int i = 0; i < Number("gpus", 1); ++i) {
-      gpus.push_back(std::make_unique<Gpu>());
-      gpus.back()->number = i;
-    }
-  }
-};
-
-Driver& D() {
-  static Driver& driver = *new Driver;
-  return driver;
-}
 thread_local std::vector<Gpu*> contexts;  // a context is its GPU
 
 // Begins a call: logs it, and returns the error that it shall answer.
@@ -214,66 +47,6 @@ Code BeginNow(const char* function, Gpu*& gpu, const std::string& details = "") 
   gpu->capture_broken = true;
   return kCaptureUnsupported;
 }
-
-// --- Kernels. Errors of their addresses are faults.
-
-Code Double(const Launch& l) {
-  const size_t n = size_t{l.blocks} * l.threads;
-  float *x = l.Floats(0, n), *y = l.Floats(1, n);
-  if (!x || !y) return kIllegalAddress;
-  for (size_t i = 0; i < n; ++i) y[i] = 2 * x[i];
-  return kOk;
-}
-Code Triple(const Launch& l) {
-  const size_t n = size_t{l.blocks} * l.threads;
-  float *x = l.Floats(0, n), *y = l.Floats(1, n);
-  if (!x || !y) return kIllegalAddress;
-  for (size_t i = 0; i < n; ++i) y[i] = 3 * x[i];
-  return kOk;
-}
-Code Shift(const Launch& l) {
-  const size_t n = size_t{l.blocks} * l.threads;
-  float *x = l.Floats(0, n), *p = l.Floats(1, n), *y = l.Floats(2, n);
-  if (!x || !p || !y) return kIllegalAddress;
-  for (size_t i = 0; i < n; ++i) y[i] = x[i] + p[i];
-  return kOk;
-}
-// Reverses each block through shared memory.
-Code Reversed(const Launch& l) {
-  const size_t n = size_t{l.blocks} * l.threads;
-  float *x = l.Floats(0, n), *y = l.Floats(1, n);
-  if (!x || !y || l.shared_bytes < 4 * l.threads) return kIllegalAddress;
-  for (size_t i = 0; i < n; ++i) y[i] = x[i / l.threads * l.threads + l.threads - 1 - i % l.threads];
-  return kOk;
-}
-Code Illegal(const Launch&) { return kIllegalAddress; }
-Code Unknown(const Launch&) { return kUnknown; }
-Code Hang(const Launch&) {
-  for (;;) pause();
-}
-Code FallOffTheBus(const Launch&) {
-  auto file = D().words.find("lost");
-  if (file != D().words.end()) std::ofstream(file->second) << "lost\n";
-  return kUnknown;
-}
-Code BitFlip(const Launch&) { return static_cast<Code>(214); }
-// As a runner's filter would refuse it: a process of its own.
-Code Fork(const Launch& l) {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  return child > 0 ? kIllegalAddress : Double(l);
-}
-
-struct Row {
-  const char* name;
-  Kernel kernel;
-  size_t args;
-};
-constexpr Row kKernels[] = {
-    {"twice", Double, 2},     {"thrice", Triple, 2},     {"shift_prepare", Double, 2},
-    {"shift", Shift, 3},      {"reversed", Reversed, 2}, {"illegal", Illegal, 2},
-    {"unknown", Unknown, 2},  {"hang", Hang, 2},         {"falls_off_the_bus", FallOffTheBus, 2},
-    {"bit_flip", BitFlip, 2}, {"forks", Fork, 2}};
 
 void WriteLog(unsigned count, const int* options, void* const* values, const std::string& log) {
   char* buffer = nullptr;

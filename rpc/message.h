@@ -25,7 +25,7 @@ AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 namespace autotune::rpc {
 
 inline constexpr int kWireMajor = 1;
-inline constexpr int kWireMinor = 1;
+inline constexpr int kWireMinor = 2;
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
 Id RandomId();           // from the kernel's generator; thread-safe
@@ -304,7 +304,8 @@ struct RunnerResult {
   static constexpr std::string_view kKind = "runner_result";
   int64_t run = 0;
   TrialResult result;
-  AUTOTUNE_FIELDS(run, result)
+  bool last = false;  // its device has failed for this process: it takes no further request
+  AUTOTUNE_FIELDS(run, result, last)
 };
 
 // The one list of all messages.

@@ -122,7 +122,12 @@ class Runner {
     result.status = TrialStatus::kOk;
     phase_ = RunnerPhase::kLoad;
     try {
-      if (Status status = Measure(message, request, result); !status) Fail(result, status.error());
+      if (Status status = StartDevice(); !status) {
+        result.status = TrialStatus::kDeviceError;
+        result.error = status.error().Text();
+      } else if (status = Measure(message, request, result); !status) {
+        Fail(result, status.error());
+      }
     } catch (const std::bad_alloc&) {
       Fail(result, Error("out of memory", ErrorKind::kOutOfMemory));
     } catch (const InternalError& error) {
@@ -136,9 +141,20 @@ class Runner {
   void Fail(TrialResult& result, const Error& error) {
     result.error = error.Text();
     if (result.status != TrialStatus::kOk) return;  // set where it happened
-    result.status = error.kind == ErrorKind::kOutOfMemory ? TrialStatus::kOutOfMemory
-                    : phase_ == RunnerPhase::kLoad        ? TrialStatus::kLoadFailed
-                                                          : TrialStatus::kRunCrashed;
+    result.status = device_ && device_->IsLost()            ? TrialStatus::kDeviceError
+                    : error.kind == ErrorKind::kOutOfMemory ? TrialStatus::kOutOfMemory
+                    : phase_ == RunnerPhase::kLoad          ? TrialStatus::kLoadFailed
+                                                            : TrialStatus::kRunCrashed;
+  }
+
+  // Makes the device's context with the first request. Before that this runner is a spare one, which must leave the
+  // device's memory to the active one. CUDA's driver has made its threads then, and needs no process of its own.
+  Status StartDevice() {
+    if (!device_ || started_) return {};
+    TRY(device_->Synchronize());
+    started_ = true;
+    if (device_->dl().device_type == kDLCUDA) RestrictSystemCalls(Restriction::kDriver);
+    return {};
   }
 
   Status Enter(const RunnerRequest& request, RunnerPhase phase) {
@@ -306,6 +322,7 @@ class Runner {
 
   BlockingChannel& channel_;
   const DevicePtr device_;
+  bool started_ = false;  // the device has a context
   RunnerPhase phase_ = RunnerPhase::kLoad;
   std::unique_ptr<KernelContext> context_;
   CopyArena arena_;
@@ -321,9 +338,11 @@ int RunRunner(const RunnerOptions& options) {
   if (options.device.device_type == kDLCPU) {
     RestrictSystemCalls();  // where the kernel can
   } else {
-    // A driver's compiler may be a program of its own, and writes files; so no system calls are taken from it. What it
-    // compiles is kept nowhere.
+    // OpenCL's compiler may be a program of its own, and writes files; so no system calls are taken from it. Those of
+    // CUDA's driver are restricted once it has started. What either compiles is kept nowhere.
     setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
+    setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
+    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // code that does not load fails as such
     Result<DevicePtr> opened = OpenDevice(options.device);
     if (!opened.ok()) {
       fprintf(stderr, "%s\n", opened.error().Text().c_str());
@@ -351,8 +370,8 @@ int RunRunner(const RunnerOptions& options) {
     const auto* request = (*message)->As<RunnerRequest>();
     if (!request) continue;
     RunnerResult result{request->run, runner.Run(**message, *request)};
-    if (!channel.Send({"", std::move(result), {}})) return 1;
-    if (runner.IsBroken()) return 1;  // a fresh process opens the device anew
+    result.last = runner.IsBroken();  // a fresh process opens the device anew
+    if (!channel.Send({"", result, {}}) || result.last) return 1;
   }
 }
 

@@ -83,7 +83,7 @@ class Program {
 
 bool CanRestrictSystemCalls() { return kArchitecture != 0 && !kSanitized; }
 
-bool RestrictSystemCalls() {
+bool RestrictSystemCalls(Restriction restriction) {
   if (!CanRestrictSystemCalls()) return false;
   constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM, kUnknown = SECCOMP_RET_ERRNO | ENOSYS;
   Program program;
@@ -101,10 +101,12 @@ bool RestrictSystemCalls() {
   program.IfCall(SYS_clone3, kUnknown);
   program.IfCall(SYS_openat2, kUnknown);
   program.IfCallWith(SYS_clone, 0, CLONE_THREAD, false, kRefuse);
+  if (restriction == Restriction::kKernels) {
 #ifdef SYS_open
-  program.IfCallWith(SYS_open, 1, kWriting, true, kRefuse);
+    program.IfCallWith(SYS_open, 1, kWriting, true, kRefuse);
 #endif
-  program.IfCallWith(SYS_openat, 2, kWriting, true, kRefuse);
+    program.IfCallWith(SYS_openat, 2, kWriting, true, kRefuse);
+  }
   program.Return(SECCOMP_RET_ALLOW);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return false;
   return program.Install();

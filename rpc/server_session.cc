@@ -375,6 +375,7 @@ ServerActions ServerSession::OnRunnerMessage(const Message& message, int64_t now
       outputs_.Put(ReferenceKey(batch_->task), message.blobs, options_.output_bytes);
     }
   } else if (auto* done = message.As<RunnerResult>(); done && done->run == running.run) {
+    if (done->last && std::exchange(runner_ready_, false)) actions_.push_back(KillRunner{"its device has failed"});
     if (running.phase == RunnerPhase::kReference && done->result.status != TrialStatus::kOk) {
       FinishRunning(done->result.status, done->result.error, now);
       return Take();

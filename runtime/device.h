@@ -8,10 +8,10 @@
 //   it, as GPU drivers have it, and `LastError` tells it without a command. A refusal (no memory, a bad image or
 //   launch) may be final, too.
 // Calls are thread-safe. Kernels of one device run one at a time: executors that run at once need devices of their own.
-// Streams, events and captured graphs come with the first device that has them (cuda), as further members.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +29,8 @@ struct DeviceLimits {
   int64_t shared_bytes = 0;       // memory of a block of threads; 0: the device has no such memory
   int64_t threads_per_block = 1;  // threads of one block
   int64_t units = 1;              // compute units, which run blocks side by side
+  int64_t l2_bytes = 0;           // the cache that all units share; 0: unknown
+  std::string architecture;       // "sm_90", as code generators name it; empty where code does not depend on it
 };
 
 // The shape of one launch: blocks, threads of a block, and shared memory of a block beside what the code itself asks
@@ -46,6 +48,15 @@ class DeviceImage {
   // The handle of a function of the image, for Device::Launch; valid as long as the image. An error names what is
   // missing.
   virtual Result<const void*> Entry(std::string_view name) const = 0;
+};
+
+// Commands that were recorded once and are given again as one. It keeps its device alive; the memory and the images
+// that the commands use must outlive it.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  // Gives the commands to the device, with the arguments that they were recorded with.
+  virtual Status Launch() = 0;
 };
 
 class Device : public Object, public std::enable_shared_from_this<Device> {
@@ -68,9 +79,17 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   // Starts a function of an image of this device. `args` are addresses of this device.
   virtual Status Launch(const void* entry, const LaunchGeometry& geometry, std::span<void* const> args) = 0;
 
+  // Records the launches, Zero and CopyWithin that `record` gives, which do not run meanwhile; everything else is an
+  // error inside of it. Other threads' commands wait. Null, without a call of `record`: this device has no graphs.
+  virtual Result<std::shared_ptr<DeviceGraph>> Capture(const std::function<Status()>&) {
+    return std::shared_ptr<DeviceGraph>();
+  }
+
   // Waits until all commands have run.
   virtual Status Synchronize() = 0;
   virtual Status LastError() const = 0;
+  // Whether the last error tells that the device itself has failed, so that no kernel is to blame.
+  virtual bool IsLost() const { return false; }
 };
 
 // "cpu", "cuda", "opencl", ...: the names of DLPack's device types; "device type 99" for others.

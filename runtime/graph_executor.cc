@@ -305,7 +305,14 @@ Status GraphExecutor::RunStep(const Step& step) {
 }
 
 Status GraphExecutor::Run() {
-  for (const Step& step : steps_) TRY(RunStep(step));
+  if (runs_++ == 1) TRY(RecordReplays());
+  size_t next = 0;
+  for (const Replay& replay : replays_) {
+    TRY(RunSteps(next, replay.begin));
+    TRY_NOTE(replay.graph->Launch(), NodeText(steps_[replay.begin].node) + " and those after it");
+    next = replay.end;
+  }
+  TRY(RunSteps(next, steps_.size()));
   for (Device* device : others_) TRY(device->Synchronize());
   return {};
 }
@@ -342,6 +349,7 @@ Status GraphExecutor::SetMemory(int64_t root, const Tensor& tensor) {
   for (size_t entry = 0; entry < root_.size(); ++entry) {
     if (root_[entry] == root) values_[entry] = TRY(tensor.Reshape(EntryAt(entry).shape));
   }
+  ForgetReplays();
   for (Step& step : steps_) {
     for (size_t i = 0; i < step.entries.size(); ++i) {
       if (step.entries[i] >= 0 && root_[step.entries[i]] == root) step.args[i] = tensor.data();

@@ -63,7 +63,8 @@ class GraphExecutor {
   // From now on output i is written into `tensor` itself; refused for outputs that are inputs or parameters.
   Status BindOutput(int64_t i, Tensor tensor);
 
-  // Returns when all devices have finished.
+  // Returns when all devices have finished. From the second run on, devices that have graphs (Device::Capture) replay
+  // their steps, until an input or output is bound or a kernel is replaced.
   Status Run();
 
   // Makes node `node` run kernel `func_name` of the module from now on. The kernel must take the same parameters.
@@ -96,6 +97,12 @@ class GraphExecutor {
     int64_t copy_bytes = 0;
     std::vector<int64_t> entries;  // of each parameter; -1 where a run does not read it
     std::vector<void*> args;       // the parameters' data, then the prepared buffers'
+  };
+
+  // Consecutive steps of one device, recorded with the arguments that they have now.
+  struct Replay {
+    size_t begin = 0, end = 0;
+    std::shared_ptr<DeviceGraph> graph;
   };
 
   // Memory for prepared buffers on one device: blocks from which buffers are cut.
@@ -133,6 +140,9 @@ class GraphExecutor {
   Status ReservePrepared(const DevicePtr& device, int64_t bytes);
   Result<std::vector<Tensor>> PrepareStep(const Step& step);
   void FillArgs(Step& step);
+  Status RunSteps(size_t begin, size_t end);
+  Status RecordReplays();
+  void ForgetReplays();
   // A kernel and the parameters that it prepares. Steps with equal keys share their prepared buffers.
   using PreparedKey = std::pair<const BoundKernel*, std::vector<int64_t>>;
   PreparedKey PreparedKeyOf(const Step& step) const;
@@ -152,6 +162,8 @@ class GraphExecutor {
   std::vector<bool> is_param_;    // entry -> a parameter itself
   std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
   std::vector<Step> steps_;
+  int64_t runs_ = 0;             // since an argument of a step last changed
+  std::vector<Replay> replays_;  // in order, from the second of these runs on
   std::map<PreparedKey, std::vector<Tensor>> prepared_;
   std::map<Device*, Scratch> scratch_;
   std::map<Device*, PreparedMemory> prepared_memory_;

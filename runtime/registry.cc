@@ -5,6 +5,7 @@
 
 #include "runtime/byte_stream.h"
 #include "runtime/cpu_device.h"
+#include "runtime/cuda/device.h"
 #include "runtime/device_module.h"
 #include "runtime/graph_executor.h"
 #include "runtime/info_module.h"
@@ -74,6 +75,8 @@ std::vector<Row> RuntimeFunctions() {
          if (id != 0) return Err("this machine has one CPU device, number 0; there is no ", id);
          return Value(ObjectRef(std::make_shared<CpuDevice>(0)));
        })},
+      {"device_api.cuda",
+       PackedFunc::Of([](int id) -> Result<Value> { return Value(ObjectRef(TRY(OpenCudaDevice(id)))); })},
       {"device_api.opencl",
        PackedFunc::Of([](int id) -> Result<Value> { return Value(ObjectRef(TRY(OpenOpenClDevice(id)))); })},
   };

@@ -22,7 +22,7 @@ constexpr char kFooter[] =
     "Examples:\n"
     "  rpc_tracker &\n"
     "  rpc_server --tracker 127.0.0.1:9190 --key rpi4\n"
-    "  rpc_server --tracker 127.0.0.1:9190 --key gpu --device opencl\n"
+    "  rpc_server --tracker 127.0.0.1:9190 --key gpu --device cuda\n"
     "  rpc_server --tracker 127.0.0.1:9190 --key riscv --runner-prefix 'qemu-riscv64 -L /usr/riscv64-linux-gnu'\n"
     "A tracker on another host is reached over ssh: ssh -L 9190:127.0.0.1:9190 HOST (and -R for the server's own "
     "port).\n"
@@ -48,7 +48,7 @@ int Serve(int argc, char** argv) {
                  "The tracker's HOST:PORT or ipc socket; AUTOTUNE_TRACKER in the environment")
       ->envname("AUTOTUNE_TRACKER");
   app.add_option("--key", options.key, "Name by which clients ask for this kind of device, for example rpi4");
-  app.add_option("--device", device, "Device that kernels run on, such as opencl or opencl:1 (default: the CPU)");
+  app.add_option("--device", device, "Device that kernels run on, such as cuda, cuda:1 or opencl (default: the CPU)");
   app.add_option("--cores", cores, "Cores that kernels run on, for example 0-3 or 0,2 (default: all)");
   app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
   app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");

@@ -388,6 +388,26 @@ TEST(ServerSession, ABatchEndsIfNoRunnerFollowsTheDeadOne) {
   }
 }
 
+// A runner whose device has failed answers, and is killed before the next candidate; whoever else answers stays.
+TEST(ServerSession, AfterItsLastResultARunnerIsReplaced) {
+  for (bool last : {false, true}) {
+    World w;
+    w.Say("b", World::Batch(1, 2));
+    RunnerResult result{w.started->run, {}, last};
+    result.result.status = TrialStatus::kRunCrashed;
+    w.started.reset();
+    w.Take(w.session.OnRunnerMessage({"", result, {}}, w.now));
+    EXPECT_EQ(w.kills, last ? 1 : 0);
+    EXPECT_EQ(w.started.has_value(), !last) << "the next candidate";
+    w.Take(w.session.OnRunnerReady(w.now));
+    ASSERT_TRUE(w.started);
+    w.Finish();
+    ASSERT_EQ(w.Results().size(), 2u);
+    EXPECT_EQ(w.Results()[0].status, TrialStatus::kRunCrashed);
+    EXPECT_EQ(w.Results()[1].status, TrialStatus::kOk);
+  }
+}
+
 TEST(ServerSession, NonsensicalBatchesAreRefused) {
   World w;
   auto refusal = [&](auto change, std::vector<Blob> blobs = {Bytes("artifact")}) {

@@ -14,7 +14,23 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-using Devices = test::CliTest;
+class Devices : public test::CliTest {
+ protected:
+  void SetUp() override {
+    test::CliTest::SetUp();
+    setenv("POCL_CACHE_DIR", File("pocl").c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("AUTOTUNE_LIBCUDA");
+    unsetenv("FAKE_CUDA");
+    test::CliTest::TearDown();
+  }
+  // With the driver of tests/runtime/fake_cuda/, which understands `words`.
+  static void InstallCuda(const std::string& words) {
+    setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
+    setenv("FAKE_CUDA", words.c_str(), 1);
+  }
+};
 
 TEST_F(Devices, OfThisMachineAndOfAFarm) {
   CliResult local = Run({"devices"});
@@ -40,12 +56,37 @@ TEST_F(Devices, OfThisMachineAndOfAFarm) {
   EXPECT_THAT(Lines(nobody.err), SizeIs(1)) << nobody.Text();
 }
 
+TEST_F(Devices, GpusOfThisMachine) {
+  InstallCuda("gpus=2 sm=80 bytes=85000000000 log=" + File("log"));
+  CliResult two = Run({"devices"});
+  EXPECT_EQ(two.code, 0) << two.Text();
+  EXPECT_THAT(two.out,
+              AllOf(HasSubstr("cuda:0: Fake GPU A, sm_80, 132 units, 85.0 GB\n  --target 'cuda -arch=sm_80'\n"),
+                    HasSubstr("cuda:1: Fake GPU B"), Not(HasSubstr("CUDA driver"))));
+  EXPECT_THAT(test::ReadAll(File("log")), Not(HasSubstr("cuDevicePrimaryCtxRetain"))) << "looking takes memory";
+  auto json = Json::Parse(Run({"devices", "--json"}).out);
+  ASSERT_TRUE(json.ok());
+  const Json::Array& gpus = *(*json)["gpus"].As<Json::Array>();
+  ASSERT_GE(gpus.size(), 2u);
+  EXPECT_EQ(*gpus[1]["device"].As<std::string>(), "cuda:1");
+  EXPECT_EQ(*gpus[1]["memory_bytes"].As<int64_t>(), 85000000000);
+
+  InstallCuda("fail=cuInit:100");
+  EXPECT_THAT(Run({"devices"}).out, HasSubstr("\nthe CUDA driver finds no GPU; "));
+  setenv("AUTOTUNE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
+  CliResult none = Run({"devices"});
+  EXPECT_EQ(none.code, 0) << none.Text();
+  EXPECT_THAT(none.out, AllOf(HasSubstr("\nthis machine has no CUDA driver: /nowhere/libcuda.so.1 is missing; "),
+                              Not(HasSubstr("cuda:0"))));
+}
+
 TEST_F(Devices, DoctorFindsThisMachineFit) {
+  InstallCuda("");
   CliResult fit = Run({"doctor"});
   EXPECT_EQ(fit.code, 0) << fit.Text();
   for (const char* word :
        {"cores", "L1 ", "GFLOPS", "GB/s", "repeats of one loop", ": free", "MiB", "core dumps 0 bytes", "namespaces",
-        "seccomp", "not there yet", "with a write-ahead log", "GB free"})
+        "seccomp", "gpu        cuda:0: Fake GPU A, sm_90", "not there yet", "with a write-ahead log", "GB free"})
     EXPECT_THAT(fit.out, HasSubstr(word));
   EXPECT_THAT(fit.out, Not(HasSubstr("PROBLEM")));
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
@@ -57,11 +98,13 @@ TEST_F(Devices, DoctorNamesWhatIsWrong) {
   setenv("AUTOTUNE_LIBEXEC", folder_.c_str(), 1);
   std::filesystem::permissions(Write("rpc_server", "#!/bin/sh\nexit 42\n"), std::filesystem::perms::owner_all);
   setenv("AUTOTUNE_HOST_LOCK", "/no/such/lock", 1);
+  setenv("AUTOTUNE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
   CliResult sick = Run({"doctor"});
   EXPECT_EQ(sick.code, 1) << sick.Text();
-  EXPECT_THAT(sick.out, AllOf(HasSubstr("PROBLEM: " + db_ + " is not a record database"),
-                              HasSubstr("speed      PROBLEM: "), HasSubstr("cannot open the host lock /no/such/lock"),
-                              HasSubstr("runner     PROBLEM: "), HasSubstr("exited with code 42")));
+  EXPECT_THAT(sick.out,
+              AllOf(HasSubstr("PROBLEM: " + db_ + " is not a record database"), HasSubstr("speed      PROBLEM: "),
+                    HasSubstr("cannot open the host lock /no/such/lock"), HasSubstr("runner     PROBLEM: "),
+                    HasSubstr("exited with code 42"), HasSubstr("gpu        none: this machine has no CUDA driver")));
   EXPECT_THAT(sick.err, HasSubstr("3 problems found"));
 }
 

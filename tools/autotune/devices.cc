@@ -6,6 +6,7 @@
 #include "support/json.h"
 #include "target/target.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
 #include "tools/farm_status.h"
@@ -31,6 +32,7 @@ Result<int> ShowDevices(const DevicesOptions& options) {
   }
   Target target = TRY(Target::Parse("cpu"));
   HostFacts host = FactsOfHost();
+  const Gpus gpus = FindGpus();
   if (options.json) {
     Json line;
     line["key"] = "local";
@@ -38,12 +40,17 @@ Result<int> ShowDevices(const DevicesOptions& options) {
     line["cores"] = host.usable_cores;
     line["memory_bytes"] = host.memory_bytes;
     line["target"] = target.Text();
+    Json::Array list;
+    for (const Gpu& gpu : gpus.found) list.push_back(ToJson(gpu));
+    line["gpus"] = std::move(list);
     std::printf("%s\n", line.Dump().c_str());
     return kExitOk;
   }
   std::printf("this machine: %s, %s, %.1f GB\n  --target '%s'\n", host.model.c_str(),
               Counted(host.usable_cores, "core").c_str(), static_cast<double>(host.memory_bytes) / 1e9,
               target.Text().c_str());
+  for (const Gpu& gpu : gpus.found) std::printf("%s\n  --target '%s'\n", GpuText(gpu).c_str(), gpu.target.c_str());
+  for (const std::string& reason : gpus.missing) std::printf("%s\n", reason.c_str());
   return kExitOk;
 }
 

@@ -12,6 +12,7 @@
 #include "records/open.h"
 #include "support/host_lock.h"
 #include "tools/autotune/command.h"
+#include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
 #include "tools/autotune/text.h"
 #include "tracker/local_farm.h"
@@ -53,6 +54,13 @@ void LookAtHost(Doctor& doctor, const Target& target) {
   doctor.Say("caches", "L1 %ld KiB, L2 %ld KiB a core, L3 %ld KiB, lines of %d bytes",
              static_cast<long>(target.l1_bytes >> 10), static_cast<long>(target.l2_bytes >> 10),
              static_cast<long>(target.l3_bytes >> 10), target.cache_line);
+}
+
+// A machine without a GPU is fit, too.
+void LookAtGpus(Doctor& doctor) {
+  const Gpus gpus = FindGpus();
+  for (const Gpu& gpu : gpus.found) doctor.Say("gpu", GpuText(gpu) + ", --target '" + gpu.target + "'");
+  for (const std::string& reason : gpus.missing) doctor.Say("gpu", "none: " + reason);
 }
 
 void Measure(Doctor& doctor, const Target& target) {
@@ -178,6 +186,7 @@ Result<int> Examine(const DoctorOptions& options) {
   Doctor doctor;
   Target target = TRY(Target::Parse("cpu"));
   LookAtHost(doctor, target);
+  LookAtGpus(doctor);
   Measure(doctor, target);
   LookAtRunner(doctor);
   LookAtDatabase(doctor, options);

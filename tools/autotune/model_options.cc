@@ -65,7 +65,8 @@ Result<Target> TargetOfDevice(const std::string& kind) {
                "); state them: --target '", kind, " -num-cores=16 -max-threads=256 -shared=32K'");
   }
   const DeviceLimits limits = (*device)->limits();
-  return Target::Parse(kind + " -num-cores=" + std::to_string(limits.units) + " -max-threads=" +
+  const std::string arch = limits.architecture.empty() ? "" : " -arch=" + limits.architecture;
+  return Target::Parse(kind + arch + " -num-cores=" + std::to_string(limits.units) + " -max-threads=" +
                        std::to_string(limits.threads_per_block) + " -shared=" + std::to_string(limits.shared_bytes));
 }
 

@@ -1,0 +1,429 @@
+// CUDA devices on a driver of our own (tests/runtime/fake_cuda/), which is as strict as a GPU and fails when asked to.
+#include "runtime/cuda/device.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "runtime/cpu_device.h"
+#include "runtime/device_module.h"
+#include "runtime/graph_executor.h"
+#include "support/json.h"
+#include "tests/runtime/c_artifact.h"
+
+namespace autotune {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kPtx =
+    ".version 8.0\n.target sm_80\n.entry shift\n.entry shift_prepare\n.entry reversed\n.entry twice\n"
+    ".entry illegal\n.entry unknown\n.entry bit_flip\n.entry thrice\n";
+
+Tensor Ramp(std::vector<int64_t> shape, float start = 0) {
+  Tensor tensor = Tensor::Zeros(std::move(shape), "f32").value();
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Data<float>()[i] = start + static_cast<float>(i);
+  return tensor;
+}
+
+DeviceCode Code(std::string image = kPtx, std::string format = "ptx") {
+  constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
+  DeviceCode code{.format = std::move(format), .image = std::move(image)};
+  const std::vector<std::string> axes = {"blockIdx.x", "threadIdx.x"};
+  for (const char* name : {"shift_prepare", "reversed", "twice", "thrice", "illegal", "unknown", "bit_flip", "nowhere"})
+    code.functions[name] = {{kAddress, kAddress}, axes};
+  code.functions["shift"] = {{kAddress, kAddress, kAddress}, axes};
+  return code;
+}
+
+class Cuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
+    Restart("");
+  }
+  // The driver as if the machine had just started, with `words` (tests/runtime/fake_cuda/driver.cc) and a log of calls.
+  void Restart(const std::string& words) {
+    static int number = 0;
+    device_.reset();
+    log_ = TempDir() + "/cuda" + std::to_string(++number) + ".log";
+    setenv("FAKE_CUDA", ("log=" + log_ + " " + words).c_str(), 1);
+    device_ = OpenDevice({kDLCUDA, 0}).value();
+  }
+  // How often the driver was called so. `call` may name what it was called with, too.
+  int Calls(const std::string& call) const {
+    std::ifstream in(log_);
+    int count = 0;
+    for (std::string line; std::getline(in, line);) count += line == call || line.starts_with(call + " ");
+    return count;
+  }
+  // Calls `name` over eight elements, as one launch of `code`, and waits.
+  Status Call(const DeviceCode& code, const std::string& name) {
+    Tensor x = TRY(ToDevice(Ramp({8}), device_)), y = TRY(ToDevice(Ramp({8}), device_));
+    TRY(TRY(MakeDeviceModule("cuda", code)->GetFunction(name))(x, y, 1, 8));
+    return device_->Synchronize();
+  }
+  std::string ErrorOf(const DeviceCode& code, const std::string& name) {
+    Status status = Call(code, name);
+    return status.ok() ? "" : status.error().Text();
+  }
+
+  std::string log_;
+  DevicePtr device_;
+};
+
+TEST_F(Cuda, LimitsAreTheDriversAndMakeNoContext) {
+  EXPECT_THAT(CudaDeviceNames().value(), testing::ElementsAre("Fake GPU A"));
+  const DeviceLimits limits = device_->limits();
+  EXPECT_EQ(limits.memory_bytes, 1 << 30);
+  EXPECT_EQ(limits.shared_bytes, 227 << 10);
+  EXPECT_EQ(limits.threads_per_block, 1024);
+  EXPECT_EQ(limits.units, 132);
+  EXPECT_EQ(limits.l2_bytes, 50 << 20);
+  EXPECT_EQ(limits.architecture, "sm_90");
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain"), 0) << "a device that nobody uses takes memory";
+  ASSERT_TRUE(device_->Synchronize().ok());
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain"), 1);
+  device_.reset();
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRelease_v2"), 1);
+}
+
+TEST_F(Cuda, MemoryAndCopies) {
+  for (const char* words : {"", "pools=0"}) {
+    Restart(words);
+    Tensor host = Ramp({1000});
+    Tensor far = ToDevice(host, device_).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(far.data()) % 256, 0u);
+    Tensor twin = ToDevice(Ramp({1000}, 7), device_).value();
+    ASSERT_TRUE(CopyTensor(far, twin).ok());
+    far = Tensor();  // freed after the copy
+    EXPECT_EQ(ToHost(twin).value().bytes(), host.bytes());
+    ASSERT_TRUE(device_->Zero(static_cast<float*>(twin.data()) + 10, 40).ok());
+    Tensor back = ToHost(twin).value();
+    EXPECT_EQ(back.Data<float>()[9], 9);
+    EXPECT_EQ(back.Data<float>()[10], 0);
+    EXPECT_EQ(back.Data<float>()[20], 20);
+    EXPECT_NE(device_->Allocate(0).value(), nullptr);
+    const bool pools = *words == '\0';
+    EXPECT_EQ(Calls("cuMemAllocAsync"), pools ? 3 : 0);
+    EXPECT_EQ(Calls("cuMemFree_v2"), pools ? 0 : 2);
+  }
+}
+
+TEST_F(Cuda, AddressesOfTheHostAreRefusedButNotFinal) {
+  Tensor far = ToDevice(Ramp({8}), device_).value();
+  float host[8];
+  EXPECT_THAT(device_->CopyWithin(far.data(), host, 32).error().Text(),
+              HasSubstr("cuda(0): a copy failed: CUDA_ERROR_INVALID_VALUE (1)"));
+  EXPECT_FALSE(device_->CopyIn(host, host, 32).ok());
+  EXPECT_FALSE(device_->CopyIn(far.data(), far.data(), 32).ok());
+  EXPECT_FALSE(device_->CopyOut(host, static_cast<char*>(far.data()) + 256, 4).ok());
+  EXPECT_FALSE(device_->Zero(host, 4).ok());
+  EXPECT_TRUE(device_->LastError().ok());
+  EXPECT_EQ(ToHost(far).value().bytes(), Ramp({8}).bytes());
+}
+
+TEST_F(Cuda, FunctionsOfAModule) {
+  for (const auto& [image, format] : {std::pair{kPtx, "ptx"}, std::pair{"CUBIN sm_90 .entry shift", "cubin"}}) {
+    Module module = MakeDeviceModule("cuda", Code(image, format));
+    Tensor x = ToDevice(Ramp({256}), device_).value(), p = ToDevice(Ramp({256}, 1), device_).value();
+    Tensor y = ToDevice(Ramp({256}, 50), device_).value();
+    auto done = module->GetFunction("shift").value()(x, p, y, 8, 32);
+    ASSERT_TRUE(done.ok()) << done.error().Text();
+    EXPECT_EQ(ToHost(y).value().Data<float>()[255], 255 + 256);
+  }
+}
+
+TEST_F(Cuda, ImagesAreRefusedInOneLine) {
+  EXPECT_THAT(ErrorOf(Code(".version 8.0\n.target sm_80\nbroken"), "twice"),
+              AllOf(HasSubstr("the driver's compiler refuses the PTX: CUDA_ERROR_INVALID_PTX (218)"),
+                    HasSubstr("Parsing error near 'broken'"), Not(HasSubstr("\n")), Not(HasSubstr("aborted"))));
+  EXPECT_THAT(ErrorOf(Code(".version 9.0\n.target sm_80\n.entry twice"), "twice"),
+              AllOf(HasSubstr("the driver of cuda(0), for CUDA 12.4, is too old for this PTX: update NVIDIA's driver"),
+                    Not(HasSubstr("\n"))));
+  EXPECT_THAT(ErrorOf(Code(".version 8.0\n.target sm_100\n.entry twice"), "twice"),
+              HasSubstr("this ptx is not for sm_90, which cuda(0) is: CUDA_ERROR_NO_BINARY_FOR_GPU (209)"));
+  EXPECT_THAT(ErrorOf(Code("CUBIN sm_80 .entry twice", "cubin"), "twice"), HasSubstr("this cubin is not for sm_90"));
+  EXPECT_THAT(ErrorOf(Code(), "nowhere"), HasSubstr("the image has no kernel 'nowhere'"));
+  EXPECT_THAT(ErrorOf(Code(kPtx, "cl"), "twice"), HasSubstr("takes PTX (ptx) and machine code (cubin), not cl"));
+  EXPECT_TRUE(device_->LastError().ok());
+  EXPECT_EQ(ErrorOf(Code(), "twice"), "");
+}
+
+TEST_F(Cuda, SharedMemoryBeyondTheDefaultIsAskedForOnce) {
+  auto image = device_->LoadImage("ptx", kPtx).value();
+  const void* entry = image->Entry("reversed").value();
+  Tensor x = ToDevice(Ramp({8}), device_).value(), y = ToDevice(Ramp({8}), device_).value();
+  void* args[] = {x.data(), y.data()};
+  for (int64_t bytes : {200 << 10, 100 << 10, 200 << 10})
+    ASSERT_TRUE(device_->Launch(entry, {.block = {8, 1, 1}, .shared_bytes = bytes}, args).ok());
+  EXPECT_EQ(Calls("cuFuncSetAttribute 8 204800"), 1);
+  EXPECT_EQ(Calls("cuFuncSetAttribute"), 1);
+  EXPECT_EQ(ToHost(y).value().Data<float>()[0], 7);
+  EXPECT_FALSE(device_->Launch(entry, {.block = {8, 1, 1}, .shared_bytes = 228 << 10}, args).ok());
+  EXPECT_FALSE(device_->Launch(entry, {.block = {2048, 1, 1}, .shared_bytes = 32}, args).ok());
+  EXPECT_FALSE(device_->Launch(entry, {.grid = {1LL << 32, 1, 1}}, args).ok());
+  EXPECT_TRUE(device_->LastError().ok());
+}
+
+TEST_F(Cuda, NoMemoryIsNotFinal) {
+  Result<std::shared_ptr<void>> much = device_->Allocate(int64_t{1} << 40);
+  EXPECT_EQ(much.error().kind, ErrorKind::kOutOfMemory);
+  std::shared_ptr<void> most = device_->Allocate(1000 << 20).value();
+  Result<std::shared_ptr<void>> more = device_->Allocate(100 << 20);
+  EXPECT_EQ(more.error().kind, ErrorKind::kOutOfMemory);
+  EXPECT_THAT(more.error().Text(), HasSubstr("no 104857600 bytes free on cuda(0)"));
+  most.reset();
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_TRUE(device_->Allocate(100 << 20).ok());
+  Restart("fail=cuLaunchKernel:2:1");
+  Status launched = Call(Code(), "twice");
+  EXPECT_EQ(launched.error().kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(ErrorOf(Code(), "twice"), "");
+}
+
+TEST_F(Cuda, FaultsAreFinal) {
+  struct Fault {
+    const char *words, *kernel, *text;
+    bool lost;
+  };
+  const Fault faults[] = {
+      {"", "illegal", "a command failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)", false},
+      {"", "unknown", "a command failed: CUDA_ERROR_UNKNOWN (999)", false},
+      {"", "bit_flip", "a command failed: CUDA_ERROR_ECC_UNCORRECTABLE (214)", true},
+      {"fail=cuLaunchKernel:719", "twice", "a launch failed: CUDA error 719", false},
+      {"fail=cuDevicePrimaryCtxRetain:46", "twice", "making a context failed: CUDA error 46", true}};
+  for (const Fault& fault : faults) {
+    Restart(fault.words);
+    EXPECT_THAT(ErrorOf(Code(), fault.kernel), HasSubstr(fault.text));
+    EXPECT_THAT(device_->LastError().error().Text(), HasSubstr(fault.text));
+    EXPECT_EQ(device_->IsLost(), fault.lost) << fault.text;
+    for (const Status& later : {device_->Synchronize(), Call(Code(), "twice"), device_->Zero(nullptr, 0)})
+      EXPECT_THAT(later.error().Text(), HasSubstr(fault.text));
+    EXPECT_FALSE(device_->Allocate(8).ok());
+    EXPECT_FALSE(device_->LoadImage("ptx", kPtx).ok());
+    EXPECT_NE(OpenDevice({kDLCUDA, 0}).value(), device_);
+  }
+}
+
+TEST_F(Cuda, TheSecondOfTwo) {
+  Restart("gpus=2");
+  DevicePtr second = OpenDevice(DeviceFromText("cuda:1").value()).value();
+  EXPECT_EQ(OpenDevice({kDLCUDA, 1}).value(), second);
+  EXPECT_EQ(DeviceText(second->dl()), "cuda(1)");
+  EXPECT_EQ(CudaDeviceNames().value().at(1), "Fake GPU B");
+  Tensor far = ToDevice(Ramp({8}), second).value();
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain 1"), 1);
+  EXPECT_EQ(Calls("cuDevicePrimaryCtxRetain 0"), 0);
+  Tensor first = ToDevice(far, device_).value();
+  EXPECT_EQ(ToHost(first).value().bytes(), Ramp({8}).bytes());
+  float host[8];
+  EXPECT_FALSE(device_->CopyOut(host, far.data(), 32).ok()) << "the memory of another device";
+  DevicePtr broken = device_;
+  EXPECT_NE(ErrorOf(Code(), "illegal"), "");
+  EXPECT_TRUE(second->Synchronize().ok());
+  EXPECT_THAT(OpenDevice({kDLCUDA, 2}).error().Text(), HasSubstr("there is no CUDA device 2; this machine has 2"));
+}
+
+TEST_F(Cuda, DriversThatDoNotStart) {
+  auto open = [&](const std::string& words) {
+    setenv("FAKE_CUDA", words.c_str(), 1);
+    return OpenDevice({kDLCUDA, 0}).error().Text();
+  };
+  EXPECT_THAT(open("gpus=0"), HasSubstr("the CUDA driver finds no GPU"));
+  EXPECT_THAT(open("fail=cuInit:100"), HasSubstr("the CUDA driver finds no GPU"));
+  EXPECT_THAT(open("fail=cuInit:34"), HasSubstr("a stub of the toolkit"));
+  EXPECT_THAT(open("fail=cuInit:803"), HasSubstr("does not start: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)"));
+}
+
+TEST(CudaMissing, IsSaidInOneLine) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        setenv("AUTOTUNE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
+        std::fprintf(stderr, "%s", CudaDeviceNames().error().Text().c_str());
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "^this machine has no CUDA driver: /nowhere/libcuda.so.1 is missing; it comes with NVIDIA's driver[^\n]*$");
+}
+
+TEST_F(Cuda, CallsOfSeveralThreads) {
+  auto image = device_->LoadImage("ptx", kPtx).value();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Tensor x = ToDevice(Ramp({8}, static_cast<float>(t)), device_).value(), y = ToDevice(x, device_).value();
+      y = ToDevice(Ramp({8}), device_).value();
+      void* args[] = {x.data(), y.data()};
+      EXPECT_TRUE(device_->Launch(image->Entry("twice").value(), {.block = {8, 1, 1}}, args).ok());
+      EXPECT_EQ(ToHost(y).value().Data<float>()[7], 2 * (7 + t));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Cuda, AGraphReplaysWhatWasRecorded) {
+  auto image = device_->LoadImage("ptx", kPtx).value();
+  const void* twice = image->Entry("twice").value();
+  Tensor x = ToDevice(Ramp({8}), device_).value(), y = ToDevice(Ramp({8}), device_).value();
+  auto record = [&]() -> Status {
+    void* args[] = {x.data(), y.data()};
+    TRY(device_->Launch(twice, {.block = {8, 1, 1}}, args));
+    return device_->CopyWithin(x.data(), y.data(), 32);
+  };
+  std::shared_ptr<DeviceGraph> graph = device_->Capture(record).value();
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(ToHost(x).value().Data<float>()[7], 7) << "recorded, not run";
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(graph->Launch().ok());
+  EXPECT_EQ(ToHost(x).value().Data<float>()[7], 7 * 8);
+  EXPECT_EQ(Calls("cuLaunchKernel"), 1);
+  EXPECT_EQ(Calls("cuGraphLaunch"), 3);
+  graph.reset();
+  EXPECT_EQ(Calls("cuGraphExecDestroy"), 1);
+  EXPECT_EQ(Calls("cuGraphDestroy"), 1);
+}
+
+TEST_F(Cuda, WhatAGraphCannotRecord) {
+  Tensor x = ToDevice(Ramp({8}), device_).value();
+  float host[8] = {};
+  const std::function<Status()> forbidden[] = {
+      [&]() -> Status { return device_->CopyIn(x.data(), host, 32); },
+      [&]() -> Status { return device_->CopyOut(host, x.data(), 32); },
+      [&]() -> Status { return device_->Synchronize(); },
+      [&]() -> Status { return TRY(device_->Allocate(8)), Status(); },
+      [&]() -> Status { return TRY(device_->LoadImage("ptx", kPtx)), Status(); },
+      [&]() -> Status { return TRY(device_->Capture([] { return Status(); })), Status(); },
+      [&]() -> Status { return Err("the caller's own"); }};
+  for (const auto& record : forbidden) {
+    EXPECT_THAT(device_->Capture(record).error().Text(),
+                testing::AnyOf(HasSubstr("cannot be part of a graph of cuda(0)"), HasSubstr("the caller's own")));
+    ASSERT_TRUE(device_->Synchronize().ok());
+  }
+  // Memory that is freed meanwhile is freed afterwards, not in each replay.
+  auto graph = device_->Capture([&] { return x = Tensor(), Status(); }).value();
+  EXPECT_EQ(Calls("cuMemFreeAsync"), 1);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(graph->Launch().ok());
+  EXPECT_TRUE(device_->Synchronize().ok());
+  // A driver that cannot capture.
+  Restart("fail=cuStreamEndCapture:901");
+  EXPECT_THAT(device_->Capture([] { return Status(); }).error().Text(),
+              HasSubstr("a capture failed: CUDA_ERROR_STREAM"));
+  EXPECT_TRUE(device_->LastError().ok());
+}
+
+// A network of which the middle runs on the GPU: two kernels, the second one with shared memory.
+class CudaNetwork : public Cuda {
+ protected:
+  static Module Library() {
+    Json json = Json::Parse(SampleMetadata()).value();
+    Json::Array& kernels = *json["kernels"].As<Json::Array>();
+    auto add = [&](size_t of, const char* name, const char* launches, const char* prepare) {
+      Json kernel = kernels[of];
+      kernel["name"] = name;
+      kernel["device"] = "cuda";
+      kernel["launches"] = Json::Parse(launches).value();
+      kernel["prepare"] = Json::Parse(prepare).value();
+      kernels.push_back(std::move(kernel));
+    };
+    add(0, "far_shift",
+        R"([{"entry":"shift","grid":[2],"block":[4],"args":[{"kind":"param","index":0},{"kind":"prepared","index":0},
+            {"kind":"param","index":2}]}])",
+        R"([{"entry":"shift_prepare","grid":[8],"block":[1],"args":[{"kind":"param","index":0},
+            {"kind":"prepared","index":0}]}])");
+    add(2, "far_reversed",
+        R"([{"entry":"reversed","grid":[1],"block":[8],"shared_bytes":65536,"args":[{"kind":"param","index":0},
+            {"kind":"param","index":1}]}])",
+        "[]");
+    add(2, "far_twice",
+        R"([{"entry":"twice","grid":[1],"block":[8],"args":[{"kind":"param","index":0},{"kind":"param","index":1}]}])",
+        "[]");
+    Module root = MakeLibraryModule(Artifact::FromBytes(CompileArtifact(json.Dump(), SampleBody())).value(),
+                                    std::make_shared<KernelContext>(1));
+    CHECK(root->Import(MakeDeviceModule("cuda", Code())).ok());
+    return root;
+  }
+
+  static GraphNode Node(std::string name, std::string function, std::vector<GraphRef> inputs, int64_t storage,
+                        int64_t device) {
+    GraphNode made{.name = std::move(name), .func_name = std::move(function), .inputs = std::move(inputs)};
+    made.outputs = {{"f32", {2, 4}, storage, device}};
+    return made;
+  }
+
+  std::unique_ptr<GraphExecutor> Executor(const GraphExecutorOptions& options = {}) {
+    Graph graph;
+    graph.nodes = {Node("x", "", {}, 0, kDLCPU),
+                   Node("w", "", {}, 1, kDLCUDA),
+                   Node("x_copy", "__copy", {{0, 0}}, 2, kDLCUDA),
+                   Node("shifted", "far_shift", {{2, 0}, {1, 0}}, 3, kDLCUDA),
+                   Node("turned", "far_reversed", {{3, 0}}, 4, kDLCUDA),
+                   Node("back", "__copy", {{4, 0}}, 5, kDLCPU),
+                   Node("y", "copy", {{5, 0}}, 6, kDLCPU)};
+    graph.nodes[1].outputs[0].shape = {8};
+    graph.heads = {{6, 0}};
+    auto made = GraphExecutor::Create(graph, Library(), {{"w", Ramp({8}, 1)}},
+                                      {std::make_shared<CpuDevice>(1), device_}, options);
+    CHECK(made.ok()) << made.error().Text();
+    return std::move(made).value();
+  }
+};
+
+TEST_F(CudaNetwork, IsRightAndReplayedFromItsSecondRunOn) {
+  auto executor = Executor();
+  const int before = Calls("cuLaunchKernel");
+  for (float start : {0.0f, 100.0f, 200.0f, 300.0f}) {
+    ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4}, start)).ok());
+    Status run = executor->Run();
+    ASSERT_TRUE(run.ok()) << run.error().Text();
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(executor->Output(0).Data<float>()[i], start + 7 - i + 2 * (8 - i)) << start;
+  }
+  // The first run launches both, the second records them.
+  EXPECT_EQ(Calls("cuLaunchKernel") - before, 4);
+  EXPECT_EQ(Calls("cuGraphLaunch"), 3);
+}
+
+TEST_F(CudaNetwork, AGraphThatTheDriverRefusesIsAnError) {
+  Restart("fail=cuGraphLaunch:801");
+  auto executor = Executor();
+  ASSERT_TRUE(executor->Run().ok());
+  EXPECT_THAT(executor->Run().error().Text(),
+              AllOf(HasSubstr("the launch of a graph failed"), HasSubstr("'shifted' and those after it")));
+}
+
+TEST_F(CudaNetwork, AReplacedKernelOrInputIsRecordedAnew) {
+  auto executor = Executor({.replaceable = true});
+  auto expect = [&](float start, bool reversed) {
+    for (int run = 0; run < 3; ++run) {
+      ASSERT_TRUE(executor->Run().ok());
+      for (int i = 0; i < 8; ++i) {
+        const int j = 7 - i;
+        const float shifted =
+            start + static_cast<float>(reversed ? j : i) + 2.0f * static_cast<float>((reversed ? j : i) + 1);
+        EXPECT_EQ(executor->Output(0).Data<float>()[i], reversed ? shifted : 2 * shifted);
+      }
+    }
+  };
+  ASSERT_TRUE(executor->SetInput(0, Ramp({2, 4}, 10)).ok());
+  expect(10, true);
+  ASSERT_TRUE(executor->ReplaceKernel(4, "far_twice").ok());
+  expect(10, false);
+  ASSERT_TRUE(executor->BindInput(0, Ramp({2, 4}, 50)).ok());
+  expect(50, false);
+  EXPECT_EQ(Calls("cuStreamBeginCapture_v2"), 3);
+}
+
+TEST_F(CudaNetwork, AFaultNamesTheDeviceAndIsFinal) {
+  Restart("fail=cuLaunchKernel:700:3");
+  auto executor = Executor();
+  EXPECT_THAT(executor->Run().error().Text(),
+              AllOf(HasSubstr("a launch failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)"), HasSubstr("'turned'")));
+  EXPECT_FALSE(executor->Run().ok());
+}
+
+}  // namespace
+}  // namespace autotune

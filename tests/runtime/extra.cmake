@@ -1,0 +1,6 @@
+# Loaded in place of NVIDIA's driver, by tests of other folders too.
+add_library(fake_cuda MODULE ${CMAKE_CURRENT_SOURCE_DIR}/runtime/fake_cuda/driver.cc)
+target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})
+set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
+set(EXTRA_TARGETS fake_cuda)

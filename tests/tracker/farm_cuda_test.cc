@@ -1,0 +1,171 @@
+// A device server whose runner has a GPU, by the driver of tests/runtime/fake_cuda/: what kernels do to it, and what
+// becomes of them and of those after them.
+#include "rpc/sandbox.h"
+#include "runtime/device_module.h"
+#include "tests/runtime/module_blob.h"
+#include "tests/tracker/farm.h"
+
+namespace autotune {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using enum TrialStatus;
+
+// y = 2x, if `entry` is one that computes it. More than the driver's limits or its compiler refuse, if told so.
+Blob GpuKernel(const std::string& entry, const std::string& ptx = ".version 8.0\n.target sm_80\n",
+               int64_t workspace = 0) {
+  const std::string metadata =
+      R"({"abi_version":1,"target":"test","kernels":[{"name":"k","device":"cuda","workspace_bytes":)" +
+      std::to_string(workspace) + R"(,"params":[
+    {"name":"x","dtype":"f32","shape":[64],"kind":"input"},{"name":"w","dtype":"f32","shape":[256],"kind":"constant"},
+    {"name":"y","dtype":"f32","shape":[64],"kind":"output"}],"launches":[{"entry":")" +
+      entry + R"(","grid":[2],"block":[32],"args":[{"kind":"param","index":0},{"kind":"param","index":2}]}]}]})";
+  constexpr DLDataType kAddress = {kDLOpaqueHandle, 64, 1};
+  DeviceCode code{.format = "ptx", .image = ptx + ".entry " + entry + "\n"};
+  code.functions[entry] = {{kAddress, kAddress}, {}};
+  Module library = MakeUnlinkedLibrary();
+  CHECK(library->Import(MakeDeviceModule("cuda", std::move(code))).ok());
+  std::string body = "extern const unsigned char tree[] ENTRY(\"" + std::string(kModuleBlobSymbol) +
+                     "\");\nconst unsigned char tree[] = {";
+  for (unsigned char byte : test::ModuleBlobSymbol(test::ModuleBlob(library).value()))
+    body += std::to_string(byte) + ",";
+  return std::make_shared<const std::string>(CompileArtifact(metadata, body + "};\n"));
+}
+
+class FarmCuda : public FarmTest {
+ protected:
+  void SetUp() override {
+    FarmTest::SetUp();
+    setenv("AUTOTUNE_LIBCUDA", AUTOTUNE_BINARY_DIR "/tests/fake_cuda/libcuda.so.1", 1);
+  }
+  void TearDown() override {
+    unsetenv("FAKE_CUDA");
+    unsetenv("AUTOTUNE_LIBCUDA");
+    FarmTest::TearDown();
+  }
+  // A farm whose server offers `device`, with the driver that `words` ask for, which logs to Log().
+  std::unique_ptr<LocalFarm> Start(const std::string& words = "", const std::string& device = "cuda") {
+    setenv("FAKE_CUDA", ("log=" + folder_ + "/log " + words).c_str(), 1);
+    return StartLocal({.server_arguments = {"--device", device}});
+  }
+  std::string Log() const { return test::ReadAll(folder_ + "/log"); }
+};
+
+TEST_F(FarmCuda, EveryKindOfFailureIsOneFailedTrial) {
+  auto farm = Start("bytes=1048576");
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const Blob good = GpuKernel("twice");
+  MeasureJob job = JobOf(
+      {good, GpuKernel("illegal"), good, GpuKernel("hang"), good, GpuKernel("thrice"),
+       GpuKernel("twice", ".version 8.0\n.target sm_80\nbroken\n"), GpuKernel("twice", ".version 9.9\n.target sm_80\n"),
+       GpuKernel("twice", ".version 8.0\n.target sm_80\n", 2 << 20), GpuKernel("unknown"), GpuKernel("is_not_there"),
+       Compile(kDouble),  // a kernel of the CPU: the runner has one, too
+       good});
+  job.candidates[3].run_seconds = 0.5;
+  auto results = client->Measure(job);
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  const std::vector<TrialStatus> expected = {kOk,          kRunCrashed, kOk,         kRunTimedOut, kOk,
+                                             kWrongAnswer, kRunCrashed, kRunCrashed, kOutOfMemory, kRunCrashed,
+                                             kRunCrashed,  kOk,         kOk};
+  EXPECT_EQ(StatusesOf(*results), expected);
+  for (const TrialResult& r : *results) EXPECT_EQ(r.error.empty(), r.status == kOk) << r.candidate << ": " << r.error;
+  EXPECT_THAT((*results)[1].error, HasSubstr("cuda(0): a command failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+  EXPECT_THAT((*results)[3].error, HasSubstr("ran longer than 0.5 s"));
+  EXPECT_THAT((*results)[6].error, HasSubstr("Parsing error near 'broken'"));
+  EXPECT_THAT((*results)[7].error, HasSubstr("too old for this PTX"));
+  EXPECT_THAT((*results)[8].error, HasSubstr("no 2097152 bytes on cuda(0)"));
+  EXPECT_THAT((*results)[9].error, HasSubstr("CUDA_ERROR_UNKNOWN (999)"));
+  EXPECT_THAT((*results)[10].error, HasSubstr("the image has no kernel 'is_not_there'"));
+  for (const size_t i : {0, 2, 4, 12}) EXPECT_TRUE((*results)[i].checked) << i;
+}
+
+TEST_F(FarmCuda, ARunnerIsReplacedOnlyAfterAFinalError) {
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const Blob good = GpuKernel("twice");
+  const auto contexts = [&] {
+    const std::string log = Log();
+    size_t count = 0;
+    for (size_t at = 0; (at = log.find("cuDevicePrimaryCtxRetain 0", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(contexts(), 0u) << "runners without work take memory of the GPU";
+  ASSERT_TRUE(client->Measure(JobOf({good, GpuKernel("thrice"), GpuKernel("twice", "broken"), good})).ok());
+  EXPECT_EQ(contexts(), 1u) << "the spare runner has a context";
+  auto results = client->Measure(JobOf({GpuKernel("illegal"), good, good}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(StatusesOf(*results), (std::vector<TrialStatus>{kRunCrashed, kOk, kOk}));
+  EXPECT_EQ(contexts(), 2u);
+}
+
+// An uncorrectable error of the GPU's memory ends the context, and the next one works: nobody's fault, so the candidate
+// is measured again, until the client gives up.
+TEST_F(FarmCuda, ADeviceThatFailsIsNoKernelsFault) {
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  auto results = client->Measure(JobOf({GpuKernel("twice"), GpuKernel("bit_flip")}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ((*results)[0].status, kOk) << (*results)[0].error;
+  EXPECT_EQ((*results)[1].status, kInfrastructure);
+  EXPECT_THAT((*results)[1].error, HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
+  auto after = client->Measure(JobOf({GpuKernel("twice")}));
+  ASSERT_TRUE(after.ok()) << after.error().Text();
+  EXPECT_EQ((*after)[0].status, kOk) << (*after)[0].error;
+}
+
+TEST_F(FarmCuda, WithoutTheGpuTheDeviceIsUnavailable) {
+  Subprocess tracker = StartTracker();
+  setenv("FAKE_CUDA", ("lost=" + folder_ + "/lost").c_str(), 1);
+  Subprocess server = StartServer("gpu", {"--device", "cuda"});
+  ASSERT_TRUE(Soon([&] { return Count("gpu") == 1; }));
+  auto client = Client("gpu", 2);
+  const Blob good = GpuKernel("twice");
+  auto results = client->Measure(JobOf({good, GpuKernel("falls_off_the_bus"), good}));
+  ASSERT_TRUE(results.ok()) << results.error().Text();
+  EXPECT_EQ((*results)[0].status, kOk);
+  EXPECT_EQ((*results)[1].status, kRunCrashed);
+  EXPECT_EQ((*results)[2].status, kInfrastructure);
+  EXPECT_THAT((*results)[2].error, HasSubstr("no device became free in time"));
+  EXPECT_TRUE(Soon([&] {
+    auto status = rpc::QueryStatus("ipc://" + Endpoint(), "gpu", 1);
+    return status.ok() && status->devices.at(0).last_error.find("the CUDA driver finds no GPU") != std::string::npos;
+  })) << "people see the cause";
+}
+
+TEST_F(FarmCuda, TheSecondOfTwo) {
+  auto farm = Start("gpus=2", "cuda:1");
+  ASSERT_TRUE(farm);
+  auto results = ClientOf(*farm)->Measure(JobOf({GpuKernel("twice")}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ((*results)[0].status, kOk) << (*results)[0].error;
+  EXPECT_THAT(Log(), AllOf(HasSubstr("cuDevicePrimaryCtxRetain 1"), Not(HasSubstr("cuDevicePrimaryCtxRetain 0"))));
+}
+
+TEST_F(FarmCuda, TheDriverMakesNoProcessesOnceItHasStarted) {
+  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "not in this build";
+  auto farm = Start();
+  ASSERT_TRUE(farm);
+  auto results = ClientOf(*farm)->Measure(JobOf({GpuKernel("forks"), GpuKernel("twice")}));
+  ASSERT_TRUE(results.ok());
+  EXPECT_EQ(StatusesOf(*results), (std::vector<TrialStatus>{kOk, kOk})) << (*results)[0].error;
+  std::vector<std::string> filters;
+  for (pid_t runner : ChildrenOf(farm->server_pid())) {
+    const std::string status = test::ReadAll("/proc/" + std::to_string(runner) + "/status");
+    filters.push_back(status.substr(status.find("Seccomp:\t"), 10));
+  }
+  EXPECT_THAT(filters, testing::UnorderedElementsAre("Seccomp:\t2", "Seccomp:\t0")) << "the active one and the spare";
+}
+
+TEST_F(FarmCuda, AServerWithoutADriverSaysSo) {
+  setenv("AUTOTUNE_LIBCUDA", "/nowhere/libcuda.so.1", 1);
+  auto farm = LocalFarm::Start({.server_arguments = {"--device", "cuda"}, .start_seconds = 5});
+  ASSERT_FALSE(farm.ok());
+  EXPECT_THAT(farm.error().Text(), HasSubstr("this machine has no CUDA driver: /nowhere/libcuda.so.1 is missing"));
+}
+
+}  // namespace
+}  // namespace autotune

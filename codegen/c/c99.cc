@@ -143,6 +143,7 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
   }
   // GCC makes these instructions of loops over lanes, too, but takes six times as long for a whole kernel.
   if (function != "abs" && bits != 128 && bits != 256 && bits != 512) return {};
+  if (function != "abs" && bits > target_.vector_bits) return {};  // there is no such instruction
   const std::string suffix = std::string(PackedSuffix(type)) + (bits == 512 ? "512_mask" : bits == 256 ? "256" : "");
   const std::string rounding = std::string(", ") + AllLanes(type) + ", " + kCurrentRounding;
   if (function == "fma")

@@ -60,8 +60,7 @@ std::string TypeName(DType dtype) {
 
 std::string Helpers::ParametersOf(Op op, DType type) const {
   std::string parameters;
-  for (char a = 'a'; a < 'a' + Row(op).arity; ++a)
-    parameters += (a == 'a' ? "" : ", ") + dialect_.Type(type) + " " + a;
+  for (char a = 'a'; a < 'a' + Row(op).arity; ++a) parameters += (a == 'a' ? "" : ", ") + dialect_.Type(type) + " " + a;
   return parameters;
 }
 

@@ -24,10 +24,10 @@ class Helpers {
   std::string Reinterpret(DType from, DType to);    // of numbers
   // An elementary function of many operations (IsLongMath), as lower/math.cc expands it: type f(type a, ...).
   std::string Math(Op op, DType type);
-  std::string Select(DType type);                   // of vectors: f(mask, a, b)
-  std::string Splat(DType type);                    // of vectors
-  std::string Narrow();                             // int32_t f(int64_t): the nearest number of 32 bits
-  std::string Any(int lanes);                       // int f(mask)
+  std::string Select(DType type);  // of vectors: f(mask, a, b)
+  std::string Splat(DType type);   // of vectors
+  std::string Narrow();            // int32_t f(int64_t): the nearest number of 32 bits
+  std::string Any(int lanes);      // int f(mask)
   // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
   std::string Load(DType type);         // f(p)
   std::string LoadMasked(DType type);   // f(p, begin, mask): 0 where the mask is; touches nothing there

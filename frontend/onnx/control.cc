@@ -12,8 +12,7 @@ TensorValue ScalarBool(bool value) { return TensorValue::FromNumbers(DType::Bool
 
 // A condition or a trip count.
 Result<double> NumberOf(const TensorValue& value, const char* what) {
-  if (value.spec.NumElements() != 1)
-    return Err(what, " must be one number, not ", value.spec.Text());
+  if (value.spec.NumElements() != 1) return Err(what, " must be one number, not ", value.spec.Text());
   return value.Number(0);
 }
 

@@ -150,8 +150,8 @@ TEST(CSource, AnyNames) {
   }
 }
 
-// A function of many operations stands in a source once, however often unrolled code calls it: compilers took minutes for
-// its copies.
+// A function of many operations stands in a source once, however often unrolled code calls it: compilers took minutes
+// for its copies.
 TEST(CSource, LongFunctionsAreNotCopied) {
   const PrimFunc f = Parse(R"(func f(x: f32[16, 8] input, y: f32[16, 8] output) {
     for i in 16 unrolled { for j in 8 vectorized { block b(v: S 16 = i, w: S 8 = j) {
@@ -228,7 +228,8 @@ TEST(CCompiler, ThatIsMissing) {
   setenv("PATH", "/nowhere", 1);
   EXPECT_THAT(FailureOf(), AllOf(HasSubstr("cannot start cc"), HasSubstr("install gcc or clang")));
   // Another machine's code needs another compiler.
-  EXPECT_THAT(FailureOf(C(" -mtriple=riscv64-linux-gnu -mcpu=sifive-u74")), HasSubstr("install riscv64-linux-gnu-gcc, or"));
+  EXPECT_THAT(FailureOf(C(" -mtriple=riscv64-linux-gnu -mcpu=sifive-u74")),
+              HasSubstr("install riscv64-linux-gnu-gcc, or"));
   setenv("PATH", path.c_str(), 1);
 }
 

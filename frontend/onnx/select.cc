@@ -102,7 +102,10 @@ Status ImportDet(ImportContext& c) { return c.Bind(TRY(c.Apply(Op::kDet, TRY(c.T
 Result<const TensorValue*> Decisive(ImportContext& c, size_t input) {
   TRY(c.ShapeOf(input));
   const TensorValue* value = c.Known(input);
-  if (!value) return Err("has a result whose shape depends on values that are computed at run time");
+  if (!value) {
+    return Err(
+        "has a result whose shape depends on values that are computed at run time, or take too long to compute before");
+  }
   return value;
 }
 

@@ -146,7 +146,7 @@ TEST(ShapeArithmetic, NonZeroOfConstants) {
   ModelMaker data(13);
   data.Input("x", {2, 3}).Output("y");
   data.Node("NonZero", {"x"}, {"y"});
-  EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): is for what is known at import"));
+  EXPECT_THAT(ImportError(data), HasSubstr("NonZero (node #0): has a result whose shape depends on values"));
 }
 
 // Large constants are no shapes: a kernel computes them, unless something asks.
@@ -175,8 +175,9 @@ TEST(ShapeArithmetic, WorkIsBounded) {
     if (n == 32) {
       EXPECT_EQ(OutputShape(m), (Shape{2, n * n}));
     } else {
-      EXPECT_THAT(ImportError(m), HasSubstr("NonZero (node 'where'): is for what is known at import: its operand is "
-                                            "computed at run time, or takes too long to compute before"));
+      EXPECT_THAT(ImportError(m),
+                  HasSubstr("NonZero (node 'where'): has a result whose shape depends on values that are "
+                            "computed at run time, or take too long to compute before"));
     }
   }
 }

@@ -19,29 +19,20 @@ FOLDER. --recompile compiles them anew. Needs python3-numpy, python3-onnx,
 """
 
 import argparse
-import fcntl
-import json
 import math
-import os
 import random
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from compare_ort import OnnxRuntime, error_ratio, read_npy
-from conv_layers import REST, ROOT, Serving, runs_for
+from beside_ort import Case, add_arguments, run_cases, summarize
 
 FLOPS, BYTES = 60e9, 10e9  # a second, of a core: only to choose sizes
 LEAST_SECONDS, MOST_SECONDS = 30e-6, 30e-3
 OPSET = 13
-TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
+LEAST_RATIO = 0.85  # that no operator is to fall below
 
 
 def log_uniform(rng, low, high):
@@ -198,130 +189,28 @@ def write_model(path, op, data, constants, attributes, seed=0):
     onnx.save(model, path)
 
 
-class Case:
-    def __init__(self, arguments, number, operator):
-        self.operator, self.number = operator, number
-        folder = arguments.work / f"seed-{arguments.seed}"
-        folder.mkdir(parents=True, exist_ok=True)
-        self.model, self.package = folder / f"{number}.onnx", folder / f"{number}.tar"
-        if not self.model.exists():
-            write_model(self.model, operator.op, operator.data, operator.constants, operator.attributes, number)
-        self.error = None
-        if arguments.recompile or not self.package.exists():
-            command = [arguments.autotune, "compile", "--model", self.model, "--db", folder / "empty.db", "-o", self.package]
-            command += ["--target", f"llvm -mcpu=host -num-cores={max(arguments.threads)}"]
-            result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-            if result.returncode != 0:
-                self.error = (result.stderr.strip().splitlines() or ["no message"])[-1]
+def cases_of(arguments):
+    folder = arguments.work / f"seed-{arguments.seed}"
+    for number, operator in enumerate(draw_operators(arguments.seed, arguments.count)):
+        if arguments.only not in (None, operator.kind) or (arguments.numbers and number not in arguments.numbers):
+            continue
 
-    def compare(self, arguments, threads, empty_ms):
-        """Returns the ratio and both times in milliseconds."""
-        peer, ours = OnnxRuntime(str(self.model), threads), Serving(arguments, self.package, threads)
-        ratios, times = [], []
-        runs = runs_for(min(peer.ask("run 3")["times_ms"]))
-        ours.best(2)
-        for _ in range(arguments.rounds):
-            if threads > 1:
-                time.sleep(REST)
-            mine = ours.best(runs)
-            theirs = max(1e-3, min(peer.ask(f"run {runs}")["times_ms"]) - empty_ms)
-            ratios.append(theirs / mine)
-            times.append((mine, theirs))
-        peer.close()
-        ours.close()
-        return statistics.median(ratios), *map(min, zip(*times))
+        def write(path, number=number, operator=operator):
+            write_model(path, operator.op, operator.data, operator.constants, operator.attributes, number)
 
-    def is_right(self, arguments):
-        rng = np.random.default_rng(self.number)
-        with tempfile.TemporaryDirectory() as folder:
-            given = []
-            for i, shape in enumerate(self.operator.data):
-                file = Path(folder) / f"input_{i}.npy"
-                np.save(file, rng.standard_normal(shape, np.float32))
-                given += ["--input", f"x{i}={file}"]
-            peer = OnnxRuntime(str(self.model), 1, folder)
-            peer.ask(f"dump {folder}/theirs")
-            peer.close()
-            command = [arguments.autotune, "run", self.package, *given, "--output-dir", f"{folder}/ours"]
-            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-            ours = next(f for f in Path(f"{folder}/ours").iterdir() if f.suffix == ".npy")
-            return error_ratio(read_npy(ours), read_npy(f"{folder}/theirs/output_0.npy"), **TOLERANCE) <= 1
-
-
-def empty_call_ms(arguments, threads):
-    """What a call of ONNX Runtime takes that computes next to nothing."""
-    model = arguments.work / "empty.onnx"
-    write_model(model, "Relu", [[1]], [], {})
-    peer = OnnxRuntime(str(model), threads)
-    least = min(min(peer.ask("run 200")["times_ms"]) for _ in range(3))
-    peer.close()
-    return least
-
-
-def mean(ratios):
-    return math.exp(statistics.fmean(math.log(r) for r in ratios))
-
-
-def summarize(name, ratios):
-    below = sum(r < 0.85 for r in ratios)
-    print(f"{name:24} {len(ratios):4} operators  mean {mean(ratios):.3f}  least {min(ratios):.3f}  below 0.85: {below}")
+        yield Case(arguments, folder, str(number), operator.kind, operator.text, operator.data, write)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=list(DRAWS), help="only operators of this kind, among those of the seed")
     parser.add_argument("--numbers", type=int, nargs="+", help="only these operators of the seed")
-    parser.add_argument("--check", action="store_true", help="compare outputs, too")
-    parser.add_argument("--recompile", action="store_true")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--autotune", default=str(ROOT / "build/tools/autotune"))
+    add_arguments(parser)
     arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    host_lock = open(os.environ.get("AUTOTUNE_HOST_LOCK", "/tmp/autotune-host.lock"), "a", encoding="ascii")
-
-    rows, failed = [], 0
-    empty = {threads: empty_call_ms(arguments, threads) for threads in arguments.threads}
-    for number, operator in enumerate(draw_operators(arguments.seed, arguments.count)):
-        if arguments.only not in (None, operator.kind) or (arguments.numbers and number not in arguments.numbers):
-            continue
-        case = Case(arguments, number, operator)
-        if case.error is None and arguments.check and not case.is_right(arguments):
-            case.error = "WRONG output"
-        if case.error:
-            failed += 1
-            print(f"{number:4} {operator.kind:8} {operator.text}: {case.error}", flush=True)
-            continue
-        os.environ["AUTOTUNE_HOST_LOCK"] = str(arguments.work / "lock")  # we hold the real one
-        fcntl.flock(host_lock, fcntl.LOCK_EX)
-        for threads in arguments.threads:
-            ratio, mine, theirs = case.compare(arguments, threads, empty[threads])
-            rows.append({"number": number, "kind": operator.kind, "text": operator.text, "threads": threads,
-                         "ratio": ratio, "ms": mine, "ort_ms": theirs})  # fmt: skip
-        fcntl.flock(host_lock, fcntl.LOCK_UN)
-        ratios = "  ".join(f"{r['ratio']:6.2f}" for r in rows if r["number"] == number)
-        print(f"{number:4} {operator.kind:8} {ratios}  {rows[-1]['ms']:8.3f} ms  {operator.text}", flush=True)
-
-    print()
-    for threads in arguments.threads:
-        here = [r for r in rows if r["threads"] == threads]
-        for kind in DRAWS:
-            ratios = [r["ratio"] for r in here if r["kind"] == kind]
-            if ratios:
-                summarize(f"{kind}, {threads} threads", ratios)
-        if here:
-            summarize(f"all, {threads} threads", [r["ratio"] for r in here])
-    if rows:
-        summarize("all", [r["ratio"] for r in rows])
-    print("\nworst:")
-    for row in sorted(rows, key=lambda r: r["ratio"])[:15]:
-        print(f"  {row['ratio']:6.3f}  {row['number']:4} {row['threads']} threads  {row['kind']:8} {row['text']}")
-    if arguments.json:
-        arguments.json.write_text("\n".join(json.dumps(r) for r in rows) + "\n")
+    rows, failed = run_cases(arguments, cases_of(arguments))
+    summarize(arguments, rows, LEAST_RATIO)
     sys.exit(1 if failed else 0)
 
 

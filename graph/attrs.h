@@ -122,6 +122,13 @@ struct ScatterAttrs {
   bool operator==(const ScatterAttrs&) const = default;
 };
 
+struct CumulateAttrs {
+  int64_t axis = 0;
+  bool product = false, exclusive = false, reverse = false;
+  AUTOTUNE_FIELDS(axis, product, exclusive, reverse)
+  bool operator==(const CumulateAttrs&) const = default;
+};
+
 struct TopKAttrs {
   int64_t k = 1;
   bool largest = true;
@@ -165,6 +172,6 @@ struct CallAttrs {
 
 using Attrs = std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
                            AxisAttrs, AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs,
-                           TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs>;
+                           TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs, CumulateAttrs>;
 
 }  // namespace autotune::graph

@@ -17,6 +17,12 @@ Result<TensorSpec> InferScatter(const Attrs& attrs, const Specs& in) {
   return in[0];
 }
 
+Result<TensorSpec> InferCumulate(const Attrs& attrs, const Specs& in) {
+  const int64_t axis = std::get<CumulateAttrs>(attrs).axis;
+  if (axis < 0 || axis >= in[0].rank()) return Err("axis ", axis, " is outside ", in[0].Text());
+  return in[0];
+}
+
 Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in) {
   const int64_t k = std::get<TopKAttrs>(attrs).k;
   if (in[0].rank() < 1) return Err("needs a dimension");

@@ -357,6 +357,7 @@ const OpInfo kTable[] = {
     {Op::kGather,          2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGather},
     {Op::kGatherElements,  2, T::kIndexed,  AxisAttrs{},        K::kInjective,   L::kAxis,        false, InferGatherElements},
     {Op::kScatter,         3, T::kPlaced,   ScatterAttrs{},     K::kOpaque,      L::kFixed,       false, InferScatter},
+    {Op::kCumulate,        1, T::kNumbers,  CumulateAttrs{},    K::kOpaque,      L::kFixed,       false, InferCumulate},
     {Op::kTopK,            1, T::kNumbers,  TopKAttrs{},        K::kOpaque,      L::kFixed,       false, InferTopK},
     {Op::kGatherSum,       3, T::kWeighted, std::monostate{},   K::kReduction,   L::kFixed,       false, InferGatherSum},
     {Op::kDet,             1, T::kFloats,   std::monostate{},   K::kOpaque,      L::kFixed,       false, InferDet},

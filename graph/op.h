@@ -81,6 +81,7 @@ enum class Op {
   kGather,          // data, integer indices: data[..., indices[i], ...]; negative ones count from the end, others clamp
   kGatherElements,  // data, integer indices of the result's shape: data[i, indices[i, j], ...]
   kScatter,         // data, updates, integer indices that broadcast to updates: data with updates at these places
+  kCumulate,        // sums or products along an axis, each of the elements up to its own
   kTopK,            // the i64 places of the k best elements of the last dimension, the best first
   kGatherSum,       // x [B,R,C], weights [B,P,T], integer indices [B,P,T]: sums of T weighted rows of x
   kDet,             // determinants of the matrices in the last two dimensions
@@ -100,8 +101,9 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_no
               "add", "sub", "mul", "div", "mod", "pow", "max", "min", "equal", "less", "less_equal", "and", "or", "xor",
               "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d",
               "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max",
-              "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "scatter", "top_k",
-              "gather_sum", "det", "slice", "pad", "broadcast_to", "reshape", "transpose", "fused", "call")
+              "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "scatter",
+              "cumulate", "top_k", "gather_sum", "det", "slice", "pad", "broadcast_to", "reshape", "transpose", "fused",
+              "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;

@@ -275,6 +275,11 @@ class Lowering {
         const auto& a = std::get<ScatterAttrs>(node.attrs);
         return done(topi::Scatter(name, in[0], in[1], in[2], static_cast<int>(a.axis), CombinerOf(a.mode)));
       }
+      case Op::kCumulate: {
+        const auto& a = std::get<CumulateAttrs>(node.attrs);
+        const te::Combiner combiner = a.product ? te::Combiner::kProd : te::Combiner::kSum;
+        return done(topi::Cumulate(name, in[0], static_cast<int>(a.axis), combiner, a.exclusive, a.reverse));
+      }
       case Op::kTopK: {
         const auto& a = std::get<TopKAttrs>(node.attrs);
         return done(topi::TopK(name, in[0], a.k, a.largest));

@@ -42,6 +42,7 @@ Tensor Finish(std::unique_ptr<TensorCell> cell) {
              std::any_of(part.reduce_axes.begin(), part.reduce_axes.end(), named);
     };
     auto is_input = [&](const Buffer& buffer) {
+      if (part.in_place && buffer.get() == cell->buffer.get()) return true;
       return std::any_of(cell->inputs.begin(), cell->inputs.end(),
                          [&](const Tensor& t) { return t->buffer.get() == buffer.get(); });
     };
@@ -122,11 +123,12 @@ Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std:
   return MakeComputed(name, axes, inputs, shape, std::move(part));
 }
 
-Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
-                std::vector<Part> parts) {
+Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs, std::vector<Part> parts,
+                const Buffer& own) {
   CHECK(!parts.empty());
   std::unique_ptr<TensorCell> cell = NewCell(name, parts[0].body.dtype(), shape, NaturalAxes(shape));
   cell->inputs = inputs;
+  cell->buffer = own;
   cell->parts = std::move(parts);
   return Finish(std::move(cell));
 }

@@ -89,8 +89,9 @@ Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std:
               Combiner combiner, const std::vector<Tensor>& inputs, const ReduceFn& fn, const Shape& shape = {});
 // Several blocks that write one buffer: together the parts store every element exactly once (the caller's promise; the
 // interpreter reports a read of what was never written). Axes equal shape.
-Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs,
-                std::vector<Part> parts);
+// `own`: the buffer by which parts in place load what was stored before.
+Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs, std::vector<Part> parts,
+                const Buffer& own = {});
 
 // Computed by a program with loops of its own, for what is no formula, such as sorting. `axes`: independent points; fn
 // makes the statement of one point from their variables, the tensor's buffer, and a buffer for each entry of `scratch`

@@ -142,12 +142,46 @@ Tensor Scatter(const std::string& name, const Tensor& data, const Tensor& update
   update.store[axis] =
       Subscript(indices(te::BroadcastIndices(at, updates.shape(), indices.shape())), data.shape()[axis]);
   update.body = updates(at);
-  update.annotations[kScatterUpdate] = 1;
+  update.annotations[kOrderedUpdate] = 1;
   std::vector<Tensor> inputs;
   for (const Tensor& t : {data, updates, indices}) {
     if (!t->splat) inputs.push_back(t);
   }
   return te::Assemble(name, data.shape(), inputs, {copy, update});
+}
+
+Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner combiner, bool exclusive,
+                bool reverse) {
+  CHECK(axis >= 0 && axis < x.rank() && (combiner == te::Combiner::kSum || combiner == te::Combiner::kProd)) << name;
+  const int64_t n = x.shape()[axis];
+  const bool sum = combiner == te::Combiner::kSum;
+  const Buffer own = Buffer::Make(name, x.dtype(), {x.shape().begin(), x.shape().end()});
+  std::vector<te::Axis> all = te::NaturalAxes(x.shape());
+  const std::vector<Expr> at = te::AxisVars(all);
+  auto moved = [&](const Expr& i) {
+    std::vector<Expr> to = at;
+    to[axis] = i;
+    return to;
+  };
+  te::Part copy{.suffix = "_copy", .axes = all, .store = at, .body = x(at)};
+  if (exclusive) {
+    const Expr before = reverse ? at[axis] + 1 : at[axis] - 1;
+    const Expr first = ConstOf(sum ? 0 : 1, x.dtype());
+    copy.body = MakeSelect(Eq(at[axis], reverse ? n - 1 : 0), first, x(moved(Max(0, Min(before, n - 1)))));
+  }
+  std::vector<te::Part> parts = {copy};
+  if (n > 1) {  // element t + 1, counted from the end if `reverse`, takes in element t
+    te::Part update{.suffix = "_update", .in_place = true};
+    for (int d = 0; d < x.rank(); ++d) (d == axis ? update.reduce_axes : update.axes).push_back(all[d]);
+    update.reduce_axes[0].extent = n - 1;
+    const Expr from = reverse ? n - 1 - at[axis] : at[axis], to = reverse ? n - 2 - at[axis] : at[axis] + 1;
+    const Expr old = MakeLoad(own, moved(from)), now = MakeLoad(own, moved(to));
+    update.store = moved(to);
+    update.body = sum ? old + now : old * now;
+    update.annotations[kOrderedUpdate] = 1;
+    parts.push_back(update);
+  }
+  return te::Assemble(name, x.shape(), {x}, parts, own);
 }
 
 Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights, const Tensor& indices) {

@@ -10,9 +10,9 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-// Annotation of a block that changes elements at computed places (Scatter), and of one that is a program. Sketch rules
-// know them by it.
-inline constexpr const char* kScatterUpdate = "scatter_update";
+// Annotation of a block that changes elements one after the other (Scatter, Cumulate), and of one that is a program.
+// Sketch rules know them by it.
+inline constexpr const char* kOrderedUpdate = "ordered_update";
 inline constexpr const char* kProgram = "program";
 
 // The i64 places, in the last dimension, of the k largest (smallest) elements, the best first; of equal ones the one
@@ -27,6 +27,11 @@ Tensor TopK(const std::string& name, const Tensor& x, int64_t k, bool largest);
 // is written. Off the axis, updates reach no further than data (CHECK). Blocks <name>_copy, <name>_update.
 Tensor Scatter(const std::string& name, const Tensor& data, const Tensor& updates, const Tensor& indices, int axis,
                std::optional<te::Combiner> combiner);
+
+// Sums (products) along an axis: element i is the combination of the elements up to i, or from i on if `reverse`;
+// without i itself if `exclusive`, where the first one is the combiner's identity. Blocks <name>_copy, <name>_update.
+Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner combiner, bool exclusive,
+                bool reverse);
 
 // [B, P, C]: the sum over t of weights[b, p, t] * x[b, indices[b, p, t], c]; x is [B, R, C], the others [B, P, T].
 // Indices lie in [0, R); whatever they are, nothing outside of x is read. A single channel has no axis in the nest.

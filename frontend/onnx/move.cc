@@ -354,52 +354,19 @@ Status ImportTrilu(ImportContext& c) {
   return c.Bind(TRY(c.Where(mask, x, c.Number(0, x))));
 }
 
-// What CumSum and CumProd read: the input with the axis last (`swap` takes it there, and back), its length, and the
-// triangle [input i, output j] of which elements count.
-struct Cumulated {
-  ValueId x = 0;
-  int64_t n = 0;
-  std::vector<int64_t> swap;
-  std::vector<double> counts;
-};
-
-Result<Cumulated> ReadCumulated(ImportContext& c) {
-  constexpr int64_t kMost = 2048;
-  Cumulated r;
+Status Cumulated(ImportContext& c, bool product) {
   ValueId x = TRY(c.Tensor(0));
   std::vector<int64_t> axes = TRY(c.Ints(1, "the axis"));
   if (axes.size() != 1) return Err("axis must be one number");
-  int64_t axis = TRY(NormalizeAxis(axes[0], c.Rank(x)));
-  r.n = c.ShapeOfValue(x)[axis];
-  if (r.n > kMost) return Err("cumulates ", r.n, " elements; at most ", kMost, " are supported");
-  TRY(c.Reserve({r.n, r.n}));
-  bool reverse = TRY(c.Int("reverse", 0)) != 0, exclusive = TRY(c.Int("exclusive", 0)) != 0;
-  r.counts = Triangle(r.n, r.n, !exclusive ? 0 : reverse ? -1 : 1, !reverse);
-  r.swap.resize(c.Rank(x));
-  std::iota(r.swap.begin(), r.swap.end(), 0);
-  std::swap(r.swap[axis], r.swap.back());
-  r.x = TRY(c.Transpose(x, r.swap));
-  return r;
+  CumulateAttrs attrs{.axis = TRY(NormalizeAxis(axes[0], c.Rank(x))), .product = product};
+  attrs.exclusive = TRY(c.Int("exclusive", 0)) != 0;
+  attrs.reverse = TRY(c.Int("reverse", 0)) != 0;
+  if (c.builder.Spec(x).NumElements() == 0) return c.Bind(x);
+  return c.Bind(TRY(c.Emit(Op::kCumulate, {x}, attrs)));
 }
 
-// A product with a triangle of ones.
-Status ImportCumSum(ImportContext& c) {
-  Cumulated r = TRY(ReadCumulated(c));
-  ValueId ones = c.builder.AddConstant("", TensorValue::FromNumbers(c.Type(r.x), {r.n, r.n}, r.counts));
-  return c.Bind(TRY(c.Transpose(TRY(MatMulValues(c, r.x, ones)), r.swap)));
-}
-
-// For each output the product of all inputs, of which those that do not count are 1.
-Status ImportCumProd(ImportContext& c) {
-  Cumulated r = TRY(ReadCumulated(c));
-  Shape shape = c.ShapeOfValue(r.x), column = shape;
-  if (c.builder.Spec(r.x).NumElements() == 0) return c.Bind(TRY(c.Transpose(r.x, r.swap)));
-  column.push_back(1);
-  ValueId counts = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {r.n, r.n}, r.counts));
-  ValueId factors = TRY(c.Where(counts, TRY(c.Reshape(r.x, column)), c.Number(1, r.x)));
-  ValueId y = TRY(c.Reduce(Op::kReduceProd, factors, {static_cast<int64_t>(shape.size()) - 1}));
-  return c.Bind(TRY(c.Transpose(TRY(c.Reshape(y, shape)), r.swap)));
-}
+Status ImportCumSum(ImportContext& c) { return Cumulated(c, false); }
+Status ImportCumProd(ImportContext& c) { return Cumulated(c, true); }
 
 Status ImportOneHot(ImportContext& c) {
   ValueId indices = TRY(c.Tensor(0)), values = TRY(c.Tensor(2));

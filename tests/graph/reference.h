@@ -173,6 +173,8 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
     }
     case Op::kScatter:
       return Scatter(*in[0], *in[1], *in[2], std::get<ScatterAttrs>(node.attrs), graph.Spec(node.output).dtype);
+    case Op::kCumulate:
+      return Cumulate(*in[0], std::get<CumulateAttrs>(node.attrs), graph.Spec(node.output).dtype);
     case Op::kTopK:
       return TopK(*in[0], std::get<TopKAttrs>(node.attrs), shape);
     case Op::kGatherSum: {

@@ -21,6 +21,23 @@ inline Tensor Scatter(Tensor data, const Tensor& updates, const Tensor& indices,
   return data;
 }
 
+inline Tensor Cumulate(const Tensor& x, const CumulateAttrs& a, DType dtype) {
+  Tensor y{x.shape, {}};
+  ForEachIndex(x.shape, [&](const Shape& o) {
+    double all = a.product ? 1 : 0;
+    for (int64_t i = 0; i < x.shape[a.axis]; ++i) {
+      if (a.reverse ? i < o[a.axis] : i > o[a.axis]) continue;
+      if (a.exclusive && i == o[a.axis]) continue;
+      Shape at = o;
+      at[a.axis] = i;
+      all = a.product ? all * At(x, at) : all + At(x, at);
+    }
+    y.data.push_back(all);
+  });
+  y.dtype = dtype;
+  return y;
+}
+
 inline Tensor TopK(const Tensor& x, const TopKAttrs& a, const Shape& shape) {
   Tensor y{shape, {}};
   const int64_t n = x.shape.back();

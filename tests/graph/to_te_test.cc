@@ -211,6 +211,16 @@ TEST(LowerSubgraph, SelectionAndElimination) {
   for (int64_t n : {1, 2, 3, 5}) ExpectRight(Single(Op::kDet, {{3, n, n}}));
 }
 
+TEST(LowerSubgraph, SumsAndProductsAlongAnAxis) {
+  for (int form = 0; form < 8; ++form) {
+    const bool product = form & 1, exclusive = form & 2, reverse = form & 4;
+    ExpectRight(Single(Op::kCumulate, {{3, 2, 17}}, CumulateAttrs{2, product, exclusive, reverse}));
+    ExpectRight(Single(Op::kCumulate, {{3, 5, 19}}, CumulateAttrs{1, product, exclusive, reverse}));
+    ExpectRight(Single(Op::kCumulate, {{1, 5}}, CumulateAttrs{0, product, exclusive, reverse}));
+    ExpectRight(Typed(Op::kCumulate, {{DType::Int(32), {7, 2}}}, CumulateAttrs{0, product, exclusive, reverse}));
+  }
+}
+
 TEST(LowerSubgraph, EpilogueAndParameters) {
   GraphBuilder b;
   ValueId x = b.Input("", F32({1, 6, 6, 4})), residual = b.Input("", F32({1, 6, 6, 8}));

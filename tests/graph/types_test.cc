@@ -55,6 +55,8 @@ Example ExampleOf(Op op) {
       return {{matrix, matrix}, AxisAttrs{0}};
     case Op::kScatter:
       return {{matrix, {2, 5}, {2, 1}}, ScatterAttrs{}};
+    case Op::kCumulate:
+      return {{matrix}, CumulateAttrs{1, true, true, false}};
     case Op::kTopK:
       return {{matrix}, TopKAttrs{3, true}};
     case Op::kGatherSum:

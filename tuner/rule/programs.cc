@@ -76,14 +76,14 @@ Status ProgramsRule(SketchBuilder& s, const BlockView& block, int) {
   return {};
 }
 
-// Updates at computed places, one after the other: what is independent of the others runs on all cores, and in vectors
-// where places of neighbours are neighbours.
+// Updates one after the other, at computed places or along an axis: what is independent of the others runs on all
+// cores, and in vectors where places of neighbours are neighbours.
 //
 //   parallel over independent loops, n_0
 //     updates
 //       n_1 in vectors: change data
 Status ScatterRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!Has(block, topi::kScatterUpdate)) return Err("it changes nothing at computed places");
+  if (!Has(block, topi::kOrderedUpdate)) return Err("it changes no elements one after the other");
   const int64_t lanes = LanesOf(block, s.target()), all = Instances(block), cores = s.target().num_cores;
   std::vector<Loop> outer = block.spatial;
   Loops columns;

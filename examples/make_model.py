@@ -38,12 +38,14 @@ class Builder:
             self.weights.append(numpy_helper.from_array(self.values[name], name))
         return name
 
-    def node(self, kind, inputs, output, **attributes):
-        node = helper.make_node(kind, inputs, [output], name=output, **attributes)
+    def node(self, kind, inputs, output, others=(), **attributes):
+        """Returns `output`; `others` are names of the node's further outputs."""
+        node = helper.make_node(kind, inputs, [output, *others], name=output, **attributes)
         self.nodes.append(node)
         decoded = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         results = reference.OPS[kind](decoded, 13, *[self.values[i] if i else None for i in inputs])
-        self.values[output] = results[0] if isinstance(results, tuple) else results
+        results = results if isinstance(results, tuple) else (results,)
+        self.values.update(zip((output, *others), results))
         return output
 
     def conv_bn(self, x, name, channels, kernel, stride, gain=1.0):

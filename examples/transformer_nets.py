@@ -1,5 +1,5 @@
 """Networks of today for make_nets.py, in the operators that exporters emit: language models, Whisper, vision transformers,
-a diffusion UNet, detection heads. Small, but with all their parts. Positions, masks and shapes are computed in the graph,
+a diffusion UNet, detection heads, recurrent nets. Small, but with all their parts. Positions, masks and shapes are computed in the graph,
 as exporters leave them there.
 """
 
@@ -337,7 +337,7 @@ def detr(b):
 
 
 def yolo(b):
-    """The head without its selection: boxes around the cells of a grid, and classes."""
+    """The head: boxes around the cells of a grid, and classes; of them the 100 that are likeliest to hold an object."""
     p, classes = Parts(b), 20
     side = p.shape("features")[2]
     y = p.conv(p.silu(p.conv("features", 64, 3, pad=1)), 3 * (5 + classes), 1)
@@ -353,7 +353,59 @@ def yolo(b):
     anchors = b.weight("anchors", np.array([[10, 13], [16, 30], [33, 23]]).reshape(1, 3, 1, 1, 2))
     size = p.mul(p.node("Pow", [p.scaled(part(2, 4), 2.0), b.scalar(2)]), anchors)
     y = p.node("Concat", [center, size, part(4, 5 + classes)], axis=4)
-    return p.reshaped(y, [1, -1, 5 + classes])
+    y = p.reshaped(y, [1, -1, 5 + classes])
+    likely = p.reshaped(p.node("Slice", [y, p.integers([4]), p.integers([5]), p.integers([2])]), [1, -1])
+    p.node("TopK", [likely, p.integers([100])], others=["places"], axis=1)
+    places = p.node("Expand", [p.reshaped("places", [1, 100, 1]), p.integers([1, 100, 5 + classes])])
+    return p.node("GatherElements", [y, places], axis=1)
+
+
+def maxvit(b):
+    """A block on a 14x14 map: an inverted residual, attention in windows of 7x7, attention across a grid of 7x7."""
+    p, heads, width, side, window = Parts(b), 4, 64, 14, 7
+    n = side // window
+
+    def depthwise(x):
+        w = p.weight((p.shape(x)[1], 1, 3, 3), 1 / 3)
+        return p.node("Conv", [x, w], kernel_shape=[3, 3], pads=[1] * 4, group=p.shape(x)[1])
+
+    def excited(x):
+        y = p.node("GlobalAveragePool", [x])
+        return p.mul(x, p.node("Sigmoid", [p.conv(p.silu(p.conv(y, width // 4, 1)), p.shape(x)[1], 1)]))
+
+    def attend(x, perm):
+        """Tokens of one window: the axes [rows, columns] of the map are [n, window] each, which `perm` sorts."""
+        y = p.reshaped(p.layer_norm(x), [1, n, window, n, window, width])
+        y = p.reshaped(p.transposed(y, *perm), [n * n, window * window, width])
+        q, k, v = (p.reshaped(p.linear(y, width), [n * n, window * window, heads, width // heads]) for _ in range(3))
+        scores = p.node("Einsum", [q, k], equation="bihd,bjhd->bhij")
+        scores = p.add(p.scaled(scores, (width // heads) ** -0.5), p.weight((1, heads, window**2, window**2), 0.5))
+        y = p.node("Einsum", [p.node("Softmax", [scores], axis=-1), v], equation="bhij,bjhd->bihd")
+        y = p.linear(p.reshaped(y, [n * n, window * window, width]), width)
+        inverse = [int(i) for i in np.argsort(perm)]
+        y = p.transposed(p.reshaped(y, [1, *(n if i in (1, 3) else window for i in perm[1:5]), width]), *inverse)
+        x = p.add(x, p.reshaped(y, [1, side, side, width]))
+        return p.add(x, p.mlp(p.layer_norm(x), 4 * width))
+
+    y = excited(p.silu(depthwise(p.silu(p.conv("map", 4 * width, 1)))))
+    x = p.transposed(p.add("map", p.conv(y, width, 1)), 0, 2, 3, 1)
+    x = attend(x, (0, 1, 3, 2, 4, 5))
+    return attend(x, (0, 2, 4, 1, 3, 5))
+
+
+def recurrent(kind, gates):
+    """Two layers in both directions, then classes for each step."""
+
+    def net(b):
+        p, x, units = Parts(b), "steps", 128
+        for _ in range(2):
+            width = p.shape(x)[2]
+            weights = [p.weight((2, gates * units, n), n**-0.5) for n in (width, units)]
+            y = p.node(kind, [x, *weights, p.weight((2, 2 * gates * units), 0.1)], hidden_size=units, direction="bidirectional")
+            x = p.reshaped(p.transposed(y, 0, 2, 1, 3), [0, 0, -1])
+        return p.linear(x, 40)
+
+    return net
 
 
 def floats(*shapes):
@@ -380,4 +432,7 @@ NETS = {
                                    "time": np.full((1, 1), rng.integers(1, 1000), np.float32)}, 1),
     "detr": (detr, floats(("features", (1, 256, 10, 10))), 1),
     "yolo": (yolo, floats(("features", (1, 128, 20, 20))), 1),
+    "maxvit": (maxvit, floats(("map", (1, 64, 14, 14))), 1),
+    "lstm2": (recurrent("LSTM", 4), floats(("steps", (60, 1, 80))), 1),
+    "gru2": (recurrent("GRU", 3), floats(("steps", (60, 1, 80))), 1),
 }

@@ -8,7 +8,7 @@ so activations are normalised as in a trained network. Classifiers end in logits
 
 bert2 is two encoder layers of BERT-base on 128 embedded tokens: `hidden` [1,128,768] and an additive attention mask
 [1,1,1,128]; layer normalization and GELU stand there in primitive parts. Smaller networks of today's kinds are in transformer_nets.py: llama,
-gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo. Needs python3-numpy, python3-onnx.
+gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo, maxvit, lstm2, gru2. Needs python3-numpy, python3-onnx.
 """
 
 import argparse

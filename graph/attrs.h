@@ -129,6 +129,15 @@ struct CumulateAttrs {
   bool operator==(const CumulateAttrs&) const = default;
 };
 
+struct BoxesAttrs {
+  int64_t most = 1, rows = 1;  // taken of each batch and class; of the result
+  double overlap = 0, least_score = 0;
+  bool any_score = true;  // and not only those above least_score
+  bool centers = false;
+  AUTOTUNE_FIELDS(most, rows, overlap, least_score, any_score, centers)
+  bool operator==(const BoxesAttrs&) const = default;
+};
+
 struct TopKAttrs {
   int64_t k = 1;
   bool largest = true;
@@ -172,6 +181,6 @@ struct CallAttrs {
 
 using Attrs = std::variant<std::monostate, ConvAttrs, PoolAttrs, ImageAttrs, BatchNormAttrs, ClipAttrs, LrnAttrs,
                            AxisAttrs, AlphaAttrs, CastAttrs, AxesAttrs, ArgAttrs, SliceAttrs, PadAttrs, ReshapeAttrs,
-                           TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs, CumulateAttrs>;
+                           TransposeAttrs, CallAttrs, ScatterAttrs, TopKAttrs, CumulateAttrs, BoxesAttrs>;
 
 }  // namespace autotune::graph

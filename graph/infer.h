@@ -22,6 +22,7 @@ Result<TensorSpec> InferGlobalPool(const Attrs& attrs, const Specs& in);
 // Operators that select and place (infer_select.cc).
 Result<TensorSpec> InferScatter(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferCumulate(const Attrs& attrs, const Specs& in);
+Result<TensorSpec> InferSelectBoxes(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferGatherSum(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferDet(const Attrs& attrs, const Specs& in);

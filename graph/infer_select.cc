@@ -23,6 +23,16 @@ Result<TensorSpec> InferCumulate(const Attrs& attrs, const Specs& in) {
   return in[0];
 }
 
+Result<TensorSpec> InferSelectBoxes(const Attrs& attrs, const Specs& in) {
+  const auto& a = std::get<BoxesAttrs>(attrs);
+  for (const TensorSpec& spec : in) TRY(NeedRank(spec, 3, "operands"));
+  const Shape &boxes = in[0].shape, &scores = in[1].shape;
+  if (boxes[0] != scores[0] || boxes[1] != scores[2] || boxes[2] != 4 || in[2].shape != scores)
+    return Err("operands ", in[0].Text(), ", ", in[1].Text(), " and ", in[2].Text(), " do not fit");
+  if (a.most < 1 || a.rows < 1) return Err("selects ", a.most, " boxes a class, ", a.rows, " in all");
+  return TensorSpec{DType::Int(64), {a.rows, 3}};
+}
+
 Result<TensorSpec> InferTopK(const Attrs& attrs, const Specs& in) {
   const int64_t k = std::get<TopKAttrs>(attrs).k;
   if (in[0].rank() < 1) return Err("needs a dimension");

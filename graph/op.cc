@@ -359,6 +359,7 @@ const OpInfo kTable[] = {
     {Op::kScatter,         3, T::kPlaced,   ScatterAttrs{},     K::kOpaque,      L::kFixed,       false, InferScatter},
     {Op::kCumulate,        1, T::kNumbers,  CumulateAttrs{},    K::kOpaque,      L::kFixed,       false, InferCumulate},
     {Op::kTopK,            1, T::kNumbers,  TopKAttrs{},        K::kOpaque,      L::kFixed,       false, InferTopK},
+    {Op::kSelectBoxes,     3, T::kWeighted, BoxesAttrs{},       K::kOpaque,      L::kFixed,       false, InferSelectBoxes},
     {Op::kGatherSum,       3, T::kWeighted, std::monostate{},   K::kReduction,   L::kFixed,       false, InferGatherSum},
     {Op::kDet,             1, T::kFloats,   std::monostate{},   K::kOpaque,      L::kFixed,       false, InferDet},
     {Op::kSlice,           1, T::kAny,      SliceAttrs{},       K::kInjective,   L::kPerDim,      false, InferSlice},

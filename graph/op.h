@@ -83,6 +83,7 @@ enum class Op {
   kScatter,         // data, updates, integer indices that broadcast to updates: data with updates at these places
   kCumulate,        // sums or products along an axis, each of the elements up to its own
   kTopK,            // the i64 places of the k best elements of the last dimension, the best first
+  kSelectBoxes,     // boxes [B,N,4], scores [B,C,N], places of the scores by descending size: non-maximum suppression
   kGatherSum,       // x [B,R,C], weights [B,P,T], integer indices [B,P,T]: sums of T weighted rows of x
   kDet,             // determinants of the matrices in the last two dimensions
   kSlice,
@@ -102,8 +103,8 @@ AUTOTUNE_ENUM(graph::Op, "conv2d", "conv3d", "matmul", "batch_matmul", "batch_no
               "shift_left", "shift_right", "where", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d",
               "arg_max_pool", "global_avg_pool", "global_max_pool", "reduce_sum", "reduce_prod", "reduce_max",
               "reduce_min", "arg_reduce", "lrn", "softmax", "concat", "gather", "gather_elements", "scatter",
-              "cumulate", "top_k", "gather_sum", "det", "slice", "pad", "broadcast_to", "reshape", "transpose", "fused",
-              "call")
+              "cumulate", "top_k", "select_boxes", "gather_sum", "det", "slice", "pad", "broadcast_to", "reshape",
+              "transpose", "fused", "call")
 }
 namespace autotune::graph {
 inline constexpr int kNumOps = static_cast<int>(Op::kCall) + 1;

@@ -284,6 +284,12 @@ class Lowering {
         const auto& a = std::get<TopKAttrs>(node.attrs);
         return done(topi::TopK(name, in[0], a.k, a.largest));
       }
+      case Op::kSelectBoxes: {
+        const auto& a = std::get<BoxesAttrs>(node.attrs);
+        topi::Suppression s{.most = a.most, .rows = a.rows, .overlap = a.overlap, .centers = a.centers};
+        if (!a.any_score) s.least_score = a.least_score;
+        return done(topi::SelectBoxes(name, in[0], in[1], in[2], s));
+      }
       case Op::kGatherSum:
         return done(topi::GatherSum(name, in[0], in[1], in[2]));
       case Op::kDet:

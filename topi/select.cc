@@ -198,6 +198,62 @@ Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights
                     {x.shape()[0], weights.shape()[1], channels});
 }
 
+Tensor SelectBoxes(const std::string& name, const Tensor& boxes, const Tensor& scores, const Tensor& order,
+                   const Suppression& s) {
+  CHECK(boxes.rank() == 3 && scores.rank() == 3 && order.shape() == scores.shape() && s.most >= 1 && s.rows >= 1)
+      << name;
+  const int64_t batches = scores.shape()[0], classes = scores.shape()[1], n = scores.shape()[2];
+  const DType dtype = boxes.dtype();
+  auto place = [](const char* buffer, int64_t size) { return Buffer::Make(buffer, kPlace, {size}); };
+  const Buffer taken = place("taken", s.most), count = place("count", 1), total = place("total", 1),
+               box = place("box", 1), free = place("free", 1);
+  auto program = [&](const std::vector<Expr>&, const Buffer& out, const std::vector<Buffer>&) {
+    const Expr b = IndexVar("b"), c = IndexVar("c"), candidate = At(box, 0), before = At(taken, IndexVar("t"));
+    const Expr one = ConstOf(1, kPlace), zero = ConstOf(0, kPlace), half = ConstOf(0.5, dtype),
+               none = ConstOf(0, dtype);
+    auto row = [&](const Expr& r, const Expr& field, const Expr& value) {
+      return MakeStmt(Store{out, {r, field}, value});
+    };
+    // The least and the greatest coordinate of a box along a dimension.
+    auto ends = [&](const Expr& i, int d) -> std::pair<Expr, Expr> {
+      const Expr u = boxes({b, AsIndex(i), Expr(d)}), v = boxes({b, AsIndex(i), Expr(d + 2)});
+      if (s.centers) return {u - v * half, u + v * half};
+      return {Min(u, v), Max(u, v)};
+    };
+    auto length = [](const std::pair<Expr, Expr>& e) { return e.second - e.first; };
+    Expr common = ConstOf(1, dtype), mine = common, theirs = common;
+    for (int d : {0, 1}) {
+      const auto p = ends(candidate, d), q = ends(before, d);
+      common = common * Max(none, Min(p.second, q.second) - Max(p.first, q.first));
+      mine = mine * length(p);
+      theirs = theirs * length(q);
+    }
+    const Expr overlaps =
+        And(And(none < mine, none < theirs), ConstOf(s.overlap, dtype) < common / (mine + theirs - common));
+    const Expr counted = MakeCast(kPlace, IndexVar("t")) < At(count, 0);
+    Stmt compare = Loop("t", s.most, When(counted, {When(overlaps, {Set(free, 0, zero)})}));
+    const Expr to = AsIndex(At(total, 0));
+    Stmt take =
+        When(Eq(At(free, 0), one), {Set(taken, AsIndex(At(count, 0)), candidate), row(to, 0, MakeCast(kPlace, b)),
+                                    row(to, 1, MakeCast(kPlace, c)), row(to, 2, candidate),
+                                    Set(count, 0, At(count, 0) + one), Set(total, 0, At(total, 0) + one)});
+    Expr wanted = And(At(count, 0) < ConstOf(static_cast<double>(s.most), kPlace),
+                      At(total, 0) < ConstOf(static_cast<double>(s.rows), kPlace));
+    if (s.least_score)
+      wanted = And(wanted, ConstOf(*s.least_score, scores.dtype()) < scores({b, c, AsIndex(candidate)}));
+    Stmt each = MakeSeq({Set(box, 0,
+                             Max(zero, Min(MakeCast(kPlace, order({b, c, IndexVar("j")})),
+                                           ConstOf(static_cast<double>(n - 1), kPlace)))),
+                         When(wanted, {Set(free, 0, one), compare, take})});
+    Stmt all = Loop("b", batches, Loop("c", classes, MakeSeq({Set(count, 0, zero), Loop("j", n, each)})));
+    Stmt clear = Loop("r", s.rows, Loop("f", 3, row(IndexVar("r"), IndexVar("f"), ConstOf(-1, kPlace))));
+    return MakeSeq({clear, Set(total, 0, zero), all});
+  };
+  Tensor t = te::Program(name, {{"all", 1}}, {boxes, scores, order}, {s.rows, 3}, kPlace,
+                         {taken, count, total, box, free}, program);
+  return te::Annotated(t, kProgram, 1);
+}
+
 Tensor Determinant(const std::string& name, const Tensor& x) {
   CHECK(x.rank() >= 2 && x.shape().back() == x.shape()[x.rank() - 2]) << name;
   const int64_t n = x.shape().back();

@@ -37,6 +37,20 @@ Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner
 // Indices lie in [0, R); whatever they are, nothing outside of x is read. A single channel has no axis in the nest.
 Tensor GatherSum(const std::string& name, const Tensor& x, const Tensor& weights, const Tensor& indices);
 
+// Non-maximum suppression. For each batch and class, boxes are taken by descending score (`order` [B, C, N] holds their
+// places, which are clamped) if it is above `least_score`, if no box taken before overlaps by more than `overlap`
+// (intersection over union), and if fewer than `most` were taken. Result: i64 [rows, 3], (batch, class, box) of each
+// box taken, by batches, then classes; the first `rows` of them, and -1 behind the last. boxes [B, N, 4] are two
+// corners (in either order), or if `centers` the center and the size; scores [B, C, N].
+struct Suppression {
+  int64_t most = 1, rows = 1;
+  double overlap = 0;
+  std::optional<double> least_score;  // null: any
+  bool centers = false;
+};
+Tensor SelectBoxes(const std::string& name, const Tensor& boxes, const Tensor& scores, const Tensor& order,
+                   const Suppression& s);
+
 // Determinants of the matrices in the last two dimensions, by elimination with pivots.
 Tensor Determinant(const std::string& name, const Tensor& x);
 

@@ -52,6 +52,7 @@ class Importer {
       return WithCause(source_ + " " + uses + " (onnx.version_converter converts)", uses);
     }
     call_.opset = context_.opset = opset;
+    context_.dims = options_.dims;
     TRY(AddInputs());
     scope_.exposed.insert(options_.extra_outputs.begin(), options_.extra_outputs.end());
     walker_.Walk(scope_);
@@ -146,6 +147,10 @@ class Importer {
       for (const OnnxDim& dim : info.dims.value_or(std::vector<OnnxDim>())) {
         if (!dim.symbol.empty() && symbols.insert(dim.symbol).second) known += (known.empty() ? "" : ", ") + dim.symbol;
       }
+    }
+    // Selections, whose most rows the user states by the name of the result.
+    for (const OnnxNode& node : model_.graph.nodes) {
+      if (node.op_type == "NonMaxSuppression" && !node.outputs.empty()) symbols.insert(node.outputs[0]);
     }
     for (const auto& [name, extent] : options_.dims) {
       if (!symbols.count(name))

@@ -20,6 +20,7 @@ using graph::Op;        // not the kernel language's
 class ImportContext {
  public:
   int64_t opset = 0;
+  std::map<std::string, int64_t> dims;  // that the user states, by name
   GraphBuilder builder;
 
   // --- inputs of the current node

@@ -358,7 +358,8 @@ Status Cumulated(ImportContext& c, bool product) {
   ValueId x = TRY(c.Tensor(0));
   std::vector<int64_t> axes = TRY(c.Ints(1, "the axis"));
   if (axes.size() != 1) return Err("axis must be one number");
-  CumulateAttrs attrs{.axis = TRY(NormalizeAxis(axes[0], c.Rank(x))), .product = product};
+  CumulateAttrs attrs{.product = product};
+  attrs.axis = TRY(NormalizeAxis(axes[0], c.Rank(x)));
   attrs.exclusive = TRY(c.Int("exclusive", 0)) != 0;
   attrs.reverse = TRY(c.Int("reverse", 0)) != 0;
   if (c.builder.Spec(x).NumElements() == 0) return c.Bind(x);

@@ -208,10 +208,40 @@ Status ImportMaxRoiPool(ImportContext& c) {
 
 }  // namespace
 
+// Its result's size depends on values, so the user states the most rows; those behind the boxes selected are -1.
+Status ImportNonMaxSuppression(ImportContext& c) {
+  ValueId boxes = TRY(c.Tensor(0)), scores = TRY(c.Tensor(1));
+  for (ValueId v : {boxes, scores}) {
+    if (c.Rank(v) != 3) return Err("boxes and scores must have rank 3, not ", c.builder.Spec(v).Text());
+  }
+  const Shape shape = c.ShapeOfValue(scores);
+  BoxesAttrs attrs;
+  attrs.most = c.Has(2) ? static_cast<int64_t>(TRY(c.ConstantNumber(2, "max_output_boxes_per_class"))) : 0;
+  attrs.overlap = c.Has(3) ? TRY(c.ConstantNumber(3, "iou_threshold")) : 0;
+  attrs.any_score = !c.Has(4);
+  if (c.Has(4)) attrs.least_score = TRY(c.ConstantNumber(4, "score_threshold"));
+  attrs.centers = TRY(c.Int("center_point_box", 0)) != 0;
+  attrs.most = std::min(attrs.most, shape[2]);
+  const std::string& result = c.node().outputs[0];
+  if (attrs.most <= 0 || c.builder.Spec(scores).NumElements() == 0)
+    return c.BindConstant({{DType::Int(64), {0, 3}}, SharedBytes::Copy("")});
+  const auto stated = c.dims.find(result);
+  if (stated == c.dims.end()) {
+    return Err("selects a number of boxes that is known only at run time; state the most with --dim ", result,
+               "=100, say: the result then has so many rows, -1 behind the last box");
+  }
+  attrs.rows = std::min(stated->second, shape[0] * shape[1] * attrs.most);
+  ValueId order = TRY(c.Emit(Op::kTopK, {scores}, TopKAttrs{shape[2], true}));
+  c.Note("the result of NonMaxSuppression, " + result + ", has " + std::to_string(attrs.rows) +
+         " rows; those behind the last box selected are -1");
+  return c.Bind(TRY(c.Emit(Op::kSelectBoxes, {boxes, scores, order}, attrs)));
+}
+
 const std::vector<OperatorRow>& RegionOperators() {
   static const std::vector<OperatorRow> rows = {
       {"RoiAlign", 10, 28, ImportRoiAlign},
       {"MaxRoiPool", 1, 28, ImportMaxRoiPool},
+      {"NonMaxSuppression", 10, 28, ImportNonMaxSuppression},
   };
   return rows;
 }

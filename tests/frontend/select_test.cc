@@ -51,6 +51,35 @@ ModelMaker TopK(int opset, const std::vector<int64_t>& shape, int64_t k, int64_t
   return m;
 }
 
+// Two boxes that overlap, and one apart; the second class knows but one.
+ModelMaker Suppressing(const std::string& threshold) {
+  ModelMaker m(11);
+  m.Input("boxes", {1, 3, 4}).Input("scores", {1, 2, 3}).Ints("most", {2}).Floats("iou", {1}, {0.5f});
+  m.Floats("score", {1}, {0.4f}).Output("selected");
+  m.Node("NonMaxSuppression", {"boxes", "scores", "most", "iou", threshold}, {"selected"});
+  return m;
+}
+
+TEST(NonMaxSuppression, TheMostBoxesAreStated) {
+  const std::vector<Numbers> inputs = {{0, 0, 1, 1, 0, 0.1, 1, 1.1, 5, 5, 6, 6}, {0.6, 0.9, 0.5, 0.1, 0.2, 0.7}};
+  ImportOptions options;
+  options.dims = {{"selected", 5}};
+  auto selected = [&](const std::string& threshold) {
+    Result<ImportedModel> imported = Import(Suppressing(threshold), options);
+    if (!imported.ok()) return Numbers{};
+    EXPECT_THAT(imported->notes, ElementsAre(HasSubstr("selected, has 4 rows; those behind the last box")));
+    const Graph& g = imported->module.main();
+    return reference::Evaluate(g,
+                               {{{1, 3, 4}, inputs[0], DType::Float(32)}, {{1, 2, 3}, inputs[1], DType::Float(32)}})[0]
+        .data;
+  };
+  EXPECT_EQ(selected("score"), (Numbers{0, 0, 1, 0, 0, 2, 0, 1, 2, -1, -1, -1}));
+  EXPECT_EQ(selected(""), (Numbers{0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 1}));
+  EXPECT_THAT(ImportError(Suppressing("score")), HasSubstr("state the most with --dim selected=100"));
+  options.dims = {{"chosen", 5}};
+  EXPECT_THAT(ImportError(Suppressing("score"), options), HasSubstr("--dim names 'chosen'"));
+}
+
 TEST(Selection, TopKOfEveryOperatorSet) {
   const Numbers x = {3, 1, 2, 5, 5, 0};
   for (int opset : {1, 9, 10, 11, 24, 28}) {

@@ -177,6 +177,8 @@ inline Tensor EvaluateNode(const Graph& graph, const Node& node, const std::vect
       return Cumulate(*in[0], std::get<CumulateAttrs>(node.attrs), graph.Spec(node.output).dtype);
     case Op::kTopK:
       return TopK(*in[0], std::get<TopKAttrs>(node.attrs), shape);
+    case Op::kSelectBoxes:
+      return SelectBoxes(*in[0], *in[1], *in[2], std::get<BoxesAttrs>(node.attrs));
     case Op::kGatherSum: {
       Tensor y{shape, {}};
       const int64_t taps = in[1]->shape[2], rows = in[0]->shape[1];

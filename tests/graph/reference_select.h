@@ -38,6 +38,51 @@ inline Tensor Cumulate(const Tensor& x, const CumulateAttrs& a, DType dtype) {
   return y;
 }
 
+// Overlaps are those of the definition: no box is compared that lies apart.
+inline Tensor SelectBoxes(const Tensor& boxes, const Tensor& scores, const Tensor& order, const BoxesAttrs& a) {
+  const int64_t batches = scores.shape[0], classes = scores.shape[1], n = scores.shape[2];
+  Tensor y{{a.rows, 3}, {}};
+  struct Box {
+    double low[2], high[2];
+    double Area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+  };
+  auto box = [&](int64_t b, int64_t i) {
+    Box r{};
+    for (int d : {0, 1}) {
+      const double u = At(boxes, {b, i, d}), v = At(boxes, {b, i, d + 2});
+      r.low[d] = a.centers ? u - v / 2 : std::min(u, v);
+      r.high[d] = a.centers ? u + v / 2 : std::max(u, v);
+    }
+    return r;
+  };
+  auto overlap = [](const Box& p, const Box& q) {
+    Box common{};
+    for (int d : {0, 1}) {
+      common.low[d] = std::max(p.low[d], q.low[d]);
+      common.high[d] = std::min(p.high[d], q.high[d]);
+      if (common.high[d] <= common.low[d]) return 0.0;
+    }
+    return common.Area() / (p.Area() + q.Area() - common.Area());
+  };
+  for (int64_t b = 0; b < batches; ++b) {
+    for (int64_t c = 0; c < classes; ++c) {
+      std::vector<int64_t> taken;
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t i = std::clamp<int64_t>(static_cast<int64_t>(At(order, {b, c, j})), 0, n - 1);
+        if (!a.any_score && At(scores, {b, c, i}) <= a.least_score) continue;
+        const bool near = std::any_of(taken.begin(), taken.end(),
+                                      [&](int64_t t) { return overlap(box(b, i), box(b, t)) > a.overlap; });
+        if (near || static_cast<int64_t>(taken.size()) >= a.most) continue;
+        taken.push_back(i);
+        if (static_cast<int64_t>(y.data.size()) < 3 * a.rows)
+          y.data.insert(y.data.end(), {static_cast<double>(b), static_cast<double>(c), static_cast<double>(i)});
+      }
+    }
+  }
+  y.data.resize(3 * a.rows, -1);
+  return y;
+}
+
 inline Tensor TopK(const Tensor& x, const TopKAttrs& a, const Shape& shape) {
   Tensor y{shape, {}};
   const int64_t n = x.shape.back();

@@ -208,6 +208,17 @@ TEST(LowerSubgraph, SelectionAndElimination) {
   }
   ExpectRight(Typed(Op::kGatherSum, {F32({2, 5, 3}), F32({2, 7, 4}), {DType::Int(32), {2, 7, 4}}}, {}));
   ExpectRight(Typed(Op::kGatherSum, {F32({1, 5, 1}), F32({1, 7, 1}), {DType::Int(64), {1, 7, 1}}}, {}));
+  for (bool centers : {false, true}) {
+    for (double overlap : {0.0, 0.2, 0.6}) {
+      GraphBuilder b;
+      ValueId boxes = b.Input("", F32({2, 9, 4})), scores = b.Input("", F32({2, 3, 9}));
+      BoxesAttrs attrs{.most = 4, .rows = 30, .overlap = overlap, .any_score = centers, .centers = centers};
+      if (overlap == 0.2) attrs.rows = 7;  // fewer than are selected
+      ValueId order = b.Must(Op::kTopK, {scores}, TopKAttrs{9, true});
+      b.Output(b.Must(Op::kSelectBoxes, {boxes, scores, order}, attrs), "");
+      ExpectRight(b.Finish());
+    }
+  }
   for (int64_t n : {1, 2, 3, 5}) ExpectRight(Single(Op::kDet, {{3, n, n}}));
 }
 

@@ -59,6 +59,8 @@ Example ExampleOf(Op op) {
       return {{matrix}, CumulateAttrs{1, true, true, false}};
     case Op::kTopK:
       return {{matrix}, TopKAttrs{3, true}};
+    case Op::kSelectBoxes:
+      return {{{2, 5, 4}, {2, 3, 5}, {2, 3, 5}}, BoxesAttrs{.most = 2, .rows = 7, .overlap = 0.5}};
     case Op::kGatherSum:
       return {{{2, 4, 3}, {2, 5, 3}, {2, 5, 3}}, {}};
     case Op::kDet:

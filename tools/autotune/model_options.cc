@@ -11,7 +11,10 @@ namespace autotune::tools {
 
 void ModelOptions::AddInputs(CLI::App& app) {
   app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
-  app.add_option("--dim", dims, "NAME=128, the size of a dimension that the model's inputs name");
+  app.add_option(
+      "--dim", dims,
+      "NAME=128, the size of a dimension that the model's inputs name, or the most boxes that a NonMaxSuppression "
+      "selects, by the name of its result");
   app.add_option("--bind", bind,
                  "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
 }

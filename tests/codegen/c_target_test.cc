@@ -233,6 +233,26 @@ TEST(CCompiler, ThatIsMissing) {
   setenv("PATH", path.c_str(), 1);
 }
 
+// Another vendor or C library is the same machine.
+TEST(CCompiler, IsCcForEveryTripleOfThisArchitecture) {
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "the triples are of x86-64";
+  for (const char* triple : {"x86_64-linux-gnu", "x86_64-pc-linux-gnu", "x86_64-unknown-linux-musl"})
+    EXPECT_TRUE(Compile(Parse(kAdd), C(" -mcpu=x86-64 -mtriple=" + std::string(triple))).ok()) << triple;
+}
+
+TEST(CCompiler, ThatIsForAnotherMachine) {
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "cc is to be no compiler for AArch64";
+  const std::string other = "; cc compiles for x86_64-linux-gnu: name a compiler for aarch64-linux-gnu in AUTOTUNE_CC";
+  const Target arm = C(" -mtriple=aarch64-linux-gnu -mcpu=cortex-a72");
+  setenv("AUTOTUNE_CC", "cc", 1);
+  EXPECT_THAT(FailureOf(arm), AllOf(HasSubstr("assembly is not understood"), HasSubstr(other)));
+  EXPECT_TRUE(Compile(Parse(kAdd), C()).ok());
+  unsetenv("AUTOTUNE_CC");
+  // It fails by itself where options or attributes are unknown to it.
+  CompilerIs failing("[ \"$1\" = -dumpmachine ] && exec echo s390x-linux-gnu; exit 1");
+  EXPECT_THAT(FailureOf(), AllOf(HasSubstr("exited with code 1; "), HasSubstr("compiles for s390x-linux-gnu: ")));
+}
+
 TEST(CCompiler, ThatFails) {
   {
     CompilerIs failing("echo 'In file x:' >&2; echo '<stdin>:3:1: error: boom' >&2; exit 3");

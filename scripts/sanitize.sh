@@ -53,7 +53,7 @@ address() {
   build asan $tests
   export AUTOTUNE_SCHEDULES="${AUTOTUNE_SCHEDULES:-500}" AUTOTUNE_FUZZ_RUNS="${AUTOTUNE_FUZZ_RUNS:-500}"
   # handle_sigill: what UndefinedBehaviorSanitizer finds is a trap, reported as ILL
-  LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt" \
+  LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt:print_suppressions=0" \
     run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1:handle_sigill=1 "$tests" "$@"
 }
 

@@ -156,9 +156,11 @@ TEST(Math, LdexpRoundsOnce) {
 TEST(Math, FmaWithoutTheInstruction) {
   for (const char* type : {"f32", "f64"}) {
     const std::string t = type, array = t + "[64]", one = t == "f64" ? "1.0f64" : "1.0";
-    const std::string head = "func f(x: " + array + " input, y: " + array + " input, out: " + array + " output) { for i in 64 ";
-    for (const std::string& body : {"{ out[i] = fma(x[i], y[i], " + one + ") } }",
-                                    "vectorized { block b(v: S 64 = i) { out[v] = fma(x[v], y[v], " + one + ") } } }"}) {
+    const std::string head =
+        "func f(x: " + array + " input, y: " + array + " input, out: " + array + " output) { for i in 64 ";
+    for (const std::string& body :
+         {"{ out[i] = fma(x[i], y[i], " + one + ") } }",
+          "vectorized { block b(v: S 64 = i) { out[v] = fma(x[v], y[v], " + one + ") } } }"}) {
       for (const Target& target : MathTargets()) AgreesWithInterpreter(Parse(head + body), 3, target, 1e-6);
     }
   }

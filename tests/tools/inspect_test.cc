@@ -57,7 +57,9 @@ TEST_F(InspectCommand, ShowsPackages) {
   CliResult shared = Run({"inspect", File("m.so")});
   EXPECT_EQ(shared.code, 0) << shared.err;
   EXPECT_EQ(shared.out, result.out);
-  CliResult no_object = Run({"inspect", Write("damaged.so", "\x7f" "ELF")});
+  CliResult no_object = Run({"inspect", Write("damaged.so",
+                                              "\x7f"
+                                              "ELF")});
   EXPECT_EQ(no_object.code, 1);
   EXPECT_THAT(no_object.err, HasSubstr("damaged.so"));
   CliResult damaged = Run({"inspect", Write("damaged.tar", "no package")});

@@ -47,7 +47,8 @@ std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeT
 Result<PackageInfo> InfoOfPackage(const std::string& path) {
   if (!TRY(IsSharedObject(path))) return std::move(TRY(ReadPackage(path)).info);
   PackageInfo info = TRY_NOTE(InfoOf(TRY(LoadModule(path))), "while loading " + path);
-  if (info.model_name.empty()) return Err(path, " holds no description of a network, as `autotune compile -o` writes it");
+  if (info.model_name.empty())
+    return Err(path, " holds no description of a network, as `autotune compile -o` writes it");
   return info;
 }
 

@@ -26,11 +26,6 @@ Stmt ContractUpdate(const Stmt& s) {
   return s;
 }
 
-Expr SplitFma(const Expr& e) {
-  const Call* call = e.As<Call>();
-  return call && call->op == Op::kFma ? call->args[0] * call->args[1] + call->args[2] : e;
-}
-
 Stmt LowerBlock(const Block& block, PassEnv& env) {
   VarMap bindings;
   std::set<Name> reduction_vars;
@@ -48,11 +43,7 @@ Stmt LowerBlock(const Block& block, PassEnv& env) {
     is_first = is_first ? And(is_first, is_zero) : is_zero;
   }
   Stmt body = block.body;
-  if (env.target.has_fma) {
-    if (reduces) body = RewriteStmt(body, ContractUpdate);
-  } else {
-    body = RewriteStmt(body, nullptr, SplitFma);
-  }
+  if (reduces && env.target.has_fma) body = RewriteStmt(body, ContractUpdate);
   if (reduces) {
     Walk(body, [&](const Stmt& s) {
       if (const Store* store = s.As<Store>()) {

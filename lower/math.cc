@@ -164,6 +164,21 @@ class Math {
     return CopySign(MakeSelect(r < x, r + C(1), r), x);
   }
 
+  // x * 2^floor(y) where the target has no instruction, by three powers of two at most. A first power that is small
+  // leaves more bits than the mantissa has for the last one, so that a result is never rounded twice.
+  Expr Ldexp(const Expr& x, const Expr& y) const {
+    const int most = wide_ ? 1023 : 127, least = 1 - most, small = least + Mantissa() + 1;
+    // Beyond these, every result is infinite or zero. In this order NaN becomes a number.
+    Expr n = BitsBeyondMagic(MakeMin(MakeMax(C(2 * small + least), Floor(y)), C(3 * most)) + C(Magic()));
+    Expr result = x;
+    for (int i = 0; i < 2; ++i) {
+      Expr step = MakeSelect(n < I(least), I(small), MakeSelect(I(most) < n, I(most), I(0)));
+      result = result * PowerOfTwo(step);
+      n = n - step;
+    }
+    return result * PowerOfTwo(n);
+  }
+
   static bool HasRounding(const Target& target) {
     if (!target.triple.starts_with("x86_64")) return true;
     if (target.vector_bits > 128) return true;  // AVX implies SSE4.1
@@ -340,11 +355,8 @@ class Math {
   // `rest` is added to x where it is there.
   Reduced ReduceExp(const Expr& x, double low, double high, const Expr& rest = {}) const {
     Expr clipped = MakeMin(C(high), MakeMax(C(low), x));  // in this order NaN stays NaN
-    // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
-    double magic = wide_ ? 0x1.8p52 : 0x1.8p23;
-    Expr t = Fma(clipped, C(1.4426950408889634074), C(magic));
-    Expr n = Bits(t) - I(wide_ ? 0x4338000000000000 : 0x4b400000);
-    Expr nf = t - C(magic);
+    Expr t = Fma(clipped, C(1.4426950408889634074), C(Magic()));
+    Expr n = BitsBeyondMagic(t), nf = t - C(Magic());
     Expr r = Fma(nf, C(-LogTwoLow()), Fma(nf, C(-LogTwoHigh()), clipped));
     if (rest) r = r + rest;
     std::vector<double> series(std::begin(kExpSingle), std::end(kExpSingle));  // (exp(r) - 1 - r) / r^2
@@ -356,6 +368,9 @@ class Math {
     }
     return {n, nf, Fma(r * r, Polynomial(series, r), r)};
   }
+  // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
+  double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
+  Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
   // In two factors where no instruction does it, so that results outside the normal range round once and overflow only
   // where they should.
   Expr Scaled(const Reduced& e) const {
@@ -443,6 +458,10 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
       return math.InWide(&Math::Atanh, args[0]);
     case Op::kPow:
       return math.Pow(args[0], args[1]);
+    case Op::kFma:
+      return target.has_fma ? e : args[0] * args[1] + args[2];
+    case Op::kLdexp:
+      return target.has_ldexp ? e : math.Ldexp(args[0], args[1]);
     case Op::kRound:
       return Math::HasRounding(target) ? e : math.Round(args[0]);
     case Op::kFloor:

@@ -143,6 +143,7 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
     if (std::strlen(path) > kLongestName) return Err("a member's name has ", std::strlen(path), " bytes");
     std::string name = OneLine(path);
     TRY(CheckPlace(name));
+    name = std::filesystem::path(name).lexically_normal();  // some programs, TVM among them, write ./metadata.json
     if (archive_entry_filetype(entry) == AE_IFDIR) continue;
     if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
       return Err("member ", name, " is a link or a device; a package holds files only");

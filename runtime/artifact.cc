@@ -73,6 +73,10 @@ Status CheckElf(std::string_view elf) {
                  elf.size());
     }
   }
+  // They stand last in most files, so they tell whether one is whole; dlopen does not read them.
+  const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
+  if (header.e_shoff > elf.size() || sections > elf.size() - header.e_shoff)
+    return Err("truncated shared object: its section headers are missing");
   return CheckSeal(elf);
 }
 

@@ -24,7 +24,7 @@ std::string DeviceTypeName(int type) {
   for (const DeviceName& row : kDeviceNames) {
     if (row.type == type) return std::string(row.name);
   }
-  return "device type " + std::to_string(type);
+  return "type " + std::to_string(type);
 }
 
 Result<int> DeviceTypeFromName(std::string_view name) {

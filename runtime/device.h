@@ -92,7 +92,7 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   virtual bool IsLost() const { return false; }
 };
 
-// "cpu", "cuda", "opencl", ...: the names of DLPack's device types; "device type 99" for others.
+// "cpu", "cuda", "opencl", ...: the names of DLPack's device types; "type 99" for others.
 std::string DeviceTypeName(int type);
 // The reverse; an error lists the names.
 Result<int> DeviceTypeFromName(std::string_view name);

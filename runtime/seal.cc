@@ -1,5 +1,7 @@
 #include "runtime/seal.h"
 
+#include <algorithm>
+
 #include "runtime/byte_stream.h"
 #include "support/hash.h"
 
@@ -21,10 +23,10 @@ std::string SealOf(std::string_view library) {
 }
 
 Status CheckSeal(std::string_view file) {
-  if (file.size() < kSealBytes) return {};
-  const std::string_view seal = file.substr(file.size() - kSealBytes);
-  if (!seal.starts_with(kMagic)) return {};
-  if (seal == SealOf(file.substr(0, file.size() - kSealBytes))) return {};
+  const size_t begin = file.size() - std::min(file.size(), kSealBytes);
+  const size_t at = file.substr(begin).find(kMagic);  // behind `begin`: the file is cut short within the seal
+  if (at == std::string_view::npos) return {};
+  if (at == 0 && file.substr(begin) == SealOf(file.substr(0, begin))) return {};
   return Err(
       "the file is damaged: its bytes are not those that were written; copy it again, or compile the model again");
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Code for other machines, proven without them: compiles networks for AArch64, RISC-V and older and newer x86-64, runs
-# the packages under qemu-user by a loader cross-built from runtime/, and compares outputs with this machine's; then
-# inspects the x86-64 code for instructions beyond the target. scripts/cross.sh [--strict] [MODEL.onnx ...]
+# Code for other machines, proven without them: compiles networks for AArch64 and RISC-V, by LLVM and as C, and for
+# older and newer x86-64, runs the packages under qemu-user by a loader cross-built from runtime/, and compares outputs
+# with this machine's; then inspects the x86-64 code for instructions beyond the target.
+# scripts/cross.sh [--strict] [MODEL.onnx ...]
 # Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
 # scripts/install.sh does not install; a machine without its tools is skipped with a line that says so, and a failure
 # with --strict.
@@ -16,10 +17,13 @@ strict=0
 [ "${1-}" != --strict ] || { strict=1; shift; }
 export AUTOTUNE_DB=$work/records.db
 
+# What runtime/ takes of support/.
+support=$(for name in cpu_features cpus file half hash json statistics utf8; do echo "support/$name.cc"; done)
+
 # build_loader NAME COMPILER: what the loader takes of this project, and no library of the target beside its C++'s.
 build_loader() {
   mkdir -p "$work/$1"
-  for source in scripts/cross/loader.cc support/cpu_features.cc support/file.cc support/json.cc support/statistics.cc runtime/*.cc; do
+  for source in scripts/cross/loader.cc $support runtime/*.cc runtime/cuda/*.cc runtime/opencl/*.cc; do
     # -idirafter: header-only packages of this machine, behind the target's own headers
     echo "$source" | tr / _ | sed 's/cc$/o/' | xargs -I OBJECT echo "$source -o $work/$1/OBJECT"
   done | xargs -P "$(nproc)" -L 1 ${CCACHE-$(command -v ccache || true)} "$2" -std=gnu++20 -O1 -fvisibility=hidden \
@@ -112,11 +116,16 @@ if have qemu-aarch64 aarch64-linux-gnu-g++; then
   arch=aarch64
   build_loader aarch64 aarch64-linux-gnu-g++
   on cortex-a72 'llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2' qemu-aarch64 -L /usr/aarch64-linux-gnu
+  for options in '' ' -vectors=none'; do # by aarch64-linux-gnu-gcc
+    on "cortex-a72-c${options# -vectors=}" "c -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -num-cores=2$options" \
+      qemu-aarch64 -L /usr/aarch64-linux-gnu
+  done
 fi
 if have qemu-riscv64 riscv64-linux-gnu-g++; then
   arch=riscv64
   build_loader riscv64 riscv64-linux-gnu-g++
   on sifive-u74 'llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
+  on sifive-u74-c 'c -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -num-cores=2' qemu-riscv64 -L /usr/riscv64-linux-gnu
   on rv64gcv 'llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+v -num-cores=2' \
     qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu
 fi

@@ -9,6 +9,15 @@
 #include "codegen/stage_timer.h"
 
 namespace autotune {
+namespace {
+
+Result<std::string> AssembledFor(const std::string& kernel, const std::string& assembly, const Target& target) {
+  Result<std::string> object = Assemble(assembly, target);
+  if (object.ok()) return object;
+  return Err(object.error().Text(), " (assembling kernel ", kernel, ")", c::OtherMachine(target));
+}
+
+}  // namespace
 
 Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {
   KernelObject result;
@@ -25,7 +34,7 @@ Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& tar
   const std::string assembly = TRY(c::CompileToAssembly(result.source, target));
   timer.End("pipe");
   result.facts.times_ms["compile"] = ChildrenCpuMilliseconds() - before;
-  result.objects.emplace_back().data = TRY_NOTE(Assemble(assembly, target), "assembling kernel " + kernel.name.str());
+  result.objects.emplace_back().data = TRY(AssembledFor(kernel.name.str(), assembly, target));
   timer.End("assemble");
   result.facts.code_bytes = CodeBytes(result.objects[0].data);
   c::CountSpills(assembly, target.triple, result.facts);

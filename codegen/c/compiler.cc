@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "support/subprocess.h"
 
@@ -16,10 +19,17 @@ namespace {
 
 std::string CrossCompilerFor(const Target& target) { return target.triple + "-gcc"; }
 
+std::string_view ArchitectureOf(std::string_view triple) { return triple.substr(0, triple.find('-')); }
+
+// Code needs nothing of the system's, so `cc` serves every triple of this machine's architecture.
+bool IsForThisMachine(const Target& target) {
+  const Result<Target> host = Target::Parse("c");
+  return host.ok() && ArchitectureOf(host->triple) == ArchitectureOf(target.triple);
+}
+
 std::string CompilerFor(const Target& target) {
   if (const char* named = std::getenv("AUTOTUNE_CC"); named && *named) return named;
-  Result<Target> host = Target::Parse("c");
-  return host.ok() && host->triple == target.triple ? "cc" : CrossCompilerFor(target);
+  return IsForThisMachine(target) ? "cc" : CrossCompilerFor(target);
 }
 
 std::vector<std::string> CommandFor(const std::string& compiler, const Target& target) {
@@ -35,14 +45,15 @@ std::vector<std::string> CommandFor(const std::string& compiler, const Target& t
 }
 
 struct Output {
-  std::string assembly, messages;
+  std::string text, messages;
+  std::optional<ExitStatus> status;  // none: it has closed its outputs but goes on
 };
 
 // Writes `source` to one descriptor and reads the other two to their ends, all at once.
 Status Exchange(const std::string& source, UniqueFd to, UniqueFd from, UniqueFd messages, Output& output) {
   size_t written = 0;
   UniqueFd* ends[] = {&from, &messages};
-  std::string* texts[] = {&output.assembly, &output.messages};
+  std::string* texts[] = {&output.text, &output.messages};
   for (UniqueFd* fd : {&to, &from, &messages}) fcntl(fd->get(), F_SETFL, O_NONBLOCK);
   while (from || messages) {
     pollfd polled[] = {{to.get(), POLLOUT, 0}, {from.get(), POLLIN, 0}, {messages.get(), POLLIN, 0}};
@@ -71,37 +82,53 @@ std::string FirstMessage(const std::string& messages) {
   return messages.substr(begin, messages.find('\n', begin) - begin);
 }
 
+// Runs a compiler with `source` as its input.
+Result<Output> Run(std::vector<std::string> argv, const std::string& source) {
+  // A socket, since a compiler that ends early would end us by SIGPIPE if its input were a pipe.
+  auto [their_source, our_source] = TRY(MakeSocketPair());
+  auto [our_text, their_text] = TRY(MakePipe());
+  auto [our_messages, their_messages] = TRY(MakePipe());
+  SpawnOptions spawn;
+  spawn.argv = std::move(argv);
+  spawn.fds = {{0, their_source.get()}, {1, their_text.get()}, {2, their_messages.get()}};
+  spawn.environment = {"LC_ALL=C"};  // messages in one language
+  spawn.own_group = false;
+  Subprocess process = TRY(Subprocess::Spawn(spawn));
+  their_source.Reset(), their_text.Reset(), their_messages.Reset();
+  Output output;
+  TRY(Exchange(source, std::move(our_source), std::move(our_text), std::move(our_messages), output));
+  constexpr int64_t kForever = int64_t{1} << 40;  // it has closed its outputs; the client limits the time of a build
+  output.status = process.Wait(kForever);
+  return output;
+}
+
 }  // namespace
+
+std::string OtherMachine(const Target& target) {
+  const std::string compiler = CompilerFor(target);
+  const Result<Output> output = Run({compiler, "-dumpmachine"}, "");
+  if (!output.ok() || !output->status || !output->status->ok()) return "";
+  const std::string machine = output->text.substr(0, output->text.find('\n'));
+  if (machine.empty() || ArchitectureOf(machine) == ArchitectureOf(target.triple)) return "";
+  return "; " + compiler + " compiles for " + machine + ": name a compiler for " + target.triple + " in AUTOTUNE_CC";
+}
 
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target) {
   const std::string compiler = CompilerFor(target);
-  // A socket, since a compiler that ends early would end us by SIGPIPE if its input were a pipe.
-  auto [their_source, our_source] = TRY(MakeSocketPair());
-  auto [our_assembly, their_assembly] = TRY(MakePipe());
-  auto [our_messages, their_messages] = TRY(MakePipe());
-  SpawnOptions spawn;
-  spawn.argv = CommandFor(compiler, target);
-  spawn.fds = {{0, their_source.get()}, {1, their_assembly.get()}, {2, their_messages.get()}};
-  spawn.environment = {"LC_ALL=C"};  // messages in one language
-  spawn.own_group = false;
-  Result<Subprocess> process = Subprocess::Spawn(spawn);
-  if (!process.ok()) {
-    const bool of_target = compiler == CrossCompilerFor(target);
-    return Err("the target's kind 'c' needs a C compiler: ", process.error().Text(), "; install ",
-               of_target ? compiler : "gcc or clang (12 and newer)", ", or name one in AUTOTUNE_CC");
+  Result<Output> output = Run(CommandFor(compiler, target), source);
+  if (!output.ok()) {
+    return Err("the target's kind 'c' needs a C compiler: ", output.error().Text(), "; install ",
+               IsForThisMachine(target) ? "gcc or clang (12 and newer)" : CrossCompilerFor(target),
+               ", or name one in AUTOTUNE_CC");
   }
-  their_source.Reset(), their_assembly.Reset(), their_messages.Reset();
-  Output output;
-  TRY(Exchange(source, std::move(our_source), std::move(our_assembly), std::move(our_messages), output));
-  constexpr int64_t kForever = int64_t{1} << 40;  // it has closed its outputs; the client limits the time of a build
-  const std::optional<ExitStatus> status = process->Wait(kForever);
+  const std::optional<ExitStatus>& status = output->status;
   if (!status || !status->ok()) {
-    const std::string message = FirstMessage(output.messages);
+    const std::string message = FirstMessage(output->messages);
     return Err("the C compiler ", compiler, " ", status ? status->Text() : "does not end", message.empty() ? "" : ": ",
-               message);
+               message, OtherMachine(target));
   }
-  if (output.assembly.empty()) return Err("the C compiler ", compiler, " gave no assembly");
-  return std::move(output.assembly);
+  if (output->text.empty()) return Err("the C compiler ", compiler, " gave no assembly");
+  return std::move(output->text);
 }
 
 }  // namespace autotune::c

@@ -1,4 +1,4 @@
-// The C compiler of this machine: `cc`, or for another processor the cross compiler TRIPLE-gcc; AUTOTUNE_CC in the
+// The C compiler of this machine: `cc`, or for another architecture the cross compiler TRIPLE-gcc; AUTOTUNE_CC in the
 // environment names another one. A child in the process group of its caller: whoever kills a build worker's group, as
 // the client does when time is up, ends the compiler and its own children, too. Nothing is written to disk: source and
 // assembly pass through a socket and a pipe. Thread-safe. Internal to codegen/c.
@@ -13,5 +13,9 @@ namespace autotune::c {
 // Compiles a translation unit to assembly. Errors, one line that names the compiler: there is none, and what to
 // install; it fails, with its first message; it is ended by a signal.
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target);
+
+// The end of an error's line, if the compiler says that it is for another architecture than the target's; else "". It
+// starts a process, so ask only after a failure.
+std::string OtherMachine(const Target& target);
 
 }  // namespace autotune::c

@@ -73,7 +73,10 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
   return known->second;
 }
 
-Result<ValueId> ImportContext::StoredTensor(size_t i) { return ToValue(*TRY(Find(i)), node().inputs[i]); }
+Result<ValueId> ImportContext::StoredTensor(size_t i) {
+  Operand* operand = TRY(Find(i));  // first, since it checks i
+  return ToValue(*operand, node().inputs[i]);
+}
 
 Result<Operand> ImportContext::Input(size_t i) const { return *TRY(Find(i)); }
 

@@ -125,7 +125,11 @@ TEST(CSource, UndefinedBehaviourWouldBeNoticed) {
   ASSERT_TRUE(built.ok()) << built.error().Text();
   std::vector<InterpArray> zeros = SmallIntegers(f, 1);
   for (InterpArray& array : zeros) array.data.assign(array.data.size(), 0);
-  EXPECT_EXIT((void)autotune::Run(*built, f, zeros), testing::KilledBySignal(SIGILL), "");
+  auto run = [&] {
+    std::signal(SIGILL, SIG_DFL);  // which AddressSanitizer would report otherwise
+    (void)autotune::Run(*built, f, zeros);
+  };
+  EXPECT_EXIT(run(), testing::KilledBySignal(SIGILL), "");
 }
 
 // Names that C does not allow, and those that sources use themselves.
@@ -231,6 +235,26 @@ TEST(CCompiler, ThatIsMissing) {
   EXPECT_THAT(FailureOf(C(" -mtriple=riscv64-linux-gnu -mcpu=sifive-u74")),
               HasSubstr("install riscv64-linux-gnu-gcc, or"));
   setenv("PATH", path.c_str(), 1);
+}
+
+// Another vendor or C library is the same machine.
+TEST(CCompiler, IsCcForEveryTripleOfThisArchitecture) {
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "the triples are of x86-64";
+  for (const char* triple : {"x86_64-linux-gnu", "x86_64-pc-linux-gnu", "x86_64-unknown-linux-musl"})
+    EXPECT_TRUE(Compile(Parse(kAdd), C(" -mcpu=x86-64 -mtriple=" + std::string(triple))).ok()) << triple;
+}
+
+TEST(CCompiler, ThatIsForAnotherMachine) {
+  if (!Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "cc is to be no compiler for AArch64";
+  const std::string other = "; cc compiles for x86_64-linux-gnu: name a compiler for aarch64-linux-gnu in AUTOTUNE_CC";
+  const Target arm = C(" -mtriple=aarch64-linux-gnu -mcpu=cortex-a72");
+  setenv("AUTOTUNE_CC", "cc", 1);
+  EXPECT_THAT(FailureOf(arm), AllOf(HasSubstr("assembly is not understood"), HasSubstr(other)));
+  EXPECT_TRUE(Compile(Parse(kAdd), C()).ok());
+  unsetenv("AUTOTUNE_CC");
+  // It fails by itself where options or attributes are unknown to it.
+  CompilerIs failing("[ \"$1\" = -dumpmachine ] && exec echo s390x-linux-gnu; exit 1");
+  EXPECT_THAT(FailureOf(), AllOf(HasSubstr("exited with code 1; "), HasSubstr("compiles for s390x-linux-gnu: ")));
 }
 
 TEST(CCompiler, ThatFails) {

@@ -81,9 +81,17 @@ TEST(Math, RoundingWithAndWithoutTheInstruction) {
   }
 }
 
+// All ways to make code for this machine: with the instructions for ldexp and fma, if it has them, and without.
+std::vector<Target> MathTargets() {
+  std::vector<Target> targets = Generators();
+  if (!Cpu().triple.starts_with("x86_64")) return targets;
+  for (const char* text : {"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64", "c -mtriple=x86_64-linux-gnu -mcpu=x86-64"})
+    targets.push_back(Target::Parse(text).value());
+  return targets;
+}
+
 // Registers are filled up where lanes are fewer, and cut where they are more; results leave the normal range both ways.
 TEST(Math, LdexpOfAnyLanes) {
-  if (Cpu().vector_bits != 512 || !Cpu().triple.starts_with("x86_64")) GTEST_SKIP() << "no instruction for it";
   for (const char* type : {"f32", "f64"}) {
     for (int lanes : {1, 2, 3, 8, 12, 16, 24, 40}) {
       SCOPED_TRACE(std::string(type) + " " + std::to_string(lanes));
@@ -93,11 +101,67 @@ TEST(Math, LdexpOfAnyLanes) {
                          (lanes > 1 ? " vectorized" : "") + " { block b(v: S " + all + " = i * " + n +
                          " + j) { out[v] = ldexp(x[v] * 0.3" + (type[1] == '6' ? "f64" : "") + ", y[v] * " +
                          (type[1] == '6' ? "270.25f64" : "36.75") + ") } } } }");
-      for (const Target& target : Generators()) {
-        if (!target.has_ldexp) continue;
+      for (const Target& target : MathTargets()) {
         AgreesWithInterpreter(f, static_cast<uint64_t>(lanes), target);
         AgreesWith(f, static_cast<uint64_t>(lanes), Cpu(), target);
       }
+    }
+  }
+}
+
+// Every exponent of the result and more, from numbers of every size: the result is rounded once, to denormals too, and
+// infinities, NaN and the sign of zero stay.
+template <class T>
+void CheckLdexp(const Target& target) {
+  using Limits = std::numeric_limits<T>;
+  CompiledMath<T> kernel("ldexp", 2, target);
+  ASSERT_TRUE(kernel.ok());
+  const std::vector<T> special = SpecialValues<T>();
+  const int widest = 3 * Limits::max_exponent;  // beyond all that makes a difference
+  Rng rng(4);
+  int denormal = 0;
+  for (int turn = 0; turn < 8; ++turn) {
+    T *x = kernel.x(), *n = kernel.y();
+    for (int i = 0; i < kMathCount; ++i) {
+      const int exponent = Limits::min_exponent + static_cast<int>(rng.Below(2 * Limits::max_exponent));
+      const T any = static_cast<T>(std::ldexp(rng.Uniform() + 0.5, exponent)) * (i % 2 ? 1 : -1);
+      const int whole = static_cast<int>(rng.Below(2 * widest)) - widest;
+      x[i] = i % 8 ? any : special[rng.Below(special.size())];
+      // Half of them lead to numbers about the least normal one.
+      n[i] = static_cast<T>(i % 4 < 2 ? whole : Limits::min_exponent - exponent - whole % Limits::digits);
+      if (i % 3 == 0) n[i] += T(0.75);
+    }
+    const T* out = kernel.Run();
+    for (int i = 0; i < kMathCount; ++i) {
+      const T want = std::ldexp(x[i], static_cast<int>(std::floor(n[i])));
+      ASSERT_EQ(std::isnan(out[i]), std::isnan(want)) << x[i] << ", " << n[i];
+      if (std::isnan(want)) continue;
+      ASSERT_EQ(out[i], want) << x[i] << ", " << n[i];
+      ASSERT_EQ(std::signbit(out[i]), std::signbit(want)) << x[i] << ", " << n[i];
+      denormal += want != 0 && std::fabs(want) < Limits::min();
+    }
+  }
+  EXPECT_GT(denormal, 8 * kMathCount / 10);
+}
+
+TEST(Math, LdexpRoundsOnce) {
+  for (const Target& target : MathTargets()) {
+    SCOPED_TRACE(target.Text());
+    CheckLdexp<float>(target);
+    CheckLdexp<double>(target);
+  }
+}
+
+// Without the instruction, fma is a product and a sum, in blocks and outside: no code calls the mathematical library.
+TEST(Math, FmaWithoutTheInstruction) {
+  for (const char* type : {"f32", "f64"}) {
+    const std::string t = type, array = t + "[64]", one = t == "f64" ? "1.0f64" : "1.0";
+    const std::string head =
+        "func f(x: " + array + " input, y: " + array + " input, out: " + array + " output) { for i in 64 ";
+    for (const std::string& body :
+         {"{ out[i] = fma(x[i], y[i], " + one + ") } }",
+          "vectorized { block b(v: S 64 = i) { out[v] = fma(x[v], y[v], " + one + ") } } }"}) {
+      for (const Target& target : MathTargets()) AgreesWithInterpreter(Parse(head + body), 3, target, 1e-6);
     }
   }
 }

@@ -144,6 +144,20 @@ TEST_F(PackageTest, MetadataGraphAndParametersAreNeeded) {
   EXPECT_FALSE(ReadPackage(File("none.tar")).ok());
 }
 
+TEST_F(PackageTest, NamesMayBeginWithTheFolderItself) {
+  ASSERT_TRUE(WritePackage(Sample(), File("p.tar")).ok());
+  const Members members = ReadTar(File("p.tar"));
+  Members dotted;
+  for (const auto& [name, bytes] : members) dotted.emplace_back("./" + name, bytes);
+  WriteTar(File("dotted.tar"), dotted);
+  auto read = ReadPackage(File("dotted.tar"));
+  ASSERT_TRUE(read.ok()) << read.error().Text();
+  EXPECT_EQ(read->graph_json, Sample().graph_json);
+  dotted.emplace_back("metadata.json", "{}");
+  WriteTar(File("twice.tar"), dotted);
+  ExpectRefused(File("twice.tar"), "member metadata.json occurs twice");
+}
+
 TEST_F(PackageTest, ForeignFilesAreRefused) {
   std::ofstream(File("empty")).flush();
   std::ofstream(File("text")) << "hello\nworld\n";

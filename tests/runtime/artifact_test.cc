@@ -61,6 +61,19 @@ TEST(Artifact, ASealTellsDamage) {
   EXPECT_TRUE(CheckSeal("").ok());
 }
 
+TEST(Artifact, AFileThatIsCutShortIsRefused) {
+  const std::string library = SampleArtifact(), sealed = library + SealOf(library);
+  constexpr size_t kStride = 61, kMagicBytes = 8;
+  for (size_t size = 0; size < sealed.size(); size += size < library.size() - 200 ? kStride : 1) {
+    const bool whole =
+        size >= library.size() && size < library.size() + kMagicBytes;  // nothing says that it had a seal
+    const auto artifact = Artifact::FromBytes(sealed.substr(0, size));
+    ASSERT_EQ(artifact.ok(), whole) << size << " of " << library.size();
+    if (whole) continue;
+    EXPECT_EQ(artifact.error().Text().find('\n'), std::string::npos) << size;
+  }
+}
+
 TEST(Artifact, KernelErrorsCarryTheirText) {
   auto artifact = Artifact::FromBytes(SampleArtifact()).value();
   KernelContext context(1);

@@ -52,6 +52,16 @@ TEST_F(InspectCommand, ShowsPackages) {
   EXPECT_THAT(lines, Contains("inputs       image  f32[1,3,32,32]"));
   EXPECT_THAT(lines, Contains(MatchesRegex("[0-9a-f]{8} +[0-9.]+ +[a-z0-9_]+ +no +conv2d_add_relu .*")));
   EXPECT_THAT(lines, Contains(MatchesRegex("[0-9]+ kernels, 0 of them tuned")));
+  // A shared object says the same of itself.
+  ASSERT_EQ(Run({"compile", "--model", kExample, "--no-records", "-o", File("m.so")}).code, 0);
+  CliResult shared = Run({"inspect", File("m.so")});
+  EXPECT_EQ(shared.code, 0) << shared.err;
+  EXPECT_EQ(shared.out, result.out);
+  CliResult no_object = Run({"inspect", Write("damaged.so",
+                                              "\x7f"
+                                              "ELF")});
+  EXPECT_EQ(no_object.code, 1);
+  EXPECT_THAT(no_object.err, HasSubstr("damaged.so"));
   CliResult damaged = Run({"inspect", Write("damaged.tar", "no package")});
   EXPECT_EQ(damaged.code, 1);
   EXPECT_THAT(damaged.err, HasSubstr("damaged.tar"));

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "package/module_file.h"
 #include "package/package.h"
+#include "runtime/module_blob.h"
 #include "support/task_id.h"
 #include "tools/autotune/command.h"
 #include "tools/autotune/text.h"
@@ -41,10 +43,17 @@ void PrintOperators(const ModelReport& report) {
 
 std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeText(spec.shape); }
 
-// Reads the package only: its code may be for another machine.
+// Reads a tar only, whose code may be for another machine. A shared object is loaded.
+Result<PackageInfo> InfoOfPackage(const std::string& path) {
+  if (!TRY(IsSharedObject(path))) return std::move(TRY(ReadPackage(path)).info);
+  PackageInfo info = TRY_NOTE(InfoOf(TRY(LoadModule(path))), "while loading " + path);
+  if (info.model_name.empty())
+    return Err(path, " holds no description of a network, as `autotune compile -o` writes it");
+  return info;
+}
+
 Result<int> InspectPackage(const std::string& path) {
-  const Package package = TRY(ReadPackage(path));
-  const PackageInfo& info = package.info;
+  const PackageInfo info = TRY(InfoOfPackage(path));
   std::printf("%-12s %s, for %s\n", "package", info.model_name.c_str(), info.target.c_str());
   std::vector<ImportFacts::Tensor> inputs, outputs;
   for (const TensorSpec& spec : info.inputs) inputs.push_back({spec.name, SpecText(spec)});
@@ -61,7 +70,7 @@ Result<int> InspectPackage(const std::string& path) {
 }
 
 Result<int> Inspect(const ModelOptions& options) {
-  if (options.model.ends_with(".tar")) return InspectPackage(options.model);
+  if (options.model.ends_with(".tar") || options.model.ends_with(".so")) return InspectPackage(options.model);
   const NetworkOptions network = TRY(options.ParseNetwork());
   const Target target = TRY(Target::Parse("cpu"));
   const ModelReport report =
@@ -91,7 +100,7 @@ Command InspectCommand(CLI::App& root) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* app =
       root.add_subcommand("inspect", "show what a model holds and what is unsupported, or what a package holds");
-  app->add_option("model,--model", options->model, "an ONNX model, or a package: a file whose name ends in .tar")
+  app->add_option("model,--model", options->model, "an ONNX model, or a package: a file whose name ends in .tar or .so")
       ->required();
   options->AddInputs(*app);
   return {app, [options] { return Inspect(*options); }};

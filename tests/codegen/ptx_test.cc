@@ -130,7 +130,9 @@ TEST(Ptx, EveryArchitectureTakesTheCode) {
                                std::to_string(arch.ptx_version % 10)));
     EXPECT_EQ(Complaint(ptx, name), "") << ptx;
   }
-  if (HavePtxas()) EXPECT_NE(Complaint("nonsense", "sm_80"), "");
+  if (HavePtxas()) {
+    EXPECT_NE(Complaint("nonsense", "sm_80"), "");
+  }
 }
 
 TEST(Ptx, MathIsExpanded) {

@@ -38,6 +38,10 @@ def call(command):
     return process.returncode, process.stdout.strip()
 
 
+# A shape follows from an input's values: `verify` binds the input to the case's, `tune` refuses the model.
+NEEDS_VALUE = "computed at run time; it must be a constant"
+
+
 def check(autotune, folder, seeds, trials, threads):
     """The complaints about the networks of these seeds."""
     for seed in seeds:
@@ -51,6 +55,8 @@ def check(autotune, folder, seeds, trials, threads):
     for seed in seeds if trials else []:
         case, db = folder / f"seed_{seed}", folder / f"seed_{seed}.db"
         code, text = call([autotune, "tune", "--model", case / "model.onnx", "--trials", trials, "--db", db, "--seed", seed])
+        if code == 1 and NEEDS_VALUE in text:
+            continue
         if code:
             complaints.append(f"tuning: seed_{seed}: exit code {code}: {text.splitlines()[-1] if text else ''}")
             continue

@@ -9,8 +9,7 @@ with keys as they are kept, a row for each token, behind a Transpose.
 
 ONNX Runtime and the package take turns. `ratio` is ONNX Runtime / ours, the median over the rounds, of the least times
 in each round: above 1 we are faster. The time of an empty model is subtracted from ONNX Runtime's, as in odd_shapes.py.
-`MB` is the memory that the package's kernels need beside inputs and outputs, `scores` that of all scores. --check
-compares the outputs, too. Exit code 1: an output is wrong, or a model failed. Needs python3-numpy, python3-onnx,
+--check compares the outputs, too. Exit code 1: an output is wrong, or a model failed. Needs python3-numpy, python3-onnx,
 (cd bench/peer && npm install --ignore-scripts).
 """
 
@@ -66,7 +65,6 @@ class Case:
         name = f"{arguments.form}-{arguments.heads}x{arguments.queries or tokens}x{tokens}x{arguments.width}"
         self.model, self.package = arguments.work / f"{name}.onnx", arguments.work / f"{name}.tar"
         self.shapes = write_model(self.model, arguments, tokens)
-        self.scores = 4 * arguments.heads * (arguments.queries or tokens) * tokens
         command = [arguments.autotune, "compile", "--model", self.model, "--db", arguments.db, "-o", self.package]
         command += ["--target", f"llvm -mcpu=host -num-cores={max(arguments.threads)}"]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)

@@ -1,49 +1,18 @@
 // Sketches of attention: both products and the softmax between them in one loop over tasks, and programs that are none.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 #include <string>
 
+#include "ir/visit.h"
+#include "lower/lower.h"
 #include "tests/tuner/sketch_space.h"
 
 namespace autotune {
 namespace {
 
-struct Attention {
-  te::Shape batch;
-  int64_t queries, keys, width, depth;
-  te::Shape mask = {};  // empty: none
-  double scale = 1;     // of scores
-  bool ends_in_add = false;
-  int64_t shared = 1;  // heads that share keys, the last dimension of `batch`
-};
-
-te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
-  a.insert(a.end(), b);
-  return a;
-}
-
-// softmax(q * k * scale + mask) * v, as the graph's kernels are lowered.
-PrimFunc Make(const Attention& a) {
-  te::Shape shared = a.batch;
-  if (a.shared > 1) shared.back() = 1;
-  te::Tensor q = te::Placeholder("q", Joined(a.batch, {a.queries, a.width})),
-             k = te::Placeholder("k", Joined(shared, {a.width, a.keys})),
-             v = te::Placeholder("v", Joined(shared, {a.keys, a.depth}));
-  std::vector<te::TensorParam> params = {{q, ParamRole::kInput}, {k, ParamRole::kInput}, {v, ParamRole::kInput}};
-  te::Tensor s = topi::MatMul("scores", q, k);
-  if (a.scale != 1) s = topi::Mul("scaled", s, te::Splat({}, a.scale));
-  if (!a.mask.empty()) {
-    te::Tensor mask = te::Placeholder("mask", a.mask);
-    params.push_back({mask, ParamRole::kInput});
-    s = topi::Add("masked", s, mask);
-  }
-  const topi::SoftmaxFactors f = topi::FactorsOfSoftmax("softmax", s, {s.rank() - 1});
-  te::Tensor out = topi::Mul("weighted", f.scale, topi::MatMul("values", f.exp, v));
-  if (a.ends_in_add) out = topi::Add("shifted", out, te::Splat({}, 1));
-  params.push_back({out, ParamRole::kOutput});
-  return te::CreatePrimFunc("attention", params, {.use_fma = true});
-}
+using test::Attention;
+using test::MakeAttention;
 
 // The names of the sketches, one after the other, and how many of them are one loop over tasks.
 struct Names {
@@ -65,21 +34,21 @@ Names NamesOf(const PrimFunc& func, int cores = 2) {
 }
 
 TEST(AttentionSketch, IsOneLoopOverTasks) {
-  const Names names = NamesOf(Make({.batch = {2, 3}, .queries = 32, .keys = 32, .width = 16, .depth = 16}));
+  const Names names = NamesOf(MakeAttention({.batch = {2, 3}, .queries = 32, .keys = 32, .width = 16, .depth = 16}));
   EXPECT_EQ(names.all, "attention\nattention:columns\n");
 }
 
 // A copy of the keys that few rows read costs more than it saves.
 TEST(AttentionSketch, FewQueriesReadKeysWhereTheyAre) {
-  const Names names = NamesOf(Make({.batch = {2, 3}, .queries = 2, .keys = 32, .width = 16, .depth = 16}));
+  const Names names = NamesOf(MakeAttention({.batch = {2, 3}, .queries = 2, .keys = 32, .width = 16, .depth = 16}));
   EXPECT_EQ(names.all, "attention\n");
 }
 
 // With fewer heads than cores and one query, the products' columns are shared out, too.
 TEST(AttentionSketch, FewTasksMayStayApart) {
   const Attention few = {.batch = {2}, .queries = 1, .keys = 64, .width = 16, .depth = 16};
-  EXPECT_EQ(NamesOf(Make(few), 2).all, "attention\n");
-  const Names names = NamesOf(Make(few), 16);
+  EXPECT_EQ(NamesOf(MakeAttention(few), 2).all, "attention\n");
+  const Names names = NamesOf(MakeAttention(few), 16);
   EXPECT_EQ(names.together, 1u);
   EXPECT_GT(names.count, 1u);
   EXPECT_EQ(names.all.find("no rule places"), std::string::npos) << names.all;
@@ -118,7 +87,7 @@ TEST(AttentionSketch, ComputesTheSame) {
       {.batch = {2}, .queries = 14, .keys = 2, .width = 1, .depth = 3},
   };
   for (const Attention& c : cases) {
-    const PrimFunc func = Make(c);
+    const PrimFunc func = MakeAttention(c);
     const Names names = NamesOf(func);
     EXPECT_EQ(names.together, names.count) << names.all;
     test::CheckSpace(func, 6, 1);
@@ -129,8 +98,50 @@ TEST(AttentionSketch, ComputesTheSame) {
 // What is placed apart computes the same, too.
 TEST(AttentionSketch, ApartComputesTheSame) {
   const Target cores = *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=16");
-  test::CheckSpace(Make({.batch = {2}, .queries = 3, .keys = 37, .width = 5, .depth = 9, .mask = {3, 37}}), 3, 2,
-                   cores);
+  test::CheckSpace(MakeAttention({.batch = {2}, .queries = 3, .keys = 37, .width = 5, .depth = 9, .mask = {3, 37}}), 3,
+                   2, cores);
+}
+
+// Bytes of all buffers that a kernel allocates.
+int64_t ScratchBytes(const Stmt& s) {
+  int64_t bytes = 0;
+  Walk(
+      s,
+      [&](const Stmt& x) {
+        if (const Alloc* alloc = x.As<Alloc>()) {
+          int64_t size = alloc->buffer->dtype.Bytes();
+          for (int64_t extent : ConstShape(alloc->buffer)) size *= extent;
+          bytes += size;
+        }
+        return true;
+      },
+      nullptr);
+  return bytes;
+}
+
+// A task's scores lie in a core's own cache, so memory is far below all scores.
+TEST(AttentionSketch, ScoresAreNeverStored) {
+  const int64_t tokens = 1024, heads = 4;
+  const PrimFunc func = MakeAttention({.batch = {heads}, .queries = tokens, .keys = tokens, .width = 64, .depth = 64});
+  auto sketches = GenerateSketches(func, test::TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  Rng rng(3);
+  int plausible = 0, lowered = 0;
+  for (const Sketch& sketch : *sketches) {
+    for (int i = 0; i < 200; ++i) {
+      const Decisions decisions = DrawDecisions(sketch, rng);
+      if (!std::isfinite(DraftSeconds(sketch, decisions, test::TestTarget())) || ++plausible % 8 != 0) continue;
+      Result<Schedule> schedule = Replay(func, Decide(sketch, decisions));
+      ASSERT_TRUE(schedule.ok()) << schedule.error().Text();
+      Result<LoweredKernel> kernel = Lower(schedule->func(), test::TestTarget());
+      if (!kernel.ok()) continue;
+      ++lowered;
+      // What is packed is no larger than the keys.
+      EXPECT_LE(ScratchBytes(kernel->run.body), test::TestTarget().l2_bytes + heads * tokens * 64 * 4)
+          << ToText(sketch.trace);
+    }
+  }
+  EXPECT_GT(lowered, 3);
 }
 
 }  // namespace

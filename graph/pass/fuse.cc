@@ -99,9 +99,10 @@ class Fuser {
            });
   }
 
-  // Whether the node is a product of computed matrices.
+  // Whether the node is a product of computed matrices, of more than one column.
   bool IsComputedProduct(const Node& node) const {
-    return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]);
+    return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
+           graph_.Spec(node.output).shape.back() > 1;
   }
 
   // Whether the node normalizes the rows of its operand, which fit a cache.

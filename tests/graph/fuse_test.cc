@@ -165,6 +165,21 @@ TEST(Fuse, AttentionWhoseScoresOrWeightsAreReadStaysApart) {
   }
 }
 
+// One key has the weight 1, and one column of values is a sum of its own.
+TEST(Fuse, AttentionOfOneColumnStaysApart) {
+  auto products = [](int64_t keys, int64_t depth) {
+    Maker m(18);
+    ValueId q = m.b.Input("q", F32({2, 8, 3})), k = m.b.Input("k", F32({2, 3, keys}));
+    ValueId w = m.b.Must(Op::kSoftmax, {m.b.Must(Op::kBatchMatmul, {q, k})}, AxisAttrs{2});
+    m.b.Output(m.b.Must(Op::kBatchMatmul, {w, m.b.Input("v", F32({2, keys, depth}))}), "y");
+    PassEnv env;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
+  };
+  EXPECT_EQ(products(2, 2), 1u);
+  EXPECT_EQ(products(1, 2), 3u);
+  EXPECT_EQ(products(20, 1), 3u);
+}
+
 // A product without a softmax before it, a softmax over queries, weights on the right, weights times themselves.
 TEST(Fuse, ProductsThatAreNoAttentionStayApart) {
   auto kernels = [](const std::function<ValueId(Maker&, ValueId scores)>& rest) {

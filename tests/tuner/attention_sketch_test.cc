@@ -54,6 +54,13 @@ TEST(AttentionSketch, FewTasksMayStayApart) {
   EXPECT_EQ(names.all.find("no rule places"), std::string::npos) << names.all;
 }
 
+TEST(AttentionSketch, OneKeyStaysApart) {
+  const PrimFunc func = MakeAttention({.batch = {2}, .queries = 5, .keys = 1, .width = 3, .depth = 8});
+  const Names names = NamesOf(func);
+  EXPECT_EQ(names.together, 0u) << names.all;
+  test::CheckSpace(func, 4);
+}
+
 TEST(AttentionSketch, TakesNothingElse) {
   te::Tensor x = te::Placeholder("x", {4, 8, 32}), k = te::Placeholder("k", {4, 32, 16}),
              v = te::Placeholder("v", {4, 16, 8});

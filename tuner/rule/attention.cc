@@ -203,8 +203,9 @@ class AttentionPlacer {
   Status PlaceScores() {
     const BlockView block = scores();
     const Loop n = block.spatial.back();
-    const int64_t lanes = TileLanes(block, n.extent, s_.target()),
-                  most = std::min(kMaxVectors, CeilDiv(n.extent, lanes));
+    const int64_t lanes = TileLanes(block, n.extent, s_.target());
+    if (lanes == 0) return Err("it has one key");
+    const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes));
     const WriteBack out = TRY(s_.MakeWriteBack(block));
     Tile& columns = columns_;
     columns = TRY(s_.ChooseTile(n, {.levels = 2, .max_inner = lanes * most, .multiple_of = lanes}));

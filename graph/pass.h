@@ -67,8 +67,10 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env);
 
 // Groups nodes into kernels (kFused): an anchor or reduction with the element-wise nodes after it, element-wise nodes
 // and a transpose among themselves, a slice and its transpose, or reductions of rows with the element-wise nodes around
-// them (a layer normalization in parts). A group has one anchor at most and one output. Reshapes stay outside: they are
-// aliases. Constants of one element that only element-wise nodes read move into the body.
+// them (a layer normalization in parts). A group has one output, and one anchor at most but for attention: a product,
+// element-wise nodes, the softmax of its rows, as one node or in parts, and the product with what is no constant.
+// Reshapes stay outside: they are aliases. Constants of one element that only element-wise nodes read move into the
+// body.
 inline constexpr std::string_view kFuseAll = "all", kFuseNone = "none";
 inline constexpr std::string_view kFuseChoices[] = {kFuseAll, kFuseNone};
 inline constexpr TextOption kFuseGroups{"fuse_groups", kFuseAll, kFuseChoices,

@@ -1,5 +1,6 @@
 #include "graph/to_te.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -117,9 +118,11 @@ class Lowering {
 
   // How many alternatives the anchor's operator lists.
   size_t Count() const {
+    const auto is_product = [](const Node& node) { return node.op == Op::kMatmul || node.op == Op::kBatchMatmul; };
+    if (std::count_if(graph_.nodes.begin(), graph_.nodes.end(), is_product) > 1) return 1;  // attention
     for (const Node& node : graph_.nodes) {
       if (std::holds_alternative<ConvAttrs>(node.attrs)) return topi::ConvAlternatives().size();
-      if (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) return topi::MatMulAlternatives().size();
+      if (is_product(node)) return topi::MatMulAlternatives().size();
     }
     return 1;
   }
@@ -135,7 +138,7 @@ class Lowering {
         return Convolution(name, std::get<ConvAttrs>(node.attrs), in);
       case Op::kMatmul:
       case Op::kBatchMatmul:
-        return Product(name, in);
+        return Product(node, in);
       case Op::kRelu:
         return done(topi::Relu(name, in[0]));
       case Op::kClip: {
@@ -331,11 +334,55 @@ class Lowering {
     return std::optional<Tensor>(row.make(name, in[0], in[1], attrs, target_));
   }
 
-  Result<std::optional<Tensor>> Product(const std::string& name, const std::vector<Tensor>& in) {
+  Result<std::optional<Tensor>> Product(const Node& node, std::vector<Tensor> in) {
+    const std::string name(ToText(node.op));
     const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
     if (!row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
     name_ = row.name;
-    return std::optional<Tensor>(row.make(name, in[0], in[1], target_));
+    const std::optional<topi::SoftmaxFactors> factors = FactorsOf(node.inputs[0]);
+    if (!factors) return std::optional<Tensor>(row.make(name, in[0], in[1], target_));
+    const Tensor product = row.make(name, factors->exp, in[1], target_);
+    // The factors come first, so that their blocks stand before the product, whose epilogue reads them.
+    return std::optional<Tensor>(topi::Mul(name + "_scaled", factors->scale, product));
+  }
+
+  // The factors of a softmax along the last dimension that this kernel computes; none if the value is something else.
+  // A factor for each row may as well be one of the product's rows, which are shorter.
+  std::optional<topi::SoftmaxFactors> FactorsOf(ValueId v) const {
+    const Node* node = graph_.Producer(v);
+    if (!node) return std::nullopt;
+    if (node->op == Op::kSoftmax) {
+      const int axis = static_cast<int>(std::get<AxisAttrs>(node->attrs).axis);
+      return topi::FactorsOfSoftmax("softmax", tensors_[node->inputs[0]], {axis});
+    }
+    if (node->op != Op::kMul) return std::nullopt;
+    for (int e : {0, 1}) {
+      const bool factor = graph_.Spec(node->inputs[1 - e]).shape == RowsOf(v);
+      if (factor && IsExpBelowMax(node->inputs[e])) return {{tensors_[node->inputs[e]], tensors_[node->inputs[1 - e]]}};
+    }
+    return std::nullopt;
+  }
+
+  // The shape of one number for each row.
+  Shape RowsOf(ValueId v) const {
+    Shape shape = graph_.Spec(v).shape;
+    shape.back() = 1;
+    return shape;
+  }
+
+  // Whether the value is exp(x - most), with the largest element of each row or more for `most`. So it is 1 at most,
+  // and a sum of products with it overflows where the weighted mean would, or where that has nearly overflowed.
+  bool IsExpBelowMax(ValueId v) const {
+    const Node* exp = graph_.Producer(v);
+    const Node* sub = exp && exp->op == Op::kExp ? graph_.Producer(exp->inputs[0]) : nullptr;
+    if (!sub || sub->op != Op::kSub || graph_.Spec(sub->inputs[1]).shape != RowsOf(v)) return false;
+    const Node* most = graph_.Producer(sub->inputs[1]);
+    for (int i : {0, 1}) {
+      if (!most || most->op != Op::kMax) break;
+      if (const Node* reduced = graph_.Producer(most->inputs[i]); reduced && reduced->op == Op::kReduceMax)
+        most = reduced;
+    }
+    return most && most->op == Op::kReduceMax && most->inputs[0] == sub->inputs[0];
   }
 
   const Graph& graph_;

@@ -41,7 +41,7 @@ Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, cons
 
 }  // namespace
 
-Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
+SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
   constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
@@ -51,7 +51,12 @@ Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>&
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =
       Map(name + "_scale", {sum}, [&](const std::vector<Expr>& e) { return FloatConst(1, x.dtype()) / e[0]; });
-  return MapRows(name, exp, scale, axes, [](const Expr& e, const Expr& factor) { return e * factor; });
+  return {exp, scale};
+}
+
+Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
+  const SoftmaxFactors f = FactorsOfSoftmax(name, x, axes);
+  return MapRows(name, f.exp, f.scale, axes, [](const Expr& e, const Expr& factor) { return e * factor; });
 }
 
 Tensor Lrn(const std::string& name, const Tensor& x, const LrnAttrs& attrs) {

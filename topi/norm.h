@@ -14,6 +14,13 @@ using te::Tensor;
 // on: before). Blocks <name>_max, <name>_exp, <name>_sum, <name>.
 Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes);
 
+// The two factors of a softmax: exp(x - max), and the reciprocal of its sum over `axes`, which stay with extent 1.
+// Blocks <name>_max, <name>_exp; <name>_sum, <name>_scale.
+struct SoftmaxFactors {
+  Tensor exp, scale;
+};
+SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const std::vector<int>& axes);
+
 struct LrnAttrs {
   int64_t size = 1;
   double alpha = 1e-4, beta = 0.75, bias = 1;

@@ -144,6 +144,29 @@ Tensor TailReduced(const std::string& name, const Tensor& x, const std::vector<i
                      });
 }
 
+// Whether the axes of x group its dimensions otherwise, but for the last one.
+bool IsRegrouped(const Tensor& x) {
+  const Shape stored = x->StoredShape();
+  return !stored.empty() && stored != x.shape() && x.rank() > 0 && stored.back() == x.shape().back();
+}
+
+// Reduces the last dimension; the nest's axes are the others of x.
+Tensor LastReduced(const std::string& name, const Tensor& x, te::Combiner combiner, int64_t whole) {
+  const int64_t n = x.shape().back();
+  RowForm form{.kept = x->axes, .n = n, .whole = whole, .shape = x.shape()};
+  form.kept.pop_back();
+  form.shape.back() = 1;
+  auto element = [&](const std::vector<Expr>& kept, const Expr& at) { return x.AtAxes(With(kept, at)); };
+  if (n >= kShortestRow) {
+    return RowsReduced(
+        name, form, combiner, {x}, x.dtype(),
+        [&](const std::vector<Expr>& kept, const std::vector<Expr>&, const Expr& at) { return element(kept, at); });
+  }
+  return te::Reduce(
+      name, form.kept, {{"k", n}}, combiner, {x},
+      [&](const std::vector<Expr>& kept, const std::vector<Expr>& r) { return element(kept, r[0]); }, form.shape);
+}
+
 // The dimensions from `first` on are kept: one axis of the nest, along which memory is read.
 Tensor OuterReduced(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                     int first) {
@@ -177,6 +200,7 @@ Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<in
   auto direct = [&] { return Reduced(name, x, axes, combiner, {x}, [&](const std::vector<Expr>& i) { return x(i); }); };
   CHECK(std::set<int>(axes.begin(), axes.end()).size() == axes.size()) << name << ": an axis twice";
   if (groups.empty()) return direct();
+  if (axes.size() == 1 && axes[0] + 1 == x.rank() && IsRegrouped(x)) return LastReduced(name, x, combiner, whole);
   const Group& last = groups.back();
   int64_t outer = 1;  // combined, in front of the last group
   for (const Group& group : groups) outer *= group.reduced && &group != &last ? group.extent : 1;

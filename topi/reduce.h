@@ -26,6 +26,8 @@ using te::Tensor;
 //  - Short rows that are reduced, or rows far apart, with further reduced dimensions in front: the dimensions in front
 //    first, along whole stretches of memory. Blocks <name>_outer, then those of the rest.
 //  - All else, and what is short: one block <name>.
+// If x is computed over fused axes (a product's (b, m, n)) and its last dimension is reduced, the nest's axes are the
+// other ones of x, so that softmax matches the product that it follows.
 //
 // `whole`, 8 or 16: the number of lanes is a multiple of it. 16 lanes are whole vectors on every target; a vector that
 // is cut off in each step costs 5 to 20 times as much as a tail of the row. Softmax uses 8, since its schedule cuts no

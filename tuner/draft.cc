@@ -347,6 +347,67 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   return Spread(Ceil(n, panels * width), task, target);
 }
 
+// Cycles of a register tile of a product: `steps` of its sum, in each of which `a` bytes of rows and `b` bytes of
+// columns come in, at so many bytes a cycle.
+struct ProductTile {
+  double rows = 1, vectors = 1, steps = 1, unroll = 1;
+  double a = 0, a_rate = 1, b = 0, b_rate = 1;
+  double address_cycles = 0;
+};
+double ProductTileCycles(const ProductTile& t, const Machine& machine) {
+  const double step = StepCycles(t.rows * t.vectors, t.rows + t.vectors, t.unroll, machine);
+  const double traffic = t.a / t.a_rate + t.b / t.b_rate;
+  return t.steps * Overlapped(step, traffic, kExposed) + t.rows * t.vectors * kStoreCycles + kTileCycles +
+         t.address_cycles * t.steps / t.unroll;
+}
+
+double AttentionCycles(const StageModel& s, const Decisions& d, const Target& target) {
+  const Machine& machine = MachineOf(target);
+  auto decided = [&](int knob, int level) { return static_cast<double>(d[knob].values[level]); };
+  const double bytes = static_cast<double>(s.element_bytes), lanes = Lanes(s, target);
+  const double keys = static_cast<double>(s.n), width = static_cast<double>(s.k), depth = static_cast<double>(s.depth);
+  const double m0 = decided(s.m_knob, 0), m1 = decided(s.m_knob, 1), mr = decided(s.m_knob, 2), rows = m1 * mr;
+  const double n1 = decided(s.n_knob, 0), nr = decided(s.n_knob, 1);
+  const double v1 = decided(s.depth_knob, 0), vr = decided(s.depth_knob, 1);
+  ProductTile score{.rows = mr, .vectors = Ceil(nr, lanes), .steps = width, .unroll = decided(s.k_knob, 0)};
+  ProductTile value{.rows = mr, .vectors = Ceil(vr, lanes), .steps = keys, .unroll = decided(s.row_knob, 0)};
+  // The scores and the weights of a task stay in the core's own cache, unless not even a register tile of them does.
+  const double scratch = 2 * rows * keys * bytes;
+  for (const ProductTile* t : {&score, &value}) {
+    if (!FitsRegisters(t->rows * t->vectors, t->vectors, t->unroll, target))
+      return std::numeric_limits<double>::infinity();
+  }
+  if (m1 > 1 && scratch > kPrivatePart * static_cast<double>(target.l2_bytes))
+    return std::numeric_limits<double>::infinity();
+
+  const bool overshoots = m0 * rows != static_cast<double>(s.m);
+  score.address_cycles = value.address_cycles = overshoots ? kAddressCycles * std::max(0.0, mr - kAddresses) : 0;
+  const double matrices = (width + depth) * keys * bytes, all = matrices + scratch;
+  // A panel of keys is used by all row tiles of a task, one after the other; the values' columns by each anew.
+  const double panel = width * nr * bytes + rows * width * bytes;
+  score.a = mr * bytes, score.a_rate = Bandwidth(panel, target);
+  score.b = nr * bytes, score.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(panel, target));
+  const double weights = mr * keys * bytes, column = keys * vr * bytes;
+  value.a = mr * bytes, value.a_rate = Bandwidth(scratch, target);
+  value.b = vr * bytes;
+  value.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(column + weights, target));
+  // Rows that are whole pages apart share one set of the L1 cache.
+  const bool conflicts = static_cast<int64_t>(keys * bytes) % machine.page_bytes == 0;
+  if (conflicts && mr + value.vectors > machine.l1_ways) value.a *= kSetConflicts;
+  const double elements = rows * keys;
+  double task = n1 * m1 * ProductTileCycles(score, machine) + v1 * m1 * ProductTileCycles(value, machine);
+  task += elements * s.flops / kStreamingFlops + 2 * scratch / Bandwidth(scratch, target);
+  const double tasks = static_cast<double>(s.outer) * m0, packed = width * keys * bytes;
+  double before = 0;
+  if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0) {
+    task += 2 * packed / Bandwidth(2 * packed + scratch, target);
+  } else if (s.location_knob >= 0) {
+    const double outer = static_cast<double>(s.outer);
+    before = Spread(outer, 2 * packed / Bandwidth(2 * packed * outer, target), target);
+  }
+  return before + Spread(tasks, task, target);
+}
+
 // How often an image stage is computed over, if it is computed inside its consumer `c` for tasks of `positions`
 // consecutive positions each. A task that crosses the end of a row needs all columns of each row that it touches; rows
 // and columns that the windows of two tasks share are computed for both.
@@ -414,6 +475,9 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         break;
       case StageModel::kWindow:
         cycles += WindowCycles(stage, decisions, target);
+        break;
+      case StageModel::kAttention:
+        cycles += AttentionCycles(stage, decisions, target);
         break;
       case StageModel::kGpuTiled:
       case StageModel::kGpuUnbound:

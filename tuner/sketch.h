@@ -26,7 +26,20 @@ struct StageModel {
   // kGpuTiled: `outer` products m x n x k; m_knob, n_knob: elements of a thread; rows_knob, row_knob: threads of a
   // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory. kGpuUnbound: m
   // elements, a thread each, of k steps.
-  enum Kind { kTiled, kStreaming, kBatched, kTransform, kWindow, kStreams, kGpuTiled, kGpuUnbound } kind = kStreaming;
+  // kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n
+  // products; `flops` for each score in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
+  // unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
+  enum Kind {
+    kTiled,
+    kStreaming,
+    kBatched,
+    kTransform,
+    kWindow,
+    kStreams,
+    kAttention,
+    kGpuTiled,
+    kGpuUnbound
+  } kind = kStreaming;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's

@@ -9,7 +9,9 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;  // nodes of a group that takes in the nodes its operands come from
+constexpr size_t kMostAbsorbed = 64;    // nodes of a group that takes in the nodes its operands come from
+constexpr int64_t kFewestRows = 8;      // rows that are shared out
+constexpr int64_t kLongestRow = 32768;  // elements of a row that a cache holds
 
 // Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
 class Fuser {
@@ -70,7 +72,6 @@ class Fuser {
   // The first dimension of the rows that the node reduces, all others being reduced too; -1 if it does no such thing,
   // or if the rows are too few to share them out or too long for a cache.
   int ReducedRows(const Node& node) const {
-    constexpr int64_t kFewestRows = 8, kLongestRow = 32768;
     const auto* attrs = std::get_if<AxesAttrs>(&node.attrs);
     if (!attrs) return -1;
     const Shape& shape = graph_.Spec(node.inputs[0]).shape;
@@ -96,6 +97,51 @@ class Fuser {
              const TensorSpec& spec = graph_.Spec(v);
              return spec.shape == shape || spec.NumElements() == 1;
            });
+  }
+
+  // Whether the node is a product of computed matrices, of more than one column.
+  bool IsComputedProduct(const Node& node) const {
+    return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
+           graph_.Spec(node.output).shape.back() > 1;
+  }
+
+  // Whether the node normalizes the rows of its operand, which fit a cache.
+  bool IsRowSoftmax(const Node& node) const {
+    const Shape& shape = graph_.Spec(node.output).shape;
+    return node.op == Op::kSoftmax && shape.back() <= kLongestRow &&
+           std::get<AxisAttrs>(node.attrs).axis + 1 == static_cast<int64_t>(shape.size());
+  }
+
+  // Attention: the nodes behind `tail`, the scores of the product `root`, that make weights of each row of scores and
+  // end with the product of the weights and a matrix. Empty if there are none, or if others read one of their values.
+  std::vector<int> AttentionRegion(int root, ValueId tail) const {
+    if (!IsComputedProduct(graph_.nodes[root])) return {};
+    std::vector<int> region;
+    Rows rows{.allowed = true, .full = graph_.Spec(tail).shape};
+    const int last = static_cast<int>(rows.full.size()) - 1;
+    while (!is_output_[tail]) {
+      const int next = consumers_[tail].size() == 1 ? consumers_[tail][0] : -1;
+      std::vector<int> part;
+      if (next >= 0 && group_[next] < 0 && rows.first < 0 && IsRowSoftmax(graph_.nodes[next])) {
+        part = {next};
+        rows.first = last;
+      } else if (next >= 0 && group_[next] < 0 && rows.first == last && EndsAttention(root, next, tail)) {
+        region.push_back(next);
+        return region;
+      } else {
+        part = NextRegion(tail, rows);
+      }
+      if (part.empty()) return {};
+      region.insert(region.end(), part.begin(), part.end());
+      tail = graph_.nodes[part.back()].output;
+    }
+    return {};
+  }
+
+  // Whether the node is the product of the weights and a matrix, of the same kind as the product `root` of the scores.
+  bool EndsAttention(int root, int node, ValueId weights) const {
+    const Node& n = graph_.nodes[node];
+    return n.op == graph_.nodes[root].op && IsComputedProduct(n) && n.inputs[0] == weights && n.inputs[1] != weights;
   }
 
   // Whether the node may join a group whose last value is of this type; may settle what the rows are.
@@ -157,7 +203,7 @@ class Fuser {
     OpKind kind = KindOf(graph_.nodes[root].op);
     // Concatenations are one copy per operand: nothing could join their loops.
     if (single_ || kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
-    bool has_transpose = graph_.nodes[root].op == Op::kTranspose;
+    bool has_transpose = graph_.nodes[root].op == Op::kTranspose, attends = false;
     Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
     rows.plain = rows.allowed && IsPlain(graph_.nodes[root]);
     if (int first = ReducedRows(graph_.nodes[root]); first >= 0)
@@ -173,6 +219,10 @@ class Fuser {
         region = {consumers_[tail][0]};
         has_transpose = true;
         rows.allowed = false;
+      }
+      if (region.empty() && !attends && !is_output_[tail]) {
+        region = AttentionRegion(root, tail);
+        attends = !region.empty();
       }
       if (region.empty()) {
         if (kind == OpKind::kElementwise && !has_transpose && rows.first < 0 && !rows.reduced)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/graph/maker.h"
 
 namespace autotune::graph {
@@ -128,6 +130,97 @@ TEST(Fuse, ReductionsLeaveOtherNodesAlone) {
               return m.b.Must(Op::kReduceMax, {sum(m, m.b.Must(Op::kMul, {x, x}))}, AxesAttrs{{1}});
             }),
             2u);
+}
+
+TEST(Fuse, AttentionIsOneKernel) {
+  for (const AttentionForm& form : AttentionForms()) {
+    Maker m(16);
+    m.b.Output(m.Relu(m.Attend(form).values), "y");
+    PassEnv env;
+    Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
+    EXPECT_EQ(g.nodes.size(), 1u) << GraphText(g);
+  }
+}
+
+// What others read is stored, so that the products have kernels of their own.
+TEST(Fuse, AttentionWhoseScoresOrWeightsAreReadStaysApart) {
+  for (const AttentionForm& form : AttentionForms()) {
+    for (const bool weights : {false, true}) {
+      for (const bool output : {false, true}) {
+        Maker m(16);
+        const Maker::Attention a = m.Attend(form);
+        m.b.Output(a.values, "y");
+        ValueId read = weights ? a.weights : a.scores;
+        if (!output) read = m.b.Must(Op::kReduceSum, {m.b.Must(Op::kTanh, {read})}, AxesAttrs{{0}});
+        m.b.Output(read, "read");
+        PassEnv env;
+        Graph g = ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env);
+        for (const Node& node : g.nodes) {
+          int products = 0;
+          for (const Node& inner : node.body->nodes) products += KindOf(inner.op) == OpKind::kAnchor;
+          EXPECT_LE(products, 1) << GraphText(g);
+        }
+      }
+    }
+  }
+}
+
+// One key has the weight 1, and one column of values is a sum of its own.
+TEST(Fuse, AttentionOfOneColumnStaysApart) {
+  auto products = [](int64_t keys, int64_t depth) {
+    Maker m(18);
+    ValueId q = m.b.Input("q", F32({2, 8, 3})), k = m.b.Input("k", F32({2, 3, keys}));
+    ValueId w = m.b.Must(Op::kSoftmax, {m.b.Must(Op::kBatchMatmul, {q, k})}, AxisAttrs{2});
+    m.b.Output(m.b.Must(Op::kBatchMatmul, {w, m.b.Input("v", F32({2, keys, depth}))}), "y");
+    PassEnv env;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
+  };
+  EXPECT_EQ(products(2, 2), 1u);
+  EXPECT_EQ(products(1, 2), 3u);
+  EXPECT_EQ(products(20, 1), 3u);
+}
+
+// A product without a softmax before it, a softmax over queries, weights on the right, weights times themselves.
+TEST(Fuse, ProductsThatAreNoAttentionStayApart) {
+  auto kernels = [](const std::function<ValueId(Maker&, ValueId scores)>& rest) {
+    Maker m(17);
+    ValueId q = m.b.Input("q", F32({2, 8, 3})), k = m.b.Input("k", F32({2, 3, 8}));
+    m.b.Output(rest(m, m.b.Must(Op::kBatchMatmul, {q, k})), "y");
+    PassEnv env;
+    return ExpectKept(m.b.Finish(), {{"fuse", Fuse}}, env).nodes.size();
+  };
+  auto values = [](Maker& m) { return m.b.Input("v", F32({2, 8, 8})); };
+  auto softmax = [](Maker& m, ValueId s, int64_t axis) { return m.b.Must(Op::kSoftmax, {s}, AxisAttrs{axis}); };
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {
+              ValueId w = softmax(m, s, 2);
+              return m.b.Must(Op::kBatchMatmul, {w, values(m)});
+            }),
+            1u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {
+              ValueId w = m.Relu(s);
+              return m.b.Must(Op::kBatchMatmul, {w, values(m)});
+            }),
+            2u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {
+              ValueId w = softmax(m, s, 1);
+              return m.b.Must(Op::kBatchMatmul, {w, values(m)});
+            }),
+            3u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {
+              ValueId w = softmax(m, s, 2);
+              return m.b.Must(Op::kBatchMatmul, {values(m), w});
+            }),
+            3u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {
+              ValueId w = softmax(m, s, 2);
+              return m.b.Must(Op::kBatchMatmul, {w, w});
+            }),
+            3u);
+  EXPECT_EQ(kernels([&](Maker& m, ValueId s) {  // constant weights of a dense layer
+              ValueId w = softmax(m, s, 2);
+              return m.b.Must(Op::kBatchMatmul, {w, m.Random({2, 8, 8})});
+            }),
+            3u);
 }
 
 }  // namespace

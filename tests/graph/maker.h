@@ -3,6 +3,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "graph/pipeline.h"
 #include "tests/after_pass.h"
 #include "tests/graph/reference.h"
@@ -25,8 +27,57 @@ struct Counting {
   }
 };
 
+// softmax(q * k) * v, in forms that importers write: scaled and masked or not; softmax as one operator, or node by node
+// such that a row of minus infinities gives zeros.
+struct AttentionForm {
+  Shape mask = {};                                         // empty: neither mask nor scale
+  bool by_node = false;                                    // the softmax
+  int64_t queries = 12, keys = 10, heads = 2, shared = 2;  // heads of queries, and of keys and values
+};
+
+inline std::vector<AttentionForm> AttentionForms() {
+  return {{},
+          {.mask = {1, 1, 12, 10}},
+          {.mask = {2, 1, 1, 10}, .by_node = true},
+          {.by_node = true, .queries = 1, .heads = 6, .shared = 6},
+          {.mask = {12, 10}, .heads = 6},
+          {.keys = 40, .heads = 6, .shared = 1}};
+}
+
 class Maker {
  public:
+  struct Attention {
+    ValueId scores, weights, values;
+  };
+  Attention Attend(const AttentionForm& form) {
+    const int64_t group = form.heads / form.shared, width = 3, depth = 5;
+    const bool grouped = group > 1;
+    auto heads = [&](int64_t of_group, int64_t rows, int64_t columns) {
+      return grouped ? Shape{2, form.shared, of_group, rows, columns} : Shape{2, form.heads, rows, columns};
+    };
+    ValueId q = b.Input("q", F32(heads(group, form.queries, width))), k = b.Input("k", F32(heads(1, width, form.keys))),
+            v = b.Input("v", F32(heads(1, form.keys, depth)));
+    Attention a{};
+    a.scores = b.Must(Op::kBatchMatmul, {q, k});
+    ValueId s = a.scores;
+    if (!form.mask.empty()) {
+      s = b.Must(Op::kMul, {s, b.AddConstant("", TensorValue::Scalar(0.5F))});
+      s = b.Must(Op::kAdd, {s, b.Input("mask", F32(form.mask))});
+    }
+    const int64_t last = static_cast<int64_t>(b.Spec(s).shape.size()) - 1;
+    a.weights = form.by_node ? SoftmaxOrZero(s, last) : b.Must(Op::kSoftmax, {s}, AxisAttrs{last});
+    a.values = b.Must(Op::kBatchMatmul, {a.weights, v});
+    return a;
+  }
+  ValueId SoftmaxOrZero(ValueId x, int64_t axis) {
+    auto number = [&](float value) { return b.AddConstant("", TensorValue::Scalar(value)); };
+    ValueId most = b.Must(Op::kReduceMax, {x}, AxesAttrs{{axis}});
+    most = b.Must(Op::kMax, {number(std::numeric_limits<float>::lowest()), most});
+    ValueId e = b.Must(Op::kExp, {b.Must(Op::kSub, {x, most})});
+    ValueId sum = b.Must(Op::kMax, {number(1), b.Must(Op::kReduceSum, {e}, AxesAttrs{{axis}})});
+    return b.Must(Op::kMul, {e, b.Must(Op::kDiv, {number(1), sum})});
+  }
+
   explicit Maker(uint64_t seed) : rng(seed) {}
   ValueId Random(Shape shape) { return b.AddConstant("", reference::ToValue(reference::Random(shape, rng))); }
   ValueId Positive(Shape shape) {

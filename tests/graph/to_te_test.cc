@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/text.h"
 #include "tests/graph/interpreted.h"
 #include "tests/graph/maker.h"
 
@@ -171,6 +172,32 @@ TEST(LowerSubgraph, WindowsAndNorms) {
   ExpectRight(Single(Op::kLrn, {{1, 2, 3, 8}}, LrnAttrs{5, 0.3f, 0.75f, 1, 3}));
   ExpectRight(Single(Op::kLrn, {{1, 8, 3, 2}}, LrnAttrs{4, 0.3f, 0.6f, 2, 1}));
   for (int64_t axis : {0, 1, 2}) ExpectRight(Single(Op::kSoftmax, {{3, 4, 5}}, AxisAttrs{axis}));
+}
+
+TEST(LowerSubgraph, Attention) {
+  for (const AttentionForm& form : AttentionForms()) {
+    Maker m(18);
+    m.b.Output(m.Attend(form).values, "y");
+    ExpectRight(m.b.Finish());
+  }
+}
+
+// A factor for each row moves behind a product of exponentials, and behind no other.
+TEST(LowerSubgraph, OnlyWeightsBelowOneAreScaledLate) {
+  auto scaled_late = [](bool exponentials) {
+    Maker m(19);
+    ValueId x = m.b.Input("x", F32({2, 4, 6}));
+    ValueId most = m.b.Must(Op::kReduceMax, {x}, AxesAttrs{{2}});
+    ValueId e = m.b.Must(Op::kSub, {x, most});
+    if (exponentials) e = m.b.Must(Op::kExp, {e});
+    ValueId w = m.b.Must(Op::kMul, {e, m.b.Must(Op::kReduceSum, {e}, AxesAttrs{{2}})});
+    m.b.Output(m.b.Must(Op::kBatchMatmul, {w, m.b.Input("v", F32({2, 6, 3}))}), "y");
+    const Graph g = m.b.Finish();
+    ExpectRight(g);
+    return ToText((*LowerSubgraph(g, Cpu()))[0].func).find("batch_matmul_scaled") != std::string::npos;
+  };
+  EXPECT_TRUE(scaled_late(true));
+  EXPECT_FALSE(scaled_late(false));
 }
 
 TEST(LowerSubgraph, Movement) {

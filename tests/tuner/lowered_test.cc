@@ -68,6 +68,16 @@ TEST(Lowered, ConvolutionsComputeTheSame) {
   CheckLowering(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 2);
 }
 
+TEST(Lowered, AttentionComputesTheSame) {
+  auto check = [](test::Attention a, int draws) {
+    a.exponentials = false;
+    CheckLowering(test::MakeAttention(a), draws);
+  };
+  check({.batch = {2, 2}, .queries = 16, .keys = 32, .width = 8, .depth = 16}, 3);
+  check({.batch = {1, 2}, .queries = 13, .keys = 19, .width = 5, .depth = 7, .mask = {13, 19}}, 3);
+  check({.batch = {2}, .queries = 1, .keys = 24, .width = 8, .depth = 9}, 3);
+}
+
 TEST(Lowered, DepthwiseConvolutionsComputeTheSame) {
   CheckLowering(test::ConvBiasRelu(9, 13, 16, 16, 3, {.pad = {1, 1, 1, 1}, .groups = 16}), 6);
   CheckLowering(test::ConvBiasRelu(7, 8, 24, 24, 5, {.stride = {2, 2}, .pad = {2, 2, 2, 2}, .groups = 24}), 4);

@@ -75,6 +75,49 @@ inline PrimFunc Dense(int64_t m, int64_t n, int64_t k, ParamRole role = ParamRol
   te::Tensor out = topi::MatMul("dense", a, b);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, role}, {out, ParamRole::kOutput}}, {.use_fma = true});
 }
+struct Attention {
+  te::Shape batch;
+  int64_t queries, keys, width, depth;
+  te::Shape mask = {};  // empty: none
+  double scale = 1;     // of scores
+  bool ends_in_add = false;
+  bool exponentials = true;  // false: differences in their place, which small integers make exact
+  int64_t shared = 1;        // heads that share keys, the last dimension of `batch`
+};
+
+inline te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
+  a.insert(a.end(), b);
+  return a;
+}
+
+// softmax(q * k * scale + mask) * v, as the graph's kernels are lowered.
+inline PrimFunc MakeAttention(const Attention& a) {
+  te::Shape shared = a.batch;
+  if (a.shared > 1) shared.back() = 1;
+  te::Tensor q = te::Placeholder("q", Joined(a.batch, {a.queries, a.width})),
+             k = te::Placeholder("k", Joined(shared, {a.width, a.keys})),
+             v = te::Placeholder("v", Joined(shared, {a.keys, a.depth}));
+  std::vector<te::TensorParam> params = {{q, ParamRole::kInput}, {k, ParamRole::kInput}, {v, ParamRole::kInput}};
+  te::Tensor s = topi::MatMul("scores", q, k);
+  if (a.scale != 1) s = topi::Mul("scaled", s, te::Splat({}, a.scale));
+  if (!a.mask.empty()) {
+    te::Tensor mask = te::Placeholder("mask", a.mask);
+    params.push_back({mask, ParamRole::kInput});
+    s = topi::Add("masked", s, mask);
+  }
+  topi::SoftmaxFactors f;
+  if (a.exponentials) {
+    f = topi::FactorsOfSoftmax("softmax", s, {s.rank() - 1});
+  } else {
+    f.exp = topi::Sub("below", s, topi::ReduceAxes("most", s, {s.rank() - 1}, te::Combiner::kMax));
+    f.scale = topi::ReduceAxes("sum", f.exp, {s.rank() - 1}, te::Combiner::kSum);
+  }
+  te::Tensor out = topi::Mul("weighted", f.scale, topi::MatMul("values", f.exp, v));
+  if (a.ends_in_add) out = topi::Add("shifted", out, te::Splat({}, 1));
+  params.push_back({out, ParamRole::kOutput});
+  return te::CreatePrimFunc("attention", params, {.use_fma = true});
+}
+
 // Of two run-time operands.
 inline PrimFunc Product(int64_t m, int64_t n, int64_t k) { return Dense(m, n, k, ParamRole::kInput); }
 

@@ -1,6 +1,7 @@
 #include "tuner/rule/builder.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace autotune {
 
@@ -18,6 +19,13 @@ int64_t LanesOf(const BlockView& block, const Target& target) {
 }
 
 int64_t ShortestVector(const BlockView& block) { return std::max<int64_t>(1, 16 / block.lane_bytes); }
+
+int64_t TileLanes(const BlockView& block, int64_t n, const Target& target) {
+  const int64_t full = LanesOf(block, target);
+  if (n >= full) return full;
+  if (n == 1) return 0;
+  return std::min(full, std::max(ShortestVector(block), static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)))));
+}
 
 void SketchBuilder::Call(const std::string& part) { name_ += (name_.empty() ? "" : " ") + part; }
 

@@ -208,6 +208,9 @@ class SketchBuilder {
 int64_t LanesOf(const BlockView& block, const Target& target);
 // Returns the elements of the shortest vector that any target has, 128 bits. What is shorter stays scalar.
 int64_t ShortestVector(const BlockView& block);
+// Returns the number of elements of a vector along n columns; 0 (scalars) for a single column. A narrow n gets the
+// shortest vector that holds all of it, so that the fewest lanes overshoot.
+int64_t TileLanes(const BlockView& block, int64_t n, const Target& target);
 // The divisors of n from `least` to `most`.
 std::vector<int64_t> Divisors(int64_t n, int64_t most, int64_t least = 1);
 

@@ -21,6 +21,18 @@ void CountIterators(const Block& block, const Load& operand, const Name& iter, i
   }
 }
 
+// The first of the packing block's loops whose iterator has several values, wherever the block is computed; 0 if none
+// of those around the copied vectors has.
+size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, Packing kind) {
+  const std::vector<BlockView> blocks = s.Blocks();
+  const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
+  const size_t first = kind == Packing::kColumns ? 1 : 0;  // the panels' loop was moved inward
+  for (size_t i = 0; i + 1 < loops.size() && first + i + 1 < iters.size(); ++i) {
+    if (const int64_t* extent = AsInt(iters[first + i].extent); !extent || *extent > 1) return i;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const BlockView& view, const Name& m_iter,
@@ -127,7 +139,9 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
   TRY(s.Do(PadBlock{.block = packing}));
   TRY(s.Do(Vectorize{.loop = vector}));
   TRY(s.Unroll(unrolled));
-  TRY(s.Parallel(loops.front()));  // serial inside the parallel loop
+  // Serial inside the parallel loop. A batch of one is no loop that cores could share.
+  loops.resize(FirstShared(s, packing, loops, kind) + 1);
+  TRY(s.Parallel(loops));
   return at;
 }
 

@@ -9,6 +9,8 @@
 
 namespace autotune {
 
+inline constexpr int64_t kWorthPacking = 12;  // rows that read a column packed at run time, at least
+
 // An operand that moves with n but not with m: B.
 struct ColumnOperand {
   Buffer buffer;

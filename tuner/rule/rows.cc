@@ -5,6 +5,7 @@
 #include "ir/annotations.h"
 #include "support/integer.h"
 #include "target/streaming.h"
+#include "tuner/rule/passes.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
@@ -32,18 +33,6 @@ bool ReadsAllOnce(const BlockView& view) {
 }
 
 // ---- Passes over rows: a loop over the rows with all blocks inside, each in vectors ---------------------------------
-
-// The number of outer loops that all blocks have in common and that their reductions leave alone.
-size_t CommonLoops(const std::vector<BlockView>& blocks) {
-  size_t depth = blocks[0].spatial.size();
-  for (const BlockView& block : blocks) {
-    depth = std::min(depth, block.spatial.size());
-    for (size_t i = 0; i < depth; ++i) {
-      if (block.spatial[i].extent != blocks[0].spatial[i].extent) depth = i;
-    }
-  }
-  return depth;
-}
 
 // The loops over the rows, and the columns of a row.
 std::vector<Loop> RowLoops(const BlockView& block, size_t depth) {
@@ -166,7 +155,33 @@ int64_t WidestPass(const std::vector<BlockView>& blocks, size_t depth, StageMode
   return widest;
 }
 
-// Places all `blocks` in one loop over the rows, their first `depth` loops; one after the other if that is 0.
+}  // namespace
+
+size_t CommonLoops(const std::vector<BlockView>& blocks) {
+  size_t depth = blocks[0].spatial.size();
+  for (const BlockView& block : blocks) {
+    depth = std::min(depth, block.spatial.size());
+    for (size_t i = 0; i < depth; ++i) {
+      if (block.spatial[i].extent != blocks[0].spatial[i].extent) depth = i;
+    }
+  }
+  return depth;
+}
+
+Result<Name> MakePass(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t i, const std::vector<Name>& loops,
+                      size_t depth) {
+  const BlockView& block = blocks[i];
+  const Pass pass = PassOf(block, loops, depth);
+  if (block.reduction) {
+    const bool local = depth > 0 && i + 1 < blocks.size() && !IsRead(blocks, block) &&
+                       IsReadInVectors(blocks, block, depth, LanesOf(block, s.target()));
+    TRY(PlaceSums(s, block, pass, local));
+    return Name();
+  }
+  if (pass.columns.empty()) return Name();
+  return VectorizeColumns(s, pass.columns.back(), LanesOf(block, s.target()));
+}
+
 Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t depth) {
   const BlockView& last = blocks.back();
   const std::vector<Loop> outer = RowLoops(last, depth);
@@ -180,16 +195,9 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
   }
   std::vector<Name> vectors(blocks.size());
   auto place = [&](size_t i) -> Status {
-    const BlockView& block = blocks[i];
-    const bool moves = depth > 0 && &block != &last;
-    std::vector<Name> loops = Loops{block.spatial, block.reduce}.list;
-    if (moves) loops = TRY(s.Do(ComputeAt{.block = block.name, .loop = row}));
-    const Pass pass = PassOf(block, loops, depth);
-    if (block.reduction) {
-      const bool local = !IsRead(blocks, block) && IsReadInVectors(blocks, block, depth, LanesOf(block, s.target()));
-      return PlaceSums(s, block, pass, moves && local);
-    }
-    if (!pass.columns.empty()) vectors[i] = TRY(VectorizeColumns(s, pass.columns.back(), LanesOf(block, s.target())));
+    std::vector<Name> loops = Loops{blocks[i].spatial, blocks[i].reduce}.list;
+    if (depth > 0 && i + 1 < blocks.size()) loops = TRY(s.Do(ComputeAt{.block = blocks[i].name, .loop = row}));
+    vectors[i] = TRY(MakePass(s, blocks, i, loops, depth));
     return {};
   };
   for (size_t i = blocks.size() - 1; i-- > 0;) TRY(place(i));  // consumers first
@@ -213,6 +221,8 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
   s.Call("rows");
   return {};
 }
+
+namespace {
 
 // Of a reduction of few rows in lanes, the parts into which its sums are cut: one for each task that the cores want.
 // 1: it is none, or there are enough rows. `blocks`: the first one reads the input.

@@ -16,6 +16,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 #define AUTOTUNE_SKETCH_RULES(RULE)                                                                           \
   RULE(ProgramsRule, 1)  /* blocks with loops of their own: sorting, elimination */                            \
   RULE(ScatterRule, 1)   /* changes at computed places */                                                     \
+  RULE(AttentionRule, 3) /* two products with passes over rows between them */                                \
   RULE(InlineRule, 1)    /* element-wise blocks disappear into their consumers */                             \
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \
   RULE(RowsRule, 1)      /* several passes over independent rows: one parallel loop, all blocks inside */     \

@@ -11,21 +11,11 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthPacking = 12;      // rows that read a column packed at run time, at least
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
 constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are worth asking for early
 
 // What is packed, for each order of the middle loops: the ways of the rule.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
-
-// Returns the number of elements of a vector along n; 0 (scalars) for a single column. A narrow n gets the shortest
-// vector that holds all of it, so that the fewest lanes overshoot.
-int64_t TileLanes(const BlockView& block, int64_t n, const Target& target) {
-  const int64_t full = LanesOf(block, target);
-  if (n >= full) return full;
-  if (n == 1) return 0;
-  return std::min(full, std::max(ShortestVector(block), static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)))));
-}
 
 // How an operand splits m, the fused index of an image, into a row and a column.
 struct Image {

@@ -1,0 +1,304 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/visit.h"
+#include "support/integer.h"
+#include "tuner/rule/packing.h"
+#include "tuner/rule/passes.h"
+#include "tuner/rule/rule.h"
+
+namespace autotune {
+namespace {
+
+using Loop = BlockView::Loop;
+
+enum Way { kKeysInPlace, kPackedKeys, kApart };
+
+// A product of two operands, rows m and columns n, one for each iteration of the outer loops.
+bool IsProduct(const SketchBuilder& s, const BlockView& block) {
+  if (!block.reduction || block.spatial.size() < 2 || block.reduce.size() != 1) return false;
+  const Loop &m = block.spatial[block.spatial.size() - 2], &n = block.spatial.back();
+  return !m.iter.empty() && !n.iter.empty() && FindColumnOperand(s.func(), block, m.iter, n.iter).has_value();
+}
+
+// Places the blocks of softmax(f(q * k)) * v.
+class AttentionPlacer {
+ public:
+  AttentionPlacer(SketchBuilder& s, bool packed) : s_(s), packed_(packed) {}
+
+  // Finds the stages, and computes those that are cheap where they are used.
+  Status Gather() {
+    TRY(FindProducts());
+    for (const Name& name : OtherBlocks()) Inline(name);
+    TRY(FindProducts());
+    return FindPasses();
+  }
+
+  // Whether there are fewer tasks than cores, even if each has the rows of one register tile.
+  bool IsShort() const {
+    const Loop& m = RowsOf(weighted());
+    return Iterations(OuterLoops(weighted())) * CeilDiv(m.extent, std::min(kMaxRows, m.extent)) < s_.target().num_cores;
+  }
+
+  // All stages in one parallel loop over rows of scores.
+  Status PlaceTogether() {
+    if (packed_ && RowsOf(scores()).extent < kWorthPacking) return Err("what is packed is read too seldom");
+    TRY(PlaceWeighted());
+    TRY(PlacePassesInTask());
+    TRY(PlaceScores());
+    s_.AddStage(Model());
+    s_.Call(packed_ ? "attention:columns" : "attention");
+    return {};
+  }
+
+  // The passes over rows in parallel loops of their own; other rules place the products.
+  Status PlaceApart() {
+    if (!epilogue_.empty()) {  // as it would be without this rule
+      const std::vector<BlockView> blocks = s_.Blocks();
+      (void)InlineRule(s_, *FindBlock(blocks, epilogue_), 0);
+      TRY(FindProducts());
+      TRY(FindPasses());
+    }
+    std::map<Name, size_t> group_of;             // by pass
+    std::vector<std::vector<BlockView>> groups;  // consumers first
+    for (size_t i = passes_.size(); i-- > 0;) {
+      const BlockView& pass = passes_[i];
+      std::set<size_t> read_by;
+      for (const BlockView* consumer : ConsumersOf(blocks_, pass)) {
+        auto group = group_of.find(consumer->name);
+        read_by.insert(group == group_of.end() ? groups.size() : group->second);
+      }
+      const size_t group = read_by.size() == 1 ? *read_by.begin() : groups.size();
+      if (group == groups.size()) groups.emplace_back();
+      group_of[pass.name] = group;
+      groups[group].insert(groups[group].begin(), pass);
+    }
+    for (const std::vector<BlockView>& group : groups) TRY(PlacePasses(s_, group, depth_));
+    return {};
+  }
+
+ private:
+  const BlockView& scores() const { return *FindBlock(blocks_, scores_); }
+  const BlockView& weighted() const { return *FindBlock(blocks_, weighted_); }
+  static const Loop& RowsOf(const BlockView& product) { return product.spatial[product.spatial.size() - 2]; }
+  static std::vector<Loop> OuterLoops(const BlockView& product) {
+    return {product.spatial.begin(), product.spatial.end() - 2};
+  }
+
+  Status FindProducts() {
+    blocks_ = s_.Blocks();
+    scores_ = weighted_ = Name();
+    for (const BlockView& block : blocks_) {
+      if (!IsProduct(s_, block)) continue;
+      if (scores_.empty()) {
+        scores_ = block.name;
+      } else if (weighted_.empty()) {
+        weighted_ = block.name;
+      } else {
+        return Err("there are more than two products");
+      }
+    }
+    if (weighted_.empty()) return Err("there are no two products");
+    if (scores().spatial.size() != weighted().spatial.size()) return Err("its products have different loops");
+    depth_ = scores().spatial.size() - 1;
+    for (size_t i = 0; i < depth_; ++i) {
+      if (scores().spatial[i].extent != weighted().spatial[i].extent) return Err("its products have different rows");
+    }
+    return {};
+  }
+
+  // The blocks from the first product on, without the products.
+  std::vector<Name> OtherBlocks() const {
+    std::vector<Name> names;
+    for (const BlockView& block : blocks_) {
+      if (block.name != scores_ && block.name != weighted_) names.push_back(block.name);
+    }
+    return names;
+  }
+
+  // What element-wise blocks make of a score is computed once, in the first product's epilogue; the weights that the
+  // second product reads, once for each row.
+  void Inline(const Name& name) {
+    const std::vector<BlockView> blocks = s_.Blocks();
+    const BlockView& block = *FindBlock(blocks, name);
+    const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
+    const bool weights = !consumers.empty() && std::any_of(consumers.begin(), consumers.end(),
+                                                           [&](const BlockView* c) { return c->name == weighted_; });
+    const bool score = consumers.size() > 1 && block.reads.contains(FindBlock(blocks, scores_)->writes);
+    if (!weights && !score) (void)InlineRule(s_, block, 0);
+  }
+
+  // The passes over rows: all that is not the epilogue of a product.
+  Status FindPasses() {
+    passes_.clear();
+    epilogue_ = EpilogueOf(scores());
+    const Name end = EpilogueOf(weighted());
+    for (const BlockView& block : blocks_) {
+      if (block.name != scores_ && block.name != weighted_ && block.name != epilogue_ && block.name != end)
+        passes_.push_back(block);
+    }
+    if (passes_.empty()) return Err("there are no passes over rows between its products");
+    if (CommonLoops(passes_) != depth_) return Err("its passes have other rows than its products");
+    return {};
+  }
+
+  // The element-wise block that alone reads the product; none: no name.
+  Name EpilogueOf(const BlockView& product) const {
+    const std::vector<const BlockView*> consumers = ConsumersOf(blocks_, product);
+    const bool one =
+        consumers.size() == 1 && !consumers[0]->reduction && Instances(*consumers[0]) == Iterations(product.spatial);
+    return one ? consumers[0]->name : Name();
+  }
+
+  // The second product, in tiles of rows that are tasks.
+  Status PlaceWeighted() {
+    const BlockView block = weighted();
+    const Loop m = RowsOf(block), n = block.spatial.back();
+    lanes_ = TileLanes(block, n.extent, s_.target());
+    if (lanes_ == 0) return Err("it has one column");
+    const WriteBack out = TRY(s_.MakeWriteBack(block));
+    m_ = TRY(s_.TileLoop(m, {.levels = 3, .max_inner = std::min(kMaxRows, m.extent)}));
+    const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes_));
+    n_ = TRY(s_.TileLoop(n, {.levels = 2, .max_inner = lanes_ * most, .multiple_of = lanes_}));
+    k_ = TRY(s_.UnrollReduction(block.reduce.back(), Divisors(block.reduce.back().extent, kMaxUnroll)));
+    auto [vectors, vector] = TRY(s_.Split(n_.inner, {kAuto, lanes_}));
+    vectors_ = vectors, vector_ = vector;
+    const std::vector<Loop> outer = OuterLoops(block);
+    TRY(s_.Order({outer, m_.outer, n_.outer, m_.middle, k_.outer, k_.inner, m_.inner, vectors_, vector_}));
+    task_ = TRY(s_.Parallel({outer, m_.outer}));
+    TRY(s_.Do(PadBlock{.block = block.name}));
+    return s_.MakeRegisterTile(block, out,
+                               {.at = m_.middle,
+                                .below = k_.outer,
+                                .steps = k_.inner,
+                                .tile = {m_.inner, vectors_},
+                                .vector = vector_,
+                                .lanes = lanes_,
+                                .vectors_first = true});
+  }
+
+  // The passes over a task's rows, consumers first. A pass that only passes of one loop over rows read joins them; the
+  // others begin a loop over rows of their own.
+  Status PlacePassesInTask() {
+    std::map<Name, Name> row_of;  // by pass
+    for (size_t i = passes_.size(); i-- > 0;) {
+      const BlockView& pass = passes_[i];
+      std::set<Name> rows;
+      for (const BlockView* consumer : ConsumersOf(blocks_, pass)) {
+        auto row = row_of.find(consumer->name);
+        rows.insert(row == row_of.end() ? task_ : row->second);
+      }
+      const Name at = rows.size() == 1 ? *rows.begin() : task_;
+      const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = pass.name, .loop = at}));
+      row_of[pass.name] = at == task_ ? loops[depth_ - 1] : at;
+      TRY(MakePass(s_, blocks_, static_cast<size_t>(FindBlock(blocks_, pass.name) - blocks_.data()), loops, depth_));
+      s_.Place(pass.name);
+    }
+    return {};
+  }
+
+  // The first product: all columns of a task's rows.
+  Status PlaceScores() {
+    const BlockView block = scores();
+    const Loop n = block.spatial.back();
+    const int64_t lanes = TileLanes(block, n.extent, s_.target());
+    if (lanes == 0) return Err("it has one key");
+    const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes));
+    const WriteBack out = TRY(s_.MakeWriteBack(block));
+    Tile& columns = columns_;
+    columns = TRY(s_.ChooseTile(n, {.levels = 2, .max_inner = lanes * most, .multiple_of = lanes}));
+    Unrolled& k = width_;
+    k.factor = TRY(s_.ChooseUnroll(block.reduce.back(), Divisors(block.reduce.back().extent, kMaxUnroll)));
+    Name panels;
+    if (packed_) {
+      const std::optional<ColumnOperand> operand = FindColumnOperand(s_.func(), block, RowsOf(block).iter, n.iter);
+      panels = TRY(PackColumns(s_, block.name, *operand, columns.Inner()));
+    }
+    TRY(s_.Do(ComputeAt{.block = out.block, .loop = task_}));
+    const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = block.name, .loop = task_}));
+    auto [row_tiles, rows] = TRY(s_.Split(loops[depth_ - 1], {kAuto, m_.Inner()}));
+    TRY(s_.SplitTile(loops[depth_], columns));
+    TRY(s_.SplitUnrolled(loops[depth_ + 1], k));
+    auto [vectors, vector] = TRY(s_.Split(columns.inner, {kAuto, lanes}));
+    TRY(s_.Order({columns.outer, row_tiles, k.outer, k.inner, rows, vectors, vector}));
+    if (packed_) packed_at_ = TRY(PlacePacked(s_, panels, 0, Packing::kColumns, lanes));
+    TRY(s_.Do(PadBlock{.block = block.name}));
+    return s_.MakeRegisterTile(block, out,
+                               {.at = row_tiles,
+                                .below = k.outer,
+                                .steps = k.inner,
+                                .tile = {rows, vectors},
+                                .vector = vector,
+                                .lanes = lanes,
+                                .vectors_first = true});
+  }
+
+  StageModel Model() const {
+    StageModel model{.kind = StageModel::kAttention,
+                     .m_knob = m_.sizes.knob,
+                     .n_knob = columns_.sizes.knob,
+                     .k_knob = width_.factor.knob,
+                     .outer = Iterations(OuterLoops(weighted())),
+                     .m = RowsOf(weighted()).extent,
+                     .n = scores().spatial.back().extent,
+                     .k = scores().reduce.back().extent,
+                     .packed = packed_,
+                     .element_bytes = weighted().element_bytes,
+                     .flops = 0,
+                     .location_knob = packed_at_.knob};
+    const int64_t scored = Iterations(scores().spatial);
+    for (const BlockView& pass : passes_)
+      model.flops += pass.flops * static_cast<double>(Instances(pass)) / static_cast<double>(scored);
+    model.depth_knob = n_.sizes.knob;
+    model.row_knob = k_.factor.knob;
+    model.depth = weighted().spatial.back().extent;
+    return model;
+  }
+
+  SketchBuilder& s_;
+  const bool packed_;  // the keys are copied for the first product
+  std::vector<BlockView> blocks_;
+  Name scores_, weighted_, epilogue_;
+  std::vector<BlockView> passes_;
+  size_t depth_ = 0;  // loops over rows
+  // Of the first product.
+  Tile columns_;
+  Unrolled width_;
+  Choice packed_at_;
+  // Of the second product.
+  Tile m_, n_;
+  Unrolled k_;
+  Name task_, vectors_, vector_;
+  int64_t lanes_ = 0;
+};
+
+}  // namespace
+
+// Attention, softmax(f(q * k)) * v, where f is element-wise. A task has some rows of queries, for which it computes
+// everything: so their scores are in the core's own cache, and are never stored.
+//
+//   parallel over (heads, m_0)
+//     scores of the rows: n_0, m_1: register tile over (m_2, n_1), written back through f
+//     each row: its maximum, then its exponentials
+//     each row: the sum of its exponentials, and what it scales the row by
+//     values of the rows: n_0, m_1: register tile over (m_2, n_1), scaled as it is written back
+//
+// Both products have the same rows in a register tile. Way 1 packs the keys for it. Way 2 leaves the products to the
+// rule for tiles, for programs that have fewer tasks than there are cores, or another form.
+Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {
+  if (s.Placed() > 0 || block.name != s.Blocks().front().name) return Err("attention is all blocks or none");
+  AttentionPlacer placer(s, way == kPackedKeys);
+  TRY(placer.Gather());
+  if (way != kApart) return placer.PlaceTogether();
+  if (!placer.IsShort()) {
+    SketchBuilder trial = s;
+    AttentionPlacer together(trial, false);
+    TRY(together.Gather());
+    if (together.PlaceTogether().ok()) return Err("there are enough tasks for all cores");
+  }
+  return placer.PlaceApart();
+}
+
+}  // namespace autotune

@@ -217,9 +217,6 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   const Shape shape = c.ShapeOfValue(scores);
   BoxesAttrs attrs;
   attrs.most = c.Has(2) ? static_cast<int64_t>(TRY(c.ConstantNumber(2, "max_output_boxes_per_class"))) : 0;
-  attrs.overlap = c.Has(3) ? TRY(c.ConstantNumber(3, "iou_threshold")) : 0;
-  attrs.any_score = !c.Has(4);
-  if (c.Has(4)) attrs.least_score = TRY(c.ConstantNumber(4, "score_threshold"));
   attrs.centers = TRY(c.Int("center_point_box", 0)) != 0;
   attrs.most = std::min(attrs.most, shape[2]);
   const std::string& result = c.node().outputs[0];
@@ -230,6 +227,9 @@ Status ImportNonMaxSuppression(ImportContext& c) {
     return Err("selects a number of boxes that is known only at run time; state the most with --dim ", result,
                "=100, say: the result then has so many rows, -1 behind the last box");
   }
+  attrs.overlap = c.Has(3) ? TRY(c.ConstantNumber(3, "iou_threshold")) : 0;
+  attrs.any_score = !c.Has(4);
+  if (c.Has(4)) attrs.least_score = TRY(c.ConstantNumber(4, "score_threshold"));
   attrs.rows = std::min(stated->second, shape[0] * shape[1] * attrs.most);
   ValueId order = TRY(c.Emit(Op::kTopK, {scores}, TopKAttrs{shape[2], true}));
   c.Note("the result of NonMaxSuppression, " + result + ", has " + std::to_string(attrs.rows) +

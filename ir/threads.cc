@@ -184,6 +184,20 @@ bool HasBarrier(const Stmt& s) {
   return found;
 }
 
+Stmt MakeAsyncCommit() { return MakeStmt(Evaluate{MakeCall(Op::kAsyncCommit, {})}); }
+Stmt MakeAsyncWait(int64_t groups) { return MakeStmt(Evaluate{MakeCall(Op::kAsyncWait, {Expr(groups)})}); }
+
+bool IsAsyncStore(const Stmt& s) {
+  const Store* store = s.As<Store>();
+  const Call* call = store ? store->value.As<Call>() : nullptr;
+  return call && call->op == Op::kAsync;
+}
+
+const Expr& AsyncValue(const Store& s) {
+  const Call* call = s.value.As<Call>();
+  return call && call->op == Op::kAsync ? call->args[0] : s.value;
+}
+
 Stmt MakeBarrier() { return MakeStmt(Evaluate{MakeCall(Op::kBarrier, {})}); }
 
 Status CheckThreads(const PrimFunc& f) { return Checker(f).Run(); }

@@ -24,6 +24,10 @@ bool HasThreads(const Stmt& s);  // whether it holds a bound loop
 bool HasBarrier(const Stmt& s);
 bool IsBarrier(const Stmt& s);  // `evaluate barrier()`
 Stmt MakeBarrier();
+Stmt MakeAsyncCommit();
+Stmt MakeAsyncWait(int64_t groups);      // `evaluate async_wait(groups)`
+bool IsAsyncStore(const Stmt& s);        // a store of `async(value)`
+const Expr& AsyncValue(const Store& s);  // its value without `async`; of any other store, its value
 
 // An error names the rule, and the loop, buffer or statement at fault. Functions without threads keep the rules.
 Status CheckThreads(const PrimFunc& f);

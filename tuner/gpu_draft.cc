@@ -17,12 +17,13 @@ double Chosen(const Decisions& d, int knob) {
 
 double TiledSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine& machine = GpuMachineOf(target);
-  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob),
+  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob) * static_cast<double>(s.lanes),
                step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
   const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob), threads = threads_m * threads_n;
   const double tile_m = rows * threads_m, tile_n = columns * threads_n;
   const double bytes = static_cast<double>(s.element_bytes);
-  const double shared = step * (tile_m + tile_n) * bytes;
+  const double stages = Chosen(d, s.stages_knob);
+  const double shared = stages * step * (tile_m + tile_n) * bytes;
   if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
     return std::numeric_limits<double>::infinity();
   const double registers = rows * columns + rows + columns + kSpareRegisters;
@@ -43,9 +44,17 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double from_shared = at_once * threads * (rows + columns) * bytes / machine.shared_bytes_per_cycle;
   const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
   const double steps = static_cast<double>(s.k), pieces = steps / step;
-  const double waits = pieces * (2 * machine.barrier_cycles + machine.memory_latency) / at_once;
+  const double step_cycles = std::max({arithmetic, from_shared, from_memory});
+  // A pipelined loop waits for what is left of memory's answer when the pieces under way are computed, and at one
+  // barrier for each piece; another one waits for all of it, at two barriers. Copies that take registers are not under
+  // way while threads compute.
+  const double covered = target.has_async_copies ? (stages - 1) * step * step_cycles : 0;
+  const double barriers = stages > 1 ? 1 : 2;
+  const double waits =
+      pieces * (barriers * machine.barrier_cycles + std::max(0.0, machine.memory_latency - covered)) / at_once +
+      (stages > 1 ? machine.memory_latency : 0);
   const double result = at_once * tile_m * tile_n * bytes / machine.memory_bytes_per_cycle;
-  const double cycles = waves * (steps * std::max({arithmetic, from_shared, from_memory}) + waits + result);
+  const double cycles = waves * (steps * step_cycles + waits + result);
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 

@@ -29,7 +29,7 @@ class StepSource {
       pending_.erase(pending_.begin());
       return step;
     }
-    switch (Below(threads_ ? 28 : 26)) {
+    switch (Below(threads_ ? 29 : 26)) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -92,6 +92,8 @@ class StepSource {
         if (Below(3) == 0) return Below(2) ? Step(Annotate{BlockName(), "note", Below(5)}) : Align();
         if (Below(2) == 0) return SetScope{Written(BlockName()), SomeScope(Scope::kRegister)};
         return SampleComputeLocation{BlockName(), {Fresh("at")}};
+      case 26:
+        return TowardsPipeline();
       default:
         return SomeBind();
     }
@@ -143,6 +145,34 @@ class StepSource {
     if (found.init) pending_.push_back(DecomposeReduction{block, order[0]});
     pending_.push_back(Tensorize{inner, fma ? "axpy_fma_f32x4" : "axpy_f32x4", {Fresh("tensor")}});
     Step first = pending_.front();
+    pending_.erase(pending_.begin());
+    return first;
+  }
+  // An operand of a sum is copied to shared memory, in pieces, some of which are under way at a time. Before it, mostly,
+  // loops over blocks and threads.
+  Step TowardsPipeline() {
+    const Name block = BlockName();
+    std::vector<LoopInfo> loops = *GetLoops(*func_, block);
+    Name piece, outer;
+    for (const LoopInfo& loop : loops) {
+      if (loop.spatial && outer.empty()) outer = loop.var;
+      if (loop.reduce && (piece.empty() || Below(2))) piece = loop.var;
+    }
+    if (piece.empty() || Below(8) == 0) return autotune::Pipeline{Loop(), Below(10)};
+    const Name copy = Fresh("tile"), made = Fresh("tiles"), step = Fresh("step"), all = Fresh("all");
+    const bool bound = !outer.empty() && !HasThreads(func_->body) && Below(4);
+    std::vector<Name> order;
+    for (const LoopInfo& loop : loops) {
+      if (loop.spatial) order.push_back(loop.var);
+    }
+    pending_.push_back(Split{piece, {Factors::kAuto, 1 + Below(3)}, {made, step}});
+    order.push_back(made);
+    if (order.size() > 1 && Below(2)) pending_.push_back(Reorder{order});
+    pending_.push_back(CacheRead{block, Read(block), Scope::kShared, {copy}});
+    pending_.push_back(ComputeAt{copy, made});
+    pending_.push_back(autotune::Pipeline{made, 2 + Below(3)});
+    if (bound) pending_.push_back(Bind{outer, LoopKind::kBlockX});
+    const Step first = pending_.front();
     pending_.erase(pending_.begin());
     return first;
   }

@@ -115,7 +115,7 @@ class Machine {
   int path_ = Paths::kRoot;
   ThreadId id_;
   int64_t instances_ = 0;
-  Flights flights_;                                // of the thread that runs
+  Flights flights_;                                  // of the thread that runs
   std::vector<Flight::Element>* reading_ = nullptr;  // what loads read is added to it
 };
 

@@ -360,7 +360,7 @@ class Verifier {
   std::string error_;
   Name block_;
   bool in_evaluate_ = false;
-  Expr async_;  // the value that may be asynchronous
+  Expr async_;            // the value that may be asynchronous
   bool threads_ = false;  // there is something that ir/threads.h has rules for
   Scope scope_, symbols_;
   std::vector<const For*> around_;

@@ -108,7 +108,9 @@ class Closer {
       around_.pop_back();
       return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, std::move(body)});
     }
-    if (!alloc) return MapChildren(s, [&](const Stmt& child) { return Run(child); }, nullptr);
+    if (!alloc)
+      return MapChildren(
+          s, [&](const Stmt& child) { return Run(child); }, nullptr);
     const Scope scope = alloc->buffer->scope;
     const bool own = scope == Scope::kRegister || scope == Scope::kLocal;
     return own ? Close(alloc->buffer, Run(alloc->body)) : MakeStmt(Alloc{alloc->buffer, Run(alloc->body)});
@@ -133,8 +135,8 @@ class Closer {
       loops.pop_back();
       return MakeStmt(For{loop->var, extent, loop->kind, loop->annotations, std::move(body)});
     }
-    Stmt mapped =
-        MapChildren(s, [&](const Stmt& child) { return MapAccesses(child, from, to, loops, f); }, map_loads);
+    Stmt mapped = MapChildren(
+        s, [&](const Stmt& child) { return MapAccesses(child, from, to, loops, f); }, map_loads);
     const Store* store = mapped.As<Store>();
     if (!store || !(store->buffer->name == from->name)) return mapped;
     return MakeStmt(Store{to, f(store->indices, loops), store->value});

@@ -59,18 +59,12 @@ Stmt InVersion(const Stmt& s, const BufferMap& versions, const Expr& version) {
       });
 }
 
-// Whether a value is what memory holds, or 0 under a condition: what asynchronous copies can do.
-bool IsCopied(const Expr& value) {
-  const Select* select = value.As<Select>();
-  const Load* load = (select ? select->a : value).As<Load>();
-  return load && load->buffer->scope == Scope::kGlobal && (!select || IsConst(select->b, 0));
-}
-
 // What a loop does, in its parts.
 struct Parts {
   std::vector<Buffer> allocs;  // around all, outermost first
   Stmt copies, rest;
   std::set<Name> filled;  // by the copies
+  bool exchange = true;   // threads read what others copy, so barriers separate them
 };
 
 class LoopPipeliner {
@@ -81,7 +75,9 @@ class LoopPipeliner {
 
   Stmt Run(const Stmt& s) {
     const For* loop = s.As<For>();
-    if (!loop) return MapChildren(s, [&](const Stmt& child) { return Run(child); }, nullptr);
+    if (!loop)
+      return MapChildren(
+          s, [&](const Stmt& child) { return Run(child); }, nullptr);
     const bool repeats = !IsBound(loop->kind) && !IsConst(loop->extent, 1);
     repeated_ += repeats;
     Annotations others = loop->annotations;
@@ -111,26 +107,41 @@ class LoopPipeliner {
     if (!seq) return "its body is one statement";
     const std::vector<Stmt>& stmts = seq->stmts;
     const auto first = stmts.begin() + IsBarrier(stmts[0]);
-    const auto middle = std::find_if(first, stmts.end(), IsBarrier);
-    if (middle == first || middle == stmts.end()) return "no barrier stands between copies and what reads them";
+    auto middle = std::find_if(first, stmts.end(), IsBarrier);
+    parts.exchange = middle != stmts.end();
+    // Without barriers each thread reads what it copies itself.
+    if (!parts.exchange) middle = std::find_if_not(first, stmts.end(), FillsShared);
+    if (middle == first || middle == stmts.end()) return "it does not begin with copies into shared memory";
     parts.copies = MakeSeq({first, middle});
-    parts.rest = MakeSeq({middle + 1, stmts.end()});
+    parts.rest = MakeSeq({middle + parts.exchange, stmts.end()});
     return HasBarrier(parts.copies) ? "threads wait for each other under a condition" : CheckParts(parts);
+  }
+
+  static bool FillsShared(const Stmt& s) {
+    bool any = false, only = true;
+    ForEachStore(s, [&](const Store& store) {
+      any = true;
+      only = only && store.buffer->scope == Scope::kShared;
+    });
+    return any && only;
   }
 
   std::string CheckParts(Parts& parts) const {
     std::string wrong;
     ForEachStore(parts.copies, [&](const Store& store) {
-      if (store.buffer->scope != Scope::kShared) wrong = "a copy writes " + store.buffer->name.str() + ", which is not shared";
+      if (store.buffer->scope != Scope::kShared)
+        wrong = "a copy writes " + store.buffer->name.str() + ", which is not shared";
       parts.filled.insert(store.buffer->name);
     });
     ForEachLoad(parts.copies, [&](const Load& load) {
-      if (StoresTo(kernel_, load.buffer->name)) wrong = "a copy reads " + load.buffer->name.str() + ", which the kernel writes";
+      if (StoresTo(kernel_, load.buffer->name))
+        wrong = "a copy reads " + load.buffer->name.str() + ", which the kernel writes";
     });
     for (const Name& name : parts.filled) {
       if (StoresTo(parts.rest, name)) wrong = name.str() + " is written behind the copies, too";
       auto touches = [&](const Stmt& s) { return CountAccesses(s, name); };
-      if (touches(kernel_) != touches(parts.copies) + touches(parts.rest)) wrong = name.str() + " is used outside of it";
+      if (touches(kernel_) != touches(parts.copies) + touches(parts.rest))
+        wrong = name.str() + " is used outside of it";
     }
     return parts.filled.empty() ? "there are no copies" : wrong;
   }
@@ -148,7 +159,7 @@ class LoopPipeliner {
     if (!async_) return copies;
     return RewriteStmt(copies, [&](const Stmt& s) {
       const Store* store = s.As<Store>();
-      if (!store || !IsCopied(store->value)) return s;
+      if (!store || !CopiedLoad(store->value)) return s;
       return MakeStmt(Store{store->buffer, store->indices, MakeCall(Op::kAsync, {store->value})});
     });
   }
@@ -165,7 +176,8 @@ class LoopPipeliner {
                next = IndexVar(loop.var.str() + "_next");
     std::vector<Stmt> first = {Copies(parts, loop, k, k)};
     Stmt copy = MakeStmt(Let{next.As<Var>()->name, FloorMod(ahead, Expr(stages)), Copies(parts, loop, ahead, next)});
-    std::vector<Stmt> body = {MakeBarrier(), MakeStmt(If{ahead < loop.extent, std::move(copy), Stmt()})};
+    std::vector<Stmt> body = {MakeStmt(If{ahead < loop.extent, std::move(copy), Stmt()})};
+    if (parts.exchange) body.insert(body.begin(), MakeBarrier());
     bool any = false;
     Walk(first[0], [&](const Stmt& s) { return any |= IsAsyncStore(s), !any; });
     if (any) {
@@ -178,8 +190,9 @@ class LoopPipeliner {
     body.push_back(MakeStmt(Let{version.As<Var>()->name, FloorMod(k, Expr(stages)), std::move(rest)}));
 
     std::vector<Stmt> all;
-    // What an earlier run of the loop read must not be overwritten yet.
-    if (repeated_ > 0) all.push_back(MakeBarrier());
+    // The last version, which an earlier run of the loop may still read, must not be overwritten yet. All others were
+    // read before the last barrier.
+    if (parts.exchange && repeated_ > 0 && *AsInt(loop.extent) % stages != 0) all.push_back(MakeBarrier());
     all.push_back(MakeStmt(For{loop.var, Expr(stages - 1), LoopKind::kSerial, {}, MakeSeq(std::move(first))}));
     all.push_back(MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, MakeSeq(std::move(body))}));
     return MakeSeq(std::move(all));

@@ -33,7 +33,7 @@ std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
       },
       [&](const Binary& n) -> Maybe {
         const Maybe a = ValueOf(n.a, values), b = ValueOf(n.b, values);
-        return a && b && n.a.dtype().IsInt() ? FoldInt(n.op, *a, *b, n.a.dtype())
+        return a && b && n.a.dtype().IsInt()    ? FoldInt(n.op, *a, *b, n.a.dtype())
                : a && b && n.a.dtype().IsBool() ? FoldInt(n.op, *a, *b, n.a.dtype())
                                                 : Maybe();
       },
@@ -79,8 +79,7 @@ void CountSectors(const std::vector<std::optional<int64_t>>& addresses, WarpAcce
     for (int64_t s = *address / kSectorBytes; s <= (*address + access.bytes - 1) / kSectorBytes; ++s) sectors.insert(s);
   }
   access.sectors = static_cast<int64_t>(sectors.size());
-  access.least_sectors =
-      (static_cast<int64_t>(pieces.size()) * access.bytes + kSectorBytes - 1) / kSectorBytes;
+  access.least_sectors = (static_cast<int64_t>(pieces.size()) * access.bytes + kSectorBytes - 1) / kSectorBytes;
 }
 
 class Collector {
@@ -159,11 +158,8 @@ class Collector {
   }
 
   void AddLanes(const Buffer& buffer, const Expr& first, int64_t bytes, bool write) {
-    WarpAccess worst{.buffer = buffer->name,
-                     .shared = buffer->scope == Scope::kShared,
-                     .write = write,
-                     .bytes = bytes,
-                     .times = 1};
+    WarpAccess worst{
+        .buffer = buffer->name, .shared = buffer->scope == Scope::kShared, .write = write, .bytes = bytes, .times = 1};
     int64_t threads = 1;
     for (const Around& a : around_) {
       if (IsThreadAxis(a.kind)) threads *= a.extent;

@@ -19,13 +19,13 @@ inline constexpr int64_t kSectorBytes = 32;  // of global memory
 // One load or store of a kernel, by the worst of the warps and iterations that were looked at.
 struct WarpAccess {
   Name buffer;
-  bool shared = false;       // of scope shared; else global
+  bool shared = false;  // of scope shared; else global
   bool write = false;
-  int64_t bytes = 0;         // of one lane
-  int64_t conflicts = 0;     // shared: passes beyond one for each group of lanes
-  int64_t sectors = 0;       // global: that the warp touches
+  int64_t bytes = 0;          // of one lane
+  int64_t conflicts = 0;      // shared: passes beyond one for each group of lanes
+  int64_t sectors = 0;        // global: that the warp touches
   int64_t least_sectors = 0;  // global: that would hold as many different bytes
-  double times = 0;          // how often a warp runs it
+  double times = 0;           // how often a warp runs it
 };
 
 // The accesses of one kernel: a loop over blocks or threads with all inside. Each place in the program is one, so an

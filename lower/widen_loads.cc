@@ -154,7 +154,8 @@ Result<PrimFunc> WidenLoads(const PrimFunc& f, PassEnv& env) {
         out.push_back(seq->stmts[i++]);
         continue;
       }
-      const auto from = seq->stmts.begin() + static_cast<int64_t>(i), to = seq->stmts.begin() + static_cast<int64_t>(end);
+      const auto from = seq->stmts.begin() + static_cast<int64_t>(i),
+                 to = seq->stmts.begin() + static_cast<int64_t>(end);
       for (Stmt& widened : Run({from, to}, env.target).Widened()) out.push_back(std::move(widened));
       i = end;
     }

@@ -171,8 +171,8 @@ static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   return digits;
 }
 
-// Whether the digits are those of `base`, too: of the same value, or of one that differs from it by multiples of what they
-// repeat after.
+// Whether the digits are those of `base`, too: of the same value, or of one that differs from it by multiples of what
+// they repeat after.
 static bool AreDigitsOf(const Digits& digits, const Expr& base) {
   if (Equal(digits.base, base)) return true;
   if (digits.to == Digits::kAll) return false;

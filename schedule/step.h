@@ -308,8 +308,8 @@ struct Prefetch {
 
 // for l: { N = B[..]; C reads N }  ->  N for the first iterations; for l: { N for iteration l + stages - 1; C reads N }
 // N lies in shared memory, which holds that of `stages` iterations. l begins with such copies, and what they write is
-// used in l only. The program stays as it is and l is annotated; lowering moves the copies, which are asynchronous where
-// the target can (lower/pipeline_loops.cc). One stage: nothing is moved.
+// used in l only. The program stays as it is and l is annotated; lowering moves the copies, which are asynchronous
+// where the target can (lower/pipeline_loops.cc). One stage: nothing is moved.
 struct Pipeline {
   static constexpr std::string_view kName = "pipeline";
   Name loop;
@@ -388,10 +388,11 @@ struct SampleComputeLocation {
 };
 
 // Every step type, once. The order is of no consequence.
-using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt,
-                          ComputeInline, ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign,
-                          TransformLayout, Reindex, DecomposeReduction, Rfactor, PadBlock, SkipPadding, Pipeline,
-                          Blockize, Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+using Step =
+    std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
+                 ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
+                 DecomposeReduction, Rfactor, PadBlock, SkipPadding, Pipeline, Blockize, Tensorize, Prefetch, Annotate,
+                 SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

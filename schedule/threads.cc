@@ -90,7 +90,8 @@ bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, Loop
       if (!loop) return false;
       Ranges inner = RangesOf({access.loops.begin() + static_cast<int64_t>(shared), access.loops.end()});
       if (inner.size() != access.loops.size() - shared) return false;  // a symbolic extent
-      std::optional<ThreadDigit> digit = ThreadDigitOf(access.indices[d], {loop->var, *AsInt(loop->extent)}, common, inner);
+      std::optional<ThreadDigit> digit =
+          ThreadDigitOf(access.indices[d], {loop->var, *AsInt(loop->extent)}, common, inner);
       if (!digit) {
         same = false;
         break;

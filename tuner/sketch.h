@@ -24,8 +24,8 @@ struct StageModel {
   // channels, k vector operations for a vector of each.
   // kStreams: m rows; n_knob: columns of a panel; m_knob: panels read side by side.
   // kGpuTiled: `outer` products m x n x k; m_knob, n_knob: elements of a thread; rows_knob, row_knob: threads of a
-  // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how many
-  // such pieces of the sum are under way. kGpuUnbound: m elements, a thread each, of k steps.
+  // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
+  // many such pieces of the sum are under way. kGpuUnbound: m elements, a thread each, of k steps.
   enum Kind { kTiled, kStreaming, kBatched, kTransform, kWindow, kStreams, kGpuTiled, kGpuUnbound } kind = kStreaming;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together

@@ -52,10 +52,12 @@ std::string HostModule(const KernelObject& object) {
   ReplaceAll(text, "external global [0 x i8]",
              std::string("internal global [") + kDynamicSharedBytes + " x i8] zeroinitializer");
   ReplaceAll(text, "@llvm.nvvm.", "@host.");
-  text = std::regex_replace(text, std::regex(R"re(asm sideeffect "(cp\.async\.c[ag]\.shared\.global) \[\$0\], \[\$1\], (\d+);", "[^"]*")re"),
-                            "@host.$1.$2");
   text = std::regex_replace(
-      text, std::regex(R"re(asm sideeffect "(cp\.async\.c[ag]\.shared\.global) \[\$0\], \[\$1\], (\d+), \$2;", "[^"]*")re"),
+      text, std::regex(R"re(asm sideeffect "(cp\.async\.c[ag]\.shared\.global) \[\$0\], \[\$1\], (\d+);", "[^"]*")re"),
+      "@host.$1.$2");
+  text = std::regex_replace(
+      text,
+      std::regex(R"re(asm sideeffect "(cp\.async\.c[ag]\.shared\.global) \[\$0\], \[\$1\], (\d+), \$2;", "[^"]*")re"),
       "@host.$1.$2.s");
   text = std::regex_replace(text, std::regex(R"re("target-(cpu|features)"="[^"]*")re"), "");
   text += "@host.state = global ptr null\n";
@@ -111,7 +113,9 @@ class Block {
     current_ = this;
     rng_ = &rng;
     state_.barrier = [] { current_->Wait(); };
-    state_.copy = [](void* to, const void* from, int32_t bytes, int32_t used) { current_->Copy({to, from, bytes, used}); };
+    state_.copy = [](void* to, const void* from, int32_t bytes, int32_t used) {
+      current_->Copy({to, from, bytes, used});
+    };
     state_.commit = [] { current_->running_->groups.emplace_back(); };
     state_.wait = [](int32_t groups) { current_->Await(groups); };
     for (int32_t z = 0; z < launch.block[2]; ++z)

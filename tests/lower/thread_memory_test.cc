@@ -17,9 +17,9 @@ std::string After(Pass pass, const std::string& statements) {
   const Target target = Target::Parse("cuda -arch=sm_80").value();
   const PassContext context;
   PassEnv env{target, context, nullptr, {}};
-  const PrimFunc f =
-      ParsePrimFunc("func f(x: f32[4096] input, out: f32[4096] output) { for b in 2 blockIdx.x {\n" + statements + "} }")
-          .value();
+  const PrimFunc f = ParsePrimFunc("func f(x: f32[4096] input, out: f32[4096] output) { for b in 2 blockIdx.x {\n" +
+                                   statements + "} }")
+                         .value();
   return ToText(pass(f, env).value());
 }
 
@@ -34,9 +34,10 @@ TEST(CloseGaps, PiecesMoveTogether) {
 }
 
 TEST(CloseGaps, GapsWithinPiecesCloseToo) {
-  const std::string text = After(CloseGaps, Threads("local c: f32[120] local\n"
-                                                    "for g in 2 { for h in 3 { for l in 2 {\n"
-                                                    "c[g * 64 + h * 8 + l] = x[t]\n out[t] = c[g * 64 + h * 8 + l] } } }"));
+  const std::string text =
+      After(CloseGaps, Threads("local c: f32[120] local\n"
+                               "for g in 2 { for h in 3 { for l in 2 {\n"
+                               "c[g * 64 + h * 8 + l] = x[t]\n out[t] = c[g * 64 + h * 8 + l] } } }"));
   EXPECT_THAT(text, HasSubstr("c: f32[12] local"));
   EXPECT_THAT(text, HasSubstr("c[g * 6 + h * 2 + l]"));
 }
@@ -44,7 +45,8 @@ TEST(CloseGaps, GapsWithinPiecesCloseToo) {
 TEST(CloseGaps, AllAccessesMustLeaveTheGap) {
   const std::string other = Threads("local c: f32[100] local\n for g in 3 { c[g * 32] = x[t] }\n out[t] = c[5]");
   EXPECT_THAT(After(CloseGaps, other), HasSubstr("c: f32[13] local")) << "pieces of six";
-  const std::string all = Threads("local c: f32[96] local\n for g in 96 { c[g] = x[t] }\n for g2 in 3 { out[t] = c[g2 * 32] }");
+  const std::string all =
+      Threads("local c: f32[96] local\n for g in 96 { c[g] = x[t] }\n for g2 in 3 { out[t] = c[g2 * 32] }");
   EXPECT_THAT(After(CloseGaps, all), HasSubstr("c: f32[96] local"));
   const std::string by_data =
       Threads("local c: f32[96] local\n for g in 3 { c[g * 32] = x[t] }\n out[t] = c[index(x[0])]");
@@ -86,8 +88,7 @@ TEST(WidenLoads, NothingMovesAcrossABarrierOrAStore) {
 
 TEST(WidenLoads, LoadsUnderAConditionStay) {
   std::string body = "local c: f32[1] register\n";
-  for (int k = 0; k < 4; ++k)
-    body += "c[0] = select(t < 4, s[t * 4 + " + std::to_string(k) + "], 0.0)\n";
+  for (int k = 0; k < 4; ++k) body += "c[0] = select(t < 4, s[t * 4 + " + std::to_string(k) + "], 0.0)\n";
   EXPECT_THAT(After(WidenLoads, "local s: f32[16] shared\n" + Threads(body)), Not(HasSubstr("ramp")));
 }
 

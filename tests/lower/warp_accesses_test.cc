@@ -10,9 +10,10 @@ namespace {
 
 // The accesses of a kernel of `y` times `x` threads that runs the statements.
 std::vector<WarpAccess> Of(const std::string& statements, int y = 1, int x = 32) {
-  const std::string text = "func f(g: f32[65536] input, out: f32[65536] output) { for b in 2 blockIdx.x {\n"
-                           "local s: f32[8192] shared\n for ty in " + std::to_string(y) + " threadIdx.y { for tx in " +
-                           std::to_string(x) + " threadIdx.x {\n" + statements + "} } } }";
+  const std::string text =
+      "func f(g: f32[65536] input, out: f32[65536] output) { for b in 2 blockIdx.x {\n"
+      "local s: f32[8192] shared\n for ty in " +
+      std::to_string(y) + " threadIdx.y { for tx in " + std::to_string(x) + " threadIdx.x {\n" + statements + "} } } }";
   Result<PrimFunc> f = ParsePrimFunc(text);
   EXPECT_TRUE(f.ok()) << f.error().Text() << text;
   return f.ok() ? WarpAccessesOf(f->body) : std::vector<WarpAccess>();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/threads.h"
 #include "ir/visit.h"
 #include "schedule/schedule.h"
 #include "tests/schedule/query.h"
@@ -148,30 +149,44 @@ class StepSource {
     pending_.erase(pending_.begin());
     return first;
   }
-  // An operand of a sum is copied to shared memory, in pieces, some of which are under way at a time. Before it, mostly,
-  // loops over blocks and threads.
+  // An operand of a sum is copied to shared memory, in pieces, some of which are under way at a time; mostly by threads
+  // of a block, which read what others copied.
   Step TowardsPipeline() {
     const Name block = BlockName();
-    std::vector<LoopInfo> loops = *GetLoops(*func_, block);
-    Name piece, outer;
+    const std::vector<LoopInfo> loops = *GetLoops(*func_, block);
+    std::vector<Name> spatial;
+    Name piece;
+    int64_t threads = 0;
     for (const LoopInfo& loop : loops) {
-      if (loop.spatial && outer.empty()) outer = loop.var;
+      if (loop.spatial) spatial.push_back(loop.var), threads = loop.extent;
       if (loop.reduce && (piece.empty() || Below(2))) piece = loop.var;
     }
-    if (piece.empty() || Below(8) == 0) return autotune::Pipeline{Loop(), Below(10)};
-    const Name copy = Fresh("tile"), made = Fresh("tiles"), step = Fresh("step"), all = Fresh("all");
-    const bool bound = !outer.empty() && !HasThreads(func_->body) && Below(4);
-    std::vector<Name> order;
-    for (const LoopInfo& loop : loops) {
-      if (loop.spatial) order.push_back(loop.var);
+    const Name source = Read(block);
+    size_t rank = 0;
+    for (const Param& p : func_->params) rank = p.buffer->name == source ? p.buffer->shape.size() : rank;
+    for (const Buffer& b : func_->allocs) rank = b->name == source ? b->shape.size() : rank;
+    if (piece.empty() || rank == 0 || Below(8) == 0) return autotune::Pipeline{Loop(), Below(10)};
+    const Name copy = Fresh("tile"), pieces = Fresh("pieces"), step = Fresh("step"), all = Fresh("all"),
+               turns = Fresh("turns"), thread = Fresh("thread");
+    const bool bound = spatial.size() > 1 && !HasThreads(func_->body) && Below(4);
+    pending_.push_back(Split{piece, {Factors::kAuto, 1 + Below(3)}, {pieces, step}});
+    std::vector<Name> order = spatial;
+    order.insert(order.end() - (bound ? 1 : 0), pieces);
+    if (bound) order.push_back(step);
+    if (order.size() > 1) pending_.push_back(Reorder{order});
+    std::vector<Name> copied;
+    for (size_t d = 0; d < rank; ++d) copied.push_back(copy.str() + "_i" + std::to_string(d));
+    pending_.push_back(CacheRead{block, source, Scope::kShared, {copy}});
+    pending_.push_back(ComputeAt{copy, pieces, copied});
+    pending_.push_back(autotune::Pipeline{pieces, 2 + Below(3)});
+    if (bound) {
+      if (rank > 1) pending_.push_back(Fuse{copied, {all}});
+      pending_.push_back(Split{rank > 1 ? all : copied[0], {Factors::kAuto, threads}, {turns, thread}});
+      pending_.push_back(Reorder{{thread, turns}});
+      pending_.push_back(Bind{spatial[0], LoopKind::kBlockX});
+      pending_.push_back(Bind{thread, LoopKind::kThreadX});
+      pending_.push_back(Bind{spatial.back(), LoopKind::kThreadX});
     }
-    pending_.push_back(Split{piece, {Factors::kAuto, 1 + Below(3)}, {made, step}});
-    order.push_back(made);
-    if (order.size() > 1 && Below(2)) pending_.push_back(Reorder{order});
-    pending_.push_back(CacheRead{block, Read(block), Scope::kShared, {copy}});
-    pending_.push_back(ComputeAt{copy, made});
-    pending_.push_back(autotune::Pipeline{made, 2 + Below(3)});
-    if (bound) pending_.push_back(Bind{outer, LoopKind::kBlockX});
     const Step first = pending_.front();
     pending_.erase(pending_.begin());
     return first;

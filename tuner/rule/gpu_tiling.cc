@@ -36,7 +36,8 @@ class Tiler {
     TRY(CutSum());
     m_ = TRY(CutLoop(r_.m, {4, 8, 16}, {1, 2, 4, 8}, 1));
     const int64_t lanes = LanesThatDivide(r_.n.extent);
-    n_ = TRY(CutLoop(r_.n, {8, 16, 32}, lanes > 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1, 2, 4, 8}, lanes));
+    n_ = TRY(
+        CutLoop(r_.n, {8, 16, 32}, lanes > 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1, 2, 4, 8}, lanes));
     TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, m_.thread, n_.thread, steps_, straight_, m_.group, m_.lane,
                   n_.group, n_.lane}));
     TRY(s_.Do(PadBlock{.block = block_.name}));
@@ -46,8 +47,10 @@ class Tiler {
     TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
     threads_.emplace_back(m_.thread, n_.thread);
     for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
-    const std::vector<int64_t> depths = s_.target().has_async_copies ? std::vector<int64_t>{1, 2, 3, 4}
-                                                                     : std::vector<int64_t>{1, 2};
+    // Asynchronous copies have two iterations or more to arrive. Others wait for memory before they are stored, so one
+    // iteration ahead only saves a barrier.
+    const std::vector<int64_t> depths =
+        s_.target().has_async_copies ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{1, 2};
     const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", depths));
     TRY(s_.Do(Pipeline{.loop = pieces_.list.back(), .stages = stages}));
     TRY(BindLoops());
@@ -90,8 +93,8 @@ class Tiler {
     const int64_t straight = LanesThatDivide(last.extent);
     const bool same = whole == r_.k.size();
     if (same) inside = straight;
-    step_ = TRY(s_.Choose(block_.name.str() + "_step",
-                          Divisors(same ? cut.extent / straight : cut.extent, std::max<int64_t>(1, kMostSteps / inside))));
+    step_ = TRY(s_.Choose(block_.name.str() + "_step", Divisors(same ? cut.extent / straight : cut.extent,
+                                                                std::max<int64_t>(1, kMostSteps / inside))));
     for (size_t i = 0; i + 1 < whole; ++i) pieces_.list.push_back(r_.k[i].var);
     if (same) {
       auto [piece, step, lane] = TRY(s_.Split(cut.var, {kAuto, step_, straight}));

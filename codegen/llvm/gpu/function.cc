@@ -135,7 +135,8 @@ void KernelEmitter::EmitFor(const For& loop) {
     return Emit(loop.body);
   }
   llvm::Value* end = expressions_.Index(loop.extent);
-  control_.Loop({loop.var, expressions_.operations().Index(0), end, extent != nullptr, !HasLoop(loop.body), "loop." + loop.var.str()},
+  control_.Loop({loop.var, expressions_.operations().Index(0), end, extent != nullptr, !HasLoop(loop.body),
+                 "loop." + loop.var.str()},
                 [&] { Emit(loop.body); });
 }
 
@@ -163,10 +164,10 @@ void KernelEmitter::EmitIf(const If& branch) {
 bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   const Expr& value = AsyncValue(store);
   const Select* select = value.As<Select>();
-  const Load* load = (select ? select->a : value).As<Load>();
+  const Load* load = CopiedLoad(value);
   const int64_t bytes = value.dtype().Bytes();
-  if (!load || load->buffer->scope != Scope::kGlobal || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
-  if (select && (!IsConst(select->b, 0) || select->condition.dtype().lanes != 1)) return false;
+  if (!load || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
+  if (select && select->condition.dtype().lanes != 1) return false;
   const Ramp* ramp = load->indices[0].As<Ramp>();
   const bool vector = value.dtype().lanes > 1;
   const std::optional<Expr> to = FirstOfContiguous(store);
@@ -179,19 +180,20 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   if (source.alignment.value() < aligned || target.alignment.value() < aligned) return false;
   // Written as PTX: LLVM's intrinsics have no form for shared addresses of 32 bits beside global ones of 64. Vectors of
   // 16 bytes go past the first cache.
-  const std::string head = std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " +
-                           std::to_string(bytes);
+  const std::string head =
+      std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + std::to_string(bytes);
   auto emit = [&](const std::string& text, const std::string& operands, const std::vector<llvm::Value*>& values) {
     std::vector<llvm::Type*> types;
     for (llvm::Value* operand : values) types.push_back(operand->getType());
     llvm::FunctionType* type = llvm::FunctionType::get(builder_.getVoidTy(), types, false);
-    builder_.CreateCall(type, llvm::InlineAsm::get(type, text, operands + ",~{memory}", /*hasSideEffects=*/true), values);
+    builder_.CreateCall(type, llvm::InlineAsm::get(type, text, operands + ",~{memory}", /*hasSideEffects=*/true),
+                        values);
   };
   if (!select) return emit(head + ";", "r,l", {target.pointer, source.pointer}), true;
   // Bytes beyond the size are 0. Where it is 0, nothing is read, but the address should be one all the same.
   llvm::Value* condition = expressions_.Value(select->condition);
-  llvm::Value* size = builder_.CreateSelect(condition, builder_.getInt32(static_cast<uint32_t>(bytes)),
-                                            builder_.getInt32(0));
+  llvm::Value* size =
+      builder_.CreateSelect(condition, builder_.getInt32(static_cast<uint32_t>(bytes)), builder_.getInt32(0));
   llvm::Value* safe =
       builder_.CreateSelect(condition, source.pointer, bindings_.buffers.at(load->buffer->name).pointer);
   emit(head + ", $2;", "r,l,r", {target.pointer, safe, size});

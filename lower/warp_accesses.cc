@@ -18,7 +18,7 @@ constexpr int64_t kBanks = 32, kBankBytes = 4;  // of shared memory
 using Values = std::unordered_map<Name, int64_t>;
 
 // The value of an integer or bool under the variables' values; nothing if it depends on memory.
-std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
+std::optional<int64_t> LaneValue(const Expr& e, const Values& values) {
   using Maybe = std::optional<int64_t>;
   return e.Visit(Overloaded{
       [&](const IntImm& n) -> Maybe { return n.value; },
@@ -27,25 +27,25 @@ std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
         return it == values.end() ? Maybe() : it->second;
       },
       [&](const Unary& n) -> Maybe {
-        const Maybe a = ValueOf(n.a, values);
+        const Maybe a = LaneValue(n.a, values);
         if (!a) return a;
         return n.op == UnaryOp::kNot ? Maybe(!*a) : n.op == UnaryOp::kNeg ? Maybe(-*a) : Maybe();
       },
       [&](const Binary& n) -> Maybe {
-        const Maybe a = ValueOf(n.a, values), b = ValueOf(n.b, values);
+        const Maybe a = LaneValue(n.a, values), b = LaneValue(n.b, values);
         return a && b && n.a.dtype().IsInt()    ? FoldInt(n.op, *a, *b, n.a.dtype())
                : a && b && n.a.dtype().IsBool() ? FoldInt(n.op, *a, *b, n.a.dtype())
                                                 : Maybe();
       },
       [&](const Select& n) -> Maybe {
-        const Maybe condition = ValueOf(n.condition, values);
-        return condition ? ValueOf(*condition ? n.a : n.b, values) : Maybe();
+        const Maybe condition = LaneValue(n.condition, values);
+        return condition ? LaneValue(*condition ? n.a : n.b, values) : Maybe();
       },
       [&](const Cast& n) -> Maybe {
-        const Maybe a = n.a.dtype().IsFloat() || e.dtype().IsFloat() ? Maybe() : ValueOf(n.a, values);
+        const Maybe a = n.a.dtype().IsFloat() || e.dtype().IsFloat() ? Maybe() : LaneValue(n.a, values);
         return a ? Maybe(WrapTo(static_cast<uint64_t>(*a), e.dtype())) : a;
       },
-      [&](const Broadcast& n) -> Maybe { return ValueOf(n.a, values); },
+      [&](const Broadcast& n) -> Maybe { return LaneValue(n.a, values); },
       [&](const auto&) -> Maybe { return {}; },
   });
 }
@@ -171,7 +171,7 @@ class Collector {
         std::vector<std::optional<int64_t>> addresses;
         for (int64_t thread = warp * kWarp; thread < std::min(threads, (warp + 1) * kWarp); ++thread) {
           const std::optional<Values> values = ValuesOf(thread, iteration);
-          std::optional<int64_t> at = values ? ValueOf(first, *values) : std::nullopt;
+          std::optional<int64_t> at = values ? LaneValue(first, *values) : std::nullopt;
           if (at) *at *= buffer->dtype.Bytes();
           any |= at.has_value();
           addresses.push_back(at);
@@ -201,7 +201,7 @@ class Collector {
     Values values;
     for (const Around& a : around_) {
       if (a.value) {
-        if (const std::optional<int64_t> value = ValueOf(a.value, values)) values[a.var] = *value;
+        if (const std::optional<int64_t> value = LaneValue(a.value, values)) values[a.var] = *value;
       } else if (IsBound(a.kind)) {
         values[a.var] = IsThreadAxis(a.kind) ? places[a.kind] : 0;
       } else {
@@ -209,7 +209,7 @@ class Collector {
       }
     }
     for (const auto& [condition, holds] : conditions_) {
-      const std::optional<int64_t> value = ValueOf(condition, values);
+      const std::optional<int64_t> value = LaneValue(condition, values);
       if (value && (*value != 0) != holds) return std::nullopt;
     }
     return values;

@@ -108,12 +108,13 @@ class LoopPipeliner {
     const std::vector<Stmt>& stmts = seq->stmts;
     const auto first = stmts.begin() + IsBarrier(stmts[0]);
     auto middle = std::find_if(first, stmts.end(), IsBarrier);
-    parts.exchange = middle != stmts.end();
-    // Without barriers each thread reads what it copies itself.
-    if (!parts.exchange) middle = std::find_if_not(first, stmts.end(), FillsShared);
+    // Without any barrier each thread reads what it copies itself. One in a loop that follows the copies stays there.
+    parts.exchange = HasBarrier(body);
+    const bool between = middle != stmts.end();
+    if (!between) middle = std::find_if_not(first, stmts.end(), FillsShared);
     if (middle == first || middle == stmts.end()) return "it does not begin with copies into shared memory";
     parts.copies = MakeSeq({first, middle});
-    parts.rest = MakeSeq({middle + parts.exchange, stmts.end()});
+    parts.rest = MakeSeq({middle + between, stmts.end()});
     return HasBarrier(parts.copies) ? "threads wait for each other under a condition" : CheckParts(parts);
   }
 

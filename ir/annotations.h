@@ -11,6 +11,10 @@ inline constexpr char kPeel[] = "peel";
 // loop there that computes, where that keeps the meaning.
 inline constexpr char kOverlap[] = "overlap";
 
+// Of a serial loop (value: how many iterations are under way): what it copies to shared memory is copied that many
+// iterations minus one ahead (lower/pipeline_loops.cc).
+inline constexpr char kPipeline[] = "pipeline";
+
 // Of the loop whose iterations prefetch, `prefetch <block> <buffer> <loop>` (value: how many iterations of <loop> the
 // prefetch is ahead of the block's access). The step `prefetch` leaves it, since the hints themselves, which are
 // addresses, no longer tell what they are for.

@@ -156,6 +156,8 @@ Scalar Machine::EvalLoad(const Load& n, int lane) {
   Memory* memory = Resolve(n.buffer);
   int64_t at = memory ? Locate(*memory, n.indices, lane, "read") : -1;
   if (at < 0) return {};
+  Touch(*memory, at, false);
+  if (reading_) reading_->emplace_back(memories_.at(n.buffer->name), at);
   if (!memory->written[at])
     Fail("read of element " + std::to_string(at) + " of " + n.buffer->name.str() + ", never written");
   CheckRace(memory->Read(at, path_, paths_), *memory, at, "read");
@@ -168,9 +170,12 @@ void Machine::Exec(const Stmt& s) {
   if (!ok() || !s) return;
   s.Visit(Overloaded{
       [&](const Store& n) { ExecStore(n); },
-      [&](const Evaluate&) {  // prefetch: a hint
+      [&](const Evaluate& n) {
+        const Call* call = n.value.As<Call>();
         if (IsBarrier(s)) Fail("a barrier outside of loops over threads");
-      },
+        if (call && call->op == Op::kAsyncCommit) Commit();
+        if (call && call->op == Op::kAsyncWait) Wait(EvalInt(call->args[0]));
+      },  // prefetch: a hint
       [&](const Seq& n) {
         for (const Stmt& child : n.stmts) Exec(child);
       },
@@ -202,6 +207,7 @@ void Machine::Exec(const Stmt& s) {
 
 void Machine::ExecStore(const Store& n) {
   if (options_.stores_left && --*options_.stores_left < 0) return Fail("more stores than allowed");
+  if (const Call* call = n.value.As<Call>(); call && call->op == Op::kAsync) return Issue(n);
   Memory* memory = Resolve(n.buffer);
   if (!memory) return;
   int lanes = n.value.dtype().lanes;
@@ -212,6 +218,7 @@ void Machine::ExecStore(const Store& n) {
   }
   if (!ok()) return;
   for (const auto& [at, value] : writes) {
+    Touch(*memory, at, true);
     CheckRace(memory->Write(at, path_, paths_), *memory, at, "write");
     CheckOwner(*memory, at);
     memory->data[at] = value;
@@ -248,6 +255,7 @@ void Machine::ExecFor(const For& n) {
     }
     env_[slot].second[0].i = i;
     Exec(n.body);
+    if (IsThreadAxis(n.kind)) CheckAwaited(flights_, id_);
   }
   path_ = outer;
   id_ = outer_id;

@@ -22,6 +22,7 @@ struct VirtualThread {
   size_t parent = 0;  // in the group that forked it
   int64_t index = 0;  // its iteration
   Memories own;
+  Flights flights;
 };
 
 // The threads that run nested loops over threads, one group for each loop around, outermost first; group 0 is whoever
@@ -92,6 +93,16 @@ class Machine {
   void DeclareInEach(ThreadGroups& groups, const Buffer& buffer);
   int64_t Uniform(ThreadGroups& groups, const Expr& e, const std::string& what);
 
+  // Asynchronous stores of the thread that runs (ir/interp_async.cc). LandSome: each lands or not. Touch: an access to
+  // an element that no asynchronous store may be under way to; `write`: nor from.
+  void Issue(const Store& n);
+  void Commit();
+  void Wait(int64_t groups);
+  void Land(Flight& flight);
+  void LandSome();
+  void Touch(const Memory& memory, int64_t at, bool write);
+  void CheckAwaited(const Flights& flights, const ThreadId& id);
+
   const PrimFunc& f_;
   const InterpOptions& options_;
   Rng rng_;
@@ -104,6 +115,8 @@ class Machine {
   int path_ = Paths::kRoot;
   ThreadId id_;
   int64_t instances_ = 0;
+  Flights flights_;                                  // of the thread that runs
+  std::vector<Flight::Element>* reading_ = nullptr;  // what loads read is added to it
 };
 
 }  // namespace autotune::interp

@@ -2,7 +2,10 @@
 // to ir/.
 #pragma once
 #include <array>
+#include <deque>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/stmt.h"
@@ -75,6 +78,9 @@ struct Memory {
   };
   std::vector<Access> accesses;  // empty without race detection
   std::vector<int> owners;       // paths of the first access to each element, or -1; of what one block or thread owns
+  // Elements that asynchronous stores under way write, or read, and how many of them. Nobody else may touch the former
+  // or write the latter.
+  std::unordered_map<int64_t, int> arriving, leaving;
 
   std::string ElementText(int64_t at) const;  // "b[1, 2]"
 
@@ -100,6 +106,20 @@ struct Memory {
     a.writer = path;
     return -1;
   }
+};
+
+// An asynchronous store under way. Its value may land at any moment between its issue and the end of the wait for it.
+struct Flight {
+  using Element = std::pair<std::shared_ptr<Memory>, int64_t>;
+  std::vector<std::pair<Element, Scalar>> writes;
+  std::vector<Element> reads;
+  bool landed = false;
+};
+// Those of one thread, by groups, the oldest first; `open`: not committed yet.
+struct Flights {
+  std::deque<std::vector<Flight>> groups;
+  std::vector<Flight> open;
+  bool Any() const;
 };
 
 }  // namespace autotune::interp

@@ -209,6 +209,9 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kPrefetchFar:
     case Op::kPrefetchWrite:
     case Op::kBarrier:
+    case Op::kAsync:
+    case Op::kAsyncCommit:
+    case Op::kAsyncWait:
       break;
   }
   error = std::string(Row(op).name) + " has no value";

@@ -38,7 +38,7 @@ void ThreadGroups::Barrier() {
 }
 
 void Machine::ExecTogether(const For& n) {
-  ThreadGroups groups({env_, id_, path_, 0, 0, {}}, paths_, instances_, options_.detect_races);
+  ThreadGroups groups({env_, id_, path_, 0, 0, {}, {}}, paths_, instances_, options_.detect_races);
   auto outer = std::make_tuple(env_, id_, path_);
   Together(n, groups);
   std::tie(env_, id_, path_) = outer;
@@ -51,6 +51,7 @@ void Machine::Together(const For& n, ThreadGroups& groups) {
     groups.Fork(n.var, n.kind, extent);
     for (const Buffer& buffer : OwnAllocs(n)) DeclareInEach(groups, buffer);
     Together(n.body, groups);
+    for (const VirtualThread& thread : groups.threads()) CheckAwaited(thread.flights, thread.id);
     groups.Join();
     return;
   }
@@ -66,7 +67,10 @@ void Machine::Together(const For& n, ThreadGroups& groups) {
 void Machine::Together(const Stmt& s, ThreadGroups& groups) {
   if (!ok() || !s) return;
   if (!HasBarrier(s)) return InEach(groups, [&] { Exec(s); });
-  if (IsBarrier(s)) return groups.Barrier();
+  if (IsBarrier(s)) {
+    InEach(groups, [&] { LandSome(); });
+    return groups.Barrier();
+  }
   if (const Seq* seq = s.As<Seq>()) {
     for (const Stmt& child : seq->stmts) Together(child, groups);
   } else if (const For* loop = s.As<For>()) {
@@ -96,6 +100,7 @@ void Machine::In(VirtualThread& thread, const std::function<void()>& f) {
   auto exchange = [&] {
     for (auto& [name, memory] : thread.own) std::swap(memories_[name], memory);
     std::swap(env_, thread.env);
+    std::swap(flights_, thread.flights);
   };
   exchange();
   id_ = thread.id, path_ = thread.path;

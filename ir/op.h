@@ -39,6 +39,9 @@ enum class Op : uint8_t {
   kPrefetchFar,
   kPrefetchWrite,
   kBarrier,
+  kAsync,
+  kAsyncCommit,
+  kAsyncWait,
 };
 
 // kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
@@ -86,7 +89,11 @@ inline constexpr OpRow kOps[] = {
     {"prefetch_far", 1, OpType::kSameAsFirst, false},    // the same, long before: not into the first cache
     {"prefetch_write", 1, OpType::kSameAsFirst, false},  // the same, of what will be stored there
     {"barrier", 0, OpType::kNone, false},                // no thread of the block goes on before all have come here
+    {"async", 1, OpType::kSameAsFirst, false},  // of a value that is stored to shared memory: whenever, until awaited
+    {"async_commit", 0, OpType::kNone, false},  // the thread's asynchronous stores since the last one become a group
+    {"async_wait", 1, OpType::kNone, false},    // until all groups of the thread but the last N have arrived
 };
+constexpr bool IsAsyncGroup(Op op) { return op == Op::kAsyncCommit || op == Op::kAsyncWait; }
 constexpr bool IsPrefetch(Op op) { return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite; }
 
 constexpr const OpRow& Row(Op op) { return kOps[static_cast<int>(op)]; }

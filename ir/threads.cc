@@ -1,5 +1,6 @@
 #include "ir/threads.h"
 
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -182,6 +183,32 @@ bool HasBarrier(const Stmt& s) {
     return !found;
   });
   return found;
+}
+
+Stmt MakeAsyncCommit() { return MakeStmt(Evaluate{MakeCall(Op::kAsyncCommit, {})}); }
+Stmt MakeAsyncWait(int64_t groups) { return MakeStmt(Evaluate{MakeCall(Op::kAsyncWait, {Expr(groups)})}); }
+
+bool IsAsyncStore(const Stmt& s) {
+  const Store* store = s.As<Store>();
+  const Call* call = store ? store->value.As<Call>() : nullptr;
+  return call && call->op == Op::kAsync;
+}
+
+const Load* CopiedLoad(const Expr& value) {
+  const Select* select = value.As<Select>();
+  const Load* load = (select ? select->a : value).As<Load>();
+  if (!load || load->buffer->scope != Scope::kGlobal) return nullptr;
+  if (!select) return load;
+  const Broadcast* broadcast = select->b.As<Broadcast>();
+  const Expr& other = broadcast ? broadcast->a : select->b;
+  const FloatImm* zero = other.As<FloatImm>();
+  const bool is_zero = IsConst(other, 0) || (zero && zero->value == 0 && !std::signbit(zero->value));
+  return is_zero ? load : nullptr;
+}
+
+const Expr& AsyncValue(const Store& s) {
+  const Call* call = s.value.As<Call>();
+  return call && call->op == Op::kAsync ? call->args[0] : s.value;
 }
 
 Stmt MakeBarrier() { return MakeStmt(Evaluate{MakeCall(Op::kBarrier, {})}); }

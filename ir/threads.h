@@ -24,6 +24,13 @@ bool HasThreads(const Stmt& s);  // whether it holds a bound loop
 bool HasBarrier(const Stmt& s);
 bool IsBarrier(const Stmt& s);  // `evaluate barrier()`
 Stmt MakeBarrier();
+Stmt MakeAsyncCommit();
+Stmt MakeAsyncWait(int64_t groups);  // `evaluate async_wait(groups)`
+bool IsAsyncStore(const Stmt& s);    // a store of `async(value)`
+// The load of global memory that the value is, or is where a condition holds and 0 elsewhere: what hardware can copy
+// asynchronously. Null: the value is something else.
+const Load* CopiedLoad(const Expr& value);
+const Expr& AsyncValue(const Store& s);  // its value without `async`; of any other store, its value
 
 // An error names the rule, and the loop, buffer or statement at fault. Functions without threads keep the rules.
 Status CheckThreads(const PrimFunc& f);

@@ -191,6 +191,17 @@ class Verifier {
       threads_ = true;
       return;
     }
+    if (IsAsyncGroup(n.op)) {
+      if (!in_evaluate_) return FailAt(e, "a group of asynchronous stores has no value");
+      if (Schedulable()) return FailAt(e, "asynchronous stores before lowering");
+      const int64_t* left = n.args.empty() ? nullptr : AsInt(n.args[0]);
+      if (n.op == Op::kAsyncWait && (!left || *left < 0)) return FailAt(e, "waiting for all but a number of groups");
+      return;
+    }
+    if (n.op == Op::kAsync) {
+      if (e.get() != async_.get()) return FailAt(e, "only the whole value of a store to shared memory is asynchronous");
+      if (Schedulable()) return FailAt(e, "an asynchronous store before lowering");
+    }
     for (const Expr& arg : n.args) Check(arg);
     if (!ok()) return;
     DType a = n.args[0].dtype(), dtype = e.dtype();
@@ -201,7 +212,7 @@ class Verifier {
     bool truth = row.type == OpType::kBool && dtype == DType::Bool().WithLanes(a.lanes);
     bool given = row.type == OpType::kGiven && dtype.bits == a.bits && dtype.lanes == a.lanes;
     if (!same && !truth && !given) return FailAt(e, "a result of the wrong dtype");
-    if (n.op != Op::kAbs && n.op != Op::kReinterpret && !IsPrefetch(n.op) && !a.IsFloat()) {
+    if (n.op != Op::kAbs && n.op != Op::kReinterpret && n.op != Op::kAsync && !IsPrefetch(n.op) && !a.IsFloat()) {
       FailAt(e, std::string(row.name) + " is for floats");
     }
   }
@@ -249,7 +260,9 @@ class Verifier {
     s.Visit(Overloaded{
         [&](const Store& n) {
           int lanes = CheckAccess(n.buffer, n.indices);
+          if (n.buffer && n.buffer->scope == autotune::Scope::kShared) async_ = n.value;
           Check(n.value);
+          async_ = Expr();
           if (!ok()) return;
           if (n.value.dtype() != n.buffer->dtype.WithLanes(lanes)) {
             FailAt(n.value, "a value of " + n.value.dtype().Text() + " stored to " + n.buffer->name.str());
@@ -259,7 +272,8 @@ class Verifier {
         [&](const Evaluate& n) {
           const Call* call = n.value ? n.value.As<Call>() : nullptr;
           bool prefetch = call && IsPrefetch(call->op) && !call->args.empty() && call->args[0].As<Load>();
-          if (!prefetch && !IsBarrier(s)) return Fail("only a prefetch of a load and a barrier can be evaluated");
+          if (!prefetch && !IsBarrier(s) && !(call && IsAsyncGroup(call->op)))
+            return Fail("only a prefetch of a load, a barrier and groups of asynchronous stores can be evaluated");
           in_evaluate_ = true;
           Check(n.value);
           in_evaluate_ = false;
@@ -346,6 +360,7 @@ class Verifier {
   std::string error_;
   Name block_;
   bool in_evaluate_ = false;
+  Expr async_;            // the value that may be asynchronous
   bool threads_ = false;  // there is something that ir/threads.h has rules for
   Scope scope_, symbols_;
   std::vector<const For*> around_;

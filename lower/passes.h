@@ -87,6 +87,13 @@ Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);
 // Of programs of threads: for each kernel, `for threadIdx.. { everything }`, with barriers between its stages
 // (threads.cc). An error where threads would wait under a condition that differs between them.
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
+// Loops annotated kPipeline: the copies into shared memory at their beginning run some iterations ahead, in as many
+// versions of their buffers (pipeline_loops.cc).
+Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env);
+// Buffers of one thread that lie in pieces shrink to the pieces (close_gaps.cc).
+Result<PrimFunc> CloseGaps(const PrimFunc& f, PassEnv& env);
+// Loads of neighbours in shared memory become loads of vectors (widen_loads.cc).
+Result<PrimFunc> WidenLoads(const PrimFunc& f, PassEnv& env);
 
 // Helpers (util.cc).
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);

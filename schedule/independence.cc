@@ -110,10 +110,15 @@ static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& 
 
 // What the spatial iterators determine together: where two of them are quotient and remainder of one value, that.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner) {
+  VarMap zeros;  // loops of one iteration
+  for (const LoopRange& loop : inner) {
+    if (loop.extent == 1) zeros[loop.var] = Expr(0);
+  }
   std::vector<Expr> values;
   for (const Iter& iter : block.iters) {
-    if (iter.kind == IterKind::kSpatial)
-      values.push_back(WithoutLowDigits(WithoutFixedTerms(iter.binding, var.var, inner), var.var, inner));
+    if (iter.kind != IterKind::kSpatial) continue;
+    const Expr binding = zeros.empty() ? iter.binding : Normalized(Substitute(iter.binding, zeros), inner);
+    values.push_back(WithoutLowDigits(WithoutFixedTerms(binding, var.var, inner), var.var, inner));
   }
   const Ranges ranges = Concat({var}, inner);
   while (JoinTwo(values, ranges)) continue;
@@ -127,13 +132,33 @@ struct Digits {
   int64_t from = 1, to = kAll;
 };
 
-// What nested quotients and remainders by constants leave of the innermost value.
-static std::optional<Digits> DigitsOf(const Expr& e) {
+// A sum a + u // q of var's quotient and other terms as the quotient (q * a + u) // q; nothing if e is no such sum.
+static std::optional<Expr> AsOneQuotient(const Expr& e, const Name& var) {
+  const LinearForm sum = ToLinear(e);
+  if (sum.IsAtom()) return std::nullopt;
+  for (const LinearForm::Term& t : sum.terms) {
+    const Binary* b = t.atom.As<Binary>();
+    const int64_t* by = b && b->op == BinaryOp::kFloorDiv && t.coefficient == 1 ? AsInt(b->b) : nullptr;
+    if (!by || *by < 1 || IsHuge(*by) || !UsesVar(b->a, var)) continue;
+    LinearForm whole = ToLinear(b->a);
+    whole.Add(sum, *by);
+    whole.Add(t.atom, -*by);
+    if (whole.Huge()) return std::nullopt;
+    return MakeBinary(BinaryOp::kFloorDiv, whole.InOrder(), b->b);
+  }
+  return std::nullopt;
+}
+
+// What nested quotients and remainders by constants leave of the innermost value that var is in.
+static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
-  if (!by) return Digits{.base = e};
+  if (!by) {
+    const std::optional<Expr> quotient = AsOneQuotient(e, var);
+    return quotient ? DigitsOf(*quotient, var) : Digits{.base = e};
+  }
   constexpr int64_t kMost = int64_t{1} << 31;
-  std::optional<Digits> digits = DigitsOf(b->a);
+  std::optional<Digits> digits = DigitsOf(b->a, var);
   if (!digits || *by < 1 || *by > kMost || digits->from > kMost) return std::nullopt;
   const int64_t next = digits->from * *by;
   if (b->op == BinaryOp::kFloorDiv) {
@@ -144,6 +169,16 @@ static std::optional<Digits> DigitsOf(const Expr& e) {
     return std::nullopt;  // no digits: they would start anew in the middle
   }
   return digits;
+}
+
+// Whether the digits are those of `base`, too: of the same value, or of one that differs from it by multiples of what
+// they repeat after.
+static bool AreDigitsOf(const Digits& digits, const Expr& base) {
+  if (Equal(digits.base, base)) return true;
+  if (digits.to == Digits::kAll) return false;
+  LinearForm distance = ToLinear(base);
+  distance.Add(ToLinear(digits.base), -1);
+  return CommonFactor(distance.ToExpr()) % digits.to == 0;
 }
 
 // Each value determines some digits of var: all of them if var stands there plainly, those from a on for var // a,
@@ -177,7 +212,7 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
     }
     std::optional<Bounds> spread = BoundsOf(rest, inner);
     if (!spread || std::abs(own->coefficient) <= spread->high - spread->low) continue;
-    std::optional<Digits> found = DigitsOf(own->atom);
+    std::optional<Digits> found = DigitsOf(own->atom, var.var);
     if (!found || (!found->base.As<Var>() && !IsShifted(found->base, var.var, inner))) continue;
     if (found->base.As<Var>() && found->to >= var.extent) found->to = Digits::kAll;
     digits.push_back(*found);
@@ -189,7 +224,7 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   auto tell_apart = [&](const Expr& base) {
     int64_t known = 1;
     for (const Digits& d : digits) {
-      if (!Equal(d.base, base) || d.from > known) continue;
+      if (d.from > known || !AreDigitsOf(d, base)) continue;
       if (d.to == Digits::kAll) return true;
       if (d.to % known == 0) known = d.to;
     }

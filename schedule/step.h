@@ -306,6 +306,17 @@ struct Prefetch {
   AUTOTUNE_FIELDS(block, buffer, loop, at, ahead)
 };
 
+// for l: { N = B[..]; C reads N }  ->  N for the first iterations; for l: { N for iteration l + stages - 1; C reads N }
+// N lies in shared memory, which holds that of `stages` iterations. l begins with such copies, and what they write is
+// used in l only. The program stays as it is and l is annotated; lowering moves the copies, which are asynchronous
+// where the target can (lower/pipeline_loops.cc). One stage: nothing is moved.
+struct Pipeline {
+  static constexpr std::string_view kName = "pipeline";
+  Name loop;
+  IntArg stages = 2;
+  AUTOTUNE_FIELDS(loop, stages)
+};
+
 // for l: { P; Q }  ->  block N, over the loops around that P and Q depend on: { for l: { P; Q } }
 // What lies below a loop becomes one block, opaque to later steps: its loops have no names any more, its accesses stay
 // known. An initialisation becomes a condition inside.
@@ -377,10 +388,11 @@ struct SampleComputeLocation {
 };
 
 // Every step type, once. The order is of no consequence.
-using Step = std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt,
-                          ComputeInline, ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign,
-                          TransformLayout, Reindex, DecomposeReduction, Rfactor, PadBlock, SkipPadding, Blockize,
-                          Tensorize, Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
+using Step =
+    std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
+                 ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
+                 DecomposeReduction, Rfactor, PadBlock, SkipPadding, Pipeline, Blockize, Tensorize, Prefetch, Annotate,
+                 SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

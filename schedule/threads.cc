@@ -38,16 +38,19 @@ std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer)
   return accesses;
 }
 
-// An index as  fixed + step * thread + [low, high],  fixed being of the loops around all accesses.
+// An index as  fixed + turns * (step * threads) + step * thread + [low, high],  fixed being of the loops around all
+// accesses. Turns of all threads do not matter: the index modulo their length tells the thread.
 struct ThreadDigit {
   LinearForm fixed;
   int64_t step = 0, low = 0, high = 0;
 };
 
-std::optional<ThreadDigit> ThreadDigitOf(const LinearForm& index, const Name& thread, const Ranges& common,
+std::optional<ThreadDigit> ThreadDigitOf(const LinearForm& index, const LoopRange& loop, const Ranges& common,
                                          const Ranges& inner) {
+  const Name& thread = loop.var;
   ThreadDigit digit;
   digit.fixed.constant = index.constant;
+  const int64_t turn = index.Coefficient(thread) * loop.extent;
   LinearForm rest;
   for (const LinearForm::Term& t : index.terms) {
     const Var* var = t.atom.As<Var>();
@@ -56,7 +59,7 @@ std::optional<ThreadDigit> ThreadDigitOf(const LinearForm& index, const Name& th
     } else if (UsesVar(t.atom, thread)) {
       return std::nullopt;
     } else if (UsesAny(t.atom, inner)) {
-      rest.terms.emplace_back(t);
+      if (turn == 0 || t.coefficient % turn != 0) rest.terms.emplace_back(t);
     } else {
       digit.fixed.terms.emplace_back(t);
     }
@@ -87,7 +90,8 @@ bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, Loop
       if (!loop) return false;
       Ranges inner = RangesOf({access.loops.begin() + static_cast<int64_t>(shared), access.loops.end()});
       if (inner.size() != access.loops.size() - shared) return false;  // a symbolic extent
-      std::optional<ThreadDigit> digit = ThreadDigitOf(access.indices[d], loop->var, common, inner);
+      std::optional<ThreadDigit> digit =
+          ThreadDigitOf(access.indices[d], {loop->var, *AsInt(loop->extent)}, common, inner);
       if (!digit) {
         same = false;
         break;

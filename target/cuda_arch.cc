@@ -5,39 +5,50 @@
 namespace autotune {
 namespace {
 
-// Threads, shared memory and registers: CUDA C++ programming guide, technical specifications per compute capability.
+// Threads, shared memory, registers and lanes: CUDA C++ programming guide, technical specifications per compute
+// capability and throughput of arithmetic instructions.
 // Units: NVIDIA's white papers of the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
-// PTX versions: PTX ISA, release notes.
+// PTX versions and asynchronous copies (cp.async): PTX ISA, release notes.
 constexpr CudaArch kArchs[] = {
     {.name = "sm_75",
      .units = 40,
      .max_threads = 1024,
      .shared_bytes = 64 << 10,
      .registers = 64 << 10,
+     .lanes = 64,
+     .async_copies = false,
      .ptx_version = 64},
     {.name = "sm_80",
      .units = 108,
      .max_threads = 1024,
      .shared_bytes = 163 << 10,
      .registers = 64 << 10,
+     .lanes = 64,
+     .async_copies = true,
      .ptx_version = 70},
     {.name = "sm_86",
      .units = 82,
      .max_threads = 1024,
      .shared_bytes = 99 << 10,
      .registers = 64 << 10,
+     .lanes = 128,
+     .async_copies = true,
      .ptx_version = 71},
     {.name = "sm_89",
      .units = 128,
      .max_threads = 1024,
      .shared_bytes = 99 << 10,
      .registers = 64 << 10,
+     .lanes = 128,
+     .async_copies = true,
      .ptx_version = 78},
     {.name = "sm_90",
      .units = 132,
      .max_threads = 1024,
      .shared_bytes = 227 << 10,
      .registers = 64 << 10,
+     .lanes = 128,
+     .async_copies = true,
      .ptx_version = 78},
 };
 

@@ -14,6 +14,8 @@ struct CudaArch {
   int64_t max_threads;    // of a block
   int64_t shared_bytes;   // of a block, with the driver's consent above kStaticSharedBytes
   int64_t registers;      // of 32 bits, of a unit
+  double lanes;           // multiply-adds of f32 a cycle, of a unit
+  bool async_copies;      // from global to shared memory
   int ptx_version;        // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 
+#include "target/cuda_arch.h"
 #include "target/target.h"
 
 namespace autotune {
@@ -52,7 +53,7 @@ inline constexpr Machine kCommonCore = {
 // The same of a compute unit of a GPU (a streaming multiprocessor).
 struct GpuMachine {
   double hz;
-  double lanes;                   // multiply-adds a cycle
+  double lanes;                   // multiply-adds a cycle, where the architecture does not say
   double shared_bytes_per_cycle;  // shared memory
   double memory_bytes_per_cycle;  // its part of the device's memory bandwidth
   double threads, blocks;         // that it holds at a time
@@ -80,6 +81,11 @@ inline constexpr GpuMachine kCommonGpu = {
 
 // The row of the table for a target.
 inline const Machine& MachineOf(const Target&) { return kCommonCore; }
-inline const GpuMachine& GpuMachineOf(const Target&) { return kCommonGpu; }
+inline GpuMachine GpuMachineOf(const Target& target) {
+  GpuMachine machine = kCommonGpu;
+  const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
+  if (arch) machine.lanes = arch->lanes;
+  return machine;
+}
 
 }  // namespace autotune

@@ -149,6 +149,8 @@ void Derive(Target& target) {
     target.vector_registers = 255;  // scalars; what a thread may have where blocks are small
     target.general_registers = 255;
     target.has_fma = true;
+    const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
+    target.has_async_copies = arch && arch->async_copies;
     return;
   }
   auto has = [&](std::string_view f) {

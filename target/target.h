@@ -51,8 +51,9 @@ struct Target {
   int vector_registers = 16;   // architectural
   int general_registers = 16;  // architectural; addresses and counters stay in them
   bool has_fma = false;
-  bool has_f16 = false;    // instructions that convert between f16 and f32, and a generator that names them
-  bool has_ldexp = false;  // an instruction that multiplies lanes by powers of two
+  bool has_async_copies = false;  // from global to shared memory, past the registers (ir/op.h, async)
+  bool has_f16 = false;           // instructions that convert between f16 and f32, and a generator that names them
+  bool has_ldexp = false;         // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
 
   // Whether code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.

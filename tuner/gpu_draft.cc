@@ -9,23 +9,29 @@
 namespace autotune {
 namespace {
 
-constexpr double kSpareRegisters = 24;  // of a thread, for addresses and counters
+// Part of the shorter of arithmetic, shared memory and memory that the longest does not hide [chosen]. So small that it
+// decides between tiles that would be equal without it: larger ones ask less of memory.
+constexpr double kExposed = 0.01;
+constexpr double kSectorBytes = 32;     // of memory, the least that is read
+constexpr double kSpareRegisters = 32;  // of a thread, for addresses and counters; ptxas spills with 24
 
 double Chosen(const Decisions& d, int knob) {
   return knob < 0 ? 1 : static_cast<double>(d[static_cast<size_t>(knob)].values[0]);
 }
 
 double TiledSeconds(const StageModel& s, const Decisions& d, const Target& target) {
-  const GpuMachine& machine = GpuMachineOf(target);
-  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob),
+  const GpuMachine machine = GpuMachineOf(target);
+  const double rows = Chosen(d, s.m_knob), columns = Chosen(d, s.n_knob) * static_cast<double>(s.lanes),
                step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
   const double threads_m = Chosen(d, s.rows_knob), threads_n = Chosen(d, s.row_knob), threads = threads_m * threads_n;
   const double tile_m = rows * threads_m, tile_n = columns * threads_n;
   const double bytes = static_cast<double>(s.element_bytes);
-  const double shared = step * (tile_m + tile_n) * bytes;
+  const double stages = Chosen(d, s.stages_knob);
+  const double shared = stages * step * (tile_m + tile_n) * bytes;
   if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
     return std::numeric_limits<double>::infinity();
-  const double registers = rows * columns + rows + columns + kSpareRegisters;
+  // Operands of as many steps as a vector has lanes are loaded together.
+  const double registers = rows * columns + rows * static_cast<double>(s.lanes) + columns + kSpareRegisters;
   const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
                                                static_cast<double>(target.registers) / (registers * threads),
                                                static_cast<double>(target.shared_bytes) / shared}));
@@ -41,16 +47,27 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   // Cycles of a unit for one step of the sum in all blocks that it holds.
   const double arithmetic = at_once * threads * rows * columns / machine.lanes / busy;
   const double from_shared = at_once * threads * (rows + columns) * bytes / machine.shared_bytes_per_cycle;
-  const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
+  // Rows of the m operand are pieces of the sum, of whole sectors; those of the n operand are as long as the tile.
+  const double piece = std::ceil(step * bytes / kSectorBytes) * kSectorBytes / step;
+  const double from_memory = at_once * (tile_m * piece + tile_n * bytes) / machine.memory_bytes_per_cycle;
   const double steps = static_cast<double>(s.k), pieces = steps / step;
-  const double waits = pieces * (2 * machine.barrier_cycles + machine.memory_latency) / at_once;
+  const double longest = std::max({arithmetic, from_shared, from_memory});
+  const double step_cycles = longest + kExposed * (arithmetic + from_shared + from_memory - longest);
+  // A pipelined loop waits for what is left of memory's answer when the pieces under way are computed, and at one
+  // barrier for each piece; another one waits for all of it, at two barriers. Copies that take registers are not under
+  // way while threads compute.
+  const double covered = target.has_async_copies ? (stages - 1) * step * step_cycles : 0;
+  const double barriers = stages > 1 ? 1 : 2;
+  const double waits =
+      pieces * (barriers * machine.barrier_cycles + std::max(0.0, machine.memory_latency - covered)) / at_once +
+      (stages > 1 ? machine.memory_latency : 0);
   const double result = at_once * tile_m * tile_n * bytes / machine.memory_bytes_per_cycle;
-  const double cycles = waves * (steps * std::max({arithmetic, from_shared, from_memory}) + waits + result);
+  const double cycles = waves * (steps * step_cycles + waits + result);
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
 double UnboundSeconds(const StageModel& s, const Target& target) {
-  const GpuMachine& machine = GpuMachineOf(target);
+  const GpuMachine machine = GpuMachineOf(target);
   const double units = target.num_cores;
   const double elements = static_cast<double>(s.m), steps = static_cast<double>(s.k);
   const double arithmetic = elements * steps * std::max(1.0, s.flops) / (machine.lanes * units);

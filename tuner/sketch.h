@@ -24,8 +24,8 @@ struct StageModel {
   // channels, k vector operations for a vector of each.
   // kStreams: m rows; n_knob: columns of a panel; m_knob: panels read side by side.
   // kGpuTiled: `outer` products m x n x k; m_knob, n_knob: elements of a thread; rows_knob, row_knob: threads of a
-  // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory. kGpuUnbound: m
-  // elements, a thread each, of k steps.
+  // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
+  // many such pieces of the sum are under way. kGpuUnbound: m elements, a thread each, of k steps.
   // kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n
   // products; `flops` for each score in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
   // unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
@@ -54,6 +54,7 @@ struct StageModel {
   int64_t panel_sets = 1;  // tiled: of the `outer` products, how many have an n operand of their own
   // Tiled and batched, streaming: how many panels, or tiles (of rows), ahead of the present one memory is asked.
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
+  int stages_knob = -1;
   int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown
   // Tiled: the extent by which operands split m into a row and a column of an image; 0: they do not. Streaming: the
   // extent of the last loop but one, which `rows` such loops are in; 0: there are fewer loops.

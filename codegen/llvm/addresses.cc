@@ -29,7 +29,7 @@ Addresses::Address Addresses::Of(const Buffer& buffer, const Expr& index) {
   llvm::Value* pointer = Base(buffer, parts);
   llvm::Align alignment = AlignmentOf(parts.divisor * buffer->dtype.Bytes(), it->second.alignment);
   if (parts.constant != 0) {
-    pointer = builder_.CreateGEP(operations_.MemoryType(buffer->dtype), pointer, builder_.getInt64(parts.constant));
+    pointer = builder_.CreateGEP(operations_.MemoryType(buffer->dtype), pointer, operations_.Index(parts.constant));
   }
   return {pointer, alignment};
 }
@@ -76,7 +76,7 @@ llvm::Value* Addresses::Base(const Buffer& buffer, const Parts& parts) {
   llvm::Type* element = operations_.MemoryType(buffer->dtype);
   llvm::Value* sum = parts.rest;
   for (const Term& t : parts.terms) {
-    llvm::Value* term = t.coefficient == 1 ? t.value : builder_.CreateNSWMul(t.value, builder_.getInt64(t.coefficient));
+    llvm::Value* term = t.coefficient == 1 ? t.value : builder_.CreateNSWMul(t.value, operations_.Index(t.coefficient));
     sum = sum ? builder_.CreateNSWAdd(sum, term) : term;
   }
   llvm::Value* pointer = sum ? builder_.CreateGEP(element, start, sum) : start;
@@ -94,7 +94,7 @@ void Addresses::LeaveLoop() {
   LeaveScope();
   --current_depth_;
   for (auto [coefficient, multiple] : multiples_) {
-    llvm::Value* following = builder_.CreateNSWAdd(multiple, builder_.getInt64(coefficient));
+    llvm::Value* following = builder_.CreateNSWAdd(multiple, operations_.Index(coefficient));
     multiple->addIncoming(following, builder_.GetInsertBlock());
   }
   multiples_.clear();
@@ -111,8 +111,8 @@ llvm::Value* Addresses::MultipleOf(int64_t coefficient) {
   if (!multiple) {
     llvm::IRBuilder<> before(innermost_->before->getTerminator());
     llvm::IRBuilder<> header(innermost_->header, innermost_->header->begin());
-    llvm::Value* start = before.CreateNSWMul(innermost_->begin, before.getInt64(coefficient));
-    multiple = header.CreatePHI(header.getInt64Ty(), 2, innermost_->var.str() + "." + std::to_string(coefficient));
+    llvm::Value* start = before.CreateNSWMul(innermost_->begin, operations_.Index(coefficient));
+    multiple = header.CreatePHI(operations_.IndexType(), 2, innermost_->var.str() + "." + std::to_string(coefficient));
     multiple->addIncoming(start, innermost_->before);
   }
   return multiple;

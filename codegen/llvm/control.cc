@@ -13,13 +13,13 @@ void ControlFlow::Loop(const Counted& loop, Body body) {
     builder_.CreateCondBr(builder_.CreateICmpSLT(loop.begin, loop.end), inside, after);
   }
   builder_.SetInsertPoint(inside);
-  llvm::PHINode* value = builder_.CreatePHI(builder_.getInt64Ty(), 2, loop.var.str());
+  llvm::PHINode* value = builder_.CreatePHI(loop.begin->getType(), 2, loop.var.str());
   value->addIncoming(loop.begin, before);
   bindings_.vars[loop.var] = value;
   addresses_.EnterLoop({loop.var, before, inside, loop.begin, loop.innermost});
   body();
   addresses_.LeaveLoop();
-  llvm::Value* next = builder_.CreateNUWAdd(value, builder_.getInt64(1));
+  llvm::Value* next = builder_.CreateNUWAdd(value, llvm::ConstantInt::get(value->getType(), 1));
   llvm::cast<llvm::Instruction>(next)->setHasNoSignedWrap();
   value->addIncoming(next, builder_.GetInsertBlock());
   builder_.CreateCondBr(builder_.CreateICmpSLT(next, loop.end), inside, after);

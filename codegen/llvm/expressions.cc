@@ -16,11 +16,11 @@ int LaneCount(llvm::Type* type) {
 }  // namespace
 
 Expressions::Expressions(llvm::IRBuilder<>& builder, const Target& target, const Bindings& bindings,
-                         StridedLoads* strided)
+                         StridedLoads* strided, int index_bits)
     : builder_(builder),
       bindings_(bindings),
       strided_(strided),
-      operations_(builder, target),
+      operations_(builder, target, index_bits),
       addresses_(builder, operations_, bindings, [this](const Expr& e) { return Value(e); }) {}
 
 llvm::Value* Expressions::Value(const Expr& e) {
@@ -38,7 +38,7 @@ llvm::Value* Expressions::Value(const Expr& e) {
 
 llvm::Value* Expressions::Index(const Expr& e) {
   llvm::Value* value = Value(e);
-  CHECK(value->getType()->isIntegerTy(64)) << "an index is not a scalar";
+  CHECK(value->getType() == operations_.IndexType()) << "an index is not a scalar";
   return value;
 }
 

@@ -27,8 +27,9 @@ class StridedLoads {
 
 class Expressions {
  public:
-  // `strided` may be null.
-  Expressions(llvm::IRBuilder<>& builder, const Target& target, const Bindings& bindings, StridedLoads* strided);
+  // `strided` may be null. `index_bits`: as of Operations.
+  Expressions(llvm::IRBuilder<>& builder, const Target& target, const Bindings& bindings, StridedLoads* strided,
+              int index_bits = 64);
   Expressions(const Expressions&) = delete;
 
   // Forgets all values. To be called before each statement, since values of the last one may not dominate the next one,
@@ -36,7 +37,7 @@ class Expressions {
   void StartStatement() { memo_.clear(); }
 
   llvm::Value* Value(const Expr& e);
-  llvm::Value* Index(const Expr& e);  // of a scalar index, as i64
+  llvm::Value* Index(const Expr& e);  // of a scalar index
 
   Operations& operations() { return operations_; }
   Addresses& addresses() { return addresses_; }

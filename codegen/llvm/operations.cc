@@ -20,9 +20,11 @@ llvm::Type* Operations::ValueType(DType dtype) {
                 : dtype.bits == 64 ? builder_.getDoubleTy()
                                    : builder_.getFloatTy();
       break;
+    case TypeCode::kIndex:
+      element = IndexType();
+      break;
     case TypeCode::kInt:
     case TypeCode::kUInt:
-    case TypeCode::kIndex:
       element = builder_.getIntNTy(dtype.bits);
       break;
     default:
@@ -145,8 +147,8 @@ llvm::Value* Operations::DivideUnsigned(bool quotient, llvm::Value* a, llvm::Val
 llvm::Value* Operations::DivideNarrow(bool quotient, llvm::Value* a, llvm::Value* b, int64_t divisor) {
   llvm::Value *narrow_a = builder_.CreateTrunc(a, builder_.getInt32Ty()),
               *narrow_b = builder_.CreateTrunc(b, builder_.getInt32Ty());
-  if (divisor > INT32_MAX) return quotient ? builder_.getInt64(0) : a;
-  return builder_.CreateZExt(DivideUnsigned(quotient, narrow_a, narrow_b), builder_.getInt64Ty());
+  if (divisor > INT32_MAX) return quotient ? llvm::Constant::getNullValue(a->getType()) : a;
+  return builder_.CreateZExt(DivideUnsigned(quotient, narrow_a, narrow_b), a->getType());
 }
 
 // Rounds the truncated quotient down by one where the remainder and the divisor have different signs. The machine traps

@@ -14,7 +14,12 @@ namespace autotune {
 
 class Operations {
  public:
-  Operations(llvm::IRBuilder<>& builder, const Target& target) : builder_(builder), target_(target) {}
+  // `index_bits`: of an index, 64 or 32. With 32, the caller knows that no index needs more (codegen/index_width.h).
+  Operations(llvm::IRBuilder<>& builder, const Target& target, int index_bits)
+      : builder_(builder), target_(target), index_bits_(index_bits) {}
+
+  llvm::IntegerType* IndexType() { return builder_.getIntNTy(static_cast<unsigned>(index_bits_)); }
+  llvm::ConstantInt* Index(int64_t value) { return llvm::ConstantInt::getSigned(IndexType(), value); }
 
   // The type of a value, and the type of its bytes in memory. They differ for bool, which is i1 and i8.
   llvm::Type* ValueType(DType dtype);
@@ -51,6 +56,7 @@ class Operations {
 
   llvm::IRBuilder<>& builder_;
   const Target& target_;
+  const int index_bits_;
 };
 
 }  // namespace autotune

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <regex>
 
 #include "codegen/llvm/link.h"
@@ -27,6 +28,9 @@ constexpr const char* kDynamicSharedBytes = "262144";  // more than any GPU has
 struct HostState {
   std::array<int32_t, 6> numbers = {};  // of the block along x, y, z, and of the thread
   void (*barrier)() = nullptr;
+  void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;  // asynchronous
+  void (*commit)() = nullptr;
+  void (*wait)(int32_t groups) = nullptr;
 };
 
 void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
@@ -48,6 +52,13 @@ std::string HostModule(const KernelObject& object) {
   ReplaceAll(text, "external global [0 x i8]",
              std::string("internal global [") + kDynamicSharedBytes + " x i8] zeroinitializer");
   ReplaceAll(text, "@llvm.nvvm.", "@host.");
+  text = std::regex_replace(
+      text, std::regex(R"re(asm sideeffect "(cp\.async\.c[ag]\.shared\.global) \[\$0\], \[\$1\], (\d+);", "[^"]*")re"),
+      "@host.$1.$2");
+  text = std::regex_replace(
+      text,
+      std::regex(R"re(asm sideeffect "(cp\.async\.c[ag]\.shared\.global) \[\$0\], \[\$1\], (\d+), \$2;", "[^"]*")re"),
+      "@host.$1.$2.s");
   text = std::regex_replace(text, std::regex(R"re("target-(cpu|features)"="[^"]*")re"), "");
   text += "@host.state = global ptr null\n";
   static constexpr const char* kNumbers[] = {"ctaid.x", "ctaid.y", "ctaid.z", "tid.x", "tid.y", "tid.z"};
@@ -59,6 +70,22 @@ std::string HostModule(const KernelObject& object) {
   text +=
       "define internal void @host.barrier0() noinline {\n %p = load ptr, ptr @host.state\n"
       " %q = getelementptr ptr, ptr %p, i64 3\n %f = load ptr, ptr %q\n call void %f()\n ret void\n}\n";
+  // The functions lie behind the six numbers, which take as much room as three pointers.
+  auto call = [&](const std::string& signature, int pointer, const std::string& type, const std::string& args) {
+    text += "define internal void @host." + signature +
+            " noinline {\n %p = load ptr, ptr @host.state\n %q = getelementptr ptr, ptr %p, i64 " +
+            std::to_string(pointer) + "\n %f = load ptr, ptr %q\n call void " + type + " %f(" + args +
+            ")\n ret void\n}\n";
+  };
+  for (const char* copy : {"cg.shared.global.16", "ca.shared.global.8", "ca.shared.global.4"}) {
+    const std::string name = std::string("cp.async.") + copy, bytes = name.substr(name.rfind('.') + 1);
+    call(name + "(ptr %to, ptr %from)", 4, "(ptr, ptr, i32, i32)",
+         "ptr %to, ptr %from, i32 " + bytes + ", i32 " + bytes);
+    call(name + ".s(ptr %to, ptr %from, i32 %used)", 4, "(ptr, ptr, i32, i32)",
+         "ptr %to, ptr %from, i32 " + bytes + ", i32 %used");
+  }
+  call("cp.async.commit.group()", 5, "()", "");
+  call("cp.async.wait.group(i32 %n)", 6, "(i32)", "i32 %n");
   // void ENTRY.call(ptr addresses)
   for (const std::vector<Launch>* list : {&object.metadata.launches, &object.metadata.prepare}) {
     for (const Launch& launch : *list) {
@@ -84,7 +111,13 @@ class Block {
 
   Status Run(const Launch& launch, std::array<int32_t, 3> number, Rng& rng) {
     current_ = this;
+    rng_ = &rng;
     state_.barrier = [] { current_->Wait(); };
+    state_.copy = [](void* to, const void* from, int32_t bytes, int32_t used) {
+      current_->Copy({to, from, bytes, used});
+    };
+    state_.commit = [] { current_->running_->groups.emplace_back(); };
+    state_.wait = [](int32_t groups) { current_->Await(groups); };
     for (int32_t z = 0; z < launch.block[2]; ++z)
       for (int32_t y = 0; y < launch.block[1]; ++y)
         for (int32_t x = 0; x < launch.block[0]; ++x) Add({number[0], number[1], number[2], x, y, z});
@@ -105,10 +138,20 @@ class Block {
   }
 
  private:
+  struct AsyncCopy {
+    void* to;
+    const void* from;
+    int32_t bytes, used;
+    void Land() const {
+      std::memset(to, 0, static_cast<size_t>(bytes));
+      if (used > 0) std::memcpy(to, from, static_cast<size_t>(used));
+    }
+  };
   struct Thread {
     ucontext_t context;
     std::unique_ptr<char[]> stack{new char[kStackBytes]};
     std::array<int32_t, 6> numbers;
+    std::deque<std::vector<AsyncCopy>> groups{1};  // the last one is open
     bool ended = false;
   };
 
@@ -126,6 +169,17 @@ class Block {
     kernel_(args_);
     running_->ended = true;
   }
+  // Lands at once, or as late as it may.
+  void Copy(const AsyncCopy& copy) {
+    if (rng_->Below(2)) return copy.Land();
+    running_->groups.back().push_back(copy);
+  }
+  void Await(int32_t left) {
+    while (static_cast<int32_t>(running_->groups.size()) - 1 > left) {
+      for (const AsyncCopy& copy : running_->groups.front()) copy.Land();
+      running_->groups.pop_front();
+    }
+  }
   void Wait() { swapcontext(&running_->context, &scheduler_); }
 
   static inline Block* current_ = nullptr;
@@ -135,6 +189,7 @@ class Block {
   ucontext_t scheduler_;
   std::vector<std::unique_ptr<Thread>> threads_;
   Thread* running_ = nullptr;
+  Rng* rng_ = nullptr;
 };
 
 class Library : public GpuOnHost {

@@ -123,6 +123,51 @@ TEST(Ptx, TiledProductsStayInRegistersAndSharedMemory) {
   EXPECT_EQ(Count(ptx, "st.global.v4.f32"), 4u) << ptx;
 }
 
+// Copies of numbers go ahead where the architecture has asynchronous ones: two groups are under way while the third is
+// used, and one barrier separates iterations.
+TEST(Ptx, PipelinesCopyAsynchronously) {
+  std::string text = ToText(TiledProduct());
+  const std::string loop = "for k in 4 {";
+  ASSERT_NE(text.find(loop), std::string::npos) << text;
+  text.replace(text.find(loop), loop.size(), "for k in 4 @{pipeline = 3} {");
+  const PrimFunc f = ParsePrimFunc(text).value();
+  const std::string ptx = PtxOf(f, Cuda("sm_80")), old = PtxOf(f, Cuda("sm_75"));
+  EXPECT_EQ(Count(ptx, "cp.async.ca.shared.global [%"), 4u) << "of both operands, first and in the loop" << ptx;
+  EXPECT_THAT(ptx, HasSubstr("cp.async.wait_group 1;")) << ptx;
+  EXPECT_EQ(Count(ptx, "bar.sync"), 1u) << ptx;
+  EXPECT_EQ(Count(old, "cp.async"), 0u);
+  EXPECT_EQ(Count(old, "bar.sync"), 1u) << old;
+  for (const CudaArch& arch : CudaArchs()) {
+    const std::string name(arch.name), code = PtxOf(f, Cuda(name));
+    EXPECT_EQ(Complaint(code, name), "") << code;
+  }
+}
+
+// Padding is 0, which the copy itself writes.
+TEST(Ptx, AsynchronousCopiesLeaveOutWhatIsNotThere) {
+  const PrimFunc f = ParsePrimFunc(R"(func pad(x: f32[64] input, out: f32[64] output) {
+    alloc s: f32[64] shared
+    for b in 1 blockIdx.x { for k in 4 @{pipeline = 2} {
+      for t in 4 threadIdx.x { for l in 4 vectorized {
+        block fill(v: S 64 = k * 16 + t * 4 + l) { s[v] = select(v < 56, x[v], 0.0) } } }
+      for u in 4 threadIdx.x { for m in 4 {
+        block use(w: S 64 = k * 16 + u * 4 + m) { out[w] = s[w // 16 * 16 + 15 - w % 16] } } }
+    } }
+  })")
+                         .value();
+  const std::string ptx = PtxOf(f, Cuda("sm_80"));
+  EXPECT_THAT(ptx, ContainsRegex("cp\\.async\\.cg\\.shared\\.global \\[%r[0-9]+\\], \\[%rd[0-9]+\\], 16, %r[0-9]+;"));
+  EXPECT_EQ(Complaint(ptx, "sm_80"), "") << ptx;
+}
+
+// An index of 32 bits is one instruction, and its product with the size of an element another one.
+TEST(Ptx, IndicesHave32BitsWhereTheyFit) {
+  const std::string ptx = PtxOf(TiledProduct(), Cuda("sm_80"));
+  EXPECT_EQ(Count(ptx, "mul.lo.s64"), 0u) << ptx;
+  EXPECT_EQ(Count(ptx, "shl.b64"), 0u) << ptx;
+  EXPECT_EQ(Count(ptx, "setp.lt.u64"), 0u) << ptx;
+}
+
 TEST(Ptx, EveryArchitectureTakesTheCode) {
   for (const CudaArch& arch : CudaArchs()) {
     const std::string name(arch.name), ptx = PtxOf(TiledProduct(), Cuda(name));

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "ir/annotations.h"
 #include "ir/text.h"
 #include "ir/threads.h"
 #include "ir/verify.h"
@@ -24,22 +25,41 @@ using ::testing::HasSubstr;
 
 Target Cpu() { return Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma").value(); }
 Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threads=64").value(); }
+Target GpuWithAsyncCopies() {
+  return Target::Parse("cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -max-threads=64").value();
+}
 
 // Winograd's transforms round, some 1e-6 of the largest values that they meet; a wrong element is off by an integer.
 constexpr double kRounding = 1e-4;
 
 struct Tally {
-  int compared = 0, barriers = 0;  // programs that lowering accepted; those of them with barriers
+  // Programs that lowering accepted; those of them with barriers; those with asynchronous copies.
+  int compared = 0, barriers = 0, async = 0;
 };
+
+bool HasAsyncStores(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) { return found |= IsAsyncStore(x), !found; });
+  return found;
+}
+
+bool IsPipelined(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) { return found |= x.As<For>() && x.As<For>()->annotations.contains(kPipeline), !found; });
+  return found;
+}
 
 // What is wrong with `f` lowered for a GPU, or "": it must compute what `plain`, without a schedule, does on a CPU.
 std::string Wrong(const PrimFunc& f, const PrimFunc& plain, const std::vector<InterpArray>& args,
-                  Tally* tally = nullptr) {
-  Result<LoweredKernel> lowered = Lower(f, Gpu());
+                  Tally* tally = nullptr, const Target& target = Gpu()) {
+  Result<LoweredKernel> lowered = Lower(f, target);
   if (!lowered.ok()) return IsAmong(lowered.error().message, kGpuRefusals) ? "" : lowered.error().Text();
   if (Status verified = Verify(lowered->run, autotune::Dialect::kLowered); !verified.ok())
     return verified.error().Text();
-  if (tally) ++tally->compared, tally->barriers += HasBarrier(lowered->run.body);
+  if (tally) {
+    ++tally->compared, tally->barriers += HasBarrier(lowered->run.body);
+    tally->async += HasAsyncStores(lowered->run.body);
+  }
   std::string error;
   const std::vector<double> want = RunLowered(plain, Lower(plain, Cpu()).value(), args, error);
   if (!error.empty()) return "on a CPU: " + error;
@@ -84,7 +104,10 @@ TEST(GpuLowering, RandomSchedulesKeepTheMeaning) {
     with_threads += HasThreads(schedule.func().body);
     auto judge = [&](const zoo::Workload& workload, const Schedule& s, Tally* found = nullptr) {
       const zoo::Checker checker(workload, 3);
-      return Wrong(s.func(), checker.func(), checker.integers(), found);
+      // Without pipelines, both targets have the same programs.
+      const std::string wrong = Wrong(s.func(), checker.func(), checker.integers(), found);
+      if (!wrong.empty() || !IsPipelined(s.func().body)) return wrong;
+      return Wrong(s.func(), checker.func(), checker.integers(), found, GpuWithAsyncCopies());
     };
     if (judge(c.workload, schedule, &tally).empty()) continue;
     auto wrong = [&](const zoo::Workload& workload, const Schedule& s) { return judge(workload, s); };
@@ -95,10 +118,69 @@ TEST(GpuLowering, RandomSchedulesKeepTheMeaning) {
     ADD_FAILURE() << "seed " << seed << ": " << wrong(least.workload, shrunk) << "\n"
                   << ToText(least) << ToText(shrunk.func()) << (again.ok() ? ToText(again->run) : "");
   }
-  printf("%d with threads; %d lowered and compared, %d with barriers\n", with_threads, tally.compared, tally.barriers);
+  printf("%d with threads; %d lowered and compared, %d with barriers, %d with asynchronous copies\n", with_threads,
+         tally.compared, tally.barriers, tally.async);
   EXPECT_GT(with_threads, NumSchedules() / 4);
   EXPECT_GT(tally.compared, NumSchedules() / 3);
   EXPECT_GT(tally.barriers, NumSchedules() / 200);
+  EXPECT_GT(tally.async, NumSchedules() / 200);
+}
+
+bool IsWait(const Stmt& s) {
+  const Evaluate* evaluate = s.As<Evaluate>();
+  const Call* call = evaluate ? evaluate->value.As<Call>() : nullptr;
+  return call && call->op == Op::kAsyncWait;
+}
+
+// The program without the barrier or wait of that number, of those in loops that copy ahead; their count in `count`.
+Stmt Without(const Stmt& s, int which, int& count) {
+  count = 0;
+  return RewriteStmt(s, [&](const Stmt& x) {
+    const Seq* seq = x.As<Seq>();
+    if (!seq || std::none_of(seq->stmts.begin(), seq->stmts.end(), IsWait)) return x;
+    std::vector<Stmt> left;
+    for (const Stmt& child : seq->stmts) {
+      if (!(IsBarrier(child) || IsWait(child)) || count++ != which) left.push_back(child);
+    }
+    return MakeSeq(std::move(left));
+  });
+}
+
+// What is left of the drawn programs that copy ahead, without one of the barriers or waits of their loops, races or
+// computes something else. A barrier of a kernel of one thread is redundant.
+TEST(GpuLowering, EachBarrierAndEachWaitOfAPipelineIsNeeded) {
+  int programs = 0, removed = 0, redundant = 0;
+  std::string kept;
+  for (int seed = 0; seed < NumSchedules(); ++seed) {
+    Rng rng(static_cast<uint64_t>(seed));
+    const zoo::Workload workload = zoo::DrawWorkload(rng);
+    StepSource source(static_cast<uint64_t>(seed));
+    Schedule schedule(MakeProgram(workload));
+    for (int i = 0; i < 30; ++i) (void)schedule.Apply(source.Next(schedule), &source.rng());
+    if (!IsPipelined(schedule.func().body)) continue;
+    Result<LoweredKernel> kernel = Lower(schedule.func(), GpuWithAsyncCopies());
+    if (!kernel.ok() || !HasAsyncStores(kernel->run.body)) continue;
+    const zoo::Checker checker(workload, 3);
+    std::string error;
+    const std::vector<double> want = RunLowered(schedule.func(), *kernel, checker.integers(), error);
+    int count = 0;
+    Without(kernel->run.body, -1, count);
+    ++programs;
+    for (int which = 0; which < count; ++which) {
+      LoweredKernel without = *kernel;
+      without.run.body = Without(kernel->run.body, which, count);
+      bool noticed = false;
+      for (uint64_t order : {1, 2, 3}) {
+        const std::vector<double> got = RunLowered(schedule.func(), without, checker.integers(), error, order);
+        noticed |= !error.empty() || got != want;
+      }
+      ++removed, redundant += !noticed;
+      if (!noticed) kept += "seed " + std::to_string(seed) + ", number " + std::to_string(which) + ToText(kernel->run);
+    }
+  }
+  printf("%d programs, %d barriers and waits, %d redundant\n", programs, removed, redundant);
+  EXPECT_GT(programs, NumSchedules() / 400);
+  EXPECT_LE(redundant * 50, removed) << "at most 2 %: " << kept;
 }
 
 // What is allocated in shared memory is one tile, in local memory what one thread has; both barriers are needed.

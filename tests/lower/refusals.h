@@ -29,6 +29,8 @@ inline constexpr const char* kGpuRefusals[] = {
     R"(.*buffer '\S+' is (shared|local|register) and used in two kernels)",
     // The host launches kernels one after another: no loops, no conditions.
     R"(.* is around a kernel of threads and not bound to an axis itself)",
+    // What the schedule took for copies depends on what else the kernel does.
+    R"(loop \S+ cannot be pipelined: .*)",
     kLoweringRefusals[0],
     kLoweringRefusals[1],
     kLoweringRefusals[2],

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/threads.h"
 #include "ir/visit.h"
 #include "schedule/schedule.h"
 #include "tests/schedule/query.h"
@@ -29,7 +30,7 @@ class StepSource {
       pending_.erase(pending_.begin());
       return step;
     }
-    switch (Below(threads_ ? 28 : 26)) {
+    switch (Below(threads_ ? 29 : 26)) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -92,6 +93,8 @@ class StepSource {
         if (Below(3) == 0) return Below(2) ? Step(Annotate{BlockName(), "note", Below(5)}) : Align();
         if (Below(2) == 0) return SetScope{Written(BlockName()), SomeScope(Scope::kRegister)};
         return SampleComputeLocation{BlockName(), {Fresh("at")}};
+      case 26:
+        return TowardsPipeline();
       default:
         return SomeBind();
     }
@@ -143,6 +146,48 @@ class StepSource {
     if (found.init) pending_.push_back(DecomposeReduction{block, order[0]});
     pending_.push_back(Tensorize{inner, fma ? "axpy_fma_f32x4" : "axpy_f32x4", {Fresh("tensor")}});
     Step first = pending_.front();
+    pending_.erase(pending_.begin());
+    return first;
+  }
+  // An operand of a sum is copied to shared memory, in pieces, some of which are under way at a time; mostly by threads
+  // of a block, which read what others copied.
+  Step TowardsPipeline() {
+    const Name block = BlockName();
+    const std::vector<LoopInfo> loops = *GetLoops(*func_, block);
+    std::vector<Name> spatial;
+    Name piece;
+    int64_t threads = 0;
+    for (const LoopInfo& loop : loops) {
+      if (loop.spatial) spatial.push_back(loop.var), threads = loop.extent;
+      if (loop.reduce && (piece.empty() || Below(2))) piece = loop.var;
+    }
+    const Name source = Read(block);
+    size_t rank = 0;
+    for (const Param& p : func_->params) rank = p.buffer->name == source ? p.buffer->shape.size() : rank;
+    for (const Buffer& b : func_->allocs) rank = b->name == source ? b->shape.size() : rank;
+    if (piece.empty() || rank == 0 || Below(8) == 0) return autotune::Pipeline{Loop(), Below(10)};
+    const Name copy = Fresh("tile"), pieces = Fresh("pieces"), step = Fresh("step"), all = Fresh("all"),
+               turns = Fresh("turns"), thread = Fresh("thread");
+    const bool bound = spatial.size() > 1 && !HasThreads(func_->body) && Below(4);
+    pending_.push_back(Split{piece, {Factors::kAuto, 1 + Below(3)}, {pieces, step}});
+    std::vector<Name> order = spatial;
+    order.insert(order.end() - (bound ? 1 : 0), pieces);
+    if (bound) order.push_back(step);
+    if (order.size() > 1) pending_.push_back(Reorder{order});
+    std::vector<Name> copied;
+    for (size_t d = 0; d < rank; ++d) copied.push_back(copy.str() + "_i" + std::to_string(d));
+    pending_.push_back(CacheRead{block, source, Scope::kShared, {copy}});
+    pending_.push_back(ComputeAt{copy, pieces, copied});
+    pending_.push_back(autotune::Pipeline{pieces, 2 + Below(3)});
+    if (bound) {
+      if (rank > 1) pending_.push_back(Fuse{copied, {all}});
+      pending_.push_back(Split{rank > 1 ? all : copied[0], {Factors::kAuto, threads}, {turns, thread}});
+      pending_.push_back(Reorder{{thread, turns}});
+      pending_.push_back(Bind{spatial[0], LoopKind::kBlockX});
+      pending_.push_back(Bind{thread, LoopKind::kThreadX});
+      pending_.push_back(Bind{spatial.back(), LoopKind::kThreadX});
+    }
+    const Step first = pending_.front();
     pending_.erase(pending_.begin());
     return first;
   }

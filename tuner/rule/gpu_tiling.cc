@@ -9,10 +9,18 @@ namespace {
 
 constexpr int64_t kMostSteps = 32;  // of the sum, whose operands are in shared memory at a time
 
-// How one loop of the product is cut: blocks, threads of a block, elements of a thread.
+// How one loop of the product is cut: blocks, threads of a block, elements of a thread. Elements are groups of lanes:
+// the lanes of a group are neighbours, and the groups of a thread lie apart, so that the groups of neighbouring threads
+// are neighbours too, and a warp accesses memory side by side.
 struct Cut {
-  Name block, thread, element;
-  Choice threads, elements;
+  Name block, group, thread, lane;
+  Choice threads, groups;
+};
+
+// One operand in shared memory.
+struct Operand {
+  Name buffer;        // also the name of the block that copies it
+  int64_t lanes = 1;  // that a thread copies at once
 };
 
 // Tiles one block in shared memory and registers.
@@ -26,23 +34,32 @@ class Tiler {
     const WriteBack out = TRY(s_.MakeWriteBack(block_));
     TRY(CopyOperands());
     TRY(CutSum());
-    m_ = TRY(CutLoop(r_.m, {4, 8, 16}));
-    n_ = TRY(CutLoop(r_.n, {8, 16, 32}));
-    TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, m_.thread, n_.thread, steps_, m_.element, n_.element}));
+    m_ = TRY(CutLoop(r_.m, {4, 8, 16}, {1, 2, 4, 8}, 1));
+    const int64_t lanes = LanesThatDivide(r_.n.extent);
+    n_ = TRY(
+        CutLoop(r_.n, {8, 16, 32}, lanes > 1 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1, 2, 4, 8}, lanes));
+    TRY(s_.Order({r_.outer, m_.block, n_.block, pieces_, m_.thread, n_.thread, steps_, straight_, m_.group, m_.lane,
+                  n_.group, n_.lane}));
     TRY(s_.Do(PadBlock{.block = block_.name}));
     TRY(PlaceOperands(pieces_.list.back()));
-    TRY(PlaceResult(out));
+    TRY(PlaceResult(out, lanes));
     TRY(Zero(pieces_.list.front()));
-    TRY(s_.Unroll({m_.element, n_.element}));
+    TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
     threads_.emplace_back(m_.thread, n_.thread);
-    for (const Name& copy : copies_) TRY(s_.Do(SetScope{.buffer = copy, .scope = Scope::kShared}));
+    for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
+    // Asynchronous copies have two iterations or more to arrive. Others wait for memory before they are stored, so one
+    // iteration ahead only saves a barrier.
+    const std::vector<int64_t> depths =
+        s_.target().has_async_copies ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{1, 2};
+    const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", depths));
+    TRY(s_.Do(Pipeline{.loop = pieces_.list.back(), .stages = stages}));
     TRY(BindLoops());
     // Last, since only now each thread touches the same elements in all stages.
     TRY(s_.Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
     s_.Place(block_.name);
     s_.AddStage({.kind = StageModel::kGpuTiled,
-                 .m_knob = m_.elements.knob,
-                 .n_knob = n_.elements.knob,
+                 .m_knob = m_.groups.knob,
+                 .n_knob = n_.groups.knob,
                  .k_knob = step_.knob,
                  .outer = Iterations(r_.outer),
                  .m = r_.m.extent,
@@ -51,41 +68,63 @@ class Tiler {
                  .element_bytes = block_.element_bytes,
                  .flops = block_.flops,
                  .rows_knob = m_.threads.knob,
+                 .stages_knob = stages.knob,
                  .row_knob = n_.threads.knob,
+                 .lanes = lanes,
                  .depth = steps_inside_});
     s_.Call(block_.name.str() + ":gpu_tiles");
     return {};
   }
 
  private:
-  // A piece of the sum: the innermost loops as far as they are short, and a part of the next one.
+  // The lanes of a vector of the target, if the extent is a multiple of them; else 1.
+  int64_t LanesThatDivide(int64_t extent) const {
+    const int64_t lanes = LanesOf(block_, s_.target());
+    return extent % lanes == 0 ? lanes : 1;
+  }
+
+  // A piece of the sum: the innermost loops as far as they are short, and a part of the next one. As many of the
+  // innermost steps as a vector has lanes stand side by side, so that their operands are one load.
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;
     while (whole > 1 && inside * r_.k[whole - 1].extent <= kMostSteps) inside *= r_.k[--whole].extent;
-    const BlockView::Loop& cut = r_.k[whole - 1];
-    step_ =
-        TRY(s_.Choose(block_.name.str() + "_step", Divisors(cut.extent, std::max<int64_t>(1, kMostSteps / inside))));
-    auto [piece, step] = TRY(s_.Split(cut.var, {kAuto, step_}));
+    const BlockView::Loop &cut = r_.k[whole - 1], &last = r_.k.back();
+    const int64_t straight = LanesThatDivide(last.extent);
+    const bool same = whole == r_.k.size();
+    if (same) inside = straight;
+    step_ = TRY(s_.Choose(block_.name.str() + "_step", Divisors(same ? cut.extent / straight : cut.extent,
+                                                                std::max<int64_t>(1, kMostSteps / inside))));
     for (size_t i = 0; i + 1 < whole; ++i) pieces_.list.push_back(r_.k[i].var);
-    pieces_.list.push_back(piece);
-    steps_.list.push_back(step);
-    for (size_t i = whole; i < r_.k.size(); ++i) steps_.list.push_back(r_.k[i].var);
+    if (same) {
+      auto [piece, step, lane] = TRY(s_.Split(cut.var, {kAuto, step_, straight}));
+      pieces_.list.push_back(piece);
+      steps_.list.push_back(step);
+      straight_ = lane;
+    } else {
+      auto [piece, step] = TRY(s_.Split(cut.var, {kAuto, step_}));
+      pieces_.list.push_back(piece);
+      steps_.list.push_back(step);
+      for (size_t i = whole; i + 1 < r_.k.size(); ++i) steps_.list.push_back(r_.k[i].var);
+      auto [rest, lane] = TRY(s_.Split(last.var, {kAuto, straight}));
+      steps_.list.push_back(rest);
+      straight_ = lane;
+    }
     steps_inside_ = inside;
     return {};
   }
 
   // The loop in tiles. A dimension that fewer threads cover has no choice of more.
-  Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads) {
-    std::vector<int64_t> elements = {1, 2, 4, 8};
+  Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
+                      int64_t lanes) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };
-    std::erase_if(threads, [&](int64_t n) { return too_many(n) && n != threads.front(); });
-    std::erase_if(elements, too_many);
+    std::erase_if(threads, [&](int64_t n) { return too_many(n * lanes) && n != threads.front(); });
+    std::erase_if(groups, too_many);
     Cut cut;
     cut.threads = TRY(s_.Choose(loop.var.str() + "_threads", std::move(threads)));
-    cut.elements = TRY(s_.Choose(loop.var.str() + "_elements", std::move(elements)));
-    auto [block, thread, element] = TRY(s_.Split(loop.var, {kAuto, cut.threads, cut.elements}));
-    cut.block = block, cut.thread = thread, cut.element = element;
+    cut.groups = TRY(s_.Choose(loop.var.str() + "_groups", std::move(groups)));
+    auto [block, group, thread, lane] = TRY(s_.Split(loop.var, {kAuto, cut.groups, cut.threads, lanes}));
+    cut.block = block, cut.group = group, cut.thread = thread, cut.lane = lane;
     return cut;
   }
 
@@ -94,7 +133,7 @@ class Tiler {
   Status CopyOperands() {
     for (const Name& buffer : block_.reads) {
       const std::vector<Name> made = TRY(s_.Do(Reindex{.block = block_.name, .buffer = buffer}));
-      copies_.push_back(made.front());
+      operands_.push_back({made.front()});
       TRY(PutColumnsLast(made.front()));
     }
     for (const BlockView& producer : s_.Blocks()) {
@@ -102,7 +141,25 @@ class Tiler {
                                     [&](const Name& buffer) { return buffer == producer.writes; });
       if (read && !producer.reduction && !s_.IsPlaced(producer.name)) s_.Try(ComputeInline{.block = producer.name});
     }
+    for (Operand& operand : operands_) operand.lanes = TRY(LanesOfCopy(operand.buffer));
     return {};
+  }
+
+  // How many neighbours a thread can copy at once: neighbours in memory too, from where a vector may begin.
+  Result<int64_t> LanesOfCopy(const Name& copy) const {
+    const std::vector<BlockView> blocks = s_.Blocks();
+    const BlockView* view = FindBlock(blocks, copy);
+    if (!view || view->spatial.empty()) return Err("the copy of an operand is gone");
+    const BlockView::Loop& last = view->spatial.back();
+    const int64_t lanes = LanesThatDivide(last.extent);
+    int64_t fits = lanes;
+    ForEachOperand(*view, [&](const Load& load) {
+      LinearForm index = FlatIndex(*view, load.buffer, load.indices);
+      if (index.Coefficient(last.iter) != 1) fits = 1;
+      index.Add(IndexVar(last.iter), -1);
+      if (CommonFactor(index.ToExpr()) % lanes != 0) fits = 1;
+    });
+    return fits;
   }
 
   // Neighbouring threads have neighbouring columns, so they lie side by side: in shared memory no two of them are in
@@ -131,25 +188,26 @@ class Tiler {
 
   // Each piece of the sum begins with copies of its operands, by all threads of the block.
   Status PlaceOperands(const Name& piece) {
-    for (const Name& copy : copies_) {
-      const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = copy, .loop = piece}));
+    for (const Operand& operand : operands_) {
+      const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = operand.buffer, .loop = piece}));
       const Name all = TRY(s_.FuseLoops(loops));
-      auto [turns, y, x] = TRY(s_.Split(all, {kAuto, m_.threads, n_.threads}));
-      TRY(s_.Order({y, x, turns}));
+      auto [turns, y, x, lane] = TRY(s_.Split(all, {kAuto, m_.threads, n_.threads, operand.lanes}));
+      TRY(s_.Order({y, x, turns, lane}));
+      TRY(s_.Straighten({turns, lane}));
       threads_.emplace_back(y, x);
-      s_.Place(copy);
+      s_.Place(operand.buffer);
     }
     return {};
   }
 
   // The tile of accumulators is written back where it is complete.
-  Status PlaceResult(const WriteBack& out) {
+  Status PlaceResult(const WriteBack& out, int64_t lanes) {
     const std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = out.block, .loop = n_.block}));
     if (loops.size() < 2) return Err("the result has too few loops");
-    auto [y, row] = TRY(s_.Split(loops[loops.size() - 2], {m_.threads, m_.elements}));
-    auto [x, column] = TRY(s_.Split(loops.back(), {n_.threads, n_.elements}));
-    TRY(s_.Order({y, x, row, column}));
-    TRY(s_.Unroll({row, column}));
+    auto [row_group, y, row] = TRY(s_.Split(loops[loops.size() - 2], {m_.groups, m_.threads, 1}));
+    auto [group, x, lane] = TRY(s_.Split(loops.back(), {n_.groups, n_.threads, lanes}));
+    TRY(s_.Order({y, x, row_group, row, group, lane}));
+    TRY(s_.Straighten({row_group, row, group, lane}));
     threads_.emplace_back(y, x);
     s_.Place(out.block);
     return {};
@@ -158,9 +216,9 @@ class Tiler {
   Status Zero(const Name& piece) {
     std::vector<Name> made = TRY(s_.Do(DecomposeReduction{.block = block_.name, .loop = piece}));
     s_.Place(made[0]);
-    if (made.size() != 5) return Err("the accumulators have ", made.size() - 1, " loops, not four");
+    if (made.size() != 7) return Err("the accumulators have ", made.size() - 1, " loops, not six");
     threads_.emplace_back(made[1], made[2]);
-    return s_.Unroll({made[3], made[4]});
+    return s_.Straighten(std::vector<Name>(made.begin() + 3, made.end()));
   }
 
   Status BindLoops() {
@@ -181,8 +239,9 @@ class Tiler {
   Cut m_, n_;
   Choice step_;
   Loops pieces_, steps_;      // of the sum
+  Name straight_;             // the innermost steps, side by side
   int64_t steps_inside_ = 1;  // steps of a piece for each of step_
-  std::vector<Name> copies_;
+  std::vector<Operand> operands_;
   std::vector<std::pair<Name, Name>> threads_;  // loops over threads along y and x, of each stage
 };
 
@@ -194,8 +253,8 @@ class Tiler {
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0
-//     pieces of the sum
-//       shared = both operands
+//     pieces of the sum, pipelined: the operands of later pieces arrive meanwhile
+//       shared = both operands, in vectors
 //       threads over (m_1, n_1): steps of the piece: m_2, n_2 unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
 Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int) {

@@ -1,12 +1,15 @@
 #include "codegen/llvm/gpu/function.h"
 
 #include <llvm/IR/ConstantRange.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "codegen/identifiers.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/statements.h"
 #include "codegen/loops.h"
+#include "ir/threads.h"
+#include "ir/visit.h"
 #include "support/check.h"
 #include "target/cuda_arch.h"
 
@@ -22,10 +25,10 @@ int64_t AlignedBytes(const Buffer& buffer) {
 
 }  // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const Target& target)
+KernelEmitter::KernelEmitter(llvm::Module& module, const Target& target, int index_bits)
     : module_(module),
       builder_(module.getContext()),
-      expressions_(builder_, target, bindings_, nullptr),
+      expressions_(builder_, target, bindings_, nullptr, index_bits),
       control_(builder_, bindings_, expressions_.addresses()) {}
 
 void KernelEmitter::Emit(KernelFunction& kernel) {
@@ -128,11 +131,12 @@ void KernelEmitter::EmitFor(const For& loop) {
   if (extent) bindings_.analyzer.Bind(loop.var, 0, *extent - 1);
   if (IsBound(loop.kind) || (extent && *extent == 1)) {
     CHECK(extent) << "loop " << loop.var << " over threads has no constant extent";
-    bindings_.vars[loop.var] = *extent == 1 ? builder_.getInt64(0) : SpecialRegister(loop.kind, *extent);
+    bindings_.vars[loop.var] = *extent == 1 ? expressions_.operations().Index(0) : SpecialRegister(loop.kind, *extent);
     return Emit(loop.body);
   }
   llvm::Value* end = expressions_.Index(loop.extent);
-  control_.Loop({loop.var, builder_.getInt64(0), end, extent != nullptr, !HasLoop(loop.body), "loop." + loop.var.str()},
+  control_.Loop({loop.var, expressions_.operations().Index(0), end, extent != nullptr, !HasLoop(loop.body),
+                 "loop." + loop.var.str()},
                 [&] { Emit(loop.body); });
 }
 
@@ -145,7 +149,7 @@ llvm::Value* KernelEmitter::SpecialRegister(LoopKind axis, int64_t extent) {
   const int row = static_cast<int>(axis) - static_cast<int>(LoopKind::kBlockX);
   llvm::CallInst* value = builder_.CreateIntrinsic(kRegisters[row], {}, {});
   value->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(extent))));
-  return builder_.CreateZExt(value, builder_.getInt64Ty(), "", /*IsNonNeg=*/true);
+  return builder_.CreateZExt(value, expressions_.operations().IndexType(), "", /*IsNonNeg=*/true);
 }
 
 void KernelEmitter::EmitIf(const If& branch) {
@@ -155,7 +159,51 @@ void KernelEmitter::EmitIf(const If& branch) {
   control_.Branch(branch.condition, condition, then_body, branch.else_body ? ControlFlow::Body(else_body) : nullptr);
 }
 
-void KernelEmitter::EmitStore(const Store& store) {
+// The store of async(value) as one instruction, which needs no register and does not wait: a number or a vector of 4, 8
+// or 16 bytes, as it lies in memory, or 0 where a condition fails. False if the value is no such one.
+bool KernelEmitter::EmitAsyncCopy(const Store& store) {
+  const Expr& value = AsyncValue(store);
+  const Select* select = value.As<Select>();
+  const Load* load = CopiedLoad(value);
+  const int64_t bytes = value.dtype().Bytes();
+  if (!load || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
+  if (select && select->condition.dtype().lanes != 1) return false;
+  const Ramp* ramp = load->indices[0].As<Ramp>();
+  const bool vector = value.dtype().lanes > 1;
+  const std::optional<Expr> to = FirstOfContiguous(store);
+  if (!to || (vector && (!ramp || !IsConst(ramp->stride, 1)))) return false;
+  const Expr& from = vector ? ramp->base : load->indices[0];
+  if (HasNode<Load>(from)) return false;  // what decides about a load may decide about its subscript, too
+  Addresses& addresses = expressions_.addresses();
+  Addresses::Address source = addresses.Of(load->buffer, from), target = addresses.Of(store.buffer, *to);
+  const auto aligned = static_cast<uint64_t>(bytes);
+  if (source.alignment.value() < aligned || target.alignment.value() < aligned) return false;
+  // Written as PTX: LLVM's intrinsics have no form for shared addresses of 32 bits beside global ones of 64. Vectors of
+  // 16 bytes go past the first cache.
+  const std::string head =
+      std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + std::to_string(bytes);
+  auto emit = [&](const std::string& text, const std::string& operands, const std::vector<llvm::Value*>& values) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* operand : values) types.push_back(operand->getType());
+    llvm::FunctionType* type = llvm::FunctionType::get(builder_.getVoidTy(), types, false);
+    builder_.CreateCall(type, llvm::InlineAsm::get(type, text, operands + ",~{memory}", /*hasSideEffects=*/true),
+                        values);
+  };
+  if (!select) return emit(head + ";", "r,l", {target.pointer, source.pointer}), true;
+  // Bytes beyond the size are 0. Where it is 0, nothing is read, but the address should be one all the same.
+  llvm::Value* condition = expressions_.Value(select->condition);
+  llvm::Value* size =
+      builder_.CreateSelect(condition, builder_.getInt32(static_cast<uint32_t>(bytes)), builder_.getInt32(0));
+  llvm::Value* safe =
+      builder_.CreateSelect(condition, source.pointer, bindings_.buffers.at(load->buffer->name).pointer);
+  emit(head + ", $2;", "r,l,r", {target.pointer, safe, size});
+  return true;
+}
+
+void KernelEmitter::EmitStore(const Store& given) {
+  if (given.value.As<Call>() && given.value.As<Call>()->op == Op::kAsync && EmitAsyncCopy(given)) return;
+  // What arrives at once arrives before it is awaited.
+  const Store store{given.buffer, given.indices, AsyncValue(given)};
   llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
   if (const std::optional<Expr> first = FirstOfContiguous(store)) {
     Addresses::Address address = expressions_.addresses().Of(store.buffer, *first);
@@ -184,8 +232,17 @@ void KernelEmitter::EmitEvaluate(const Expr& value) {
     builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
     return;
   }
+  if (call->op == Op::kAsyncCommit) {
+    builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {}, {});
+    return;
+  }
+  if (call->op == Op::kAsyncWait) {
+    llvm::Value* groups = builder_.getInt32(static_cast<uint32_t>(*AsInt(call->args[0])));
+    builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {}, {groups});
+    return;
+  }
   // GPUs have no use for the hint: other threads run while one waits for memory.
-  CHECK(IsPrefetch(call->op)) << "only prefetch(load) and barrier() may be evaluated";
+  CHECK(IsPrefetch(call->op)) << "only hints, barriers and groups of asynchronous stores may be evaluated";
 }
 
 }  // namespace autotune

@@ -14,7 +14,8 @@ namespace autotune {
 
 class KernelEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const Target& target);
+  // `index_bits`: of the kernel (codegen/index_width.h).
+  KernelEmitter(llvm::Module& module, const Target& target, int index_bits);
 
   // ptx_kernel void ENTRY(ptr addrspace(1)...): the parameters are `kernel.pointers`. Where its shared buffers are more
   // than a function may declare, they are one array outside of the function, and `kernel.launch.shared_bytes` becomes
@@ -31,6 +32,7 @@ class KernelEmitter {
   llvm::Value* SpecialRegister(LoopKind axis, int64_t extent);
   void EmitIf(const If& branch);
   void EmitStore(const Store& store);
+  bool EmitAsyncCopy(const Store& store);
   void EmitAlloc(const Alloc& alloc);
   void EmitEvaluate(const Expr& value);
 

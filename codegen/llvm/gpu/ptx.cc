@@ -1,6 +1,7 @@
 #include "codegen/llvm/gpu/ptx.h"
 
 #include "codegen/identifiers.h"
+#include "codegen/index_width.h"
 #include "codegen/launches.h"
 #include "codegen/llvm/gpu/function.h"
 #include "codegen/llvm/machine.h"
@@ -52,7 +53,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, kernel.name.str());
   for (std::vector<KernelFunction>* list : {&functions->run, &functions->prepare}) {
     for (KernelFunction& function : *list) {
-      KernelEmitter(*module, device).Emit(function);
+      KernelEmitter(*module, device, IndexBitsOf(function.body)).Emit(function);
       if (function.launch.shared_bytes <= target.shared_bytes) continue;
       result.rejected = "a block needs " + std::to_string(function.launch.shared_bytes) +
                         " bytes of shared memory; the target has " + std::to_string(target.shared_bytes);

@@ -1,0 +1,155 @@
+// Facts of the matrix products that are chosen untuned for a GPU, computed without one, for scripts/gpu_static.sh.
+//   gpu_static ARCH SIZE FILE.ptx      writes the PTX and prints one row: architecture, size, decisions, stages,
+//                                      barriers of a piece of the sum, conflicts of banks, sectors that are used in
+//                                      part, percent of fma in the main loop, percent of the peak as predicted
+//   gpu_static ARCH SIZE --show        the trace, the lowered program, and how its warps access memory
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "codegen/codegen.h"
+#include "ir/text.h"
+#include "ir/threads.h"
+#include "ir/visit.h"
+#include "lower/lower.h"
+#include "lower/warp_accesses.h"
+#include "schedule/replay.h"
+#include "support/file.h"
+#include "target/machine.h"
+#include "te/create_prim_func.h"
+#include "topi/matmul.h"
+#include "tuner/search.h"
+
+using namespace autotune;
+
+namespace {
+
+PrimFunc Product(int64_t size) {
+  te::Tensor a = te::Placeholder("a", {size, size}), b = te::Placeholder("b", {size, size});
+  te::Tensor out = topi::MatMul("dense", a, b);
+  return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}},
+                            {.use_fma = true});
+}
+
+bool IsAsyncWait(const Stmt& s) {
+  const Evaluate* evaluate = s.As<Evaluate>();
+  const Call* call = evaluate ? evaluate->value.As<Call>() : nullptr;
+  return call && call->op == Op::kAsyncWait;
+}
+
+// What one iteration of the loop over pieces of the sum does.
+struct MainLoop {
+  int barriers = 0;
+  int64_t stages = 1;
+  int64_t steps = 1;  // iterations of the loop in it that computes
+};
+MainLoop MainLoopOf(const Stmt& kernel) {
+  MainLoop main;
+  Walk(kernel, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (!loop || IsBound(loop->kind) || !HasBarrier(loop->body)) return true;
+    Walk(loop->body, [&](const Stmt& x) {
+      main.barriers += IsBarrier(x);
+      // The groups that may be under way are all but the one that is used and the one that begins.
+      if (IsAsyncWait(x)) main.stages = *AsInt(x.As<Evaluate>()->value.As<Call>()->args[0]) + 2;
+      if (const For* inner = x.As<For>()) main.steps *= *AsInt(inner->extent);
+      return true;
+    });
+    return false;
+  });
+  return main;
+}
+
+// The part of fma among the instructions of the loop that has barriers, by how often each is run in an iteration.
+double FmaShare(const std::string& ptx, int64_t steps) {
+  std::vector<std::string> lines;
+  std::istringstream stream(ptx);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::map<std::string, size_t> labels;
+  struct Range {
+    size_t begin, end;
+  };
+  std::vector<Range> loops;
+  std::smatch match;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (std::regex_search(lines[i], match, std::regex(R"(^(\$L\w+):)"))) labels[match[1]] = i;
+    if (std::regex_search(lines[i], match, std::regex(R"(\bbra(?:\.uni)?\s+(\$L\w+);)")) && labels.contains(match[1]))
+      loops.push_back({labels[match[1]], i});
+  }
+  auto has = [&](const Range& range, const std::string& what) {
+    return std::any_of(lines.begin() + static_cast<int64_t>(range.begin),
+                       lines.begin() + static_cast<int64_t>(range.end),
+                       [&](const std::string& line) { return line.find(what) != std::string::npos; });
+  };
+  double fma = 0, all = 0;
+  for (const Range& loop : loops) {
+    if (!has(loop, "bar.sync")) continue;
+    for (size_t i = loop.begin; i <= loop.end; ++i) {
+      if (lines[i].size() < 2 || lines[i][0] != '\t' || lines[i][1] == '.' || lines[i][1] == '/') continue;
+      const bool inside = std::any_of(loops.begin(), loops.end(), [&](const Range& inner) {
+        return inner.begin > loop.begin && inner.begin <= i && i <= inner.end && has(inner, "\tfma");
+      });
+      const double times = inside ? static_cast<double>(steps) : 1;
+      all += times;
+      if (lines[i].starts_with("\tfma")) fma += times;
+    }
+  }
+  return all > 0 ? fma / all : 0;
+}
+
+// Seconds of an ideal GPU that does nothing but multiply-adds, over those of the draft score.
+double PeakShare(int64_t size, double seconds, const Target& target) {
+  const GpuMachine machine = GpuMachineOf(target);
+  const double ideal = std::pow(static_cast<double>(size), 3) / (machine.lanes * target.num_cores * machine.hz);
+  return ideal / seconds;
+}
+
+void Show(const Proposal& proposal, const LoweredKernel& kernel) {
+  std::printf("%s\n%s\n", ToText(proposal.trace).c_str(), ToText(kernel.run).c_str());
+  for (const WarpAccess& a : WarpAccessesOf(kernel.run.body)) {
+    std::printf("%s %s: %d bytes, %d conflicts, %d sectors of %d, %.0f times\n", a.buffer.str().c_str(),
+                a.write ? "write" : "read", static_cast<int>(a.bytes), static_cast<int>(a.conflicts),
+                static_cast<int>(a.sectors), static_cast<int>(a.least_sectors), a.times);
+  }
+}
+
+Status Run(const Target& target, int64_t size, const std::string& file) {
+  TuneTask task;
+  task.alternatives.push_back({"direct", Product(size)});
+  const TaskSpace space = TRY(TaskSpace::Make(task, target));
+  const std::vector<Proposal> proposals = DefaultProposals(space, 1);
+  if (proposals.empty()) return Err("no schedule is proposed");
+  Schedule schedule = TRY(Replay(task.alternatives[0].func, proposals[0].trace));
+  LoweredKernel lowered = TRY(Lower(schedule.func(), target));
+  if (file == "--show") return Show(proposals[0], lowered), Status();
+  KernelObject object = TRY(CompileKernel(lowered, target));
+  if (!object.rejected.empty()) return Err(object.rejected);
+  TRY(WriteFile(file, object.source));
+  int64_t conflicts = 0, wasted = 0;
+  for (const WarpAccess& access : WarpAccessesOf(lowered.run.body)) {
+    conflicts += access.conflicts;
+    wasted += access.sectors - access.least_sectors;
+  }
+  std::string decisions;
+  for (const Decision& decision : proposals[0].decisions)
+    decisions += (decisions.empty() ? "" : ",") + std::to_string(decision.values[0]);
+  const MainLoop main = MainLoopOf(lowered.run.body);
+  std::printf("%s %d %s %d %d %d %d %.1f %.1f\n", target.arch.c_str(), static_cast<int>(size), decisions.c_str(),
+              static_cast<int>(main.stages), main.barriers, static_cast<int>(conflicts), static_cast<int>(wasted),
+              100 * FmaShare(object.source, main.steps), 100 * PeakShare(size, proposals[0].draft_seconds, target));
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return std::fputs("gpu_static ARCH SIZE FILE.ptx | --show\n", stderr), 2;
+  Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[1]);
+  Status done = target.ok() ? Run(*target, std::atoll(argv[2]), argv[3]) : Status(target.error());
+  if (!done.ok()) return std::fprintf(stderr, "gpu_static: %s\n", done.error().Text().c_str()), 1;
+  return 0;
+}

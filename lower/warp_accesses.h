@@ -1,0 +1,37 @@
+// WarpAccesses: how the threads of a warp access memory together, computed from the addresses of its 32 lanes in a
+// lowered program of threads. So bank conflicts and partly used sectors are known without a GPU. Pure functions;
+// thread-safe. Not here: how long an access takes (target/machine.h).
+//
+// The rules, of NVIDIA's GPUs [CUDA C++ programming guide, shared memory and device memory accesses]:
+//  - Shared memory has 32 banks of 4 bytes. Lanes are served in groups: all 32 where a lane accesses up to 4 bytes, 16
+//    of 8 bytes, 8 of 16 bytes. A group takes as many passes as the most different words that it wants of one bank.
+//  - Global memory comes in sectors of 32 bytes.
+#pragma once
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace autotune {
+
+inline constexpr int64_t kWarp = 32;         // threads that run together
+inline constexpr int64_t kSectorBytes = 32;  // of global memory
+
+// One load or store of a kernel, by the worst of the warps and iterations that were looked at.
+struct WarpAccess {
+  Name buffer;
+  bool shared = false;  // of scope shared; else global
+  bool write = false;
+  int64_t bytes = 0;          // of one lane
+  int64_t conflicts = 0;      // shared: passes beyond one for each group of lanes
+  int64_t sectors = 0;        // global: that the warp touches
+  int64_t least_sectors = 0;  // global: that would hold as many different bytes
+  double times = 0;           // how often a warp runs it
+};
+
+// The accesses of one kernel: a loop over blocks or threads with all inside. Each place in the program is one, so an
+// unrolled loop gives several. Looks at all warps of the first block, in the first and the second iteration of the
+// loops around an access. Lanes whose conditions do not hold take no part; accesses whose subscripts depend on memory
+// are left out.
+std::vector<WarpAccess> WarpAccessesOf(const Stmt& kernel);
+
+}  // namespace autotune

@@ -1,0 +1,78 @@
+// pipeline: copies into shared memory run some iterations ahead.
+#include <optional>
+#include <set>
+
+#include "ir/annotations.h"
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+namespace {
+
+constexpr int64_t kMostStages = 8;  // shared memory of known GPUs holds no more of any tile that is worth it
+
+bool IsShared(const State& state, const Name& buffer) {
+  const Buffer* found = FindBuffer(state.func, buffer);
+  return found && (*found)->scope == Scope::kShared;
+}
+
+// The shared buffers that the statement fills, if it does nothing else: no reduction, no store elsewhere.
+std::optional<std::set<Name>> FilledBy(const State& state, const Stmt& s) {
+  std::set<Name> filled;
+  bool only = true;
+  ForEachBlock(s, [&](const Block& block, const auto&) {
+    only = only && !IsReduction(block);
+    ForEachStore(block, [&](const Store& store) {
+      only = only && IsShared(state, store.buffer->name);
+      filled.insert(store.buffer->name);
+    });
+  });
+  return only && !filled.empty() ? std::optional(filled) : std::nullopt;
+}
+
+int CountUses(const Stmt& s, const Name& buffer) {
+  int uses = 0;
+  ForEachBlock(s, [&](const Block& block, const auto&) { uses += Reads(block, buffer) || Writes(block, buffer); });
+  return uses;
+}
+
+}  // namespace
+
+// Legal for a serial loop that begins with copies into shared memory and goes on with what reads them. Copies read
+// nothing that they write, only they write it, and nothing outside of the loop uses it; then no iteration sees what
+// another one copied. What copies read, the loop does not write.
+Status ApplyStep(State& state, Pipeline& step) {
+  const int64_t stages = TRY(state.Value(step.stages));
+  const Path path = TRY(FindLoop(state.func.body, step.loop));
+  For loop = path.loop();
+  if (stages < 1 || stages > kMostStages) return Err("a loop has 1 to ", kMostStages, " stages, not ", stages);
+  if (loop.kind != LoopKind::kSerial) return Err("loop '", loop.var, "' is ", ToText(loop.kind), ", not serial");
+  const Seq* seq = loop.body.As<Seq>();
+  std::set<Name> copied;
+  size_t copies = 0;
+  for (; seq && copies < seq->stmts.size(); ++copies) {
+    std::optional<std::set<Name>> filled = FilledBy(state, seq->stmts[copies]);
+    if (!filled) break;
+    copied.merge(*filled);
+  }
+  if (copies == 0) return Err("loop '", loop.var, "' does not begin with a copy into shared memory");
+  if (copies == seq->stmts.size()) return Err("nothing in loop '", loop.var, "' follows the copies");
+  for (const Name& buffer : copied) {
+    if (CountUses(loop.body, buffer) != CountUses(state.func.body, buffer))
+      return Err("buffer '", buffer, "' is used outside of loop '", loop.var, "'");
+  }
+  for (size_t i = 0; i < seq->stmts.size(); ++i) {
+    for (const Name& buffer : copied) {
+      bool read = false, written = false;
+      ForEachBlock(seq->stmts[i], [&](const Block& block, const auto&) {
+        read |= Reads(block, buffer), written |= Writes(block, buffer);
+      });
+      if (i < copies && read) return Err("a copy reads buffer '", buffer, "', which copies fill");
+      if (i >= copies && written) return Err("buffer '", buffer, "' is written behind the copies, too");
+    }
+  }
+  loop.annotations[kPipeline] = stages;
+  state.func.body = ReplaceTarget(path, MakeStmt(std::move(loop)));
+  return {};
+}
+
+}  // namespace autotune::schedule

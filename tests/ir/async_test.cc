@@ -1,0 +1,118 @@
+// Asynchronous stores: they land whenever they like until they are awaited, and whoever does not wait races.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "tests/ir/parse.h"
+
+namespace autotune {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One block of eight threads with s: f32[16] shared; x: f32[16] is 0, 1, 2 ...
+std::string Kernel(const std::string& body) {
+  return "func f(x: f32[16] input, out: f32[8] output) {\n for b in 1 blockIdx.x {\n local s: f32[16] shared\n"
+         " for t in 8 threadIdx.x {\n" +
+         body + "} } }";
+}
+
+// What is wrong with it in some order of threads, or "" and its results.
+std::string Outcome(const std::string& body, std::vector<double>* out = nullptr, bool detect_races = true) {
+  const PrimFunc f = test::Parse(Kernel(body));
+  EXPECT_EQ(FirstMismatch(f, ParsePrimFunc(ToText(f)).value()), "");
+  if (Status verified = Verify(f); !verified.ok()) return verified.error().Text();
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    std::vector<InterpArray> args{{DType::Float(32), {16}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+                                  {DType::Float(32), {8}, {}}};
+    Status ran = Interpret(f, args, {.order_seed = seed, .detect_races = detect_races});
+    if (!ran.ok()) return ran.error().Text();
+    if (out) *out = args[1].data;
+  }
+  return "";
+}
+
+constexpr const char* kIssue = "s[t] = async(x[t])\n evaluate async_commit()\n";
+constexpr const char* kIssueTwo =
+    "s[t] = async(x[t])\n evaluate async_commit()\n s[t + 8] = async(x[t + 8])\n evaluate async_commit()\n";
+
+TEST(Async, ArrivesWhenItIsAwaited) {
+  std::vector<double> out;
+  const std::string issue = kIssue;
+  EXPECT_EQ(Outcome(issue + "evaluate async_wait(0)\n evaluate barrier()\n out[t] = s[7 - t]", &out), "");
+  EXPECT_EQ(out, (std::vector<double>{7, 6, 5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(Outcome(issue + "evaluate async_wait(0)\n out[t] = s[t]", &out), "") << "one's own needs no barrier";
+  EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(Outcome("s[ramp(t * 2, 1, 2)] = async(x[ramp(t * 2, 1, 2)])\n evaluate async_commit()\n"
+                    "evaluate async_wait(0)\n evaluate barrier()\n out[t] = s[15 - t]",
+                    &out),
+            "");
+  EXPECT_EQ(out[7], 8);
+}
+
+TEST(Async, WithoutTheWaitReadersRace) {
+  const std::string issue = kIssue;
+  EXPECT_THAT(Outcome(issue + "evaluate barrier()\n out[t] = s[7 - t]\n evaluate async_wait(0)"),
+              HasSubstr("is touched while an asynchronous store to it is under way"));
+  EXPECT_THAT(Outcome(issue + "out[t] = s[t]\n evaluate async_wait(0)"), HasSubstr("is under way"));
+  EXPECT_THAT(Outcome(issue + "s[t] = 1.0\n evaluate async_wait(0)\n out[t] = 1.0"), HasSubstr("is under way"));
+}
+
+TEST(Async, WithoutTheBarrierOthersRace) {
+  EXPECT_THAT(Outcome(std::string(kIssue) + "evaluate async_wait(0)\n out[t] = s[7 - t]"),
+              testing::AnyOf(HasSubstr("race: "), HasSubstr("never written")));
+  EXPECT_THAT(Outcome("s[t] = x[t]\n evaluate barrier()\n out[t] = s[7 - t]\n" + std::string(kIssue) +
+                      "evaluate async_wait(0)"),
+              HasSubstr("race: "))
+      << "overwritten while others read";
+}
+
+// A wait for all groups but one leaves the newest.
+TEST(Async, WaitsLeaveTheNewestGroups) {
+  const std::string issue = kIssueTwo, rest = "evaluate barrier()\n out[t] = s[7 - t]\n evaluate async_wait(0)";
+  EXPECT_EQ(Outcome(issue + "evaluate async_wait(1)\n" + rest), "");
+  EXPECT_THAT(Outcome(issue + "evaluate async_wait(2)\n" + rest), HasSubstr("is under way"));
+  EXPECT_THAT(
+      Outcome(issue + "evaluate async_wait(1)\n evaluate barrier()\n out[t] = s[15 - t]\n evaluate async_wait(0)"),
+      HasSubstr("is under way"));
+}
+
+TEST(Async, ItsSourceStaysUntilThen) {
+  EXPECT_THAT(Outcome("out[t] = x[t]\n s[t] = async(out[t])\n evaluate async_commit()\n out[t] = 1.0\n"
+                      "evaluate async_wait(0)"),
+              HasSubstr("is written while an asynchronous store reads it"));
+  EXPECT_EQ(
+      Outcome("out[t] = x[t]\n s[t] = async(out[t])\n evaluate async_commit()\n evaluate async_wait(0)\n out[t] = 1.0"),
+      "");
+}
+
+TEST(Async, NoThreadEndsBeforeItsStores) {
+  EXPECT_THAT(Outcome(std::string(kIssue) + "out[t] = 1.0"), HasSubstr("ends before its asynchronous stores"));
+  EXPECT_THAT(Outcome("evaluate barrier()\n s[t] = async(x[t])\n out[t] = 1.0"),
+              HasSubstr("ends before its asynchronous stores"));
+  EXPECT_EQ(Outcome("evaluate async_commit()\n out[t] = 1.0"), "") << "an empty group";
+}
+
+// Without the search for races, a reader sees now the old value, now the new one.
+TEST(Async, LandsAtAnyMoment) {
+  int early = 0, late = 0;
+  const PrimFunc g = test::Parse(Kernel(std::string(kIssue) + "out[t] = s[t]\n evaluate async_wait(0)"));
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    std::vector<InterpArray> args{{DType::Float(32), {16}, std::vector<double>(16, 3)}, {DType::Float(32), {8}, {}}};
+    (Interpret(g, args, {.order_seed = seed, .detect_races = false}).ok() ? early : late) += 1;
+  }
+  EXPECT_GT(late, 0) << "reads of what has not arrived";
+}
+
+TEST(Async, StandsAroundWholeValuesOfSharedStoresOnly) {
+  EXPECT_THAT(Outcome("out[t] = async(x[t])"),
+              HasSubstr("only the whole value of a store to shared memory is asynchronous"));
+  EXPECT_THAT(Outcome("s[t] = 1.0 + async(x[t])"), HasSubstr("only the whole value"));
+  EXPECT_THAT(Outcome("evaluate async_wait(t)"), HasSubstr("waiting for all but a number of groups"));
+}
+
+}  // namespace
+}  // namespace autotune

@@ -109,19 +109,30 @@ static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& 
 }
 
 // What the spatial iterators determine together: where two of them are quotient and remainder of one value, that.
-static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner) {
-  VarMap zeros;  // loops of one iteration
-  for (const LoopRange& loop : inner) {
-    if (loop.extent == 1) zeros[loop.var] = Expr(0);
-  }
+// `known`: loops of one iteration, in whose place their value is put.
+static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner,
+                                    const VarMap& known) {
   std::vector<Expr> values;
   for (const Iter& iter : block.iters) {
     if (iter.kind != IterKind::kSpatial) continue;
-    const Expr binding = zeros.empty() ? iter.binding : Normalized(Substitute(iter.binding, zeros), inner);
+    const Expr binding = known.empty() ? iter.binding : Normalized(Substitute(iter.binding, known), inner);
     values.push_back(WithoutLowDigits(WithoutFixedTerms(binding, var.var, inner), var.var, inner));
   }
   const Ranges ranges = Concat({var}, inner);
   while (JoinTwo(values, ranges)) continue;
+  return values;
+}
+
+// The same of the bindings as they stand, and of the bindings without loops of one iteration: either may show a
+// quotient and its remainder that the other hides.
+static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner) {
+  std::vector<Expr> values = Determined(block, var, inner, {});
+  VarMap zeros;
+  for (const LoopRange& loop : inner) {
+    if (loop.extent == 1) zeros[loop.var] = Expr(0);
+  }
+  if (zeros.empty()) return values;
+  for (Expr& value : Determined(block, var, inner, zeros)) values.push_back(std::move(value));
   return values;
 }
 

@@ -28,7 +28,7 @@ class Case:
     def __init__(self, arguments, folder, name, kind, text, shapes, write):
         self.name, self.kind, self.text, self.shapes, self.error = name, kind, text, shapes, None
         folder.mkdir(parents=True, exist_ok=True)
-        self.model, self.package = folder / f"{name}.onnx", folder / f"{name}.tar"
+        self.model, self.package = folder / f"{name}.onnx", folder / f"{name}-{max(arguments.threads)}.tar"
         if not self.model.exists():
             write(self.model)
         if arguments.recompile or not self.package.exists():

@@ -80,14 +80,16 @@ def predicate(op):
 
 def of_integers(op, count=2, **attributes):
     def build(m, rows):
-        x = [m.cast(m.n("Mul", [m.x(rows, WIDTH), m.w(1000.0)]), TensorProto.INT32) for _ in range(count)]
+        whole = lambda x: m.n("Add", [m.n("Abs", [m.n("Mul", [x, m.w(1000.0)])]), m.w(1.0)])  # above 0, for Mod
+        x = [m.cast(whole(m.x(rows, WIDTH)), TensorProto.INT32) for _ in range(count)]
         return m.cast(m.n(op, x, **attributes), TensorProto.FLOAT)
 
     return build
 
 
 def shift(m, rows):
-    x = [m.cast(m.n("Abs", [m.n("Mul", [m.x(rows, WIDTH), m.w(9.0)])]), TensorProto.UINT32) for _ in range(2)]
+    below = lambda x: m.n("Abs", [m.n("Mul", [m.n("Tanh", [x]), m.w(9.0)])])  # the width of the type
+    x = [m.cast(below(m.x(rows, WIDTH)), TensorProto.UINT32) for _ in range(2)]
     return m.cast(m.n("BitShift", x, direction="LEFT"), TensorProto.FLOAT)
 
 

@@ -371,7 +371,8 @@ class Lowering {
   }
 
   // Whether the value is exp(x - most), with the largest element of each row or more for `most`. So it is 1 at most,
-  // and a sum of products with it overflows where the weighted mean would, or where that has nearly overflowed.
+  // and a sum of products with it is at most the number of keys times the weighted mean: values within that factor of
+  // the type's largest number may overflow, which a mean of them need not.
   bool IsExpBelowMax(ValueId v) const {
     const Node* exp = graph_.Producer(v);
     const Node* sub = exp && exp->op == Op::kExp ? graph_.Producer(exp->inputs[0]) : nullptr;

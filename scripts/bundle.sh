@@ -19,7 +19,7 @@ fail() { printf 'bundle: %s\n' "$*" >&2; exit 1; }
 for program in "${programs[@]}"; do
   [ -x "build/tools/$program" ] || fail "build/tools/$program is missing: cmake --build build --target ${programs[*]}"
 done
-command -v patchelf >/dev/null || apt-get install -y --no-install-recommends patchelf xz-utils >/dev/null ||
+{ command -v patchelf && command -v xz; } >/dev/null || apt-get install -y --no-install-recommends patchelf xz-utils >/dev/null ||
   fail "patchelf is missing: apt-get install patchelf"
 
 work=$(mktemp -d)
@@ -32,11 +32,12 @@ mkdir -p "$work/autotune/bin" "$work/autotune/lib"
 
 # What a program loads, by name and path. glibc's own libraries must be those of the machine's loader.
 libraries() { ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u; }
-is_glibc() { [[ $1 =~ ^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so\. ]]; }
+is_glibc() { [[ $1 =~ ^lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl)\.so\. ]]; }
 for program in "${programs[@]}"; do
   cp "build/tools/$program" "$work/autotune/bin/"
   patchelf --set-rpath '$ORIGIN/../lib' "$work/autotune/bin/$program"
 done
+if missing=$(ldd "${programs[@]/#/build/tools/}" | grep 'not found'); then fail "a library is missing: $missing"; fi
 libraries "${programs[@]/#/build/tools/}" | while read -r name path; do
   if is_glibc "$name"; then continue; fi
   cp -L "$path" "$work/autotune/lib/$name"

@@ -1,5 +1,6 @@
 """ONNX Runtime's times on the CPU, through its Python package."""
 
+import statistics
 import time
 
 import numpy as np
@@ -10,7 +11,7 @@ KINDS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int6
 
 
 def net_ms(model, threads):
-    """The least time of a run in milliseconds, on random inputs (integers are zeros)."""
+    """The median time of a run in milliseconds, on random inputs (integers are zeros)."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
@@ -25,4 +26,4 @@ def net_ms(model, threads):
         start = time.perf_counter()
         session.run(None, inputs)
         times.append(1e3 * (time.perf_counter() - start))
-    return min(times[WARM:] or times)
+    return statistics.median(times[WARM:] or times)

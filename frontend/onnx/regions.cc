@@ -216,7 +216,12 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   }
   const Shape shape = c.ShapeOfValue(scores);
   BoxesAttrs attrs;
-  attrs.most = c.Has(2) ? static_cast<int64_t>(TRY(c.ConstantNumber(2, "max_output_boxes_per_class"))) : 0;
+  attrs.most = 0;
+  if (c.Has(2)) {
+    const std::vector<int64_t> most = TRY(c.Ints(2, "max_output_boxes_per_class"));
+    if (most.size() != 1) return Err("max_output_boxes_per_class must be one number");
+    attrs.most = most[0];
+  }
   attrs.centers = TRY(c.Int("center_point_box", 0)) != 0;
   attrs.most = std::min(attrs.most, shape[2]);
   const std::string& result = c.node().outputs[0];

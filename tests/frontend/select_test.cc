@@ -52,9 +52,9 @@ ModelMaker TopK(int opset, const std::vector<int64_t>& shape, int64_t k, int64_t
 }
 
 // Two boxes that overlap, and one apart; the second class knows but one.
-ModelMaker Suppressing(const std::string& threshold) {
+ModelMaker Suppressing(const std::string& threshold, int64_t most = 2) {
   ModelMaker m(11);
-  m.Input("boxes", {1, 3, 4}).Input("scores", {1, 2, 3}).Ints("most", {2}).Floats("iou", {1}, {0.5f});
+  m.Input("boxes", {1, 3, 4}).Input("scores", {1, 2, 3}).Ints("most", {most}).Floats("iou", {1}, {0.5f});
   m.Floats("score", {1}, {0.4f}).Output("selected");
   m.Node("NonMaxSuppression", {"boxes", "scores", "most", "iou", threshold}, {"selected"});
   return m;
@@ -75,6 +75,10 @@ TEST(NonMaxSuppression, TheMostBoxesAreStated) {
   };
   EXPECT_EQ(selected("score"), (Numbers{0, 0, 1, 0, 0, 2, 0, 1, 2, -1, -1, -1}));
   EXPECT_EQ(selected(""), (Numbers{0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 1}));
+  // Exporters write the largest number for "all".
+  Result<ImportedModel> all = Import(Suppressing("score", std::numeric_limits<int64_t>::max()), options);
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(all->module.main().Spec(all->module.main().outputs[0]).shape, (Shape{5, 3}));
   EXPECT_THAT(ImportError(Suppressing("score")), HasSubstr("state the most with --dim selected=100"));
   options.dims = {{"chosen", 5}};
   EXPECT_THAT(ImportError(Suppressing("score"), options), HasSubstr("--dim names 'chosen'"));

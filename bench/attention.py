@@ -14,93 +14,53 @@ in each round: above 1 we are faster. The time of an empty model is subtracted f
 """
 
 import argparse
-import fcntl
 import math
-import os
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from compare_ort import OnnxRuntime, error_ratio, read_npy
-from conv_layers import REST, ROOT, Serving, runs_for
-from odd_shapes import OPSET, TOLERANCE, empty_call_ms, mean
+from beside_ort import Case, add_arguments, run_all
+
+OPSET, IR_VERSION = 13, 7
+LEAST_RATIO = 1.3  # that no row is to fall below
 
 
-def write_model(path, arguments, tokens):
+def make_model(arguments, tokens):
+    """Its inputs are x0 to x2, q, k and v of attention, and x3, the mask."""
     heads, width, queries = arguments.heads, arguments.width, arguments.queries or tokens
-    shapes = {"q": [1, heads, queries, width], "k": [1, heads, width, tokens], "v": [1, heads, tokens, width]}
-    nodes, weights, keys, scores = [], [], "k", "products"
+    shapes = {"x0": [1, heads, queries, width], "x1": [1, heads, width, tokens], "x2": [1, heads, tokens, width]}
+    nodes, weights, keys, scores = [], [], "x1", "products"
     if arguments.form == "decoder":
-        shapes["k"] = [1, heads, tokens, width]
-        nodes.append(helper.make_node("Transpose", ["k"], ["columns"], perm=[0, 1, 3, 2]))
+        shapes["x1"] = [1, heads, tokens, width]
+        nodes.append(helper.make_node("Transpose", ["x1"], ["columns"], perm=[0, 1, 3, 2]))
         keys = "columns"
-    nodes.append(helper.make_node("MatMul", ["q", keys], ["products"]))
+    nodes.append(helper.make_node("MatMul", ["x0", keys], ["products"]))
     if arguments.form != "plain":
-        shapes["mask"] = [1, 1, queries, tokens]
+        shapes["x3"] = [1, 1, queries, tokens]
         weights.append(numpy_helper.from_array(np.float32(1 / math.sqrt(width)), "scale"))
         nodes.append(helper.make_node("Mul", ["products", "scale"], ["scaled"]))
-        nodes.append(helper.make_node("Add", ["scaled", "mask"], ["masked"]))
+        nodes.append(helper.make_node("Add", ["scaled", "x3"], ["masked"]))
         scores = "masked"
     nodes.append(helper.make_node("Softmax", [scores], ["probabilities"], axis=-1))
-    nodes.append(helper.make_node("MatMul", ["probabilities", "v"], ["y"]))
+    nodes.append(helper.make_node("MatMul", ["probabilities", "x2"], ["y"]))
     value = lambda name, shape: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
     graph = helper.make_graph(
         nodes, "attention", [value(n, s) for n, s in shapes.items()], [value("y", [1, heads, queries, width])], weights
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-    model.ir_version = 7
-    onnx.save(model, path)
-    return shapes
+    model.ir_version = IR_VERSION
+    return model
 
 
-class Case:
-    def __init__(self, arguments, tokens):
+def cases_of(arguments):
+    for tokens in arguments.tokens:
         name = f"{arguments.form}-{arguments.heads}x{arguments.queries or tokens}x{tokens}x{arguments.width}"
-        self.model, self.package = arguments.work / f"{name}.onnx", arguments.work / f"{name}.tar"
-        self.shapes = write_model(self.model, arguments, tokens)
-        command = [arguments.autotune, "compile", "--model", self.model, "--db", arguments.db, "-o", self.package]
-        command += ["--target", f"llvm -mcpu=host -num-cores={max(arguments.threads)}"]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-
-    def compare(self, arguments, threads, empty_ms):
-        """Returns the ratio and both times in milliseconds."""
-        peer, ours = OnnxRuntime(str(self.model), threads), Serving(arguments, self.package, threads)
-        ratios, times = [], []
-        runs = runs_for(min(peer.ask("run 3")["times_ms"]))
-        ours.best(2)
-        for _ in range(arguments.rounds):
-            if threads > 1:
-                time.sleep(REST)
-            mine = ours.best(runs)
-            theirs = max(1e-3, min(peer.ask(f"run {runs}")["times_ms"]) - empty_ms)
-            ratios.append(theirs / mine)
-            times.append((mine, theirs))
-        peer.close()
-        ours.close()
-        return statistics.median(ratios), *map(min, zip(*times))
-
-    def is_right(self, arguments):
-        rng = np.random.default_rng(0)
-        with tempfile.TemporaryDirectory() as folder:
-            given = []
-            for i, (name, shape) in enumerate(self.shapes.items()):
-                file = Path(folder) / f"input_{i}.npy"
-                np.save(file, rng.standard_normal(shape, np.float32))
-                given += ["--input", f"{name}={file}"]
-            peer = OnnxRuntime(str(self.model), 1, folder)
-            peer.ask(f"dump {folder}/theirs")
-            peer.close()
-            command = [arguments.autotune, "run", self.package, *given, "--output-dir", f"{folder}/ours"]
-            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-            ours = next(f for f in Path(f"{folder}/ours").iterdir() if f.suffix == ".npy")
-            return error_ratio(read_npy(ours), read_npy(f"{folder}/theirs/output_0.npy"), **TOLERANCE) <= 1
+        model = make_model(arguments, tokens)
+        shapes = [[d.dim_value for d in x.type.tensor_type.shape.dim] for x in model.graph.input]
+        text = f"{tokens} tokens"
+        yield Case(arguments, arguments.work, name, arguments.form, text, shapes, lambda path, m=model: onnx.save(m, path))
 
 
 def main():
@@ -110,34 +70,9 @@ def main():
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--queries", type=int, help="rows of q; default: as many as tokens")
     parser.add_argument("--form", choices=["plain", "masked", "decoder"], default="plain")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--check", action="store_true", help="compare outputs, too")
-    parser.add_argument("--db", type=Path, help="records to compile from; default: none")
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--autotune", default=str(ROOT / "build/tools/autotune"))
+    add_arguments(parser)
     arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    arguments.db = arguments.db or arguments.work / "empty.db"
-    host_lock = open(os.environ.get("AUTOTUNE_HOST_LOCK", "/tmp/autotune-host.lock"), "a", encoding="ascii")
-
-    ratios, failed = [], 0
-    empty = {threads: empty_call_ms(arguments, threads) for threads in arguments.threads}
-    print("tokens  threads    ours ms     ort ms  ratio")
-    for tokens in arguments.tokens:
-        case = Case(arguments, tokens)
-        if arguments.check and not case.is_right(arguments):
-            failed += 1
-            print(f"{tokens:6}  WRONG output")
-        os.environ["AUTOTUNE_HOST_LOCK"] = str(arguments.work / "lock")  # we hold the real one
-        fcntl.flock(host_lock, fcntl.LOCK_EX)
-        for threads in arguments.threads:
-            ratio, mine, theirs = case.compare(arguments, threads, empty[threads])
-            ratios.append(ratio)
-            print(f"{tokens:6}  {threads:7}  {mine:9.3f}  {theirs:9.3f}  {ratio:5.2f}", flush=True)
-        fcntl.flock(host_lock, fcntl.LOCK_UN)
-    print(f"geometric mean {mean(ratios):.2f}, least {min(ratios):.2f}")
-    sys.exit(1 if failed else 0)
+    sys.exit(run_all(arguments, cases_of(arguments), LEAST_RATIO))
 
 
 if __name__ == "__main__":

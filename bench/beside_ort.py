@@ -157,3 +157,10 @@ def summarize(arguments, rows, limit):
     print("\nworst:")
     for row in sorted(rows, key=lambda r: r["ratio"])[:15]:
         print(f"  {row['ratio']:6.3f}  {row['name']:>4} {row['threads']} threads  {row['kind']:8} {row['text']}")
+
+
+def run_all(arguments, cases, limit):
+    """Compares all cases and prints the summary; returns the exit code."""
+    rows, failed = run_cases(arguments, cases)
+    summarize(arguments, rows, limit)
+    return 1 if failed else 0

@@ -27,7 +27,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from beside_ort import Case, add_arguments, run_cases, summarize
+from beside_ort import Case, add_arguments, run_all
 
 FLOPS, BYTES = 60e9, 10e9  # a second, of a core: only to choose sizes
 LEAST_SECONDS, MOST_SECONDS = 30e-6, 30e-3
@@ -209,9 +209,7 @@ def main():
     parser.add_argument("--numbers", type=int, nargs="+", help="only these operators of the seed")
     add_arguments(parser)
     arguments = parser.parse_args()
-    rows, failed = run_cases(arguments, cases_of(arguments))
-    summarize(arguments, rows, LEAST_RATIO)
-    sys.exit(1 if failed else 0)
+    sys.exit(run_all(arguments, cases_of(arguments), LEAST_RATIO))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from beside_ort import Case, add_arguments, run_cases, summarize
+from beside_ort import Case, add_arguments, run_all
 
 OPSET, IR_VERSION = 24, 11
 LEAST_RATIO = 0.5  # that no operator is to fall below
@@ -378,9 +378,7 @@ def main():
     parser.add_argument("--megabytes", type=int, nargs="+", default=[1, 16])
     add_arguments(parser)
     arguments = parser.parse_args()
-    rows, failed = run_cases(arguments, cases_of(arguments))
-    summarize(arguments, rows, LEAST_RATIO)
-    sys.exit(1 if failed else 0)
+    sys.exit(run_all(arguments, cases_of(arguments), LEAST_RATIO))
 
 
 if __name__ == "__main__":

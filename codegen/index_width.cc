@@ -11,7 +11,7 @@ namespace {
 constexpr double kTooLarge = 0x1p31;
 
 // Bounds of absolute values. That of a sum is the sum of its terms' bounds, so it holds for a part of the terms and
-// where products are multiplied out, too. Doubles, which do not wrap.
+// where products are multiplied out, too. Bounds are doubles, because doubles do not wrap.
 class Magnitudes {
  public:
   bool fits = true;

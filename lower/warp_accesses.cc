@@ -50,7 +50,8 @@ std::optional<int64_t> LaneValue(const Expr& e, const Values& values) {
   });
 }
 
-// Passes beyond one for each group of lanes that shared memory serves together.
+// Shared memory serves a group of lanes in one pass if no two of them need different words of one bank. Returns the
+// passes that are needed beyond one for each group.
 int64_t ConflictsOf(const std::vector<std::optional<int64_t>>& addresses, int64_t bytes) {
   const int64_t group = bytes <= kBankBytes ? kWarp : std::max<int64_t>(kWarp * kBankBytes / bytes, 1);
   int64_t conflicts = 0;

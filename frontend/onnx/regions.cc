@@ -208,7 +208,8 @@ Status ImportMaxRoiPool(ImportContext& c) {
 
 }  // namespace
 
-// Its result's size depends on values, so the user states the most rows; those behind the boxes selected are -1.
+// How many boxes are selected depends on their scores, but shapes are static. So the user states the number of rows.
+// Rows behind the last selected box are -1.
 Status ImportNonMaxSuppression(ImportContext& c) {
   ValueId boxes = TRY(c.Tensor(0)), scores = TRY(c.Tensor(1));
   for (ValueId v : {boxes, scores}) {

@@ -165,7 +165,8 @@ TEST(Fuse, AttentionWhoseScoresOrWeightsAreReadStaysApart) {
   }
 }
 
-// One key has the weight 1, and one column of values is a sum of its own.
+// With one key there is one weight, 1: nothing is normalized. With one column of values the second product is a plain
+// sum, which has a rule of its own.
 TEST(Fuse, AttentionOfOneColumnStaysApart) {
   auto products = [](int64_t keys, int64_t depth) {
     Maker m(18);

@@ -15,7 +15,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 // clang-format off
 #define AUTOTUNE_SKETCH_RULES(RULE)                                                                           \
   RULE(ProgramsRule, 1)  /* blocks with loops of their own: sorting, elimination */                            \
-  RULE(ScatterRule, 1)   /* changes at computed places */                                                     \
+  RULE(ScatterRule, 1)   /* changes in order: at computed places, along an axis */                                \
   RULE(AttentionRule, 3) /* two products with passes over rows between them */                                \
   RULE(InlineRule, 1)    /* element-wise blocks disappear into their consumers */                             \
   RULE(WinogradRule, 1)  /* all stages of a Winograd convolution */                                           \

@@ -4,14 +4,12 @@
 
 namespace autotune {
 
-bool HasGuardedWork(const Expr& e, bool conversions) {
+bool HasGuardedWork(const Expr& e) {
   bool found = false;
   WalkOnce(e, [&](const Expr& x) {
     const Binary* b = x.As<Binary>();
-    const Cast* cast = x.As<Cast>();
     found |= x.As<Load>() != nullptr;
     found |= b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
-    found |= conversions && cast && cast->a.dtype().IsFloat() && x.dtype().IsInt();
     return !found;
   });
   return found;

@@ -128,7 +128,7 @@ Scalar Machine::EvalLane(const Expr& e, int lane) {
       },
       [&](const Cast& n) {
         Scalar a = EvalLane(n.a, lane);
-        return ok() ? interp::ApplyCast(n.a.dtype().Element(), dtype.Element(), a, undefined) : a;
+        return interp::ApplyCast(n.a.dtype().Element(), dtype.Element(), a);
       },
       [&](const Select& n) {
         bool chosen = EvalLane(n.condition, n.condition.dtype().lanes == 1 ? 0 : lane).i;

@@ -31,7 +31,7 @@ struct InterpOptions {
 // error names the buffer, the index and the block where a bound is broken, memory is read that was never written,
 // iterations of a parallel loop, threads or blocks conflict (with their indices), what belongs to one thread or block
 // is touched by another, some threads reach a barrier and some do not, an iterator leaves its extent, or an operation
-// is undefined (division by 0, a cast of a float beyond the integer's range).
+// is undefined (division by 0).
 Status Interpret(const PrimFunc& f, std::vector<InterpArray>& args, const InterpOptions& options = {});
 
 }  // namespace autotune

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "ir/float_math.h"
 #include "ir/int_math.h"
@@ -117,18 +118,27 @@ Scalar ApplyUnary(UnaryOp op, DType dtype, Scalar a) {
   return dtype.IsFloat() ? Float(-a.f) : Int(WrapTo(0 - static_cast<uint64_t>(a.i), dtype));
 }
 
-Scalar ApplyCast(DType from, DType to, Scalar a, std::string& error) {
+// Truncates to a signed integer, whose least number stands for what it cannot hold.
+template <typename T>
+T ToSigned(double x) {
+  constexpr T kLeast = std::numeric_limits<T>::min();
+  return std::abs(x) < -static_cast<double>(kLeast) ? static_cast<T>(x) : kLeast;
+}
+
+// As docs/ir.md defines it: through i32 or i64, which wraps around.
+int64_t ToInt(double x, DType to) {
+  if (to == DType::UInt(64)) {
+    if (x < 0x1p63) return ToSigned<int64_t>(x);
+    return static_cast<int64_t>(static_cast<uint64_t>(ToSigned<int64_t>(x - 0x1p63)) + (uint64_t{1} << 63));
+  }
+  const bool is_short = to.bits < 32 || to == DType::Int(32);
+  return WrapTo(static_cast<uint64_t>(is_short ? ToSigned<int32_t>(x) : ToSigned<int64_t>(x)), to);
+}
+
+Scalar ApplyCast(DType from, DType to, Scalar a) {
   if (from.IsFloat()) {
     if (to.IsFloat()) return Float(RoundFloat(a.f, to));
-    if (to.IsBool()) return Int(a.f != 0);
-    double t = std::trunc(a.f);
-    bool is_unsigned = to.code == TypeCode::kUInt;
-    double high = std::ldexp(1.0, is_unsigned ? to.bits : to.bits - 1), low = is_unsigned ? 0 : -high;
-    if (!(t >= low && t < high)) {
-      error = "undefined: " + std::to_string(a.f) + " is beyond " + to.Text();
-      return {};
-    }
-    return Int(is_unsigned ? static_cast<int64_t>(static_cast<uint64_t>(t)) : static_cast<int64_t>(t));
+    return Int(to.IsBool() ? a.f != 0 : ToInt(a.f, to));
   }
   if (to.IsFloat()) {
     bool is_unsigned = from == DType::UInt(64);

@@ -9,7 +9,7 @@ namespace autotune::interp {
 // On an undefined operation `error` says which, and the value means nothing.
 Scalar ApplyBinary(BinaryOp op, DType dtype, Scalar a, Scalar b, std::string& error);  // dtype of the operands
 Scalar ApplyUnary(UnaryOp op, DType dtype, Scalar a);
-Scalar ApplyCast(DType from, DType to, Scalar a, std::string& error);
+Scalar ApplyCast(DType from, DType to, Scalar a);
 Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& error);  // `from`: of the arguments
 
 }  // namespace autotune::interp

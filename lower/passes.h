@@ -77,6 +77,8 @@ Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
+// Conversions of floats to integers get only what the integer holds (casts.cc).
+Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Ops and conversions that no back end has become arithmetic, by ExpandMathCall and ExpandHalfCast (math.cc,
 // halves.cc).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);

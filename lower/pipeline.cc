@@ -25,6 +25,7 @@ constexpr LoweringPass kPasses[] = {
     {"simplify", Simplify, true},
     {"merge_guards", HoistGuards, true},
     {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
+    {"define_casts", DefineCasts, true, "a code generator may convert only what fits"},
     {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 
@@ -47,6 +48,7 @@ constexpr LoweringPass kGpuPasses[] = {
     {"widen_loads", WidenLoads, true},
     {"merge_guards", HoistGuards, true},
     {"verify_registers", VerifyRegisters, true, "the code generator relies on what it checks"},
+    {"define_casts", DefineCasts, true, "a code generator may convert only what fits"},
     {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 

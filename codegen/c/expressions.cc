@@ -268,14 +268,11 @@ Code Expressions::ComputeCast(const Cast& n, DType to) {
   if (to.lanes > 1) {
     return {dialect_.Convert(from.IsBool() ? "-" + a.Under(Level::kPrimary) : a.text, to)};
   }
-  if (from.IsFloat() && to.IsInt() && guard_ && guard_->lanes == 1) {  // where the guard fails, it may be out of range
-    a = {guard_->id + " ? " + a.text + " : 0", Level::kTernary};
-  }
   return {"(" + dialect_.Type(to) + ")" + a.Under(Level::kPrimary), Level::kUnary};
 }
 
 Code Expressions::ComputeSelect(const Select& n, DType type) {
-  const bool guard_a = HasGuardedWork(n.a, /*conversions=*/true), guard_b = HasGuardedWork(n.b, /*conversions=*/true);
+  const bool guard_a = HasGuardedWork(n.a), guard_b = HasGuardedWork(n.b);
   const int lanes = TypeOf(n.condition).lanes;
   const Code condition = guard_a || guard_b ? Atom(n.condition) : Value(n.condition);
   const Code a = guard_a ? ValueUnder({condition.text, lanes}, n.a) : Value(n.a);

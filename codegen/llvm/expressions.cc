@@ -101,7 +101,7 @@ llvm::Value* Expressions::ComputeCall(const Call& n, DType dtype) {
 
 llvm::Value* Expressions::ComputeSelect(const Select& n) {
   llvm::Value* condition = Value(n.condition);
-  bool guard_a = HasGuardedWork(n.a, /*conversions=*/false), guard_b = HasGuardedWork(n.b, /*conversions=*/false);
+  bool guard_a = HasGuardedWork(n.a), guard_b = HasGuardedWork(n.b);
   llvm::Value* a = guard_a ? ValueUnder(condition, n.a) : Value(n.a);
   llvm::Value* b = guard_b ? ValueUnder(builder_.CreateNot(condition), n.b) : Value(n.b);
   return builder_.CreateSelect(condition, a, b);

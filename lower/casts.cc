@@ -1,0 +1,143 @@
+// Conversions of floats to integers. Processors differ in what they make of a float that the integer cannot hold, and
+// LLVM and C leave it undefined. So every float is first brought into the range, and the result is what docs/ir.md
+// says on every target.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/float_math.h"
+#include "ir/linear_form.h"
+#include "lower/passes.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// What a float may be: a number of [low, high], and NaN where `nan` says so.
+struct FloatRange {
+  double low = -kInf, high = kInf;
+  bool nan = true;
+};
+
+FloatRange Joined(const FloatRange& a, const FloatRange& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high), a.nan || b.nan};
+}
+
+template <typename F>
+FloatRange Mapped(const FloatRange& a, F&& increasing) {
+  return {increasing(a.low), increasing(a.high), a.nan};
+}
+
+FloatRange RangeOf(const Expr& e);
+
+// min and max give their second operand where either is NaN.
+FloatRange RangeOfBinary(const Binary& n) {
+  if (n.op != BinaryOp::kMin && n.op != BinaryOp::kMax) return {};
+  const FloatRange a = RangeOf(n.a), b = RangeOf(n.b);
+  FloatRange r = n.op == BinaryOp::kMin ? FloatRange{std::min(a.low, b.low), std::min(a.high, b.high), b.nan}
+                                        : FloatRange{std::max(a.low, b.low), std::max(a.high, b.high), b.nan};
+  return a.nan || b.nan ? Joined(r, b) : r;
+}
+
+FloatRange RangeOfCall(const Call& n) {
+  switch (n.op) {
+    case Op::kFloor:
+      return Mapped(RangeOf(n.args[0]), [](double x) { return std::floor(x); });
+    case Op::kCeil:
+      return Mapped(RangeOf(n.args[0]), [](double x) { return std::ceil(x); });
+    case Op::kRound:
+      return Mapped(RangeOf(n.args[0]), [](double x) { return std::nearbyint(x); });
+    default:
+      return {};
+  }
+}
+
+// Of `select(abs(x) < c, x, other)`, the form that this pass makes, x lies between -c and c.
+FloatRange RangeOfSelect(const Select& n) {
+  FloatRange chosen = RangeOf(n.a);
+  const Binary* less = n.condition.As<Binary>();
+  const Call* magnitude = less && less->op == BinaryOp::kLt ? less->a.As<Call>() : nullptr;
+  if (magnitude && magnitude->op == Op::kAbs && Compare(magnitude->args[0], n.a) == 0) {
+    const double limit = std::nextafter(RangeOf(less->b).high, 0.0);
+    chosen = {std::max(chosen.low, -limit), std::min(chosen.high, limit), false};
+  }
+  return Joined(chosen, RangeOf(n.b));
+}
+
+FloatRange RangeOfCast(DType from, DType to, const Expr& a) {
+  if (from.IsFloat()) return Mapped(RangeOf(a), [to](double x) { return RoundFloat(x, to); });
+  if (from.IsBool()) return {0, 1, false};
+  const bool is_signed = from.IsSigned();
+  const double high = std::ldexp(1.0, is_signed ? from.bits - 1 : from.bits);
+  return {is_signed ? -high : 0, high, false};
+}
+
+FloatRange RangeOf(const Expr& e) {
+  return e.Visit(Overloaded{
+      [&](const FloatImm& n) {
+        return std::isnan(n.value) ? FloatRange{kInf, -kInf, true} : FloatRange{n.value, n.value, false};
+      },
+      [&](const Binary& n) { return RangeOfBinary(n); },
+      [&](const Call& n) { return RangeOfCall(n); },
+      [&](const Select& n) { return RangeOfSelect(n); },
+      [&](const Cast& n) { return RangeOfCast(n.a.dtype().Element(), e.dtype().Element(), n.a); },
+      [&](const Broadcast& n) { return RangeOf(n.a); },
+      [&](const auto&) { return FloatRange{}; },
+  });
+}
+
+// Whether what is left of `range` without its fractions are numbers of `type`.
+bool Fits(const FloatRange& range, DType type) {
+  const bool is_signed = type.IsSigned();
+  const double end = std::ldexp(1.0, is_signed ? type.bits - 1 : type.bits);
+  return !range.nan && std::trunc(range.low) >= (is_signed ? -end : 0) && std::trunc(range.high) < end;
+}
+
+Expr Like(double value, const Expr& x) {
+  return MakeBroadcast(FloatConst(value, x.dtype().Element()), x.dtype().lanes);
+}
+
+// `x` in a signed integer of `bits` bits, whose least number stands for whatever it cannot hold.
+Expr ToSigned(const Expr& x, int bits) {
+  const DType type = DType::Int(bits).WithLanes(x.dtype().lanes);
+  if (Fits(RangeOf(x), type.Element())) return MakeCast(type, x);
+  const double end = std::ldexp(1.0, bits - 1);  // where x reaches it, or is NaN, it is replaced
+  return MakeCast(type, MakeSelect(MakeCall(Op::kAbs, {x}) < Like(end, x), x, Like(-end, x)));
+}
+
+// Numbers from 2^63 on lose 2^63, fit then, and get it back.
+Expr ToUnsigned64(const Expr& x) {
+  const DType type = DType::UInt(64).WithLanes(x.dtype().lanes);
+  const Expr end = Like(0x1p63, x), is_small = x < end;
+  const Expr top = MakeBroadcast(IntConst(std::numeric_limits<int64_t>::min(), type.Element()), type.lanes);
+  const Expr zero = MakeBroadcast(IntConst(0, type.Element()), type.lanes);
+  return MakeCast(type, ToSigned(MakeSelect(is_small, x, x - end), 64)) + MakeSelect(is_small, zero, top);
+}
+
+Expr Defined(const Expr& e) {
+  const Cast* cast = e.As<Cast>();
+  if (!cast || !cast->a.dtype().IsFloat() || !e.dtype().IsInt()) return e;
+  const DType to = e.dtype().Element();
+  if (Fits(RangeOf(cast->a), to)) return e;
+  // No half reaches 2^31 unless it is infinite; f32 holds them all.
+  const bool is_half = cast->a.dtype().IsHalf();
+  const Expr x = is_half ? MakeCast(DType::Float(32).WithLanes(e.dtype().lanes), cast->a) : cast->a;
+  if (to == DType::UInt(64)) return ToUnsigned64(x);
+  const int through = to.bits < 32 || to == DType::Int(32) ? 32 : 64;
+  const Expr whole = ToSigned(x, through);
+  return to == whole.dtype().Element() ? whole : MakeCast(e.dtype(), whole);
+}
+
+}  // namespace
+
+Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv&) {
+  bool any = false;  // most kernels have none
+  Walk(f.body, nullptr, [&](const Expr& e) {
+    any = any || !Defined(e).Same(e);
+    return !any;
+  });
+  return any ? WithBody(f, RewriteStmt(f.body, nullptr, Defined)) : f;
+}
+
+}  // namespace autotune

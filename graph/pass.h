@@ -41,6 +41,10 @@ Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env);
 // before the reshape: a product of a batch of matrices as one matrix, and its bias.
 Result<Graph> SinkReshapes(const Graph& graph, const PassEnv& env);
 
+// Of the views that only a product reads, reshapes come first, then slices, then transposes: the product can read a
+// transposed slice where it lies (Fuse), and a reshape of a computed tensor is no kernel.
+Result<Graph> OrderViews(const Graph& graph, const PassEnv& env);
+
 // One node for equal operators on equal inputs; one constant for equal ones of few elements. Larger constants are
 // compared by identity only: equal ones are rare, and hashing a model's weights is not free.
 inline constexpr IntOption kSharedConstantElements{"shared_constant_elements", 64, 0, int64_t{1} << 30,

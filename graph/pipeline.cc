@@ -12,6 +12,7 @@ const std::vector<Pass>& Pipeline() {
       {"trim_windows", TrimWindows},
       {"simplify_graph", SimplifyGraph},
       {"sink_reshapes", SinkReshapes},
+      {"order_views", OrderViews},
       {"share_common_subexpressions", ShareCommonSubexpressions},
       {"fold_constants", FoldConstants},
       {"share_common_subexpressions", ShareCommonSubexpressions},

@@ -4,8 +4,8 @@
 // A vector statement is emitted in chunks (registers.h): the caller selects one, and vector expressions are then those
 // lanes of them. Where a chunk is one lane, all is numbers; the lane may be a loop's variable.
 //
-// A select computes both of its sides, as the LLVM generator does; loads and divisions of the side that is not chosen are
-// guarded: they touch no memory outside of their buffer and divide by no 0.
+// A select computes both of its sides, as the LLVM generator does; loads and divisions of the side that is not chosen
+// are guarded: they touch no memory outside of their buffer and divide by no 0.
 //
 // Borrows all that it is made of, which must outlive it. Not thread-safe. Internal to codegen/c.
 #pragma once

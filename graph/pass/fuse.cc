@@ -9,9 +9,10 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;    // nodes of a group that takes in the nodes its operands come from
-constexpr int64_t kFewestRows = 8;      // rows that are shared out
-constexpr int64_t kLongestRow = 32768;  // elements of a row that a cache holds
+constexpr size_t kMostAbsorbed = 64;     // nodes of a group that takes in the nodes its operands come from
+constexpr int64_t kFewestRows = 8;       // rows that are shared out
+constexpr int64_t kLongestRow = 32768;   // elements of a row that a cache holds
+constexpr int64_t kWorthGathering = 16;  // queries that read a key: they pay for gathering it from its rows
 
 // Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
 class Fuser {
@@ -30,6 +31,7 @@ class Fuser {
     }
     for (ValueId v : graph.outputs) is_output_[v] = true;
     for (size_t i = 0; i < graph.nodes.size(); ++i) read_in_place_.push_back(!single && IsReadInPlace(graph.nodes[i]));
+    for (size_t i = 0; i < graph.nodes.size() && !single; ++i) ReadOperandsOfAttention(static_cast<int>(i));
   }
 
   Graph Run() {
@@ -177,6 +179,41 @@ class Fuser {
     });
   }
 
+  // Transposes and slices of the queries, keys and values that only attention reads: it reads them where they lie, if
+  // it finds the elements of a query, of a key and of a value side by side. Such are the heads of one projection.
+  void ReadOperandsOfAttention(int root) {
+    const std::vector<int> region = AttentionRegion(root, graph_.nodes[root].output);
+    if (region.empty()) return;
+    const Node &scores = graph_.nodes[root], &weighted = graph_.nodes[region.back()];
+    const Shape& shape = graph_.Spec(scores.output).shape;
+    const bool gathers = shape[shape.size() - 2] >= kWorthGathering;
+    ReadInPlace(scores.inputs[0], 1);
+    ReadInPlace(scores.inputs[1], gathers ? 2 : 1);
+    ReadInPlace(weighted.inputs[1], 1);
+  }
+
+  // `v`, if it is a slice, or a transpose that makes the last dimension of what it reads one of its `innermost` ones.
+  void ReadInPlace(ValueId v, int innermost) {
+    const Node* node = graph_.Producer(v);
+    if (!node || is_output_[v] || consumers_[v].size() != 1) return;
+    if (node->op == Op::kTranspose) {
+      const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node->attrs).perm;
+      const auto last = static_cast<int64_t>(perm.size()) - 1;
+      if (std::find(perm.end() - innermost, perm.end(), last) == perm.end()) return;
+      ReadInPlace(node->inputs[0], 1);
+    } else if (node->op != Op::kSlice || std::get<SliceAttrs>(node->attrs).step.back() != 1) {
+      return;
+    }
+    read_in_place_[graph_.values[v].index] = true;
+  }
+
+  // Whether the transpose moves whole rows.
+  bool MovesRows(const Node& node) const {
+    if (node.op != Op::kTranspose) return false;
+    const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
+    return perm.back() + 1 == static_cast<int64_t>(perm.size());
+  }
+
   // Adds the element-wise nodes of the group's shape that nothing outside of it reads.
   void AbsorbOperands(std::vector<int>& group, int id) {
     const Shape& shape = graph_.Spec(graph_.nodes[group.back()].output).shape;
@@ -196,6 +233,18 @@ class Fuser {
     std::sort(group.begin(), group.end());
   }
 
+  // The transpose that alone reads `tail`, if the group stores its results in that order as easily: element-wise groups
+  // and slices in any, attention whole rows.
+  std::vector<int> TransposeBehind(int root, ValueId tail, bool attends) const {
+    if (is_output_[tail] || consumers_[tail].size() != 1) return {};
+    const int next = consumers_[tail][0];
+    const Node& node = graph_.nodes[next];
+    if (group_[next] >= 0 || read_in_place_[next] || node.op != Op::kTranspose) return {};
+    const Op op = graph_.nodes[root].op;
+    const bool movable = KindOf(op) == OpKind::kElementwise || op == Op::kSlice || (attends && MovesRows(node));
+    return movable ? std::vector<int>{next} : std::vector<int>{};
+  }
+
   void Grow(int root) {
     std::vector<int>& group = groups_.emplace_back(std::vector<int>{root});
     int id = static_cast<int>(groups_.size()) - 1;
@@ -212,13 +261,10 @@ class Fuser {
       ValueId tail = graph_.nodes[group.back()].output;
       std::vector<int> region;
       if (!is_output_[tail]) region = NextRegion(tail, rows);
-      const bool movable = !is_output_[tail] && (kind == OpKind::kElementwise || graph_.nodes[root].op == Op::kSlice);
-      if (region.empty() && movable && !has_transpose && rows.first < 0 && !rows.reduced &&
-          consumers_[tail].size() == 1 && graph_.nodes[consumers_[tail][0]].op == Op::kTranspose &&
-          group_[consumers_[tail][0]] < 0) {
-        region = {consumers_[tail][0]};
-        has_transpose = true;
-        rows.allowed = false;
+      if (region.empty() && !has_transpose && rows.first < 0 && !rows.reduced) {
+        region = TransposeBehind(root, tail, attends);
+        has_transpose = !region.empty();
+        rows.allowed = rows.allowed && !has_transpose;
       }
       if (region.empty() && !attends && !is_output_[tail]) {
         region = AttentionRegion(root, tail);
@@ -269,27 +315,38 @@ class Fuser {
     return {};
   }
 
+  // What makes `v`, if the group reads it in place, behind what that reads in place.
+  void AddViews(ValueId v, std::set<ValueId>& inner, std::vector<Node>& ordered) const {
+    const Node* view = graph_.Producer(v);
+    if (!view || !read_in_place_[graph_.values[v].index] || !inner.insert(v).second) return;
+    AddViews(view->inputs[0], inner, ordered);
+    ordered.push_back(*view);
+  }
+
   void EmitGroup(const std::vector<int>& nodes, Rewriter& rewriter) {
     std::set<ValueId> inner;
     for (int n : nodes) inner.insert(graph_.nodes[n].output);
     // Operands in a canonical order, so that equal kernels become equal tasks.
     std::vector<Node> ordered;
     for (int n : nodes) {
-      for (ValueId v : graph_.nodes[n].inputs) {
-        const Node* cut = graph_.Producer(v);
-        if (!cut || !read_in_place_[graph_.values[v].index] || !inner.insert(v).second) continue;
-        ordered.push_back(*cut);
-      }
+      for (ValueId v : graph_.nodes[n].inputs) AddViews(v, inner, ordered);
       ordered.push_back(graph_.nodes[n]);
       auto& in = ordered.back().inputs;
       if (GetOpInfo(ordered.back().op).commutative && Rank(in[1], inner) < Rank(in[0], inner)) std::swap(in[0], in[1]);
     }
     GraphBuilder body;
-    std::map<ValueId, ValueId> map;
+    std::map<ValueId, ValueId> map, viewed;  // viewed: by the view's value
     std::vector<ValueId> arguments, constants;
+    // The operands of a product are parameters of their own, even where they are pieces of one tensor: schedules copy
+    // an operand by its parameter.
+    const bool apart = IsComputedProduct(graph_.nodes[nodes.front()]);
     for (const Node& node : ordered) {
       for (ValueId v : node.inputs) {
-        if (inner.count(v) || map.count(v)) continue;
+        if (apart && !inner.count(v) && !graph_.FindConstant(v) && read_in_place_[graph_.values[node.output].index]) {
+          viewed[node.output] = body.Input("", graph_.Spec(v));
+          arguments.push_back(v);
+        }
+        if (inner.count(v) || map.count(v) || viewed.count(node.output)) continue;
         const Constant* c = graph_.FindConstant(v);
         if (!c) {
           map[v] = body.Input("", graph_.Spec(v));
@@ -304,7 +361,8 @@ class Fuser {
     }
     for (const Node& node : ordered) {
       std::vector<ValueId> in;
-      for (ValueId v : node.inputs) in.push_back(map.at(v));
+      auto own = viewed.find(node.output);
+      for (ValueId v : node.inputs) in.push_back(own == viewed.end() ? map.at(v) : own->second);
       map[node.output] = body.Must(node.op, in, node.attrs);
     }
     ValueId output = ordered.back().output;
@@ -333,7 +391,7 @@ class Fuser {
   std::vector<std::vector<int>> groups_;  // nodes in order; the last one's output is the group's
   std::vector<std::vector<int>> consumers_;
   std::vector<bool> is_output_;
-  std::vector<bool> read_in_place_;  // by node: slices that are part of the groups that read them
+  std::vector<bool> read_in_place_;  // by node: slices and transposes that are part of the groups that read them
 };
 
 }  // namespace

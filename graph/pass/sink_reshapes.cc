@@ -3,44 +3,17 @@
 
 #include "graph/pass.h"
 #include "graph/pass/rewriter.h"
+#include "graph/pass/shape_groups.h"
 
 namespace autotune::graph {
 namespace {
-
-// Dimensions [i, i_end) of one shape and [j, j_end) of another that hold the same elements.
-struct Group {
-  size_t i, i_end, j, j_end;
-};
-
-// The finest grouping of two shapes of equal size.
-std::vector<Group> Groups(const Shape& a, const Shape& b) {
-  std::vector<Group> groups;
-  size_t i = 0, j = 0;
-  while (i < a.size() || j < b.size()) {
-    Group g{i, i, j, j};
-    int64_t x = 1, y = 1;
-    if (i < a.size()) x = a[g.i_end++];
-    if (j < b.size()) y = b[g.j_end++];
-    while (x != y) {
-      if (x < y) {
-        x *= a[g.i_end++];
-      } else {
-        y *= b[g.j_end++];
-      }
-    }
-    groups.push_back(g);
-    i = g.i_end;
-    j = g.j_end;
-  }
-  return groups;
-}
 
 // The shape that broadcasts to `inner` as `operand` does to `outer`.
 std::optional<Shape> Regrouped(Shape operand, const Shape& outer, const Shape& inner) {
   if (operand.size() > outer.size()) return std::nullopt;
   operand.insert(operand.begin(), outer.size() - operand.size(), 1);
   Shape result(inner.size(), 1);
-  for (const Group& g : Groups(outer, inner)) {
+  for (const ShapeGroup& g : GroupsOf(outer, inner)) {
     bool whole = std::equal(operand.begin() + g.i, operand.begin() + g.i_end, outer.begin() + g.i);
     bool unit = std::all_of(operand.begin() + g.i, operand.begin() + g.i_end, [](int64_t d) { return d == 1; });
     if (whole) {
@@ -56,7 +29,7 @@ std::optional<Shape> Regrouped(Shape operand, const Shape& outer, const Shape& i
 std::optional<std::vector<int64_t>> RegroupedAxes(const std::vector<int64_t>& axes, const Shape& outer,
                                                   const Shape& inner) {
   std::vector<int64_t> result;
-  for (const Group& g : Groups(outer, inner)) {
+  for (const ShapeGroup& g : GroupsOf(outer, inner)) {
     bool any = false, all = true;
     for (size_t d = g.i; d < g.i_end; ++d) {
       if (outer[d] == 1) continue;

@@ -99,9 +99,10 @@ TEST(Casts, HaveOneNumberForWhatDoesNotFit) {
 // What the program keeps in the range itself needs no second guard.
 std::string Lowered(const std::string& value, const char* type) {
   const std::string t = type;
-  auto lowered = Lower(Parse("func f(a: f32[64] input, b: " + t + "[64] output) { for i in 64 { block s(v: S 64 = i) { " +
-                             "b[v] = " + t + "(" + value + ") } } }"),
-                       Cpu());
+  auto lowered =
+      Lower(Parse("func f(a: f32[64] input, b: " + t + "[64] output) { for i in 64 { block s(v: S 64 = i) { " +
+                  "b[v] = " + t + "(" + value + ") } } }"),
+            Cpu());
   EXPECT_TRUE(lowered.ok());
   return lowered.ok() ? ToText(lowered->run) : "";
 }

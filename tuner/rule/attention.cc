@@ -30,6 +30,7 @@ class AttentionPlacer {
 
   // Finds the stages, and computes those that are cheap where they are used.
   Status Gather() {
+    InlineViews();
     TRY(FindProducts());
     for (const Name& name : OtherBlocks()) Inline(name);
     TRY(FindProducts());
@@ -107,6 +108,26 @@ class AttentionPlacer {
       if (scores().spatial[i].extent != weighted().spatial[i].extent) return Err("its products have different rows");
     }
     return {};
+  }
+
+  bool IsParam(const Name& buffer) const {
+    return std::any_of(s_.func().params.begin(), s_.func().params.end(),
+                       [&](const Param& p) { return p.buffer->name == buffer; });
+  }
+
+  // Queries, keys and values are read where they lie.
+  void InlineViews() {
+    auto is_view = [&](const BlockView& block) {
+      return !block.reduction && block.reads.size() == 1 && IsParam(*block.reads.begin());
+    };
+    bool found = true;
+    while (found) {
+      found = false;
+      for (const BlockView& block : s_.Blocks()) {
+        found = is_view(block) && InlineRule(s_, block, 0).ok();
+        if (found) break;
+      }
+    }
   }
 
   // The blocks from the first product on, without the products.
@@ -212,8 +233,9 @@ class AttentionPlacer {
     Unrolled& k = width_;
     k.factor = TRY(s_.ChooseUnroll(block.reduce.back(), Divisors(block.reduce.back().extent, kMaxUnroll)));
     Name panels;
+    const std::optional<ColumnOperand> operand = FindColumnOperand(s_.func(), block, RowsOf(block).iter, n.iter);
+    if (!packed_ && !IsContiguous(*operand)) return Err("the numbers of a key lie side by side, not its neighbours");
     if (packed_) {
-      const std::optional<ColumnOperand> operand = FindColumnOperand(s_.func(), block, RowsOf(block).iter, n.iter);
       panels = TRY(PackColumns(s_, block.name, *operand, columns.Inner()));
     }
     TRY(s_.Do(ComputeAt{.block = out.block, .loop = task_}));
@@ -233,6 +255,11 @@ class AttentionPlacer {
                                 .vector = vector,
                                 .lanes = lanes,
                                 .vectors_first = true});
+  }
+
+  // Whether neighbouring columns of the operand are neighbours in memory.
+  static bool IsContiguous(const ColumnOperand& operand) {
+    return !operand.by_iterators && operand.dim + 1 == static_cast<int>(operand.buffer->shape.size());
   }
 
   StageModel Model() const {
@@ -285,18 +312,19 @@ class AttentionPlacer {
 //     each row: the sum of its exponentials, and what it scales the row by
 //     values of the rows: n_0, m_1: register tile over (m_2, n_1), scaled as it is written back
 //
-// Both products have the same rows in a register tile. Way 1 packs the keys for it. Way 2 leaves the products to the
-// rule for tiles, for programs that have fewer tasks than there are cores, or another form.
+// Both products have the same rows in a register tile. Way 1 packs the keys for it, as it must where the numbers of one
+// key lie side by side. Way 2 leaves the products to the rule for tiles, for programs that have fewer tasks than there
+// are cores, or another form. The results are stored in the order that a last transpose of rows gives them.
 Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {
   if (s.Placed() > 0 || block.name != s.Blocks().front().name) return Err("attention is all blocks or none");
   AttentionPlacer placer(s, way == kPackedKeys);
   TRY(placer.Gather());
   if (way != kApart) return placer.PlaceTogether();
-  if (!placer.IsShort()) {
+  for (const bool packed : {false, true}) {
     SketchBuilder trial = s;
-    AttentionPlacer together(trial, false);
+    AttentionPlacer together(trial, packed);
     TRY(together.Gather());
-    if (together.PlaceTogether().ok()) return Err("there are enough tasks for all cores");
+    if (!together.IsShort() && together.PlaceTogether().ok()) return Err("there are enough tasks for all cores");
   }
   return placer.PlaceApart();
 }

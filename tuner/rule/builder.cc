@@ -169,14 +169,33 @@ void SketchBuilder::AddPrefetches(const std::vector<Prefetch>& wanted) {
   for (const Prefetch& prefetch : Possible(wanted)) prefetches_.push_back(prefetch);
 }
 
-// The tile can be written back through the element-wise block that alone reads it, over loops of the same extents.
+namespace {
+
+// Whether `to` reads each element of what `from` computes once, and rows of both are contiguous: a transpose of rows.
+bool MovesRowsOf(const BlockView& to, const BlockView& from) {
+  if (to.spatial.empty() || from.spatial.empty() || to.spatial.back().extent != from.spatial.back().extent)
+    return false;
+  bool moves = Instances(to) == Iterations(from.spatial);
+  ForEachOperand(to, [&](const Load& load) {
+    if (load.buffer->name != from.writes) return;
+    const LinearForm index = FlatIndex(to, load.buffer, load.indices);
+    moves = moves && index.Coefficient(to.spatial.back().iter) == 1 && ReadsOnce(to, index);
+  });
+  return moves;
+}
+
+}  // namespace
+
+// The tile can be written back through the element-wise block that alone reads it, over loops of the same extents, or
+// through the transpose that moves its rows.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
   const std::vector<BlockView> blocks = Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   auto fuses = [&](const BlockView& to) {
     auto same = [](const BlockView::Loop& a, const BlockView::Loop& b) { return a.extent == b.extent; };
     return !to.reduction && !IsPlaced(to.name) &&
-           std::equal(block.spatial.begin(), block.spatial.end(), to.spatial.begin(), to.spatial.end(), same);
+           (std::equal(block.spatial.begin(), block.spatial.end(), to.spatial.begin(), to.spatial.end(), same) ||
+            MovesRowsOf(to, block));
   };
   if (consumers.size() == 1 && !block.writes_output && fuses(*consumers[0]))
     return WriteBack{consumers[0]->name, block.writes, consumers[0]->flops};

@@ -12,6 +12,17 @@ int64_t SubscriptsWith(const Load& load, const Name& var) {
   return std::count_if(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return UsesVar(i, var); });
 }
 
+// Whether a subscript is an iterator and an offset: of a slice, whose other elements are not the block's.
+bool ReadsPiece(const Block& block, const Load& load) {
+  return std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& index) {
+    const Binary* sum = index.As<Binary>();
+    auto moves = [&](const Expr& e) {
+      return std::any_of(block.iters.begin(), block.iters.end(), [&](const Iter& iter) { return IsVar(e, iter.var); });
+    };
+    return sum && sum->op == BinaryOp::kAdd && moves(sum->a) && AsInt(sum->b);
+  });
+}
+
 // The dimensions of a copy of `operand`, one for each iterator of the block that indexes it; `dim` is that of `iter`.
 void CountIterators(const Block& block, const Load& operand, const Name& iter, int& rank, int& dim) {
   for (const Iter& each : block.iters) {
@@ -47,7 +58,8 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
     operand = ColumnOperand{.buffer = load.buffer, .constant = param->role == ParamRole::kConstant};
     auto plain =
         std::find_if(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return IsVar(i, n_iter); });
-    operand->by_iterators = SubscriptsWith(load, n_iter) > 1 || plain == load.indices.end();
+    operand->by_iterators =
+        SubscriptsWith(load, n_iter) > 1 || plain == load.indices.end() || ReadsPiece(*view.node.As<Block>(), load);
     if (operand->by_iterators) {
       CountIterators(*view.node.As<Block>(), load, n_iter, operand->rank, operand->dim);
     } else {

@@ -16,7 +16,8 @@ struct ColumnOperand {
   Buffer buffer;
   bool constant = false;  // packed in prepare, untimed
   // The copy has one dimension for each subscript. If n shares a subscript with another iterator, as in the weights
-  // w[.., g * N + n] of a grouped convolution, the copy has one for each iterator of the block that indexes it.
+  // w[.., g * N + n] of a grouped convolution, or if the block reads a piece of the buffer, the copy has one for each
+  // iterator of the block that indexes it.
   bool by_iterators = false;
   int rank = 0, dim = 0;  // of the copy; `dim` is n's
 };

@@ -207,11 +207,12 @@ class Fuser {
     read_in_place_[graph_.values[v].index] = true;
   }
 
-  // Whether the transpose moves whole rows.
+  // Whether the transpose moves whole rows of matrices, which kernels count by one number.
   bool MovesRows(const Node& node) const {
-    if (node.op != Op::kTranspose) return false;
     const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
-    return perm.back() + 1 == static_cast<int64_t>(perm.size());
+    const Shape& shape = graph_.Spec(node.inputs[0]).shape;
+    const auto several = std::count_if(shape.begin(), shape.end() - 2, [](int64_t d) { return d > 1; });
+    return several <= 1 && perm.back() + 1 == static_cast<int64_t>(perm.size());
   }
 
   // Adds the element-wise nodes of the group's shape that nothing outside of it reads.

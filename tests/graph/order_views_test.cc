@@ -124,18 +124,19 @@ TEST(OrderViews, RandomChainsKeepTheirMeaning) {
 
 // Queries, keys and values as heads of one projection or of several, and values back side by side.
 struct Heads {
-  int64_t queries = 20;
+  int64_t batch = 1, queries = 20;
   bool one_projection = true, keys_are_read = false, moves_columns = false;
 };
 
 Graph AttendHeads(const Heads& form) {
-  const int64_t heads = 3, width = 4, keys = 20, all = heads * width;
+  const int64_t heads = 3, width = 4, keys = 20, all = heads * width, batch = form.batch;
   Maker m(9);
-  ValueId x = m.b.Input("x", F32({2, keys, 3 * all}));
+  ValueId x = m.b.Input("x", F32({batch, keys, 3 * all}));
   auto operand = [&](int64_t which, int64_t rows, std::vector<int64_t> perm) {
-    ValueId piece = form.one_projection && rows == keys ? Slice(m, x, 2, which * all, all)
-                                                        : m.b.Input("x" + std::to_string(which), F32({2, rows, all}));
-    ValueId view = m.b.Transpose(m.b.Reshape(piece, {2, rows, heads, width}), std::move(perm));
+    ValueId piece = form.one_projection && rows == keys
+                        ? Slice(m, x, 2, which * all, all)
+                        : m.b.Input("x" + std::to_string(which), F32({batch, rows, all}));
+    ValueId view = m.b.Transpose(m.b.Reshape(piece, {batch, rows, heads, width}), std::move(perm));
     if (which == 1 && form.keys_are_read) m.b.Output(m.Relu(view), "keys");
     return view;
   };
@@ -159,6 +160,7 @@ TEST(Fuse, AttentionReadsHeadsWhereTheyLie) {
   EXPECT_EQ(Kernels(AttendHeads({.queries = 1, .one_projection = false})), 2u);  // nothing pays for gathering the keys
   EXPECT_EQ(Kernels(AttendHeads({.keys_are_read = true})), 4u);
   EXPECT_EQ(Kernels(AttendHeads({.moves_columns = true})), 2u);
+  EXPECT_EQ(Kernels(AttendHeads({.batch = 2})), 2u);  // heads of several batches are two numbers behind the transpose
 }
 
 }  // namespace

@@ -179,7 +179,9 @@ bool MovesRowsOf(const BlockView& to, const BlockView& from) {
   ForEachOperand(to, [&](const Load& load) {
     if (load.buffer->name != from.writes) return;
     const LinearForm index = FlatIndex(to, load.buffer, load.indices);
-    moves = moves && index.Coefficient(to.spatial.back().iter) == 1 && ReadsOnce(to, index);
+    const bool plain =
+        std::all_of(load.indices.begin(), load.indices.end(), [](const Expr& e) { return e.As<Var>() || AsInt(e); });
+    moves = moves && plain && index.Coefficient(to.spatial.back().iter) == 1 && ReadsOnce(to, index);
   });
   return moves;
 }

@@ -218,10 +218,38 @@ class Partitioner {
       dropped.push_back(guard);
       if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
     }
-    if (dropped.empty()) return s;
+    if (dropped.empty()) return SplitPaddedGather(s, guards.inner, outer);
     Stmt fast = WithoutGuards(s, dropped);
     if (whole.empty()) return fast;
     return MakeStmt(If{AndAll(whole), fast, Slow(s, guards.conditions)});
+  }
+
+  // A copy of vectors, b[..] = select(c, a[..], 0), whose lanes lie apart in a: if (c holds for all) b[..] = a[..],
+  // else the copy as it is. Code generators transpose squares in registers, but only where nothing is left out; a
+  // condition for vectors of neighbours costs them nothing.
+  static Stmt SplitPaddedGather(const Stmt& s, const Ranges& inner, const Analyzer& outer) {
+    Stmt body = s;
+    const std::set<Name> lanes = LanesIn(s);
+    while (const For* loop = body.As<For>()) body = Stmt(loop->body);
+    const Store* store = body.As<Store>();
+    const Select* padded = store ? store->value.As<Select>() : nullptr;
+    const Load* load = padded ? padded->a.As<Load>() : nullptr;
+    auto is_lane = [&](const Name& n) { return lanes.contains(n); };
+    if (!load || !padded->b.As<FloatImm>() || lanes.empty() || UsesVar(load->indices.back(), is_lane)) return s;
+    if (HasNode<Load>(padded->condition)) return s;
+    std::vector<Expr> whole;
+    for (const Expr& guard : Conjuncts(padded->condition)) {
+      Expr all = HoldsForAll(guard, inner, s);
+      if (all) all = outer.Simplify(all);
+      if (!all || IsConst(all, 0)) return s;
+      if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
+    }
+    const Expr value = padded->a;
+    Stmt fast = RewriteStmt(s, [&](const Stmt& x) {
+      const Store* copy = x.As<Store>();
+      return copy ? MakeStmt(Store{copy->buffer, copy->indices, value}) : x;
+    });
+    return whole.empty() ? fast : MakeStmt(If{AndAll(whole), fast, s});
   }
 
   // The guarded version, small rather than fast. Rows whose guard is the same for all lanes stay vectors. Otherwise

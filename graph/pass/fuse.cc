@@ -9,10 +9,11 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;     // nodes of a group that takes in the nodes its operands come from
-constexpr int64_t kFewestRows = 8;       // rows that are shared out
-constexpr int64_t kLongestRow = 32768;   // elements of a row that a cache holds
-constexpr int64_t kWorthGathering = 16;  // queries that read a key: they pay for gathering it from its rows
+constexpr size_t kMostAbsorbed = 64;                 // nodes of a group that takes in the nodes its operands come from
+constexpr int64_t kFewestRows = 8;                   // rows that are shared out
+constexpr int64_t kLongestRow = 32768;               // elements of a row that a cache holds
+constexpr int64_t kWidestSpread = int64_t{1} << 20;  // bytes among which a head's rows lie: a core's second cache
+constexpr int64_t kWorthGathering = 16;              // queries that read a key: they pay for gathering it from its rows
 
 // Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
 class Fuser {
@@ -199,12 +200,26 @@ class Fuser {
     if (node->op == Op::kTranspose) {
       const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node->attrs).perm;
       const auto last = static_cast<int64_t>(perm.size()) - 1;
-      if (std::find(perm.end() - innermost, perm.end(), last) == perm.end()) return;
+      if (std::find(perm.end() - innermost, perm.end(), last) == perm.end() || SpreadOf(*node) > kWidestSpread) return;
       ReadInPlace(node->inputs[0], 1);
     } else if (node->op != Op::kSlice || std::get<SliceAttrs>(node->attrs).step.back() != 1) {
       return;
     }
     read_in_place_[graph_.values[v].index] = true;
+  }
+
+  // Bytes from the first to the last row of a matrix of the transpose, where they lie.
+  int64_t SpreadOf(const Node& transpose) const {
+    ValueId source = transpose.inputs[0];
+    const Shape& whole = graph_.Spec(source).shape;
+    const Node* producer = graph_.Producer(source);
+    const Shape& memory = producer && producer->op == Op::kSlice ? graph_.Spec(producer->inputs[0]).shape : whole;
+    const std::vector<int64_t>& perm = std::get<TransposeAttrs>(transpose.attrs).perm;
+    const size_t rank = perm.size(), last = rank - 1;
+    const auto rows = static_cast<size_t>(perm[last] == static_cast<int64_t>(last) ? perm[last - 1] : perm[last]);
+    int64_t bytes = graph_.Spec(source).dtype.Bytes() * whole[rows];
+    for (size_t d = rows + 1; d < rank; ++d) bytes *= memory[d];
+    return bytes;
   }
 
   // Whether the transpose moves whole rows of matrices, which kernels count by one number.

@@ -124,12 +124,12 @@ TEST(OrderViews, RandomChainsKeepTheirMeaning) {
 
 // Queries, keys and values as heads of one projection or of several, and values back side by side.
 struct Heads {
-  int64_t batch = 1, queries = 20;
+  int64_t batch = 1, queries = 20, width = 4;
   bool one_projection = true, keys_are_read = false, moves_columns = false;
 };
 
 Graph AttendHeads(const Heads& form) {
-  const int64_t heads = 3, width = 4, keys = 20, all = heads * width, batch = form.batch;
+  const int64_t heads = 3, width = form.width, keys = 20, all = heads * width, batch = form.batch;
   Maker m(9);
   ValueId x = m.b.Input("x", F32({batch, keys, 3 * all}));
   auto operand = [&](int64_t which, int64_t rows, std::vector<int64_t> perm) {
@@ -158,6 +158,8 @@ TEST(Fuse, AttentionReadsHeadsWhereTheyLie) {
     EXPECT_EQ(Kernels(g), 1u) << GraphText(g);
   }
   EXPECT_EQ(Kernels(AttendHeads({.queries = 1, .one_projection = false})), 2u);  // nothing pays for gathering the keys
+  EXPECT_EQ(Kernels(AttendHeads({.width = 4600, .one_projection = false})),
+            4u);  // a row of one head is far from the next
   EXPECT_EQ(Kernels(AttendHeads({.keys_are_read = true})), 4u);
   EXPECT_EQ(Kernels(AttendHeads({.moves_columns = true})), 2u);
   EXPECT_EQ(Kernels(AttendHeads({.batch = 2})), 2u);  // heads of several batches are two numbers behind the transpose

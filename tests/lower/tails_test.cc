@@ -125,5 +125,34 @@ TEST(Tails, AllSmallShapes) {
   }
 }
 
+// A padded copy whose lanes lie apart has no condition but at the end; one of neighbours keeps its own.
+TEST(Tails, PaddedCopiesAreGuardedWhereTheyEnd) {
+  auto copy = [](const std::string& load, const std::string& extent) {
+    return "  for o in 4 { for u in 8 unrolled { for l in 8 vectorized { block c(v: S 32 = o * 8 + l, w: S 8 = u) {\n" +
+           ("y[w, v] = select(v < " + extent + ", " + load + ", 0.0)") + "\n} } } }\n";
+  };
+  auto conditions = [&](const std::string& load, const std::string& extent, int rows, int columns) {
+    const PrimFunc f =
+        *ParsePrimFunc("func kernel(\n  x: f32[" + std::to_string(rows) + ", " + std::to_string(columns) +
+                       "] input,\n  y: f32[8, 32] output\n) {\n" + copy(load, extent) + "}\n");
+    auto kernel = Lower(f, Avx512());
+    EXPECT_TRUE(kernel.ok()) << kernel.error().Text();
+    std::vector<InterpArray> want = test::RandomArgs(f, 1), got = want;
+    for (size_t i = 0; i < got.size(); ++i) got[i].shape = ConstShape(kernel->run.params[i].buffer);
+    EXPECT_TRUE(Interpret(f, want).ok());
+    EXPECT_TRUE(Interpret(kernel->run, got).ok());
+    EXPECT_EQ(want[1].data, got[1].data);
+    int branches = 0;
+    Walk(kernel->run.body, [&](const Stmt& x) {
+      branches += x.As<If>() != nullptr;
+      return true;
+    });
+    return branches;
+  };
+  EXPECT_EQ(conditions("x[v, w]", "27", 27, 8), 1);
+  EXPECT_EQ(conditions("x[v, w]", "32", 32, 8), 0);
+  EXPECT_EQ(conditions("x[w, v]", "27", 8, 27), 0);
+}
+
 }  // namespace
 }  // namespace autotune

@@ -102,6 +102,23 @@ TEST(AttentionSketch, ComputesTheSame) {
   }
 }
 
+// Heads that lie side by side are read and written there: the keys through a copy, since the numbers of one are
+// neighbours. Columns in squares of vectors, and others; batches of heads, and pieces of a tensor.
+TEST(AttentionSketch, ReadsHeadsWhereTheyLie) {
+  const Attention cases[] = {
+      {.batch = {1, 3}, .queries = 16, .keys = 40, .width = 16, .depth = 8, .heads_inside = true},
+      {.batch = {1, 2}, .queries = 14, .keys = 21, .width = 8, .depth = 16, .heads_inside = true, .piece = true},
+      {.batch = {2, 3}, .queries = 12, .keys = 32, .width = 32, .depth = 8, .heads_inside = true, .piece = true},
+      {.batch = {2, 2}, .queries = 13, .keys = 9, .width = 5, .depth = 7, .heads_inside = true},
+  };
+  for (const Attention& c : cases) {
+    const PrimFunc func = MakeAttention(c);
+    EXPECT_EQ(NamesOf(func).all, "attention:columns\n");
+    test::CheckSpace(func, 6, 1);
+    if (::testing::Test::HasFailure()) FAIL() << c.queries << " x " << c.keys << " x " << c.width << " x " << c.depth;
+  }
+}
+
 // What is placed apart computes the same, too.
 TEST(AttentionSketch, ApartComputesTheSame) {
   const Target cores = *Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -num-cores=16");

@@ -83,6 +83,9 @@ struct Attention {
   bool ends_in_add = false;
   bool exponentials = true;  // false: differences in their place, which small integers make exact
   int64_t shared = 1;        // heads that share keys, the last dimension of `batch`
+  // Queries, keys, values and results lie as [batch[0], rows, batch[1], columns]: heads side by side. `piece`: they are
+  // the second of three pieces of such a tensor.
+  bool heads_inside = false, piece = false;
 };
 
 inline te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
@@ -94,10 +97,21 @@ inline te::Shape Joined(te::Shape a, std::initializer_list<int64_t> b) {
 inline PrimFunc MakeAttention(const Attention& a) {
   te::Shape shared = a.batch;
   if (a.shared > 1) shared.back() = 1;
-  te::Tensor q = te::Placeholder("q", Joined(a.batch, {a.queries, a.width})),
-             k = te::Placeholder("k", Joined(shared, {a.width, a.keys})),
-             v = te::Placeholder("v", Joined(shared, {a.keys, a.depth}));
-  std::vector<te::TensorParam> params = {{q, ParamRole::kInput}, {k, ParamRole::kInput}, {v, ParamRole::kInput}};
+  std::vector<te::TensorParam> params;
+  auto operand = [&](const std::string& name, const te::Shape& batch, int64_t rows, int64_t columns, bool turned) {
+    if (!a.heads_inside) {
+      te::Tensor x = te::Placeholder(name, Joined(batch, {turned ? columns : rows, turned ? rows : columns}));
+      params.push_back({x, ParamRole::kInput});
+      return x;
+    }
+    const int64_t heads = batch[1];
+    te::Tensor x = te::Placeholder(name, {batch[0], rows, a.piece ? 3 * heads : heads, columns});
+    params.push_back({x, ParamRole::kInput});
+    if (a.piece) x = topi::Slice(name + "_piece", x, {0, 0, heads, 0}, {batch[0], rows, heads, columns}, {1, 1, 1, 1});
+    return topi::Transpose(name + "_heads", x, turned ? std::vector<int>{0, 2, 3, 1} : std::vector<int>{0, 2, 1, 3});
+  };
+  te::Tensor q = operand("q", a.batch, a.queries, a.width, false), k = operand("k", shared, a.keys, a.width, true),
+             v = operand("v", shared, a.keys, a.depth, false);
   te::Tensor s = topi::MatMul("scores", q, k);
   if (a.scale != 1) s = topi::Mul("scaled", s, te::Splat({}, a.scale));
   if (!a.mask.empty()) {
@@ -114,6 +128,7 @@ inline PrimFunc MakeAttention(const Attention& a) {
   }
   te::Tensor out = topi::Mul("weighted", f.scale, topi::MatMul("values", f.exp, v));
   if (a.ends_in_add) out = topi::Add("shifted", out, te::Splat({}, 1));
+  if (a.heads_inside && a.batch[0] == 1) out = topi::Transpose("back", out, {0, 2, 1, 3});
   params.push_back({out, ParamRole::kOutput});
   return te::CreatePrimFunc("attention", params, {.use_fma = true});
 }

@@ -245,7 +245,7 @@ class AttentionPlacer {
     TRY(s_.SplitUnrolled(loops[depth_ + 1], k));
     auto [vectors, vector] = TRY(s_.Split(columns.inner, {kAuto, lanes}));
     TRY(s_.Order({columns.outer, row_tiles, k.outer, k.inner, rows, vectors, vector}));
-    if (packed_) packed_at_ = TRY(PlacePacked(s_, panels, 0, Packing::kColumns, lanes));
+    if (packed_) packed_at_ = TRY(PlacePacked(s_, panels, 0, PackingOf(*operand), lanes));
     TRY(s_.Do(PadBlock{.block = block.name}));
     return s_.MakeRegisterTile(block, out,
                                {.at = row_tiles,

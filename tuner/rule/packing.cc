@@ -34,14 +34,22 @@ void CountIterators(const Block& block, const Load& operand, const Name& iter, i
 
 // The first of the packing block's loops whose iterator has several values, wherever the block is computed; 0 if none
 // of those around the copied vectors has.
-size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, Packing kind) {
+size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, bool panels_inside) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
-  const size_t first = kind == Packing::kColumns ? 1 : 0;  // the panels' loop was moved inward
+  const size_t first = panels_inside ? 1 : 0;  // the panels' loop was moved inward
   for (size_t i = 0; i + 1 < loops.size() && first + i + 1 < iters.size(); ++i) {
     if (const int64_t* extent = AsInt(iters[first + i].extent); !extent || *extent > 1) return i;
   }
   return 0;
+}
+
+// How many rows the packed panels have, each a vector of columns; 0: not constant.
+int64_t RowsOfPanel(const SketchBuilder& s, const Name& packing) {
+  const std::vector<BlockView> blocks = s.Blocks();
+  const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
+  const int64_t* extent = AsInt(iters[iters.size() - 2].extent);
+  return extent ? *extent : 0;
 }
 
 }  // namespace
@@ -58,6 +66,7 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
     operand = ColumnOperand{.buffer = load.buffer, .constant = param->role == ParamRole::kConstant};
     auto plain =
         std::find_if(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return IsVar(i, n_iter); });
+    operand->transposed = !view.reduce.empty() && IsVar(load.indices.back(), view.reduce.back().iter);
     operand->by_iterators =
         SubscriptsWith(load, n_iter) > 1 || plain == load.indices.end() || ReadsPiece(*view.node.As<Block>(), load);
     if (operand->by_iterators) {
@@ -140,7 +149,15 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
   Name vector = loops.back();
   loops.pop_back();
   Name unrolled = loops.back();
-  if (kind == Packing::kColumns) {
+  const bool in_squares = kind == Packing::kTransposedColumns && RowsOfPanel(s, packing) % lanes == 0;
+  const bool panels_inside = kind != Packing::kRows && !in_squares;
+  if (in_squares) {
+    auto [squares, row] = TRY(s.Split(loops.back(), {kAuto, lanes}));
+    auto [vectors, within] = TRY(s.Split(vector, {kAuto, lanes}));
+    loops.back() = vectors;
+    TRY(s.Order({loops, squares, row, within}));
+    unrolled = row, vector = within;
+  } else if (panels_inside) {
     // Panel by panel in each row: whole rows are read, not pieces that lie pages apart.
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     TRY(s.Order({loops, vector}));
@@ -152,7 +169,7 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
   TRY(s.Do(Vectorize{.loop = vector}));
   TRY(s.Unroll(unrolled));
   // Serial inside the parallel loop. A batch of one is no loop that cores could share.
-  loops.resize(FirstShared(s, packing, loops, kind) + 1);
+  loops.resize(FirstShared(s, packing, loops, panels_inside) + 1);
   TRY(s.Parallel(loops));
   return at;
 }

@@ -19,7 +19,8 @@ struct ColumnOperand {
   // w[.., g * N + n] of a grouped convolution, or if the block reads a piece of the buffer, the copy has one for each
   // iterator of the block that indexes it.
   bool by_iterators = false;
-  int rank = 0, dim = 0;  // of the copy; `dim` is n's
+  int rank = 0, dim = 0;    // of the copy; `dim` is n's
+  bool transposed = false;  // the reduction's last iterator is its contiguous dimension
 };
 
 // An operand that moves with m and the last reduction iterator, which is its contiguous dimension, but not with n: A.
@@ -40,11 +41,16 @@ Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperan
 Result<Name> PackRows(SketchBuilder& s, const Name& block, const RowOperand& operand, const IntArg& height,
                       const IntArg& piece);
 
-enum class Packing { kColumns, kRows };
+enum class Packing { kColumns, kTransposedColumns, kRows };
+
+inline Packing PackingOf(const ColumnOperand& operand) {
+  return operand.transposed ? Packing::kTransposedColumns : Packing::kColumns;
+}
 
 // Chooses where a packing block is computed: before the parallel loop, by all cores, or inside the loop of a depth up
 // to `deepest`, so that what is packed is in a cache when it is used. It copies vectors: of `lanes` columns, or the
-// pieces of rows.
+// pieces of rows. Of transposed columns it takes as many vectors as they have lanes together: a square, which code
+// generators transpose in registers (codegen/llvm/cpu/transposes.h).
 Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepest, Packing kind, int64_t lanes);
 
 }  // namespace autotune

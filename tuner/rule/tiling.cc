@@ -179,7 +179,8 @@ class Tiler {
   // The copies that are made at run time.
   Status PlaceOperands() {
     const int64_t deepest = static_cast<int64_t>(middle_.list.size()) - 1;  // 0: the parallel loop
-    if (columns_ && !columns_->constant) panels_at_ = TRY(PlacePacked(s_, panels_, deepest, Packing::kColumns, lanes_));
+    if (columns_ && !columns_->constant)
+      panels_at_ = TRY(PlacePacked(s_, panels_, deepest, PackingOf(*columns_), lanes_));
     if (pack_rows_) rows_at_ = TRY(PlacePacked(s_, packed_rows_, deepest, Packing::kRows, lanes_));
     return {};
   }

@@ -31,6 +31,7 @@ struct Outcome {
   int passed = -1, failed = -1, unsupported = -1;  // of the closing line
   std::string failures;                            // the lines of cases that failed
   std::string notes;
+  std::string unplaced;               // what the log says of tasks without a complete sketch
   std::vector<std::string> refusals;  // the lines of cases that are unsupported
   std::string totals;                 // the lines that count a folder's cases
   std::string last_line;
@@ -42,8 +43,10 @@ Outcome Verify(const std::vector<fs::path>& folders, const std::string& target =
   std::vector<std::string> command = {
       AUTOTUNE_BINARY_DIR "/tools/autotune", "verify", "--db", ":memory:", "--target", target, "--data"};
   command.insert(command.end(), folders.begin(), folders.end());
-  auto autotune =
-      std::move(Subprocess::Spawn({.argv = std::move(command), .fds = {{1, in.get()}, {2, in.get()}}})).value();
+  auto autotune = std::move(Subprocess::Spawn({.argv = std::move(command),
+                                               .fds = {{1, in.get()}, {2, in.get()}},
+                                               .environment = {"AUTOTUNE_LOG=debug"}}))
+                      .value();
   in.Reset();
   Outcome outcome;
   std::string output;
@@ -54,6 +57,7 @@ Outcome Verify(const std::vector<fs::path>& folders, const std::string& target =
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("FAILED")) outcome.failures += line + "\n";
     if (line.starts_with("note: ")) outcome.notes += line + "\n";
+    if (line.find("no rule places") != std::string::npos) outcome.unplaced += line + "\n";
     if (line.starts_with("unsupported ")) outcome.refusals.push_back(line);
     if (line.starts_with("/") && line.ends_with(" unsupported")) outcome.totals += line + "\n";
     outcome.last_line = line;
@@ -127,6 +131,7 @@ void ExpectConformance(const std::string& folder, int least, const std::vector<c
   EXPECT_GE(outcome.passed, least);
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.notes, Not(HasSubstr("without a schedule")));
+  EXPECT_EQ(outcome.unplaced, "");  // every operator has a sketch
   ExpectReasons(outcome, reasons);
 }
 
@@ -148,6 +153,7 @@ TEST(Conformance, NewerNodeCases) {
   EXPECT_EQ(outcome.failed, 0) << outcome.failures << outcome.last_line;
   EXPECT_GE(outcome.passed, kLeast);
   EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.unplaced, "");
   ExpectReasons(outcome, {kOtherInputs, kOtherCasts, kRandom, kOtherData});
 }
 

@@ -56,6 +56,7 @@ int64_t SketchBuilder::DepthOf(const Name& block, const Name& loop) const {
 }
 
 Status SketchBuilder::Order(const Loops& loops) {
+  if (loops.list.size() < 2) return {};
   TRY(Do(Reorder{.loops = loops.list}));
   return {};
 }

@@ -2,6 +2,7 @@
 #include <optional>
 #include <span>
 
+#include "support/log.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
@@ -76,6 +77,7 @@ Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target&
     (unplaced.empty() ? complete : partial).push_back(*std::move(sketch));
   }
   if (complete.empty() && partial.empty() && failed) return *std::move(failed);
+  if (complete.empty() && !partial.empty()) Log(LogLevel::kDebug, func.name, ":", partial.front().name);
   return complete.empty() ? std::move(partial) : std::move(complete);
 }
 

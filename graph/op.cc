@@ -371,8 +371,8 @@ const OpInfo kTable[] = {
     {Op::kCall,           -1, T::kAny,      CallAttrs{},        K::kOpaque,      L::kFixed,       false, InferCallee},
 };
 // clang-format on
-static_assert(std::size(kTable) == kNumOps);
-static_assert(std::size(EnumNames<Op>::kNames) == kNumOps);
+static_assert(std::size(kTable) == kNumOps, "an operator of graph/op.h has no row in kTable");
+static_assert(std::size(EnumNames<Op>::kNames) == kNumOps, "an operator of graph/op.h has no name there");
 
 template <class T>
 void AppendField(std::string& text, const T& value) {

@@ -116,7 +116,7 @@ class Machine {
   ThreadId id_;
   int64_t instances_ = 0;
   Flights flights_;                                  // of the thread that runs
-  std::vector<Flight::Element>* reading_ = nullptr;  // what loads read is added to it
+  std::vector<Flight::Element>* reading_ = nullptr;  // where loads note the elements that they read; may be null
 };
 
 }  // namespace autotune::interp

@@ -98,7 +98,8 @@ Status WriteTo(const Package& package, int fd) {
   return {};
 }
 
-// Nothing is written where members say; a name that leads out of the package is a sign of malice all the same.
+// Refuses a member whose name leads out of the package. Members are not written to files, but such a name is a sign of
+// malice.
 Status CheckPlace(const std::string& name) {
   for (size_t begin = 0; begin <= name.size();) {
     size_t end = std::min(name.find('/', begin), name.size());
@@ -109,11 +110,11 @@ Status CheckPlace(const std::string& name) {
   return {};
 }
 
-// What the members of a file may add up to: compression and sparse members make much of little, but of weights and
-// machine code never a thousand times as much.
+// The most bytes that the members of a file may have in all. Compression and sparse members expand a file, but weights
+// and machine code never expand a thousandfold.
 int64_t MostBytes(const std::string& path) {
   constexpr int64_t kAnyway = int64_t{64} << 20, kTimes = 1000, kMost = int64_t{1} << 40;
-  std::error_code error;  // of what is no regular file
+  std::error_code error;  // set if the path is no regular file, such as a pipe
   uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size > kMost / kTimes) return kMost;
   return static_cast<int64_t>(size) * kTimes + kAnyway;

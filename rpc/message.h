@@ -1,7 +1,8 @@
 // Every message of the wire, each a struct that declares its fields once; docs/wire.md says when each is sent.
 // On the wire a message is frames: the header, the body (both CBOR maps by field name: unknown fields are ignored,
-// missing ones keep their default), then the blobs. A minor version adds fields and messages, a major one refuses.
-// Plain values. Not the transport, and no rule of conduct: those are the state machines.
+// missing ones keep their default), then the blobs. A new minor version may add fields and messages. Peers of different
+// major versions refuse each other. Plain values. The transport is in rpc/transport.h; the state machines say which
+// message may follow which.
 #pragma once
 #include <compare>
 #include <cstdint>

@@ -11,8 +11,9 @@ def reduce(net):
     x = net.choose(1, 2, 3, 4, 5)
     if not x:
         return None
-    op = net.pick("Sum", "Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")
-    if op in ("Prod", "LogSum"):  # of positive numbers, and not far from 1
+    op = net.pick("ReduceSum", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
+                  "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+    if op in ("ReduceProd", "ReduceLogSum"):  # of positive numbers, and not far from 1
         x = net.emit("Sigmoid", [x])
         x = x and net.emit("Add", [x, net.uniform([1])])
         if not x:
@@ -22,12 +23,12 @@ def reduce(net):
     if net.opset >= 11:
         axes = [a - rank if net.chance(30) else a for a in axes]
     attributes, inputs = {"keepdims": net.pick(None, 0, 1)}, [x]
-    as_input = net.opset >= (13 if op == "Sum" else 18)
+    as_input = net.opset >= (13 if op == "ReduceSum" else 18)
     if net.chance(80) and as_input:
         inputs.append(net.integers(axes))
     elif net.chance(80) and not as_input:
         attributes["axes"] = axes
-    return net.emit("Reduce" + op, inputs, attributes)
+    return net.emit(op, inputs, attributes)
 
 
 def place_of_extreme(net):

@@ -51,9 +51,9 @@ class Dialect {
 
   // The value of a call of the function `op` (ir/op.h) on numbers a, b and c.
   virtual std::string Call(Op op, DType type) const = 0;
-  // A body, in lines, for a function of vectors a, b and c, where a compiler has a better one than the number's
-  // function lane by lane: an instruction of its own, or a quicker way to the same instruction. It holds under
-  // `condition`, of the preprocessor; empty: always. `function` is an op's name, "min" or "max".
+  // How a function of vectors a, b and c computes `function` (the name of an op, "min" or "max"). Without `lines`, it
+  // applies the scalar function to each lane. A dialect states `lines` where they compile to better code, such as one
+  // instruction for all lanes. They are compiled if the preprocessor's `condition` holds; an empty one always holds.
   struct Body {
     std::string condition, lines;
   };

@@ -1,4 +1,4 @@
-// Arithmetic of short integer and bool constants: what exported models compute shapes with.
+// Folds arithmetic of short integer and bool constants, with which exported models compute shapes.
 #include <limits>
 
 #include "frontend/onnx/importer.h"

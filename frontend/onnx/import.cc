@@ -14,7 +14,7 @@ namespace onnx_import {
 
 constexpr int64_t kNewestFormat = 13;  // ONNX's IR version of operator set 28
 
-const OperatorRow* FindOperator(const OnnxNode& node) {
+std::vector<OperatorRow> AllOperators(bool microsoft) {
   using Family = const std::vector<OperatorRow>& (*)();
   static constexpr Family kOnnx[] = {ConvOperators,     MathOperators,      ActivationOperators, ReduceOperators,
                                      NormPoolOperators, ShapeOperators,     MoveOperators,       ResizeOperators,
@@ -23,11 +23,17 @@ const OperatorRow* FindOperator(const OnnxNode& node) {
                                      SpectralOperators, SampleOperators,    RegionOperators,     UnpoolOperators,
                                      NgramOperators,    ControlOperators};
   static constexpr Family kMicrosoft[] = {MicrosoftOperators, MicrosoftAttentionOperators};
+  std::vector<OperatorRow> all;
+  for (Family family : microsoft ? std::span<const Family>(kMicrosoft) : std::span<const Family>(kOnnx))
+    all.insert(all.end(), family().begin(), family().end());
+  return all;
+}
+
+const OperatorRow* FindOperator(const OnnxNode& node) {
+  static const std::vector<OperatorRow> kOnnx = AllOperators(false), kMicrosoft = AllOperators(true);
   if (!node.domain.empty() && node.domain != "com.microsoft") return nullptr;
-  for (Family family : node.domain.empty() ? std::span<const Family>(kOnnx) : std::span<const Family>(kMicrosoft)) {
-    for (const OperatorRow& row : family()) {
-      if (node.op_type == row.name) return &row;
-    }
+  for (const OperatorRow& row : node.domain.empty() ? kOnnx : kMicrosoft) {
+    if (node.op_type == row.name) return &row;
   }
   return nullptr;
 }

@@ -172,6 +172,8 @@ const std::vector<OperatorRow>& StateOperators();       // state.cc
 // Of the domain com.microsoft. They have one version, in models of any of ONNX's operator sets.
 const std::vector<OperatorRow>& MicrosoftOperators();           // microsoft.cc
 const std::vector<OperatorRow>& MicrosoftAttentionOperators();  // microsoft_attention.cc
+// The rows of all families of one domain: ONNX's own, or com.microsoft.
+std::vector<OperatorRow> AllOperators(bool microsoft);
 // The row of an operator, or null.
 const OperatorRow* FindOperator(const OnnxNode& node);
 

@@ -19,7 +19,7 @@ struct OperatorUse {
 struct ModelReport {
   ImportFacts facts;
   std::vector<ImportFacts::Tensor> inputs, outputs;  // with all extents known, if the model is supported
-  std::vector<OperatorUse> operators;                // the one with most FLOPs first, then with most bytes
+  std::vector<OperatorUse> operators;                // by falling FLOPs, then by falling bytes
   std::vector<std::string> notes;
 
   bool supported() const { return facts.problems.empty(); }

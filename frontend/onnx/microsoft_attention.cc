@@ -226,7 +226,8 @@ Status ImportMultiHeadAttention(ImportContext& c) {
   return BindMerged(c, p);
 }
 
-// Angles of rotary embeddings at positions, [B, S] integers, as they broadcast to heads [B, H, S, D].
+// Looks the cosines or sines of rotary embeddings up in a cache. `positions` are integers [B, S]; the result is
+// [B, 1, S, D / 2], which broadcasts over heads.
 Result<ValueId> AnglesAt(ImportContext& c, size_t cache_input, ValueId positions) {
   ValueId cache = TRY(c.Tensor(cache_input));
   if (c.Rank(cache) != 2) return Err("caches must be matrices, not ", c.builder.Spec(cache).Text());
@@ -254,7 +255,7 @@ Result<ValueId> PositionsFrom(ImportContext& c, ValueId first, int64_t length) {
 Status ImportRotaryAtPositions(ImportContext& c) {
   enum { kInput, kPositions, kCos };
   TRY(RefuseAttr(c, "is_packed_batching"));
-  if (TRY(c.Float("scale", 1)) != 1) return Err("a scale is not supported");
+  if (TRY(c.Float("scale", 1)) != 1) return Err("scale must be 1");
   ValueId x = TRY(c.Tensor(kInput)), positions = TRY(c.Tensor(kPositions));
   if (!c.Type(positions).IsInt()) return Err("positions must be integers");
   const bool merged = c.Rank(x) == 3;

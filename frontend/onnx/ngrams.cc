@@ -85,7 +85,7 @@ Status ImportTfIdfVectorizer(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const Shape shape = c.ShapeOfValue(x);
   if (shape.empty() || shape.size() > 2 || !c.Type(x).IsInt() || c.builder.Spec(x).NumElements() == 0)
-    return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+    return Err("is supported on integers of rank 1 or 2, not on ", c.builder.Spec(x).Text());
   const Pool p = TRY(ReadPool(c));
   const std::string mode = TRY(c.String("mode", ""));
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return Err("mode '", mode, "' is not one of TF, IDF, TFIDF");

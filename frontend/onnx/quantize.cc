@@ -47,7 +47,7 @@ Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId ze
 
 Status ImportQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
-  if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  if (c.Type(x) != DType::Float(32)) return Err("is supported on f32, not on ", c.builder.Spec(x).Text());
   if (c.Type(scale) != c.Type(x))
     return Err("divides ", c.builder.Spec(x).Text(), " by ", c.builder.Spec(scale).Text());
   ValueId zero = c.Has(2) ? TRY(AlongAxis(c, 2, x)) : c.Number(0, x);
@@ -65,7 +65,7 @@ Status ImportQuantizeLinear(ImportContext& c) {
 // Scale and zero point from the data's range, which is made to hold 0.
 Status ImportDynamicQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
-  if (c.Type(x) != DType::Float(32)) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  if (c.Type(x) != DType::Float(32)) return Err("is supported on f32, not on ", c.builder.Spec(x).Text());
   std::vector<int64_t> axes(c.Rank(x));
   std::iota(axes.begin(), axes.end(), 0);
   ValueId top = TRY(c.Reshape(TRY(c.Reduce(Op::kReduceMax, x, axes)), {}));

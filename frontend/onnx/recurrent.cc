@@ -83,7 +83,7 @@ Result<Net> ReadNet(ImportContext& c, Cell cell) {
   net.activations = TRY(ReadActivations(c, cell, net.directions()));
 
   net.x = TRY(c.Tensor(0));
-  if (!c.Type(net.x).IsFloat()) return Err("of ", c.builder.Spec(net.x).Text(), " is not supported");
+  if (!c.Type(net.x).IsFloat()) return Err("is supported on floats, not on ", c.builder.Spec(net.x).Text());
   if (c.Rank(net.x) != 3) return Err("the input must have rank 3, not ", c.builder.Spec(net.x).Text());
   if (net.batch_first) net.x = TRY(c.Transpose(net.x, {1, 0, 2}));
   const Shape shape = c.ShapeOfValue(net.x), recurrent = TRY(c.ShapeOf(2));

@@ -165,8 +165,10 @@ Status ImportMaxRoiPool(ImportContext& c) {
   const double scale = TRY(c.Float("spatial_scale", 1));
   if (image.size() != 4 || regions.size() != 2 || regions[1] != 5 || bins.size() != 2 || regions[0] < 1)
     return Err("regions ", ShapeText(regions), " do not fit the image ", ShapeText(image));
-  if (!c.Type(x).IsFloat() || c.Type(x) != c.Type(rois) || std::min(bins[0], bins[1]) < 1)
-    return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  if (std::min(bins[0], bins[1]) < 1) return Err("pooled_shape ", ShapeText(bins), " must be positive");
+  if (!c.Type(x).IsFloat()) return Err("is supported on floats, not on ", c.builder.Spec(x).Text());
+  if (c.Type(x) != c.Type(rois))
+    return Err("the types of ", c.builder.Spec(x).Text(), " and ", c.builder.Spec(rois).Text(), " differ");
   const int64_t count = regions[0];
   auto column = [&](int64_t i) -> Result<ValueId> {
     return c.Emit(Op::kSlice, {rois}, SliceAttrs{{0, i}, {count, 1}, {1, 1}});

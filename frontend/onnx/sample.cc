@@ -100,7 +100,7 @@ Result<PixelTaps> Combined(ImportContext& c, const PixelTaps& a, const PixelTaps
 }
 
 Status CheckPlaces(const ImportContext& c, ValueId x) {
-  if (!c.Type(x).IsFloat()) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  if (!c.Type(x).IsFloat()) return Err("is supported on floats, not on ", c.builder.Spec(x).Text());
   if (c.builder.Spec(x).NumElements() > std::numeric_limits<int32_t>::max())
     return Err("the image ", c.builder.Spec(x).Text(), " is too large");
   return {};

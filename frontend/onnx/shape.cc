@@ -9,7 +9,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Input 0 under another shape, whether constant or not.
+// Binds the result to the elements of input 0 in another shape. If the input is a constant, so is the result.
 Status BindReshaped(ImportContext& c, Shape shape) {
   const TensorValue* value = c.Constant(0);
   if (value) TRY(InferType(Op::kReshape, ReshapeAttrs{shape}, {value->spec}));

@@ -8,7 +8,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// The cache with new rows along an axis, from a place of each image on: row r holds new row r - place, if there is one.
+// Writes new rows into a cache, along an axis. Image b's new rows begin at row write_indices[b] of the cache; the other
+// rows stay.
 Status ImportTensorScatter(ImportContext& c) {
   ValueId cache = TRY(c.Tensor(0)), update = TRY(c.Tensor(1));
   const Shape shape = c.ShapeOfValue(cache), fresh = c.ShapeOfValue(update);

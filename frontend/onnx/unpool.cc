@@ -14,7 +14,7 @@ Status ImportCol2Im(ImportContext& c) {
   const std::vector<int64_t> strides = TRY(c.IntList("strides", Shape(dims, 1)));
   const std::vector<int64_t> dilations = TRY(c.IntList("dilations", Shape(dims, 1)));
   const std::vector<int64_t> pads = TRY(c.IntList("pads", Shape(2 * dims, 0)));
-  if (!c.Type(x).IsFloat()) return Err("of ", c.builder.Spec(x).Text(), " is not supported");
+  if (!c.Type(x).IsFloat()) return Err("is supported on floats, not on ", c.builder.Spec(x).Text());
   if (dims < 1 || block.size() != dims || strides.size() != dims || dilations.size() != dims ||
       pads.size() != 2 * dims || columns.size() != 3)
     return Err("columns ", ShapeText(columns), " do not fit an image ", ShapeText(image));

@@ -1,5 +1,5 @@
 // Scheduled operators of real networks, compiled, against the interpreter: every element equal.
-#include "tests/codegen/sketch.h"
+#include "tests/schedule/sketch.h"
 
 #include "schedule/replay.h"
 #include "tests/codegen/kernel.h"
@@ -55,7 +55,14 @@ TEST(CompiledSketch, Convolutions) {
 }
 
 TEST(CompiledSketch, Dense) {
-  SketchNames dense{"dense", "b", "out", "", "dense_m", "dense_n", "dense_k", "", 2, "", 8, false};
+  SketchNames dense{.anchor = "dense",
+                    .weight = "b",
+                    .batch = "",
+                    .m = "dense_m",
+                    .oc = "dense_n",
+                    .k = "dense_k",
+                    .reduce = "",
+                    .weight_rank = 2};
   CheckSamples(zoo::Dense(1, 10, 7), Sketch(dense), 4);
   CheckSamples(zoo::Dense(23, 41, 9), Sketch(dense), 6);
 }

@@ -51,9 +51,10 @@ TEST(Regression, OneSeedOneModel) {
   auto predict = [&](uint64_t seed) {
     return FitRegression(train.Pointers(), train.labels, {.seed = seed}).value()->Predict(test.rows);
   };
-  EXPECT_EQ(predict(1), predict(1));
-  EXPECT_NE(predict(1), predict(2));
-  EXPECT_NE(predict(1), predict(UINT64_MAX));
+  const std::vector<float> first = predict(1);
+  EXPECT_EQ(predict(1), first);
+  EXPECT_NE(predict(2), first);
+  EXPECT_NE(predict(UINT64_MAX), first);
 }
 
 }  // namespace

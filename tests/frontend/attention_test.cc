@@ -12,14 +12,12 @@
 #include "frontend/onnx/import.h"
 #include "graph/extract.h"
 #include "graph/pipeline.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 
 constexpr int kFloat = 1, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

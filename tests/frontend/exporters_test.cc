@@ -10,30 +10,13 @@
 
 #include "frontend/onnx/import.h"
 #include "graph/pipeline.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune {
 namespace {
 
 using graph::Shape;
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
-
-Numbers Computed(const ModelMaker& m, const Numbers& x, const ImportOptions& options = {}) {
-  Result<ImportedModel> imported = Import(m, options);
-  if (!imported.ok()) {
-    ADD_FAILURE() << imported.error().Text();
-    return {};
-  }
-  const graph::Graph& g = imported->module.main();
-  std::vector<reference::Tensor> inputs = {{g.Spec(g.inputs[0]).shape, x}};
-  for (size_t i = 1; i < g.inputs.size(); ++i) {  // which nobody reads
-    const graph::TensorSpec& spec = g.Spec(g.inputs[i]);
-    inputs.push_back({spec.shape, Numbers(spec.NumElements())});
-  }
-  return reference::Evaluate(g, inputs)[0].data;
-}
 
 TEST(Exporters, InitializersMayBeInputsToo) {
   // Format 3 wanted it; the initializer is the default, and with it the value.
@@ -43,7 +26,7 @@ TEST(Exporters, InitializersMayBeInputsToo) {
   Result<ImportedModel> imported = Import(m);
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
   EXPECT_EQ(imported->module.main().inputs.size(), 1u);
-  EXPECT_EQ(Computed(m, {1, 2}), (Numbers{3, 8}));
+  EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{3, 8}));
 }
 
 TEST(Exporters, WhatNobodyReadsIsNoObstacle) {
@@ -51,7 +34,7 @@ TEST(Exporters, WhatNobodyReadsIsNoObstacle) {
   m.Input("x", {2}).Input("unused", {5}).Floats("w", {2}, {3, 4}).Ints("n", {1, 2, 3}).Output("y");
   m.ImportDomain("com.microsoft").ImportDomain("ai.onnx.ml").ImportDomain("pkg.torch");
   m.Node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(Computed(m, {-1, 2}), (Numbers{0, 2}));
+  EXPECT_EQ(Output(m, {{-1, 2}}), (Numbers{0, 2}));
   // But an operator of such a domain is.
   m.Node("TreeEnsemble", {"x"}, {"z"}).Domain("ai.onnx.ml");
   EXPECT_EQ(ImportError(m), "m.onnx cannot be imported: ai.onnx.ml.TreeEnsemble (node #1) is not supported");
@@ -61,13 +44,13 @@ TEST(Exporters, OnnxsOwnDomainHasTwoNamesAndMayBeAbsent) {
   ModelMaker m(17), f(17), none(17);
   m.Input("x", {2}).Output("y");
   m.Node("Relu", {"x"}, {"y"}).Domain("ai.onnx");
-  EXPECT_EQ(Computed(m, {-1, 2}), (Numbers{0, 2}));
+  EXPECT_EQ(Output(m, {{-1, 2}}), (Numbers{0, 2}));
   // A model of functions alone imports no operator set of ONNX itself; they do.
   f.Input("v", {}).Output("r");
   f.Node("Neg", {"v"}, {"r"});
   none.Input("x", {2}).Output("y").Function("pkg", "F", f).OnlyDomain("pkg");
   none.Node("F", {"x"}, {"y"}).Domain("pkg");
-  EXPECT_EQ(Computed(none, {-1, 2}), (Numbers{1, -2}));
+  EXPECT_EQ(Output(none, {{-1, 2}}), (Numbers{1, -2}));
   none.Node("Relu", {"x"}, {"z"}, "r");
   EXPECT_EQ(ImportError(none),
             "m.onnx cannot be imported: Relu (node 'r'): the model does not say which ONNX operator set it uses");
@@ -107,7 +90,7 @@ TEST(Exporters, OptionalOutputsMayBeLeftOut) {
   ModelMaker m(17);
   m.Input("x", {1, 1, 2, 2}).Output("y");
   m.Node("MaxPool", {"x"}, {"y", ""}).Ints("kernel_shape", {2, 2});
-  EXPECT_EQ(Computed(m, {1, 4, 2, 3}), Numbers{4});
+  EXPECT_EQ(Output(m, {{1, 4, 2, 3}}), Numbers{4});
 }
 
 TEST(Exporters, AnInputOrAConstantMayBeAnOutput) {
@@ -160,7 +143,7 @@ TEST(Exporters, ManyTensorsShareOneFile) {
     m.Node("Mul", {"x", "a"}, {"t"});
     m.Node("Add", {"t", "b"}, {"y"});
     if (std::string(offset) == "4096") {
-      EXPECT_EQ(Computed(m, {1, 1}, {.folder = folder}), (Numbers{4, 6}));
+      EXPECT_EQ(Output(m, {{1, 1}}, {.folder = folder}), (Numbers{4, 6}));
     } else {
       EXPECT_THAT(ImportError(m, {.folder = folder}), HasSubstr("has 4104 bytes, too few for 8 at offset 4104"));
     }
@@ -181,7 +164,7 @@ TEST(Exporters, QuantisedNetworks) {
   m.Node("QuantizeLinear", {"t", "sx", "zx"}, {"tq"});
   m.Node("DequantizeLinear", {"tq", "sx", "zx"}, {"y"});
   // x = {1.1, 2} becomes {1, 2}; w is {{1, 1}, {-2, 2}}.
-  EXPECT_EQ(Computed(m, {1.1, 2}), (Numbers{-3, 5}));
+  EXPECT_EQ(Output(m, {{1.1, 2}}), (Numbers{-3, 5}));
 }
 
 }  // namespace

@@ -4,29 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune {
 namespace {
 
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 
 constexpr int kFloat = 1, kInt64 = 7, kBool = 9;  // ONNX's numbers of element types
 const std::string kInvalid = "m.onnx is not a valid ONNX model: ";
 const std::string kRefused = "m.onnx cannot be imported: ";
-
-// The first output of a model of one input; an error as {}.
-Numbers Computed(const ModelMaker& m, const Numbers& x, const ImportOptions& options = {}) {
-  Result<ImportedModel> imported = Import(m, options);
-  if (!imported.ok()) {
-    ADD_FAILURE() << imported.error().Text();
-    return {};
-  }
-  const graph::Graph& g = imported->module.main();
-  return reference::Evaluate(g, {{g.Spec(g.inputs[0]).shape, x}})[0].data;
-}
 
 // A scalar constant as an initializer.
 graph::TensorValue Bool(bool value) { return graph::TensorValue::FromNumbers(DType::Bool(), {}, {value ? 1.0 : 0.0}); }
@@ -45,7 +32,7 @@ TEST(Functions, AreInlined) {
   m.Function("mine", "Scale", ScaleBody());
   m.Node("Scale", {"x", "w"}, {"a"}).Domain("mine");
   m.Node("Scale", {"a", "w"}, {"y"}).Domain("mine");
-  EXPECT_EQ(Computed(m, {1, 2}), (Numbers{9, 18}));
+  EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{9, 18}));
 }
 
 TEST(Functions, HaveNamesOfTheirOwn) {
@@ -57,7 +44,7 @@ TEST(Functions, HaveNamesOfTheirOwn) {
   outer.Input("x", {2}).Output("y").ImportDomain("mine").Function("mine", "F", inner);
   outer.Node("F", {"x"}, {"t"}).Domain("mine");
   outer.Node("Sub", {"t", "x"}, {"y"});
-  EXPECT_EQ(Computed(outer, {1, 2}), (Numbers{-3, -6}));
+  EXPECT_EQ(Output(outer, {{1, 2}}), (Numbers{-3, -6}));
   ModelMaker leaky(17);
   leaky.Input("a", {}).Output("b");
   leaky.Node("Add", {"a", "x"}, {"b"}, "n");
@@ -79,7 +66,7 @@ TEST(Functions, CallEachOtherButNotThemselves) {
   dbl.Node("Add", {"v", "v"}, {"r"});
   m.Input("x", {2}).Output("y").Function("outer", "FourTimes", twice).Function("inner", "Twice", dbl);
   m.Node("FourTimes", {"x"}, {"y"}).Domain("outer");
-  EXPECT_EQ(Computed(m, {1, 2}), (Numbers{4, 8}));
+  EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{4, 8}));
   ModelMaker a(17), b(17), loops(17);
   a.Input("v", {}).Output("r");
   a.Node("B", {"v"}, {"r"}).Domain("f");
@@ -127,7 +114,7 @@ TEST(Functions, DepthIsBounded) {
     }
     m.Node("F" + std::to_string(depth - 1), {"x"}, {"y"}).Domain("f");
     if (depth < 64) {
-      EXPECT_EQ(Computed(m, {1, 2}), (Numbers{-1, -2}));
+      EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{-1, -2}));
     } else {
       EXPECT_THAT(ImportError(m), HasSubstr("functions and subgraphs lie more than 64 deep"));
     }
@@ -156,11 +143,11 @@ TEST(Functions, OptionalInputsMayBeLeftOut) {
   f.Node("Clip", {"v", "low", "high"}, {"r"});
   m.Input("x", {3}).Floats("two", {}, {2}).Output("a").Function("f", "F", f);
   m.Node("F", {"x", "", "two"}, {"a"}).Domain("f");
-  EXPECT_EQ(Computed(m, {-9, 1, 5}), (Numbers{-9, 1, 2}));
+  EXPECT_EQ(Output(m, {{-9, 1, 5}}), (Numbers{-9, 1, 2}));
   ModelMaker less(17);
   less.Input("x", {3}).Floats("two", {}, {2}).Output("a").Function("f", "F", f);
   less.Node("F", {"x", "two"}, {"a"}).Domain("f");
-  EXPECT_EQ(Computed(less, {-9, 1, 5}), (Numbers{2, 2, 5}));
+  EXPECT_EQ(Output(less, {{-9, 1, 5}}), (Numbers{2, 2, 5}));
   ModelMaker needs(17);
   needs.Input("x", {3}).Output("a").Function("f", "F", f);
   needs.Node("F", {"", "x"}, {"a"}, "call").Domain("f");
@@ -179,7 +166,7 @@ TEST(Functions, ImportOperatorSetsOfTheirOwn) {
     f.Node("Softmax", {"v"}, {"r"}).Int("axis", 0);
     m.Input("x", {2, 2}).Output("y").Function("f", "F", f);
     m.Node("F", {"x"}, {"y"}).Domain("f");
-    Numbers y = Computed(m, {1, 1, 1, 1});
+    Numbers y = Output(m, {{1, 1, 1, 1}});
     EXPECT_EQ(y[0], opset == 11 ? 0.25 : 0.5);
   }
   ModelMaker f(99), m(17);
@@ -200,7 +187,7 @@ TEST(Functions, OverloadsAreFunctionsApart) {
   m.Input("x", {1}).Output("y").Function("f", "F", negate, {}, "a").Function("f", "F", keep, {}, "b");
   ModelMaker unknown = m;
   m.Node("F", {"x"}, {"y"}).Domain("f").Overload("a");
-  EXPECT_EQ(Computed(m, {1}), Numbers{-1});
+  EXPECT_EQ(Output(m, {{1}}), Numbers{-1});
   ModelMaker other(17);
   other.Input("x", {1}).Output("y").Function("f", "F", negate, {}, "a");
   other.Node("F", {"x"}, {"y"}).Domain("f").Overload("c");
@@ -240,12 +227,12 @@ ModelMaker Branch(const std::string& op, const std::vector<std::string>& inputs)
 TEST(If, TakesTheBranchOfAConstantCondition) {
   ModelMaker m = Branches(Branch("Relu", {"x"}), Branch("Neg", {"x"}));
   for (bool condition : {true, false}) {
-    EXPECT_EQ(Computed(m, {-1, 2}, {.fixed = {{"c", Bool(condition)}}}),
+    EXPECT_EQ(Output(m, {{-1, 2}}, {.fixed = {{"c", Bool(condition)}}}),
               condition ? (Numbers{0, 2}) : (Numbers{1, -2}));
   }
   // The other branch is not even looked at.
   ModelMaker odd = Branches(Branch("Relu", {"x"}), Branch("Unheard", {"x"}));
-  EXPECT_EQ(Computed(odd, {-1, 2}, {.fixed = {{"c", Bool(true)}}}), (Numbers{0, 2}));
+  EXPECT_EQ(Output(odd, {{-1, 2}}, {.fixed = {{"c", Bool(true)}}}), (Numbers{0, 2}));
   EXPECT_EQ(ImportError(odd, {.fixed = {{"c", Bool(false)}}}),
             kRefused + "Unheard (node 'b') is not supported, in else_branch of If (node 'if')");
 }
@@ -278,7 +265,7 @@ TEST(If, ReadsAndNamesAroundIt) {
       .Graph("then_branch", Branch("Add", {"x", "t"}))
       .Graph("else_branch", Branch("Neg", {"x"}));
   ModelMaker m = Branches(then, Branch("Neg", {"x"}));
-  EXPECT_EQ(Computed(m, {3, 2}, {.fixed = {{"c", Bool(true)}}}), (Numbers{12, 6}));
+  EXPECT_EQ(Output(m, {{3, 2}}, {.fixed = {{"c", Bool(true)}}}), (Numbers{12, 6}));
   EXPECT_EQ(
       ImportError(Branches(Branch("Neg", {"z"}), Branch("Neg", {"x"}))),
       kInvalid + "If (node 'if') reads 'z', which is computed by no node, and neither an input nor an initializer");
@@ -326,14 +313,14 @@ ModelMaker LoopOf(int64_t trips, const ModelMaker& body, const std::string& outp
 }
 
 TEST(Loop, IsUnrolled) {
-  EXPECT_EQ(Computed(LoopOf(3, LoopBody(), "sum"), {1, 2}), (Numbers{6, 9}));
-  EXPECT_EQ(Computed(LoopOf(3, LoopBody(), "each"), {1, 2}), (Numbers{1, 2, 3, 5, 6, 9}));
+  EXPECT_EQ(Output(LoopOf(3, LoopBody(), "sum"), {{1, 2}}), (Numbers{6, 9}));
+  EXPECT_EQ(Output(LoopOf(3, LoopBody(), "each"), {{1, 2}}), (Numbers{1, 2, 3, 5, 6, 9}));
   Result<ImportedModel> imported = Import(LoopOf(3, LoopBody(), "each"));
   EXPECT_EQ(imported->module.main().Spec(imported->module.main().outputs[0]).shape, (graph::Shape{3, 2}));
 }
 
 TEST(Loop, MayRunNever) {
-  EXPECT_EQ(Computed(LoopOf(0, LoopBody(), "sum"), {1, 2}), (Numbers{0, 0}));
+  EXPECT_EQ(Output(LoopOf(0, LoopBody(), "sum"), {{1, 2}}), (Numbers{0, 0}));
   Result<ImportedModel> imported = Import(LoopOf(0, LoopBody(), "each"));
   ASSERT_TRUE(imported.ok()) << imported.error().Text();
   EXPECT_EQ(imported->module.main().Spec(imported->module.main().outputs[0]).shape, (graph::Shape{0, 2}));
@@ -365,7 +352,7 @@ TEST(Loop, EndsWhereItsConditionSaysSo) {
   ModelMaker m(17);
   m.Input("x", {2}).Output("y");
   m.Node("Loop", {"", "", "x"}, {"y"}, "loop").Graph("body", body);
-  EXPECT_EQ(Computed(m, {1, 2}), (Numbers{5, 10}));
+  EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{5, 10}));
   // What the data decides is refused.
   ModelMaker data(17);
   data.Input("i", {}, kInt64).Input("go", {}, kBool).Input("sum", {2}).Output("on").Output("next");
@@ -393,7 +380,7 @@ TEST(Loop, InLoops) {
   outer.Node("Loop", {"i", "", "t"}, {"u"}).Graph("body", inner);  // 0 + 1 + 2 + 3 times
   m.Input("x", {2}).Ints("four", {4}).Floats("zero", {2}, {0, 0}).Output("y");
   m.Node("Loop", {"four", "", "zero"}, {"y"}).Graph("body", outer);
-  EXPECT_EQ(Computed(m, {1, 2}), (Numbers{6, 12}));
+  EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{6, 12}));
   ModelMaker refused(17);
   refused.Input("s", {2}).Output("next");
   refused.Node("Add", {"s", "x"}, {"next"});
@@ -414,7 +401,7 @@ TEST(Scan, GoesForthAndBack) {
     auto node = m.Node("Scan", {"zero", "x"}, {"last", "each"}, "scan").Graph("body", body);
     node.Int("num_scan_inputs", 1);
     if (backwards) node.Ints("scan_input_directions", {1}).Ints("scan_output_directions", {1});
-    EXPECT_EQ(Computed(m, {1, 2, 3}), backwards ? (Numbers{6, 5, 3}) : (Numbers{1, 3, 6}));
+    EXPECT_EQ(Output(m, {{1, 2, 3}}), backwards ? (Numbers{6, 5, 3}) : (Numbers{1, 3, 6}));
   }
   ModelMaker m(17);
   m.Input("x", {3}).Floats("zero", {}, {0}).Output("each");
@@ -433,7 +420,7 @@ TEST(Scan, AxesAndLengths) {
       .Int("num_scan_inputs", 2)
       .Ints("scan_input_axes", {1, 0})
       .Ints("scan_output_axes", {-1});
-  EXPECT_EQ(Computed(m, {1, 2, 3, 4, 5, 6}), (Numbers{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(Output(m, {{1, 2, 3, 4, 5, 6}}), (Numbers{0, 1, 2, 3, 4, 5}));
   uneven.Input("x", {2, 3}).Floats("w", {3, 2}, {1, 1, 1, 1, 1, 1}).Output("each");
   uneven.Node("Scan", {"x", "w"}, {"each"}, "scan").Graph("body", body).Int("num_scan_inputs", 2);
   EXPECT_EQ(ImportError(uneven), kRefused + "Scan (node 'scan'): its inputs have 2 and 3 elements to scan");

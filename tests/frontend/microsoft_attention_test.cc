@@ -9,14 +9,12 @@
 #include <random>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 
 constexpr int kFloat = 1, kInt32 = 6;  // ONNX's element types
 constexpr double kFilter = -10000;     // ONNX Runtime's default, added to what is masked

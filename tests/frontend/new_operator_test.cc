@@ -5,30 +5,15 @@
 #include <cmath>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
 using testing::Pointwise;
-using Numbers = std::vector<double>;
 
 constexpr int kFloat = 1, kUInt8 = 2, kInt32 = 6, kInt64 = 7, kBool = 9, kDouble = 11;  // ONNX's element types
-
-Numbers Output(const ModelMaker& model, const std::vector<Numbers>& inputs) {
-  Result<ImportedModel> imported = Import(model);
-  if (!imported.ok()) {
-    ADD_FAILURE() << imported.error().Text();
-    return {};
-  }
-  const Graph& g = imported->module.main();
-  std::vector<reference::Tensor> in;
-  for (size_t i = 0; i < g.inputs.size(); ++i)
-    in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
-  return reference::Evaluate(g, in)[0].data;
-}
 
 MATCHER(Near, "") {
   const auto [got, want] = arg;

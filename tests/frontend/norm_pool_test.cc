@@ -6,17 +6,15 @@
 #include <cmath>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 
 // The outputs' elements, or the message why the model is refused.
-Result<std::vector<Numbers>> Outputs(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
+Result<std::vector<Numbers>> Computed(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
   ImportedModel imported = TRY(Import(model));
   std::vector<Numbers> out;
   for (const reference::Tensor& t : reference::Evaluate(imported.module.main(), inputs)) out.push_back(t.data);
@@ -44,10 +42,10 @@ TEST(ImportWindows, OverOneToThreeDimensions) {
     x.shape[0] = x.shape[1] = 1;
     for (int i = 0; i < 1 << n; ++i) x.data.push_back(i);
     double last = x.data.back(), sum = last * (last + 1) / 2;
-    EXPECT_EQ((*Outputs(OverDimensions("Conv", n), {x}))[0], Numbers{sum + 100});
-    EXPECT_EQ((*Outputs(OverDimensions("MaxPool", n), {x}))[0], Numbers{last});
-    EXPECT_EQ((*Outputs(OverDimensions("AveragePool", n), {x}))[0], Numbers{last / 2});
-    Numbers spread = (*Outputs(OverDimensions("ConvTranspose", n), {x}))[0];
+    EXPECT_EQ((*Computed(OverDimensions("Conv", n), {x}))[0], Numbers{sum + 100});
+    EXPECT_EQ((*Computed(OverDimensions("MaxPool", n), {x}))[0], Numbers{last});
+    EXPECT_EQ((*Computed(OverDimensions("AveragePool", n), {x}))[0], Numbers{last / 2});
+    Numbers spread = (*Computed(OverDimensions("ConvTranspose", n), {x}))[0];
     EXPECT_EQ(spread.size(), static_cast<size_t>(std::pow(3, n)));
     EXPECT_EQ(spread[spread.size() / 2], sum + 100);  // the middle, which each element reaches
     EXPECT_EQ(spread.back(), last + 100);
@@ -73,17 +71,17 @@ TEST(ImportMaxPool, Indices) {
   };
   const Numbers data = {1, 5, 2, 7, 5, 0, 0, 0, 9, 4, 8, 4};
   for (const Shape& shape : {Shape{1, 2, 2, 3}, Shape{2, 1, 2, 3}}) {
-    auto out = *Outputs(model(shape, {1, 2}, 0), {{shape, data}});
+    auto out = *Computed(model(shape, {1, 2}, 0), {{shape, data}});
     EXPECT_EQ(out[0], (Numbers{5, 5, 7, 5, 0, 9, 8, 8}));
     EXPECT_EQ(out[1], (Numbers{1, 1, 3, 4, 6, 8, 10, 10}));
-    out = *Outputs(model(shape, {1, 2}, 1), {{shape, data}});
+    out = *Computed(model(shape, {1, 2}, 1), {{shape, data}});
     EXPECT_EQ(out[1], (Numbers{2, 2, 1, 3, 6, 10, 9, 9}));
   }
   const Shape solid = {1, 1, 2, 2, 3}, row = {1, 1, 12};
-  EXPECT_EQ((*Outputs(model(solid, {2, 2, 3}, 0), {{solid, data}}))[1], Numbers{8});
-  EXPECT_EQ((*Outputs(model(solid, {2, 2, 3}, 1), {{solid, data}}))[1], Numbers{9});  // d + 2 * (h + 2 * w)
-  EXPECT_EQ((*Outputs(model(row, {12}, 0), {{row, data}}))[1], Numbers{8});
-  EXPECT_EQ((*Outputs(model(row, {12}, 1), {{row, data}}))[1], Numbers{8});
+  EXPECT_EQ((*Computed(model(solid, {2, 2, 3}, 0), {{solid, data}}))[1], Numbers{8});
+  EXPECT_EQ((*Computed(model(solid, {2, 2, 3}, 1), {{solid, data}}))[1], Numbers{9});  // d + 2 * (h + 2 * w)
+  EXPECT_EQ((*Computed(model(row, {12}, 0), {{row, data}}))[1], Numbers{8});
+  EXPECT_EQ((*Computed(model(row, {12}, 1), {{row, data}}))[1], Numbers{8});
   EXPECT_THAT(ImportError(model(solid, {2, 2, 3}, 2)), HasSubstr("storage_order must be 0 or 1, not 2"));
 }
 
@@ -100,7 +98,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
   };
   // Means 3 and 0, variances 4 and 1.
   const reference::Tensor x{{2, 2, 2}, {1, 5, 1, -1, 1, 5, 1, -1}};
-  auto out = *Outputs(model(14, 2), {x});
+  auto out = *Computed(model(14, 2), {x});
   EXPECT_EQ(out[0], (Numbers{-2, 2, 11, 9, -2, 2, 11, 9}));
   EXPECT_EQ(out[1], (Numbers{3.5, 2}));
   EXPECT_EQ(out[2], (Numbers{6, 4.5}));
@@ -122,7 +120,7 @@ TEST(ImportResize, CropsARegion) {
   };
   const reference::Tensor x{{1, 4}, {0, 30, 60, 90}};
   auto resized = [&](const std::vector<float>& roi, const std::vector<int64_t>& sizes) {
-    return (*Outputs(model(roi, sizes, "linear"), {x}))[0];
+    return (*Computed(model(roi, sizes, "linear"), {x}))[0];
   };
   EXPECT_EQ(resized({0, 0, 1, 1}, {1, 4}), x.data);
   EXPECT_EQ(resized({0, 0, 1, 1}, {1, 7}), (Numbers{0, 15, 30, 45, 60, 75, 90}));
@@ -130,7 +128,7 @@ TEST(ImportResize, CropsARegion) {
   EXPECT_EQ(resized({0, 0.5, 1, 1.5}, {1, 3}), (Numbers{45, 90, -7}));
   EXPECT_EQ(resized({0, -0.5, 1, 0.5}, {1, 1}), Numbers{0});
   EXPECT_EQ(resized({0, 1, 1, 0}, {1, 4}), (Numbers{90, 60, 30, 0}));
-  EXPECT_EQ((*Outputs(model({0, 0.5, 1, 1.5}, {1, 3}, "nearest"), {x}))[0], (Numbers{30, 90, -7}));
+  EXPECT_EQ((*Computed(model({0, 0.5, 1, 1.5}, {1, 3}, "nearest"), {x}))[0], (Numbers{30, 90, -7}));
   EXPECT_THAT(ImportError(model({0, 1}, {1, 4}, "linear")), HasSubstr("roi has 2 numbers, not a start and an end"));
   EXPECT_THAT(ImportError(model({0, INFINITY, 0, 1}, {1, 4}, "linear")),
               HasSubstr("roi holds inf, which is not between -16777216 and 16777216"));
@@ -151,7 +149,7 @@ TEST(ImportResize, CropsAtWholePlaces) {
   Numbers even;
   for (int i = 0; i < 99; ++i) x.data.push_back(i);
   for (int i = 0; i < 50; ++i) even.push_back(2 * i);
-  EXPECT_EQ((*Outputs(m, {x}))[0], even);
+  EXPECT_EQ((*Computed(m, {x}))[0], even);
 }
 
 // "" stands for inputs that are left out, and for outputs: nobody reads those.
@@ -199,7 +197,7 @@ TEST(ImportDropout, DropsNothingOrIsRandom) {
     return m;
   };
   for (auto [ratio, training] : {std::pair{0.5f, 0}, std::pair{0.0f, 1}}) {
-    auto out = *Outputs(model(ratio, training), {{{3}, {1, 2, 3}}});
+    auto out = *Computed(model(ratio, training), {{{3}, {1, 2, 3}}});
     EXPECT_EQ(out[0], (Numbers{1, 2, 3}));
     EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
   }
@@ -219,7 +217,7 @@ TEST(ImportDropout, TypeOfTheMask) {
     m.Node("Mul", {"y", "mask"}, {"z"});
     return m;
   };
-  EXPECT_EQ((*Outputs(masked(9), {{{3}, {1, 2, 3}}}))[0], (Numbers{1, 2, 3}));
+  EXPECT_EQ((*Computed(masked(9), {{{3}, {1, 2, 3}}}))[0], (Numbers{1, 2, 3}));
   EXPECT_THAT(ImportError(masked(10)), HasSubstr("element types differ"));
 }
 

@@ -8,14 +8,12 @@
 
 #include "frontend/onnx/import.h"
 #include "support/rng.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 using Function = std::function<double(double)>;
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }

@@ -7,32 +7,17 @@
 #include <numbers>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
+using reference::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pointwise;
-using Numbers = std::vector<double>;
-using reference::Tensor;
 
 constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7, kUInt8 = 2, kInt8 = 3;
-
-std::vector<Tensor> Outputs(const ModelMaker& model, const std::vector<Numbers>& inputs) {
-  Result<ImportedModel> imported = Import(model);
-  if (!imported.ok()) {
-    ADD_FAILURE() << imported.error().Text();
-    return std::vector<Tensor>(4);
-  }
-  const Graph& g = imported->module.main();
-  std::vector<Tensor> in;
-  for (size_t i = 0; i < g.inputs.size(); ++i)
-    in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
-  return reference::Evaluate(g, in);
-}
 
 MATCHER(Near, "") {
   const auto [got, want] = arg;

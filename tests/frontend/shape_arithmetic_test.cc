@@ -6,15 +6,13 @@
 #include <algorithm>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune {
 namespace {
 
 using graph::Shape;
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 
 constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's numbers of element types
 

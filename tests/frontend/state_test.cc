@@ -6,15 +6,13 @@
 #include <random>
 
 #include "frontend/onnx/import.h"
-#include "tests/frontend/model_maker.h"
-#include "tests/graph/reference.h"
+#include "tests/frontend/outputs.h"
 
 namespace autotune::graph {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
 
 constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7;  // ONNX's element types
 
@@ -22,21 +20,6 @@ Numbers Random(int64_t count, uint32_t seed) {
   std::mt19937 rng(seed);
   Numbers out;
   for (int64_t i = 0; i < count; ++i) out.push_back(static_cast<double>(static_cast<int>(rng() % 17) - 8) / 8);
-  return out;
-}
-
-std::vector<Numbers> Outputs(const ModelMaker& model, const std::vector<Numbers>& inputs) {
-  Result<ImportedModel> imported = Import(model);
-  if (!imported.ok()) {
-    ADD_FAILURE() << imported.error().Text();
-    return {};
-  }
-  const Graph& g = imported->module.main();
-  std::vector<reference::Tensor> in;
-  for (size_t i = 0; i < g.inputs.size(); ++i)
-    in.push_back({g.Spec(g.inputs[i]).shape, inputs.at(i), g.Spec(g.inputs[i]).dtype});
-  std::vector<Numbers> out;
-  for (const reference::Tensor& t : reference::Evaluate(g, in)) out.push_back(t.data);
   return out;
 }
 
@@ -57,9 +40,9 @@ TEST(TensorScatter, RowsBehindAPlace) {
     return m;
   };
   const Numbers cache = {1, 2, 3, 4, 5, 6, 7, 8}, update = {10, 20, 30, 40};
-  EXPECT_THAT(Outputs(model("linear", false, -2), {cache, update})[0], ElementsAre(10, 20, 3, 4, 30, 40, 7, 8));
-  EXPECT_THAT(Outputs(model("linear", true, 1), {cache, update, {2, 1}})[0], ElementsAre(1, 2, 10, 20, 5, 30, 40, 8));
-  EXPECT_THAT(Outputs(model("circular", true, 1), {cache, update, {3, 5}})[0], ElementsAre(20, 2, 3, 10, 5, 30, 40, 8));
+  EXPECT_THAT(Output(model("linear", false, -2), {cache, update}), ElementsAre(10, 20, 3, 4, 30, 40, 7, 8));
+  EXPECT_THAT(Output(model("linear", true, 1), {cache, update, {2, 1}}), ElementsAre(1, 2, 10, 20, 5, 30, 40, 8));
+  EXPECT_THAT(Output(model("circular", true, 1), {cache, update, {3, 5}}), ElementsAre(20, 2, 3, 10, 5, 30, 40, 8));
 }
 
 TEST(TensorScatter, Refusals) {
@@ -99,8 +82,8 @@ TEST(CausalConvWithState, SumsPositionsUpToItsOwn) {
       state.insert(state.end(), {at(3), at(4)});
     }
     const auto got = Outputs(m, {x, w, b, past});
-    ExpectNear(got[0], y, "y");
-    ExpectNear(got[1], state, "state");
+    ExpectNear(got[0].data, y, "y");
+    ExpectNear(got[1].data, state, "state");
   }
 }
 
@@ -176,8 +159,8 @@ TEST(LinearAttention, RulesAndGates) {
       inputs.push_back(l.beta);
       const auto got = Outputs(l.Model(), inputs);
       const auto [y, state] = l.Expected();
-      ExpectNear(got[0], y, std::string(rule) + " y");
-      ExpectNear(got[1], state, std::string(rule) + " state");
+      ExpectNear(got[0].data, y, std::string(rule) + " y");
+      ExpectNear(got[1].data, state, std::string(rule) + " state");
     }
   }
 }

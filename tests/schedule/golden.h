@@ -5,7 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
+
+#include "schedule/step.h"
 
 namespace autotune::zoo {
 
@@ -13,6 +17,14 @@ struct Golden {
   std::string before, trace, after;
   std::vector<std::pair<std::string, std::string>> fails;  // trace, message
 };
+
+// The names of all kinds of steps, in the order of `Step`.
+inline std::vector<std::string> StepNames() {
+  return []<size_t... I>(std::index_sequence<I...>) {
+    return std::vector<std::string>{std::string(std::variant_alternative_t<I, Step>::kName)...};
+  }
+  (std::make_index_sequence<std::variant_size_v<Step>>());
+}
 
 inline std::vector<std::filesystem::path> GoldenFiles() {
   std::vector<std::filesystem::path> files;

@@ -3,11 +3,13 @@
 // what follows from the steps.
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
 
 #include "ir/text.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
+#include "tests/read.h"
 #include "tests/schedule/golden.h"
 #include "tests/schedule/zoo.h"
 
@@ -42,10 +44,26 @@ TEST(Golden, StepsBeforeAndAfter) {
     }
     if (update) zoo::WriteGolden(path, golden);
   }
-  for (size_t i = 0; i < std::variant_size_v<Step>; ++i) {
-    EXPECT_TRUE(legal.contains(i)) << "no golden has step type " << i;
-    EXPECT_TRUE(refused.contains(i)) << "no golden refuses step type " << i;
+  const std::vector<std::string> names = zoo::StepNames();
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_TRUE(legal.contains(i)) << "no golden has " << names[i];
+    EXPECT_TRUE(refused.contains(i)) << "no golden refuses " << names[i];
   }
+}
+
+// The steps of the page's tables, such as `split(l, t)`, without their arguments.
+std::set<std::string> StepsOnThePage(const std::string& page) {
+  std::set<std::string> steps;
+  static const std::regex kRow(R"(\n\| `([a-z_]+)\()");
+  for (std::sregex_iterator at(page.begin(), page.end(), kRow), end; at != end; ++at) steps.insert((*at)[1]);
+  return steps;
+}
+
+TEST(Golden, ThePageHasEveryStep) {
+  const std::vector<std::string> names = zoo::StepNames();
+  EXPECT_EQ(StepsOnThePage(test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/trace.md")),
+            std::set<std::string>(names.begin(), names.end()));
+  EXPECT_EQ(StepsOnThePage("Text `fuse(a)`\n| `split(l, t)` | ... |\n"), std::set<std::string>{"split"});
 }
 
 }  // namespace

@@ -5,77 +5,11 @@
 #include "ir/text.h"
 #include "ir/visit.h"
 #include "schedule/replay.h"
+#include "tests/schedule/sketch.h"
 #include "tests/schedule/zoo.h"
 
 namespace autotune {
 namespace {
-
-// m, oc: the loops of rows and columns; reduce: the outer reduction loops, outermost first; k: the innermost one.
-struct SketchNames {
-  std::string anchor = "conv", weight = "w", last = "out";
-  std::string batch = "conv_n, ";
-  std::string m = "conv_m", oc = "conv_oc", k = "conv_ic";
-  std::string reduce = "conv_kh, conv_kw, ";
-  int64_t weight_rank = 4;
-};
-
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-// Decisions are left open.
-std::string Sketch(const SketchNames& n) {
-  std::string layout = "[d" + std::to_string(n.weight_rank - 1) + " // oc_t.2";
-  for (int64_t d = 0; d + 1 < n.weight_rank; ++d) layout += ", d" + std::to_string(d);
-  layout += ", d" + std::to_string(n.weight_rank - 1) + " % oc_t.2]";
-  std::string text = R"(
-sample_tile($M, n=3, max_inner=14, multiple_of=1) -> m_t
-sample_tile($OC, n=3, max_inner=32, multiple_of=8) -> oc_t
-sample_tile($K, n=2, max_inner=8, multiple_of=1) -> k_t
-cache_read($A, $W, global) -> packed
-transform_layout(packed, $LAYOUT, pad_value=0)
-split($M, m_t) -> m_0, m_1, m_2
-split($OC, oc_t) -> oc_0, oc_1, oc_2
-split($K, k_t) -> k_0, k_1
-split(oc_2, [?, 8]) -> oc_v, lane
-reorder([$Bm_0, oc_0, m_1, oc_1, $Rk_0, k_1, m_2, oc_v, lane])
-fuse([$Bm_0, oc_0]) -> f
-pad_block($A)
-reverse_compute_at($O, oc_1) -> $LOOPS
-set_scope($A_out, register)
-decompose_reduction($A, $FIRST)
-parallel(f)
-unroll(k_1)
-unroll(m_2)
-unroll(oc_v)
-vectorize(lane)
-unroll(m_2_init)
-unroll(oc_v_init)
-vectorize(lane_init)
-unroll($O_i1)
-split($O_i2, [?, 8]) -> out_v, out_lane
-unroll(out_v)
-vectorize(out_lane)
-)";
-  std::string first = n.reduce.empty() ? "k_0" : n.reduce.substr(0, n.reduce.find(','));
-  for (auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {"$LAYOUT", layout},
-           {"$LOOPS", n.batch.empty() ? "$O_i1, $O_i2" : "$O_i0, $O_i1, $O_i2"},
-           {"$FIRST", first},
-           {"$OC", n.oc},
-           {"$M", n.m},
-           {"$K", n.k},
-           {"$B", n.batch},
-           {"$R", n.reduce},
-           {"$A", n.anchor},
-           {"$W", n.weight},
-           {"$O", n.last}}) {
-    text = Replaced(text, from, to);
-  }
-  return text;
-}
 
 void CheckSketch(const PrimFunc& f, const std::string& text, int samples) {
   auto trace = ParseTrace(text);

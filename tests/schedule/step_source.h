@@ -30,7 +30,7 @@ class StepSource {
       pending_.erase(pending_.begin());
       return step;
     }
-    switch (Below(threads_ ? 29 : 26)) {
+    switch (Below(kCases + (threads_ ? kThreadCases : 0))) {
       case 0:
       case 1:
         return Split{Loop(), SomeFactors()};
@@ -93,7 +93,7 @@ class StepSource {
         if (Below(3) == 0) return Below(2) ? Step(Annotate{BlockName(), "note", Below(5)}) : Align();
         if (Below(2) == 0) return SetScope{Written(BlockName()), SomeScope(Scope::kRegister)};
         return SampleComputeLocation{BlockName(), {Fresh("at")}};
-      case 26:
+      case kCases:
         return TowardsPipeline();
       default:
         return SomeBind();
@@ -103,6 +103,8 @@ class StepSource {
   Rng& rng() { return rng_; }
 
  private:
+  static constexpr int kCases = 26;       // of Next, for programs of any kind: 0 to kCases - 1
+  static constexpr int kThreadCases = 3;  // behind them, for programs of threads
   int64_t Below(int64_t n) { return rng_.Below(n); }
   Name Fresh(const std::string& base) { return base + "_" + std::to_string(count_++); }
   Name Loop() { return loops_.empty() ? Name("none") : loops_[Below(loops_.size())]; }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/tools/cli.h"
+#include "tests/tools/forwarding_builder.h"
 #include "tests/tuner/programs.h"
 #include "tracker/local_farm.h"
 #include "tuner/confirm.h"
@@ -15,9 +16,9 @@ namespace autotune {
 namespace {
 
 // Notes which traces were asked for, call by call; the trace `unlucky` fails when it is first built.
-class Counting : public Builder {
+class Counting : public test::ForwardingBuilder {
  public:
-  explicit Counting(Builder& builder) : builder_(builder) {}
+  using ForwardingBuilder::ForwardingBuilder;
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
     calls.emplace_back();
@@ -25,7 +26,7 @@ class Counting : public Builder {
     EXPECT_EQ(calls.back().size(), requests.size()) << "the same candidate twice";
     std::vector<BuildRequest> lenient = requests;  // what spills would be rejected on some machines, and on others not
     for (BuildRequest& request : lenient) request.options.keep_spills = true;
-    std::vector<BuildResult> results = builder_.Build(lenient, on_result);
+    std::vector<BuildResult> results = ForwardingBuilder::Build(lenient, on_result);
     for (size_t i = 0; i < requests.size(); ++i) {
       if (requests[i].trace != unlucky) continue;
       unlucky.clear();
@@ -33,22 +34,9 @@ class Counting : public Builder {
     }
     return results;
   }
-  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
-    return builder_.Compile(requests, patience);
-  }
-  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
-    return builder_.Link(objects, target);
-  }
-  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
-                      const std::string& output) override {
-    return builder_.LinkWithData(objects, data, output);
-  }
 
   std::vector<std::set<std::string>> calls;
   std::string unlucky;
-
- private:
-  Builder& builder_;
 };
 
 class KeptBuilds : public test::CliTest {};

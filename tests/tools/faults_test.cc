@@ -10,6 +10,7 @@
 #include "records/open.h"
 #include "support/rng.h"
 #include "tests/tools/cli.h"
+#include "tests/tools/forwarding_builder.h"
 #include "tests/tuner/programs.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
@@ -31,13 +32,13 @@ std::vector<Process> BuildWorkersOfThis() {
 }
 
 // Notes what became of each build, and when candidates are being built.
-class Noting : public Builder {
+class Noting : public test::ForwardingBuilder {
  public:
-  explicit Noting(Builder& builder) : builder_(builder) {}
+  using ForwardingBuilder::ForwardingBuilder;
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
     building = true;
-    std::vector<BuildResult> results = builder_.Build(requests, on_result);
+    std::vector<BuildResult> results = ForwardingBuilder::Build(requests, on_result);
     building = false;
     EXPECT_EQ(results.size(), requests.size());
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -47,23 +48,13 @@ class Noting : public Builder {
   }
   std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
     in_library = true;
-    std::vector<CompiledKernel> kernels = builder_.Compile(requests, patience);
+    std::vector<CompiledKernel> kernels = ForwardingBuilder::Compile(requests, patience);
     in_library = false;
     return kernels;
-  }
-  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
-    return builder_.Link(objects, target);
-  }
-  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
-                      const std::string& output) override {
-    return builder_.LinkWithData(objects, data, output);
   }
 
   std::atomic<bool> building = false, in_library = false;
   std::map<std::string, TrialStatus> built;  // by trace
-
- private:
-  Builder& builder_;
 };
 
 class Faults : public test::CliTest {

@@ -9,6 +9,7 @@
 #include "rpc/sandbox.h"
 #include "tests/runtime/c_artifact.h"
 #include "tests/tools/cli.h"
+#include "tests/tools/forwarding_builder.h"
 #include "tests/tuner/programs.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
@@ -40,12 +41,12 @@ constexpr char kRight[] =
     " for (int k = 0; k < 64; ++k) s += x[i * 64 + k] * w[k * 96 + j]; y[i * 96 + j] = s; }";
 
 // Builds as it is told, but hands the artifacts of chosen candidates over to impostors.
-class Swapping : public Builder {
+class Swapping : public test::ForwardingBuilder {
  public:
-  explicit Swapping(Builder& builder) : builder_(builder) {}
+  using ForwardingBuilder::ForwardingBuilder;
   std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                  const std::function<void(const BuildResult&)>& on_result) override {
-    std::vector<BuildResult> results = builder_.Build(requests, on_result);
+    std::vector<BuildResult> results = ForwardingBuilder::Build(requests, on_result);
     for (size_t i = 0; i < requests.size(); ++i) {
       if (requests[i].kernel != "kernel" || results[i].status != TrialStatus::kOk) continue;
       auto swap = bodies.find(built_++);
@@ -56,22 +57,11 @@ class Swapping : public Builder {
     }
     return results;
   }
-  std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) override {
-    return builder_.Compile(requests, patience);
-  }
-  Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) override {
-    return builder_.Link(objects, target);
-  }
-  Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
-                      const std::string& output) override {
-    return builder_.LinkWithData(objects, data, output);
-  }
 
   std::map<int, std::pair<std::string, TrialStatus>> bodies;  // by number of the candidate: what it does, what it earns
   std::map<std::string, TrialStatus> swapped;                 // by trace
 
  private:
-  Builder& builder_;
   int built_ = 0;
 };
 

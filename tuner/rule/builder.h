@@ -17,8 +17,8 @@
 
 namespace autotune {
 
-// Limits of a register tile. AVX2 has room for 14 accumulators of one vector each; no register file takes more than the
-// product of the two.
+// Limits of a register tile. Fourteen rows of one vector and two operands fill the 16 registers of AVX2. A tile of 14
+// rows and 4 vectors is larger than every register file, so larger limits would only add tiles that spill.
 inline constexpr int64_t kMaxRows = 14;    // rows of a product
 inline constexpr int64_t kMaxVectors = 4;  // vectors of a row or pixel
 inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction

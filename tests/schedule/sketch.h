@@ -2,7 +2,7 @@
 // decisions open. For tests.
 #pragma once
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace autotune {
 
@@ -12,8 +12,14 @@ struct SketchNames {
   int weight_rank = 4;
   std::string before;  // steps that come first
   int lanes = 8;
-  bool outer_reduction_first = false;  // kh, kw around the tile loops' inner ones
 };
+
+// The text with every `from` replaced.
+inline std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
 
 inline std::string Sketch(const SketchNames& n) {
   std::string layout = "[d" + std::to_string(n.weight_rank - 1) + " // oc_t.2";
@@ -56,11 +62,7 @@ vectorize(out_lane)
       {"$B", n.batch},  {"$R", n.reduce},
       {"$A", n.anchor}, {"$W", n.weight},
       {"$O", n.last},   {"$L", std::to_string(n.lanes)}};
-  for (const auto& [from, to] : values) {
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-      text.replace(at, from.size(), to);
-    }
-  }
+  for (const auto& [from, to] : values) text = Replaced(text, from, to);
   return n.before + text;
 }
 

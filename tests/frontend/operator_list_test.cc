@@ -1,0 +1,110 @@
+// Every operator of the importer also appears on the operators page and in the random networks, which numpy checks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "frontend/onnx/importer.h"
+#include "tests/read.h"
+
+namespace autotune::onnx_import {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::set<std::string> Names() {
+  std::set<std::string> names;
+  for (bool microsoft : {false, true}) {
+    for (const OperatorRow& row : AllOperators(microsoft)) names.insert(row.name);
+  }
+  return names;
+}
+
+// The operators that random networks lack, since ONNX's own cases or tests of this folder cover them. A new operator
+// belongs in the networks instead.
+const std::set<std::string>& NotInRandomNetworks() {
+  static const std::set<std::string> names = {
+      // of integers, bits and other types
+      "BitCast", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CastLike", "ConvInteger", "IsInf",
+      "QLinearConv", "QLinearMatMul", "TfIdfVectorizer",
+      // of images, sequences of samples, and positions
+      "AffineGrid", "BlackmanWindow", "CenterCropPad", "DeformConv", "GlobalLpPool", "HammingWindow", "HannWindow",
+      "LpPool", "MaxRoiPool", "MaxUnpool", "MelWeightMatrix", "RoiAlign",
+      // whose results' shapes depend on values, and control flow that they would have to be inside of
+      "NonMaxSuppression", "NonZero", "Scan", "Unique",
+      // of transformers, tested in microsoft_test.cc and new_operator_test.cc
+      "BiasGelu", "CumProd", "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedMatMul", "GroupNormalization",
+      "GroupQueryAttention", "LpNormalization", "MultiHeadAttention", "QuickGelu", "RMSNormalization",
+      "RotaryEmbedding", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+      "SwiGLU"};
+  return names;
+}
+
+// The operators in the tables of docs/operators.md.
+std::set<std::string> OnThePage(const std::string& page) {
+  std::set<std::string> names;
+  const std::string tables = page.substr(0, page.find("Shapes are static"));
+  static const std::regex kName("`([A-Z][A-Za-z0-9]*)`");
+  for (std::sregex_iterator at(tables.begin(), tables.end(), kName), end; at != end; ++at) names.insert((*at)[1]);
+  return names;
+}
+
+// The Python files of `folder` whose names begin with `prefix`, one after the other.
+std::string Scripts(const std::string& folder, const std::string& prefix) {
+  std::string all;
+  for (const auto& entry : fs::directory_iterator(fs::path(AUTOTUNE_SOURCE_DIR) / folder)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".py" && path.filename().string().starts_with(prefix)) all += test::ReadAll(path);
+  }
+  return all;
+}
+
+// The elements of `names` that `others` lacks.
+std::set<std::string> Without(const std::set<std::string>& names, const std::set<std::string>& others) {
+  std::set<std::string> rest;
+  std::set_difference(names.begin(), names.end(), others.begin(), others.end(), std::inserter(rest, rest.end()));
+  return rest;
+}
+
+// The names that do not appear in `scripts` between double quotes.
+std::set<std::string> Missing(const std::set<std::string>& names, const std::string& scripts) {
+  std::set<std::string> missing;
+  for (const std::string& name : names) {
+    if (scripts.find('"' + name + '"') == std::string::npos) missing.insert(name);
+  }
+  return missing;
+}
+
+TEST(OperatorList, ThePageNamesTheOperatorsOfTheImporter) {
+  const std::set<std::string> page = OnThePage(test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/operators.md"));
+  EXPECT_THAT(Without(Names(), page), testing::IsEmpty()) << "add them to a row of docs/operators.md";
+  EXPECT_THAT(Without(page, Names()), testing::IsEmpty()) << "docs/operators.md lists what is not imported";
+}
+
+TEST(OperatorList, ThePageIsReadByItsTables) {
+  EXPECT_THAT(OnThePage("| a | `Conv` (1-D), `com.microsoft`, `Gemm` |\n\nShapes are static. `Slice`"),
+              testing::ElementsAre("Conv", "Gemm"));
+}
+
+TEST(OperatorList, RandomNetworksHaveTheOperators) {
+  const std::set<std::string> wanted = Without(Names(), NotInRandomNetworks());
+  const std::set<std::string> control = {"If", "Loop"};  // wrapped around nodes whose results the reference knows
+  EXPECT_THAT(Missing(Without(wanted, control), Scripts("examples", "reference")), testing::IsEmpty())
+      << "compute them in examples/reference.py";
+  EXPECT_THAT(Missing(wanted, Scripts("scripts", "random_")), testing::IsEmpty())
+      << "draw them in a step of scripts/random_network.py";
+}
+
+TEST(OperatorList, TheExceptionsAreImportedAndNotDrawn) {
+  EXPECT_THAT(Without(NotInRandomNetworks(), Names()), testing::IsEmpty());
+  const std::set<std::string> missing = Missing(NotInRandomNetworks(), Scripts("scripts", "random_"));
+  EXPECT_THAT(Without(NotInRandomNetworks(), missing), testing::IsEmpty()) << "random networks have them: no exception";
+}
+
+}  // namespace
+}  // namespace autotune::onnx_import

@@ -1,39 +1,40 @@
 // How near the draft score and the cost model come to the measured order. Takes the candidates of a recording
 // (docs/recordings.md) that ran, and prints for each task Spearman's rank correlation with the measured time of
-// - the draft score;
+// - the draft score, and its regret: the time of the candidate that it finds best, over the least time;
 // - the model that learned from the other tasks only, which is what a new task starts with;
 // - the model that learned from some of the task's own candidates, too, on the task's other candidates.
 //   bench_draft_order FILE [--own 64] [--others 200] [--seed 1]
-// --own, --others: how many candidates of a task teach the model.
+// --own, --others: how many candidates of a task teach the model. Tasks marked `fitted` are those by whose times a
+// number of the draft score was chosen; the last lines leave them out.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "bench/arguments.h"
-#include "bench/recorded_tasks.h"
 #include "costmodel/cost_model.h"
 #include "support/rng.h"
 #include "support/statistics.h"
+#include "tuner/located_recording.h"
 #include "tuner/parallel.h"
 
 namespace autotune::bench {
 namespace {
 
-constexpr size_t kFewest = 30;  // candidates that ran, for a correlation
+constexpr size_t kFewest = DraftOrder::kFewest;
 
 struct Orders {
-  size_t ran = 0;
-  double draft = 0, others = 0, own = 0;
+  DraftOrder draft;
+  double others = 0, own = 0;
 };
 
-bool Ran(const RecordedProposal& candidate) {
+bool Ran(const LocatedCandidate& candidate) {
   return candidate.status == TrialStatus::kOk && std::isfinite(candidate.proposal.draft_seconds);
 }
 
 // The candidates that ran, in random order.
-std::vector<const RecordedProposal*> Shuffled(const LocatedTask& task, uint64_t seed) {
-  std::vector<const RecordedProposal*> list;
-  for (const RecordedProposal& candidate : task.located) {
+std::vector<const LocatedCandidate*> Shuffled(const LocatedTask& task, uint64_t seed) {
+  std::vector<const LocatedCandidate*> list;
+  for (const LocatedCandidate& candidate : task.candidates) {
     if (Ran(candidate)) list.push_back(&candidate);
   }
   Rng rng(seed);
@@ -42,14 +43,14 @@ std::vector<const RecordedProposal*> Shuffled(const LocatedTask& task, uint64_t 
   return list;
 }
 
-void Teach(CostModel& model, const std::vector<const RecordedProposal*>& list, size_t count, uint64_t task) {
+void Teach(CostModel& model, const std::vector<const LocatedCandidate*>& list, size_t count, uint64_t task) {
   std::vector<Sample> samples;
   for (size_t i = 0; i < std::min(count, list.size()); ++i)
     samples.push_back({task, list[i]->proposal.features, list[i]->proposal.draft_seconds, list[i]->seconds});
   model.Add(std::move(samples));
 }
 
-double OrderOf(const CostModel& model, const std::vector<const RecordedProposal*>& list, size_t begin, uint64_t task) {
+double OrderOf(const CostModel& model, const std::vector<const LocatedCandidate*>& list, size_t begin, uint64_t task) {
   std::vector<Candidate> candidates;
   std::vector<double> seconds, scores;
   for (size_t i = begin; i < list.size(); ++i) {
@@ -60,17 +61,11 @@ double OrderOf(const CostModel& model, const std::vector<const RecordedProposal*
   return RankCorrelation(scores, seconds);
 }
 
-Result<Orders> Judge(const std::vector<std::vector<const RecordedProposal*>>& lists, size_t task, size_t own,
-                     size_t others) {
-  const std::vector<const RecordedProposal*>& list = lists[task];
-  Orders orders{.ran = list.size()};
-  if (list.size() < kFewest) return orders;
-  std::vector<double> drafts, seconds;
-  for (const RecordedProposal* candidate : list) {
-    drafts.push_back(candidate->proposal.draft_seconds);
-    seconds.push_back(candidate->seconds);
-  }
-  orders.draft = RankCorrelation(drafts, seconds);
+// Adds what the model makes of the task.
+Status Judge(const std::vector<std::vector<const LocatedCandidate*>>& lists, size_t task, size_t own, size_t others,
+             Orders& orders) {
+  const std::vector<const LocatedCandidate*>& list = lists[task];
+  if (list.size() < kFewest) return {};
   std::unique_ptr<CostModel> model = MakeXgboostModel();
   for (size_t other = 0; other < lists.size(); ++other) {
     if (other != task) Teach(*model, lists[other], others, other);
@@ -80,7 +75,35 @@ Result<Orders> Judge(const std::vector<std::vector<const RecordedProposal*>>& li
   Teach(*model, list, own, task);
   TRY(model->Train());
   orders.own = OrderOf(*model, list, own, task);
-  return orders;
+  return {};
+}
+
+Result<int> Print(const std::vector<LocatedTask>& tasks, const std::vector<Orders>& orders) {
+  std::printf("Spearman's rank correlation with the measured time, of tasks with at least %zu candidates that ran\n",
+              kFewest);
+  std::printf("%-28s %9s %9s %9s %9s %9s %9s\n", "task", "recorded", "ran", "draft", "regret", "others", "own");
+  std::vector<double> drafts, regrets, learned, own_too;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const auto& [draft, others, own] = orders[i];
+    std::printf("%-28s %9zu %9zu", tasks[i].kind.c_str(), tasks[i].recorded, draft.ran);
+    if (draft.ran >= kFewest) {
+      std::printf(" %9.2f %9.2f %9.2f %9.2f%s", draft.rank_correlation, draft.regret, others, own,
+                  tasks[i].fitted ? "  fitted" : "");
+    }
+    std::printf("%s\n", tasks[i].candidates.empty() ? "  none of its schedules is made any more" : "");
+    if (draft.ran < kFewest || tasks[i].fitted) continue;
+    drafts.push_back(draft.rank_correlation);
+    regrets.push_back(draft.regret);
+    learned.push_back(others);
+    own_too.push_back(own);
+  }
+  if (drafts.empty()) return Err("no task has ", kFewest, " candidates that ran");
+  std::printf("%-48s %9.2f %9.2f %9.2f %9.2f\n", "median, without fitted ones", Median(drafts), Median(regrets),
+              Median(learned), Median(own_too));
+  std::printf("%-48s %9.2f %9.2f %9.2f %9.2f\n", "worst, without fitted ones", *std::ranges::min_element(drafts),
+              *std::ranges::max_element(regrets), *std::ranges::min_element(learned),
+              *std::ranges::min_element(own_too));
+  return 0;
 }
 
 Result<int> Main(int argc, char** argv) {
@@ -91,35 +114,16 @@ Result<int> Main(int argc, char** argv) {
   }
   const size_t own = static_cast<size_t>(arguments.Number("own", 64));
   const size_t others = static_cast<size_t>(arguments.Number("others", 200));
-  std::vector<LocatedTask> tasks = TRY(LocateRecording(arguments.words[0]));
-  std::vector<std::vector<const RecordedProposal*>> lists;
+  std::vector<LocatedTask> tasks = TRY(LocateRecording(TRY(ReadRecording(arguments.words[0]))));
+  std::vector<std::vector<const LocatedCandidate*>> lists;
   for (const LocatedTask& task : tasks)
     lists.push_back(Shuffled(task, static_cast<uint64_t>(arguments.Number("seed", 1))));
   std::vector<Orders> orders(tasks.size());
   TRY(ForEachInParallel(tasks.size(), 0, [&](size_t i) -> Status {
-    orders[i] = TRY(Judge(lists, i, own, others));
-    return {};
+    orders[i].draft = DraftOrderOf(tasks[i]);
+    return Judge(lists, i, own, others, orders[i]);
   }));
-  std::printf(
-      "rank correlation with the measured time, of tasks with at least %zu candidates that ran\n%-28s %9s %9s "
-      "%9s %9s %9s\n",
-      kFewest, "task", "recorded", "ran", "draft", "others", "own");
-  std::vector<double> drafts, learned, own_too;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    std::printf("%-28s %9zu %9zu", tasks[i].kind.c_str(), tasks[i].recorded, orders[i].ran);
-    if (orders[i].ran >= kFewest) {
-      std::printf(" %9.2f %9.2f %9.2f", orders[i].draft, orders[i].others, orders[i].own);
-      drafts.push_back(orders[i].draft);
-      learned.push_back(orders[i].others);
-      own_too.push_back(orders[i].own);
-    }
-    std::printf("\n");
-  }
-  if (drafts.empty()) return Err("no task has ", kFewest, " candidates that ran");
-  std::printf("%-48s %9.2f %9.2f %9.2f\n", "median", Median(drafts), Median(learned), Median(own_too));
-  std::printf("%-48s %9.2f %9.2f %9.2f\n", "least", *std::ranges::min_element(drafts),
-              *std::ranges::min_element(learned), *std::ranges::min_element(own_too));
-  return 0;
+  return Print(tasks, orders);
 }
 
 }  // namespace

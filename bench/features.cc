@@ -5,10 +5,10 @@
 #include <cstdio>
 
 #include "bench/arguments.h"
-#include "bench/recorded_tasks.h"
 #include "costmodel/features.h"
 #include "schedule/replay.h"
 #include "support/clock.h"
+#include "tuner/located_recording.h"
 
 namespace autotune::bench {
 namespace {
@@ -42,14 +42,14 @@ Result<int> Main(int argc, char** argv) {
     return 2;
   }
   const size_t wanted = static_cast<size_t>(arguments.Number("candidates", 300));
-  std::vector<LocatedTask> tasks = TRY(LocateRecording(arguments.words[0]));
+  std::vector<LocatedTask> tasks = TRY(LocateRecording(TRY(ReadRecording(arguments.words[0]))));
   std::printf("%-28s %9s %9s %7s %10s %12s\n", "task", "recorded", "located", "bytes", "nests/s", "features/s");
   double seconds_per_nest = 0, seconds_per_features = 0;
   for (const LocatedTask& task : tasks) {
     std::vector<PrimFunc> funcs;
-    const size_t stride = std::max<size_t>(1, task.located.size() / std::max<size_t>(1, wanted));
-    for (size_t i = 0; i < task.located.size(); i += stride) {
-      const Proposal& proposal = task.located[i].proposal;
+    const size_t stride = std::max<size_t>(1, task.candidates.size() / std::max<size_t>(1, wanted));
+    for (size_t i = 0; i < task.candidates.size(); i += stride) {
+      const Proposal& proposal = task.candidates[i].proposal;
       const Sketch& sketch = task.space.sketches[static_cast<size_t>(proposal.sketch)];
       funcs.push_back(TRY(Replay(task.space.FuncOf(sketch), proposal.trace)).func());
     }
@@ -66,7 +66,7 @@ Result<int> Main(int argc, char** argv) {
         RateOf(nests.size(), [&](size_t i) { ExtractFeatures(nests[i], task.space.target, features); });
     seconds_per_nest += 1 / nest_rate / static_cast<double>(tasks.size());
     seconds_per_features += 1 / feature_rate / static_cast<double>(tasks.size());
-    std::printf("%-28s %9zu %9zu %7zu %10.0f %12.0f\n", task.kind.c_str(), task.recorded, task.located.size(),
+    std::printf("%-28s %9zu %9zu %7zu %10.0f %12.0f\n", task.kind.c_str(), task.recorded, task.candidates.size(),
                 bytes / nests.size(), nest_rate, feature_rate);
   }
   std::printf("%-28s %27s %10.0f %12.0f\n", "all, of equal weight", "", 1 / seconds_per_nest, 1 / seconds_per_features);

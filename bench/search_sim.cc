@@ -10,8 +10,8 @@
 #include <map>
 
 #include "bench/arguments.h"
-#include "bench/recorded_tasks.h"
 #include "support/clock.h"
+#include "tuner/located_recording.h"
 #include "tuner/simulation.h"
 
 namespace autotune::bench {
@@ -21,10 +21,10 @@ namespace {
 // replayed of them until they are recorded again.
 Result<Recording> ReadFitting(const std::string& path) {
   Recording recording = TRY(ReadRecording(path));
-  const std::vector<bench::LocatedTask> located = TRY(bench::LocateRecording(path));
+  const std::vector<LocatedTask> located = TRY(LocateRecording(recording));
   std::vector<RecordedTask> fitting;
   for (size_t i = 0; i < located.size(); ++i) {
-    const auto& candidates = located[i].located;
+    const auto& candidates = located[i].candidates;
     if (std::any_of(candidates.begin(), candidates.end(),
                     [](const auto& candidate) { return candidate.status == TrialStatus::kOk; })) {
       fitting.push_back(std::move(recording.tasks[i]));

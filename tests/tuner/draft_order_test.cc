@@ -1,0 +1,68 @@
+// The order of the draft score beside the measured order, on the oracle's recording (docs/recordings.md). Left out are
+// tasks by whose times a number of the draft score was chosen, and those whose recorded schedules the present rules no
+// longer make (five kinds of windows).
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "support/statistics.h"
+#include "tuner/located_recording.h"
+
+namespace autotune {
+namespace {
+
+constexpr double kLeastMedian = 0.6, kLeast = 0.3;  // of Spearman's rank correlations, one for each kind of task
+constexpr double kMostRegret = 1.25;                // of the untuned choice, in the median task
+constexpr size_t kFewestKinds = 9;                  // that the recording still judges
+constexpr size_t kStride = 4;                       // every fourth candidate is enough for a rank correlation
+
+// A recording with every kStride-th candidate of each task.
+Recording Thinned(Recording recording) {
+  for (RecordedTask& task : recording.tasks) {
+    for (size_t i = 0; i * kStride < task.candidates.size(); ++i)
+      std::swap(task.candidates[i], task.candidates[i * kStride]);
+    task.candidates.resize((task.candidates.size() + kStride - 1) / kStride);
+  }
+  return recording;
+}
+
+TEST(DraftOrder, FollowsTheMeasuredOrder) {
+  const Recording recording =
+      Thinned(ReadRecording(AUTOTUNE_SOURCE_DIR "/bench/oracle_data/zen5_2_cores.jsonl.zst").value());
+  std::vector<double> correlations, regrets;
+  for (const LocatedTask& task : LocateRecording(recording).value()) {
+    const DraftOrder order = DraftOrderOf(task);
+    if (order.ran < DraftOrder::kFewest || task.fitted) continue;
+    EXPECT_GE(order.rank_correlation, kLeast) << task.kind;
+    correlations.push_back(order.rank_correlation);
+    regrets.push_back(order.regret);
+  }
+  ASSERT_GE(correlations.size(), kFewestKinds);
+  EXPECT_GE(Median(correlations), kLeastMedian);
+  EXPECT_LE(Median(regrets), kMostRegret);
+}
+
+// A score that knows nothing fails both bars.
+TEST(DraftOrder, TellsAScoreWithoutKnowledge) {
+  const Recording recording = ReadRecording(AUTOTUNE_SOURCE_DIR "/tests/tuner/recorded.jsonl.zst").value();
+  std::vector<LocatedTask> tasks = LocateRecording(recording).value();
+  size_t judged = 0;
+  for (LocatedTask& task : tasks) {
+    if (DraftOrderOf(task).ran < DraftOrder::kFewest) continue;
+    ++judged;
+    EXPECT_GE(DraftOrderOf(task).rank_correlation, kLeast) << task.kind;
+    Rng rng(1);
+    for (LocatedCandidate& candidate : task.candidates) candidate.proposal.draft_seconds = rng.Uniform();
+    EXPECT_LT(DraftOrderOf(task).rank_correlation, kLeast) << task.kind;
+    for (LocatedCandidate& candidate : task.candidates) candidate.proposal.draft_seconds = -candidate.seconds;
+    EXPECT_NEAR(DraftOrderOf(task).rank_correlation, -1, 1e-9) << task.kind;
+    EXPECT_GT(DraftOrderOf(task).regret, 1) << "the worst one is chosen";
+    for (LocatedCandidate& candidate : task.candidates) candidate.proposal.draft_seconds = candidate.seconds;
+    EXPECT_NEAR(DraftOrderOf(task).rank_correlation, 1, 1e-9) << task.kind;
+    EXPECT_EQ(DraftOrderOf(task).regret, 1) << task.kind;
+  }
+  EXPECT_GE(judged, 4U);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -12,6 +12,9 @@
 namespace autotune {
 namespace {
 
+// Of one instance, in units of an addition.
+double OperationsOf(const Nest::Block& block) { return block.arithmetic.Cost() + block.arithmetic.select; }
+
 float Log(double x) { return std::log2(1.0F + static_cast<float>(std::max(0.0, x))); }
 
 // Operations on indices that the form of a sum takes.
@@ -84,7 +87,7 @@ class Extractor {
       const Nest::Block& block = nest_.blocks[i];
       if (block.prepared) continue;
       const Extents e = ExtentsOf(nest_, block);
-      const double of_block = e.iterations * block.arithmetic.Flops();
+      const double of_block = e.iterations * OperationsOf(block);
       s_.weights.push_back({static_cast<Nest::Index>(i), of_block, of_block + e.iterations});
       flops += of_block;
       parallel = std::max(parallel, e.parallel);
@@ -148,16 +151,17 @@ class Extractor {
   void BlockFeatures(const Weight& weight, float* out) {
     const Nest::Block& block = nest_.blocks[weight.block];
     s_.footprints.Compute(nest_, block, target_.cache_line);
-    const Nest::Arithmetic& a = block.arithmetic;
-    for (double x : {double(a.fma), double(a.add), double(a.mul), double(a.div), double(a.compare),
-                     double(a.transcendental), IndexOperations(nest_, block), weight.flops})
+    const Arithmetic& a = block.arithmetic;
+    for (double x : {a.fma, a.add, a.multiply, a.divide, a.compare + a.select, a.transcendental,
+                     IndexOperations(nest_, block), weight.flops})
       *out++ = Log(x);
     out = ShapeFeatures(block, out);
     out = AccessFeatures(weight.block, out);
     const size_t depth = static_cast<size_t>(block.loops.size);
     for (size_t i = 0; i < schema::kIntensity; ++i) {
       const size_t level = depth * i / schema::kIntensity;
-      *out++ = Log(Iterations(block, level, depth) * a.Flops() / std::max(1.0, s_.footprints.Total(level).bytes));
+      *out++ =
+          Log(Iterations(block, level, depth) * OperationsOf(block) / std::max(1.0, s_.footprints.Total(level).bytes));
     }
   }
 

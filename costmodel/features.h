@@ -33,7 +33,7 @@
 
 namespace autotune {
 
-inline constexpr int kFeatureVersion = 3;
+inline constexpr int kFeatureVersion = 4;
 using Features = std::vector<float>;
 
 int NumFeatures();

@@ -55,6 +55,7 @@ void Arithmetic::Add(const Arithmetic& other, double times) {
   divide += times * other.divide;
   compare += times * other.compare;
   transcendental += times * other.transcendental;
+  select += times * other.select;
 }
 
 double Arithmetic::Flops() const { return Weighted(*this, kFlops); }
@@ -66,6 +67,7 @@ Arithmetic ArithmeticOf(const Expr& e) {
     if (!x.dtype().IsFloat()) return !x.dtype().IsIndex();
     if (const Binary* binary = x.As<Binary>()) ClassOf(binary->op, a) += 1;
     if (x.As<Unary>()) a.add += 1;
+    if (x.As<Select>()) a.select += 1;
     if (const Call* call = x.As<Call>()) {
       (call->op == Op::kFma ? a.fma : Row(call->op).expanded ? a.transcendental : a.add) += 1;
     }

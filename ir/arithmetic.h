@@ -1,5 +1,5 @@
 // Arithmetic: counts a program's operations on floating-point elements, by class, and weighs each class. Operations on
-// indices and integers, conditions and selections count as nothing. Pure functions; thread-safe.
+// indices and integers, and conditions on them, count as nothing. Pure functions; thread-safe.
 #pragma once
 #include "ir/stmt.h"
 
@@ -12,6 +12,8 @@ struct Arithmetic {
   double divide = 0;          // quotients
   double compare = 0;         // minima and maxima
   double transcendental = 0;  // calls that lowering expands into polynomials (`expanded` in ir/op.h): exp, tanh, pow
+
+  double select = 0;  // selections, which weigh nothing: mostly padding, which lowering turns into masks
 
   void Add(const Arithmetic& other, double times = 1);
 

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "ir/annotations.h"
-#include "ir/op.h"
 #include "ir/visit.h"
 #include "schedule/nest_sums.h"
 #include "support/check.h"
@@ -16,38 +15,6 @@ namespace {
 using Index = Nest::Index;
 
 Index SizeOf(const auto& table) { return static_cast<Index>(table.size()); }
-
-void CountArithmetic(const Expr& e, Nest::Arithmetic& out) {
-  Walk(e, [&](const Expr& x) {
-    if (x.dtype().IsIndex()) return false;
-    x.Visit(Overloaded{
-        [&](const Unary&) { ++out.add; },
-        [&](const Binary& b) {
-          if (b.op == BinaryOp::kMul) {
-            ++out.mul;
-          } else if (b.op == BinaryOp::kDiv) {
-            ++out.div;
-          } else if (b.op == BinaryOp::kAdd || b.op == BinaryOp::kSub) {
-            ++out.add;
-          } else {
-            ++out.compare;
-          }
-        },
-        [&](const Select&) { ++out.compare; },
-        [&](const Call& c) {
-          if (c.op == Op::kFma) {
-            ++out.fma;
-          } else if (Row(c.op).expanded) {
-            ++out.transcendental;
-          } else {
-            ++out.add;
-          }
-        },
-        [&](const auto&) {},
-    });
-    return true;
-  });
-}
 
 bool HoldsLoop(const Stmt& s) {
   bool found = false;
@@ -244,7 +211,7 @@ class Maker {
           entry.branches |= s.As<If>() != nullptr;
           if (const Store* store = s.As<Store>()) {
             AddAccess(entry, store->buffer, store->indices, true);
-            CountArithmetic(store->value, entry.arithmetic);
+            entry.arithmetic.Add(ArithmeticOf(store->value));
           }
           return true;
         },

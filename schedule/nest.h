@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/arithmetic.h"
 #include "ir/stmt.h"
 
 namespace autotune {
@@ -69,12 +70,6 @@ struct Nest {
     Sum value;  // of loops or iterators
     int64_t low = -kUnbounded, high = kUnbounded;
   };
-  // Operations of one instance, by class. Those on indices are not counted: they follow from the subscripts.
-  struct Arithmetic {
-    int32_t fma = 0, add = 0, mul = 0, div = 0, compare = 0, transcendental = 0;
-    double Flops() const { return 2.0 * fma + add + mul + 4.0 * div + compare + 20.0 * transcendental; }
-    bool operator==(const Arithmetic&) const = default;
-  };
   struct Access {
     Index buffer = 0;
     bool reads = false, writes = false;
@@ -83,11 +78,11 @@ struct Nest {
   // Each group of statements of a block that loops of its own surround (blockize) is a Block here.
   struct Block {
     Name name;
-    Range loops;      // in `loop_lists`: the loops around it, outermost first, those inside the block included
-    Range iterators;  // in `iterators`
-    Range accesses;   // in `accesses`; each buffer and subscripts once
-    Range guards;     // in `guards`; those that hold by the extents alone are left out
-    Arithmetic arithmetic;
+    Range loops;            // in `loop_lists`: the loops around it, outermost first, those inside the block included
+    Range iterators;        // in `iterators`
+    Range accesses;         // in `accesses`; each buffer and subscripts once
+    Range guards;           // in `guards`; those that hold by the extents alone are left out
+    Arithmetic arithmetic;  // of one instance
     bool has_init = false;  // it initialises its reduction itself
     bool branches = false;  // some of its statements run under conditions of their own
     bool prepared = false;  // it depends on constants only and runs in `prepare`, untimed: see MarkPrepared

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "schedule/nest.h"
 
@@ -50,15 +51,16 @@ class Printer {
   }
 
   void PrintBlock(const Nest::Block& block, size_t indent) {
-    const Nest::Arithmetic& a = block.arithmetic;
+    const Arithmetic& a = block.arithmetic;
     std::string text = "block " + block.name.str() + ":";
     for (const auto& [count, name] : {std::pair(a.fma, "fma"),
                                       {a.add, "add"},
-                                      {a.mul, "mul"},
-                                      {a.div, "div"},
+                                      {a.multiply, "mul"},
+                                      {a.divide, "div"},
                                       {a.compare, "compare"},
+                                      {a.select, "select"},
                                       {a.transcendental, "transcendental"}}) {
-      if (count) text += " " + std::to_string(count) + " " + name;
+      if (count > 0) text += " " + std::to_string(std::llround(count)) + " " + name;
     }
     for (const auto& [flag, name] :
          {std::pair(block.has_init, " init"), {block.branches, " branches"}, {block.prepared, " prepared"}})

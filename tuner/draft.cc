@@ -8,6 +8,7 @@
 
 #include "target/machine.h"
 #include "tuner/sketch.h"
+#include "tuner/stage_shape.h"
 
 namespace autotune {
 namespace {
@@ -146,25 +147,21 @@ double AddressCycles(const StageModel& s, double covered, double mr) {
 }
 
 double TiledCycles(const StageModel& s, const Decisions& d, const Target& target) {
-  auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
+  const StageShape shape = ShapeOf(s, d);
   const Machine& machine = MachineOf(target);
   const double bytes = static_cast<double>(s.element_bytes);
   double lanes = Lanes(s, target);
-  double m0 = tile(s.m_knob, 0), m1 = tile(s.m_knob, 1), mr = tile(s.m_knob, 2);
-  double n0 = tile(s.n_knob, 0), n1 = tile(s.n_knob, 1), nr = tile(s.n_knob, 2);
-  if (s.n_knob < 0) nr = static_cast<double>(s.n);
-  double unroll = s.k_knob < 0 ? 1 : static_cast<double>(d[s.k_knob].values[0]);
-  double nv = Ceil(nr, lanes);
-  double k = static_cast<double>(s.k);
+  const double m1 = shape.row_tiles, mr = shape.rows, n1 = shape.column_tiles, nr = shape.columns;
+  const double unroll = shape.terms, k = shape.sum, nv = Ceil(nr, lanes);
 
   if (!FitsRegisters(mr * nv, s.broadcast ? nv : 0, unroll, target)) return std::numeric_limits<double>::infinity();
 
   const bool rows_ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
-  if (!FitsAddresses(s, m0 * m1 * mr, mr, rows_ahead, target)) return std::numeric_limits<double>::infinity();
+  if (!FitsAddresses(s, shape.all_rows, mr, rows_ahead, target)) return std::numeric_limits<double>::infinity();
 
   double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
-  double panel = k * nr * bytes, rows = mr * k * bytes;
+  const double panel = shape.panel_bytes, rows = shape.rows_bytes;
   // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
   double spread =
       s.packed || !s.broadcast
@@ -181,14 +178,14 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
       a *= kSetConflicts;
     // A task reads each panel for m1 row tiles in a row. Before the task's first one, all other panels came by.
     double near = 1 / Bandwidth(panel_from + rows, target), far = near;
-    if (m0 > 1) far = std::max(near, 1 / Bandwidth(weights, target));
+    if (shape.all_rows > m1 * mr) far = std::max(near, 1 / Bandwidth(weights, target));
     traffic = nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + a;
   } else {
-    traffic = mr * nr * bytes / Bandwidth(mr * nr * k * bytes, target);
+    traffic = mr * nr * bytes / Bandwidth(panel, target);
   }
   double overlap = Overlapped(step, traffic, kExposed);
   if (!s.packed && s.broadcast) overlap *= kTranslations;
-  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles + AddressCycles(s, m0 * m1 * mr, mr) * k / unroll;
+  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles + AddressCycles(s, shape.all_rows, mr) * k / unroll;
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
   const double cores = static_cast<double>(target.num_cores);
@@ -209,10 +206,10 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   };
   pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
-  double tasks = outer * m0 * n0, busy = before + Spread(tasks, task, target);
+  double busy = before + Spread(shape.tasks, task, target);
   // What each operand costs when it comes for the first time, from further away than its copy in the inner caches,
   // hides behind the multiply-adds as far as it was asked for early; asking costs a little itself.
-  double workers = std::min(tasks, static_cast<double>(target.num_cores));
+  double workers = std::min(shape.tasks, static_cast<double>(target.num_cores));
   auto first = [&](double size, double bandwidth, double tile, int knob) {
     bool ahead = knob >= 0 && d[knob].values[0] > 0;
     double cycles = size / bandwidth / workers;
@@ -240,57 +237,59 @@ double Shared(double tasks, double cycles, const Target& target) {
 }
 
 double BatchedCycles(const StageModel& s, const Decisions& d, const Target& target) {
+  const StageShape shape = ShapeOf(s, d);
   const double bytes = static_cast<double>(s.element_bytes);
-  double lanes = Lanes(s, target);
-  double mo = static_cast<double>(d[s.m_knob].values[0]), mr = static_cast<double>(d[s.m_knob].values[1]);
-  double no = static_cast<double>(d[s.n_knob].values[0]), nr = static_cast<double>(d[s.n_knob].values[1]);
-  double unroll = static_cast<double>(d[s.k_knob].values[0]);
-  double nv = Ceil(nr, lanes), k = static_cast<double>(s.k), m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+  const double mo = shape.row_tiles, mr = shape.rows, nr = shape.columns, nv = Ceil(nr, Lanes(s, target));
+  const double unroll = shape.terms, k = shape.sum, m = static_cast<double>(s.m), n = static_cast<double>(s.n);
   // Of a column of rows, several steps of k in a row have no registers left for what comes next.
   bool column = nv == 1 && mr > kCrowdedColumn && unroll > 1 && target.vector_registers <= kFewRegisters;
   if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
   double step = StepCycles(mr * nv, mr + nv, unroll, MachineOf(target));
   // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
-  double panel = k * nr * bytes, far = FirstBandwidth(points * k * n * bytes, target),
-         near = Bandwidth(panel + mr * k * bytes, target);
+  double far = FirstBandwidth(points * k * n * bytes, target),
+         near = Bandwidth(shape.panel_bytes + shape.rows_bytes, target);
   double traffic = nr * bytes * (1 / far + (mo - 1) / near) / mo + mr * bytes / Bandwidth(m * k * bytes, target);
   bool ahead = s.panel_ahead_knob >= 0 && d[s.panel_ahead_knob].values[0] > 0;
   double overlap = OverlappedFirst(step, traffic, ahead);
-  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles, panels = static_cast<double>(s.outer) * no;
-  if (s.tasks) return Shared(static_cast<double>(s.tasks), panels * mo * micro, target);
-  return Spread(panels, mo * micro, target);
+  double micro = k * overlap + mr * nv * kStoreCycles + kTileCycles;
+  double task = shape.column_tiles * mo * micro;
+  return s.tasks ? Shared(shape.tasks, shape.tasks * task, target) : Spread(shape.tasks, task, target);
 }
 
-double TransformCycles(const StageModel& s, const Target& target) {
+double TransformCycles(const StageModel& s, const Decisions& d, const Target& target) {
   double vectors = static_cast<double>(s.m) * Ceil(static_cast<double>(s.n), Lanes(s, target));
   double cycles =
       kTransformCycles * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
   double outer = static_cast<double>(s.outer);
   if (s.tasks) return Shared(static_cast<double>(s.tasks), outer * cycles, target);
-  return Spread(static_cast<double>(s.m), cycles * outer / static_cast<double>(s.m), target);
+  // Tiles are the tasks. Pieces of a tile's channels cost nothing: the oracle's recording of a 3x3 convolution shows
+  // the same times for one and two vectors in a piece (median ratio 1.001 of 89 pairs).
+  const double tiles = ShapeOf(s, d).tasks;
+  return Spread(tiles, cycles * outer / tiles, target);
 }
 
 double WindowCycles(const StageModel& s, const Decisions& d, const Target& target) {
-  auto tile = [&](int knob, int level) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[level]); };
+  auto chosen = [&](int knob) { return knob < 0 ? 1.0 : static_cast<double>(d[knob].values[0]); };
+  const StageShape shape = ShapeOf(s, d);
   const Machine& machine = MachineOf(target);
   const double bytes = static_cast<double>(s.element_bytes);
   // One vector of the schedule may take several vector registers of the machine.
   double lanes = static_cast<double>(s.lanes), registers = std::max(1.0, lanes / Lanes(s, target));
-  double h0 = tile(s.h_knob, 0), hr = tile(s.h_knob, 1), wr = tile(s.m_knob, 1);
-  double c0 = tile(s.n_knob, 0), c1 = tile(s.n_knob, 1), cr = tile(s.n_knob, 2);
+  const double h0 = chosen(s.h_knob), hr = shape.height, wr = shape.rows;
+  const double c0 = chosen(s.n_knob), c1 = shape.column_tiles, cr = shape.columns;
   double nv = cr / lanes * registers;
-  double rows = static_cast<double>(s.window_rows), columns = tile(s.k_knob, 0);
-  bool whole = columns == static_cast<double>(s.k), tall = tile(s.row_knob, 0) == rows;
+  double rows = static_cast<double>(s.window_rows), columns = chosen(s.k_knob);
+  bool whole = columns == static_cast<double>(s.k), tall = chosen(s.row_knob) == rows;
   double stride = static_cast<double>(s.stride);
   double depth = static_cast<double>(s.depth);
-  double tile_vectors = hr * wr * nv, taps = depth * rows * static_cast<double>(s.k);
+  double tile_vectors = hr * wr * nv, taps = shape.sum;
   double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time
   if (tile_vectors + nv + 1 > target.vector_registers) return std::numeric_limits<double>::infinity();
   double in_rows = tall ? (hr - 1) * stride + rows : hr;  // of the input, in use at a time
   // Channels of a group are permutations of one vector, which costs a port of the multiply-adds; unrolled, all are made
   // of what was loaded once, which stays in registers.
-  bool deep = depth > 1 && tile(s.depth_knob, 0) == depth;
+  bool deep = depth > 1 && chosen(s.depth_knob) == depth;
   double held = row + 1 + (deep ? row * in_rows : 0);
   double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);
 
@@ -309,7 +308,7 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double cycles = std::max(issue, chain) + epilogue + overhead;
   double tiles = std::ceil(static_cast<double>(s.m) / wr * kTailParts) / kTailParts * c1;
   if (h0 * hr > static_cast<double>(s.rows)) cycles *= kGuarded;
-  if (tile(s.m_knob, 0) * wr > static_cast<double>(s.m)) cycles *= kGuarded;
+  if (chosen(s.m_knob) * wr > static_cast<double>(s.m)) cycles *= kGuarded;
 
   // A task reads hr * stride new rows; the others were read by the task before.
   double slice = static_cast<double>(s.m) * stride * c1 * cr * bytes;
@@ -324,16 +323,16 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
     traffic *= 1 + (c1 > 1 ? kWaitsPieces : kWaitsAll) * (wr - 1) * stride;
   double busy = tiles * cycles;
   bool ahead = s.rows_ahead_knob >= 0 && d[s.rows_ahead_knob].values[0] > 0;
-  return Spread(static_cast<double>(s.outer) * c0 * h0,
-                Overlapped(busy, traffic, ahead ? kExposedPrefetched : kExposedFirst), target);
+  const double tile_rows = Overlapped(busy, traffic, ahead ? kExposedPrefetched : kExposedFirst);
+  return Spread(shape.tasks, (s.rows_in_order ? h0 : 1) * tile_rows, target);
 }
 
 double StreamsCycles(const StageModel& s, const Decisions& d, const Target& target) {
   const double bytes = static_cast<double>(s.element_bytes);
-  double lanes = Lanes(s, target), panels = static_cast<double>(d[s.m_knob].values[0]);
-  double width = static_cast<double>(d[s.n_knob].values[0]), unroll = static_cast<double>(d[s.k_knob].values[0]);
-  double k = static_cast<double>(s.k), n = static_cast<double>(s.n), rows = static_cast<double>(s.m);
-  double vectors = panels * width / lanes;
+  const StageShape shape = ShapeOf(s, d);
+  const double panels = static_cast<double>(d[s.m_knob].values[0]), unroll = shape.terms;
+  const double k = shape.sum, n = static_cast<double>(s.n), rows = shape.rows;
+  const double vectors = shape.columns / Lanes(s, target);
   if (!FitsRegisters(rows * vectors, rows > 1 ? vectors : 0, unroll, target)) {
     return std::numeric_limits<double>::infinity();
   }
@@ -342,9 +341,9 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
                           machine.multiply_add_latency}) +
                 kLoopCycles / unroll;
   double share = std::min(1.0, kOneStream + kMoreStreams * std::log2(panels));
-  double traffic = panels * width * bytes / (share * FirstBandwidth(k * n * bytes, target));
+  double traffic = shape.columns * bytes / (share * FirstBandwidth(k * n * bytes, target));
   double task = k * Overlapped(step, traffic, kExposedPrefetched) + rows * vectors * kStoreCycles + kTileCycles;
-  return Spread(Ceil(n, panels * width), task, target);
+  return Spread(shape.tasks, task, target);
 }
 
 // Cycles of a register tile of a product: `steps` of its sum, in each of which `a` bytes of rows and `b` bytes of
@@ -354,6 +353,9 @@ struct ProductTile {
   double a = 0, a_rate = 1, b = 0, b_rate = 1;
   double address_cycles = 0;
 };
+ProductTile TileOf(const StageShape& shape, double lanes) {
+  return {.rows = shape.rows, .vectors = Ceil(shape.columns, lanes), .steps = shape.sum, .unroll = shape.terms};
+}
 double ProductTileCycles(const ProductTile& t, const Machine& machine) {
   const double step = StepCycles(t.rows * t.vectors, t.rows + t.vectors, t.unroll, machine);
   const double traffic = t.a / t.a_rate + t.b / t.b_rate;
@@ -363,14 +365,11 @@ double ProductTileCycles(const ProductTile& t, const Machine& machine) {
 
 double AttentionCycles(const StageModel& s, const Decisions& d, const Target& target) {
   const Machine& machine = MachineOf(target);
-  auto decided = [&](int knob, int level) { return static_cast<double>(d[knob].values[level]); };
+  const AttentionShapes shapes = AttentionShapesOf(s, d);
   const double bytes = static_cast<double>(s.element_bytes), lanes = Lanes(s, target);
   const double keys = static_cast<double>(s.n), width = static_cast<double>(s.k), depth = static_cast<double>(s.depth);
-  const double m0 = decided(s.m_knob, 0), m1 = decided(s.m_knob, 1), mr = decided(s.m_knob, 2), rows = m1 * mr;
-  const double n1 = decided(s.n_knob, 0), nr = decided(s.n_knob, 1);
-  const double v1 = decided(s.depth_knob, 0), vr = decided(s.depth_knob, 1);
-  ProductTile score{.rows = mr, .vectors = Ceil(nr, lanes), .steps = width, .unroll = decided(s.k_knob, 0)};
-  ProductTile value{.rows = mr, .vectors = Ceil(vr, lanes), .steps = keys, .unroll = decided(s.row_knob, 0)};
+  const double m1 = shapes.scores.row_tiles, mr = shapes.scores.rows, rows = m1 * mr;
+  ProductTile score = TileOf(shapes.scores, lanes), value = TileOf(shapes.weighted, lanes);
   // The scores and the weights of a task stay in the core's own cache, unless not even a register tile of them does.
   const double scratch = 2 * rows * keys * bytes;
   for (const ProductTile* t : {&score, &value}) {
@@ -380,24 +379,26 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   if (m1 > 1 && scratch > kPrivatePart * static_cast<double>(target.l2_bytes))
     return std::numeric_limits<double>::infinity();
 
-  const bool overshoots = m0 * rows != static_cast<double>(s.m);
+  const bool overshoots = shapes.scores.all_rows != static_cast<double>(s.m);
   score.address_cycles = value.address_cycles = overshoots ? kAddressCycles * std::max(0.0, mr - kAddresses) : 0;
   const double matrices = (width + depth) * keys * bytes, all = matrices + scratch;
   // A panel of keys is used by all row tiles of a task, one after the other; the values' columns by each anew.
-  const double panel = width * nr * bytes + rows * width * bytes;
+  const double panel = shapes.scores.panel_bytes + rows * width * bytes;
   score.a = mr * bytes, score.a_rate = Bandwidth(panel, target);
-  score.b = nr * bytes, score.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(panel, target));
-  const double weights = mr * keys * bytes, column = keys * vr * bytes;
+  score.b = shapes.scores.columns * bytes,
+  score.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(panel, target));
+  const double column = shapes.weighted.panel_bytes + shapes.weighted.rows_bytes;
   value.a = mr * bytes, value.a_rate = Bandwidth(scratch, target);
-  value.b = vr * bytes;
-  value.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(column + weights, target));
+  value.b = shapes.weighted.columns * bytes;
+  value.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(column, target));
   // Rows that are whole pages apart share one set of the L1 cache.
   const bool conflicts = static_cast<int64_t>(keys * bytes) % machine.page_bytes == 0;
   if (conflicts && mr + value.vectors > machine.l1_ways) value.a *= kSetConflicts;
-  const double elements = rows * keys;
-  double task = n1 * m1 * ProductTileCycles(score, machine) + v1 * m1 * ProductTileCycles(value, machine);
-  task += elements * s.flops / kStreamingFlops + 2 * scratch / Bandwidth(scratch, target);
-  const double tasks = static_cast<double>(s.outer) * m0, packed = width * keys * bytes;
+  double task = shapes.scores.column_tiles * m1 * ProductTileCycles(score, machine) +
+                shapes.weighted.column_tiles * m1 * ProductTileCycles(value, machine);
+  task += s.operations * rows / static_cast<double>(s.outer * s.m) / kStreamingFlops +
+          2 * scratch / Bandwidth(scratch, target);
+  const double packed = width * keys * bytes;
   double before = 0;
   if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0) {
     task += 2 * packed / Bandwidth(2 * packed + scratch, target);
@@ -405,7 +406,7 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
     const double outer = static_cast<double>(s.outer);
     before = Spread(outer, 2 * packed / Bandwidth(2 * packed * outer, target), target);
   }
-  return before + Spread(tasks, task, target);
+  return before + Spread(shapes.scores.tasks, task, target);
 }
 
 // How often an image stage is computed over, if it is computed inside its consumer `c` for tasks of `positions`
@@ -415,9 +416,8 @@ double Recomputed(const StageModel& s, const StageModel& c, double positions) {
   if (c.image_row == 0 || s.image_row == 0) return 1;
   const double width = static_cast<double>(c.image_row), all = static_cast<double>(c.m), height = all / width;
   const double rows = static_cast<double>(s.rows), columns = static_cast<double>(s.image_row);
-  const bool within_row = std::fmod(width, positions) == 0, whole_rows = std::fmod(positions, width) == 0;
-  double touched = within_row ? 1 : whole_rows ? positions / width : std::floor((positions - 2) / width) + 2;
-  touched = std::min(touched, height);
+  const bool within_row = std::fmod(width, positions) == 0;
+  const double touched = std::min(ImageRowsOf(width, positions), height);
   const double needed_rows = (touched - 1) * static_cast<double>(c.row_step) + static_cast<double>(c.row_reach) + 1;
   const double needed_columns =
       within_row ? (positions - 1) * static_cast<double>(c.column_step) + static_cast<double>(c.column_reach) + 1
@@ -428,8 +428,7 @@ double Recomputed(const StageModel& s, const StageModel& c, double positions) {
 
 double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decisions& d, const Target& target) {
   double bytes = s.read_bytes + s.write_bytes;
-  double cycles =
-      bytes / Bandwidth(bytes, target) + static_cast<double>(s.outer * s.m * s.n) * s.flops / kStreamingFlops;
+  double cycles = bytes / Bandwidth(bytes, target) + s.operations / kStreamingFlops;
   if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0 && s.consumer >= 0) {
     // Computed inside its consumer: from the cache, but again for every column tile and every halo.
     const StageModel& c = sketch.stages[s.consumer];
@@ -447,7 +446,7 @@ double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decision
     return (kInsideTraffic * fast + cycles * kInsideCycles) * again * kInsideCost / target.num_cores;
   }
   if (s.rows_ahead_knob >= 0) cycles *= 1 + kTransposeWaits / (1 + static_cast<double>(d[s.rows_ahead_knob].values[0]));
-  double tasks = static_cast<double>(s.outer);
+  const double tasks = ShapeOf(s, d).tasks;
   double unroll = s.k_knob < 0 ? 1 : static_cast<double>(d[s.k_knob].values[0]);
   return Spread(tasks, cycles / tasks * (1 + kStreamingLoop / unroll), target);
 }
@@ -468,7 +467,7 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         cycles += BatchedCycles(stage, decisions, target);
         break;
       case StageModel::kTransform:
-        cycles += TransformCycles(stage, target);
+        cycles += TransformCycles(stage, decisions, target);
         break;
       case StageModel::kStreams:
         cycles += StreamsCycles(stage, decisions, target);

@@ -40,6 +40,9 @@ struct StageModel {
     kGpuTiled,
     kGpuUnbound
   } kind = kStreaming;
+  // The block that it models; of attention, the second product; of several passes over rows, the last one. None: a
+  // program of its own, whose loops are not counted.
+  Name block;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
   bool n_inside = false;                      // level-1 order: n's middle loop inside m's
@@ -47,7 +50,8 @@ struct StageModel {
   bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
   int64_t element_bytes = 4;                  // of the result; operands are assumed to have the same size
   double flops = 2;                           // per point
-  double read_bytes = 0, write_bytes = 0;     // streaming: of the whole block
+  // Streaming: of all passes and `block`. Attention: of the passes. Transforms: the larger of what they read and write.
+  double operations = 0, read_bytes = 0, write_bytes = 0;
   // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).
   int location_knob = -1;
   int rows_knob = -1;      // tiled: where the broadcast operand is packed
@@ -62,7 +66,8 @@ struct StageModel {
   // Tiled: rows and columns of the operand, from one row or column of the image to the next, and from the first to the
   // last that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
-  int consumer = -1;  // index of the stage that reads it
+  int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
+  int consumer = -1;                      // index of the stage that reads it
   int64_t tasks = 0;  // iterations of the parallel loop that the stage is in; 0: it has parallel loops of its own
   // Window: m pixels of `rows` rows, n channels; k columns and window_rows rows of a window; m_knob: (outer, register).
   int h_knob = -1;                     // tile of the rows (outer, register)
@@ -71,6 +76,13 @@ struct StageModel {
   int64_t depth = 1;          // channels that an output sums over, each a permutation of the vector that holds them
   int operands = 1;           // buffers read in an update: 2 with weights
   double epilogue_flops = 0;  // per point
+  // Window: an image's tiles of rows are in one task, one after the other.
+  bool rows_in_order = false;
+  // Streaming: a parallel loop over vectors of n elements. Transform: each piece of the channels is a task.
+  bool shares_vectors = false;
+  // Attention: the first product. Attention, streaming: passes that the stage computes beside `block`.
+  Name scores;
+  std::vector<Name> passes;
 };
 
 struct Sketch {

@@ -31,6 +31,8 @@ TEST_F(ArithmeticTest, ClassesAndWeights) {
 TEST_F(ArithmeticTest, IndicesConditionsAndIntegersCountNothing) {
   EXPECT_EQ(ArithmeticOf(b).Flops(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).Flops(), 0);
+  EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).Cost(), 0);
+  EXPECT_EQ(ArithmeticOf(MakeSelect(i * 3 < 5, a, b)).select, 1);
   EXPECT_EQ(ArithmeticOf(MakeLoad(n, {i}) * MakeLoad(n, {i + 1})).Flops(), 0);
   EXPECT_EQ(ArithmeticOf(MakeSelect(a * b < a, a, b)).Flops(), 1) << "a condition on elements computes with them";
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "costmodel/work.h"
 #include "ir/visit.h"
 #include "support/integer.h"
 #include "tuner/rule/packing.h"
@@ -264,6 +265,7 @@ class AttentionPlacer {
 
   StageModel Model() const {
     StageModel model{.kind = StageModel::kAttention,
+                     .block = weighted_,
                      .m_knob = m_.sizes.knob,
                      .n_knob = columns_.sizes.knob,
                      .k_knob = width_.factor.knob,
@@ -273,11 +275,10 @@ class AttentionPlacer {
                      .k = scores().reduce.back().extent,
                      .packed = packed_,
                      .element_bytes = weighted().element_bytes,
-                     .flops = 0,
                      .location_knob = packed_at_.knob};
-    const int64_t scored = Iterations(scores().spatial);
-    for (const BlockView& pass : passes_)
-      model.flops += pass.flops * static_cast<double>(Instances(pass)) / static_cast<double>(scored);
+    for (const BlockView& pass : passes_) model.passes.push_back(pass.name);
+    model.operations = WorkOf(NestOf(s_.func()), model.passes).operations;
+    model.scores = scores_;
     model.depth_knob = n_.sizes.knob;
     model.row_knob = k_.factor.knob;
     model.depth = weighted().spatial.back().extent;

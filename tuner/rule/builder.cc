@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "costmodel/work.h"
+
 namespace autotune {
 
 std::vector<int64_t> Divisors(int64_t n, int64_t most, int64_t least) {
@@ -27,11 +29,49 @@ int64_t TileLanes(const BlockView& block, int64_t n, const Target& target) {
   return std::min(full, std::max(ShortestVector(block), static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)))));
 }
 
+namespace {
+
+bool IsParallel(const Nest& nest, Nest::Index loop) { return nest.loops[loop].kind == LoopKind::kParallel; }
+
+// Iterations of the parallel loop around the block that has most of them.
+int64_t ParallelIterations(const Nest& nest, const std::vector<Name>& blocks) {
+  int64_t most = 1;
+  for (const Nest::Block& block : nest.blocks) {
+    if (std::ranges::find(blocks, block.name) == blocks.end()) continue;
+    int64_t iterations = 1;
+    for (Nest::Index loop : nest.LoopsOf(block)) {
+      if (IsParallel(nest, loop)) iterations *= nest.loops[loop].extent;
+    }
+    most = std::max(most, iterations);
+  }
+  return most;
+}
+
+}  // namespace
+
 void SketchBuilder::Call(const std::string& part) { name_ += (name_.empty() ? "" : " ") + part; }
 
 int SketchBuilder::AddStage(const StageModel& stage) {
   stages_.push_back(stage);
   return static_cast<int>(stages_.size()) - 1;
+}
+
+int SketchBuilder::AddPasses(StageModel stage) {
+  std::vector<Name> blocks = stage.passes;
+  blocks.push_back(stage.block);
+  const Nest nest = NestOf(func());
+  const Work work = WorkOf(nest, blocks);
+  stage.operations = work.operations, stage.read_bytes = work.read_bytes, stage.write_bytes = work.write_bytes;
+  if (!stage.shares_vectors && stage.location_knob < 0) stage.outer = ParallelIterations(nest, blocks);
+  return AddStage(stage);
+}
+
+bool SketchBuilder::IsInTask(const Name& block) const {
+  const Nest nest = NestOf(func());
+  return std::ranges::any_of(nest.blocks, [&](const Nest::Block& other) {
+    return other.name == block &&
+           std::ranges::any_of(nest.LoopsOf(other), [&](Nest::Index loop) { return IsParallel(nest, loop); });
+  });
 }
 
 bool SketchBuilder::IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const {

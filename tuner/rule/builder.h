@@ -110,6 +110,10 @@ class SketchBuilder {
   // Returns the stage's index.
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
+  // The same of passes over whole buffers, `stage.block` and `stage.passes`: adds what they compute and move, and the
+  // tasks of the parallel loop that they are in, unless these depend on a choice (shares_vectors, location_knob).
+  int AddPasses(StageModel stage);
+  bool IsInTask(const Name& block) const;  // in a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }
 
   // Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.

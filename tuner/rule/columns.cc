@@ -107,14 +107,7 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
   s.Place(zero.front());
   s.Place(block.name);
 
-  const double bytes = static_cast<double>(block.element_bytes);
-  const int64_t outer = Iterations(r.outer), tasks = outer * CeilDiv(r.columns.extent, each);
-  s.AddStage({.outer = tasks,
-              .m = static_cast<int64_t>(r.elements) / tasks,
-              .element_bytes = block.element_bytes,
-              .flops = block.flops,
-              .read_bytes = bytes * r.elements,
-              .write_bytes = bytes * static_cast<double>(outer * r.columns.extent)});
+  s.AddPasses({.block = block.name, .element_bytes = block.element_bytes});
   s.Call(block.name.str() + ":columns");
   return {};
 }

@@ -69,9 +69,8 @@ Status ProgramsRule(SketchBuilder& s, const BlockView& block, int) {
   if (forks) TRY(s.Parallel(outer));
   s.Place(block.name);
   s.AddStage({.outer = forks ? Iterations(outer) : 1,
-              .m = forks ? points / Iterations(outer) : points,
               .element_bytes = block.element_bytes,
-              .flops = static_cast<double>(statements)});
+              .operations = static_cast<double>(statements * points)});
   s.Call(block.name.str() + ":program");
   return {};
 }
@@ -102,13 +101,7 @@ Status ScatterRule(SketchBuilder& s, const BlockView& block, int) {
   const bool forks = all >= kWorthForking && Iterations(outer) > 1;
   if (forks) TRY(s.Parallel(outer));
   s.Place(block.name);
-  const double bytes = static_cast<double>(block.element_bytes * all);
-  s.AddStage({.outer = forks ? Iterations(outer) : 1,
-              .m = forks ? CeilDiv(all, Iterations(outer)) : all,
-              .element_bytes = block.element_bytes,
-              .flops = std::max(1.0, block.flops),
-              .read_bytes = 2 * bytes,
-              .write_bytes = bytes});
+  s.AddPasses({.block = block.name, .element_bytes = block.element_bytes});
   s.Call(block.name.str() + ":scatter");
   return {};
 }

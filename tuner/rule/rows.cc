@@ -144,13 +144,12 @@ bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& bloc
   });
 }
 
-// Elements of the widest pass over a row, and what the draft score knows of all.
-int64_t WidestPass(const std::vector<BlockView>& blocks, size_t depth, StageModel& model) {
+// Elements of the widest pass over a row.
+int64_t WidestPass(const std::vector<BlockView>& blocks, size_t depth) {
   int64_t widest = 1;
   for (const BlockView& block : blocks) {
     const int64_t columns = Iterations(ColumnLoops(block, depth)) * static_cast<int64_t>(block.reduce_length);
     widest = std::max(widest, columns);
-    model.flops += std::max(1.0, block.flops) * static_cast<double>(columns);
   }
   return widest;
 }
@@ -185,8 +184,7 @@ Result<Name> MakePass(SketchBuilder& s, const std::vector<BlockView>& blocks, si
 Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t depth) {
   const BlockView& last = blocks.back();
   const std::vector<Loop> outer = RowLoops(last, depth);
-  StageModel model;
-  const int64_t rows = Iterations(outer), widest = WidestPass(blocks, depth, model);
+  const int64_t rows = Iterations(outer), widest = WidestPass(blocks, depth);
   const int64_t each = RowsOfTask(outer, widest, s.target());
   Name row = TRY(s.FuseLoops(outer)), task = row;
   if (each > 1) {
@@ -213,11 +211,9 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
     TRY(s.Do(Annotate{.target = row, .key = kOverlap, .value = 1}));
   if (rows * widest >= kWorthForking && rows > 1) TRY(s.Parallel(task));
 
-  model.outer = rows / each;
-  model.m = each;
-  model.element_bytes = last.element_bytes;
-  model.read_bytes = model.write_bytes = static_cast<double>(model.element_bytes * rows * widest);
-  s.AddStage(model);
+  StageModel model{.block = last.name, .element_bytes = last.element_bytes};
+  for (size_t i = 0; i + 1 < blocks.size(); ++i) model.passes.push_back(blocks[i].name);
+  s.AddPasses(std::move(model));
   s.Call("rows");
   return {};
 }
@@ -305,12 +301,7 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts) {
   TRY(PlaceSums(s, view, {lanes, view.reduce}, depth > 0));
   s.Place(partial);
   s.Place(copy);
-  const int64_t tasks = Iterations(rows);
-  s.AddStage({.outer = tasks,
-              .m = Instances(block) / tasks,
-              .element_bytes = block.element_bytes,
-              .flops = block.flops,
-              .read_bytes = static_cast<double>(block.element_bytes * Instances(block))});
+  s.AddPasses({.block = partial, .element_bytes = block.element_bytes});
   s.Call(block.name.str() + ":parts");
   return {};
 }

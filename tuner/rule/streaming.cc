@@ -112,14 +112,6 @@ Name ConflictingOperand(const BlockView& view, int64_t page_bytes) {
   return loads == 1 ? found : Name();
 }
 
-// Fuses the loops into a parallel one, and tells the model about its tasks.
-Status ShareOut(SketchBuilder& s, const std::vector<Loop>& loops, StageModel& model) {
-  TRY(s.Parallel(loops));
-  model.outer = Iterations(loops);
-  model.m = std::max<int64_t>(1, model.m / model.outer);
-  return {};
-}
-
 // Streaming stores wait for nothing: then the rows of a copy follow one another as they lie in what is read, as
 // prefetchers do. The last loop keeps its place.
 Status FollowReads(SketchBuilder& s, const BlockView& view, std::vector<Loop>& loops) {
@@ -177,7 +169,7 @@ class TransposeTiler {
     TRY(s_.Unroll(row));
     model.rows_ahead_knob = TRY(AskAhead(along, row)).knob;
     s_.Place(block_.name);
-    s_.AddStage(model);
+    s_.AddPasses(std::move(model));
     return {};
   }
 
@@ -219,7 +211,7 @@ class TransposeTiler {
       along.var = rest;
     }
     TRY(s_.Order({outer, along.var, tile}));
-    if (parallel) TRY(ShareOut(s_, outer, model));
+    if (parallel) TRY(s_.Parallel(outer));
     return along.var;
   }
 
@@ -252,15 +244,13 @@ class TransposeTiler {
 
 StageModel StreamingModel(const BlockView& block) {
   StageModel model;
-  model.flops = std::max(1.0, block.flops);
+  model.block = block.name;
   if (block.spatial.size() >= 3) {  // an image: rows, pixels of a row, channels
     model.rows = block.spatial.end()[-3].extent;
     model.image_row = block.spatial.end()[-2].extent;
   }
   model.m = Iterations(block.spatial);
   model.element_bytes = block.element_bytes;
-  model.write_bytes = static_cast<double>(block.element_bytes * model.m);
-  model.read_bytes = model.write_bytes * std::max(1.0, static_cast<double>(block.reads.size()));
   return model;
 }
 
@@ -292,6 +282,8 @@ Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& blo
 Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction) return Err("it is a reduction");
   const int64_t lanes = LanesOf(block, s.target());
+  // What is in another stage's parallel loop already, the zeros of its sums, is part of that stage.
+  const bool of_other_stage = s.IsInTask(block.name);
   StageModel model = StreamingModel(block);
   std::vector<Loop> loops = TRY(MoveToReduction(s, block, model));
   if (const int across = CrossLoop(block); model.location_knob < 0 && across >= 0) {
@@ -329,10 +321,15 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     const size_t usable = loops.size() - (vectors && loops.size() > 1 ? 1 : 0);
     for (size_t i = 0; i < usable && Iterations(outer) < kTasksPerCore * s.target().num_cores; ++i)
       outer.push_back(loops[i]);
-    TRY(ShareOut(s, outer, model));
+    TRY(s.Parallel(outer));
+    model.outer = Iterations(outer);
+    if (usable == loops.size() && vectors && !outer.empty()) {
+      model.outer = 1, model.n = loops.back().extent, model.lanes = lanes;
+      model.shares_vectors = true;
+    }
   }
   s.Place(block.name);
-  s.AddStage(model);
+  if (!of_other_stage) s.AddPasses(std::move(model));
   return {};
 }
 

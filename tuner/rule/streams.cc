@@ -64,14 +64,14 @@ Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
       block, out,
       {.at = task, .below = sums.list.front(), .steps = k.inner, .tile = tile, .vector = vector, .lanes = lanes}));
   s.AddStage({.kind = StageModel::kStreams,
+              .block = block.name,
               .m_knob = panels.knob,
               .n_knob = width.knob,
               .k_knob = k.factor.knob,
               .m = r.m.extent,
               .n = r.n.extent,
               .k = Iterations(r.k),
-              .element_bytes = block.element_bytes,
-              .flops = block.flops});
+              .element_bytes = block.element_bytes});
   s.Call(block.name.str() + ":streams");
   return {};
 }

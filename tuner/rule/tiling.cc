@@ -23,6 +23,7 @@ struct Image {
   // Rows and columns of the operand: from one row or column of the image to the next, and from the first to the last
   // that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
+  int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
 };
 
 // (m // W, m % W) of a buffer whose rows are W long is linear: a plain product's.
@@ -51,6 +52,14 @@ Image ImageOf(const BlockView& view, const Name& m_iter) {
     Expr value = Analyzer().Simplify(Substitute(subscript, values));
     return AsInt(value) ? *AsInt(value) : 0;
   };
+  auto taps = [&](const Expr& subscript) {
+    int64_t count = 1;
+    for (const Iter& iter : block.iters) {
+      const int64_t* extent = AsInt(iter.extent);
+      if (iter.kind == IterKind::kReduce && extent && UsesVar(subscript, iter.var)) count *= *extent;
+    }
+    return count;
+  };
   Image image;
   ForEachOperand(view, [&](const Load& load) {
     for (size_t d = 0; d < load.indices.size(); ++d) {
@@ -62,10 +71,12 @@ Image ImageOf(const BlockView& view, const Name& m_iter) {
         image.row = width;
         image.column_step = at(subscript, 1, false) - at(subscript, 0, false);
         image.column_reach = at(subscript, 0, true) - at(subscript, 0, false);
+        image.column_taps = taps(subscript);
       }
       if (const int64_t width = divisor_in(subscript, BinaryOp::kFloorDiv)) {
         image.row_step = at(subscript, width, false) - at(subscript, 0, false);
         image.row_reach = at(subscript, 0, true) - at(subscript, 0, false);
+        image.row_taps = taps(subscript);
       }
     }
   });
@@ -217,6 +228,7 @@ class Tiler {
   StageModel Model() const {
     const Image image = ImageOf(block_, r_.m.iter);
     return {.kind = StageModel::kTiled,
+            .block = block_.name,
             .m_knob = m_.sizes.knob,
             .n_knob = n_.sizes.knob,
             .k_knob = k_.factor.knob,
@@ -228,7 +240,6 @@ class Tiler {
             .packed = columns_.has_value(),
             .broadcast = columns_ || !ReadsAlongBoth(block_, r_),
             .element_bytes = block_.element_bytes,
-            .flops = block_.flops,
             .location_knob = panels_at_.knob,
             .rows_knob = rows_at_.knob,
             .panel_sets = PanelSets(),
@@ -239,7 +250,9 @@ class Tiler {
             .row_step = image.row_step,
             .row_reach = image.row_reach,
             .column_step = image.column_step,
-            .column_reach = image.column_reach};
+            .column_reach = image.column_reach,
+            .row_taps = image.row_taps,
+            .column_taps = image.column_taps};
   }
 
   SketchBuilder& s_;

@@ -148,11 +148,11 @@ Result<Choice> AskForNextRows(SketchBuilder& s, const BlockView& block, const Na
 
 StageModel WindowModel(const BlockView& block, const WindowRoles& r, const Taps& taps) {
   StageModel model{.kind = StageModel::kWindow,
+                   .block = block.name,
                    .outer = Iterations(r.outer),
                    .m = r.pixels.extent,
                    .n = r.channels.extent,
-                   .element_bytes = block.element_bytes,
-                   .flops = block.flops};
+                   .element_bytes = block.element_bytes};
   model.rows = r.rows.extent;
   size_t inside = block.reduce.size();
   for (const BlockView::Loop& loop : block.reduce) {
@@ -231,6 +231,7 @@ Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
   model.m_knob = w.sizes.knob;
   model.n_knob = c.sizes.knob;
   model.rows_ahead_knob = rows_ahead.knob;
+  model.rows_in_order = in_order;
   model.epilogue_flops = out.flops;
   s.AddStage(model);
   s.Call(block.name.str() + (channels_inside ? ":wc" : ":cw"));

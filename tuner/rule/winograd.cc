@@ -97,7 +97,7 @@ class WinogradPlacer {
     auto [back_n, gh, gw, a, x, t, oc] = TRY(s_.Make<7>(ComputeAt{.block = back_->name, .loop = c_outer}));
     TRY(s_.Straighten(unrolled));
     TRY(Unfold(x, a, oc));
-    s_.AddStage(Transform(c.extent, tile_, u));
+    s_.AddStage(Transform(back_->name, c.extent, tile_, u));
     return {};
   }
 
@@ -131,6 +131,7 @@ class WinogradPlacer {
         product_.name.str() + "_panel_ahead",
         {{.block = product_.name, .buffer = weight_->writes, .loop = panels, .at = k.outer}}, {0, 1}));
     StageModel model{.kind = StageModel::kBatched,
+                     .block = product_.name,
                      .m_knob = rows.sizes.knob,
                      .n_knob = oc_.sizes.knob,
                      .k_knob = k.factor.knob,
@@ -174,8 +175,9 @@ class WinogradPlacer {
     auto [row_n, row_gh, row_gw, row_y, row_t, j, row_c] =
         TRY(s_.Make<7>(ComputeAt{.block = rows_->name, .loop = inner}));
     TRY(Unfold(j, row_y, row_c));
-    StageModel model = Transform(inputs_.extent, tile_ + 2, u);
+    StageModel model = Transform(data_->name, inputs_.extent, tile_ + 2, u);
     if (pad_) model.location_knob = TRY(Pad(t, inner)).knob;
+    model.shares_vectors = !InGroups();
     s_.AddStage(model);
     return {};
   }
@@ -194,8 +196,9 @@ class WinogradPlacer {
   }
 
   // One of the two transforms: `width` x (tile + 2) elements for each tile and channel.
-  StageModel Transform(int64_t channels, int64_t width, const Choice& vectors) const {
+  StageModel Transform(const Name& block, int64_t channels, int64_t width, const Choice& vectors) const {
     StageModel model{.kind = StageModel::kTransform,
+                     .block = block,
                      .k_knob = vectors.knob,
                      .outer = groups_,
                      .m = tiles_.extent,
@@ -203,7 +206,8 @@ class WinogradPlacer {
                      .k = width * (tile_ + 2),
                      .element_bytes = product_.element_bytes};
     model.tasks = InGroups() ? groups_ : 0;
-    model.read_bytes = model.write_bytes = static_cast<double>(model.element_bytes * model.m * channels * points_);
+    model.lanes = lanes_;
+    model.write_bytes = static_cast<double>(model.element_bytes * model.m * channels * points_);
     return model;
   }
 

@@ -1,0 +1,163 @@
+#include "tuner/stage_shape.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace autotune {
+namespace {
+
+// The levels of a tile, outermost first; all are 1 where there is nothing to choose.
+double Level(const Decisions& d, int knob, size_t level) {
+  return knob < 0 ? 1.0 : static_cast<double>(d[static_cast<size_t>(knob)].values[level]);
+}
+
+double Number(int64_t value) { return static_cast<double>(value); }
+
+// The operands' parts of one tile, where the sum is of products of a row's and a column's element.
+void AddOperands(StageShape& shape, double element_bytes) {
+  shape.panel_bytes = shape.sum * shape.columns * element_bytes;
+  shape.rows_bytes = shape.rows * shape.sum * element_bytes;
+}
+
+// How many rows or columns of an operand `count` neighbouring windows read, which are `step` apart and have `taps` of
+// them, from the first to the last `reach` apart.
+double Touched(double count, int64_t step, int64_t taps, int64_t reach) {
+  const int64_t dilation = taps > 1 ? reach / (taps - 1) : 0, apart = std::gcd(count > 1 ? step : 0, dilation);
+  if (apart == 0) return 1;
+  return std::min(count * Number(taps), ((count - 1) * Number(step) + Number(reach)) / Number(apart) + 1);
+}
+
+// Elements of an image that the windows of a register tile read. A tile that may cross the end of a row reads all
+// columns of each row that it touches.
+double WindowElements(const StageModel& s, double pixels) {
+  const double width = Number(s.image_row), height = Number(s.m) / width;
+  const bool within_row = std::fmod(width, pixels) == 0;
+  const double rows = within_row ? 1 : std::min(height, ImageRowsOf(width, pixels));
+  return Touched(rows, s.row_step, s.row_taps, s.row_reach) *
+         Touched(within_row ? pixels : width, s.column_step, s.column_taps, s.column_reach) *
+         (Number(s.k) / Number(s.row_taps * s.column_taps));
+}
+
+StageShape TiledShape(const StageModel& s, const Decisions& d) {
+  const double m0 = Level(d, s.m_knob, 0), n0 = Level(d, s.n_knob, 0);
+  StageShape shape{.tasks = Number(s.outer) * m0 * n0,
+                   .rows = Level(d, s.m_knob, 2),
+                   .columns = Level(d, s.n_knob, 2),
+                   .row_tiles = Level(d, s.m_knob, 1),
+                   .column_tiles = Level(d, s.n_knob, 1),
+                   .sum = Number(s.k),
+                   .terms = Level(d, s.k_knob, 0)};
+  shape.all_rows = m0 * shape.row_tiles * shape.rows;
+  shape.all_columns = n0 * shape.column_tiles * shape.columns;
+  AddOperands(shape, Number(s.element_bytes));
+  if (!s.broadcast) {  // one operand moves with both
+    shape.panel_bytes *= shape.rows;
+    shape.rows_bytes = 0;
+  } else if (s.image_row > 0 && s.rows_knob < 0) {
+    shape.rows_bytes = std::min(shape.rows_bytes, WindowElements(s, shape.rows) * Number(s.element_bytes));
+  }
+  return shape;
+}
+
+// All products of a group are in one task, or each panel of each product is one.
+StageShape BatchedShape(const StageModel& s, const Decisions& d) {
+  const double panels = Number(s.outer) * Level(d, s.n_knob, 0);
+  StageShape shape{.tasks = s.tasks ? Number(s.tasks) : panels,
+                   .rows = Level(d, s.m_knob, 1),
+                   .columns = Level(d, s.n_knob, 1),
+                   .row_tiles = Level(d, s.m_knob, 0),
+                   .sum = Number(s.k),
+                   .terms = Level(d, s.k_knob, 0)};
+  shape.column_tiles = panels / shape.tasks;
+  shape.all_rows = shape.row_tiles * shape.rows;
+  shape.all_columns = Level(d, s.n_knob, 0) * shape.columns;
+  AddOperands(shape, Number(s.element_bytes));
+  return shape;
+}
+
+StageShape WindowShape(const StageModel& s, const Decisions& d) {
+  const double h0 = Level(d, s.h_knob, 0), c0 = Level(d, s.n_knob, 0);
+  StageShape shape{.tasks = Number(s.outer) * c0 * (s.rows_in_order ? 1 : h0),
+                   .rows = Level(d, s.m_knob, 1),
+                   .columns = Level(d, s.n_knob, 2),
+                   .height = Level(d, s.h_knob, 1),
+                   .row_tiles = Level(d, s.m_knob, 0) * (s.rows_in_order ? h0 : 1),
+                   .column_tiles = Level(d, s.n_knob, 1),
+                   .sum = Number(s.depth * s.window_rows * s.k),
+                   .terms = Level(d, s.k_knob, 0) * Level(d, s.row_knob, 0) * Level(d, s.depth_knob, 0)};
+  shape.all_rows = h0 * shape.height * Level(d, s.m_knob, 0) * shape.rows;
+  shape.all_columns = c0 * shape.column_tiles * shape.columns;
+  return shape;
+}
+
+StageShape StreamsShape(const StageModel& s, const Decisions& d) {
+  StageShape shape{.rows = Number(s.m),
+                   .columns = Level(d, s.m_knob, 0) * Level(d, s.n_knob, 0),
+                   .sum = Number(s.k),
+                   .terms = Level(d, s.k_knob, 0)};
+  shape.tasks = std::ceil(Number(s.n) / shape.columns);
+  shape.all_rows = shape.rows;
+  shape.all_columns = shape.tasks * shape.columns;
+  AddOperands(shape, Number(s.element_bytes));
+  return shape;
+}
+
+// Iterations of a loop over vectors: pieces of s.n elements.
+double Pieces(const StageModel& s, const Decisions& d) {
+  return s.shares_vectors ? std::ceil(Number(s.n) / (Number(s.lanes) * Level(d, s.k_knob, 0))) : 1;
+}
+
+// Passes over whole buffers.
+StageShape PassesShape(const StageModel& s, const Decisions& d) { return {.tasks = Number(s.outer) * Pieces(s, d)}; }
+
+// All tiles of a group are in one task, or each tile is one, cut into pieces of its channels.
+StageShape TransformShape(const StageModel& s, const Decisions& d) {
+  return {.tasks = Number(s.tasks ? s.tasks : s.m), .column_tiles = Pieces(s, d)};
+}
+
+}  // namespace
+
+double ImageRowsOf(double width, double pixels) {
+  if (std::fmod(width, pixels) == 0) return 1;
+  return std::fmod(pixels, width) == 0 ? pixels / width : std::floor((pixels - 2) / width) + 2;
+}
+
+StageShape ShapeOf(const StageModel& stage, const Decisions& decisions) {
+  switch (stage.kind) {
+    case StageModel::kBatched:
+      return BatchedShape(stage, decisions);
+    case StageModel::kWindow:
+      return WindowShape(stage, decisions);
+    case StageModel::kStreams:
+      return StreamsShape(stage, decisions);
+    case StageModel::kStreaming:
+      return PassesShape(stage, decisions);
+    case StageModel::kTransform:
+      return TransformShape(stage, decisions);
+    default:
+      return TiledShape(stage, decisions);
+  }
+}
+
+AttentionShapes AttentionShapesOf(const StageModel& s, const Decisions& d) {
+  const double m0 = Level(d, s.m_knob, 0);
+  AttentionShapes shapes;
+  for (StageShape* shape : {&shapes.scores, &shapes.weighted}) {
+    shape->tasks = Number(s.outer) * m0;
+    shape->row_tiles = Level(d, s.m_knob, 1);
+    shape->rows = Level(d, s.m_knob, 2);
+    shape->all_rows = m0 * shape->row_tiles * shape->rows;
+    const bool first = shape == &shapes.scores;
+    const int columns = first ? s.n_knob : s.depth_knob;
+    shape->column_tiles = Level(d, columns, 0);
+    shape->columns = Level(d, columns, 1);
+    shape->all_columns = shape->column_tiles * shape->columns;
+    shape->sum = Number(first ? s.k : s.n);
+    shape->terms = Level(d, first ? s.k_knob : s.row_knob, 0);
+    AddOperands(*shape, Number(s.element_bytes));
+  }
+  return shapes;
+}
+
+}  // namespace autotune

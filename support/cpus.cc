@@ -69,22 +69,36 @@ double CpuQuota(const std::string& root) {
   return least;
 }
 
-int64_t HostCacheBytes(int level) {
+namespace {
+
+// The folder in which the kernel describes the first CPU's data or unified cache of a level; empty: there is none.
+std::string CacheFolder(int level) {
   constexpr int kMostCaches = 8;  // of one CPU
   for (int index = 0; index < kMostCaches; ++index) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
     std::string its_level, type;
     std::ifstream(folder + "/level") >> its_level;
     std::ifstream(folder + "/type") >> type;
-    if (its_level != std::to_string(level) || type == "Instruction") continue;
-    std::ifstream file(folder + "/size");
-    int64_t size = 0;
-    char unit = 0;
-    if (!(file >> size) || size < 0) return 0;
-    file >> unit;
-    return size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+    if (its_level == std::to_string(level) && type != "Instruction") return folder;
   }
-  return 0;
+  return "";
+}
+
+}  // namespace
+
+int64_t HostCacheBytes(int level) {
+  std::ifstream file(CacheFolder(level) + "/size");
+  int64_t size = 0;
+  char unit = 0;
+  if (!(file >> size) || size < 0) return 0;
+  file >> unit;
+  return size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
+}
+
+int HostCacheWays(int level) {
+  std::ifstream file(CacheFolder(level) + "/ways_of_associativity");
+  int ways = 0;
+  return file >> ways ? ways : 0;
 }
 
 }  // namespace autotune

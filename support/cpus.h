@@ -20,5 +20,7 @@ double CpuQuota(const std::string& root);
 // Does not use sysconf: inside a virtual machine it may report what the whole socket shares, and on AMD's processors
 // glibc multiplies what one group of cores shares by an invented number of threads.
 int64_t HostCacheBytes(int level);
+// Returns the lines of one set of that cache; 0 if the kernel does not report it.
+int HostCacheWays(int level);
 
 }  // namespace autotune

@@ -2,10 +2,14 @@
 // them, so they follow from the target alone: the same target gives the same packages everywhere. A plain value;
 // thread-safe.
 //
-// Sources, in brackets: [Fog] Agner Fog's instruction tables; [AMD], [Intel] their optimization manuals; [chosen] a
-// number between those of the cores that the row stands for, by which candidates rank as measured on Zen 3 and Zen 5.
+// target/machine.cc has the table, one row for each family of CPUs. `autotune doctor --probe` measures a row for a CPU
+// that the table lacks. Sources of numbers, in brackets: [Fog] Agner Fog's instruction tables; [AMD], [Intel], [Arm]
+// their optimization manuals; [chosen] a number between those of the cores that the row stands for, by which candidates
+// rank as measured on Zen 3 and Zen 5; [probe] measured by `doctor --probe`.
 #pragma once
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "target/cuda_arch.h"
 #include "target/target.h"
@@ -31,24 +35,23 @@ struct Machine {
   // ---- Parallel loops of our runtime
   double fork_cycles;  // fork and join of one loop
   double task_cycles;  // handing out one task
+
+  AUTOTUNE_FIELDS(hz, multiply_add_ports, load_ports, multiply_add_latency, loop_registers, page_bytes, l1_ways,
+                  l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle, fork_cycles,
+                  task_cycles)
 };
 
-// The table has one row so far, for the x86 and Arm cores since 2013.
-inline constexpr Machine kCommonCore = {
-    .hz = 3e9,                    // [chosen]
-    .multiply_add_ports = 2,      // [Fog: Haswell to Golden Cove, Zen 2 to 5]
-    .load_ports = 2,              // [Fog: the same]
-    .multiply_add_latency = 4,    // [Fog: Skylake to Golden Cove, Zen 3 to 5]
-    .loop_registers = 5,          // with 11 addresses beside them no loop on x86-64 spills; with 12, each does
-    .page_bytes = 4096,           // [AMD, Intel]
-    .l1_ways = 8,                 // [AMD: Zen 2 to 4; Intel: Haswell to Skylake]
-    .l1_bytes_per_cycle = 64,     // two loads of 32 bytes [AMD, Intel]
-    .l2_bytes_per_cycle = 32,     // [AMD: Zen 2 to 5]
-    .l3_bytes_per_cycle = 10,     // [chosen]
-    .memory_bytes_per_cycle = 6,  // [chosen]
-    .fork_cycles = 450,           // 0.12 to 0.18 us (bench/fork_join.cc)
-    .task_cycles = 120,           // [chosen]
+// A row of the table: a family of CPUs with LLVM's names for them.
+struct MachineRow {
+  std::string_view family;
+  std::vector<std::string_view> cpus;
+  Machine machine;
 };
+
+// The first row stands for all CPUs that no other row names.
+const std::vector<MachineRow>& MachineRows();
+// The row for a CPU, by LLVM's name.
+const MachineRow& MachineRowOf(std::string_view cpu);
 
 // The same of a compute unit of a GPU (a streaming multiprocessor).
 struct GpuMachine {
@@ -80,7 +83,7 @@ inline constexpr GpuMachine kCommonGpu = {
 };
 
 // The row of the table for a target.
-inline const Machine& MachineOf(const Target&) { return kCommonCore; }
+inline const Machine& MachineOf(const Target& target) { return MachineRowOf(target.cpu).machine; }
 inline GpuMachine GpuMachineOf(const Target& target) {
   GpuMachine machine = kCommonGpu;
   const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;

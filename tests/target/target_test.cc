@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "target/cuda_arch.h"
+#include "target/machine.h"
 
 namespace autotune {
 namespace {
@@ -182,6 +185,31 @@ TEST(Target, BadTextIsRefusedByName) {
   EXPECT_FALSE(Target::Parse("llvm -num-cores=0").ok());
   EXPECT_FALSE(Target::Parse("").ok());
   EXPECT_FALSE(Target::Parse("llvm -mtriple=sparc-linux -mcpu=x").ok());
+}
+
+TEST(Machine, FollowsFromTheNameOfTheCpu) {
+  auto of = [](const std::string& text) { return &MachineOf(Target::Parse(text).value()); };
+  const Machine* first = &MachineRows()[0].machine;
+  for (const char* cpu : {"znver3", "sapphirerapids", "x86-64", "haswell"})
+    EXPECT_EQ(of("llvm -mtriple=x86_64-linux-gnu -mcpu=" + std::string(cpu)), first) << cpu;
+  const std::string arm = "llvm -mtriple=aarch64-linux-gnu -mcpu=";
+  EXPECT_EQ(of(arm + "generic"), first);
+  EXPECT_EQ(of(arm + "neoverse-n1"), of(arm + "cortex-a76"));
+  EXPECT_NE(of(arm + "neoverse-n1"), first);
+  EXPECT_EQ(of(arm + "neoverse-n1")->l1_bytes_per_cycle, 32);
+  // Cores, caches and kinds of the same CPU do not matter.
+  EXPECT_EQ(of("c -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -caches=64K,1M,32M -num-cores=4"),
+            of(arm + "neoverse-n1"));
+}
+
+TEST(Machine, EachRowIsCompleteAndEachCpuInOne) {
+  std::set<std::string_view> cpus;
+  for (const MachineRow& row : MachineRows()) {
+    for (std::string_view cpu : row.cpus) EXPECT_TRUE(cpus.insert(cpu).second) << cpu;
+    EXPECT_EQ(row.cpus.empty(), &row == &MachineRows()[0]) << row.family;
+    ForEachField(row.machine,
+                 [&](std::string_view name, const auto& value) { EXPECT_GT(value, 0) << row.family << name; });
+  }
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 // `autotune devices` and `autotune doctor`.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "target/machine.h"
 #include "tests/tools/cli.h"
 
 namespace autotune {
@@ -11,6 +17,7 @@ using test::Lines;
 using test::Soon;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -91,6 +98,34 @@ TEST_F(Devices, DoctorFindsThisMachineFit) {
   EXPECT_THAT(fit.out, Not(HasSubstr("PROBLEM")));
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("doctor"))) << "left behind";
+}
+
+// The row has every number of the table's rows, in its syntax, and no impossible one.
+TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
+  CliResult probed = Run({"doctor", "--probe"});
+  ASSERT_EQ(probed.code, 0) << probed.Text();
+  EXPECT_THAT(
+      probed.out,
+      MatchesRegex("[{]\\.family = \"[^\"]+\",\n \\.cpus = [{]\"[^\"]+\"[}],\n \\.machine = [{](.|\n)*[}][}],\n"));
+  std::map<std::string, double> numbers;
+  const std::regex field("\\.([a-z_0-9]+) = ([0-9.e+]+),  // \\[[a-z].*\\]");
+  std::istringstream lines(probed.out);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_search(line, match, field)) numbers[match[1]] = std::stod(match[2]);
+  }
+  Machine machine;
+  ForEachField(machine, [&](std::string_view name, auto&) {
+    ASSERT_TRUE(numbers.contains(std::string(name))) << name << " is missing in\n" << probed.out;
+    EXPECT_GT(numbers[std::string(name)], 0) << name;
+  });
+  EXPECT_EQ(numbers.size(), FieldNames<Machine>().size()) << probed.out;
+  // Bounds that no CPU exceeds, however busy the machine is: a busy one only looks slower.
+  EXPECT_LT(numbers["hz"], 1e10);
+  EXPECT_LT(numbers["multiply_add_ports"], 8);
+  EXPECT_LT(numbers["load_ports"], 8);
+  EXPECT_GT(numbers["multiply_add_latency"], 0.5);
+  EXPECT_EQ(static_cast<int64_t>(numbers["page_bytes"]), sysconf(_SC_PAGESIZE));
 }
 
 TEST_F(Devices, DoctorNamesWhatIsWrong) {

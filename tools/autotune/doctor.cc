@@ -14,6 +14,7 @@
 #include "tools/autotune/command.h"
 #include "tools/autotune/gpus.h"
 #include "tools/autotune/host.h"
+#include "tools/autotune/probe.h"
 #include "tools/autotune/text.h"
 #include "tracker/local_farm.h"
 
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 
 struct DoctorOptions {
   std::string db;
+  bool probe = false;
 };
 
 class Doctor {
@@ -194,6 +196,16 @@ Result<int> Examine(const DoctorOptions& options) {
   return Err(Counted(doctor.problems(), "problem"), " found");
 }
 
+// Prints a row of target/machine.cc, measured.
+Result<int> Probe() {
+  constexpr int kPatienceMs = 500;
+  const Target target = TRY(Target::Parse("cpu"));
+  const std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
+  const Machine machine = TRY(ProbeMachine(target, *builder, kPatienceMs));
+  std::printf("%s", MachineRowText(target, machine).c_str());
+  return kExitOk;
+}
+
 }  // namespace
 
 Command DoctorCommand(CLI::App& root) {
@@ -201,7 +213,9 @@ Command DoctorCommand(CLI::App& root) {
   CLI::App* app = root.add_subcommand("doctor", "Looks whether this machine is fit for tuning, in a few seconds.");
   app->add_option("--db", options->db,
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
-  return {app, [options] { return Examine(*options); }};
+  app->add_flag("--probe", options->probe,
+                "measures this CPU and prints its row for the table of machines (target/machine.cc), nothing else");
+  return {app, [options] { return options->probe ? Probe() : Examine(*options); }};
 }
 
 }  // namespace autotune::tools

@@ -10,27 +10,45 @@
 
 namespace autotune::tools {
 
-Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
-  constexpr int64_t kSteps = 1000000, kAccumulators = 12;  // enough of them to hide the latency of a multiply-add
-  constexpr int kRepeats = 20;                             // some 50 ms in all: longer than a neighbour's time slice
-  std::string lanes = std::to_string(target.VectorLanes(32));
-  std::string steps = std::to_string(kSteps), rows = std::to_string(kAccumulators);
-  std::string update = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
+namespace {
+
+constexpr int kRepeats = 20;  // some 50 ms in all: longer than a neighbour's time slice
+
+// A register tile of `rows` vectors that starts as zeros, `update` in a loop nest, and a copy to the output. Loops a1
+// and v1 run over the tile.
+struct TileProgram {
+  std::string rows, lanes;
+  std::string inputs;  // more parameters
+  std::string loops;   // around the update
+  std::string iterators, value;
+  std::string Text() const {
+    const std::string tile = "[" + rows + ", " + lanes + "]";
+    auto nest = [&](const std::string& n, const std::string& body) {
+      return "for a" + n + " in " + rows + " unrolled { for v" + n + " in " + lanes + " vectorized {\n" + body +
+             " } }\n";
+    };
+    auto iters = [&](const std::string& n) {
+      return "y" + n + ": S " + rows + " = a" + n + ", z" + n + ": S " + lanes + " = v" + n;
+    };
+    std::string closing;
+    for (char c : loops) closing += c == '{' ? " }" : "";
+    return "func probe(" + inputs + "out: f32" + tile + " output) {\n  alloc acc: f32" + tile + " register\n" +
+           nest("0", "block zero(" + iters("0") + ") { acc[y0, z0] = 0.0 }") + loops +
+           nest("1", "block step(" + iterators + iters("1") + ") { acc[y1, z1] = " + value + " }") + closing + "\n" +
+           nest("2", "block copy(" + iters("2") + ") { out[y2, z2] = acc[y2, z2] }") + "}\n";
+  }
+};
+
+// Builds the program and returns the seconds of its fastest call, on one core.
+Result<double> SecondsOf(const TileProgram& program, const Target& target, Builder& builder, int patience_ms) {
   BuildRequest request;
-  request.kernel = "peak";
+  request.kernel = "probe";
   request.target = target.Text();
-  request.func = "func peak(out: f32[" + rows + ", " + lanes + "] output) {\n" + "  alloc acc: f32[" + rows + ", " +
-                 lanes + "] register\n" + "  for a0 in " + rows + " unrolled { for v0 in " + lanes + " vectorized {\n" +
-                 "    block zero(y0: S " + rows + " = a0, z0: S " + lanes + " = v0) { acc[y0, z0] = 0.0 } } }\n" +
-                 "  for k in " + steps + " { for a1 in " + rows + " unrolled { for v1 in " + lanes + " vectorized {\n" +
-                 "    block step(x1: R " + steps + " = k, y1: S " + rows + " = a1, z1: S " + lanes +
-                 " = v1) { acc[y1, z1] = " + update + " } } } }\n" + "  for a2 in " + rows + " unrolled { for v2 in " +
-                 lanes + " vectorized {\n" + "    block copy(y2: S " + rows + " = a2, z2: S " + lanes +
-                 " = v2) { out[y2, z2] = acc[y2, z2] } } }\n}\n";
+  request.func = program.Text();
   BuildResult built = builder.Build({request})[0];
-  if (built.status != TrialStatus::kOk) return Err("cannot measure the peak: ", built.text);
+  if (built.status != TrialStatus::kOk) return Err("cannot measure this host's cores: ", built.text);
   std::shared_ptr<const Artifact> artifact = TRY(Artifact::FromBytes(built.artifact.data));
-  const Kernel* kernel = TRY(artifact->Find("peak"));
+  const Kernel* kernel = TRY(artifact->Find("probe"));
   std::vector<Tensor> args = TRY(AllocateArgs(kernel->metadata));
   KernelContext context(1);
   std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
@@ -40,7 +58,42 @@ Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int pati
     TRY(CallKernel(*kernel, context, args, {}));
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  return 2.0 * kSteps * kAccumulators * target.VectorLanes(32) / best * target.num_cores;
+  return best;
+}
+
+}  // namespace
+
+Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms) {
+  constexpr int64_t kSteps = 1000000;
+  const std::string steps = std::to_string(kSteps);
+  TileProgram program{.rows = std::to_string(accumulators), .lanes = std::to_string(target.VectorLanes(32))};
+  program.loops = "for k in " + steps + " { ";
+  program.iterators = "x1: R " + steps + " = k, ";
+  program.value = target.has_fma ? "fma(acc[y1, z1], 0.5, 1.0)" : "acc[y1, z1] * 0.5 + 1.0";
+  const double seconds = TRY(SecondsOf(program, target, builder, patience_ms));
+  return seconds / static_cast<double>(kSteps) / accumulators;
+}
+
+Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
+  constexpr int64_t kAccumulators = 8;               // hide the latency of an addition
+  constexpr int64_t kLeastBytes = int64_t{4} << 20;  // of a call, in which the call itself costs nothing
+  const int64_t lanes = target.VectorLanes(32), line = kAccumulators * lanes * 4;
+  const std::string lines = std::to_string(std::max<int64_t>(1, bytes / line));
+  const int64_t passes = std::max<int64_t>(1, kLeastBytes / bytes);
+  const std::string repeats = std::to_string(passes);
+  TileProgram program{.rows = std::to_string(kAccumulators), .lanes = std::to_string(lanes)};
+  program.inputs = "x: f32[" + lines + ", " + program.rows + ", " + program.lanes + "] input, ";
+  program.loops = "for r in " + repeats + " { for i in " + lines + " { ";
+  program.iterators = "p1: R " + repeats + " = r, x1: R " + lines + " = i, ";
+  program.value = "acc[y1, z1] + x[x1, y1, z1]";
+  const double seconds = TRY(SecondsOf(program, target, builder, patience_ms));
+  return static_cast<double>(passes * std::max<int64_t>(1, bytes / line) * line) / seconds;
+}
+
+Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms) {
+  constexpr int kAccumulators = 12;  // enough of them to hide the latency of a multiply-add
+  const double seconds = TRY(SecondsPerMultiplyAdd(target, builder, kAccumulators, patience_ms));
+  return 2.0 * target.VectorLanes(32) / seconds * target.num_cores;
 }
 
 }  // namespace autotune::tools

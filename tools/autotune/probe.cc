@@ -1,0 +1,136 @@
+#include "tools/autotune/probe.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+
+#include "runtime/thread_pool.h"
+#include "support/cpus.h"
+#include "support/host_lock.h"
+#include "tools/autotune/peak.h"
+
+namespace autotune::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRepeats = 10;  // of each measurement, of which the fastest counts
+// Accumulators that hide the latency of a multiply-add on every core: 2 ports times 4 to 6 cycles.
+constexpr int kManyAccumulators = 12;
+
+// Returns the seconds of the fastest of several calls.
+double FastestOf(const auto& call) {
+  double best = 1e30;
+  for (int i = 0; i < kRepeats; ++i) {
+    const Clock::time_point begin = Clock::now();
+    call();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return best;
+}
+
+// The clock, by a chain of instructions that take a cycle each. Both operands are registers: sums with small constants
+// may take no time at all, since some cores compute them when they rename registers.
+double MeasureClock() {
+  constexpr int64_t kRounds = 4'000'000;
+  constexpr int kChain = 8;  // instructions of a round; more than the loop's own, which run beside them
+  uint64_t x = 1;
+  const uint64_t y = 3;
+  const double seconds = FastestOf([&] {
+    for (int64_t i = 0; i < kRounds; ++i) {
+#if defined(__x86_64__)
+      asm volatile(
+          "xor %1, %0\n xor %1, %0\n xor %1, %0\n xor %1, %0\n xor %1, %0\n xor %1, %0\n xor %1, %0\n xor %1, %0"
+          : "+r"(x)
+          : "r"(y));
+#elif defined(__aarch64__)
+      asm volatile(
+          "eor %0, %0, %1\n eor %0, %0, %1\n eor %0, %0, %1\n eor %0, %0, %1\n eor %0, %0, %1\n eor %0, %0, %1\n "
+          "eor %0, %0, %1\n eor %0, %0, %1"
+          : "+r"(x)
+          : "r"(y));
+#else
+      asm volatile(
+          "xor %0, %0, %1\n xor %0, %0, %1\n xor %0, %0, %1\n xor %0, %0, %1\n xor %0, %0, %1\n xor %0, %0, %1\n "
+          "xor %0, %0, %1\n xor %0, %0, %1"
+          : "+r"(x)
+          : "r"(y));
+#endif
+    }
+  });
+  return static_cast<double>(kRounds) * kChain / seconds;
+}
+
+// Seconds from the fork to the join of a region in which every thread has one task. The tasks wait for each other, so
+// that none is done by the caller before the others have seen it.
+double MeasureFork(int threads) {
+  constexpr int kRegions = 1000;
+  ThreadPool pool({.num_threads = threads});
+  return FastestOf([&] {
+           for (int i = 0; i < kRegions; ++i) {
+             std::atomic<int> missing = pool.num_threads();
+             pool.For(pool.num_threads(), [&](int) {
+               --missing;
+               while (missing.load(std::memory_order_relaxed) > 0) {
+               }
+             });
+           }
+         }) /
+         kRegions;
+}
+
+}  // namespace
+
+Result<Machine> ProbeMachine(const Target& target, Builder& builder, int patience_ms) {
+  // Half of a level: what else is in it does not evict the buffer. Memory: far beyond the last level.
+  constexpr int64_t kPartOfLevel = 2, kBeyondLast = 4, kLeastMemory = int64_t{64} << 20,
+                    kMostMemory = int64_t{512} << 20;
+  Machine machine = MachineOf(target);
+  std::optional<HostLock> alone = TRY(HostLock::AcquireWithin(HostLock::Mode::kExclusive, patience_ms));
+  machine.hz = MeasureClock();
+  machine.fork_cycles = target.num_cores > 1 ? MeasureFork(target.num_cores) * machine.hz : machine.fork_cycles;
+  alone.reset();
+  const double many = TRY(SecondsPerMultiplyAdd(target, builder, kManyAccumulators, patience_ms));
+  const double one = TRY(SecondsPerMultiplyAdd(target, builder, 1, patience_ms));
+  machine.multiply_add_ports = 1 / (many * machine.hz);
+  machine.multiply_add_latency = one * machine.hz;
+  auto bandwidth = [&](int64_t size) -> Result<double> {
+    return TRY(BytesReadPerSecond(target, builder, size, patience_ms)) / machine.hz;
+  };
+  machine.l1_bytes_per_cycle = TRY(bandwidth(target.l1_bytes / kPartOfLevel));
+  machine.load_ports = machine.l1_bytes_per_cycle / (target.vector_bits / 8.0);
+  if (target.l2_bytes > 0) machine.l2_bytes_per_cycle = TRY(bandwidth(target.l2_bytes / kPartOfLevel));
+  if (target.l3_bytes > 0) {
+    const int64_t share = target.l3_bytes / kPartOfLevel;
+    machine.l3_bytes_per_cycle = TRY(bandwidth(std::max(share, kPartOfLevel * target.l2_bytes)));
+  }
+  machine.memory_bytes_per_cycle = TRY(bandwidth(std::clamp(kBeyondLast * target.l3_bytes, kLeastMemory, kMostMemory)));
+  machine.page_bytes = sysconf(_SC_PAGESIZE);
+  if (const int ways = HostCacheWays(1); ways > 0) machine.l1_ways = ways;
+  return machine;
+}
+
+std::string MachineRowText(const Target& target, const Machine& machine) {
+  std::string text = "{.family = \"" + target.cpu + "\",\n .cpus = {\"" + target.cpu + "\"},\n .machine = {";
+  const std::string indent(text.size() - text.rfind('\n') - 1, ' ');
+  bool first = true;
+  ForEachField(machine, [&](std::string_view name, const auto& value) {
+    const bool known = name == "loop_registers" || name == "task_cycles";
+    const bool told = name == "page_bytes" || name == "l1_ways";
+    char number[64];
+    // Three digits are more than a measurement is worth; a size is exact.
+    std::snprintf(number, sizeof number, told ? "%.0f" : "%.3g", static_cast<double>(value));
+    text += (first ? "" : indent) + "." + std::string(name) + " = " + number + ",  // [" +
+            (known  ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"
+             : told ? "the kernel"
+                    : "probe") +
+            "]\n";
+    first = false;
+  });
+  return text + " }},\n";
+}
+
+}  // namespace autotune::tools

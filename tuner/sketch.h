@@ -27,7 +27,7 @@ struct StageModel {
   // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
   // many such pieces of the sum are under way. kGpuUnbound: m elements, a thread each, of k steps.
   // kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n
-  // products; `flops` for each score in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
+  // products; `operations` in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
   // unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
   enum Kind {
     kTiled,
@@ -49,7 +49,7 @@ struct StageModel {
   bool packed = false;                        // the n operand is repacked into panels of the register tile's width
   bool broadcast = true;                      // the other operand is broadcast along n (matmul-like), not read along it
   int64_t element_bytes = 4;                  // of the result; operands are assumed to have the same size
-  double flops = 2;                           // per point
+  double flops = 2;                           // GPUs: per point
   // Streaming: of all passes and `block`. Attention: of the passes. Transforms: the larger of what they read and write.
   double operations = 0, read_bytes = 0, write_bytes = 0;
   // Where the stage is computed (streaming; models `consumer`), or where the panels are packed at run time (tiled).

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRepeats = 10;  // of each measurement, of which the fastest counts
+constexpr int kRepeats = 100;  // of each measurement, a millisecond or less, of which the fastest counts
 // Accumulators that hide the latency of a multiply-add on every core: 2 ports times 4 to 6 cycles.
 constexpr int kManyAccumulators = 12;
 
@@ -35,7 +35,7 @@ double FastestOf(const auto& call) {
 // The clock, by a chain of instructions that take a cycle each. Both operands are registers: sums with small constants
 // may take no time at all, since some cores compute them when they rename registers.
 double MeasureClock() {
-  constexpr int64_t kRounds = 4'000'000;
+  constexpr int64_t kRounds = 200'000;
   constexpr int kChain = 8;  // instructions of a round; more than the loop's own, which run beside them
   uint64_t x = 1;
   const uint64_t y = 3;

@@ -120,12 +120,22 @@ TEST_F(Devices, DoctorProbesARowOfTheTableOfMachines) {
     EXPECT_GT(numbers[std::string(name)], 0) << name;
   });
   EXPECT_EQ(numbers.size(), FieldNames<Machine>().size()) << probed.out;
-  // Bounds that no CPU exceeds, however busy the machine is: a busy one only looks slower.
+  // Orders of magnitude, which hold on a busy machine, too.
+  EXPECT_GT(numbers["hz"], 1e8);
   EXPECT_LT(numbers["hz"], 1e10);
-  EXPECT_LT(numbers["multiply_add_ports"], 8);
-  EXPECT_LT(numbers["load_ports"], 8);
-  EXPECT_GT(numbers["multiply_add_latency"], 0.5);
+  for (const char* name : {"multiply_add_ports", "load_ports", "multiply_add_latency"}) {
+    EXPECT_GT(numbers[name], 0.05) << name;
+    EXPECT_LT(numbers[name], 100) << name;
+  }
   EXPECT_EQ(static_cast<int64_t>(numbers["page_bytes"]), sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(Devices, DoctorProbesNothingWhereItCannotMeasure) {
+  setenv("AUTOTUNE_HOST_LOCK", "/no/such/lock", 1);
+  CliResult refused = Run({"doctor", "--probe"});
+  EXPECT_EQ(refused.code, 1) << refused.Text();
+  EXPECT_EQ(refused.out, "") << "no row";
+  EXPECT_THAT(refused.err, HasSubstr("cannot open the host lock /no/such/lock"));
 }
 
 TEST_F(Devices, DoctorNamesWhatIsWrong) {

@@ -14,6 +14,9 @@ namespace {
 using Loop = BlockView::Loop;
 
 constexpr int64_t kDeepestProducer = 2;  // loops of a reduction inside which its operand may be computed
+// What search chooses from: vectors that an iteration works on, and how many tiles of a transpose ahead memory is
+// asked. Where stores are streaming, tiles follow rows, and one further ahead may lie beyond the end of the row.
+const std::vector<int64_t> kUnrolledVectors = {1, 2, 4}, kTilesAhead = {0, 1, 4}, kStreamedTilesAhead = {0, 1};
 
 // Visits what the block reads and writes.
 void ForEachAccess(const Block& block, const std::function<void(const Buffer&, const std::vector<Expr>&)>& access) {
@@ -231,7 +234,7 @@ class TransposeTiler {
     for (const Name& buffer : buffers)
       wanted.push_back({.block = block_.name, .buffer = buffer, .loop = along, .at = at});
     return s_.ChoosePrefetches(block_.name.str() + "_tile_ahead", wanted,
-                               streamed_ ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0, 1, 4});
+                               streamed_ ? kStreamedTilesAhead : kTilesAhead);
   }
 
   SketchBuilder& s_;
@@ -304,7 +307,7 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   }
   const bool vectors = !loops.empty() && loops.back().extent >= lanes;
   if (vectors) {
-    std::vector<int64_t> unrolls = {1, 2, 4};
+    std::vector<int64_t> unrolls = kUnrolledVectors;
     std::erase_if(unrolls, [&](int64_t u) { return u > 1 && u * lanes > loops.back().extent; });
     Choice u = TRY(s.Choose(block.name.str() + "_u", unrolls));
     auto [outer, unrolled, vector] = TRY(s.Split(loops.back().var, {kAuto, u, lanes}));

@@ -426,11 +426,27 @@ class Math {
 
 }  // namespace
 
+namespace {
+
+// Adds half of the last bit that stays, and drops the others; infinities and NaN have none.
+Expr RoundedToTf32(const Expr& x) {
+  constexpr int64_t kDropped = (1 << 13) - 1;
+  const int lanes = x.dtype().lanes;
+  const DType word = DType::UInt(32).WithLanes(lanes);
+  auto number = [&](int64_t value) { return MakeBroadcast(IntConst(value, DType::UInt(32)), lanes); };
+  const Expr bits = MakeExpr(word, Call{Op::kReinterpret, {x}});
+  const Expr kept = MakeBinary(BinaryOp::kBitAnd, bits + number(kDropped / 2 + 1), number(0xffffffff - kDropped));
+  const Expr magnitude = MakeBinary(BinaryOp::kBitAnd, bits, number(0x7fffffff));
+  return MakeSelect(magnitude < number(0x7f800000), MakeExpr(x.dtype(), Call{Op::kReinterpret, {kept}}), x);
+}
+
+}  // namespace
+
 bool IsLongMath(Op op) { return op == Op::kPow || (op >= Op::kSin && op <= Op::kAtanh); }
 
 Expr ExpandMathCall(const Expr& e, const Target& target) {
   const Call* call = e.As<Call>();
-  if (!call || !e.dtype().IsFloat()) return e;
+  if (!call || !e.dtype().IsFloat() || e.dtype().IsHalf()) return e;
   Math math(e.dtype(), target);
   const std::vector<Expr>& args = call->args;
   switch (call->op) {
@@ -470,6 +486,8 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
       return target.has_fma ? e : args[0] * args[1] + args[2];
     case Op::kLdexp:
       return target.has_ldexp ? e : math.Ldexp(args[0], args[1]);
+    case Op::kTf32:
+      return target.has_mma && e.dtype().lanes == 1 ? e : RoundedToTf32(args[0]);
     case Op::kRound:
       return Math::HasRounding(target) ? e : math.Round(args[0]);
     case Op::kFloor:

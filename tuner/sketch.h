@@ -25,10 +25,12 @@ struct StageModel {
   // kStreams: m rows; n_knob: columns of a panel; m_knob: panels read side by side.
   // kGpuTiled: `outer` products m x n x k; m_knob, n_knob: elements of a thread; rows_knob, row_knob: threads of a
   // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
-  // many such pieces of the sum are under way. kGpuUnbound: m elements, a thread each, of k steps.
-  // kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n
-  // products; `flops` for each score in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
-  // unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
+  // many such pieces of the sum are under way. kGpuTensor: the same by tensor cores, whose warps have m_knob times
+  // n_knob matrices of 16 x 8; rows_knob times row_knob warps; k_knob pieces of `depth`. kGpuUnbound: m elements, a
+  // thread each, of k steps. kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of
+  // `depth` results, sums of n products; `flops` for each score in the passes between. m_knob: both products' rows;
+  // n_knob, k_knob: columns and unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where
+  // the keys are packed.
   enum Kind {
     kTiled,
     kStreaming,
@@ -38,6 +40,7 @@ struct StageModel {
     kStreams,
     kAttention,
     kGpuTiled,
+    kGpuTensor,
     kGpuUnbound
   } kind = kStreaming;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor

@@ -83,7 +83,8 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
 TEST_F(Cli, Tf32IsForGpusThatHaveIt) {
   const std::string end = " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on";
   for (const auto& [target, what] : {std::pair{"cuda -arch=sm_75", "sm_75"}, {"llvm -mcpu=host", "llvm"}}) {
-    ExpectOneLine(Run({"compile", "--op", "matmul:16,16,16", "--target", target, "--allow-tf32", "--db", ":memory:"}),
+    ExpectOneLine(Run({"compile", "--op", "matmul:16,16,16", "--target", target, "--allow-tf32", "--db",
+                       ":memory:", "-o", "m.tar"}),
                   {"--allow-tf32: " + std::string(what) + end}, 1);
   }
 }

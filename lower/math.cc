@@ -426,22 +426,6 @@ class Math {
 
 }  // namespace
 
-namespace {
-
-// Adds half of the last bit that stays, and drops the others; infinities and NaN have none.
-Expr RoundedToTf32(const Expr& x) {
-  constexpr int64_t kDropped = (1 << 13) - 1;
-  const int lanes = x.dtype().lanes;
-  const DType word = DType::UInt(32).WithLanes(lanes);
-  auto number = [&](int64_t value) { return MakeBroadcast(IntConst(value, DType::UInt(32)), lanes); };
-  const Expr bits = MakeExpr(word, Call{Op::kReinterpret, {x}});
-  const Expr kept = MakeBinary(BinaryOp::kBitAnd, bits + number(kDropped / 2 + 1), number(0xffffffff - kDropped));
-  const Expr magnitude = MakeBinary(BinaryOp::kBitAnd, bits, number(0x7fffffff));
-  return MakeSelect(magnitude < number(0x7f800000), MakeExpr(x.dtype(), Call{Op::kReinterpret, {kept}}), x);
-}
-
-}  // namespace
-
 bool IsLongMath(Op op) { return op == Op::kPow || (op >= Op::kSin && op <= Op::kAtanh); }
 
 Expr ExpandMathCall(const Expr& e, const Target& target) {
@@ -507,12 +491,9 @@ Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
     return ExpandMathCall(e, env.target);
   };
   bool any = false;  // a walk costs a third of a rewriting that changes nothing, as for most kernels
-  Walk(f.body, nullptr, [&](const Expr& e) {
-    any = any || ((e.As<Call>() || e.As<Cast>()) && !expanded(e).Same(e));
-    return !any;
-  });
-  if (!any) return f;
-  return WithBody(f, RewriteStmt(f.body, nullptr, expanded));
+  Walk(f.body, nullptr,
+       [&](const Expr& e) { return any = any || ((e.As<Call>() || e.As<Cast>()) && !expanded(e).Same(e)), !any; });
+  return any ? WithBody(f, RewriteStmt(f.body, nullptr, expanded)) : f;
 }
 
 }  // namespace autotune

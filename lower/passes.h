@@ -82,6 +82,7 @@ Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Ops and conversions that no back end has become arithmetic, by ExpandMathCall and ExpandHalfCast (math.cc,
 // halves.cc).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
+Expr RoundedToTf32(const Expr& x);                            // of f32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
 // Of programs of threads: nests that are not bound to axes of threads are (bind_rest.cc).

@@ -331,7 +331,8 @@ Result<OperatorModule> ParseOperator(std::string_view text) {
   Written written = TRY_NOTE(ParseWritten(*form, rest), note);
   Maker maker(written);
   ValueId output = TRY_NOTE(form->make(maker), note);
-  return OperatorModule{FileName(text), IRModule(TRY(maker.Finish(output)))};
+  graph::Graph made = TRY(maker.Finish(output));
+  return OperatorModule{FileName(text), IRModule(std::move(made))};
 }
 
 std::string OperatorHelp() {

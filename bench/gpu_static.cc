@@ -1,8 +1,10 @@
 // Facts of the matrix products that are chosen untuned for a GPU, computed without one, for scripts/gpu_static.sh.
-//   gpu_static ARCH SIZE FILE.ptx      writes the PTX and prints one row: architecture, size, decisions, stages,
-//                                      barriers of a piece of the sum, conflicts of banks, sectors that are used in
-//                                      part, percent of fma in the main loop, percent of the peak as predicted
-//   gpu_static ARCH SIZE --show        the trace, the lowered program, and how its warps access memory
+//   gpu_static ARCH TYPE SIZE FILE.ptx    writes the PTX and prints one row: architecture, type, size, decisions,
+//                                         stages, barriers of a piece of the sum, conflicts of banks, sectors that
+//                                         are used in part, percent of fma in the main loop (of tensor cores: their
+//                                         products in the code), percent of the peak as predicted
+//   gpu_static ARCH TYPE SIZE --show      the trace, the lowered program, and how its warps access memory
+// TYPE of the operands: f32, tf32, f16 or bf16; all but f32 are multiplied by tensor cores.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -28,9 +30,11 @@ using namespace autotune;
 
 namespace {
 
-PrimFunc Product(int64_t size) {
-  te::Tensor a = te::Placeholder("a", {size, size}), b = te::Placeholder("b", {size, size});
-  te::Tensor out = topi::MatMul("dense", a, b);
+// `type` of the operands: f32, tf32, f16 or bf16.
+PrimFunc Product(int64_t size, const std::string& type) {
+  const DType dtype = type == "tf32" ? DType::Float(32) : *DType::Parse(type);
+  te::Tensor a = te::Placeholder("a", {size, size}, dtype), b = te::Placeholder("b", {size, size}, dtype);
+  te::Tensor out = topi::MatMul("dense", a, b, type == "tf32" ? topi::Rounding::kTf32 : topi::Rounding::kNone);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}},
                             {.use_fma = true});
 }
@@ -102,10 +106,17 @@ double FmaShare(const std::string& ptx, int64_t steps) {
 }
 
 // Seconds of an ideal GPU that does nothing but multiply-adds, over those of the draft score.
-double PeakShare(int64_t size, double seconds, const Target& target) {
+double PeakShare(int64_t size, const std::string& type, double seconds, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
-  const double ideal = std::pow(static_cast<double>(size), 3) / (machine.lanes * target.num_cores * machine.hz);
+  const double lanes = type == "f32" ? machine.lanes : type == "tf32" ? machine.tf32_lanes : machine.half_lanes;
+  const double ideal = std::pow(static_cast<double>(size), 3) / (lanes * target.num_cores * machine.hz);
   return ideal / seconds;
+}
+
+int CountOf(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
 }
 
 void Show(const Proposal& proposal, const LoweredKernel& kernel) {
@@ -117,9 +128,9 @@ void Show(const Proposal& proposal, const LoweredKernel& kernel) {
   }
 }
 
-Status Run(const Target& target, int64_t size, const std::string& file) {
+Status Run(const Target& target, const std::string& type, int64_t size, const std::string& file) {
   TuneTask task;
-  task.alternatives.push_back({"direct", Product(size)});
+  task.alternatives.push_back({type == "tf32" ? "tf32" : "direct", Product(size, type)});
   const TaskSpace space = TRY(TaskSpace::Make(task, target));
   const std::vector<Proposal> proposals = DefaultProposals(space, 1);
   if (proposals.empty()) return Err("no schedule is proposed");
@@ -138,18 +149,22 @@ Status Run(const Target& target, int64_t size, const std::string& file) {
   for (const Decision& decision : proposals[0].decisions)
     decisions += (decisions.empty() ? "" : ",") + std::to_string(decision.values[0]);
   const MainLoop main = MainLoopOf(lowered.run.body);
-  std::printf("%s %d %s %d %d %d %d %.1f %.1f\n", target.arch.c_str(), static_cast<int>(size), decisions.c_str(),
-              static_cast<int>(main.stages), main.barriers, static_cast<int>(conflicts), static_cast<int>(wasted),
-              100 * FmaShare(object.source, main.steps), 100 * PeakShare(size, proposals[0].draft_seconds, target));
+  const double work =
+      type == "f32" ? 100 * FmaShare(object.source, main.steps) : CountOf(object.source, "mma.sync.aligned");
+  std::printf("%s %s %d %s %d %d %d %d %.1f %.1f\n", target.arch.c_str(), type.c_str(), static_cast<int>(size),
+              decisions.c_str(), static_cast<int>(main.stages), main.barriers, static_cast<int>(conflicts),
+              static_cast<int>(wasted), work, 100 * PeakShare(size, type, proposals[0].draft_seconds, target));
   return {};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return std::fputs("gpu_static ARCH SIZE FILE.ptx | --show\n", stderr), 2;
-  Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[1]);
-  Status done = target.ok() ? Run(*target, std::atoll(argv[2]), argv[3]) : Status(target.error());
+  const std::string type = argc == 5 ? argv[2] : "";
+  if (type != "f32" && type != "tf32" && type != "f16" && type != "bf16")
+    return std::fputs("gpu_static ARCH f32|tf32|f16|bf16 SIZE FILE.ptx | --show\n", stderr), 2;
+  Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[1] + (type == "tf32" ? " -tf32=1" : ""));
+  Status done = target.ok() ? Run(*target, type, std::atoll(argv[3]), argv[4]) : Status(target.error());
   if (!done.ok()) return std::fprintf(stderr, "gpu_static: %s\n", done.error().Text().c_str()), 1;
   return 0;
 }

@@ -28,9 +28,13 @@ constexpr Shape kShapes[] = {{1024, 1024, 1024}, {256, 256, 256}, {128, 3072, 76
                              {49, 512, 4608},    {3136, 64, 64},  {100, 100, 100},  {37, 1000, 129}};
 constexpr int kMostDraws = 100;  // for one schedule that is accepted
 
-PrimFunc Product(const Shape& shape) {
-  te::Tensor a = te::Placeholder("a", {shape.m, shape.k}), b = te::Placeholder("b", {shape.k, shape.n});
-  te::Tensor out = topi::MatMul("dense", a, b);
+// Types of operands, in turn; those for tensor cores only where the target has them.
+constexpr const char* kTypes[] = {"f32", "f16", "tf32", "bf16"};
+
+PrimFunc Product(const Shape& shape, const std::string& type) {
+  const DType dtype = type == "tf32" ? DType::Float(32) : *DType::Parse(type);
+  te::Tensor a = te::Placeholder("a", {shape.m, shape.k}, dtype), b = te::Placeholder("b", {shape.k, shape.n}, dtype);
+  te::Tensor out = topi::MatMul("dense", a, b, type == "tf32" ? topi::Rounding::kTf32 : topi::Rounding::kNone);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}},
                             {.use_fma = true});
 }
@@ -50,7 +54,9 @@ Status Run(const std::string& folder, const Target& target, int schedules, uint6
   Rng rng(seed);
   for (int i = 0; i < schedules; ++i) {
     const Shape& shape = kShapes[static_cast<size_t>(i) % std::size(kShapes)];
-    const PrimFunc f = Product(shape);
+    const std::string type =
+        target.has_mma ? kTypes[static_cast<size_t>(i) / std::size(kShapes) % std::size(kTypes)] : kTypes[0];
+    const PrimFunc f = Product(shape, type);
     const std::vector<Sketch> sketches = TRY(GenerateSketches(f, target));
     bool tiled = false, written = false;
     for (int draw = 0; draw < kMostDraws && !written; ++draw) {
@@ -60,7 +66,7 @@ Status Run(const std::string& folder, const Target& target, int schedules, uint6
         ++refusals[std::regex_replace(object.error().message, std::regex("[0-9]+"), "N")];
         continue;
       }
-      const std::string name = std::string(tiled ? "tile" : "other") + std::to_string(i) + "_" +
+      const std::string name = std::string(tiled ? "tile" : "other") + std::to_string(i) + "_" + type + "_" +
                                std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
       TRY(WriteFile(folder + "/" + name + ".ptx", object->source));
       written = true;
@@ -76,6 +82,7 @@ Status Run(const std::string& folder, const Target& target, int schedules, uint6
 int main(int argc, char** argv) {
   if (argc < 3) return std::fputs("ptx_sketches FOLDER ARCH [schedules=64] [seed=1]\n", stderr), 2;
   Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[2]);
+  if (target.ok() && target->has_mma) target->tf32 = true;
   std::filesystem::create_directories(argv[1]);
   Status done = target.ok() ? Run(argv[1], *target, argc > 3 ? std::atoi(argv[3]) : 64,
                                   argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1)

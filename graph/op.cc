@@ -87,11 +87,14 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
   return {};
 }
 
+// Sums of products of numbers of 16 bits are f32.
+DType SumType(DType operand) { return operand.IsHalf() ? DType::Float(32) : operand; }
+
 Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {
   TRY(NeedRank(in[0], 2, "left operand"));
   TRY(NeedRank(in[1], 2, "right operand"));
   if (in[0].shape[1] != in[1].shape[0]) return Err("cannot multiply ", in[0].Text(), " by ", in[1].Text());
-  return TensorSpec{in[0].dtype, {in[0].shape[0], in[1].shape[1]}};
+  return TensorSpec{SumType(in[0].dtype), {in[0].shape[0], in[1].shape[1]}};
 }
 
 Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
@@ -103,7 +106,7 @@ Result<TensorSpec> InferBatchMatmul(const Attrs&, const Specs& in) {
   Shape shape = TRY(BroadcastShapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2)));
   shape.push_back(a[rank - 2]);
   shape.push_back(b[rank - 1]);
-  return TensorSpec{in[0].dtype, shape};
+  return TensorSpec{SumType(in[0].dtype), shape};
 }
 
 Result<TensorSpec> InferBatchNorm(const Attrs& attrs, const Specs& in) {
@@ -290,8 +293,8 @@ const OpInfo kTable[] = {
     // op          inputs   types         attributes         kind             layout           commutative  type
     {Op::kConv2d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<2>},
     {Op::kConv3d,          2, T::kNumbers,  ConvAttrs{},        K::kAnchor,      L::kImage,       false, InferConv<3>},
-    {Op::kMatmul,          2, T::kNumbers,  std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
-    {Op::kBatchMatmul,     2, T::kNumbers,  std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
+    {Op::kMatmul,          2, T::kAnyNumbers, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferMatmul},
+    {Op::kBatchMatmul,     2, T::kAnyNumbers, std::monostate{},   K::kAnchor,      L::kFixed,       false, InferBatchMatmul},
     {Op::kBatchNorm,       5, T::kFloats,   BatchNormAttrs{},   K::kElementwise, L::kAxis,        false, InferBatchNorm},
     {Op::kRelu,            1, T::kNumbers,  std::monostate{},   K::kElementwise, L::kElementwise, false, InferSame},
     {Op::kClip,            1, T::kFloats,   ClipAttrs{},        K::kElementwise, L::kElementwise, false, InferSame},

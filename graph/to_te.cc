@@ -337,7 +337,9 @@ class Lowering {
   Result<std::optional<Tensor>> Product(const Node& node, std::vector<Tensor> in) {
     const std::string name(ToText(node.op));
     const topi::MatMulAlternative& row = topi::MatMulAlternatives()[alternative_];
-    if (!row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
+    const DType type = in[0].dtype();
+    const bool unfit = (row.f32_only && type != DType::Float(32)) || (alternative_ > 0 && type.IsHalf());
+    if (unfit || !row.applies(in[0].shape(), in[1].shape(), target_)) return std::optional<Tensor>();
     name_ = row.name;
     const std::optional<topi::SoftmaxFactors> factors = FactorsOf(node.inputs[0]);
     if (!factors) return std::optional<Tensor>(row.make(name, in[0], in[1], target_));

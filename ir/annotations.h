@@ -15,6 +15,10 @@ inline constexpr char kOverlap[] = "overlap";
 // iterations minus one ahead (lower/pipeline_loops.cc).
 inline constexpr char kPipeline[] = "pipeline";
 
+// Of a loop of two iterations (value 1): it and the two loops inside are a product of matrices that warps compute
+// together by tensor cores (ir/mma.h, lower/tensor_cores.cc).
+inline constexpr char kMma[] = "mma";
+
 // Of the loop whose iterations prefetch, `prefetch <block> <buffer> <loop>` (value: how many iterations of <loop> the
 // prefetch is ahead of the block's access). The step `prefetch` leaves it, since the hints themselves, which are
 // addresses, no longer tell what they are for.

@@ -39,6 +39,13 @@ double RoundFloat(double value, DType dtype) {
   return dtype.code == TypeCode::kFloat && dtype.bits == 32 ? static_cast<float>(value) : value;
 }
 
+double RoundToTf32(double value) {
+  if (!std::isfinite(value)) return value;
+  constexpr uint32_t kDropped = (1 << 13) - 1;  // bits of an f32 that TF32 does not have
+  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return std::bit_cast<float>((bits + kDropped / 2 + 1) & ~kDropped);
+}
+
 uint64_t FloatToBits(double value, DType dtype) {
   if (dtype.bits == 64) return std::bit_cast<uint64_t>(value);
   uint32_t single = std::bit_cast<uint32_t>(static_cast<float>(value));

@@ -207,22 +207,27 @@ void Machine::Exec(const Stmt& s) {
 
 void Machine::ExecStore(const Store& n) {
   if (options_.stores_left && --*options_.stores_left < 0) return Fail("more stores than allowed");
-  if (const Call* call = n.value.As<Call>(); call && call->op == Op::kAsync) return Issue(n);
+  const Call* call = n.value.As<Call>();
+  if (call && call->op == Op::kAsync) return Issue(n);
+  if (call && call->op == Op::kMma) return Fail("a product of tensor cores outside of loops over threads");
   Memory* memory = Resolve(n.buffer);
   if (!memory) return;
   int lanes = n.value.dtype().lanes;
-  std::vector<std::pair<int64_t, Scalar>> writes;
+  Writes writes;
   for (int lane = 0; lane < lanes && ok(); ++lane) {
     int64_t at = Locate(*memory, n.indices, lane, "write");
     writes.emplace_back(at, EvalLane(n.value, lane));
   }
-  if (!ok()) return;
+  if (ok()) Write(*memory, writes);
+}
+
+void Machine::Write(Memory& memory, const Writes& writes) {
   for (const auto& [at, value] : writes) {
-    Touch(*memory, at, true);
-    CheckRace(memory->Write(at, path_, paths_), *memory, at, "write");
-    CheckOwner(*memory, at);
-    memory->data[at] = value;
-    memory->written[at] = true;
+    Touch(memory, at, true);
+    CheckRace(memory.Write(at, path_, paths_), memory, at, "write");
+    CheckOwner(memory, at);
+    memory.data[at] = value;
+    memory.written[at] = true;
   }
 }
 
@@ -239,7 +244,7 @@ void Machine::ExecFor(const For& n) {
     if (ok()) env_.pop_back();
     return;
   }
-  if (IsThreadAxis(n.kind) && HasBarrier(n.body)) return ExecTogether(n);
+  if (IsThreadAxis(n.kind) && HasMeeting(n.body)) return ExecTogether(n);
   int64_t instance = ++instances_;
   int outer = path_;
   ThreadId outer_id = id_;

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "ir/interp.h"
@@ -78,6 +79,9 @@ class Machine {
   // Statements.
   void Exec(const Stmt& s);
   void ExecStore(const Store& n);
+  // The elements that a store's lanes name, and what is written to them.
+  using Writes = std::vector<std::pair<int64_t, Scalar>>;
+  void Write(Memory& memory, const Writes& writes);
   void ExecFor(const For& n);
   void ExecBlock(const Block& n);
   std::vector<int64_t> Order(int64_t extent);
@@ -91,6 +95,9 @@ class Machine {
   void In(VirtualThread& thread, const std::function<void()>& f);
   void InEach(ThreadGroups& groups, const std::function<void()>& f);
   void DeclareInEach(ThreadGroups& groups, const Buffer& buffer);
+  // A product of tensor cores, by all warps of the block.
+  void Mma(const Store& n, ThreadGroups& groups);
+  void MmaOfWarp(const Store& n, std::span<VirtualThread* const> warp);
   int64_t Uniform(ThreadGroups& groups, const Expr& e, const std::string& what);
 
   // Asynchronous stores of the thread that runs (ir/interp_async.cc). LandSome: each lands or not. Touch: an access to

@@ -151,6 +151,10 @@ Scalar ApplyCast(DType from, DType to, Scalar a) {
   return Int(to.IsBool() ? a.i != 0 : WrapTo(static_cast<uint64_t>(a.i), to));
 }
 
+double FusedMultiplyAdd(double a, double b, double c, DType dtype) {
+  return dtype.bits == 64 ? std::fma(a, b, c) : FusedNarrow(a, b, c, dtype);
+}
+
 Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& error) {
   if (op == Op::kReinterpret) {
     uint64_t mask = from.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << from.bits) - 1;
@@ -205,7 +209,7 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
       return rounded(std::nearbyint(x));
     case Op::kFma: {
       double b = args[1].f, c = args[2].f;
-      return Float(to.bits == 64 ? std::fma(x, b, c) : FusedNarrow(x, b, c, to));
+      return Float(FusedMultiplyAdd(x, b, c, to));
     }
     case Op::kLdexp: {
       double n = std::floor(args[1].f);
@@ -214,6 +218,8 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     }
     case Op::kIsNan:
       return Int(std::isnan(x));
+    case Op::kTf32:
+      return Float(RoundToTf32(x));
     case Op::kReinterpret:
     case Op::kPrefetch:
     case Op::kPrefetchFar:
@@ -222,6 +228,7 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kAsync:
     case Op::kAsyncCommit:
     case Op::kAsyncWait:
+    case Op::kMma:
       break;
   }
   error = std::string(Row(op).name) + " has no value";

@@ -1,6 +1,11 @@
-// Loops over threads with barriers: all threads run each piece of them that has no barrier, then the next piece. What
-// decides about reaching a barrier must be the same for all of them.
+// Loops over threads with barriers or products of tensor cores: all threads run each piece of them that has none, then
+// the next piece. What decides about reaching a barrier or a product must be the same for all of them.
+#include <algorithm>
+#include <tuple>
+
 #include "ir/interp_machine.h"
+#include "ir/interp_scalar.h"
+#include "ir/mma.h"
 #include "ir/text.h"
 #include "ir/threads.h"
 
@@ -66,7 +71,8 @@ void Machine::Together(const For& n, ThreadGroups& groups) {
 
 void Machine::Together(const Stmt& s, ThreadGroups& groups) {
   if (!ok() || !s) return;
-  if (!HasBarrier(s)) return InEach(groups, [&] { Exec(s); });
+  if (!HasMeeting(s)) return InEach(groups, [&] { Exec(s); });
+  if (IsMma(s)) return Mma(*s.As<Store>(), groups);
   if (IsBarrier(s)) {
     InEach(groups, [&] { LandSome(); });
     return groups.Barrier();
@@ -92,6 +98,60 @@ void Machine::Together(const Stmt& s, ThreadGroups& groups) {
     for (VirtualThread& thread : groups.threads()) thread.own.erase(alloc->buffer->name);
   } else {
     Fail("a barrier where threads cannot wait");
+  }
+}
+
+void Machine::Mma(const Store& n, ThreadGroups& groups) {
+  std::vector<VirtualThread*> threads;
+  for (VirtualThread& thread : groups.threads()) threads.push_back(&thread);
+  auto place = [](const VirtualThread* t) {
+    const auto& at = t->id.at;
+    return std::tuple(at[5], at[4], at[3]);  // along threadIdx.z, .y, .x
+  };
+  std::sort(threads.begin(), threads.end(),
+            [&](const VirtualThread* a, const VirtualThread* b) { return place(a) < place(b); });
+  if (threads.size() % kWarpLanes != 0) return Fail("a product of tensor cores by a part of a warp");
+  for (size_t first = 0; first < threads.size() && ok(); first += kWarpLanes)
+    MmaOfWarp(n, std::span(threads).subspan(first, kWarpLanes));
+}
+
+void Machine::MmaOfWarp(const Store& n, std::span<VirtualThread* const> warp) {
+  const std::vector<Expr>& args = n.value.As<Call>()->args;
+  const MmaType* known = MmaTypeOf(args[1].dtype().Element());
+  if (!known) return Fail("tensor cores do not multiply " + args[1].dtype().Text());
+  const MmaType& type = *known;
+  double c[kMmaRows][kMmaColumns], a[kMmaRows][2 * kMmaRows], b[2 * kMmaRows][kMmaColumns];
+  std::vector<Writes> writes(warp.size());
+  for (size_t lane = 0; lane < warp.size(); ++lane) {
+    const size_t group = lane / kMmaQuad, place = lane % kMmaQuad;
+    In(*warp[lane], [&] {
+      for (int e = 0; e < kMmaSums && ok(); ++e) {
+        const MmaPlace at = PlaceInC(e);
+        c[group + kMmaGroups * at.half][2 * place + at.pair] = EvalLane(args[0], e).f;
+        Memory* memory = Resolve(n.buffer);
+        if (memory) writes[lane].emplace_back(Locate(*memory, n.indices, e, "write"), Scalar{});
+      }
+      for (int e = 0; e < type.a_elements() && ok(); ++e) {
+        const MmaPlace at = PlaceInA(type, e);
+        a[group + kMmaGroups * at.half][at.k + type.pack * place] = EvalLane(args[1], e).f;
+      }
+      for (int e = 0; e < type.b_elements() && ok(); ++e)
+        b[PlaceInB(type, e).k + type.pack * place][group] = EvalLane(args[2], e).f;
+    });
+  }
+  if (!ok()) return;
+  for (int row = 0; row < kMmaRows; ++row) {
+    for (int column = 0; column < kMmaColumns; ++column) {
+      for (int k = 0; k < type.k(); ++k)
+        c[row][column] = FusedMultiplyAdd(a[row][k], b[k][column], c[row][column], DType::Float(32));
+    }
+  }
+  for (size_t lane = 0; lane < warp.size(); ++lane) {
+    for (int e = 0; e < kMmaSums; ++e) {
+      const MmaPlace at = PlaceInC(e);
+      writes[lane][e].second.f = c[lane / kMmaQuad + kMmaGroups * at.half][2 * (lane % kMmaQuad) + at.pair];
+    }
+    In(*warp[lane], [&] { Write(*memories_.at(n.buffer->name), writes[lane]); });
   }
 }
 

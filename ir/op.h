@@ -35,6 +35,7 @@ enum class Op : uint8_t {
   kLdexp,
   kReinterpret,
   kIsNan,
+  kTf32,
   kPrefetch,
   kPrefetchFar,
   kPrefetchWrite,
@@ -42,6 +43,7 @@ enum class Op : uint8_t {
   kAsync,
   kAsyncCommit,
   kAsyncWait,
+  kMma,
 };
 
 // kGiven: the maker states the dtype (reinterpret). kNone: no value (its dtype is bool); only as Evaluate.
@@ -85,13 +87,15 @@ inline constexpr OpRow kOps[] = {
     {"ldexp", 2, OpType::kSameAsFirst, false},  // x * 2^floor(n), n finite, rounded once
     {"reinterpret", 1, OpType::kGiven, false},  // the same bits, another dtype of that width
     {"isnan", 1, OpType::kBool, false},
-    {"prefetch", 1, OpType::kSameAsFirst, false},        // of a Load: a hint; only as Evaluate
+    {"tf32", 1, OpType::kSameAsFirst, false},      // of f32: 10 bits behind the point, the nearest, ties away from 0
+    {"prefetch", 1, OpType::kSameAsFirst, false},  // of a Load: a hint; only as Evaluate
     {"prefetch_far", 1, OpType::kSameAsFirst, false},    // the same, long before: not into the first cache
     {"prefetch_write", 1, OpType::kSameAsFirst, false},  // the same, of what will be stored there
     {"barrier", 0, OpType::kNone, false},                // no thread of the block goes on before all have come here
     {"async", 1, OpType::kSameAsFirst, false},  // of a value that is stored to shared memory: whenever, until awaited
     {"async_commit", 0, OpType::kNone, false},  // the thread's asynchronous stores since the last one become a group
     {"async_wait", 1, OpType::kNone, false},    // until all groups of the thread but the last N have arrived
+    {"mma", 3, OpType::kSameAsFirst, false},    // of c, a, b: c + a b of matrices that a warp's lanes hold (ir/mma.h)
 };
 constexpr bool IsAsyncGroup(Op op) { return op == Op::kAsyncCommit || op == Op::kAsyncWait; }
 constexpr bool IsPrefetch(Op op) { return op == Op::kPrefetch || op == Op::kPrefetchFar || op == Op::kPrefetchWrite; }

@@ -290,7 +290,8 @@ ExprParser::Tree ExprParser::ParseCall() {
   if (!op) return bad("unknown operation '" + std::string(name.text) + "'");
   if (!arity(Row(*op).arity)) return {};
   for (const Expr& arg : args) {
-    if (arg.dtype() != args[0].dtype()) return bad("arguments of '" + std::string(name.text) + "' differ in dtype");
+    if (*op != Op::kMma && arg.dtype() != args[0].dtype())
+      return bad("arguments of '" + std::string(name.text) + "' differ in dtype");
   }
   if (given) {
     if (given->bits != args[0].dtype().bits || given->lanes != args[0].dtype().lanes) {

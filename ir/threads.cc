@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/mma.h"
 #include "ir/visit.h"
 
 namespace autotune {
@@ -34,7 +35,8 @@ class Checker {
   void Check(const Stmt& s) {
     if (!ok() || !s) return;
     if (const For* loop = s.As<For>()) return CheckLoop(*loop);
-    if (IsBarrier(s)) return CheckBarrier();
+    if (IsBarrier(s)) return CheckMeeting("a barrier");
+    if (IsMma(s)) CheckMma();
     if (const Store* store = s.As<Store>()) CheckUse(store->buffer);
     if (const Alloc* alloc = s.As<Alloc>()) CheckDeclared(alloc->buffer);
     bool block = s.As<Block>();
@@ -104,19 +106,27 @@ class Checker {
     }
   }
 
-  void CheckBarrier() {
-    if (!kernel_) return Fail("a barrier outside of loops over threads");
-    if (in_block_) return Fail("a barrier in a block");
-    if (loops_.back()->kind == LoopKind::kVectorized) return Fail("a barrier in a vectorized loop");
+  void CheckMma() {
+    CheckMeeting("a product of tensor cores");
+    int64_t threads = 1;
+    for (const auto& [axis, loop] : extents_) threads *= IsThreadAxis(axis) ? *AsInt(loop->extent) : 1;
+    if (threads % kWarpLanes != 0) Fail("a product of tensor cores by ", threads, " threads, which are no whole warps");
+  }
+
+  // A statement that threads run together.
+  void CheckMeeting(std::string_view what) {
+    if (!kernel_) return Fail(what, " outside of loops over threads");
+    if (in_block_) return Fail(what, " in a block");
+    if (loops_.back()->kind == LoopKind::kVectorized) return Fail(what, " in a vectorized loop");
     bool any = false;
     for (const auto& [axis, loop] : extents_) {
       if (!IsThreadAxis(axis)) continue;
       any = true;
       bool inside = false;
       for (const For* outer : loops_) inside |= outer->kind == axis;
-      if (!inside) Fail("a barrier outside of the loops over ", ToText(axis), ", which only some threads reach");
+      if (!inside) Fail(what, " outside of the loops over ", ToText(axis), ", which only some threads reach");
     }
-    if (!any) Fail("a barrier outside of loops over threads");
+    if (!any) Fail(what, " outside of loops over threads");
   }
 
   void CheckDeclared(const Buffer& buffer) {
@@ -176,10 +186,25 @@ bool IsBarrier(const Stmt& s) {
   return call && call->op == Op::kBarrier;
 }
 
+bool IsMma(const Stmt& s) {
+  const Store* store = s.As<Store>();
+  const Call* call = store ? store->value.As<Call>() : nullptr;
+  return call && call->op == Op::kMma;
+}
+
 bool HasBarrier(const Stmt& s) {
   bool found = false;
   Walk(s, [&](const Stmt& x) {
     found |= IsBarrier(x);
+    return !found;
+  });
+  return found;
+}
+
+bool HasMeeting(const Stmt& s) {
+  bool found = false;
+  Walk(s, [&](const Stmt& x) {
+    found |= IsBarrier(x) || IsMma(x);
     return !found;
   });
   return found;

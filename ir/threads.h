@@ -10,7 +10,8 @@
 //  - Loops over blocks stand at the top of a kernel, directly in one another, one for an axis.
 //  - A loop over threads is in no other of its axis. All of a kernel's of one axis have the same extent.
 //  - A barrier stands in a kernel, in a loop of each axis of threads that the kernel has; in no Block, and
-//    not directly in a vectorized loop.
+//    not directly in a vectorized loop. The same holds of products of tensor cores (ir/mma.h), whose kernels have
+//    whole warps of threads.
 //  - What has scope shared is used in one kernel that begins with a loop over blocks; what has scope local, or register
 //    and any use in a kernel, in one kernel; unless the function has no kernel (yet). Declared within a kernel, a
 //    shared buffer stands outside of its loops over threads, a local one inside of them. Parameters are neither.
@@ -22,7 +23,9 @@ namespace autotune {
 
 bool HasThreads(const Stmt& s);  // whether it holds a bound loop
 bool HasBarrier(const Stmt& s);
-bool IsBarrier(const Stmt& s);  // `evaluate barrier()`
+bool IsMma(const Stmt& s);       // a store of `mma(c, a, b)`, which the threads of a warp run together
+bool HasMeeting(const Stmt& s);  // whether it holds a barrier or such a product
+bool IsBarrier(const Stmt& s);   // `evaluate barrier()`
 Stmt MakeBarrier();
 Stmt MakeAsyncCommit();
 Stmt MakeAsyncWait(int64_t groups);  // `evaluate async_wait(groups)`

@@ -7,6 +7,7 @@
 
 #include "ir/float_math.h"
 #include "ir/int_math.h"
+#include "ir/mma.h"
 #include "ir/reduction.h"
 #include "ir/text.h"
 #include "ir/threads.h"
@@ -204,6 +205,7 @@ class Verifier {
     }
     for (const Expr& arg : n.args) Check(arg);
     if (!ok()) return;
+    if (n.op == Op::kMma) return CheckMma(e, n);
     DType a = n.args[0].dtype(), dtype = e.dtype();
     for (const Expr& arg : n.args) {
       if (arg.dtype() != a) return FailAt(e, "arguments of different dtypes");
@@ -215,6 +217,18 @@ class Verifier {
     if (n.op != Op::kAbs && n.op != Op::kReinterpret && n.op != Op::kAsync && !IsPrefetch(n.op) && !a.IsFloat()) {
       FailAt(e, std::string(row.name) + " is for floats");
     }
+    if (n.op == Op::kTf32 && a.Element() != DType::Float(32)) FailAt(e, "tf32 is for f32");
+  }
+
+  void CheckMma(const Expr& e, const Call& n) {
+    if (Schedulable()) return FailAt(e, "a product of tensor cores before lowering");
+    if (e.get() != stored_.get()) return FailAt(e, "only the whole value of a store is a product of tensor cores");
+    const DType c = n.args[0].dtype(), a = n.args[1].dtype(), b = n.args[2].dtype();
+    const MmaType* type = MmaTypeOf(a.Element());
+    const bool fits = type && c == DType::Float(32).WithLanes(kMmaSums) && a.lanes == type->a_elements() &&
+                      b == type->operand.WithLanes(type->b_elements()) && e.dtype() == c;
+    if (!fits) return FailAt(e, "matrices that tensor cores do not multiply");
+    threads_ = true;
   }
 
   int CheckAccess(const Buffer& buffer, const std::vector<Expr>& indices) {
@@ -261,8 +275,9 @@ class Verifier {
         [&](const Store& n) {
           int lanes = CheckAccess(n.buffer, n.indices);
           if (n.buffer && n.buffer->scope == autotune::Scope::kShared) async_ = n.value;
+          stored_ = n.value;
           Check(n.value);
-          async_ = Expr();
+          async_ = stored_ = Expr();
           if (!ok()) return;
           if (n.value.dtype() != n.buffer->dtype.WithLanes(lanes)) {
             FailAt(n.value, "a value of " + n.value.dtype().Text() + " stored to " + n.buffer->name.str());
@@ -361,6 +376,7 @@ class Verifier {
   Name block_;
   bool in_evaluate_ = false;
   Expr async_;            // the value that may be asynchronous
+  Expr stored_;           // the value of the store that is being checked
   bool threads_ = false;  // there is something that ir/threads.h has rules for
   Scope scope_, symbols_;
   std::vector<const For*> around_;

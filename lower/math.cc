@@ -430,7 +430,7 @@ bool IsLongMath(Op op) { return op == Op::kPow || (op >= Op::kSin && op <= Op::k
 
 Expr ExpandMathCall(const Expr& e, const Target& target) {
   const Call* call = e.As<Call>();
-  if (!call || !e.dtype().IsFloat()) return e;
+  if (!call || !e.dtype().IsFloat() || e.dtype().IsHalf()) return e;
   Math math(e.dtype(), target);
   const std::vector<Expr>& args = call->args;
   switch (call->op) {
@@ -470,6 +470,8 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
       return target.has_fma ? e : args[0] * args[1] + args[2];
     case Op::kLdexp:
       return target.has_ldexp ? e : math.Ldexp(args[0], args[1]);
+    case Op::kTf32:
+      return target.has_mma && e.dtype().lanes == 1 ? e : RoundedToTf32(args[0]);
     case Op::kRound:
       return Math::HasRounding(target) ? e : math.Round(args[0]);
     case Op::kFloor:
@@ -489,12 +491,9 @@ Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env) {
     return ExpandMathCall(e, env.target);
   };
   bool any = false;  // a walk costs a third of a rewriting that changes nothing, as for most kernels
-  Walk(f.body, nullptr, [&](const Expr& e) {
-    any = any || ((e.As<Call>() || e.As<Cast>()) && !expanded(e).Same(e));
-    return !any;
-  });
-  if (!any) return f;
-  return WithBody(f, RewriteStmt(f.body, nullptr, expanded));
+  Walk(f.body, nullptr,
+       [&](const Expr& e) { return any = any || ((e.As<Call>() || e.As<Cast>()) && !expanded(e).Same(e)), !any; });
+  return any ? WithBody(f, RewriteStmt(f.body, nullptr, expanded)) : f;
 }
 
 }  // namespace autotune

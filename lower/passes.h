@@ -82,6 +82,7 @@ Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Ops and conversions that no back end has become arithmetic, by ExpandMathCall and ExpandHalfCast (math.cc,
 // halves.cc).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
+Expr RoundedToTf32(const Expr& x);                            // of f32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
 // Of programs of threads: nests that are not bound to axes of threads are (bind_rest.cc).
@@ -92,6 +93,9 @@ Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
 // Loops annotated kPipeline: the copies into shared memory at their beginning run some iterations ahead, in as many
 // versions of their buffers (pipeline_loops.cc).
 Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env);
+// Loops annotated kMma: products that a warp computes by tensor cores (tensor_cores.cc). An error where the target has
+// none, or where the loops are no such product any more.
+Result<PrimFunc> TensorCores(const PrimFunc& f, PassEnv& env);
 // Buffers of one thread that lie in pieces shrink to the pieces (close_gaps.cc).
 Result<PrimFunc> CloseGaps(const PrimFunc& f, PassEnv& env);
 // Loads of neighbours in shared memory become loads of vectors (widen_loads.cc).

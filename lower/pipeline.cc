@@ -42,6 +42,7 @@ constexpr LoweringPass kGpuPasses[] = {
     {"close_gaps", CloseGaps, true},
     {"settle_loop_kinds", SettleLoopKinds, true, "code has no register buffers with subscripts of loops"},
     {"flatten_buffers", FlattenBuffers, true, "code has addresses, no subscripts of several dimensions"},
+    {"tensor_cores", TensorCores, true},
     {"vectorize", VectorizeLoops, true, "code has vectors, no vectorized loops"},
     {"unroll", UnrollLoops, true, "code has no unrolled loops"},
     {"simplify", Simplify, true},

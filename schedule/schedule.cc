@@ -50,7 +50,8 @@ namespace {
 Status CheckMayFollow(const State& state, const Step& step) {
   bool harmless = DecisionOf(step) || std::holds_alternative<Prefetch>(step) ||
                   std::holds_alternative<Annotate>(step) || std::holds_alternative<Pipeline>(step) ||
-                  std::holds_alternative<Parallel>(step) || std::holds_alternative<Unroll>(step);
+                  std::holds_alternative<TensorCore>(step) || std::holds_alternative<Parallel>(step) ||
+                  std::holds_alternative<Unroll>(step);
   if (state.prefetches && !harmless) return Err("a prefetch comes last: no such step can follow one");
   return {};
 }

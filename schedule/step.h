@@ -317,6 +317,16 @@ struct Pipeline {
   AUTOTUNE_FIELDS(loop, stages)
 };
 
+// for h in 2: for p in 2: for k: C += A * B  ->  the same, annotated: the threads of a warp compute it together
+// `loop` is the one over h. Lowering replaces the loops by one instruction of tensor cores (lower/tensor_cores.cc).
+// They stand in loops over threadIdx.x of 4 and threadIdx.y of a multiple of 8; A depends on y and h, B on x and p;
+// both are tf32(..), or f32(..) of f16 or bf16 (ir/mma.h). k has 8 iterations, of operands of 16 bits 16.
+struct TensorCore {
+  static constexpr std::string_view kName = "tensor_core";
+  Name loop;
+  AUTOTUNE_FIELDS(loop)
+};
+
 // for l: { P; Q }  ->  block N, over the loops around that P and Q depend on: { for l: { P; Q } }
 // What lies below a loop becomes one block, opaque to later steps: its loops have no names any more, its accesses stay
 // known. An initialisation becomes a condition inside.
@@ -391,8 +401,8 @@ struct SampleComputeLocation {
 using Step =
     std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
                  ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
-                 DecomposeReduction, Rfactor, PadBlock, SkipPadding, Pipeline, Blockize, Tensorize, Prefetch, Annotate,
-                 SampleTile, SampleCategorical, SampleComputeLocation>;
+                 DecomposeReduction, Rfactor, PadBlock, SkipPadding, Pipeline, TensorCore, Blockize, Tensorize,
+                 Prefetch, Annotate, SampleTile, SampleCategorical, SampleComputeLocation>;
 
 template <class T>
 concept IsSampling = requires(T& step) {

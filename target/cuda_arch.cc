@@ -8,6 +8,7 @@ namespace {
 // Threads, shared memory, registers and lanes: CUDA C++ programming guide, technical specifications per compute
 // capability and throughput of arithmetic instructions.
 // Units: NVIDIA's white papers of the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
+// Tensor cores: from the rates with f32 sums of the same white papers, by units and boost clocks.
 // PTX versions and asynchronous copies (cp.async): PTX ISA, release notes.
 constexpr CudaArch kArchs[] = {
     {.name = "sm_75",
@@ -16,6 +17,8 @@ constexpr CudaArch kArchs[] = {
      .shared_bytes = 64 << 10,
      .registers = 64 << 10,
      .lanes = 64,
+     .half_lanes = 0,
+     .tf32_lanes = 0,
      .async_copies = false,
      .ptx_version = 64},
     {.name = "sm_80",
@@ -24,6 +27,8 @@ constexpr CudaArch kArchs[] = {
      .shared_bytes = 163 << 10,
      .registers = 64 << 10,
      .lanes = 64,
+     .half_lanes = 1024,
+     .tf32_lanes = 512,
      .async_copies = true,
      .ptx_version = 70},
     {.name = "sm_86",
@@ -32,6 +37,8 @@ constexpr CudaArch kArchs[] = {
      .shared_bytes = 99 << 10,
      .registers = 64 << 10,
      .lanes = 128,
+     .half_lanes = 256,
+     .tf32_lanes = 128,
      .async_copies = true,
      .ptx_version = 71},
     {.name = "sm_89",
@@ -40,6 +47,8 @@ constexpr CudaArch kArchs[] = {
      .shared_bytes = 99 << 10,
      .registers = 64 << 10,
      .lanes = 128,
+     .half_lanes = 256,
+     .tf32_lanes = 128,
      .async_copies = true,
      .ptx_version = 78},
     {.name = "sm_90",
@@ -48,6 +57,8 @@ constexpr CudaArch kArchs[] = {
      .shared_bytes = 227 << 10,
      .registers = 64 << 10,
      .lanes = 128,
+     .half_lanes = 2048,
+     .tf32_lanes = 1024,
      .async_copies = true,
      .ptx_version = 78},
 };

@@ -15,8 +15,11 @@ struct CudaArch {
   int64_t shared_bytes;   // of a block, with the driver's consent above kStaticSharedBytes
   int64_t registers;      // of 32 bits, of a unit
   double lanes;           // multiply-adds of f32 a cycle, of a unit
-  bool async_copies;      // from global to shared memory
-  int ptx_version;        // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
+  // The same of tensor cores, with sums of f32: operands of f16 and bf16, and TF32. 0: they do not multiply
+  // the matrices of ir/mma.h.
+  double half_lanes, tf32_lanes;
+  bool async_copies;  // from global to shared memory
+  int ptx_version;    // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
 };
 
 // Shared memory that a function's code may declare itself. More is asked for by the launch.

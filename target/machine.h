@@ -57,6 +57,7 @@ const MachineRow& MachineRowOf(std::string_view cpu);
 struct GpuMachine {
   double hz;
   double lanes;                   // multiply-adds a cycle, where the architecture does not say
+  double half_lanes, tf32_lanes;  // of tensor cores, as the architecture says; 0: there are none
   double shared_bytes_per_cycle;  // shared memory
   double memory_bytes_per_cycle;  // its part of the device's memory bandwidth
   double threads, blocks;         // that it holds at a time
@@ -69,8 +70,10 @@ struct GpuMachine {
 
 // One row so far, for NVIDIA's units since Volta.
 inline constexpr GpuMachine kCommonGpu = {
-    .hz = 1.7e9,                    // [chosen]
-    .lanes = 128,                   // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
+    .hz = 1.7e9,   // [chosen]
+    .lanes = 128,  // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
+    .half_lanes = 0,
+    .tf32_lanes = 0,
     .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [the same]
     .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
     .threads = 2048,                // [programming guide]
@@ -87,7 +90,7 @@ inline const Machine& MachineOf(const Target& target) { return MachineRowOf(targ
 inline GpuMachine GpuMachineOf(const Target& target) {
   GpuMachine machine = kCommonGpu;
   const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
-  if (arch) machine.lanes = arch->lanes;
+  if (arch) machine.lanes = arch->lanes, machine.half_lanes = arch->half_lanes, machine.tf32_lanes = arch->tf32_lanes;
   return machine;
 }
 

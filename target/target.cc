@@ -151,6 +151,7 @@ void Derive(Target& target) {
     target.has_fma = true;
     const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
     target.has_async_copies = arch && arch->async_copies;
+    target.has_mma = arch && arch->half_lanes > 0;
     return;
   }
   auto has = [&](std::string_view f) {
@@ -210,13 +211,18 @@ Status ReadGpuOption(const std::string& key, const std::string& value, Stated& s
     stated.target.arch = value;
     return {};
   }
+  if (cuda && key == "-tf32") {
+    if (value != "0" && value != "1") return Err("-tf32: '", value, "' is neither 0 nor 1");
+    stated.target.tf32 = value == "1";
+    return {};
+  }
   int64_t* limit = key == "-max-threads"         ? &stated.max_threads
                    : key == "-shared"            ? &stated.shared
                    : cuda && key == "-registers" ? &stated.registers
                                                  : nullptr;
   if (!limit) {
     return Err("unknown target option '", key, "'; known: ", cuda ? "-arch, " : "",
-               "-mtriple, -num-cores, -max-threads, -shared", cuda ? ", -registers" : "");
+               "-mtriple, -num-cores, -max-threads, -shared", cuda ? ", -registers, -tf32" : "");
   }
   *limit = ParseSize(value);
   if (*limit >= 1) return {};
@@ -270,6 +276,8 @@ Status FinishGpu(const Stated& stated, Target& target) {
       return Err("-shared: a block of ", target.arch, " has at most ", SizeText(arch->shared_bytes));
     if (stated.registers > arch->registers)
       return Err("-registers: a unit of ", target.arch, " has at most ", SizeText(arch->registers));
+    if (target.tf32 && arch->half_lanes == 0)
+      return Err("-tf32: ", target.arch, " has no tensor cores for TF32; sm_80 is the first that has");
     units = arch->units;
     target.max_threads = arch->max_threads, target.shared_bytes = arch->shared_bytes;
     target.registers = arch->registers;
@@ -399,7 +407,8 @@ std::string Target::Text() const {
   if (IsGpu()) {
     text += " -num-cores=" + std::to_string(num_cores) + " -max-threads=" + std::to_string(max_threads) +
             " -shared=" + SizeText(shared_bytes);
-    return kind == TargetKind::kCuda ? text + " -registers=" + SizeText(registers) : text;
+    if (kind != TargetKind::kCuda) return text;
+    return text + " -registers=" + SizeText(registers) + (tf32 ? " -tf32=1" : "");
   }
   text += " -mcpu=" + cpu;
   for (size_t i = 0; i < features.size(); ++i) text += (i ? "," : " -mattr=") + features[i];

@@ -3,7 +3,7 @@
 //   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
 //   c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2 -vectors=none
 //   opencl -mtriple=x86_64-linux-gnu -num-cores=16 -max-threads=256 -shared=32K
-//   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K
+//   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K -tf32=1
 // `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved
 // when parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned
 // on one machine is found again on another. `cuda` needs an architecture, and takes from its row (target/cuda_arch.h)
@@ -45,6 +45,8 @@ struct Target {
   int64_t max_threads = 256;        // of a block
   int64_t shared_bytes = 32 << 10;  // of a block
   int64_t registers = 64 << 10;     // of 32 bits, of a compute unit; not stated by kOpenCl
+  // kCuda (-tf32=1): sums of products of f32 may round their operands to TF32, for tensor cores.
+  bool tf32 = false;
 
   // Derived when parsed:
   int vector_bits = 128;       // of the widest profitable vector register; 32: there are none, a scalar's
@@ -52,6 +54,7 @@ struct Target {
   int general_registers = 16;  // architectural; addresses and counters stay in them
   bool has_fma = false;
   bool has_async_copies = false;  // from global to shared memory, past the registers (ir/op.h, async)
+  bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
   bool has_f16 = false;           // instructions that convert between f16 and f32, and a generator that names them
   bool has_ldexp = false;         // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
@@ -68,6 +71,9 @@ struct Target {
   // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);
   std::string Text() const;  // canonical; Parse(Text()) == *this
+  // What rounding the operands of products may add to the error of a sum of them, relative to the sum of their
+  // magnitudes: half a unit in the last place of each. Comparisons of results allow for it.
+  double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
 };

@@ -55,7 +55,7 @@ class Widener {
   }
   Expr Node(const Expr& e, const Call& node) const {
     if (node.op == Op::kReinterpret) return Reinterpreted(e, node);
-    bool own_dtype = Row(node.op).expanded && IsNarrowFloat(e.dtype());
+    bool own_dtype = (Row(node.op).expanded || node.op == Op::kTf32) && IsNarrowFloat(e.dtype());
     std::vector<Expr> args;
     for (const Expr& arg : node.args) {
       Expr wide = Widen(arg);

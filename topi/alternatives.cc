@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "ir/mma.h"
 #include "topi/winograd.h"
 
 namespace autotune::topi {
@@ -61,6 +62,15 @@ constexpr MatMulAlternative kMatMul[] = {
      [](const std::string& name, const Tensor& a, const Tensor& b, const Target& target) {
        return MatMulInBlocks(name, a, b, BlockOf(a.shape(), b.shape(), target));
      }},
+    // For tensor cores, whose rule tiles sums that pieces divide.
+    {"tf32",
+     [](const Shape& a, const Shape& b, const Target& target) {
+       return target.tf32 && a.size() > 1 && b.size() > 1 && a.back() % MmaTypeOf(DType::Float(32))->k() == 0;
+     },
+     [](const std::string& name, const Tensor& a, const Tensor& b, const Target&) {
+       return MatMul(name, a, b, Rounding::kTf32);
+     },
+     true},
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ struct MatMulAlternative {
   std::string_view name;
   bool (*applies)(const Shape& a, const Shape& b, const Target&);
   Tensor (*make)(const std::string& name, const Tensor& a, const Tensor& b, const Target&);
+  bool f32_only = false;  // takes operands of f32 only
 };
 std::span<const MatMulAlternative> MatMulAlternatives();
 

@@ -9,10 +9,13 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
+// How the operands of f32 are rounded before they are multiplied: not at all, or to TF32 (ir/op.h).
+enum class Rounding { kNone, kTf32 };
+
 // numpy.matmul: [..., M, K] x [..., K, N] -> [..., M, N], leading dimensions broadcast; a vector stands for one row or
 // column. Shapes must fit (CHECK). Axes: (m, n), m over all leading dimensions too, if b is a matrix; else (b, m, n), b
-// over the broadcast leading dimensions. Reduction: k.
-Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b);
+// over the broadcast leading dimensions. Reduction: k. Operands of 16 bits are widened to f32, and so is the result.
+Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding = Rounding::kNone);
 
 // The same of a matrix b, its sum cut into blocks of `block` terms, which divides K; the sums of blocks are called
 // <name>_blocks and wait in memory. What a block needs of b stays in caches that cannot hold it for the whole sum (Goto

@@ -479,6 +479,7 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
         cycles += AttentionCycles(stage, decisions, target);
         break;
       case StageModel::kGpuTiled:
+      case StageModel::kGpuTensor:
       case StageModel::kGpuUnbound:
         gpu_seconds += GpuStageSeconds(stage, decisions, target);
         break;

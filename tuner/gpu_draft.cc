@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/mma.h"
 #include "target/machine.h"
 #include "tuner/sketch.h"
 
@@ -14,6 +15,11 @@ namespace {
 constexpr double kExposed = 0.01;
 constexpr double kSectorBytes = 32;     // of memory, the least that is read
 constexpr double kSpareRegisters = 32;  // of a thread, for addresses and counters; ptxas spills with 24
+constexpr double kMostRegisters = 255;  // of a thread [NVIDIA, CUDA C++ programming guide]
+constexpr double kRegisterBytes = 4;
+constexpr int64_t kSumBytes = 4;     // of a sum of tensor cores; operands of as many are TF32
+constexpr double kBanksBytes = 128;  // a word of each bank of shared memory
+constexpr double kPadded = 1.125;    // rows of shared memory for tensor cores, which keep a distance of 16 bytes
 
 double Chosen(const Decisions& d, int knob) {
   return knob < 0 ? 1 : static_cast<double>(d[static_cast<size_t>(knob)].values[0]);
@@ -66,6 +72,55 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
+// The same by tensor cores. A warp loads a row of matrices of each operand for a step, which its products share.
+double TensorSeconds(const StageModel& s, const Decisions& d, const Target& target) {
+  const GpuMachine machine = GpuMachineOf(target);
+  const double lanes = s.element_bytes == kSumBytes ? machine.tf32_lanes : machine.half_lanes;
+  const double matrices_m = Chosen(d, s.m_knob), matrices_n = Chosen(d, s.n_knob);
+  const double warps_m = Chosen(d, s.rows_knob) / kMmaGroups, warps_n = Chosen(d, s.row_knob),
+               warps = warps_m * warps_n, threads = warps * machine.warp;
+  const double tile_m = warps_m * matrices_m * kMmaRows, tile_n = warps_n * matrices_n * kMmaColumns;
+  const double bytes = static_cast<double>(s.element_bytes), step = Chosen(d, s.k_knob) * static_cast<double>(s.depth);
+  const double stages = Chosen(d, s.stages_knob);
+  const double shared = stages * step * (tile_m + tile_n) * bytes * kPadded;
+  const double sums = matrices_m * matrices_n * kMmaSums;
+  // The operands of two steps: those of the next one arrive meanwhile.
+  const double parts = (matrices_m * kMmaRows + matrices_n * kMmaColumns) * static_cast<double>(s.depth) * bytes /
+                       (machine.warp * kRegisterBytes);
+  const double registers = sums + 2 * parts + kSpareRegisters;
+  const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
+                    shared <= static_cast<double>(target.shared_bytes);
+  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
+                                               static_cast<double>(target.registers) / (registers * threads),
+                                               static_cast<double>(target.shared_bytes) / shared}));
+  if (!fits || resident < 1 || lanes == 0) return std::numeric_limits<double>::infinity();
+
+  const double blocks = static_cast<double>(s.outer) * std::ceil(static_cast<double>(s.m) / tile_m) *
+                        std::ceil(static_cast<double>(s.n) / tile_n);
+  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
+  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  // Independent products of a warp hide the latency of tensor cores as further warps do.
+  const double busy = std::min(1.0, at_once * warps * std::sqrt(matrices_m * matrices_n) / machine.latency_warps);
+  // Cycles of a unit for one step of the sum in all blocks that it holds.
+  const double products = at_once * tile_m * tile_n / lanes / busy;
+  const double from_shared =
+      at_once * warps * (matrices_m * kMmaRows + matrices_n * kMmaColumns) * bytes / machine.shared_bytes_per_cycle;
+  const double to_shared = at_once * (tile_m + tile_n) * bytes / machine.shared_bytes_per_cycle;
+  // Rows of a piece that are shorter than all banks meet in some of them.
+  const double conflicts = step * bytes < kBanksBytes ? 2 : 1;
+  const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
+  const double in_shared = from_shared + to_shared * conflicts;
+  const double longest = std::max({products, in_shared, from_memory});
+  const double step_cycles = longest + kExposed * (products + in_shared + from_memory - longest);
+  const double pieces = static_cast<double>(s.k) / step;
+  const double covered = (stages - 1) * step * step_cycles;
+  const double waits = pieces * (machine.barrier_cycles + std::max(0.0, machine.memory_latency - covered)) / at_once +
+                       machine.memory_latency;
+  const double result = at_once * tile_m * tile_n * kSumBytes / machine.memory_bytes_per_cycle;
+  const double cycles = waves * (static_cast<double>(s.k) * step_cycles + waits + result);
+  return (cycles + machine.launch_cycles) / machine.hz;
+}
+
 double UnboundSeconds(const StageModel& s, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double units = target.num_cores;
@@ -81,6 +136,7 @@ double UnboundSeconds(const StageModel& s, const Target& target) {
 }  // namespace
 
 double GpuStageSeconds(const StageModel& stage, const Decisions& decisions, const Target& target) {
+  if (stage.kind == StageModel::kGpuTensor) return TensorSeconds(stage, decisions, target);
   return stage.kind == StageModel::kGpuTiled ? TiledSeconds(stage, decisions, target) : UnboundSeconds(stage, target);
 }
 

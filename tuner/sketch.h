@@ -25,7 +25,9 @@ struct StageModel {
   // kStreams: m rows; n_knob: columns of a panel; m_knob: panels read side by side.
   // kGpuTiled: `outer` products m x n x k; m_knob, n_knob: elements of a thread; rows_knob, row_knob: threads of a
   // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
-  // many such pieces of the sum are under way. kGpuUnbound: m elements, a thread each, of k steps.
+  // many such pieces of the sum are under way. kGpuTensor: the same by tensor cores, whose warps have m_knob times
+  // n_knob matrices of 16 x 8; rows_knob times row_knob warps; k_knob pieces of `depth`. kGpuUnbound: m elements, a
+  // thread each, of k steps.
   // kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n
   // products; `operations` in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
   // unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
@@ -38,6 +40,7 @@ struct StageModel {
     kStreams,
     kAttention,
     kGpuTiled,
+    kGpuTensor,
     kGpuUnbound
   } kind = kStreaming;
   // The block that it models; of attention, the second product; of several passes over rows, the last one. None: a

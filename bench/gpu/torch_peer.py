@@ -1,4 +1,5 @@
-"""PyTorch's times on a GPU, in milliseconds: the median over CUDA graphs of many launches, in full float32."""
+"""PyTorch's times on a GPU, in milliseconds: the median over CUDA graphs of many launches, in full float32 where nothing
+else is said."""
 
 import statistics
 
@@ -43,11 +44,20 @@ def _time(call):
         return statistics.median(times)
 
 
-def matmul_ms(n):
+def matmul_ms(n, kind="f32"):
+    """`kind`: f32, tf32 (f32 operands that cuBLAS may round), f16 or bf16; the result has the operands' type."""
     _exact()
-    a, b = (torch.randn(n, n, device="cuda") for _ in range(2))
-    out = torch.empty(n, n, device="cuda")
-    return _time(lambda: torch.matmul(a, b, out=out))
+    dtype = {"f16": torch.float16, "bf16": torch.bfloat16}.get(kind, torch.float32)
+    a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+    out = torch.empty(n, n, device="cuda", dtype=dtype)
+    torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
+    # Sums of f32, as ours.
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    try:
+        return _time(lambda: torch.matmul(a, b, out=out))
+    finally:
+        _exact()
 
 
 def conv_ms(batch, side, channels, kernel, filters, stride, pad):

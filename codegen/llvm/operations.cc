@@ -1,5 +1,7 @@
 #include "codegen/llvm/operations.h"
 
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
 #include <bit>
 
 #include "codegen/llvm/scalef.h"
@@ -212,6 +214,8 @@ llvm::Value* Operations::Call(Op op, const std::vector<llvm::Value*>& args, DTyp
       return EmitScalef(builder_, args[0], args[1]);
     case Op::kReinterpret:
       return builder_.CreateBitCast(args[0], ValueType(to));
+    case Op::kTf32:
+      return builder_.CreateBitCast(builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {args[0]}), type);
     case Op::kIsNan:
       return is_float ? builder_.CreateFCmpUNO(args[0], args[0]) : llvm::Constant::getNullValue(ValueType(to));
     default:

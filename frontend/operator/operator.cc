@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/float_math.h"
 #include "support/edit_distance.h"
 #include "support/integer.h"
 #include "support/rng.h"
@@ -42,7 +43,9 @@ class Maker {
   int rank() const { return static_cast<int>(shape(0).size()); }
   bool Has(std::string_view option) const { return written_.options.find(option) != written_.options.end(); }
 
-  Result<ValueId> Input(const char* name, Shape shape) {
+  Result<ValueId> Input(const char* name, Shape shape) { return Computed(TRY(Factor(name, std::move(shape)))); }
+  // The same of an operand of a product, which takes floats of 16 bits as they are.
+  Result<ValueId> Factor(const char* name, Shape shape) {
     TensorSpec spec{written_.dtype, std::move(shape)};
     TRY(graph::CheckSize(spec));
     return builder_.Input(name, std::move(spec));
@@ -58,17 +61,13 @@ class Maker {
     Rng rng(0);
     for (int64_t i = 0; i < spec.NumElements(); ++i) {
       double number = 2 * rng.Uniform() - 1;
-      float rounded = static_cast<float>(number);
-      if (spec.dtype.bits == 64) {
-        std::memcpy(bytes + i * 8, &number, 8);
-      } else {
-        std::memcpy(bytes + i * 4, &rounded, 4);
-      }
+      const uint64_t bits = FloatToBits(RoundFloat(number, spec.dtype), spec.dtype);  // the machine is little-endian
+      std::memcpy(bytes + i * spec.dtype.Bytes(), &bits, static_cast<size_t>(spec.dtype.Bytes()));
     }
-    return builder_.AddConstant(name, std::move(value));
+    return Computed(builder_.AddConstant(name, std::move(value)));
   }
   ValueId Number(double value) {
-    return builder_.AddConstant("", graph::TensorValue::FromNumbers(written_.dtype, {}, {value}));
+    return builder_.AddConstant("", graph::TensorValue::FromNumbers(ComputedType(), {}, {value}));
   }
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, graph::Attrs attrs = {}) {
     return builder_.Add(op, std::move(inputs), std::move(attrs));
@@ -85,12 +84,20 @@ class Maker {
   // Converts an axis to a non-negative one; negative axes count from the back.
   Result<int64_t> Axis(std::string_view option, int64_t axis) const;
 
-  graph::Graph Finish(ValueId output) {
+  Result<graph::Graph> Finish(ValueId output) {
+    if (written_.dtype.IsHalf()) output = TRY(Add(Op::kCast, {output}, graph::CastAttrs{written_.dtype}));
     builder_.Output(output, "y");
     return builder_.Finish();
   }
 
  private:
+  // Floats of 16 bits are stored as such and computed in 32 bits, as in imported networks.
+  DType ComputedType() const { return written_.dtype.IsHalf() ? DType::Float(32) : written_.dtype; }
+  Result<ValueId> Computed(ValueId stored) {
+    if (!written_.dtype.IsHalf()) return stored;
+    return Add(Op::kCast, {stored}, graph::CastAttrs{ComputedType()});
+  }
+
   const Written& written_;
   GraphBuilder builder_;
 };
@@ -145,7 +152,7 @@ Result<int64_t> Maker::Axis(std::string_view option, int64_t axis) const {
 
 Result<ValueId> MakeMatmul(Maker& m) {
   const Shape& s = m.shape(0);
-  ValueId a = TRY(m.Input("a", {s[0], s[1]})), b = TRY(m.Input("b", {s[1], s[2]}));
+  ValueId a = TRY(m.Factor("a", {s[0], s[1]})), b = TRY(m.Factor("b", {s[1], s[2]}));
   return m.Add(Op::kMatmul, {a, b});
 }
 
@@ -157,7 +164,7 @@ Result<ValueId> MakeDense(Maker& m) {
 
 Result<ValueId> MakeBatchMatmul(Maker& m) {
   const Shape& s = m.shape(0);
-  ValueId a = TRY(m.Input("a", {s[0], s[1], s[2]})), b = TRY(m.Input("b", {s[0], s[2], s[3]}));
+  ValueId a = TRY(m.Factor("a", {s[0], s[1], s[2]})), b = TRY(m.Factor("b", {s[0], s[2], s[3]}));
   return m.Add(Op::kBatchMatmul, {a, b});
 }
 
@@ -282,7 +289,8 @@ Status ParseOption(const Form& form, std::string_view part, Written& written) {
     return Err(form.name, " has no option '", name, "'", Hint(name, known));
   if (!written.options.emplace(name, value).second) return Err(name, " is given twice");
   if (name != "dtype") return {};
-  if (value != "f32" && value != "f64") return Err("dtype=", value, " is neither f32 nor f64");
+  if (value != "f32" && value != "f64" && value != "f16" && value != "bf16")
+    return Err("dtype=", value, " is none of f32, f64, f16 and bf16");
   written.dtype = *DType::Parse(value);
   return {};
 }
@@ -323,7 +331,8 @@ Result<OperatorModule> ParseOperator(std::string_view text) {
   Written written = TRY_NOTE(ParseWritten(*form, rest), note);
   Maker maker(written);
   ValueId output = TRY_NOTE(form->make(maker), note);
-  return OperatorModule{FileName(text), IRModule(maker.Finish(output))};
+  graph::Graph made = TRY(maker.Finish(output));
+  return OperatorModule{FileName(text), IRModule(std::move(made))};
 }
 
 std::string OperatorHelp() {

@@ -9,12 +9,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <regex>
 
 #include "codegen/llvm/link.h"
 #include "codegen/llvm/machine.h"
+#include "ir/float_math.h"
 #include "tests/codegen/c_compiler.h"
 #include "tests/codegen/kernel.h"
 
@@ -31,11 +34,47 @@ struct HostState {
   void (*copy)(void* to, const void* from, int32_t bytes, int32_t used) = nullptr;  // asynchronous
   void (*commit)() = nullptr;
   void (*wait)(int32_t groups) = nullptr;
+  // The words of 32 bits of a, b and c; d takes the place of c. `type`: 0 TF32, 1 f16, 2 bf16.
+  void (*mma)(uint32_t* words, int32_t type) = nullptr;
 };
 
 void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
     text.replace(at, from.size(), to);
+}
+
+// What products of tensor cores and the rounding of their operands call.
+std::string MmaFunctions() {
+  std::string text =
+      "define internal i32 @host.f2tf32.rna(float %x) {\n %b = bitcast float %x to i32\n %r = add i32 %b, 4096\n"
+      " %m = and i32 %r, -8192\n %a = and i32 %b, 2147483647\n %f = icmp ult i32 %a, 2139095040\n"
+      " %v = select i1 %f, i32 %m, i32 %b\n ret i32 %v\n}\n";
+  const std::pair<const char*, const char*> rows[] = {{"mma.m16n8k8.row.col.tf32", "i32"},
+                                                      {"mma.m16n8k16.row.col.f32.f32", "<2 x half>"},
+                                                      {"mma.m16n8k16.row.col.bf16", "i32"}};
+  for (size_t row = 0; row < std::size(rows); ++row) {
+    std::string params, body = " %w = alloca [10 x i32]\n";
+    for (int i = 0; i < 10; ++i) {
+      const std::string n = std::to_string(i), type = i < 6 ? rows[row].second : "float";
+      params += (i ? ", " : "") + type + " %a" + n;
+      body +=
+          " %p" + n + " = getelementptr i32, ptr %w, i64 " + n + "\n store " + type + " %a" + n + ", ptr %p" + n + "\n";
+    }
+    body +=
+        " %s = load ptr, ptr @host.state\n %q = getelementptr ptr, ptr %s, i64 7\n %f = load ptr, ptr %q\n"
+        " call void %f(ptr %w, i32 " +
+        std::to_string(row) + ")\n";
+    std::string sum = "poison";
+    for (int i = 0; i < 4; ++i) {
+      const std::string n = std::to_string(i);
+      body += " %d" + n + " = load float, ptr %p" + std::to_string(6 + i) + "\n %s" + n +
+              " = insertvalue {float, float, float, float} " + sum + ", float %d" + n + ", " + n + "\n";
+      sum = "%s" + n;
+    }
+    text += std::string("define internal {float, float, float, float} @host.") + rows[row].first + "(" + params +
+            ") noinline {\n" + body + " ret {float, float, float, float} %s3\n}\n";
+  }
+  return text;
 }
 
 // The module for the host, as LLVM IR.
@@ -86,6 +125,7 @@ std::string HostModule(const KernelObject& object) {
   }
   call("cp.async.commit.group()", 5, "()", "");
   call("cp.async.wait.group(i32 %n)", 6, "(i32)", "i32 %n");
+  text += MmaFunctions();
   // void ENTRY.call(ptr addresses)
   for (const std::vector<Launch>* list : {&object.metadata.launches, &object.metadata.prepare}) {
     for (const Launch& launch : *list) {
@@ -118,6 +158,7 @@ class Block {
     };
     state_.commit = [] { current_->running_->groups.emplace_back(); };
     state_.wait = [](int32_t groups) { current_->Await(groups); };
+    state_.mma = [](uint32_t* words, int32_t type) { current_->Mma(words, type); };
     for (int32_t z = 0; z < launch.block[2]; ++z)
       for (int32_t y = 0; y < launch.block[1]; ++y)
         for (int32_t x = 0; x < launch.block[0]; ++x) Add({number[0], number[1], number[2], x, y, z});
@@ -152,6 +193,7 @@ class Block {
     std::unique_ptr<char[]> stack{new char[kStackBytes]};
     std::array<int32_t, 6> numbers;
     std::deque<std::vector<AsyncCopy>> groups{1};  // the last one is open
+    std::array<uint32_t, 10> words;                // of its part of a product's a, b and c
     bool ended = false;
   };
 
@@ -179,6 +221,37 @@ class Block {
       for (const AsyncCopy& copy : running_->groups.front()) copy.Land();
       running_->groups.pop_front();
     }
+  }
+  // By the tables of the PTX ISA, element by element. All threads of the block wait, which hides races between
+  // products; the interpreter finds those.
+  void Mma(uint32_t* words, int32_t type) {
+    const size_t me = static_cast<size_t>(
+        std::find_if(threads_.begin(), threads_.end(), [&](const auto& t) { return t.get() == running_; }) -
+        threads_.begin());
+    Thread& thread = *running_;
+    std::copy_n(words, thread.words.size(), thread.words.begin());
+    Wait();
+    const size_t first = me / 32 * 32, lane = me % 32;
+    auto number = [&](size_t of, size_t word, size_t part) -> double {
+      const uint32_t bits = threads_.at(first + of)->words.at(word);
+      if (type == 0) return FloatFromBits(bits, DType::Float(32));
+      return FloatFromBits(bits >> (16 * part) & 0xffff, type == 1 ? DType::Float(16) : DType::BFloat16());
+    };
+    const size_t numbers = type == 0 ? 1 : 2;
+    std::array<uint32_t, 4> sums;
+    for (size_t e = 0; e < 4; ++e) {
+      const size_t row = lane / 4 + (e >= 2 ? 8 : 0), column = lane % 4 * 2 + e % 2;
+      float sum = std::bit_cast<float>(thread.words.at(6 + e));
+      for (size_t k = 0; k < 8 * numbers; ++k) {
+        const size_t far = k >= 4 * numbers, quad = k % (4 * numbers) / numbers, part = k % numbers;
+        const double a = number(row % 8 * 4 + quad, (row >= 8 ? 1 : 0) + 2 * far, part);
+        const double b = number(column * 4 + quad, 4 + far, part);
+        sum = std::fma(static_cast<float>(a), static_cast<float>(b), sum);
+      }
+      sums.at(e) = std::bit_cast<uint32_t>(sum);
+    }
+    Wait();
+    std::copy(sums.begin(), sums.end(), words + 6);
   }
   void Wait() { swapcontext(&running_->context, &scheduler_); }
 

@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "target/cuda_arch.h"
 #include "te/create_prim_func.h"
-#include "tests/codegen/c_compiler.h"
 #include "tests/codegen/kernel.h"
+#include "tests/codegen/ptxas.h"
 #include "topi/elementwise.h"
 #include "topi/norm.h"
 
@@ -82,27 +80,6 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-bool HavePtxas() {
-  static const bool have = [] {
-    std::istringstream folders(getenv("PATH") ? getenv("PATH") : "");
-    for (std::string folder; std::getline(folders, folder, ':');) {
-      if (access((folder + "/ptxas").c_str(), X_OK) == 0) return true;
-    }
-    printf("there is no ptxas on the PATH: its checks are left out\n");
-    return false;
-  }();
-  return have;
-}
-
-// What ptxas says against the code; "" where there is no ptxas.
-std::string Complaint(const std::string& ptx, const std::string& arch) {
-  if (!HavePtxas()) return "";
-  const test::Folder folder;
-  return test::ComplaintOf({"ptxas", "-arch=" + arch, "--warning-as-error", "--warn-on-spills",
-                            "--warn-on-local-memory-usage", "-o", folder.path("out.cubin"),
-                            folder.Write("in.ptx", ptx)});
-}
-
 TEST(Ptx, TiledProductsStayInRegistersAndSharedMemory) {
   const std::string ptx = PtxOf(TiledProduct(), Cuda("sm_80"));
   EXPECT_THAT(ptx, HasSubstr(".target sm_80"));
@@ -139,7 +116,7 @@ TEST(Ptx, PipelinesCopyAsynchronously) {
   EXPECT_EQ(Count(old, "bar.sync"), 1u) << old;
   for (const CudaArch& arch : CudaArchs()) {
     const std::string name(arch.name), code = PtxOf(f, Cuda(name));
-    EXPECT_EQ(Complaint(code, name), "") << code;
+    EXPECT_EQ(test::PtxasComplaint(code, name), "") << code;
   }
 }
 
@@ -157,7 +134,7 @@ TEST(Ptx, AsynchronousCopiesLeaveOutWhatIsNotThere) {
                          .value();
   const std::string ptx = PtxOf(f, Cuda("sm_80"));
   EXPECT_THAT(ptx, ContainsRegex("cp\\.async\\.cg\\.shared\\.global \\[%r[0-9]+\\], \\[%rd[0-9]+\\], 16, %r[0-9]+;"));
-  EXPECT_EQ(Complaint(ptx, "sm_80"), "") << ptx;
+  EXPECT_EQ(test::PtxasComplaint(ptx, "sm_80"), "") << ptx;
 }
 
 // An index of 32 bits is one instruction, and its product with the size of an element another one.
@@ -173,10 +150,10 @@ TEST(Ptx, EveryArchitectureTakesTheCode) {
     const std::string name(arch.name), ptx = PtxOf(TiledProduct(), Cuda(name));
     EXPECT_THAT(ptx, HasSubstr(".version " + std::to_string(arch.ptx_version / 10) + "." +
                                std::to_string(arch.ptx_version % 10)));
-    EXPECT_EQ(Complaint(ptx, name), "") << ptx;
+    EXPECT_EQ(test::PtxasComplaint(ptx, name), "") << ptx;
   }
-  if (HavePtxas()) {
-    EXPECT_NE(Complaint("nonsense", "sm_80"), "");
+  if (test::HavePtxas()) {
+    EXPECT_NE(test::PtxasComplaint("nonsense", "sm_80"), "");
   }
 }
 
@@ -188,7 +165,7 @@ TEST(Ptx, MathIsExpanded) {
     const std::string ptx = PtxOf(f, Cuda("sm_75"));
     EXPECT_THAT(ptx, Not(HasSubstr("call")));
     EXPECT_THAT(ptx, Not(HasSubstr(".approx")));
-    EXPECT_EQ(Complaint(ptx, "sm_75"), "") << Row(op).name << ptx;
+    EXPECT_EQ(test::PtxasComplaint(ptx, "sm_75"), "") << Row(op).name << ptx;
   }
 }
 
@@ -201,7 +178,7 @@ TEST(Ptx, EveryTypeHasCode) {
     for (size_t at; (at = text.find("T[")) != std::string::npos;) text.replace(at, 1, type);
     const std::string ptx = PtxOf(Parse(text), Cuda("sm_80"));
     EXPECT_EQ(Count(ptx, ".visible .entry"), 2u);
-    EXPECT_EQ(Complaint(ptx, "sm_80"), "") << type << ptx;
+    EXPECT_EQ(test::PtxasComplaint(ptx, "sm_80"), "") << type << ptx;
   }
 }
 
@@ -240,7 +217,7 @@ TEST(Ptx, MoreThanStaticSharedMemoryIsAskedForByTheLaunch) {
   EXPECT_EQ(object.rejected, "");
   EXPECT_EQ(object.metadata.launches.at(0).shared_bytes, 64 << 10);
   EXPECT_THAT(object.source, ContainsRegex("\\.extern \\.shared \\.align 16 \\.b8 large_0_shared\\[\\]"));
-  EXPECT_EQ(Complaint(object.source, "sm_80"), "") << object.source;
+  EXPECT_EQ(test::PtxasComplaint(object.source, "sm_80"), "") << object.source;
   EXPECT_THAT(Compile(large, Cuda("sm_80", " -shared=48K")).value().rejected,
               HasSubstr("a block needs 65536 bytes of shared memory; the target has 49152"));
 }

@@ -78,13 +78,29 @@ TEST(Operator, DtypeIsOfAllOperands) {
   for (const graph::Value& value : graph.values) EXPECT_EQ(value.spec.dtype.Text(), "f64");
 }
 
+// Operands and results are stored in 16 bits and computed in 32.
+TEST(Operator, HalvesAreCastToBeComputed) {
+  for (const char* dtype : {"f16", "bf16"}) {
+    graph::Graph graph = GraphOf(std::string("matmul:2,3,5;dtype=") + dtype);
+    for (graph::ValueId input : graph.inputs) EXPECT_EQ(graph.Spec(input).dtype.Text(), dtype);
+    EXPECT_EQ(graph.Spec(graph.outputs[0]).dtype.Text(), dtype);
+    int products = 0;
+    for (const graph::Node& node : graph.nodes) {
+      if (node.op != graph::Op::kMatmul) continue;
+      ++products;
+      EXPECT_EQ(graph.Spec(node.output).dtype.Text(), "f32");
+    }
+    EXPECT_EQ(products, 1);
+  }
+}
+
 TEST(Operator, WeightsAreNotZero) {
-  for (const char* dtype : {"f32", "f64"}) {
+  for (const char* dtype : {"f32", "f64", "f16", "bf16"}) {
     graph::Graph graph = GraphOf(std::string("dense:2,3,5;dtype=") + dtype);
     graph::TensorValue weights = graph.ConstantValue(graph.constants[0]);
     double sum = 0;
     for (int64_t i = 0; i < weights.spec.NumElements(); ++i) {
-      EXPECT_LT(std::abs(weights.Number(i)), 1.0);
+      EXPECT_LE(std::abs(weights.Number(i)), 1.0);  // rounding may reach it
       sum += std::abs(weights.Number(i));
     }
     EXPECT_GT(sum, 1) << dtype;
@@ -126,7 +142,7 @@ TEST(Operator, ErrorsAreOneLineThatSaysWhatIsExpected) {
            {"reduce_sum:3,4;axes=-3", {"axes=-3"}},
            {"softmax:3,4;axis=2147483648", {"from -2 to 2147483647"}},
            {"softmax:3,4;dtype=f32;dtype=f64", {"dtype is given twice"}},
-           {"softmax:3,4;dtype=i8", {"dtype=i8 is neither f32 nor f64"}},
+           {"softmax:3,4;dtype=i8", {"dtype=i8 is none of f32, f64, f16 and bf16"}},
        }) {
     auto parsed = ParseOperator(text);
     ASSERT_FALSE(parsed.ok()) << text;

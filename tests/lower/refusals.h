@@ -31,6 +31,8 @@ inline constexpr const char* kGpuRefusals[] = {
     R"(.* is around a kernel of threads and not bound to an axis itself)",
     // What the schedule took for copies depends on what else the kernel does.
     R"(loop \S+ cannot be pipelined: .*)",
+    // What a warp would compute together, later steps took apart; or the target has no such tensor cores.
+    R"(loop \S+ cannot be computed by tensor cores: .*)",
     kLoweringRefusals[0],
     kLoweringRefusals[1],
     kLoweringRefusals[2],

@@ -139,15 +139,17 @@ TEST(RandomSchedules, KeepTheMeaning) {
   for (const std::string& step : zoo::StepNames()) EXPECT_GT(all.legal[step], 20) << step;
 }
 
-// The ways to compute an operator that the workloads know: kinds conv, conv_across_groups, dense and dense_in_blocks,
-// and winograd in tilings of its own. The operators' lists hold no others, so that whoever adds one adds a workload.
+// The ways to compute an operator that the workloads know: kinds conv, conv_across_groups, dense, dense_in_blocks and
+// dense_narrow, and winograd in tilings of its own. The operators' lists hold no others, so that whoever adds one adds
+// a workload.
 TEST(Workloads, EveryComputeAlternativeIsAmongThem) {
   const std::set<std::string_view> known = {"direct",          "across_groups", "winograd2",
                                             "winograd2_whole", "winograd4",     "winograd4_whole"};
   for (const auto& alternative : topi::ConvAlternatives())
     EXPECT_TRUE(known.count(alternative.name)) << alternative.name;
   for (const auto& alternative : topi::MatMulAlternatives())
-    EXPECT_TRUE(alternative.name == "direct" || alternative.name == "blocks") << alternative.name;
+    EXPECT_TRUE(alternative.name == "direct" || alternative.name == "blocks" || alternative.name == "tf32")
+        << alternative.name;
 }
 
 TEST(RandomSchedules, ACaseAgain) {

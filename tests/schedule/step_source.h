@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/mma.h"
 #include "ir/threads.h"
 #include "ir/visit.h"
 #include "schedule/schedule.h"
@@ -25,11 +26,9 @@ class StepSource {
       return true;
     });
     blocks_ = GetBlocks(*func_);
-    if (!pending_.empty()) {
-      Step step = pending_.front();
-      pending_.erase(pending_.begin());
-      return step;
-    }
+    if (!pending_.empty()) return Pending();
+    if (threads_ && !HasThreads(func_->body) && Below(4) == 0) TowardsTensorCore();
+    if (!pending_.empty()) return Pending();
     switch (Below(kCases + (threads_ ? kThreadCases : 0))) {
       case 0:
       case 1:
@@ -106,6 +105,11 @@ class StepSource {
   static constexpr int kCases = 26;       // of Next, for programs of any kind: 0 to kCases - 1
   static constexpr int kThreadCases = 3;  // behind them, for programs of threads
   int64_t Below(int64_t n) { return rng_.Below(n); }
+  Step Pending() {
+    const Step step = pending_.front();
+    pending_.erase(pending_.begin());
+    return step;
+  }
   Name Fresh(const std::string& base) { return base + "_" + std::to_string(count_++); }
   Name Loop() { return loops_.empty() ? Name("none") : loops_[Below(loops_.size())]; }
   Name BlockName() { return blocks_[Below(blocks_.size())]; }
@@ -147,9 +151,31 @@ class StepSource {
     pending_.push_back(Reorder{order});
     if (found.init) pending_.push_back(DecomposeReduction{block, order[0]});
     pending_.push_back(Tensorize{inner, fma ? "axpy_fma_f32x4" : "axpy_f32x4", {Fresh("tensor")}});
-    Step first = pending_.front();
-    pending_.erase(pending_.begin());
-    return first;
+    return Pending();
+  }
+  // Where a sum has operands that tensor cores multiply: warps of 8 by 4 threads, each of two by two elements.
+  void TowardsTensorCore() {
+    for (const Name& name : blocks_) {
+      const Block block = *GetBlock(*func_, name);
+      const std::vector<LoopInfo> loops = *GetLoops(*func_, name);
+      const Store* update = block.body.As<Store>();
+      const MmaType* type = update ? MmaTypeOf(*update) : nullptr;
+      if (!type || loops.size() != 3 || !block.init || !loops[2].reduce) continue;
+      const Name m = Fresh("m"), h = Fresh("h"), y = Fresh("y"), n = Fresh("n"), x = Fresh("x"), p = Fresh("p"),
+                 k = Fresh("k"), s = Fresh("s"), zero = Fresh("zero"), y0 = Fresh("y"), x0 = Fresh("x"),
+                 h0 = Fresh("h"), p0 = Fresh("p");
+      pending_.push_back(Split{loops[0].var, {Factors::kAuto, 2, 8}, {m, h, y}});
+      pending_.push_back(Split{loops[1].var, {Factors::kAuto, 4, 2}, {n, x, p}});
+      pending_.push_back(Split{loops[2].var, {Factors::kAuto, type->k()}, {k, s}});
+      pending_.push_back(Reorder{{m, n, k, y, x, h, p, s}});
+      if (Below(2)) pending_.push_back(PadBlock{name});
+      pending_.push_back(DecomposeReduction{name, k, {zero, y0, x0, h0, p0}});
+      pending_.push_back(Bind{m, LoopKind::kBlockX});
+      for (const Name& loop : {y0, y}) pending_.push_back(Bind{loop, LoopKind::kThreadY});
+      for (const Name& loop : {x0, x}) pending_.push_back(Bind{loop, LoopKind::kThreadX});
+      pending_.push_back(TensorCore{Below(8) ? h : p});
+      return;
+    }
   }
   // An operand of a sum is copied to shared memory, in pieces, some of which are under way at a time; mostly by threads
   // of a block, which read what others copied.
@@ -189,9 +215,7 @@ class StepSource {
       pending_.push_back(Bind{thread, LoopKind::kThreadX});
       pending_.push_back(Bind{spatial.back(), LoopKind::kThreadX});
     }
-    const Step first = pending_.front();
-    pending_.erase(pending_.begin());
-    return first;
+    return Pending();
   }
   Name Read(const Name& block) {
     auto buffers = BuffersReadBy(*func_, block);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/float_math.h"
 #include "support/check.h"
 #include "te/create_prim_func.h"
 #include "tests/ir/random_program.h"
@@ -94,6 +95,16 @@ PrimFunc Dense(const Args& a) {
     out = topi::Clip("out", topi::Add("add", out, bias), -3, 6);
   }
   return Func(params, {out}, a["fma"]);
+}
+
+// Of operands that tensor cores multiply. `type`: f32 rounded to TF32, f16, bf16.
+PrimFunc DenseNarrow(const Args& a) {
+  const DType types[] = {DType::Float(32), DType::Float(16), DType::BFloat16()};
+  const DType type = types[a["type"]];
+  Tensor x = Placeholder("a", {a["m"] * a["times"], a["k"] * 8}, type),
+         b = Placeholder("b", {a["k"] * 8, a["n"] * 8}, type);
+  const auto rounding = a["type"] == 0 ? topi::Rounding::kTf32 : topi::Rounding::kNone;
+  return Func({{x}, {b}}, {topi::Relu("relu", topi::MatMul("dense", x, b, rounding))}, a["fma"]);
 }
 
 PrimFunc DenseInBlocks(const Args& a) {
@@ -264,6 +275,11 @@ const std::vector<Kind>& Kinds() {
          {{"tile", 1, 2}, {"rows", 0, 2}, {"columns", 1, 2}, {"h", 1, 5}, {"w", 1, 5}, {"ic", 1, 2}, {"oc", 1, 3}}},
         {"dense", 2, 0, Dense, {{"m", 1, 9}, {"n", 1, 9}, {"k", 1, 9}, {"bias", 0, 1}, {"fma", 0, 1}}},
         {"dense_in_blocks", 1, 0, DenseInBlocks, {{"m", 1, 7}, {"n", 1, 7}, {"block", 1, 4}, {"blocks", 1, 4}}},
+        {"dense_narrow",
+         1,
+         0,
+         DenseNarrow,
+         {{"m", 7, 8}, {"times", 1, 2}, {"n", 1, 2}, {"k", 1, 2}, {"type", 0, 2}, {"fma", 0, 1}}},
         {"batch_matmul", 1, 0, BatchMatMul, {{"batch", 1, 3}, {"m", 1, 5}, {"n", 1, 5}, {"k", 1, 6}, {"shared", 0, 1}}},
         {"mlp", 2, 0, Mlp, {{"m", 1, 5}, {"k", 1, 5}, {"h", 1, 6}, {"n", 1, 4}, {"outputs", 1, 2}}},
         {"pool",
@@ -417,7 +433,7 @@ std::vector<InterpArray> NormalArgs(const PrimFunc& f, uint64_t seed) {
   Rng rng(seed + 77);
   for (InterpArray& array : args) {
     if (!array.dtype.IsFloat()) continue;
-    for (double& x : array.data) x = array.dtype.bits == 32 ? static_cast<float>(rng.Normal()) : rng.Normal();
+    for (double& x : array.data) x = RoundFloat(rng.Normal(), array.dtype);
   }
   return args;
 }

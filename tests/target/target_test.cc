@@ -149,6 +149,25 @@ TEST(Target, CudaTakesFromItsArchitectureWhatTheTextLeavesOut) {
   }
 }
 
+// What may round to TF32 has records of its own.
+TEST(Target, Tf32IsPartOfTheText) {
+  const Target exact = *Target::Parse("cuda -arch=sm_80"), rounded = *Target::Parse("cuda -arch=sm_80 -tf32=1");
+  EXPECT_FALSE(exact.tf32);
+  EXPECT_TRUE(rounded.tf32);
+  EXPECT_EQ(rounded.Text(), exact.Text() + " -tf32=1");
+  EXPECT_TRUE(*Target::Parse(rounded.Text()) == rounded);
+  EXPECT_FALSE(exact == rounded);
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -tf32=0")->Text(), exact.Text());
+  EXPECT_EQ(exact.ProductRounding(), 0);
+  EXPECT_EQ(rounded.ProductRounding(), 0x1p-10);
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_75 -tf32=1").error().message,
+            "-tf32: sm_75 has no tensor cores for TF32; sm_80 is the first that has");
+  EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -tf32=yes").error().message, "-tf32: 'yes' is neither 0 nor 1");
+  EXPECT_FALSE(Target::Parse("opencl -tf32=1").ok());
+  EXPECT_FALSE(Target::Parse("cuda -arch=sm_75")->has_mma);
+  EXPECT_TRUE(Target::Parse("cuda -arch=sm_90")->has_mma);
+}
+
 TEST(Target, BadTextIsRefusedByName) {
   EXPECT_EQ(Target::Parse("opencl -mcpu=znver4").error().message,
             "unknown target option '-mcpu'; known: -mtriple, -num-cores, -max-threads, -shared");
@@ -167,8 +186,9 @@ TEST(Target, BadTextIsRefusedByName) {
             "-max-threads: a block of sm_80 has at most 1024 threads");
   EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -registers=128K").error().message,
             "-registers: a unit of sm_80 has at most 64K");
-  EXPECT_EQ(Target::Parse("cuda -arch=sm_80 -mcpu=x").error().message,
-            "unknown target option '-mcpu'; known: -arch, -mtriple, -num-cores, -max-threads, -shared, -registers");
+  EXPECT_EQ(
+      Target::Parse("cuda -arch=sm_80 -mcpu=x").error().message,
+      "unknown target option '-mcpu'; known: -arch, -mtriple, -num-cores, -max-threads, -shared, -registers, -tf32");
   EXPECT_EQ(Target::Parse("opencl -arch=sm_80").error().message,
             "unknown target option '-arch'; known: -mtriple, -num-cores, -max-threads, -shared");
   EXPECT_EQ(Target::Parse("opencl -registers=64K").error().message,

@@ -74,9 +74,18 @@ TEST_F(Cli, WrongUsageIsOneLineThatNamesWhatWasMeant) {
   ExpectOneLine(Run({"tune"}), {"--model", "--op"}, 2);
   ExpectOneLine(Run({"tune", "--model", kExample, "--op", "matmul:1,2,3"}), {"--model", "--op"}, 2);
   ExpectOneLine(Run({"tune", "--op", "matmul:1,2,3", "--shape", "x:1"}), {"--shape", "--op"}, 2);
-  for (const char* option : {"--target=c", "--target=cpu", "--shape=x:1", "--no-winograd"}) {
+  for (const char* option : {"--target=c", "--target=cpu", "--shape=x:1", "--allow-tf32", "--no-winograd"}) {
     ExpectOneLine(Run({"verify", "--package", "m.so", "--data", "d", option}), {"--package is compiled already", "--"},
                   2);
+  }
+}
+
+TEST_F(Cli, Tf32IsForGpusThatHaveIt) {
+  const std::string end = " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on";
+  for (const auto& [target, what] : {std::pair{"cuda -arch=sm_75", "sm_75"}, {"llvm -mcpu=host", "llvm"}}) {
+    ExpectOneLine(Run({"compile", "--op", "matmul:16,16,16", "--target", target, "--allow-tf32", "--db",
+                       ":memory:", "-o", "m.tar"}),
+                  {"--allow-tf32: " + std::string(what) + end}, 1);
   }
 }
 

@@ -204,6 +204,21 @@ TEST(AlternativesTest, EveryProductEqualsTheFirst) {
   }
 }
 
+// TF32 rounds, so it needs the target's permission, and a sum that tensor cores divide.
+TEST(AlternativesTest, Tf32NeedsPermission) {
+  auto names = [](const std::string& options, int64_t k) {
+    const Target target = Target::Parse("cuda -mtriple=x86_64-linux-gnu -arch=" + options).value();
+    std::string found;
+    for (const MatMulAlternative& alternative : MatMulAlternatives()) {
+      if (alternative.applies({64, k}, {k, 64}, target)) found += std::string(alternative.name) + " ";
+    }
+    return found;
+  };
+  EXPECT_EQ(names("sm_80", 64), "direct ");
+  EXPECT_EQ(names("sm_80 -tf32=1", 64), "direct tf32 ");
+  EXPECT_EQ(names("sm_80 -tf32=1", 60), "direct ");
+}
+
 TEST(AlternativesTest, TheManualShowsThisExample) {
   std::string source = test::ReadAll(AUTOTUNE_SOURCE_DIR "/tests/topi/alternatives_test.cc");
   std::string manual = test::ReadAll(AUTOTUNE_SOURCE_DIR "/docs/adding.md");

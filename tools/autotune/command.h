@@ -54,13 +54,14 @@ struct ModelOptions {
   std::string target = "cpu";
   std::string db;
   bool no_winograd = false;
+  bool allow_tf32 = false;
   void Add(CLI::App& app, bool model_required = true);
   // Adds only the options that say what the model's inputs are.
   void AddInputs(CLI::App& app);
   // Adds --op as well. CheckSource then makes sure that either --model or --op is given.
   void AddWithOperator(CLI::App& app);
   Status CheckSource() const;
-  // Of --target; an error also if LLVM does not know it.
+  // Of --target and --allow-tf32; an error also if LLVM does not know it.
   Result<Target> ParseTarget(Builder& builder) const;
   // Of --shape, --dim, --bind and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;

@@ -30,6 +30,10 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
+  app.add_flag(
+      "--allow-tf32", allow_tf32,
+      "matrix products may round their f32 operands to TF32 (10 bits behind the point), for tensor cores; part "
+      "of the target's text: -tf32=1");
   app.add_flag("--no-winograd", no_winograd,
                "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum");
 }
@@ -77,6 +81,11 @@ Result<Target> TargetOfDevice(const std::string& kind) {
 
 Result<Target> ModelOptions::ParseTarget(Builder& builder) const {
   Target parsed = TRY(IsBareGpu(target) ? TargetOfDevice(target) : Target::Parse(target));
+  if (allow_tf32 && !parsed.has_mma) {
+    const std::string what(parsed.arch.empty() ? ToText(parsed.kind) : parsed.arch);
+    return Err("--allow-tf32: ", what, " has no tensor cores for TF32; NVIDIA's GPUs have from sm_80 on");
+  }
+  parsed.tf32 |= allow_tf32;
   TRY(CheckTarget(parsed, builder));
   return parsed;
 }
@@ -129,13 +138,14 @@ std::string ModelLine(const ModelOptions& options) {
   for (const std::string& text : options.bind) line += " --bind " + text;
   if (options.target != "cpu") line += " --target '" + options.target + "'";
   if (!options.db.empty()) line += " --db " + options.db;
+  if (options.allow_tf32) line += " --allow-tf32";
   if (options.no_winograd) line += " --no-winograd";
   return line;
 }
 
 std::string OperatorFooter(const std::string& example) {
-  return "Example:\n  " + example + "\n\nOperators for --op (weights are constant; dtype=f32 or f64 for all):\n" +
-         OperatorHelp();
+  return "Example:\n  " + example +
+         "\n\nOperators for --op (weights are constant; dtype=f32, f64, f16 or bf16 for all):\n" + OperatorHelp();
 }
 
 }  // namespace autotune::tools

@@ -129,9 +129,12 @@ Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const Veri
   for (const auto& [index, tensor] : data.inputs) TRY(model.executor->SetInput(index, tensor));
   TRY(model.executor->Run());
   CaseResult result{CaseVerdict::kPassed, ""};
+  const Result<Target> target = Target::Parse(model.info.target);
+  const double rounding = target.ok() ? target->ProductRounding() : 0;
   for (size_t i = 0; i < data.outputs.size(); ++i) {
-    Comparison comparison = TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))),
-                                               data.outputs[i], {.atol = options.atol, .rtol = options.rtol}));
+    Comparison comparison =
+        TRY(CompareTensors(TRY(ToHost(model.executor->Output(static_cast<int64_t>(i)))), data.outputs[i],
+                           {.atol = options.atol + rounding, .rtol = options.rtol + rounding}));
     result.text += (i ? "; " : "") + model.info.outputs[i].name + ": " + comparison.Text();
     if (!comparison.ok) result.verdict = CaseVerdict::kFailed;
   }
@@ -345,7 +348,7 @@ Command VerifyCommand(CLI::App& root) {
   return {app, [options] { return Verify(*options); },
           [options, app]() -> Status {
             TRY(options->passes.Check());
-            for (const char* of_model : {"--target", "--shape", "--no-winograd"}) {
+            for (const char* of_model : {"--target", "--shape", "--allow-tf32", "--no-winograd"}) {
               if (!options->package.empty() && app->count(of_model) > 0)
                 return Err("--package is compiled already: give the model with ", of_model);
             }

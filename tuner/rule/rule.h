@@ -28,8 +28,9 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */
 
 // The same for GPUs.
-#define AUTOTUNE_GPU_RULES(RULE)                                                                              \
-  RULE(InlineRule, 1)    /* as above */                                                                       \
+#define AUTOTUNE_GPU_RULES(RULE)                                                                                  \
+  RULE(InlineRule, 1)        /* as above */                                                                       \
+  RULE(TensorCoresRule, 1)   /* products whose operands tensor cores multiply */                                  \
   RULE(GpuTilingRule, 1) /* products: tiles in shared memory, parts of them in registers */                   \
   RULE(UnboundRule, 1)   /* everything else: a thread for each element of the result */
 // clang-format on

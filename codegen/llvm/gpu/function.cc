@@ -200,8 +200,44 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   return true;
 }
 
+// Where the words of 32 bits of a vector in registers lie.
+std::vector<Addresses::Address> KernelEmitter::WordsOf(const Buffer& buffer, const Expr& index) {
+  const Ramp* ramp = index.As<Ramp>();
+  CHECK(ramp && buffer->scope == Scope::kRegister) << "matrices of tensor cores are in registers";
+  std::vector<Addresses::Address> words;
+  const int pack = 32 / buffer->dtype.bits;
+  for (int i = 0; i < index.dtype().lanes; i += pack)
+    words.push_back(expressions_.addresses().Of(buffer, ramp->base + Expr(i)));
+  return words;
+}
+
+void KernelEmitter::EmitMma(const Store& store) {
+  const std::vector<Expr>& args = store.value.As<Call>()->args;  // c, a, b
+  const DType operand = args[1].dtype().Element();
+  llvm::Type *f32 = builder_.getFloatTy(), *word = builder_.getInt32Ty();
+  llvm::Intrinsic::ID id = llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16;
+  if (operand == DType::Float(32)) id = llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
+  if (operand == DType::Float(16)) {
+    id = llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
+    word = llvm::FixedVectorType::get(builder_.getHalfTy(), 2);
+  }
+  std::vector<llvm::Value*> values;
+  for (const auto& [matrix, type] : {std::pair{args[1], word}, {args[2], word}, {args[0], f32}}) {
+    const Load* load = matrix.As<Load>();
+    CHECK(load) << "matrices of tensor cores are in registers";
+    for (const Addresses::Address& at : WordsOf(load->buffer, load->indices[0]))
+      values.push_back(builder_.CreateAlignedLoad(type, at.pointer, at.alignment));
+  }
+  llvm::Value* sums = builder_.CreateIntrinsic(id, {}, values);
+  unsigned i = 0;
+  for (const Addresses::Address& at : WordsOf(store.buffer, store.indices[0]))
+    builder_.CreateAlignedStore(builder_.CreateExtractValue(sums, i++), at.pointer, at.alignment);
+}
+
 void KernelEmitter::EmitStore(const Store& given) {
-  if (given.value.As<Call>() && given.value.As<Call>()->op == Op::kAsync && EmitAsyncCopy(given)) return;
+  const Call* call = given.value.As<Call>();
+  if (call && call->op == Op::kAsync && EmitAsyncCopy(given)) return;
+  if (call && call->op == Op::kMma) return EmitMma(given);
   // What arrives at once arrives before it is awaited.
   const Store store{given.buffer, given.indices, AsyncValue(given)};
   llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());

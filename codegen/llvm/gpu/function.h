@@ -33,6 +33,8 @@ class KernelEmitter {
   void EmitIf(const If& branch);
   void EmitStore(const Store& store);
   bool EmitAsyncCopy(const Store& store);
+  void EmitMma(const Store& store);
+  std::vector<Addresses::Address> WordsOf(const Buffer& buffer, const Expr& index);
   void EmitAlloc(const Alloc& alloc);
   void EmitEvaluate(const Expr& value);
 

@@ -1,0 +1,73 @@
+// Products of small matrices by tensor cores: c + a b, computed by the 32 lanes of a warp together, each of which holds
+// a part of every matrix in registers. Here is which part (PTX ISA, matrix fragments of mma.m16n8k8 and mma.m16n8k16),
+// and which loops of a program of threads compute such a product. Pure functions; thread-safe.
+//
+// In lowered programs a product is one store of vectors, which stands where a barrier may stand:
+//     c[ramp(0, 1, 4)] = mma(c[ramp(0, 1, 4)], a[ramp(0, 1, A)], b[ramp(0, 1, B)])
+// `c` has 16 rows and 8 columns of f32. `a` has as many rows, `b` as many columns, of K numbers. They are f16 or bf16
+// (K = 16), or f32 that `tf32` has rounded (K = 8; hardware ignores the bits that it drops). The products of an element
+// are added in an order that is not defined, with at least the precision of f32. The interpreter adds them one by one,
+// each by an fma, which is one of these orders.
+//
+// In schedulable programs there is nothing new: each thread computes its own four elements of c by ordinary loops, and
+// an annotation (kMma) says that warps shall compute them together. So steps move these loops like any others, and what
+// they compute is defined without warps. Lane l of a warp has threadIdx.x = l % 4 and threadIdx.y % 8 = l / 4.
+//
+//     for h in 2: for p in 2: for k in K:       (threads: x of 4, y of a multiple of 8)
+//       sum[h, p] = fma(a(y, h, k), b(x, p, k), sum[h, p])
+//
+// Rows of the product are the values of (y % 8, h), its columns those of (x, p): whatever addresses belong to them.
+// Operands that lie in shared memory, as wgmma reads them, would be another op over the same accumulators.
+#pragma once
+#include "ir/stmt.h"
+#include "support/result.h"
+
+namespace autotune {
+
+inline constexpr int kWarpLanes = 32;
+inline constexpr int kMmaRows = 16, kMmaColumns = 8;
+inline constexpr int kMmaQuad = 4;    // lanes side by side: they share a row of c
+inline constexpr int kMmaGroups = 8;  // of such lanes
+inline constexpr int kMmaSums = 4;    // elements of c that a lane holds
+
+// The operands' type. A register of 32 bits holds `pack` of them.
+struct MmaType {
+  DType operand;
+  int pack = 1;
+  int k() const { return 8 * pack; }
+  int a_elements() const { return 4 * pack; }  // that a lane holds
+  int b_elements() const { return 2 * pack; }
+};
+// Null: tensor cores have no such operands.
+const MmaType* MmaTypeOf(DType operand);
+
+// Where element `e` of a lane's part lies. Its row or column follows from the lane's group l / 4 (of a, c: + 8 * half;
+// of b: the column), or from its place l % 4 in the group (of c: the column 2 * place + pair); k is
+// k + type.pack * place.
+struct MmaPlace {
+  int half = 0, pair = 0, k = 0;
+};
+MmaPlace PlaceInA(const MmaType& type, int e);
+MmaPlace PlaceInB(const MmaType& type, int e);
+MmaPlace PlaceInC(int e);
+
+// The type of operands whose product the store adds to a sum of f32; null: it does not, or they have other types.
+const MmaType* MmaTypeOf(const Store& update);
+
+// Loops that compute the four elements of c that a thread has.
+struct MmaLoops {
+  const MmaType* type = nullptr;
+  Name half, pair, k;  // variables
+  Store update;
+  Expr a, b;  // of the operands' type; of f32 without the rounding
+};
+// `loop` is the one over h. `x`, `y`: the variables of the loops over threadIdx.x and .y around it. An error says why
+// the loops are no product of tensor cores.
+Result<MmaLoops> MatchMma(const Stmt& loop, const Name& x, const Name& y);
+// That a kernel has warps of 4 by 8 threads, by the loops around a statement: their variables x and y.
+struct MmaThreads {
+  Name x, y;
+};
+Result<MmaThreads> FindMmaThreads(const std::vector<const For*>& around);
+
+}  // namespace autotune

@@ -1,0 +1,31 @@
+// tensor_core: a warp computes a product together.
+#include "ir/annotations.h"
+#include "ir/mma.h"
+#include "schedule/region.h"
+
+namespace autotune::schedule {
+
+// Legal for the loops of ir/mma.h around one block. The program keeps its meaning: the loop only gets a note.
+Status ApplyStep(State& state, TensorCore& step) {
+  const Path path = TRY(FindLoop(state.func.body, step.loop));
+  const std::string what = "loop '" + step.loop.str() + "' is no product of tensor cores: ";
+  std::vector<const For*> nest = {&path.loop()};
+  while (const For* inner = nest.back()->body.As<For>()) nest.push_back(inner);
+  const Block* block = nest.back()->body.As<Block>();
+  if (!block || block->init || block->predicate)
+    return Err(what, "it is not around one block, without a guard and without an initialisation");
+  VarMap bindings;
+  for (const Iter& iter : block->iters) bindings[iter.var] = iter.binding;
+  Stmt plain = Substitute(block->body, bindings);
+  for (size_t i = nest.size(); i-- > 0;) plain = WithBody(*nest[i], std::move(plain));
+  const Result<MmaThreads> threads = FindMmaThreads(path.Loops());
+  if (!threads.ok()) return Err(what, threads.error().message);
+  if (const Result<MmaLoops> loops = MatchMma(plain, threads->x, threads->y); !loops.ok())
+    return Err(what, loops.error().message);
+  For loop = path.loop();
+  loop.annotations[kMma] = 1;
+  state.func.body = ReplaceTarget(path, MakeStmt(std::move(loop)));
+  return {};
+}
+
+}  // namespace autotune::schedule

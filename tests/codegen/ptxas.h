@@ -1,0 +1,34 @@
+// What NVIDIA's assembler says of PTX, where it is on the PATH. Header-only, for tests.
+#pragma once
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "tests/codegen/c_compiler.h"
+
+namespace autotune::test {
+
+inline bool HavePtxas() {
+  static const bool have = [] {
+    std::istringstream folders(getenv("PATH") ? getenv("PATH") : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (access((folder + "/ptxas").c_str(), X_OK) == 0) return true;
+    }
+    printf("there is no ptxas on the PATH: its checks are left out\n");
+    return false;
+  }();
+  return have;
+}
+
+// What ptxas says against the code; "" where there is no ptxas.
+inline std::string PtxasComplaint(const std::string& ptx, const std::string& arch) {
+  if (!HavePtxas()) return "";
+  const Folder folder;
+  return ComplaintOf({"ptxas", "-arch=" + arch, "--warning-as-error", "--warn-on-spills",
+                      "--warn-on-local-memory-usage", "-o", folder.path("out.cubin"), folder.Write("in.ptx", ptx)});
+}
+
+}  // namespace autotune::test

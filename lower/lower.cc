@@ -18,7 +18,9 @@ Status CheckHalvesAreStored(const PrimFunc& f) {
   Walk(f.body, nullptr, [&](const Expr& e) {
     if (const Unary* unary = e.As<Unary>()) check(unary->a);
     if (const Binary* binary = e.As<Binary>()) check(binary->a);
-    if (const Call* call = e.As<Call>(); call && call->op != Op::kReinterpret) check(call->args[0]);
+    const Call* call = e.As<Call>();
+    const bool moves = call && (call->op == Op::kReinterpret || call->op == Op::kAsync || IsPrefetch(call->op));
+    if (call && !moves) check(call->args[0]);
     return status.ok();
   });
   return status;

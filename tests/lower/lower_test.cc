@@ -447,6 +447,10 @@ TEST(Lower, HalfFloatsAreOnlyStored) {
     EXPECT_TRUE(Lower(program(value), Target::Parse("cpu").value()).ok()) << value;
   for (const char* value : {"a[v] + a[v]", "-a[v]", "sqrt(a[v])", "select(a[v] < 0.0f16, a[v], 0.0f16)"})
     EXPECT_THAT(LowerError(program(value)).Text(), HasSubstr("computes with f16, which code can only store")) << value;
+  const PrimFunc hinted = Parse(
+      "func f(a: f16[4] input, b: f16[4] output) { for i in 4 { evaluate prefetch(a[i]) block s(v: S 4 = i) { b[v] = "
+      "a[v] } } }");
+  EXPECT_TRUE(Lower(hinted, Target::Parse("cpu").value()).ok());
 }
 
 TEST(Lower, OddVectorsArePowersOfTwo) {

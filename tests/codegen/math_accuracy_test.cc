@@ -181,8 +181,8 @@ TEST(MathAccuracy, EveryExpandedFunctionIsDocumented) {
 }
 
 TEST(MathAccuracy, EveryFunctionOfNumbersIsTested) {
-  std::set<std::string_view> tested = {"abs", "fma", "ldexp",
-                                       "tf32"};  // exact; other tests of this folder compare their bits
+  std::set<std::string_view> tested = {"abs", "fma", "ldexp", "tf32",
+                                       "mma"};  // exact; other tests of this folder compare bits
   for (const auto& function : MathFunctions<float>()) tested.insert(function.name);
   for (size_t i = 0; i < std::size(kOps); ++i) {
     const Op op = static_cast<Op>(i);

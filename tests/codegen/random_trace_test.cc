@@ -176,10 +176,11 @@ std::string CheckInProcesses(uint64_t first, uint64_t count, size_t processes, c
 // In parts, which tests that run side by side share.
 class CompiledRandomTraceParts : public testing::TestWithParam<uint64_t> {};
 constexpr uint64_t kParts = 4;
+constexpr int64_t kFewest = 4;  // in a part, of a step: skip_padding fits some of the convolutions only
 
 TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
   size_t processes = getenv("AUTOTUNE_SCHEDULES") ? std::max(1u, std::thread::hardware_concurrency()) : 1;
-  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 11000) + kParts - 1) / kParts;
+  uint64_t count = (FromEnvironment("AUTOTUNE_SCHEDULES", 12000) + kParts - 1) / kParts;
   Tally tally;
   uint64_t first = (FromEnvironment("AUTOTUNE_SCHEDULE_SEED", 0) * kParts + GetParam()) << 32;
   if (std::string wrong = CheckInProcesses(first, count, processes, Cpu(), tally); !wrong.empty()) FAIL() << wrong;
@@ -193,7 +194,7 @@ TEST_P(CompiledRandomTraceParts, AgreeWithTheInterpreter) {
     for (size_t i : {I...}) {
       std::string_view name = std::array{std::variant_alternative_t<I, Step>::kName...}[i];
       if (name == Bind::kName || name == Pipeline::kName || name == TensorCore::kName) continue;  // steps for GPUs
-      EXPECT_GT(tally.steps[i], 5) << name;
+      EXPECT_GE(tally.steps[i], kFewest) << name;
     }
   }
   (std::make_index_sequence<std::variant_size_v<Step>>());

@@ -131,13 +131,6 @@ Expr Defined(const Expr& e) {
 
 }  // namespace
 
-Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv&) {
-  bool any = false;  // most kernels have none
-  Walk(f.body, nullptr, [&](const Expr& e) {
-    any = any || !Defined(e).Same(e);
-    return !any;
-  });
-  return any ? WithBody(f, RewriteStmt(f.body, nullptr, Defined)) : f;
-}
+Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv&) { return WithExprs(f, Defined); }
 
 }  // namespace autotune

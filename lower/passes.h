@@ -108,6 +108,7 @@ bool Contains(const std::vector<Expr>& list, const Expr& e);  // an equal one
 // Passes that copy statements end with this: loops, lets and buffers bound in several places get names of their own.
 Stmt WithUniqueNames(const Stmt& s);
 PrimFunc WithBody(const PrimFunc& f, Stmt body);
-int64_t Bytes(const Buffer& buffer);  // of a constant shape
+PrimFunc WithExprs(const PrimFunc& f, const std::function<Expr(const Expr&)>& fn);  // each one, innermost first
+int64_t Bytes(const Buffer& buffer);                                                // of a constant shape
 
 }  // namespace autotune

@@ -19,7 +19,7 @@ class Math {
   }
 
   // Where the result is 0, exp(0) is computed instead: a product that underflows takes x86 some hundred cycles, and
-  // scores that a large number masks are such. Denormal results, as of a mask of -100, still take as long.
+  // scores that a large number masks are such. Denormal results still take as long (a softmax avoids them).
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));

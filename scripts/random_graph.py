@@ -146,6 +146,16 @@ class Network:
         y = [np.asarray(v) for v in (y if isinstance(y, tuple) else (y,))]
         return [v.astype(np.float64) if v.dtype.kind == "f" else v for v in y]
 
+    def stored(self, y):
+        """The numbers as the network's type holds them: different ones may become equal."""
+        return y.astype(self.float).astype(np.float64) if y.dtype.kind == "f" else y
+
+    def opposite(self, name):
+        """The operand as far off as the shaken one, to the other side."""
+        if not name or self.values[name].dtype.kind != "f":
+            return self.values.get(name)
+        return 2 * self.values[name] - self.shaken[name]
+
     def comparable(self, y, shaken):
         if y.size == 0:
             return True
@@ -166,9 +176,13 @@ class Network:
         parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         parsed["outputs"] = outputs
         results = self.compute(op, parsed, inputs, self.values, False)[:outputs]
-        shaken = self.compute(op, parsed, inputs, self.shaken, op not in EXACT)
+        shaken = [self.stored(v) for v in self.compute(op, parsed, inputs, self.shaken, op not in EXACT)]
         if not all(self.comparable(*pair) for pair in zip(results, shaken)):
             return None
+        if op in EXACT:  # a jump may lie on the other side of the operands
+            opposite = self.compute(op, parsed, inputs, {i: self.opposite(i) for i in inputs}, False)
+            if not all(self.comparable(*pair) for pair in zip(results, opposite)):
+                return None
         del node.output[:]
         for y, other in zip(results, shaken):
             name = self.name("t")

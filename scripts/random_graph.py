@@ -133,14 +133,16 @@ class Network:
             kept = [1] + kept if self.chance(50) else kept
         return self.uniform(kept[drop:])
 
-    def compute(self, op, attributes, inputs, values, shake):
-        """The outputs, from operands that `shake` puts a little off."""
+    def errors(self, op, inputs):
+        """Relative errors of the operands, as rounding makes them; none where the operator does not round."""
+        known = 0 if op in EXACT else 1 if op in ("Resize", "Upsample") else len(inputs)  # scales are no numbers to shake
+        floats = [bool(x) and i < known and self.values[x].dtype.kind == "f" for i, x in enumerate(inputs)]
+        return [NOISE * self.noise.uniform(-1, 1, self.values[x].shape) if f else 0 for x, f in zip(inputs, floats)]
+
+    def compute(self, op, attributes, inputs, values, errors):
+        """The outputs, from operands that have these relative errors."""
         operands = [values[i] if i else None for i in inputs]
-        if shake:
-            off = lambda x: x * (1 + NOISE * self.noise.uniform(-1, 1, x.shape))
-            known = 1 if op in ("Resize", "Upsample") else len(operands)  # scales are no numbers to compute with
-            operands = [off(x) if x is not None and x.dtype.kind == "f" and i < known else x
-                        for i, x in enumerate(operands)]
+        operands = [x if np.isscalar(e) else x * (1 + e) for x, e in zip(operands, errors)]
         with np.errstate(all="ignore"):
             y = reference.OPS[op](attributes, self.opset, *operands)
         y = [np.asarray(v) for v in (y if isinstance(y, tuple) else (y,))]
@@ -148,7 +150,8 @@ class Network:
 
     def stored(self, y):
         """The numbers as the network's type holds them: different ones may become equal."""
-        return y.astype(self.float).astype(np.float64) if y.dtype.kind == "f" else y
+        with np.errstate(over="ignore"):
+            return y.astype(self.float).astype(np.float64) if y.dtype.kind == "f" else y
 
     def opposite(self, name):
         """The operand as far off as the shaken one, to the other side."""
@@ -175,14 +178,13 @@ class Network:
         node = helper.make_node(op, inputs, ["y"], **attributes)
         parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         parsed["outputs"] = outputs
-        results = self.compute(op, parsed, inputs, self.values, False)[:outputs]
-        shaken = [self.stored(v) for v in self.compute(op, parsed, inputs, self.shaken, op not in EXACT)]
-        if not all(self.comparable(*pair) for pair in zip(results, shaken)):
+        results = self.compute(op, parsed, inputs, self.values, [0] * len(inputs))[:outputs]
+        errors = self.errors(op, inputs)
+        shaken = [self.stored(v) for v in self.compute(op, parsed, inputs, self.shaken, errors)]
+        # A jump may lie on the other side of the operands.
+        opposite = self.compute(op, parsed, inputs, {i: self.opposite(i) for i in inputs}, [-e for e in errors])
+        if not all(self.comparable(y, s) and self.comparable(y, o) for y, s, o in zip(results, shaken, opposite)):
             return None
-        if op in EXACT:  # a jump may lie on the other side of the operands
-            opposite = self.compute(op, parsed, inputs, {i: self.opposite(i) for i in inputs}, False)
-            if not all(self.comparable(*pair) for pair in zip(results, opposite)):
-                return None
         del node.output[:]
         for y, other in zip(results, shaken):
             name = self.name("t")

@@ -2,14 +2,9 @@
 
 #include "codegen/walk.h"
 #include "runtime/abi.h"
+#include "support/integer.h"
 
 namespace autotune {
-namespace {
-
-int64_t AlignUp(int64_t n) { return (n + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
-
-}  // namespace
-
 int64_t BytesOf(const Buffer& buffer) { return ConstShape(buffer)[0] * buffer->dtype.Bytes(); }
 
 Uses UsesOf(const Stmt& s) {
@@ -44,7 +39,7 @@ Workspace LayOut(const Stmt& s) {
       if (slot.buffer->name == alloc->buffer->name) return true;
     }
     workspace.slots.push_back({alloc->buffer, workspace.bytes});
-    workspace.bytes += AlignUp(BytesOf(alloc->buffer));
+    workspace.bytes += AlignUp(BytesOf(alloc->buffer), AT_ALIGNMENT);
     return true;
   });
   return workspace;

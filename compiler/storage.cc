@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/tensor.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -11,7 +12,7 @@ constexpr int64_t kAlignment = 64;
 
 int64_t StorageBytes(const GraphEntry& entry) {
   const int64_t bytes = ShapeBytes(entry.shape, DataTypeFromText(entry.dtype).value()).value();
-  return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  return AlignUp(std::max<int64_t>(bytes, 1), kAlignment);
 }
 
 class Planner {

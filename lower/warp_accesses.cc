@@ -9,6 +9,7 @@
 
 #include "ir/int_math.h"
 #include "ir/visit.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -80,7 +81,7 @@ void CountSectors(const std::vector<std::optional<int64_t>>& addresses, WarpAcce
     for (int64_t s = *address / kSectorBytes; s <= (*address + access.bytes - 1) / kSectorBytes; ++s) sectors.insert(s);
   }
   access.sectors = static_cast<int64_t>(sectors.size());
-  access.least_sectors = (static_cast<int64_t>(pieces.size()) * access.bytes + kSectorBytes - 1) / kSectorBytes;
+  access.least_sectors = CeilDiv(static_cast<int64_t>(pieces.size()) * access.bytes, kSectorBytes);
 }
 
 class Collector {

@@ -23,6 +23,7 @@
 #include "runtime/kernel_context.h"
 #include "runtime/time_evaluator.h"
 #include "support/cpus.h"
+#include "support/integer.h"
 #include "support/sanitized.h"
 
 namespace autotune::rpc {
@@ -39,8 +40,8 @@ void ApplyLimits(const RunnerOptions& options) {
   SetLimit(RLIMIT_CORE, 0);
   SetLimit(RLIMIT_FSIZE, 64 << 20);  // artifacts live in memory files
   SetLimit(RLIMIT_NOFILE, 256);
-  // A sanitizer's shadow memory counts as data: under the limit it could not allocate a byte, and would end the runner.
-  // A driver reserves more addresses than the machine has memory.
+  // No limit on data in sanitizer builds and for GPUs. A sanitizer's shadow memory counts as data, so the runner could
+  // not allocate anything. A GPU's driver reserves more addresses than the machine has memory.
   const bool is_cpu = options.device.device_type == kDLCPU;
   if (options.memory_bytes > 0 && !kSanitized && is_cpu)
     SetLimit(RLIMIT_DATA, static_cast<rlim_t>(options.memory_bytes));
@@ -52,8 +53,9 @@ void ApplyLimits(const RunnerOptions& options) {
   }
 }
 
-// The parent reads from the signal what a candidate did. A sanitizer would catch it, and report it as a finding; what
-// it traps on in the runner's own code fails as a candidate's crash instead.
+// Lets fatal signals end the runner, since the parent reads from the signal what a candidate did. A sanitizer would
+// catch the signal and report it as its finding. If a sanitizer traps in the runner's own code, that counts as a crash
+// of the candidate.
 void LeaveCrashesToTheParent() {
   if (!kSanitized) return;
   for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(crash, SIG_DFL);
@@ -65,7 +67,7 @@ class SealedMemory {
  public:
   static std::shared_ptr<SealedMemory> Allocate(int64_t bytes) {
     constexpr size_t kPage = 4096, kHuge = 2 << 20;
-    size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kPage - 1) / kPage * kPage;
+    size_t size = AlignUp(static_cast<size_t>(std::max<int64_t>(bytes, 1)), kPage);
     // Large tensors start at a huge page, as AllocateAligned's do: timings must not depend on who allocated.
     size_t slack = size >= kHuge ? kHuge : 0, total = size + slack + 2 * kPage;
     void* base = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -74,7 +76,7 @@ class SealedMemory {
     memory->base_ = base;
     memory->total_ = total;
     auto begin = reinterpret_cast<uintptr_t>(base) + kPage;
-    if (slack) begin = (begin + kHuge - 1) / kHuge * kHuge;
+    if (slack) begin = AlignUp(begin, kHuge);
     memory->data_ = reinterpret_cast<void*>(begin);
     memory->size_ = size;
     if (mprotect(memory->data_, size, PROT_READ | PROT_WRITE)) return nullptr;
@@ -338,8 +340,8 @@ int RunRunner(const RunnerOptions& options) {
   if (options.device.device_type == kDLCPU) {
     RestrictSystemCalls();  // where the kernel can
   } else {
-    // OpenCL's compiler may be a program of its own, and writes files; so no system calls are taken from it. Those of
-    // CUDA's driver are restricted once it has started. What either compiles is kept nowhere.
+    // OpenCL's compiler may be a separate program and writes files, so the runner keeps all system calls for OpenCL.
+    // For CUDA they are restricted once the driver has started. No results of either compiler are cached.
     setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
     setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // code that does not load fails as such

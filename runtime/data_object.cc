@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/check.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -36,8 +37,6 @@ void PadTo(ByteWriter& out, uint64_t begin, uint64_t offset) {
   CHECK(out.size() - begin <= offset);
   out.Raw(std::string(offset - (out.size() - begin), '\0'));
 }
-
-uint64_t AlignUp(uint64_t n, uint64_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
 Result<Elf64_Ehdr> HeaderLike(std::string_view object) {
   Elf64_Ehdr header;
@@ -71,7 +70,7 @@ Status WriteDataObject(std::string_view like, std::string_view symbol, uint64_t 
   sections[kData] = {.sh_name = names.Add(".autotune.data"),
                      .sh_type = SHT_PROGBITS,
                      .sh_flags = SHF_ALLOC,
-                     .sh_offset = AlignUp(sizeof header, kAlignment),
+                     .sh_offset = AlignUp<uint64_t>(sizeof header, kAlignment),
                      .sh_size = size,
                      .sh_addralign = kAlignment};
   sections[kSymbols] = {.sh_name = names.Add(".symtab"),

@@ -6,6 +6,7 @@
 
 #include "runtime/fill.h"
 #include "support/check.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -156,7 +157,7 @@ Result<std::map<Device*, std::shared_ptr<void>>> GraphExecutor::AllocateArenas(s
   for (auto& [id, size] : offsets) {
     int64_t& total = bytes[device_of.at(id)];
     if (size > kMaxBytes || total > kMaxBytes) return Err("the graph needs too much memory: storage ", id);
-    total += Align(std::exchange(size, total));
+    total += AlignUp<int64_t>(std::exchange(size, total), AT_ALIGNMENT);
   }
   std::map<Device*, std::shared_ptr<void>> arenas;
   for (auto& [device, total] : bytes) {

@@ -119,7 +119,6 @@ class GraphExecutor {
   };
 
   GraphExecutor() = default;
-  static int64_t Align(int64_t bytes) { return (bytes + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT; }
   static bool Reads(const BoundKernel* kernel, size_t param);
   int64_t EntryOf(GraphRef ref) const { return row_ptr_[ref.node] + ref.index; }
   bool IsParam(int64_t entry) const { return is_param_[root_[entry]]; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph_executor.h"
+#include "support/integer.h"
 
 namespace autotune {
 
@@ -38,7 +39,7 @@ Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
   const KernelMetadata& kernel = step.kernel->metadata();
   DevicePtr device = step.to->shared_from_this();
   int64_t total = 0;
-  for (int64_t bytes : kernel.prepared) total += Align(bytes);
+  for (int64_t bytes : kernel.prepared) total += AlignUp(bytes, AT_ALIGNMENT);
   TRY(ReservePrepared(device, total));
   std::vector<void*> args;
   for (int64_t param : kernel.ParamsOfKind(ParamKind::kConstant)) args.push_back(values_[step.entries[param]].data());
@@ -46,7 +47,7 @@ Result<std::vector<Tensor>> GraphExecutor::PrepareStep(const Step& step) {
   std::vector<Tensor> buffers;
   for (int64_t bytes : kernel.prepared) {
     char* data = static_cast<char*>(memory.block.get()) + (memory.block_bytes - memory.free);
-    memory.free -= Align(bytes);
+    memory.free -= AlignUp(bytes, AT_ALIGNMENT);
     CHECK(memory.free >= 0);
     constexpr DLDataType kByte = {kDLUInt, 8, 1};
     buffers.push_back(TRY(device->IsHost() ? Tensor::View(data, {bytes}, kByte, memory.block)
@@ -80,7 +81,7 @@ Status GraphExecutor::PrepareSteps() {
     PreparedKey key = PreparedKeyOf(step);
     for (int64_t root : key.second) ++prepares[root];
     if (!prepared_.try_emplace(std::move(key)).second) continue;
-    for (int64_t buffer : step.kernel->metadata().prepared) bytes[step.to] += Align(buffer);
+    for (int64_t buffer : step.kernel->metadata().prepared) bytes[step.to] += AlignUp(buffer, AT_ALIGNMENT);
   }
   for (auto [device, total] : bytes) TRY(ReservePrepared(device->shared_from_this(), total));
   std::vector<std::vector<size_t>> entries_of(root_.size());  // by root

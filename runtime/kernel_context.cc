@@ -40,7 +40,7 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
     if (next == kMaxBlocks) return nullptr;
     // Up to whole huge pages, where the kernel grants them: packed operands are walked through again and again.
     constexpr uint64_t kHugePage = uint64_t{2} << 20;
-    if (size >= kHugePage / 4) size = (size + kHugePage - 1) / kHugePage * kHugePage;
+    if (size >= kHugePage / 4) size = AlignUp(size, kHugePage);
     std::shared_ptr<void> memory = AllocateAligned(static_cast<int64_t>(size));
     if (!memory) return nullptr;
     blocks_[next] = {std::move(memory), size};

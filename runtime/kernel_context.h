@@ -1,5 +1,6 @@
-// KernelContext: what a kernel may call (runtime/abi.h's AtContext) over a thread pool: parallel loops, scratch memory,
-// error text. One kernel at a time; distinct contexts are independent. It knows nothing of artifacts.
+// KernelContext: the functions that a kernel may call (AtContext of runtime/abi.h), implemented over a thread pool:
+// parallel loops, scratch memory, error text. One kernel at a time; distinct contexts are independent. It knows nothing
+// of artifacts.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -7,6 +8,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/thread_pool.h"
+#include "support/integer.h"
 #include "support/result.h"
 
 namespace autotune {
@@ -20,8 +22,7 @@ class ScratchStack {
 
   void* Allocate(uint64_t bytes) {  // 64-byte aligned; null when out of memory
     if (bytes > kMaxBytes) return nullptr;
-    uint64_t rounded = (bytes + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT;
-    rounded = rounded ? rounded : AT_ALIGNMENT;
+    const uint64_t rounded = bytes ? AlignUp(bytes, AT_ALIGNMENT) : AT_ALIGNMENT;
     if (rounded > static_cast<uint64_t>(end_ - top_)) return AllocateSlow(rounded);
     char* memory = top_;
     top_ += rounded;

@@ -11,6 +11,7 @@
 #include <climits>
 
 #include "support/cpus.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -55,8 +56,8 @@ void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
   pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a hint: what fails changes nothing
 }
 
-// The pool of this process that forked last. Only its workers spin: those of the others would stand in their way. Never
-// dereferenced.
+// The pool of this process that forked last. Only its workers spin, since the spinning workers of other pools would
+// take CPUs from them. Never dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
 // The parts of a ticket. Of so many tasks that they cannot be counted in it, several are a unit.
@@ -65,7 +66,7 @@ constexpr uint32_t kMaxUnits = (1u << kUnitBits) - 1;
 uint32_t FrontOf(uint64_t ticket) { return static_cast<uint32_t>(ticket >> kUnitBits) & kMaxUnits; }
 uint32_t BackOf(uint64_t ticket) { return static_cast<uint32_t>(ticket) & kMaxUnits; }
 uint32_t UnitsLeft(uint64_t ticket) { return BackOf(ticket) - FrontOf(ticket); }
-int64_t TasksOfUnit(int32_t num_tasks) { return (int64_t{num_tasks} + kMaxUnits - 1) / kMaxUnits; }
+int64_t TasksOfUnit(int32_t num_tasks) { return CeilDiv(num_tasks, kMaxUnits); }
 
 }  // namespace
 
@@ -83,8 +84,8 @@ ThreadPool::ThreadPool(ThreadPoolOptions options) {
   if (!options.pin && !oversubscribed) cpus_ = std::move(cpus);
 }
 
-// Sleeping workers wake where they slept, and the caller may run there by now: a worker would then wait for
-// milliseconds, until the kernel balances its load. So they may not, wherever else they go.
+// Forbids the workers to run on the caller's CPU. A sleeping worker wakes on its previous CPU. If the caller runs there
+// by now, the worker would wait for milliseconds until the kernel balances the load.
 void ThreadPool::LeaveCallersCpu() {
   const int cpu = sched_getcpu();
   if (cpus_.size() < 2 || cpu < 0 || cpu == callers_cpu_) return;
@@ -140,7 +141,7 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   num_tasks_.store(num_tasks, std::memory_order_relaxed);
   code_.store(0, std::memory_order_relaxed);
   const int64_t unit = TasksOfUnit(num_tasks);
-  auto units = static_cast<uint32_t>((num_tasks + unit - 1) / unit);
+  auto units = static_cast<uint32_t>(CeilDiv(num_tasks, unit));
   pending_.store(static_cast<int32_t>(units), std::memory_order_relaxed);
   uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
   ticket_.store(region << 32 | units);  // publishes the fields above

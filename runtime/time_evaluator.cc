@@ -14,6 +14,7 @@
 
 #include "runtime/kernel_context.h"
 #include "support/cpus.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
@@ -169,7 +170,7 @@ int64_t Rotation(int64_t cold_bytes, int64_t copy_bytes, int64_t activation_byte
   if (copy_bytes == 0 || cold_bytes == 0) return 1;
   int64_t bytes = cold_bytes < 0 ? 2 * LastLevelCacheBytes() : cold_bytes - activation_bytes;
   bytes = std::min(bytes, CopyArena::kMaxBytes);
-  int64_t copies = std::clamp<int64_t>((bytes + copy_bytes - 1) / copy_bytes, 1, kMaxCopies);
+  int64_t copies = std::clamp<int64_t>(CeilDiv(bytes, copy_bytes), 1, kMaxCopies);
   return std::clamp<int64_t>(CopyArena::kMaxBytes / copy_bytes, 1, copies);
 }
 
@@ -194,7 +195,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
   int64_t copy_bytes = 0, activation_bytes = 0;
   auto add = [&](size_t arg, const Tensor& tensor) {
     weights.push_back({arg, tensor.num_bytes(), copy_bytes});
-    copy_bytes += (tensor.num_bytes() + AT_ALIGNMENT - 1) / AT_ALIGNMENT * AT_ALIGNMENT;
+    copy_bytes += AlignUp(tensor.num_bytes(), AT_ALIGNMENT);
   };
   for (size_t i = 0; i < args.size(); ++i) {
     bool read = std::find(metadata.prepare_only.begin(), metadata.prepare_only.end(), static_cast<int64_t>(i)) ==
@@ -211,8 +212,8 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
   for (size_t i = 0; i < prepared.size(); ++i) add(args.size() + i, prepared[i]);
 
   int64_t rotation = Rotation(options.cold_bytes, copy_bytes, activation_bytes);
-  // Copy 0 is the original, copy i > 0 lies at slot i - 1 of the arena. A copy is made just before the burst that first
-  // uses it: a slow kernel needs only as many as it makes calls.
+  // Copy 0 is the original; copy i > 0 is in slot i - 1 of the arena. A copy is made just before the burst that first
+  // uses it, so a slow kernel, which makes few calls, needs few copies.
   std::vector<std::vector<void*>> copies = {original};
   char* memory = rotation > 1 ? TRY(arena.Reserve((rotation - 1) * copy_bytes)) : nullptr;
   CallBurst before = [&](int64_t first, int64_t count) -> Status {

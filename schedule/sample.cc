@@ -11,9 +11,9 @@ namespace autotune {
 std::vector<int64_t> InnerTiles(int64_t extent, int64_t max_inner, int64_t multiple_of, int64_t limit) {
   std::vector<int64_t> tiles;
   int64_t least = std::numeric_limits<int64_t>::max();
-  int64_t most = std::min(max_inner, CeilDiv(extent, multiple_of) * multiple_of);
+  int64_t most = std::min(max_inner, AlignUp(extent, multiple_of));
   for (int64_t tile = multiple_of; tile <= most; tile += multiple_of) {
-    int64_t covered = CeilDiv(extent, tile) * tile;
+    int64_t covered = AlignUp(extent, tile);
     int64_t cost = covered <= limit ? 0 : covered;
     if (cost < least) tiles.clear(), least = cost;
     if (cost == least) tiles.push_back(tile);

@@ -5,11 +5,18 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace autotune {
 
 // The quotient rounded up, for a >= 0 and b > 0.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The least multiple of `unit` that is not below n, for n >= 0 and unit > 0.
+template <class T>
+constexpr T AlignUp(T n, std::type_identity_t<T> unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 // The number that all of `text` is; nothing if it is no decimal integer or has too many digits.
 inline std::optional<int64_t> ParseInteger(std::string_view text) {

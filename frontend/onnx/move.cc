@@ -5,6 +5,7 @@
 #include <set>
 
 #include "frontend/onnx/importer.h"
+#include "support/integer.h"
 
 namespace autotune::onnx_import {
 namespace {
@@ -62,7 +63,7 @@ Status ImportSlice(ImportContext& c) {
     end = std::clamp<int64_t>(end, step > 0 ? 0 : -1, step > 0 ? n : n - 1);
     int64_t span = step > 0 ? end - start : start - end, stride = std::abs(step);
     a.begin[d] = start;
-    a.extent[d] = span > 0 ? (span + stride - 1) / stride : 0;
+    a.extent[d] = span > 0 ? CeilDiv(span, stride) : 0;
     a.step[d] = step;
   }
   return BindSlice(c, a);
@@ -78,7 +79,7 @@ Status ImportSplit(ImportContext& c) {
   if (sizes.empty() && c.opset >= 18) {  // equal parts, of which the last may be smaller
     int64_t wanted = TRY(c.Int("num_outputs", parts));
     if (wanted != parts) return Err("num_outputs is ", wanted, ", but the node has ", parts, " outputs");
-    int64_t size = (in[axis] + parts - 1) / parts;
+    int64_t size = CeilDiv(in[axis], parts);
     sizes.assign(parts, size);
     sizes.back() = in[axis] - size * (parts - 1);
   }

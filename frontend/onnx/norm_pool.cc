@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "frontend/onnx/formulas.h"
+#include "support/integer.h"
 
 namespace autotune::onnx_import {
 
@@ -177,7 +178,7 @@ Status ImportLpPool(ImportContext& c) {
   for (size_t d = 0; d < dims; ++d) {
     const int64_t reach = (a.kernel[d] - 1) * a.dilations[d], stride = a.strides[d], in = shape[d + 2] + a.pads[d];
     const int64_t room = in + a.pads[d + dims] - reach - 1;
-    int64_t last = (a.ceil_mode ? (room + stride - 1) / stride : room / stride) * stride;
+    int64_t last = (a.ceil_mode ? CeilDiv(room, stride) : room / stride) * stride;
     if (a.ceil_mode && last >= in) last -= stride;  // such a window would begin behind the input
     zeros.before[d + 2] = a.pads[d];
     zeros.after[d + 2] = std::max(a.pads[d + dims], last + reach + 1 - in);
@@ -311,8 +312,8 @@ Status ImportInstanceNormalization(ImportContext& c) {
   return c.Bind(TRY(ScaledByChannel(c, n.y)));
 }
 
-// Over the channels of a group and all pixels. Scale and bias are one number for each group in operator sets 18 to 20,
-// one for each channel since.
+// Normalizes over the channels of a group and all pixels. Scale and bias have one number per group in operator sets 18
+// to 20, and one per channel since.
 Status ImportGroupNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const Shape shape = c.ShapeOfValue(x);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "frontend/onnx/importer.h"
+#include "support/integer.h"
 
 namespace autotune::onnx_import {
 namespace {
@@ -20,7 +21,7 @@ Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
     Shape shape = c.ShapeOfValue(x);
     const int64_t extent = shape[axis];
     if (block > std::max<int64_t>(extent, 1)) return Err("block_size ", block, " exceeds ", c.builder.Spec(x).Text());
-    shape[axis] = (extent + block - 1) / block;
+    shape[axis] = CeilDiv(extent, block);
     if (c.ShapeOfValue(v) != shape)
       return Err("scale and zero point must have shape ", ShapeText(shape), ", not ", c.builder.Spec(v).Text());
     TRY(c.Reserve({extent}));
@@ -91,8 +92,8 @@ Status ImportDequantizeLinear(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, TRY(c.Cast(y, c.Type(scale))), scale)));
 }
 
-// A scale or zero point as it broadcasts to matrices: one number, or one for each row of the left operand or of the
-// result, or for each column of the right operand; or already of that shape.
+// Returns a scale or zero point in a shape that broadcasts to matrices. The input is one number, one per row of the
+// left operand or of the result, one per column of the right operand, or already has that shape.
 Result<ValueId> AlongMatrix(ImportContext& c, size_t input, bool columns) {
   ValueId v = TRY(c.Tensor(input));
   const int64_t n = c.builder.Spec(v).NumElements();

@@ -1,5 +1,7 @@
 #include "codegen/arguments.h"
 
+#include "support/join.h"
+
 namespace autotune {
 
 std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel) {
@@ -7,10 +9,8 @@ std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel) {
   const std::string name = kernel.name.str();
   for (const Param& p : kernel.params) {
     ExpectedArgument e{"", p.buffer->dtype, ConstShape(p.buffer)};
-    std::string shape;
-    for (int64_t extent : e.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
     e.message = name + ": argument " + std::to_string(expected.size()) + " (" + p.buffer->name.str() + ") must be " +
-                e.dtype.Text() + "[" + shape + "], compact, aligned to 64 bytes, on the CPU";
+                e.dtype.Text() + "[" + Joined(e.shape, ",") + "], compact, aligned to 64 bytes, on the CPU";
     expected.push_back(std::move(e));
   }
   for (int64_t bytes : kernel.prepared) {

@@ -7,6 +7,7 @@
 
 #include "ir/float_math.h"
 #include "support/half.h"
+#include "support/join.h"
 
 namespace autotune::graph {
 
@@ -16,11 +17,7 @@ int64_t TensorSpec::NumElements() const {
   return n;
 }
 
-std::string ShapeText(const Shape& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
-  return text + "]";
-}
+std::string ShapeText(const Shape& shape) { return "[" + Joined(shape, ",") + "]"; }
 
 std::string TensorSpec::Text() const { return dtype.Text() + ShapeText(shape); }
 

@@ -9,15 +9,10 @@
 #include "support/check.h"
 #include "support/edit_distance.h"
 #include "support/integer.h"
+#include "support/join.h"
 
 namespace autotune {
 namespace {
-
-std::string Joined(const std::vector<std::string>& words, std::string_view separator) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : std::string(separator)) + word;
-  return text;
-}
 
 bool Takes(const PassOption& option, std::string_view value) {
   if (auto* number = std::get_if<const IntOption*>(&option)) {
@@ -44,7 +39,7 @@ std::string ValuesText(const PassOption& option) {
   if (auto* number = std::get_if<const IntOption*>(&option))
     return std::to_string((*number)->least) + " to " + std::to_string((*number)->most);
   const auto& choices = std::get<const TextOption*>(option)->choices;
-  return Joined({choices.begin(), choices.end()}, " or ");
+  return Joined(choices, " or ");
 }
 
 Status PassConfig::SetOption(std::string_view assignment, std::span<const PassTable> tables) {

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "runtime/device.h"
+#include "support/integer.h"
+#include "support/join.h"
 
 namespace autotune {
 namespace {
@@ -68,11 +70,7 @@ std::string DataTypeText(DLDataType type) {
          ")";
 }
 
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
+std::string ShapeText(const std::vector<int64_t>& shape) { return "[" + Joined(shape) + "]"; }
 
 Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type) {
   // Zero extents are looked for first, so that the overflow check does not depend on the order of dimensions.
@@ -94,7 +92,7 @@ std::shared_ptr<void> AllocateAligned(int64_t bytes) {
   if (bytes < 0 || bytes > kMaxAllocation) return nullptr;
   bool large = bytes >= kHugePage;
   int64_t alignment = large ? kHugePage : kAlignment;
-  int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  int64_t rounded = AlignUp(std::max<int64_t>(bytes, 1), kAlignment);
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, rounded) != 0) return nullptr;
   if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: fewer TLB misses where the kernel grants it

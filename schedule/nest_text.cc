@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "schedule/nest.h"
+#include "support/join.h"
 
 namespace autotune {
 namespace {
@@ -101,8 +102,7 @@ class Printer {
     }
     std::ranges::sort(parts);  // equal sums may differ in the order of terms with equal coefficients
     if (sum.constant != 0 || parts.empty()) parts.push_back(std::to_string(sum.constant));
-    std::string text;
-    for (const std::string& part : parts) text += (text.empty() ? "" : " + ") + part;
+    const std::string text = Joined(parts, " + ");
     return sum.low > -Nest::kUnbounded || sum.high < Nest::kUnbounded ? "{" + Bounded(text, sum.low, sum.high) + "}"
                                                                       : text;
   }

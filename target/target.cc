@@ -9,6 +9,7 @@
 
 #include "support/cpu_features.h"
 #include "support/cpus.h"
+#include "support/join.h"
 #include "target/cuda_arch.h"
 
 namespace autotune {
@@ -411,7 +412,7 @@ std::string Target::Text() const {
     return text + " -registers=" + SizeText(registers) + (tf32 ? " -tf32=1" : "");
   }
   text += " -mcpu=" + cpu;
-  for (size_t i = 0; i < features.size(); ++i) text += (i ? "," : " -mattr=") + features[i];
+  if (!features.empty()) text += " -mattr=" + Joined(features, ",");
   text += " -caches=" + SizeText(l1_bytes) + "," + SizeText(l2_bytes) + "," + SizeText(l3_bytes);
   text += " -num-cores=" + std::to_string(num_cores);
   return vector_types ? text : text + " -vectors=none";

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "support/clock.h"
+#include "support/join.h"
 #include "support/log.h"
 #include "support/loop.h"
 #include "support/subprocess.h"
@@ -126,11 +127,7 @@ struct LocalFarm::Impl {
     auto [read_end, write_end] = TRY(MakePipe());
     SpawnOptions spawn;
     spawn.argv = {server_path, "--tracker", endpoint, "--key", "local", "--end-with-stdin"};
-    if (!options.cores.empty()) {
-      std::string list;
-      for (int core : options.cores) list += (list.empty() ? "" : ",") + std::to_string(core);
-      spawn.argv.insert(spawn.argv.end(), {"--cores", list});
-    }
+    if (!options.cores.empty()) spawn.argv.insert(spawn.argv.end(), {"--cores", Joined(options.cores, ",")});
     spawn.argv.insert(spawn.argv.end(), options.server_arguments.begin(), options.server_arguments.end());
     spawn.fds = {{0, read_end.get()}};
     child = TRY(Subprocess::Spawn(spawn));

@@ -2,6 +2,7 @@
 
 #include "codegen/c/helpers.h"
 #include "support/check.h"
+#include "support/join.h"
 
 namespace autotune::c {
 namespace {
@@ -49,9 +50,7 @@ std::string C99::Parameter(const PointerParam& p, const std::string& id) const {
 }
 
 std::string C99::Vector(DType type, std::span<const std::string> lanes) const {
-  std::string text = "(" + Type(type) + "){";
-  for (size_t i = 0; i < lanes.size(); ++i) text += (i ? ", " : "") + lanes[i];
-  return text + "}";
+  return "(" + Type(type) + "){" + Joined(lanes) + "}";
 }
 
 std::string C99::Lane(const std::string& vector, const std::string& lane) const { return vector + "[" + lane + "]"; }
@@ -186,8 +185,7 @@ std::string C99::MarkLoop(const std::string& name) const {
 }
 
 std::string C99::Prelude(const std::string& body, const std::vector<std::string>& features) const {
-  std::string list;
-  for (const std::string& feature : features) list += (list.empty() ? "" : ",") + feature;
+  std::string list = Joined(features, ",");
   // Every processor decodes the hint of a prefetch for writing.
   if (IsX86()) list += (list.empty() ? "" : ",") + std::string("prfchw");
   std::string text;

@@ -26,6 +26,7 @@
 
 #include "support/check.h"
 #include "support/cpu_features.h"
+#include "support/join.h"
 
 namespace autotune {
 namespace {
@@ -178,9 +179,7 @@ std::string MachineFeatures(const Target& target) {
   }
   // Without prefetchw, a prefetch for writing becomes one for reading. Every x86-64 processor decodes the hint.
   if (target.triple.starts_with("x86_64")) features.push_back("+prfchw");
-  std::string text;
-  for (const std::string& f : features) text += (text.empty() ? "" : ",") + f;
-  return text;
+  return Joined(features, ",");
 }
 
 llvm::TargetOptions MachineOptions(const Target& target) {

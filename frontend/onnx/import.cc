@@ -8,6 +8,7 @@
 
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/walker.h"
+#include "support/join.h"
 
 namespace autotune {
 namespace onnx_import {
@@ -126,9 +127,7 @@ class Importer {
     }
     auto check_name = [&](const char* flag, const std::string& name) {
       if (names.count(name)) return;
-      std::string known;
-      for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
-      Complain(flag + (" names input '" + name) + "', which the model does not have (it has: " + known + ")",
+      Complain(flag + (" names input '" + name) + "', which the model does not have (it has: " + Joined(names) + ")",
                flag + std::string(" names no input of the model"));
     };
     for (const auto& [name, shape] : options_.shapes) check_name("--shape", name);
@@ -223,8 +222,7 @@ class Importer {
       first_open |= symbolic && i == 0;
     }
     if (open) {
-      std::string flag = info.name + ":";
-      for (size_t i = 0; i < shape.size(); ++i) flag += (i ? "," : "") + std::to_string(shape[i]);
+      const std::string flag = info.name + ":" + Joined(shape, ",");
       Complain("input '" + info.name + "' leaves dimensions open, [" + symbols +
                    "]; choose them, for example --shape " + flag + (named.empty() ? "" : " or --dim " + named + "=128"),
                "an input leaves dimensions open");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "frontend/onnx/importer.h"
+#include "support/join.h"
 
 namespace autotune::onnx_import {
 namespace {
@@ -216,12 +217,8 @@ Result<std::vector<double>> Floats(ImportContext& c, size_t input, const char* w
 }
 
 Status CheckOneOf(const std::string& value, const char* what, std::initializer_list<const char*> known) {
-  std::string list;
-  for (const char* word : known) {
-    if (value == word) return {};
-    list += (list.empty() ? "" : ", ") + std::string(word);
-  }
-  return Err(what, " '", value, "' is not one of ", list);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return {};
+  return Err(what, " '", value, "' is not one of ", Joined(known));
 }
 
 // The dimensions that roi, scales and sizes speak of: all, or since operator set 18 those of the attribute.

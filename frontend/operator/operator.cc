@@ -12,6 +12,7 @@
 #include "ir/float_math.h"
 #include "support/edit_distance.h"
 #include "support/integer.h"
+#include "support/join.h"
 #include "support/rng.h"
 
 namespace autotune {
@@ -246,12 +247,6 @@ const std::vector<Form>& Forms() {
       {"reduce_prod", {"shape"}, {"axes"}, MakeReduce<Op::kReduceProd>},
   };
   return forms;
-}
-
-std::string Joined(const std::vector<std::string>& words, const char* separator = ", ") {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
-  return text;
 }
 
 // Returns "; did you mean conv2d?", or the list of known words if none is near.

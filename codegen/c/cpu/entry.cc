@@ -5,6 +5,7 @@
 #include "codegen/c/cpu/function.h"
 #include "codegen/identifiers.h"
 #include "runtime/abi.h"
+#include "support/join.h"
 #include "support/json.h"
 
 namespace autotune::c {
@@ -85,8 +86,8 @@ std::string Quoted(const std::string& bytes) {
   return text + "\"";
 }
 
-// The declaration's end that gives a function its symbol, if that is not its name in C. An assembler takes all but
-// quotes, backslashes and control characters between quotes.
+// Returns the end of a declaration, which gives the function its symbol if the symbol differs from the name in C. In
+// quotes an assembler accepts all characters but quotes, backslashes and control characters.
 std::string SymbolLabel(const std::string& id, const std::string& symbol) {
   if (id == symbol) return "";
   bool plain = !std::isdigit(static_cast<unsigned char>(symbol[0]));
@@ -169,10 +170,8 @@ class SourceEmitter {
     w.Line("/* What the arguments of " + id_ + " must be. */");
     for (size_t i = 0; i < expected.size(); ++i) {
       const ExpectedArgument& e = expected[i];
-      std::string shape;
-      for (int64_t extent : e.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
       const std::string array = id_ + "_shape" + std::to_string(i);
-      w.Line("static const int64_t " + array + "[] = {" + (shape.empty() ? "0" : shape) + "};");
+      w.Line("static const int64_t " + array + "[] = {" + (e.shape.empty() ? "0" : Joined(e.shape)) + "};");
       rows.push_back("{" + Quoted(e.message) + ", " + std::to_string(PackedDlType(e.dtype)) + "u, " +
                      std::to_string(e.shape.size()) + ", " + array + "},");
     }

@@ -2,14 +2,14 @@
 
 #include "codegen/c/gpu/opencl.h"
 #include "codegen/identifiers.h"
+#include "support/join.h"
 
 namespace autotune::c {
 
 std::string GpuFunction::Emit(const KernelFunction& kernel) {
-  std::string parameters, size;
+  std::string parameters;
   for (const PointerParam& p : kernel.pointers) parameters += (parameters.empty() ? "" : ", ") + BindParameter(p);
-  for (int64_t extent : kernel.launch.block) size += (size.empty() ? "" : ", ") + std::to_string(extent);
-  writer_.Line("__attribute__((reqd_work_group_size(" + size + ")))");
+  writer_.Line("__attribute__((reqd_work_group_size(" + Joined(kernel.launch.block) + ")))");
   writer_.Open("kernel void " + kernel.launch.entry + "(" + parameters + ")");
   for (const Buffer& buffer : SharedBuffersOf(kernel.body)) {
     const std::string id = names_.Of(Names::Kind::kBuffer, buffer->name);

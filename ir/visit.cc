@@ -276,4 +276,22 @@ void ForEachStore(const Stmt& s, const std::function<void(const Store&)>& f) {
   });
 }
 
+void ForEachAccess(const Stmt& s, const std::function<void(const Buffer&, const std::vector<Expr>&)>& f) {
+  auto on_stmt = [&](const Stmt& x) {
+    if (const Store* store = x.As<Store>()) f(store->buffer, store->indices);
+    return true;
+  };
+  auto on_expr = [&](const Expr& e) {
+    if (const Load* load = e.As<Load>()) f(load->buffer, load->indices);
+    return true;
+  };
+  Walk(s, on_stmt, on_expr);
+}
+
+bool Reads(const Stmt& s, const Name& buffer) {
+  bool found = false;
+  ForEachLoad(s, [&](const Load& load) { found |= load.buffer->name == buffer; });
+  return found;
+}
+
 }  // namespace autotune

@@ -1,18 +1,19 @@
-// bind_rest: nests that no schedule has bound to threads are bound here, so that every program runs on a GPU. It is the
-// floor: right for all programs, fast for element-wise ones. Each element of a block's result belongs to one thread;
-// neighbouring threads take neighbouring iterations of the innermost loop, so that they access neighbouring memory.
-// Scratch memory of a block becomes its threads' own.
+// bind_rest: binds the loop nests that no schedule has bound to threads, so that every program runs on a GPU. The
+// result is right for all programs, but fast only for element-wise ones. Each element of a block's result belongs to
+// one thread. Neighbouring threads take neighbouring iterations of the innermost loop, so that they access neighbouring
+// memory. The scratch memory of a block becomes private to each thread.
 #include <algorithm>
 
 #include "ir/linear_form.h"
 #include "ir/threads.h"
 #include "lower/passes.h"
+#include "support/integer.h"
 
 namespace autotune {
 namespace {
 
-// Enough threads for several warps of every known GPU to hide latencies; few enough for all of them to fit, however
-// many registers a thread takes.
+// Threads of a block. It has several warps, with which every known GPU hides latencies. All its threads fit into a GPU,
+// however many registers each takes.
 constexpr int64_t kThreadsPerBlock = 256;
 
 // The loops around one block, outermost first, and the block; no block: other statements stand between.
@@ -31,8 +32,8 @@ Nest NestOf(const Stmt& s) {
   return nest;
 }
 
-// Whether the value of a sum over loops tells the iterations of all of them apart, as that of i * 4 + j with four j
-// does.
+// Returns true if `binding`, a sum over loops, has a different value in each iteration of these loops, like i * 4 + j
+// with four values of j.
 bool IsMixedRadix(const Expr& binding, const std::map<Name, int64_t>& extents) {
   const LinearForm form = ToLinear(binding);
   if (form.Rest() || form.Huge()) return false;
@@ -51,8 +52,8 @@ bool IsMixedRadix(const Expr& binding, const std::map<Name, int64_t>& extents) {
   return true;
 }
 
-// Whether iterations that differ in `loop` write different elements: a spatial iterator tells them apart, and it drives
-// no sum. Sufficient, not necessary.
+// Returns true only if iterations with different values of `loop` write different elements: a spatial iterator depends
+// on the loop, and no reduction iterator does. May return false although they do.
 bool IsIndependent(const For& loop, const Block& block, const std::map<Name, int64_t>& extents) {
   bool apart = false;
   for (const Iter& iter : block.iters) {
@@ -121,7 +122,7 @@ class Binder {
     };
     if (count <= 1) return launched(s, 1, 1);
     const int64_t threads = std::min({count, kThreadsPerBlock, max_threads_});
-    const int64_t blocks = (count + threads - 1) / threads;
+    const int64_t blocks = CeilDiv(count, threads);
 
     const Expr index = IndexVar(block_var) * Expr(threads) + IndexVar(thread_var);
     VarMap places;
@@ -177,28 +178,18 @@ std::map<Name, Uses> UsesOfBuffers(const Stmt& body) {
     if (!block) return true;
     const bool independent = std::all_of(block->iters.begin(), block->iters.end(),
                                          [](const Iter& i) { return i.kind == IterKind::kSpatial; });
-    auto add = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    ForEachAccess(s, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
       Uses& of = uses[buffer->name];
       of.blocks.insert(block->name);
       of.apart |= !independent || UsesIterator(*block, indices);
-    };
-    Walk(
-        s,
-        [&](const Stmt& inner) {
-          if (const Store* store = inner.As<Store>()) add(store->buffer, store->indices);
-          return true;
-        },
-        [&](const Expr& e) {
-          if (const Load* load = e.As<Load>()) add(load->buffer, load->indices);
-          return true;
-        });
+    });
     return false;
   });
   return uses;
 }
 
-// Scratch memory: a temporary of one block, all of whose points use the same elements. They are independent, so each
-// has its own, and so has each thread.
+// Finds scratch memory: temporaries that only one block uses, and whose same elements all its instances use. The
+// instances are independent, so each may have its own copy, and each thread gets one.
 PrimFunc WithLocalScratch(PrimFunc f) {
   const std::map<Name, Uses> uses = UsesOfBuffers(f.body);
   BufferMap local;

@@ -12,7 +12,7 @@ constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far above any register file:
 // Variables that index register buffers inside s.
 std::set<Name> RegisterIndexVars(const Stmt& s) {
   std::set<Name> vars;
-  auto add = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+  ForEachAccess(s, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
     if (buffer->scope != Scope::kRegister) return;
     for (const Expr& i : indices) {
       Walk(i, [&](const Expr& e) {
@@ -20,17 +20,7 @@ std::set<Name> RegisterIndexVars(const Stmt& s) {
         return true;
       });
     }
-  };
-  Walk(
-      s,
-      [&](const Stmt& x) {
-        if (const Store* store = x.As<Store>()) add(store->buffer, store->indices);
-        return true;
-      },
-      [&](const Expr& x) {
-        if (const Load* load = x.As<Load>()) add(load->buffer, load->indices);
-        return true;
-      });
+  });
   return vars;
 }
 

@@ -33,8 +33,8 @@ Expr Smallest(const Expr& e, const Ranges& inner) {
   return smallest;
 }
 
-// A condition over variables from around s that implies `condition` for every value of the loops `inner` in it; absent
-// if none is known.
+// Returns a condition over variables from outside s that implies `condition` for all values of the loops `inner` in s.
+// Returns nothing if none is known.
 Expr HoldsForAll(const Expr& condition, const Ranges& inner, const Stmt& s) {
   Expr slack = Slack(condition);
   Expr smallest = slack ? Smallest(slack, inner) : Expr();
@@ -76,9 +76,9 @@ class Partitioner {
   }
 
  private:
-  // A register tile that begins as a constant begins so in all its elements: where a guard left some out, the values of
-  // the tile before would stay in registers in vain. `body`: the scope of the buffer, whose content is undefined
-  // before.
+  // Initialises all elements of a register tile if it initialises some of them with a constant. If a guard skipped some
+  // elements, the registers would keep the values of the previous tile alive in vain. `body` is the scope of the
+  // buffer, whose contents are undefined before it.
   static Stmt UnguardInit(const Stmt& body, const Buffer& buffer, const Analyzer& outer) {
     const Seq* seq = body.As<Seq>();
     if (!seq || seq->stmts.empty()) return body;
@@ -126,9 +126,9 @@ class Partitioner {
     return found;
   }
 
-  // if (every guard of a register tile's life holds) all of it without them, else all of it with them: accumulators
-  // that branches meet in again and again do not stay in registers. Absent where that is not so, or a guard tells lanes
-  // apart.
+  // Makes two versions of the whole life of a register tile: if all its guards hold, the one without guards, else the
+  // one with them. Otherwise branches would meet at the accumulators again and again, and these would not stay in
+  // registers. Returns nothing if the tile has no such guards, or if a guard differs between lanes.
   std::optional<Stmt> SplitTile(const Stmt& s, const Analyzer& outer) {
     if (!GuardsUpdates(s)) return std::nullopt;
     Guards guards = GuardsIn(s);
@@ -224,9 +224,9 @@ class Partitioner {
     return MakeStmt(If{AndAll(whole), fast, Slow(s, guards.conditions)});
   }
 
-  // A copy of vectors, b[..] = select(c, a[..], 0), whose lanes lie apart in a: if (c holds for all) b[..] = a[..],
-  // else the copy as it is. Code generators transpose squares in registers, but only where nothing is left out; a
-  // condition for vectors of neighbours costs them nothing.
+  // Splits a padded copy b[..] = select(c, a[..], 0) whose vector lanes lie apart in a: if c holds for all lanes, b[..]
+  // = a[..], else the copy as it was. Code generators transpose squares of elements in registers only if no element is
+  // left out. Copies of neighbouring elements stay as they are, since the condition costs them nothing.
   static Stmt SplitPaddedGather(const Stmt& s, const Ranges& inner, const Analyzer& outer) {
     Stmt body = s;
     const std::set<Name> lanes = LanesIn(s);
@@ -252,9 +252,9 @@ class Partitioner {
     return whole.empty() ? fast : MakeStmt(If{AndAll(whole), fast, s});
   }
 
-  // The guarded version, small rather than fast. Rows whose guard is the same for all lanes stay vectors. Otherwise
-  // the loops become serial ones over scalars; what they read from register buffers goes through a scratch buffer,
-  // whole, as register buffers cannot be indexed by loops that stay.
+  // Makes the guarded version, which is small rather than fast. Rows whose guard is the same for all lanes stay
+  // vectors. Other loops become serial loops over scalars. Such loops cannot index register buffers, so a whole
+  // register buffer that they read is copied to a scratch buffer first.
   Stmt Slow(const Stmt& s, const std::vector<Expr>& guards) {
     const std::set<Name> lanes = LanesIn(s);
     bool writes_registers = false;
@@ -319,19 +319,9 @@ class Partitioner {
       const For* loop = x.As<For>();
       if (!loop || !IsExpanded(*loop)) return x;
       bool indexes_registers = false;
-      auto check = [&](const Buffer& b, const std::vector<Expr>& indices) {
+      ForEachAccess(loop->body, [&](const Buffer& b, const std::vector<Expr>& indices) {
         for (const Expr& i : indices) indexes_registers |= b->scope == Scope::kRegister && UsesVar(i, loop->var);
-      };
-      Walk(
-          loop->body,
-          [&](const Stmt& y) {
-            if (const Store* store = y.As<Store>()) check(store->buffer, store->indices);
-            return true;
-          },
-          [&](const Expr& y) {
-            if (const Load* load = y.As<Load>()) check(load->buffer, load->indices);
-            return true;
-          });
+      });
       LoopKind kind = indexes_registers ? LoopKind::kUnrolled : LoopKind::kSerial;
       return kind == loop->kind ? x : MakeStmt(For{loop->var, loop->extent, kind, loop->annotations, loop->body});
     });

@@ -79,17 +79,6 @@ class Widener {
   BufferMap wide_;
 };
 
-bool Reads(const Stmt& s, const Name& buffer) {
-  bool found = false;
-  Walk(
-      s, [](const Stmt&) { return true; },
-      [&](const Expr& e) {
-        if (const Load* load = e.As<Load>()) found |= load->buffer->name == buffer;
-        return true;
-      });
-  return found;
-}
-
 class Names {
  public:
   explicit Names(const PrimFunc& f) {

@@ -62,16 +62,7 @@ void Collect(const Stmt& s, std::vector<For>& loops, std::vector<Place>& out) {
       }
       place.accesses.push_back({buffer, indices});
     };
-    Walk(
-        block->body,
-        [&](const Stmt& x) {
-          if (const Store* store = x.As<Store>()) add(store->buffer, store->indices);
-          return true;
-        },
-        [&](const Expr& e) {
-          if (const Load* load = e.As<Load>()) add(load->buffer, load->indices);
-          return true;
-        });
+    ForEachAccess(block->body, add);
     out.push_back(std::move(place));
   }
 }

@@ -35,26 +35,16 @@ std::vector<Loop> SharedLoops(const std::vector<Loop>& loops, const Target& targ
   return outer;
 }
 
-// Whether the subscripts of the block's store and loads, but for their last dimension, stand still along `loop`, and
-// the last is the loop itself: then its iterations are lanes of a vector.
+// Returns true if the iterations of `loop` can become the lanes of a vector: in each load and store, the last subscript
+// is the loop itself or does not depend on it, and the other subscripts do not depend on it.
 bool IsContiguous(const BlockView& block, const Loop& loop) {
   bool contiguous = !loop.iter.empty();
-  auto check = [&](const std::vector<Expr>& indices) {
+  ForEachAccess(block.node.As<Block>()->body, [&](const Buffer&, const std::vector<Expr>& indices) {
     for (size_t d = 0; d < indices.size(); ++d) {
       const bool last = d + 1 == indices.size();
       if (UsesVar(indices[d], loop.iter) && !(last && IsVar(indices[d], loop.iter))) contiguous = false;
     }
-  };
-  Walk(
-      block.node.As<Block>()->body,
-      [&](const Stmt& s) {
-        if (const Store* store = s.As<Store>()) check(store->indices);
-        return true;
-      },
-      [&](const Expr& e) {
-        if (const Load* load = e.As<Load>()) check(load->indices);
-        return true;
-      });
+  });
   return contiguous;
 }
 
@@ -75,8 +65,8 @@ Status ProgramsRule(SketchBuilder& s, const BlockView& block, int) {
   return {};
 }
 
-// Updates one after the other, at computed places or along an axis: what is independent of the others runs on all
-// cores, and in vectors where places of neighbours are neighbours.
+// Serial updates at computed places or along an axis. Updates that are independent of the others run on all cores. They
+// run in vectors if neighbouring updates have neighbouring places.
 //
 //   parallel over independent loops, n_0
 //     updates

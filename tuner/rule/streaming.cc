@@ -14,33 +14,19 @@ namespace {
 using Loop = BlockView::Loop;
 
 constexpr int64_t kDeepestProducer = 2;  // loops of a reduction inside which its operand may be computed
-// What search chooses from: vectors that an iteration works on, and how many tiles of a transpose ahead memory is
-// asked. Where stores are streaming, tiles follow rows, and one further ahead may lie beyond the end of the row.
+// Choices of the search: the vectors per iteration, and how many tiles ahead a transpose prefetches. With streaming
+// stores the tiles follow the rows, and a tile further ahead may lie beyond the end of the row.
 const std::vector<int64_t> kUnrolledVectors = {1, 2, 4}, kTilesAhead = {0, 1, 4}, kStreamedTilesAhead = {0, 1};
 
-// Visits what the block reads and writes.
-void ForEachAccess(const Block& block, const std::function<void(const Buffer&, const std::vector<Expr>&)>& access) {
-  Walk(
-      block.body,
-      [&](const Stmt& s) {
-        if (const Store* store = s.As<Store>()) access(store->buffer, store->indices);
-        return true;
-      },
-      [&](const Expr& e) {
-        if (const Load* load = e.As<Load>()) access(load->buffer, load->indices);
-        return true;
-      });
-}
-
-// Whether iterators i and i + 1 of the block are subscripts of neighbours in what it reads as in what it writes: a loop
-// over both walks each of these buffers as one over a single dimension would.
+// Returns true if iterators i and i + 1 of the block are neighbouring subscripts in every buffer that it reads or
+// writes. A loop over both then walks each of these buffers like a loop over a single dimension.
 bool SideBySide(const BlockView& view, size_t i) {
   const Block& block = *view.node.As<Block>();
   const Iter &row = block.iters[i], &column = block.iters[i + 1];
   const int64_t* width = AsInt(column.extent);
   bool all = width != nullptr;
   if (!all) return false;
-  ForEachAccess(block, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+  ForEachAccess(block.body, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
     size_t used = 0, beside = 0;
     for (size_t d = 0; d < indices.size(); ++d) {
       used += UsesVar(indices[d], row.var) || UsesVar(indices[d], column.var);
@@ -52,15 +38,15 @@ bool SideBySide(const BlockView& view, size_t i) {
   return all;
 }
 
-// Whether the block copies elements (or a value where there is none), its two last iterators being subscripts of
-// neighbours in what it reads as in what it writes.
+// Returns true if the block copies elements (or a constant where there is no element), and its last two iterators are
+// neighbouring subscripts both in the buffer that it reads and in the one that it writes.
 bool CopiesRows(const BlockView& view) {
   const Block& block = *view.node.As<Block>();
   const size_t rank = block.iters.size();
   if (!block.body.As<Store>() || rank < 2 || view.spatial.size() != rank || view.flops > 0) return false;
   int accesses = 0;
   bool contiguous = true;
-  ForEachAccess(block, [&](const Buffer&, const std::vector<Expr>& indices) {
+  ForEachAccess(block.body, [&](const Buffer&, const std::vector<Expr>& indices) {
     ++accesses;
     contiguous = contiguous && !indices.empty() && IsVar(indices.back(), block.iters.back().var);
   });
@@ -115,8 +101,8 @@ Name ConflictingOperand(const BlockView& view, int64_t page_bytes) {
   return loads == 1 ? found : Name();
 }
 
-// Streaming stores wait for nothing: then the rows of a copy follow one another as they lie in what is read, as
-// prefetchers do. The last loop keeps its place.
+// Orders the loops of a copy by the layout of the buffer that it reads, like a hardware prefetcher. That is best if the
+// stores are streaming, since these wait for nothing. The last loop keeps its place.
 Status FollowReads(SketchBuilder& s, const BlockView& view, std::vector<Loop>& loops) {
   const Block& block = *view.node.As<Block>();
   const Load* load = block.body.As<Store>()->value.As<Load>();
@@ -191,9 +177,9 @@ class TransposeTiler {
     return {};
   }
 
-  // Walks the tiles along the longer of the two loops; where stores are streaming, along the rows of what is read, as
-  // prefetchers do. Shares the others out, and pieces of that loop where there are too few. Returns the loop along
-  // which tiles follow one another.
+  // Walks the tiles along the longer of the two loops. With streaming stores it walks them along the rows of the
+  // operand instead, like a hardware prefetcher. The other loops become parallel, and pieces of the walked loop, too,
+  // if there are too few iterations. Returns the loop along which tiles follow one another.
   Result<Name> OrderTiles(const Name& row_tile, const Name& column_tile, const Loops& tile, StageModel& model) {
     Loop along{column_tile, CeilDiv(loops_.back().extent, edge_)};
     Loop other{row_tile, CeilDiv(loops_[across_].extent, edge_)};
@@ -257,8 +243,8 @@ StageModel StreamingModel(const BlockView& block) {
   return model;
 }
 
-// The operand of exactly one tiled reduction, and of nothing else, may be computed inside it. Returns the loops of the
-// block; the same if it may not.
+// Moves a block into the loops of a tiled reduction, if that reduction alone reads it. Returns the loops of the block,
+// unchanged if the block cannot move.
 Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& block, StageModel& model) {
   const std::vector<BlockView> blocks = s.Blocks();
   std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
@@ -280,8 +266,8 @@ Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& blo
 
 }  // namespace
 
-// Blocks without data reuse: outer loops fused and run in parallel; the last one in vectors. The operand of a tiled
-// reduction (a padded copy of its input) may also be computed inside the reduction's loops.
+// Blocks without data reuse. The outer loops are fused and run in parallel; the last loop runs in vectors. The operand
+// of a tiled reduction (a padded copy of its input) may also be computed inside the loops of the reduction.
 Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction) return Err("it is a reduction");
   const int64_t lanes = LanesOf(block, s.target());
@@ -317,8 +303,8 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
     TRY(s.Unroll(unrolled));
     if (WritesAroundCaches(s, block)) TRY(FollowReads(s, block, loops));
   }
-  // The fewest outer loops that give every core several tasks are shared out; inside a reduction's parallel loop they
-  // stay serial.
+  // Make the fewest outer loops parallel that give every core several tasks. Inside the parallel loop of a reduction
+  // all loops stay serial.
   if (model.m >= kWorthForking && !loops.empty()) {
     std::vector<Loop> outer;
     const size_t usable = loops.size() - (vectors && loops.size() > 1 ? 1 : 0);

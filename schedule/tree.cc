@@ -227,6 +227,17 @@ Result<std::vector<Name>> ResultNames(const std::vector<Name>& given, const std:
   return given;
 }
 
+Result<std::vector<Name>> BlockAndLoopNames(const PrimFunc& func, const std::vector<Name>& given, const Name& block,
+                                            const std::vector<Name>& loops) {
+  std::vector<Name> all{given.empty() ? block : given[0]};
+  all.insert(all.end(), loops.begin(), loops.end());
+  const std::vector<Name> names = TRY(ResultNames(given.size() == 1 ? all : given, all));
+  TRY(CheckNewBuffer(func, names[0]));
+  TRY(CheckNewBlock(func, names[0]));
+  TRY(CheckNewVars(func, {names.begin() + 1, names.end()}));
+  return names;
+}
+
 Status CheckNewVars(const PrimFunc& func, const std::vector<Name>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -321,9 +332,7 @@ void ForEachStore(const Block& block, const std::function<void(const Store&)>& f
 }
 
 bool Reads(const Block& block, const Name& buffer) {
-  bool found = false;
-  ForEachLoad(block, [&](const Load& load) { found |= load.buffer->name == buffer; });
-  return found;
+  return autotune::Reads(block.body, buffer) || (block.init && autotune::Reads(block.init, buffer));
 }
 
 bool Writes(const Block& block, const Name& buffer) {

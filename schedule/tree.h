@@ -62,6 +62,10 @@ bool IsReduction(const Block& block);
 Name Suffixed(const Name& base, const std::string& suffix);
 // The given results, or the defaults if none are given; checks their number.
 Result<std::vector<Name>> ResultNames(const std::vector<Name>& given, const std::vector<Name>& defaults);
+// The names of a step whose results are a new block with its buffer, then loops. `given` may be empty, or only the
+// block, or all. `defaults` are the names of the loops that are not given. Checks that all names are new.
+Result<std::vector<Name>> BlockAndLoopNames(const PrimFunc& func, const std::vector<Name>& given, const Name& block,
+                                            const std::vector<Name>& loops);
 // An error if a name is used by a loop or a block iterator of the function, or twice in `names`.
 Status CheckNewVars(const PrimFunc& func, const std::vector<Name>& names);
 Status CheckNewBlock(const PrimFunc& func, const Name& name);

@@ -32,8 +32,8 @@ Stmt CopyNest(const PrimFunc& func, const Name& name, const Buffer& from, const 
 
 }  // namespace
 
-// Legal for a buffer that the block reads and does not write, if all of it is complete before the outermost loop around
-// the block.
+// Legal if the block reads the buffer and does not write it, and the whole buffer is complete before the outermost loop
+// around the block.
 Status ApplyStep(State& state, CacheRead& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   const Buffer* found = FindBuffer(state.func, step.buffer);
@@ -43,16 +43,11 @@ Status ApplyStep(State& state, CacheRead& step) {
     return Err("block '", step.block, "' does not read buffer '", step.buffer, "' (or writes it)");
   }
   std::vector<int64_t> shape = TRY(ShapeOf(buffer));
-  Name base = step.results.names.empty() ? Name(step.buffer.str() + "_" + step.block.str()) : step.results.names[0];
-  std::vector<Name> names = LoopNames(base, shape.size());
-  names.insert(names.begin(), base);
-  if (step.results.names.size() == 1) step.results.names = names;
-  step.results = TRY(ResultNames(step.results.names, names));
-  names = step.results.names;
-  std::vector<Name> loops{names.begin() + 1, names.end()};
-  TRY(CheckNewBuffer(state.func, names[0]));
-  TRY(CheckNewBlock(state.func, names[0]));
-  TRY(CheckNewVars(state.func, loops));
+  const std::vector<Name>& given = step.results.names;
+  const Name copied = given.empty() ? Name(step.buffer.str() + "_" + step.block.str()) : given[0];
+  step.results = TRY(BlockAndLoopNames(state.func, given, copied, LoopNames(copied, shape.size())));
+  const std::vector<Name>& names = step.results.names;
+  const std::vector<Name> loops{names.begin() + 1, names.end()};
   std::vector<Stmt> roots = RootStmts(state.func.body);
   size_t place = RootIndexOf(roots, step.block);
   for (const Name& writer : WritersOf(state.func.body, step.buffer)) {
@@ -74,7 +69,7 @@ Status ApplyStep(State& state, CacheRead& step) {
   return {};
 }
 
-// Legal for the only writer of a buffer, which writes all of it, and whose readers all stand behind the outermost loop
+// Legal for the only writer of a buffer, if it writes the whole buffer, and all readers come after the outermost loop
 // around it.
 Status ApplyStep(State& state, CacheWrite& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));

@@ -105,19 +105,6 @@ Status CheckOrder(const State& state, const Access& access, const std::vector<St
   return {};
 }
 
-// The names of the results: the copy, then its loops.
-Status SetResultNames(const State& state, const Access& access, Reindex& step) {
-  Name base = step.results.names.empty() ? Name(step.block.str() + "_" + step.buffer.str()) : step.results.names[0];
-  std::vector<Name> defaults = LoopNames(base, access.shape.size());
-  defaults.insert(defaults.begin(), base);
-  if (step.results.names.size() == 1) step.results.names = defaults;
-  step.results = TRY(ResultNames(step.results.names, defaults));
-  const std::vector<Name>& names = step.results.names;
-  TRY(CheckNewBuffer(state.func, names[0]));
-  TRY(CheckNewBlock(state.func, names[0]));
-  return CheckNewVars(state.func, {names.begin() + 1, names.end()});
-}
-
 // The block with its accesses to the buffer replaced by accesses to the copy.
 Block WithCopy(const Access& access, const Buffer& copy) {
   std::vector<Expr> at;
@@ -138,15 +125,17 @@ Block WithCopy(const Access& access, const Buffer& copy) {
 
 }  // namespace
 
-// Legal for a buffer, written whole, that the block accesses at one place only: reads it and does not write it, or is
-// its only writer.
+// Legal for a buffer that is written whole and that the block accesses at one place only. The block reads it and does
+// not write it, or is its only writer.
 Status ApplyStep(State& state, Reindex& step) {
   const Access access = TRY(AccessOf(state, step));
   std::vector<Stmt> roots = RootStmts(state.func.body);
   const size_t place = RootIndexOf(roots, step.block);
   TRY(CheckOrder(state, access, roots, place));
   TRY(CheckWrittenWhole(state.func, access.buffer));  // all of it is copied
-  TRY(SetResultNames(state, access, step));
+  const std::vector<Name>& given = step.results.names;
+  const Name copied = given.empty() ? Name(step.block.str() + "_" + step.buffer.str()) : given[0];
+  step.results = TRY(BlockAndLoopNames(state.func, given, copied, LoopNames(copied, access.shape.size())));
   const std::vector<Name>& names = step.results.names;
   std::vector<Expr> shape;
   for (int64_t extent : access.shape) shape.push_back(Expr(extent));

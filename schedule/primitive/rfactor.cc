@@ -124,18 +124,6 @@ Result<Reduction> LegalReduction(const State& state, const Rfactor& step) {
   return r;
 }
 
-// The names of the results: the block of partial results, then the loops of `combining`.
-Status SetResultNames(const State& state, const Reduction& r, Rfactor& step) {
-  std::vector<Name> defaults{Suffixed(r.block.name, "_rf")};
-  for (const For* loop : r.combining) defaults.push_back(Suffixed(loop->var, "_combine"));
-  if (step.results.names.size() == 1) defaults[0] = step.results.names[0], step.results.names = defaults;
-  step.results = TRY(ResultNames(step.results.names, defaults));
-  const std::vector<Name>& names = step.results.names;
-  TRY(CheckNewBuffer(state.func, names[0]));
-  TRY(CheckNewBlock(state.func, names[0]));
-  return CheckNewVars(state.func, {names.begin() + 1, names.end()});
-}
-
 // The block that computes `partials`. It has an iterator for each reduction loop; that of the factored one is spatial.
 Block PartialBlock(const Reduction& r, const Buffer& partials, int64_t axis, FreshVars& fresh) {
   Block partial;
@@ -219,7 +207,9 @@ Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, con
 // the partial results' update, as they begin where it may not hold.
 Status ApplyStep(State& state, Rfactor& step) {
   const Reduction r = TRY(LegalReduction(state, step));
-  TRY(SetResultNames(state, r, step));
+  std::vector<Name> combining;
+  for (const For* loop : r.combining) combining.push_back(Suffixed(loop->var, "_combine"));
+  step.results = TRY(BlockAndLoopNames(state.func, step.results.names, Suffixed(r.block.name, "_rf"), combining));
   const std::vector<Name>& names = step.results.names;
   const Buffer& buffer = r.store->buffer;
   Buffer partials = Buffer::Make(names[0], buffer->dtype, WithAxis(buffer->shape, step.axis, r.factored->extent));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "costmodel/features.h"
+#include "support/check.h"
 #include "support/result.h"
 
 namespace autotune::xgboost {
@@ -36,5 +37,17 @@ struct Matrix {
                                       &handle));
   }
 };
+
+// The booster's predictions, in the order of the rows. XGBoost returns a buffer that the booster owns, so calls on one
+// booster must not overlap.
+inline std::vector<float> Predict(BoosterHandle booster, const std::vector<const Features*>& rows) {
+  Matrix matrix;
+  matrix.Fill(rows).value();
+  bst_ulong length = 0;
+  const float* values = nullptr;
+  Xgb(XGBoosterPredict(booster, matrix.handle, 0, 0, 0, &length, &values)).value();
+  CHECK(length == rows.size());
+  return {values, values + length};
+}
 
 }  // namespace autotune::xgboost

@@ -58,13 +58,7 @@ class Trees {
 
   std::vector<float> Predict(const std::vector<const Features*>& rows) const {
     CHECK(handle_);
-    Matrix matrix;
-    matrix.Fill(rows).value();
-    bst_ulong length = 0;
-    const float* values = nullptr;
-    Xgb(XGBoosterPredict(handle_, matrix.handle, 0, 0, 0, &length, &values)).value();
-    CHECK(length == rows.size());
-    return {values, values + length};
+    return xgboost::Predict(handle_, rows);
   }
 
  private:

@@ -43,14 +43,8 @@ class XgboostRegression : public Regression {
     if (rows.empty()) return {};
     std::vector<const Features*> pointers;
     for (const Features& row : rows) pointers.push_back(&row);
-    Matrix matrix;
-    matrix.Fill(pointers).value();
-    std::lock_guard<std::mutex> lock(mutex_);  // XGBoost returns a buffer that the booster owns
-    bst_ulong length = 0;
-    const float* values = nullptr;
-    Xgb(XGBoosterPredict(booster_, matrix.handle, 0, 0, 0, &length, &values)).value();
-    CHECK(length == rows.size());
-    return {values, values + length};
+    std::lock_guard<std::mutex> lock(mutex_);
+    return xgboost::Predict(booster_, pointers);
   }
 
  private:

@@ -54,24 +54,8 @@ Status ImportIf(ImportContext& c) {
 // The elements of a scan output, one of each iteration, side by side along a new axis.
 Result<Operand> Stacked(ImportContext& c, std::vector<Operand>& parts, int64_t axis) {
   std::vector<ValueId> values;
-  for (Operand& part : parts) {
-    ValueId v = TRY(c.ToValue(part));
-    Shape shape = c.ShapeOfValue(v);
-    axis = TRY(NormalizeAxis(axis, static_cast<int>(shape.size()) + 1));
-    shape.insert(shape.begin() + axis, 1);
-    values.push_back(TRY(c.Reshape(v, shape)));
-  }
-  // A concatenation is one block per operand, so many operands are joined in several steps.
-  constexpr size_t kMostOperands = 32;
-  while (values.size() > 1) {
-    std::vector<ValueId> joined;
-    for (size_t i = 0; i < values.size(); i += kMostOperands) {
-      std::vector<ValueId> some(values.begin() + i, values.begin() + std::min(i + kMostOperands, values.size()));
-      joined.push_back(some.size() == 1 ? some[0] : TRY(c.Emit(Op::kConcat, some, AxisAttrs{axis})));
-    }
-    values = std::move(joined);
-  }
-  return c.ToOperand(values[0]);
+  for (Operand& part : parts) values.push_back(TRY(c.ToValue(part)));
+  return c.ToOperand(TRY(c.Stack(std::move(values), axis)));
 }
 
 // What a loop hands from one iteration to the next, and what it collects.

@@ -202,8 +202,8 @@ Result<std::vector<std::string>> ImportContext::StringList(const char* name, std
   return ReadAttr(node(), name, std::move(fallback), &OnnxAttr::strings, "a list of strings");
 }
 
-// Few elements are what shape arithmetic consists of. What is large may never decide a shape: then a kernel computes
-// it.
+// Folds only tensors of few elements, since shape arithmetic has few. A large tensor never decides a shape, so a kernel
+// computes it.
 std::optional<ValueId> ImportContext::Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs) {
   constexpr int64_t kFew = 1024;
   std::vector<TensorValue> operands;
@@ -237,6 +237,27 @@ Result<ValueId> ImportContext::Transpose(ValueId v, std::vector<int64_t> perm) {
   TRY(InferType(Op::kTranspose, TransposeAttrs{perm}, {builder.Spec(v)}));
   if (std::optional<ValueId> folded = Folded(Op::kTranspose, {v}, TransposeAttrs{perm})) return *folded;
   return builder.Transpose(v, std::move(perm), node().name);
+}
+
+// Concatenates in several steps. A kernel takes an operand for each part of its concatenation, so the steps bound their
+// number; and pieces of equal size share a kernel.
+Result<ValueId> ImportContext::Stack(std::vector<ValueId> values, int64_t axis) {
+  constexpr int64_t kMostOperands = 16;
+  Shape shape = ShapeOfValue(values[0]);
+  axis = TRY(NormalizeAxis(axis, static_cast<int>(shape.size()) + 1));
+  shape.insert(shape.begin() + axis, 1);
+  for (ValueId& v : values) v = TRY(Reshape(v, shape));
+  while (values.size() > 1) {
+    std::vector<ValueId> joined;
+    for (auto begin = values.begin(); begin != values.end();) {
+      const auto end = begin + std::min<int64_t>(kMostOperands, values.end() - begin);
+      const std::vector<ValueId> piece(begin, end);
+      joined.push_back(piece.size() == 1 ? piece[0] : TRY(Emit(Op::kConcat, piece, AxisAttrs{axis})));
+      begin = end;
+    }
+    values = std::move(joined);
+  }
+  return values[0];
 }
 
 void ImportContext::Bind(Operand operand, size_t output) {

@@ -92,12 +92,14 @@ class ImportContext {
   // As the builder's, but for operands that may not fit.
   Result<ValueId> Reshape(ValueId v, Shape shape);
   Result<ValueId> Transpose(ValueId v, std::vector<int64_t> perm);
+  // Values of one shape side by side along a new axis, which counts from the end if it is negative.
+  Result<ValueId> Stack(std::vector<ValueId> values, int64_t axis);
   const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
   DType Type(ValueId v) const { return builder.Spec(v).dtype; }
   int Rank(ValueId v) const { return builder.Spec(v).rank(); }
-  // The value as an output of the current node. A float of 32 bits becomes one of 16 where the node computes with
-  // those: if its first operand is such a float, or is no float and another is such a float. Operators that name the
-  // types of their results themselves (OperatorRow) are left alone, and so is what BindAs binds.
+  // Binds the value to an output of the current node. Converts an f32 to a 16-bit float if the node computes with
+  // these: its first operand is one, or is no float and another operand is one. Does not convert results of operators
+  // that name their result types themselves (OperatorRow), nor values that BindAs binds.
   Status Bind(ValueId v, size_t output = 0);
   Status BindAs(ValueId v, size_t output);
   Status BindConstant(TensorValue value, size_t output = 0);
@@ -122,8 +124,8 @@ class ImportContext {
   Scope* scope_ = nullptr;  // of the current node
   std::function<Result<std::vector<Operand>>(const OnnxGraph&, std::vector<Operand>)> inline_;
   mutable ConstantValues values_{builder.graph()};
-  // By floats of 16 bits, the f32 that they were rounded from, or their conversions. What computes with a result of
-  // another node takes the number before it was rounded.
+  // Maps each 16-bit float value to the f32 value from which it was rounded, or to its conversion. A node that uses the
+  // result of another node computes with the number before rounding.
   std::map<ValueId, ValueId> singles_;
   int64_t reserved_ = 0;  // elements of the constants made by import
 };

@@ -241,26 +241,6 @@ Result<Carried> LstmStep(ImportContext& c, const Net& net, const Weights& w, int
   return Carried{h, state};
 }
 
-// Tensors of one shape, one upon the other: in pieces of equal lengths, so that most pieces share a kernel and no
-// kernel has more than some dozens of operands.
-Result<ValueId> Stacked(ImportContext& c, std::vector<ValueId> parts) {
-  for (ValueId& v : parts) {
-    Shape shape = c.ShapeOfValue(v);
-    shape.insert(shape.begin(), 1);
-    v = TRY(c.Reshape(v, shape));
-  }
-  constexpr size_t kPiece = 16;
-  while (parts.size() > 1) {
-    std::vector<ValueId> pieces;
-    for (size_t i = 0; i < parts.size(); i += kPiece) {
-      std::vector<ValueId> piece(parts.begin() + i, parts.begin() + std::min(parts.size(), i + kPiece));
-      pieces.push_back(piece.size() == 1 ? piece[0] : TRY(c.Emit(Op::kConcat, piece, AxisAttrs{0})));
-    }
-    parts = std::move(pieces);
-  }
-  return parts[0];
-}
-
 // All steps of a direction: the outputs in the order of time, [steps, batch, hidden], and the last state.
 struct Unrolled {
   ValueId outputs = 0;
@@ -289,13 +269,13 @@ Result<Unrolled> Unroll(ImportContext& c, const Net& net, int64_t d) {
     now = next;
   }
   Unrolled all{.last = now};
-  if (c.IsUsed(0)) all.outputs = TRY(Stacked(c, outputs));
+  if (c.IsUsed(0)) all.outputs = TRY(c.Stack(outputs, 0));
   return all;
 }
 
 // The states of all directions: [directions, batch, hidden], or with the batch first.
 Status BindStates(ImportContext& c, const Net& net, const std::vector<ValueId>& states, size_t output) {
-  ValueId all = TRY(Stacked(c, states));
+  ValueId all = TRY(c.Stack(states, 0));
   if (net.batch_first) all = TRY(c.Transpose(all, {1, 0, 2}));
   return c.Bind(all, output);
 }

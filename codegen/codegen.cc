@@ -58,6 +58,10 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
   return metadata;
 }
 
+std::string NotInRegistersMessage(const std::string& buffer, const std::string& why) {
+  return "register buffer " + buffer + " did not fit into registers: " + why;
+}
+
 std::string SpillsMessage(int64_t spills) {
   return "spills " + std::to_string(spills) +
          " times in a register-tiled loop: the tile needs more registers than there are";

@@ -1,13 +1,12 @@
-// Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The target's kind
-// says whose: LLVM's (codegen/llvm), or that of a C compiler for our source (codegen/c). Kernels for GPUs are programs
-// that their drivers compile, OpenCL C (codegen/c/gpu) or PTX (codegen/llvm/gpu), with lists of launches; a library of
-// them holds no code of its own. Cross-compiles for
-// any target that it knows; equal kernels and targets give equal bytes (for kind c: with one compiler).
-// Thread-compatible: LLVM and LLD have global state, so one build at a time per process (build workers do that). No
-// LLVM type leaves this folder.
+// Machine code for lowered kernels: objects, and shared objects that runtime/ loads (runtime/abi.h). The kind of the
+// target selects the generator: LLVM (codegen/llvm), or C source for a C compiler (codegen/c). Kernels for GPUs are
+// programs in OpenCL C (codegen/c/gpu) or PTX (codegen/llvm/gpu), which the drivers compile, with lists of launches; a
+// library of them holds no CPU code. Cross-compiles for any target that it knows. Equal kernels and targets give equal
+// bytes (for kind c: with one compiler). Thread-compatible: LLVM and LLD have global state, so each process makes one
+// build at a time (the build workers do). No LLVM type leaves this folder.
 //
-// A candidate that breaks the register contract, or spills in a register-tiled innermost loop, is `rejected`: that is
-// no error, it says why and has no code.
+// A candidate that breaks the register contract, or spills in a register-tiled innermost loop, is `rejected`. That is
+// no error: `rejected` says why, and there is no code.
 #pragma once
 #include <string>
 #include <vector>
@@ -77,5 +76,7 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
 Result<std::string> MetadataSource(const std::vector<const KernelObject*>& objects, const Target& target);
 // Why a kernel is rejected that spills so many times in a register-tiled loop.
 std::string SpillsMessage(int64_t spills);
+// Why a kernel is rejected that needs `buffer` in registers.
+std::string NotInRegistersMessage(const std::string& buffer, const std::string& why);
 
 }  // namespace autotune

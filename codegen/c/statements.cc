@@ -1,5 +1,6 @@
 #include "codegen/c/statements.h"
 
+#include "codegen/codegen.h"
 #include "codegen/lanes.h"
 #include "codegen/loops.h"
 #include "codegen/walk.h"
@@ -30,22 +31,7 @@ std::string Statements::BindParameter(const PointerParam& p) {
 }
 
 void Statements::Reject(const Buffer& registers, const std::string& why) {
-  rejected_ = "register buffer " + registers->name.str() + " did not fit into registers: " + why;
-}
-
-void Statements::Emit(const Stmt& s) {
-  s.Visit(Overloaded{
-      [&](const Store& n) { EmitStore(n); },
-      [&](const Evaluate& n) { EmitEvaluate(n.value); },
-      [&](const Seq& n) {
-        for (const Stmt& child : n.stmts) Emit(child);
-      },
-      [&](const If& n) { EmitIf(n); },
-      [&](const For& n) { EmitFor(n); },
-      [&](const Block& n) { CHECK(false) << "block " << n.name << " in lowered code"; },
-      [&](const Alloc& n) { EmitAlloc(n); },
-      [&](const Let& n) { EmitLet(n); },
-  });
+  rejected_ = NotInRegistersMessage(registers->name.str(), why);
 }
 
 void Statements::EmitLet(const Let& let) {

@@ -62,7 +62,7 @@ Result<KernelObject> CompileWithLlvm(const LoweredKernel& kernel, const Target& 
   std::string left = machine.Optimize(*hot);
   timer.End("optimize");
   if (!left.empty()) {
-    result.rejected = "register buffer " + left + " did not fit into registers: its accesses overlap in part";
+    result.rejected = NotInRegistersMessage(left, "its accesses overlap in part");
     return result;
   }
   if (options.keep_assembly) {

@@ -23,7 +23,7 @@ FunctionEmitter::FunctionEmitter(Modules modules, const Target& target, std::str
 llvm::Function* FunctionEmitter::EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body) {
   std::vector<llvm::Type*> types(1 + pointers.size(), builder_.getPtrTy());
   llvm::FunctionType* type = llvm::FunctionType::get(builder_.getInt32Ty(), types, false);
-  Begin(OnlyForks(body) ? modules_.cold : modules_.hot, type, prefix_ + ".body");
+  BeginFunction(OnlyForks(body) ? modules_.cold : modules_.hot, type, prefix_ + ".body");
   at_context_ = function_->getArg(0);
   BindPointers(1, pointers);
   expressions_.addresses().EnterScope();
@@ -39,7 +39,7 @@ llvm::Function* FunctionEmitter::EmitParallelBody(const For& loop, const Capture
   std::vector<llvm::Type*> types{builder_.getInt64Ty(), builder_.getInt64Ty()};
   types.insert(types.end(), pointers.size(), builder_.getPtrTy());
   types.insert(types.end(), captures.scalars.size(), builder_.getInt64Ty());
-  Begin(modules_.hot, llvm::FunctionType::get(builder_.getVoidTy(), types, false), prefix_);
+  BeginFunction(modules_.hot, llvm::FunctionType::get(builder_.getVoidTy(), types, false), prefix_);
   BindPointers(2, pointers);
   auto index = static_cast<unsigned>(2 + pointers.size());
   for (const Name& var : captures.scalars) bindings_.vars[var] = function_->getArg(index++);
@@ -53,7 +53,7 @@ llvm::Function* FunctionEmitter::EmitParallelBody(const For& loop, const Capture
   return function_;
 }
 
-void FunctionEmitter::Begin(llvm::Module& module, llvm::FunctionType* type, const std::string& name) {
+void FunctionEmitter::BeginFunction(llvm::Module& module, llvm::FunctionType* type, const std::string& name) {
   function_ = MakeHidden(module, type, name);
   function_->addFnAttr(llvm::Attribute::NoInline);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", function_));
@@ -67,27 +67,15 @@ void FunctionEmitter::BindPointers(unsigned first, const std::vector<PointerPara
   }
 }
 
-void FunctionEmitter::Emit(const Stmt& s) {
-  expressions_.StartStatement();
-  s.Visit(Overloaded{
-      [&](const Store& n) { EmitStore(n); },
-      [&](const Evaluate& n) { EmitPrefetch(n.value); },
-      [&](const Seq& n) { EmitSeq(n); },
-      [&](const If& n) { EmitIf(n); },
-      [&](const For& n) { EmitFor(n); },
-      [&](const Block& n) { CHECK(false) << "block " << n.name << " in lowered code"; },
-      [&](const Alloc& n) { EmitAlloc(n); },
-      [&](const Let& n) {
-        bindings_.vars[n.var] = expressions_.Value(n.value);
-        Emit(n.body);
-      },
-  });
-}
-
 void FunctionEmitter::EmitSeq(const Seq& seq) {
   loads_.transposes().Find(seq);
-  for (const Stmt& child : seq.stmts) Emit(child);
+  StatementEmitter::EmitSeq(seq);
   loads_.transposes().Clear();
+}
+
+void FunctionEmitter::EmitLet(const Let& let) {
+  bindings_.vars[let.var] = expressions_.Value(let.value);
+  Emit(let.body);
 }
 
 void FunctionEmitter::EmitAlloc(const Alloc& alloc) {
@@ -153,7 +141,7 @@ void FunctionEmitter::EmitStore(const Store& store) {
   builder_.CreateAlignedStore(value, address.pointer, address.alignment);
 }
 
-void FunctionEmitter::EmitPrefetch(const Expr& value) {
+void FunctionEmitter::EmitEvaluate(const Expr& value) {
   const Call* call = value.As<Call>();
   const Load* load = call && IsPrefetch(call->op) ? call->args[0].As<Load>() : nullptr;
   CHECK(load) << "only prefetch(load) may be evaluated";

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/emitter.h"
 #include "codegen/llvm/control.h"
 #include "codegen/llvm/cpu/module.h"
 #include "codegen/llvm/cpu/parallel.h"
@@ -17,7 +18,7 @@
 
 namespace autotune {
 
-class FunctionEmitter {
+class FunctionEmitter : private StatementEmitter {
  public:
   // `prefix` begins the names of the functions of parallel loops; `streamed` are the buffers for streaming stores.
   FunctionEmitter(Modules modules, const Target& target, std::string prefix, std::set<Name> streamed);
@@ -31,18 +32,19 @@ class FunctionEmitter {
   llvm::Function* EmitParallelBody(const For& loop, const Captures& captures, const Analyzer& outside);
 
  private:
-  void Begin(llvm::Module& module, llvm::FunctionType* type, const std::string& name);
+  void BeginFunction(llvm::Module& module, llvm::FunctionType* type, const std::string& name);
   void BindPointers(unsigned first, const std::vector<PointerParam>& pointers);
 
-  void Emit(const Stmt& s);
-  void EmitSeq(const Seq& seq);
-  void EmitFor(const For& loop);
+  void Begin() override { expressions_.StartStatement(); }
+  void EmitSeq(const Seq& seq) override;
+  void EmitFor(const For& loop) override;
   void EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool known_nonempty);
   void EmitParallel(const For& loop);
-  void EmitIf(const If& branch);
-  void EmitStore(const Store& store);
-  void EmitAlloc(const Alloc& alloc);
-  void EmitPrefetch(const Expr& value);
+  void EmitIf(const If& branch) override;
+  void EmitStore(const Store& store) override;
+  void EmitAlloc(const Alloc& alloc) override;
+  void EmitEvaluate(const Expr& value) override;
+  void EmitLet(const Let& let) override;
 
   Modules modules_;
   const Target& target_;

@@ -11,6 +11,7 @@
 #include "ir/threads.h"
 #include "ir/visit.h"
 #include "support/check.h"
+#include "support/integer.h"
 #include "target/cuda_arch.h"
 
 namespace autotune {
@@ -19,9 +20,7 @@ namespace {
 constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;  // address spaces of NVPTX
 constexpr int64_t kVectorBytes = 16;                    // the widest access of one thread, and its alignment
 
-int64_t AlignedBytes(const Buffer& buffer) {
-  return (BytesOf(buffer) + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
-}
+int64_t AlignedBytes(const Buffer& buffer) { return AlignUp(BytesOf(buffer), kVectorBytes); }
 
 }  // namespace
 
@@ -31,8 +30,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const Target& target, int ind
       expressions_(builder_, target, bindings_, nullptr, index_bits),
       control_(builder_, bindings_, expressions_.addresses()) {}
 
-void KernelEmitter::Emit(KernelFunction& kernel) {
-  Begin(kernel);
+void KernelEmitter::EmitKernel(KernelFunction& kernel) {
+  BeginFunction(kernel);
   BindShared(kernel);
   expressions_.addresses().EnterScope();
   Emit(kernel.body);
@@ -40,7 +39,7 @@ void KernelEmitter::Emit(KernelFunction& kernel) {
   builder_.CreateRetVoid();
 }
 
-void KernelEmitter::Begin(const KernelFunction& kernel) {
+void KernelEmitter::BeginFunction(const KernelFunction& kernel) {
   std::vector<llvm::Type*> types(kernel.pointers.size(), builder_.getPtrTy(kGlobalSpace));
   function_ = llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), types, false),
                                      llvm::Function::ExternalLinkage, kernel.launch.entry, module_);
@@ -58,8 +57,8 @@ void KernelEmitter::Begin(const KernelFunction& kernel) {
   module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(builder_.getContext(), limits));
 }
 
-// Only what the launch does not write is noalias: LLVM takes it that a barrier leaves the memory of a noalias parameter
-// alone, but other threads write there meanwhile.
+// Only parameters that the launch does not write are noalias. LLVM assumes that a barrier does not change the memory of
+// a noalias parameter, but other threads may write to it meanwhile.
 void KernelEmitter::DescribeParam(unsigned index, const PointerParam& p) {
   llvm::LLVMContext& context = builder_.getContext();
   function_->addParamAttr(index, llvm::Attribute::NoUndef);
@@ -106,23 +105,9 @@ void KernelEmitter::BindShared(KernelFunction& kernel) {
   }
 }
 
-void KernelEmitter::Emit(const Stmt& s) {
-  expressions_.StartStatement();
-  s.Visit(Overloaded{
-      [&](const Store& n) { EmitStore(n); },
-      [&](const Evaluate& n) { EmitEvaluate(n.value); },
-      [&](const Seq& n) {
-        for (const Stmt& child : n.stmts) Emit(child);
-      },
-      [&](const If& n) { EmitIf(n); },
-      [&](const For& n) { EmitFor(n); },
-      [&](const Block& n) { CHECK(false) << "block " << n.name << " in lowered code"; },
-      [&](const Alloc& n) { EmitAlloc(n); },
-      [&](const Let& n) {
-        bindings_.vars[n.var] = expressions_.Value(n.value);
-        Emit(n.body);
-      },
-  });
+void KernelEmitter::EmitLet(const Let& let) {
+  bindings_.vars[let.var] = expressions_.Value(let.value);
+  Emit(let.body);
 }
 
 void KernelEmitter::EmitFor(const For& loop) {
@@ -159,8 +144,9 @@ void KernelEmitter::EmitIf(const If& branch) {
   control_.Branch(branch.condition, condition, then_body, branch.else_body ? ControlFlow::Body(else_body) : nullptr);
 }
 
-// The store of async(value) as one instruction, which needs no register and does not wait: a number or a vector of 4, 8
-// or 16 bytes, as it lies in memory, or 0 where a condition fails. False if the value is no such one.
+// Emits the store of async(value) as one instruction, which needs no register and does not wait. The value is a number
+// or a vector of 4, 8 or 16 bytes, as it lies in memory, or 0 where a condition fails. Returns false for any other
+// value.
 bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   const Expr& value = AsyncValue(store);
   const Select* select = value.As<Select>();
@@ -178,8 +164,8 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   Addresses::Address source = addresses.Of(load->buffer, from), target = addresses.Of(store.buffer, *to);
   const auto aligned = static_cast<uint64_t>(bytes);
   if (source.alignment.value() < aligned || target.alignment.value() < aligned) return false;
-  // Written as PTX: LLVM's intrinsics have no form for shared addresses of 32 bits beside global ones of 64. Vectors of
-  // 16 bytes go past the first cache.
+  // Inline PTX, since LLVM's intrinsics have no form with 32-bit shared addresses and 64-bit global ones. Vectors of 16
+  // bytes bypass the first-level cache.
   const std::string head =
       std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + std::to_string(bytes);
   auto emit = [&](const std::string& text, const std::string& operands, const std::vector<llvm::Value*>& values) {

@@ -53,7 +53,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
   std::unique_ptr<llvm::Module> module = machine.NewModule(context, kernel.name.str());
   for (std::vector<KernelFunction>* list : {&functions->run, &functions->prepare}) {
     for (KernelFunction& function : *list) {
-      KernelEmitter(*module, device, IndexBitsOf(function.body)).Emit(function);
+      KernelEmitter(*module, device, IndexBitsOf(function.body)).EmitKernel(function);
       if (function.launch.shared_bytes <= target.shared_bytes) continue;
       result.rejected = "a block needs " + std::to_string(function.launch.shared_bytes) +
                         " bytes of shared memory; the target has " + std::to_string(target.shared_bytes);
@@ -67,7 +67,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
   const std::string left = machine.Optimize(*module);
   timer.End("optimize");
   if (!left.empty()) {
-    result.rejected = "register buffer " + left + " did not fit into registers: its accesses overlap in part";
+    result.rejected = NotInRegistersMessage(left, "its accesses overlap in part");
     return result;
   }
   if (options.keep_assembly) {

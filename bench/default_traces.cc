@@ -4,14 +4,14 @@
 //   bench_default_traces [--target TEXT] [--drawn 0] [--seed 1] [MODEL.onnx ...]
 // --drawn: how many tasks to draw (bench/drawn_tasks.h).
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 
 #include "bench/arguments.h"
 #include "bench/drawn_tasks.h"
+#include "bench/main.h"
 #include "compiler/network.h"
 #include "schedule/trace.h"
 #include "support/hash.h"
+#include "support/join.h"
 #include "tuner/defaults.h"
 
 namespace autotune::bench {
@@ -27,9 +27,7 @@ Status Print(const std::string& where, const TuneTask& task, const Target& targe
     const std::string hash = HashBytes128(ToText(proposal.trace)).Hex().substr(0, kHashDigits);
     std::string decisions;
     for (size_t knob = 0; knob < proposal.decisions.size(); ++knob) {
-      decisions += knob == 0 ? "" : " ";
-      for (size_t i = 0; i < proposal.decisions[knob].values.size(); ++i)
-        decisions += (i == 0 ? "" : ",") + std::to_string(proposal.decisions[knob].values[i]);
+      decisions += (knob == 0 ? "" : " ") + Joined(proposal.decisions[knob].values, ",");
     }
     std::printf("%s | %s | %s | %s | %s | %s\n", where.c_str(), task.label.c_str(),
                 task.alternatives[static_cast<size_t>(sketch.alternative)].name.c_str(), sketch.name.c_str(),
@@ -57,11 +55,6 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  // Find the build workers in the build tree, beside its own folder.
-  std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
-  setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
-  autotune::Result<int> done = autotune::bench::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_default_traces: %s\n", done.error().Text().c_str());
-  return 1;
+  autotune::bench::UseProgramsOfBuildTree();
+  return autotune::bench::ExitCode("bench_default_traces", autotune::bench::Main(argc, argv));
 }

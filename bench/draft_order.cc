@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "bench/arguments.h"
+#include "bench/main.h"
 #include "costmodel/cost_model.h"
 #include "support/rng.h"
 #include "support/statistics.h"
@@ -130,8 +131,5 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  autotune::Result<int> done = autotune::bench::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_draft_order: %s\n", done.error().Text().c_str());
-  return 1;
+  return autotune::bench::ExitCode("bench_draft_order", autotune::bench::Main(argc, argv));
 }

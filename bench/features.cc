@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/arguments.h"
+#include "bench/main.h"
 #include "costmodel/features.h"
 #include "schedule/replay.h"
 #include "support/clock.h"
@@ -77,8 +78,5 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  autotune::Result<int> done = autotune::bench::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_features: %s\n", done.error().Text().c_str());
-  return 1;
+  return autotune::bench::ExitCode("bench_features", autotune::bench::Main(argc, argv));
 }

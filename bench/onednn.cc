@@ -10,13 +10,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <limits>
 
 #include "bench/arguments.h"
+#include "bench/main.h"
 #include "compiler/compile.h"
 #include "package/load.h"
 #include "records/open.h"
@@ -307,11 +306,6 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  // Find the programs that this one starts in the build tree, beside its own folder.
-  std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
-  setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
-  autotune::Result<int> done = autotune::bench::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_onednn: %s\n", done.error().Text().c_str());
-  return 1;
+  autotune::bench::UseProgramsOfBuildTree();
+  return autotune::bench::ExitCode("bench_onednn", autotune::bench::Main(argc, argv));
 }

@@ -12,12 +12,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "bench/arguments.h"
 #include "bench/descent.h"
+#include "bench/main.h"
 #include "bench/oracle_judge.h"
 #include "bench/oracle_store.h"
 #include "records/open.h"
@@ -296,13 +296,8 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  // Find the programs that this one starts in the build tree, beside its own folder.
-  std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
-  setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
+  autotune::bench::UseProgramsOfBuildTree();
   std::signal(SIGINT, [](int) { autotune::bench::stop_requested = true; });
   std::signal(SIGTERM, [](int) { autotune::bench::stop_requested = true; });
-  autotune::Result<int> done = autotune::bench::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_oracle: %s\n", done.error().Text().c_str());
-  return 1;
+  return autotune::bench::ExitCode("bench_oracle", autotune::bench::Main(argc, argv));
 }

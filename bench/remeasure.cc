@@ -8,13 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <set>
 
+#include "bench/main.h"
 #include "ir/text.h"
 #include "records/open.h"
 #include "schedule/trace.h"
+#include "support/statistics.h"
 #include "te/reference.h"
 #include "tracker/local_farm.h"
 #include "tuner/farm_measurer.h"
@@ -101,13 +102,6 @@ std::string ShapesOf(const Record& record) {
   return text;
 }
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return NAN;
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 void PrintGroup(const char* name, const std::vector<Choice>& choices, bool Choice::*group) {
   std::vector<double> signed_, absolute;
   for (const Choice& choice : choices) {
@@ -115,9 +109,12 @@ void PrintGroup(const char* name, const std::vector<Choice>& choices, bool Choic
     signed_.push_back(100 * choice.Difference());
     absolute.push_back(std::abs(signed_.back()));
   }
+  if (absolute.empty()) {
+    printf("%-8s no records\n", name);
+    return;
+  }
   printf("%-8s %3zu records: median difference %.2f %% (signed %+.2f %%), largest %.2f %%\n", name, absolute.size(),
-         Median(absolute), Median(signed_),
-         absolute.empty() ? NAN : *std::max_element(absolute.begin(), absolute.end()));
+         Median(absolute), Median(signed_), *std::max_element(absolute.begin(), absolute.end()));
 }
 
 // Of the pairs of one task whose recorded times differ by kDiffer or more, how many have the same order again.
@@ -178,12 +175,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: bench_remeasure DB [COUNT [SEED]]\n");
     return 2;
   }
-  // The programs that it starts lie in the build tree, beside this one's folder.
-  std::string tools = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
-  setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
-  auto code = autotune::Run(argv[1], argc > 2 ? static_cast<size_t>(atoll(argv[2])) : 20,
-                            argc > 3 ? static_cast<uint64_t>(atoll(argv[3])) : 0);
-  if (code.ok()) return *code;
-  fprintf(stderr, "bench_remeasure: %s\n", code.error().Text().c_str());
-  return 1;
+  autotune::bench::UseProgramsOfBuildTree();
+  const size_t count = argc > 2 ? static_cast<size_t>(atoll(argv[2])) : 20;
+  const uint64_t seed = argc > 3 ? static_cast<uint64_t>(atoll(argv[3])) : 0;
+  return autotune::bench::ExitCode("bench_remeasure", autotune::Run(argv[1], count, seed));
 }

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "bench/arguments.h"
+#include "bench/main.h"
 #include "support/clock.h"
 #include "tuner/located_recording.h"
 #include "tuner/simulation.h"
@@ -145,8 +146,5 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace autotune::bench
 
 int main(int argc, char** argv) {
-  autotune::Result<int> done = autotune::bench::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_search_sim: %s\n", done.error().Text().c_str());
-  return 1;
+  return autotune::bench::ExitCode("bench_search_sim", autotune::bench::Main(argc, argv));
 }

@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/main.h"
 #include "package/load.h"
 #include "runtime/fill.h"
 #include "runtime/npy.h"
@@ -211,9 +211,4 @@ Result<int> Main(int argc, char** argv) {
 }  // namespace
 }  // namespace autotune
 
-int main(int argc, char** argv) {
-  autotune::Result<int> done = autotune::Main(argc, argv);
-  if (done.ok()) return *done;
-  std::fprintf(stderr, "bench_sgemm: %s\n", done.error().Text().c_str());
-  return 1;
-}
+int main(int argc, char** argv) { return autotune::bench::ExitCode("bench_sgemm", autotune::Main(argc, argv)); }

@@ -1,5 +1,5 @@
-// What the entry points of a kernel (runtime/abi.h) demand of their arguments and hand on, for all code generators.
-// Plain values; thread-safe. Internal to codegen/.
+// The arguments of a kernel's entry points (runtime/abi.h) for all code generators: what the entry points check, and
+// which pointers they pass on. Plain values; thread-safe. Internal to codegen/.
 #pragma once
 #include <string>
 #include <vector>

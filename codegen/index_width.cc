@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kTooLarge = 0x1p31;
 
-// Bounds of absolute values. That of a sum is the sum of its terms' bounds, so it holds for a part of the terms and
-// where products are multiplied out, too. Bounds are doubles, because doubles do not wrap.
+// Bounds of absolute values. The bound of a sum is the sum of its terms' bounds, so it also holds for any part of the
+// terms, and if products are multiplied out. Bounds are doubles, because doubles do not wrap.
 class Magnitudes {
  public:
   bool fits = true;

@@ -33,8 +33,8 @@ void SetLaunches(const KernelFunctions& functions, const Target& target, KernelM
 // The shared buffers that the kernel allocates.
 std::vector<Buffer> SharedBuffersOf(const Stmt& kernel);
 
-// What a library of GPU kernels has under kModuleBlobSymbol (runtime/module_blob.h): the library, which imports a
-// module with the image of each kernel.
+// Returns the module tree that a library of GPU kernels has under kModuleBlobSymbol (runtime/module_blob.h): the
+// library, which imports a module with the image of each kernel.
 struct KernelObject;
 Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target);
 

@@ -59,8 +59,9 @@ TargetParts PartsOf(const std::string& target) {
   return parts;
 }
 
-// Where records for this task are: at this very target, else at the same processor with these caches, if there is one,
-// and the nearest number of cores. Programs that depend on caches differ then, which shows when a record is looked at.
+// Returns the target whose records serve this task: exactly this target, else one with the same processor and caches,
+// else one with other caches, and the nearest number of cores. Programs that depend on caches then differ, which is
+// noticed when a record is read.
 Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target, RecordStore& store,
                                   std::string& note) {
   const std::string own = target.Text();

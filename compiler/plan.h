@@ -30,9 +30,9 @@ struct ExecutionPlan {
   std::map<int64_t, MemoryUse> memory;  // by device
 };
 
-// `code`: of each node of `fused`. A variable lies on the device of its first reader; a reshape of it counts as one. A
-// value that another device reads, too, is copied there once, by a node of function kCopyFunction before the first such
-// reader. Outputs lie where they are computed.
+// `code` has one entry per node of `fused`. A variable, or a reshape of it, lies on the device of its first reader. If
+// another device reads a value, too, a node of function kCopyFunction copies it there once, before the first such
+// reader. Outputs stay where they are computed.
 Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code);
 
 }  // namespace autotune

@@ -11,8 +11,8 @@
 
 namespace autotune::graph {
 
-// Of image activations. Weights follow: OIHW with NCHW, HWIO with NHWC (I is the channels of one group). Images of
-// three dimensions have D before H: NCDHW and OIDHW, NDHWC and DHWIO.
+// Layout of image activations. It also determines the layout of weights: OIHW with NCHW, HWIO with NHWC (I is the
+// channels of one group). Images of three dimensions have D before H: NCDHW and OIDHW, NDHWC and DHWIO.
 enum class Layout { kNCHW, kNHWC };
 // What stands outside of a padded tensor: a value, the nearest element, or the elements mirrored at the border.
 enum class PadMode { kConstant, kEdge, kReflect };

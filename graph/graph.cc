@@ -39,8 +39,8 @@ ValueId GraphBuilder::ConstantParameter(std::string name, TensorSpec spec) {
 
 namespace {
 
-// Each element of what `op` makes of tensors some of which have no elements: a sum or product of nothing, the value of
-// a pad.
+// Returns the value of each element of the result if `op` gets a tensor without elements: the sum or product of
+// nothing, or the value of a pad.
 Result<double> ElementOfNothing(Op op, const Attrs& attrs) {
   switch (op) {
     case Op::kConv2d:

@@ -30,8 +30,8 @@ struct Value {
 
 struct Constant {
   ValueId value = 0;
-  // Without bytes it is a constant parameter of a fused body: known not to change, its value none of the kernel's
-  // business.
+  // Without bytes, a constant parameter of a fused body: it does not change between runs, but the kernel does not know
+  // its value.
   SharedBytes data;
 };
 
@@ -44,8 +44,8 @@ struct Node {
   std::shared_ptr<const Graph> body;  // of kFused: its inputs, then its constants without data, match `inputs`
 };
 
-// Nodes neither read nor make tensors without elements, for which there are no kernels: only inputs that no node reads
-// and constants have none.
+// There are no kernels for tensors without elements, so no node reads or makes one. Only constants, and inputs that no
+// node reads, may have no elements.
 struct Graph {
   std::vector<Value> values;
   std::vector<ValueId> inputs;
@@ -80,8 +80,8 @@ class GraphBuilder {
   ValueId Input(std::string name, TensorSpec spec);
   ValueId AddConstant(std::string name, TensorValue value);
   ValueId ConstantParameter(std::string name, TensorSpec spec);  // without data
-  // Infers the type; an error says what does not fit. What has no elements becomes a constant; what is made of tensors
-  // that have none, a constant's broadcast or a concatenation of the others.
+  // Infers the type; an error says what does not fit. Makes a constant if the result has no elements. If an operand has
+  // none, makes a broadcast of a constant, or a concatenation of the other operands.
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
   // The same where the caller has made sure that it fits (passes).
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});

@@ -165,8 +165,8 @@ inline OpKind KindOf(Op op) { return GetOpInfo(op).kind; }
 // operator's (CHECK). Not for kFused and kCall, whose types are those of the function that they call.
 Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<TensorSpec>& inputs);
 
-// Refuses negative extents and more elements than any machine holds, zeros aside, so that no product of extents
-// overflows.
+// Refuses negative extents, and more elements than any machine holds (extents of zero not counted), so that no product
+// of extents overflows.
 Status CheckSize(const TensorSpec& spec);
 
 // NumPy's broadcasting; an error when the shapes do not fit.

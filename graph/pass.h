@@ -27,8 +27,8 @@ struct Pass {
   std::string_view needed = "";  // why no kernels can be made without it; empty: it may be disabled
 };
 
-// Each pass keeps the graph's inputs and outputs: number, order, names and types. Calls of other functions of a module
-// (kCall) stay what they are, whatever their arguments.
+// Each pass keeps the graph's inputs and outputs: number, order, names and types. Calls of other functions of the
+// module (kCall) stay calls of these functions, but their arguments may change.
 
 // Drops nodes and constants that no output needs. Inputs stay.
 Result<Graph> DropDeadCode(const Graph& graph, const PassEnv& env);
@@ -37,12 +37,13 @@ Result<Graph> DropDeadCode(const Graph& graph, const PassEnv& env);
 // become multiplications by its reciprocal: results differ by rounding.
 Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env);
 
-// Reshapes move behind the element-wise operators and reductions that read them, so that these meet what is computed
-// before the reshape: a product of a batch of matrices as one matrix, and its bias.
+// Moves reshapes behind the element-wise operators and reductions that read them. These operators then directly follow
+// the nodes before the reshape. For example, a product of a batch of matrices becomes the product of one matrix, and
+// its bias follows it.
 Result<Graph> SinkReshapes(const Graph& graph, const PassEnv& env);
 
-// Of the views that only a product reads, reshapes come first, then slices, then transposes: the product can read a
-// transposed slice where it lies (Fuse), and a reshape of a computed tensor is no kernel.
+// Orders the views that only a product reads: first reshapes, then slices, then transposes. The product can read a
+// transposed slice in place (Fuse), and a reshape of a computed tensor needs no kernel.
 Result<Graph> OrderViews(const Graph& graph, const PassEnv& env);
 
 // One node for equal operators on equal inputs; one constant for equal ones of few elements. Larger constants are
@@ -60,10 +61,10 @@ Result<Graph> FoldBatchNorm(const Graph& graph, const PassEnv& env);
 // with an axis follow, transposes are put where the rest needs the old layout, and cancel where they meet.
 Result<Graph> ConvertLayout(const Graph& graph, const PassEnv& env);
 
-// Windows lose the taps that meet padding at every output: of convolutions, whose weights are sliced, and of pools.
-// Zeros that a pad puts around a convolution's input become the convolution's own padding. Exact but for the product of
-// padding and an infinite or NaN weight, which takes no part. Transposes leave out the rows that windows of one row
-// skip by their stride.
+// Removes the taps of windows that meet padding at every output: from convolutions, whose weights are sliced, and from
+// pools. Makes zeros that a pad puts around a convolution's input the convolution's own padding. Exact, except that
+// products of padding with infinite or NaN weights are left out. Removes from transposes the rows that windows of one
+// row skip by their stride.
 Result<Graph> TrimWindows(const Graph& graph, const PassEnv& env);
 
 // Evaluates everything that depends on constants only, in one call of env.evaluate.

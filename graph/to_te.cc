@@ -348,8 +348,8 @@ class Lowering {
     return std::optional<Tensor>(topi::Mul(name + "_scaled", factors->scale, product));
   }
 
-  // The factors of a softmax along the last dimension that this kernel computes; none if the value is something else.
-  // A factor for each row may as well be one of the product's rows, which are shorter.
+  // Returns the factors of the softmax along the last dimension, if this kernel computes it; else nothing. The factor
+  // of a row can be applied to the row of the product instead, which is shorter.
   std::optional<topi::SoftmaxFactors> FactorsOf(ValueId v) const {
     const Node* node = graph_.Producer(v);
     if (!node) return std::nullopt;
@@ -372,9 +372,9 @@ class Lowering {
     return shape;
   }
 
-  // Whether the value is exp(x - most), with the largest element of each row or more for `most`. So it is 1 at most,
-  // and a sum of products with it is at most the number of keys times the weighted mean: values within that factor of
-  // the type's largest number may overflow, which a mean of them need not.
+  // Returns true if the value is exp(x - most), where `most` is at least the largest element of each row. The value is
+  // then at most 1, and a sum of products with it is at most the number of keys times the weighted mean. Values within
+  // that factor of the type's largest number may overflow, although their mean would not.
   bool IsExpBelowMax(ValueId v) const {
     const Node* exp = graph_.Producer(v);
     const Node* sub = exp && exp->op == Op::kExp ? graph_.Producer(exp->inputs[0]) : nullptr;

@@ -3,25 +3,25 @@
 
 namespace autotune {
 
-// Of a serial loop (value 1): the few iterations at its ends in which some guard inside may fail become copies of their
-// own, so that the loop that is left needs none, and the guards of the copies are decided when they are compiled.
+// On a serial loop (value 1). The few iterations at its ends in which some guard inside may fail become copies of their
+// own. The remaining loop then needs no guards, and the guards of the copies are decided at compile time.
 inline constexpr char kPeel[] = "peel";
 
-// Of a serial loop (value 1): the last of its passes, one that waits for memory, runs in the next iteration, inside a
-// loop there that computes, where that keeps the meaning.
+// On a serial loop (value 1). Its last pass, which waits for memory, runs in the next iteration, inside a loop there
+// that computes, if that keeps the meaning (lower/overlap_rows.cc).
 inline constexpr char kOverlap[] = "overlap";
 
-// Of a serial loop (value: how many iterations are under way): what it copies to shared memory is copied that many
-// iterations minus one ahead (lower/pipeline_loops.cc).
+// On a serial loop (value: the number of iterations under way). Its copies to shared memory run ahead by that number
+// minus one (lower/pipeline_loops.cc).
 inline constexpr char kPipeline[] = "pipeline";
 
-// Of a loop of two iterations (value 1): it and the two loops inside are a product of matrices that warps compute
-// together by tensor cores (ir/mma.h, lower/tensor_cores.cc).
+// On a loop of two iterations (value 1). The loop and the two loops inside it are a product of matrices that a warp
+// computes on tensor cores (ir/mma.h, lower/tensor_cores.cc).
 inline constexpr char kMma[] = "mma";
 
-// Of the loop whose iterations prefetch, `prefetch <block> <buffer> <loop>` (value: how many iterations of <loop> the
-// prefetch is ahead of the block's access). The step `prefetch` leaves it, since the hints themselves, which are
-// addresses, no longer tell what they are for.
+// On the loop whose iterations prefetch: `prefetch <block> <buffer> <loop>` (value: the number of iterations of <loop>
+// between the prefetch and the block's access). The step `prefetch` adds it, since the hints themselves are addresses
+// and no longer show their purpose.
 inline constexpr char kPrefetchOf[] = "prefetch ";
 
 // Of a block, `original <iterator>` (value: the iterator's extent before `pad_block` let it grow).

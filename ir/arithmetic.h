@@ -19,16 +19,16 @@ struct Arithmetic {
 
   // Floating-point operations as the field counts them for GFLOPS: two for a multiply-add, one for all else.
   double Flops() const;
-  // Time in units of an addition, where throughput counts: as Flops, but a transcendental function takes a polynomial
-  // of some ten multiply-adds and the scaling around it (lower/math.cc).
+  // Time in additions, if throughput limits it. Like Flops, but a transcendental function counts as a polynomial of
+  // about ten multiply-adds and the scaling around it (lower/math.cc).
   double Cost() const;
 };
 
 // Of one evaluation.
 Arithmetic ArithmeticOf(const Expr& e);
-// Of one execution, guards and initialisations aside. Each block counts as often as its iterators' extents say,
-// whatever loops are around it; statements without blocks count as often as their loops run. A symbolic extent counts
-// as 1.
+// Counts one execution, without guards and initialisations. A block counts as often as the extents of its iterators
+// say, whatever loops surround it. Statements without blocks count as often as their loops run. A symbolic extent
+// counts as 1.
 Arithmetic ArithmeticOf(const Stmt& s);
 
 }  // namespace autotune

@@ -45,9 +45,9 @@ class Expr : public Ref<ExprCell> {
 enum class Scope : uint8_t { kGlobal, kRegister, kShared, kLocal };
 AUTOTUNE_ENUM(Scope, "global", "register", "shared", "local")
 
-// Rows that are further apart than compact ones: the stride of dimension `dim`, in elements, is the least that holds
-// what lies inside and is `offset` more than a multiple of `factor`. Of all dimensions but the last, whose elements
-// stay next to each other. 0 <= offset < factor <= kMaxFactor.
+// Increases the distance between rows. The stride of dimension `dim`, in elements, becomes the least one that is large
+// enough for the inner dimensions and is `offset` more than a multiple of `factor`. Possible for all dimensions but the
+// last, whose elements stay contiguous. 0 <= offset < factor <= kMaxFactor.
 struct DimAlign {
   static constexpr int64_t kMaxFactor = 65536;
   int64_t dim = 0;
@@ -230,8 +230,8 @@ Expr AndAll(const std::vector<Expr>& conjuncts);  // absent if there are none
 std::vector<int64_t> ConstShape(const Buffer& buffer);
 // The strides in elements of a buffer of that shape, outermost first, that has none of its own.
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape, const std::vector<DimAlign>& dim_align);
-// The elements that a buffer of constant shape and without strides of its own takes in memory, those between its rows
-// included.
+// Returns the size in memory, in elements, of a buffer with a constant shape and without strides of its own. The gaps
+// between its rows count.
 int64_t ElementsOf(const Buffer& buffer);
 // The same buffer but for one thing.
 Buffer WithScope(const Buffer& buffer, Scope scope);

@@ -10,8 +10,9 @@ namespace autotune {
 // One rounding; a NaN stays a NaN of the same sign.
 double RoundFloat(double value, DType dtype);
 
-// The nearest value that has 10 bits behind the point, as cvt.rna.tf32 of PTX: ties away from zero; beyond the largest
-// finite one infinity; denormals of f32 are kept as far as their bits go. Of a NaN, a NaN.
+// Returns the nearest value with 10 bits after the point, as PTX's cvt.rna.tf32 does. Ties round away from zero. Values
+// beyond the largest finite one become infinity. Denormal f32 values stay, as far as their bits reach. A NaN stays a
+// NaN.
 double RoundToTf32(double value);
 
 // The bits of a value that RoundFloat gave, zero-extended, and back.

@@ -32,8 +32,8 @@ bool IsFileOfDump(const std::string& name) {
   return digits >= 2 && name.substr(digits).starts_with("_") && name.ends_with(".txt");
 }
 
-// Removes the files of a dump from `folder` and, as far as they are then empty, the folders of its parts. What holds no
-// input of a first pass is no folder of a dump.
+// Removes the files of a dump from `folder`, and the folders of its parts if they are empty afterwards. A folder
+// without the input of a first pass is no folder of a dump.
 void RemoveDump(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder / FileName(0, kInput), error)) return;

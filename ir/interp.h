@@ -11,8 +11,8 @@
 
 namespace autotune {
 
-// Row-major, compact, whatever strides the buffer has. Every element is a value of dtype; 64-bit integers are limited
-// to +-2^53 here (inside a program they are exact).
+// An array in compact, row-major order, whatever strides the buffer has. Every element is a value of dtype. 64-bit
+// integers are limited to +-2^53 here; inside a program they are exact.
 struct InterpArray {
   DType dtype;
   std::vector<int64_t> shape;

@@ -29,9 +29,10 @@ struct ThreadId {
 bool SameBlock(const ThreadId& a, const ThreadId& b);
 bool SameThread(const ThreadId& a, const ThreadId& b);
 
-// Where an access happened: the iterations of the parallel loops around it, outermost first. Every execution of a
-// parallel loop, and every stretch between barriers, is an instance of its own; two accesses can happen at the same
-// time exactly if, at the first loop where their paths part, they are different iterations of one instance.
+// The position of an access: the iterations of the parallel loops around it, outermost first. Every execution of a
+// parallel loop, and every stretch between barriers, is an instance of its own. At the first loop where the positions
+// of two accesses differ, they are either different iterations of one instance, and then the accesses can happen at the
+// same time, or different instances, and then they cannot.
 class Paths {
  public:
   static constexpr int kRoot = 0;

@@ -1,5 +1,6 @@
-// Loops over threads with barriers or products of tensor cores: all threads run each piece of them that has none, then
-// the next piece. What decides about reaching a barrier or a product must be the same for all of them.
+// Loops over threads that contain barriers or products of tensor cores. Such a loop is cut into pieces without barriers
+// and products; all threads run one piece, then the next one. Conditions that decide whether a barrier or a product is
+// reached must be the same for all threads.
 #include <algorithm>
 #include <tuple>
 

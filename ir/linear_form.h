@@ -64,8 +64,8 @@ struct LinearForm {
   Expr InOrder() const;
 };
 
-// The form of an expression as it is written: leaves that are not +, -, negation or multiplication by a constant become
-// atoms as they are.
+// Returns the form of an expression as it is written. A node that is no +, -, negation or multiplication by a constant
+// becomes an atom, unchanged.
 LinearForm ToLinear(const Expr& e);
 // A number that divides the integer e, whatever its variables are; 0 for the constant 0.
 int64_t CommonFactor(const Expr& e);

@@ -1,6 +1,6 @@
-// The op table: everything that a Call can name. One row an op: its name in the text, its arity, the dtype rule. Each
-// row has a rule in the interpreter and, where `expanded`, is rewritten into plain arithmetic by lower/math.cc, so that
-// no back end needs a math library.
+// The op table: all operations that a Call can name. Each row has the op's name in the text, its arity, and the rule
+// for its dtype. The interpreter has a rule for each op. lower/math.cc rewrites the `expanded` ops into plain
+// arithmetic, so that no code generator needs a math library.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-// Words, numbers and punctuation of the IR text (docs/ir.md), and the first error. Internal to ir/: a base of the
-// parsers of expressions and of statements, each of which adds its own layer of the grammar.
+// Lexer of the IR text (docs/ir.md): words, numbers, punctuation, and the first error. It is the base class of the
+// parsers of expressions and of statements, each of which adds its layer of the grammar. Internal to ir/.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,20 +1,22 @@
 // Programs of threads: kernels, their rules, and who runs what. Pure functions; thread-safe. Not here: races, which
 // ir/interp.h finds, and independence of iterations, which schedule/ proves.
 //
-// A kernel is an outermost loop bound to an axis, with all that it holds. Its blocks of threads run in any order and at
-// the same time, and share global memory only; the threads of a block also share what has scope shared.
+// A kernel is an outermost loop that is bound to an axis, with everything inside it. Its blocks of threads run in any
+// order and concurrently. They share only global memory. The threads of a block also share buffers of scope shared.
 //
 // The rules (CheckThreads)
 //  - Bound loops have constant extents, at least 1, and are in no parallel or vectorized loop; no parallel loop is in a
 //    kernel.
 //  - Loops over blocks stand at the top of a kernel, directly in one another, one for an axis.
-//  - A loop over threads is in no other of its axis. All of a kernel's of one axis have the same extent.
-//  - A barrier stands in a kernel, in a loop of each axis of threads that the kernel has; in no Block, and
-//    not directly in a vectorized loop. The same holds of products of tensor cores (ir/mma.h), whose kernels have
+//  - A loop over threads is not inside another one of the same axis. All loops of one axis in a kernel have the same
+//    extent.
+//  - A barrier is inside a kernel, and inside a loop of each axis of threads that the kernel has. It is in no Block
+//    and not directly in a vectorized loop. The same holds for products of tensor cores (ir/mma.h), whose kernels have
 //    whole warps of threads.
-//  - What has scope shared is used in one kernel that begins with a loop over blocks; what has scope local, or register
-//    and any use in a kernel, in one kernel; unless the function has no kernel (yet). Declared within a kernel, a
-//    shared buffer stands outside of its loops over threads, a local one inside of them. Parameters are neither.
+//  - A buffer of scope shared is used in one kernel only, which begins with a loop over blocks. A buffer of scope local
+//    is used in one kernel only, and so is one of scope register if any kernel uses it. A function without kernels
+//    (yet) is free. If declared within a kernel, a shared buffer is outside of its loops over threads, a local one
+//    inside of them. Parameters are neither shared nor local.
 #pragma once
 #include "ir/stmt.h"
 #include "support/result.h"
@@ -30,8 +32,8 @@ Stmt MakeBarrier();
 Stmt MakeAsyncCommit();
 Stmt MakeAsyncWait(int64_t groups);  // `evaluate async_wait(groups)`
 bool IsAsyncStore(const Stmt& s);    // a store of `async(value)`
-// The load of global memory that the value is, or is where a condition holds and 0 elsewhere: what hardware can copy
-// asynchronously. Null: the value is something else.
+// Returns the load of global memory that is the whole value, or that the value selects where a condition holds, with 0
+// elsewhere. Hardware can copy such a value asynchronously. Returns null for any other value.
 const Load* CopiedLoad(const Expr& value);
 const Expr& AsyncValue(const Store& s);  // its value without `async`; of any other store, its value
 

@@ -1,6 +1,7 @@
-// The programs that the compiler makes, as they go by: each step of a schedule, each lowering pass, each program made
-// from tensor expressions or interpreted is shown to a watcher, which checks it. Nobody watches unless the build or the
-// environment has AUTOTUNE_VERIFY or a test asks for it; then a program costs one load of a pointer. Thread-safe.
+// Shows the programs that the compiler makes to a watcher, which checks them: the result of each schedule step and each
+// lowering pass, and each program that is made from tensor expressions or interpreted. There is a watcher only if the
+// build or the environment has AUTOTUNE_VERIFY, or if a test sets one. Without a watcher a program costs one load of a
+// pointer. Thread-safe.
 #pragma once
 #include <atomic>
 #include <string>
@@ -14,14 +15,14 @@ using ProgramWatcher = void (*)(const std::string& where, const PrimFunc& f);
 
 // The watcher, or null: at first what the environment asks for.
 extern std::atomic<ProgramWatcher> program_watcher;
-// Asked for by the value of AUTOTUNE_VERIFY: CheckProgram by "all", and by whatever in a build with AUTOTUNE_VERIFY;
-// CheckSomePrograms by anything else; none by null.
+// Returns the watcher for a value of AUTOTUNE_VERIFY: CheckProgram for "all" (in a build with AUTOTUNE_VERIFY, for any
+// value), no watcher for null, CheckSomePrograms for any other value.
 ProgramWatcher WatcherFor(const char* value);
 
 // Aborts with `where`, what is wrong and the program, unless it verifies and prints to a text that parses to its equal.
 void CheckProgram(const std::string& where, const PrimFunc& f);
-// Does so for the first programs of the process, a quarter of a megabyte of text, then for some, 32 bytes for each that
-// is shown: tuners make a hundred thousand, and a check costs as much as a dozen steps.
+// Checks the first programs of the process, up to a quarter of a megabyte of text, and some later ones, 32 bytes for
+// each program that is shown. A tuner makes a hundred thousand programs, and a check costs as much as a dozen steps.
 void CheckSomePrograms(const std::string& where, const PrimFunc& f);
 
 // `where` is a callable that returns a string: most texts are made for nobody.

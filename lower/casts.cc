@@ -1,6 +1,6 @@
-// Conversions of floats to integers. Processors differ in what they make of a float that the integer cannot hold, and
-// LLVM and C leave it undefined. So every float is first brought into the range, and the result is what docs/ir.md
-// says on every target.
+// Conversions of floats to integers. If the integer type cannot hold the value of a float, processors give different
+// results, and LLVM and C leave the result undefined. So the float is first clamped to the range of the integer type,
+// and the result is the one that docs/ir.md states, on every target.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,6 @@
-// close_gaps: what one thread has of a tile may lie in pieces, i * period + j with small j only, since the elements
-// between are those of other threads. Such a buffer shrinks to i * width + j.
+// close_gaps: removes the gaps between the elements that one thread uses of a tile. A thread uses the elements i *
+// period + j with j < width only, since the elements between them belong to other threads. Such a buffer shrinks to i *
+// width + j.
 //
 //   local c: f32[1, 36] register;  c[0, g * 32 + l]  (g < 2, l < 4)  ->  local c: f32[1, 8];  c[0, g * 4 + l]
 #include <algorithm>

@@ -30,8 +30,9 @@ class Touched {
     }
   }
 
-  // The box of everything, for the given full shape; absent where reads may leave what is written here. `private_here`:
-  // they cannot, since nobody else writes what this statement reads, even where the indices do not show it.
+  // Returns the box of all accessed elements of a buffer with this full shape. Returns nothing if a read may access
+  // elements that this statement does not write. `private_here`: no other statement writes what this one reads, so no
+  // read does, even if the indices do not show it.
   std::optional<Box> Get(const std::vector<int64_t>& shape, bool private_here) const {
     Box box;
     for (size_t d = 0; d < all_.size(); ++d) {
@@ -147,8 +148,8 @@ class Compactor {
     return MakeStmt(For{loop->var, loop->extent, loop->kind, loop->annotations, Descend(loop->body, inside)});
   }
 
-  // A shared buffer shrinks to what the threads of a block together touch in an iteration of the loops inside theirs,
-  // but it is allocated outside of theirs.
+  // Shrinks a shared buffer to what all threads of a block access in one iteration of the loops inside the thread
+  // loops. The buffer is still allocated outside the thread loops.
   Stmt DescendShared(const For& loop, const Analyzer& outer) {
     const bool outermost = threads_.empty();
     threads_.push_back({loop.var, *AsInt(loop.extent)});

@@ -1,5 +1,6 @@
-// Conversions of floats of 16 bits as integer arithmetic on their bits: exact, rounding to nearest even, beyond the
-// range to infinity; a NaN stays one with its sign. They are branch-free, on scalars and vectors alike.
+// Conversions of 16-bit floats, by integer arithmetic on their bits. They are exact or round to nearest even, values
+// beyond the range become infinity, and a NaN stays a NaN with its sign. They have no branches and work on scalars and
+// vectors.
 #include "lower/passes.h"
 #include "support/check.h"
 
@@ -32,8 +33,8 @@ constexpr int64_t kSignOfSingle = int64_t{1} << 31, kInfinityOfSingle = 0x7f8000
 Expr ToSingle(const Expr& half) {
   const Expr bits = As(kWord, Bits(half));
   if (half.dtype().code == TypeCode::kBFloat) return FromBits(Left(bits, 16), kSingle);
-  // Fields of an f32; the biases of the exponents differ by 112. A denormal number counts 2^-24, whose product is a
-  // normal f32: some devices take denormal ones for 0.
+  // Move the fields to their places in an f32, whose exponent bias is larger by 112. A denormal number is a multiple of
+  // 2^-24, and the product is a normal f32. Denormal f32 operands are avoided, since some devices treat them as 0.
   const Expr magnitude = Masked(bits, 0x7fff), fields = Left(magnitude, 13);
   const Expr count = As(kSingle, As(DType::Int(32), magnitude));
   const Expr small = Bits(count * F(0x1p-24, count)), normal = fields + I(int64_t{112} << 23, fields);
@@ -56,8 +57,8 @@ Expr FromSingle(const Expr& single, DType type) {
   if (type.code == TypeCode::kBFloat) {
     magnitude = MakeSelect(is_nan, I(0x7fc0, bits), RoundedAt(bits, 16));
   } else {
-    // At 2^-14 f16 begins to be denormal. There the unit in the last place of 1/2 in f32 is that of f16, so a sum
-    // rounds.
+    // Below 2^-14 an f16 is denormal. The last place of an f32 near 1/2 has the same value as the last place of these
+    // f16 numbers, so adding 1/2 rounds to them.
     const Expr tiny = FromBits(bits, kSingle);
     const Expr denormal = Bits(tiny + F(0.5, tiny)) - I(0x3f000000, bits);
     const Expr normal = RoundedAt(bits - I(int64_t{112} << 23, bits), 13);
@@ -68,8 +69,8 @@ Expr FromSingle(const Expr& single, DType type) {
   return FromBits(As(DType::UInt(16), Joined(magnitude, sign)), type);
 }
 
-// An f32 between whose last bit and the half's lie others: odd where the f64 is none of f32's numbers, so that
-// rounding it again gives what rounding the f64 once does.
+// Rounds an f64 to an f32 by "rounding to odd": if the f64 is not an f32 number, the last bit of the result is 1. An
+// f32 has more bits than a half, so rounding the result to a half gives the same number as rounding the f64 once.
 Expr RoundedToOdd(const Expr& wide) {
   const Expr near = As(kSingle, wide), back = As(kDouble, near), bits = Bits(near);
   auto magnitude = [](const Expr& x) { return MakeCall(Op::kAbs, {x}); };

@@ -1,6 +1,7 @@
-// Lower: from a scheduled PrimFunc (blocks, multi-dimensional buffers) to flat loops over vectors, which codegen/ takes
-// as they are. Every error is the candidate's fault (a broken register contract, a loop that cannot be vectorized, too
-// large an unrolled body): the candidate is `rejected` with that text. Thread-safe. Not here: machine code.
+// Lower: turns a scheduled PrimFunc (blocks, multi-dimensional buffers) into flat loops over vectors, which codegen/
+// takes as they are. Every error is the fault of the candidate: a broken register contract, a loop that cannot be
+// vectorized, or an unrolled body that is too large. The candidate is then `rejected` with the text of the error.
+// Thread-safe. Not here: machine code.
 #pragma once
 #include <optional>
 #include <vector>
@@ -32,18 +33,19 @@ const PassTable& GpuPassTable();  // the passes that only GPUs have
 inline constexpr IntOption kUnrollLimit{"unroll_limit", 4096, 1, 1 << 20,
                                         "statements that unrolling may make of one loop nest"};
 
-// Lowered functions keep intermediates as Alloc statements at the innermost loop that contains all their uses.
-// For a GPU, a function is a sequence of kernels of threads (ir/threads.h), in Allocs of what lies in global memory: in
-// each kernel the loops over threads stand in one nest directly inside those over blocks, shared buffers are allocated
-// between the two, and barriers stand where a thread needs what another one did. An error names a barrier that would
-// stand under a condition which differs between threads, or what else cannot be merged.
-// `miscompile`: a mistake to make on purpose, for tests (lower/miscompile.h).
+// In a lowered function each intermediate is an Alloc statement in the innermost loop that contains all its uses. For a
+// GPU, the function is a sequence of kernels of threads (ir/threads.h), inside the Allocs of buffers in global memory.
+// In each kernel the loops over threads are one nest directly inside the loops over blocks, and shared buffers are
+// allocated between the two. A barrier stands wherever a thread needs what another thread did. An error names a barrier
+// under a condition that differs between threads, or another part that cannot be merged. `miscompile`: a mistake to
+// make on purpose, for tests (lower/miscompile.h).
 Result<LoweredKernel> Lower(const PrimFunc& f, const Target& target, const PassContext& context = {},
                             Miscompile* miscompile = nullptr);
 
-// An elementary function as arithmetic of the target, where it has no instruction for it; any other expression as it
-// is. Lowered programs have no such calls, but for those of a hundred operations and more (IsLongMath) for targets of
-// kind c: the generator makes one function of each, since C compilers take minutes for hundreds of copies.
+// Returns an elementary function as arithmetic if the target has no instruction for it, and any other expression
+// unchanged. So lowered programs call no elementary functions. Exception: targets of kind c keep calls of functions
+// that take a hundred operations or more (IsLongMath). The generator emits one C function for each, since C compilers
+// take minutes for hundreds of copies.
 Expr ExpandMathCall(const Expr& call, const Target& target);
 bool IsLongMath(Op op);
 }  // namespace autotune

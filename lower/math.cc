@@ -18,8 +18,9 @@ class Math {
     CHECK(dtype.code == TypeCode::kFloat && (dtype.bits == 32 || dtype.bits == 64)) << dtype.Text();
   }
 
-  // Where the result is 0, exp(0) is computed instead: a product that underflows takes x86 some hundred cycles, and
-  // scores that a large number masks are such. Denormal results still take as long (a softmax avoids them).
+  // Where the result is 0, computes exp(0) instead and selects 0 afterwards. A product that underflows takes some
+  // hundred cycles on x86, and attention scores that were masked by a large number underflow. Denormal results still
+  // take as long (a softmax avoids them).
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));
@@ -109,8 +110,8 @@ class Math {
     return MakeCast(type_, (wide.*function)(MakeCast(wide.type_, x)));
   }
 
-  // atan|x| = pi/2 - atan(1/|x|) above 1, and pi/6 + atan((t sqrt 3 - 1) / (t + sqrt 3)) above tan(pi/12); then its
-  // series.
+  // Above 1, atan|x| = pi/2 - atan(1/|x|). Above tan(pi/12), atan(t) = pi/6 + atan((t sqrt 3 - 1) / (t + sqrt 3)). The
+  // rest is the series of atan.
   Expr Atan(const Expr& x) const {
     Expr magnitude = MakeCall(Op::kAbs, {x}), above = C(1) < magnitude;
     Expr t = MakeSelect(above, C(1) / magnitude, magnitude), large = C(kTanPi12) < t;
@@ -137,8 +138,8 @@ class Math {
     return MakeSelect(magnitude < C(kMostDirect), near, HalfExp(magnitude));
   }
 
-  // log(x + sqrt(x^2 + 1)), log(x + sqrt(x^2 - 1)) and log((1 + x) / (1 - x)) / 2 by log(1 + y), which keeps the digits
-  // of a small y; for large x, log 2x.
+  // The definitions are log(x + sqrt(x^2 + 1)), log(x + sqrt(x^2 - 1)) and log((1 + x) / (1 - x)) / 2. They are
+  // computed by log(1 + y), which keeps the digits of a small y. For large x the first two are log 2x.
   Expr Asinh(const Expr& x) const {
     Expr a = MakeCall(Op::kAbs, {x}), square = a * a;
     Expr near = LogOnePlus(a + square / (C(1) + MakeCall(Op::kSqrt, {square + C(1)})));
@@ -208,8 +209,8 @@ class Math {
   struct Angle {
     Expr quarter, rest;
   };
-  // For 0 <= a <= kMostAngle; beyond, of no meaning but finite. n * pi/2 is taken off in pieces whose products with n
-  // are exact (Cody and Waite); all but the last differences are too.
+  // For 0 <= a <= kMostAngle. For larger a the result is finite, but has no meaning. Subtracts n * pi/2 in pieces whose
+  // products with n are exact (Cody and Waite). All differences but the last are exact, too.
   Angle ReduceAngle(const Expr& a) const {
     Expr clipped = MakeMin(a, C(kMostAngle));  // in this order NaN becomes a number
     Expr n = Floor(Fma(clipped, C(2 / kPi), C(0.5))), rest = clipped;
@@ -323,8 +324,8 @@ class Math {
     return MakeSelect(x < C(kInf), result, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(kInf)));
   }
 
-  // log(x) in f64 to some 64 bits, for finite x > 0: y * log(x) may be 700, and exp makes its absolute error a relative
-  // one.
+  // Computes log(x) in f64 to about 64 bits, for finite x > 0. More bits than an f64 has are needed: y * log(x) may be
+  // 700, and exp turns its absolute error into a relative error.
   Pair LogInTwo(const Expr& x) const {
     auto [e, f] = ReduceLog(x);
     Expr divisor = C(2) + f, rest = f - (divisor - C(2));
@@ -379,8 +380,8 @@ class Math {
   // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
   double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
   Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
-  // In two factors where no instruction does it, so that results outside the normal range round once and overflow only
-  // where they should.
+  // Multiplies by two factors if no instruction scales by a power of two. Results outside the normal range then round
+  // once, and overflow only where they should.
   Expr Scaled(const Reduced& e) const {
     if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
     Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1)), power = PowerOfTwo(half);

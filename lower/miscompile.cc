@@ -42,8 +42,8 @@ Stmt StartingAtOne(const Stmt& s, bool& applied) {
   });
 }
 
-// Of the pass that ends loops where their guards do. In the last nest, which writes results: an element that was never
-// written, unlike an accumulator that was never initialised, is wrong every time.
+// The mistake of the pass that ends loops at their guards: it drops the last iteration of the last nest, which writes
+// results. An element that was never written is wrong every time, unlike an accumulator that was never initialised.
 Stmt LosingLastIteration(const Stmt& s, bool& applied) {
   if (const For* loop = s.As<For>()) {
     if (const int64_t* extent = AsInt(loop->extent); extent && *extent > 1) {

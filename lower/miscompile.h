@@ -1,11 +1,10 @@
-// Wrong code on purpose, so that tests can show that the checks of the farm catch it; for nothing else. A pass of the
-// lowering pipeline does what it should and then makes one mistake; the rest of the build is as always.
+// Makes wrong code on purpose, only so that tests can show that the checks of the farm catch it. One pass of the
+// lowering pipeline does its work and then makes one mistake; the rest of the build is normal.
 //
-// AUTOTUNE_MISCOMPILE=PERCENT in the environment of a build worker makes that part of the programs which come with a
-// schedule wrong: candidates, not the references that they are compared with (and what `autotune compile` builds, whose
-// kernels have schedules, too). Which ones, and which mistake each gets, follows from a hash of the scheduled program's
-// text, so that a test can tell them afterwards. Without the variable a pass costs one comparison with null more.
-// Thread-safe.
+// AUTOTUNE_MISCOMPILE=PERCENT in the environment of a build worker makes that part of all programs with a schedule
+// wrong. These are candidates and the kernels of `autotune compile`, but not the references that candidates are
+// compared with. A hash of the scheduled program's text selects the programs and the mistake of each, so that a test
+// can tell them afterwards. Without the variable a pass costs one more comparison with null. Thread-safe.
 #pragma once
 #include <optional>
 #include <string_view>

@@ -1,13 +1,13 @@
-// Software pipelining of passes over rows. What ends a row, its last pass, waits for memory; what makes the most of it
-// is arithmetic of the next row. So that pass leaves its iteration for the next one, inside a loop there that runs as
-// long:
+// overlap_rows: software-pipelines the passes over a row. The last pass of a row waits for memory, while the expensive
+// pass of the next row is arithmetic. So the last pass moves from its iteration into the next one, into a loop of the
+// same length there, and the two overlap:
 //
 //   for r in R @{overlap=1}: { A(r); for j: E(r, j); S(r); for k: C(r, k) }
 //     ->  A(0); for j: E(0, j); S(0)
 //         for r in R - 1: { A(r + 1); for j: { E(r + 1, j); C(r, j) }; S(r + 1) }
 //         for k: C(R - 1, k)
 //
-// What C reads of a row's own buffers is there twice, by turns.
+// A buffer of the row that C reads exists twice, and the rows use the two copies in turns.
 #include <algorithm>
 
 #include "ir/annotations.h"
@@ -135,8 +135,9 @@ class RowPasses {
     return body;
   }
 
-  // The row's own buffers that the last pass reads, as ones of twice the size. False where that pass may not wait: what
-  // it writes is used before it, what it reads is not the row's own and is written, or something of it is in registers.
+  // Finds the buffers of the row that the last pass reads; these double in size. Returns false if the last pass must
+  // not be delayed: the rest of the row uses what it writes, something writes a buffer that it reads and the row does
+  // not own, or one of its buffers is in registers.
   bool FindCrossing() {
     const Stmt& last = stmts_.back();
     auto own = [&](const Name& name) {

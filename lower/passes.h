@@ -1,5 +1,5 @@
-// The passes of the lowering pipeline, one function each, in pipeline order. Internal to lower/. Each takes and returns
-// a whole function, which the interpreter can run at any point. Thread-safe.
+// The passes of the lowering pipeline, one function each, in pipeline order. Each takes and returns a whole function,
+// and the interpreter can run the function between any two passes. Thread-safe. Internal to lower/.
 #pragma once
 #include <map>
 #include <optional>
@@ -39,7 +39,7 @@ std::span<const LoweringPass> GpuPipeline();       // of programs of threads
 // Runs those that are not disabled, with the instruments around each (pipeline.cc). `part` of the kernel: ProgramView.
 Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, std::string_view part, PassEnv env);
 
-// Splits off the statements that depend on constants only and write intermediates (prepare.cc). `prepared` are the
+// Splits off the statements that depend only on constants and write only intermediates (prepare.cc). `prepared` are the
 // buffers that `prepare` writes and `run` reads.
 struct PrepareSplit {
   PrimFunc run;
@@ -52,20 +52,21 @@ Result<PrepareSplit> RunSplitPrepare(const PrimFunc& f, const PassContext& conte
 
 // for k { block(init, update) }  ->  init nest; for k { block(update) }  at the outermost reduction loop (init.cc).
 Result<PrimFunc> DecomposeInit(const PrimFunc& f, PassEnv& env);
-// Blocks become their bodies: bindings substituted, predicates and remaining inits become Ifs; updates of reductions
-// are contracted to fma where the target has it (blocks.cc).
+// Replaces blocks by their bodies (blocks.cc): substitutes the bindings, turns predicates and remaining inits into Ifs,
+// and contracts the updates of reductions to fma if the target has it.
 Result<PrimFunc> LowerBlocks(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> Simplify(const PrimFunc& f, PassEnv& env);
-// Ifs leave the loops whose variables they do not use, a loop under `var < n` ends at n, equal neighbours merge
+// Moves Ifs out of loops whose variables they do not use, ends a loop under `var < n` at n, and merges equal neighbours
 // (guards.cc).
 Result<PrimFunc> HoistGuards(const PrimFunc& f, PassEnv& env);
 // Intermediates become Allocs, shrunk to the region touched in one iteration of the loop they are in (compact.cc).
 Result<PrimFunc> CompactRegions(const PrimFunc& f, PassEnv& env);
-// Loops whose variables index register buffers are unrolled; parallel loops inside parallel loops become serial
+// Unrolls loops whose variables index register buffers, and makes parallel loops inside parallel loops serial
 // (loops.cc).
 Result<PrimFunc> SettleLoopKinds(const PrimFunc& f, PassEnv& env);
-// Guards inside vectorized and unrolled loops: if (all hold) fast version without them, else the guarded one
-// (partition.cc). Before that, loops annotated kPeel lose the few iterations at their ends in which a guard may fail.
+// Splits vectorized and unrolled loops with guards into `if (all guards hold) the loop without guards, else the loop
+// with them` (partition.cc). Before that, peels loops annotated kPeel: splits off the few iterations at their ends in
+// which a guard may fail.
 Result<PrimFunc> PartitionLoops(const PrimFunc& f, PassEnv& env);
 // One index per access, in elements (flatten.cc).
 Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);
@@ -79,22 +80,22 @@ Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
 // Conversions of floats to integers get only what the integer holds (casts.cc).
 Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
-// Ops and conversions that no back end has become arithmetic, by ExpandMathCall and ExpandHalfCast (math.cc,
-// halves.cc).
+// Replaces ops and conversions that no code generator has by arithmetic, with ExpandMathCall and ExpandHalfCast
+// (math.cc, halves.cc).
 Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
 Expr RoundedToTf32(const Expr& x);                            // of f32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
 // Of programs of threads: nests that are not bound to axes of threads are (bind_rest.cc).
 Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);
-// Of programs of threads: for each kernel, `for threadIdx.. { everything }`, with barriers between its stages
-// (threads.cc). An error where threads would wait under a condition that differs between them.
+// Gives each kernel of a program of threads one nest, `for threadIdx.. { everything }`, with barriers between its
+// stages (threads.cc). An error where threads would wait under a condition that differs between them.
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
-// Loops annotated kPipeline: the copies into shared memory at their beginning run some iterations ahead, in as many
-// versions of their buffers (pipeline_loops.cc).
+// Pipelines loops annotated kPipeline: their copies into shared memory run some iterations ahead, into as many versions
+// of the buffers (pipeline_loops.cc).
 Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env);
-// Loops annotated kMma: products that a warp computes by tensor cores (tensor_cores.cc). An error where the target has
-// none, or where the loops are no such product any more.
+// Turns loops annotated kMma into products that a warp computes with tensor cores (tensor_cores.cc). An error if the
+// target has none, or if the loops no longer are such a product.
 Result<PrimFunc> TensorCores(const PrimFunc& f, PassEnv& env);
 // Buffers of one thread that lie in pieces shrink to the pieces (close_gaps.cc).
 Result<PrimFunc> CloseGaps(const PrimFunc& f, PassEnv& env);

@@ -1,7 +1,7 @@
-// pipeline_loops: software pipelining of loops that copy tiles to shared memory and compute with them. Copies run
-// stages - 1 iterations ahead, into versions of their buffers that take turns, so memory answers while threads compute,
-// and one barrier an iteration is enough: it separates the copies that came before it from their readers, and those who
-// read a version one iteration ago from the copies that overwrite it.
+// pipeline_loops: software-pipelines loops that copy tiles to shared memory and compute with them. The copies run
+// stages - 1 iterations ahead, into versions of the buffers that take turns, so that memory works while threads
+// compute. One barrier per iteration is enough. It separates earlier copies from their readers, and the readers of a
+// version in the previous iteration from the copies that overwrite this version.
 //
 //   for k in K {                       for k in S - 1 { s[k, ..] = async(x[k, ..]); commit }
 //     barrier                          for k in K {
@@ -12,8 +12,8 @@
 //                                        .. s[k % S, ..] ..
 //                                      }
 //
-// Each iteration commits one group, an empty one at the end, so that the groups that may still be under way are a
-// constant. Targets without asynchronous copies copy at once, without groups.
+// Each iteration commits one group of copies, an empty group at the end. So the number of groups that may be unfinished
+// at the wait is constant. Targets without asynchronous copies copy synchronously, without groups.
 #include <algorithm>
 
 #include "ir/annotations.h"
@@ -191,8 +191,8 @@ class LoopPipeliner {
     body.push_back(MakeStmt(Let{version.As<Var>()->name, FloorMod(k, Expr(stages)), std::move(rest)}));
 
     std::vector<Stmt> all;
-    // The last version, which an earlier run of the loop may still read, must not be overwritten yet. All others were
-    // read before the last barrier.
+    // Add a barrier before the loop if it runs several times and its length is no multiple of the stages: the previous
+    // run may still read the last version. All other versions were read before the last barrier.
     if (parts.exchange && repeated_ > 0 && *AsInt(loop.extent) % stages != 0) all.push_back(MakeBarrier());
     all.push_back(MakeStmt(For{loop.var, Expr(stages - 1), LoopKind::kSerial, {}, MakeSeq(std::move(first))}));
     all.push_back(MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, MakeSeq(std::move(body))}));

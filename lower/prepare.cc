@@ -42,8 +42,8 @@ PrepareSplit SplitPrepare(const PrimFunc& f) {
   } else {
     tops.push_back(Inspect(f.body));
   }
-  // The greatest set of statements that write only intermediates nobody else writes, and read only constants and what
-  // the set itself writes.
+  // Finds the greatest set of statements that read only constants and what the set itself writes, and write only
+  // intermediates that no other statement writes.
   for (bool changed = true; changed;) {
     changed = false;
     std::set<Name> written_by_run;

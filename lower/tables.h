@@ -1,5 +1,6 @@
-// Numbers that lower/math.cc cannot derive in a line. Among them erfc(x) = exp(-x^2) * t * P(t), t = 1 / (1 + x/2),
-// where P is the Chebyshev approximation of the function on the range of t, lowest power first. Plain constants.
+// Constants that lower/math.cc cannot derive in one line. For example, erfc(x) = exp(-x^2) * t * P(t) with t = 1 / (1 +
+// x/2), where P is the Chebyshev approximation of the function on the range of t. Coefficients begin with the lowest
+// power.
 #pragma once
 
 namespace autotune {
@@ -20,8 +21,8 @@ inline constexpr double kErfcSingle[] = {0.28258391885544639,   0.27459535332984
                                          0.0059029352012595311, 0.42750585431671285, -0.37866237753767375,
                                          0.092587614348166219};
 
-// (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2: as r^2 times these, the error is below 3.2e-9 of exp(r), the least that
-// five terms can have (Remez).
+// (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2. With r^2 times this polynomial, the error is below 3.2e-9 of exp(r), the
+// least that five terms can reach (Remez).
 inline constexpr double kExpSingle[] = {0.499999933730975718, 0.166665195240788588, 0.0416684010812714474,
                                         0.0083688510676732645, 0.00138143206996904916};
 

@@ -1,5 +1,5 @@
-// Guards of vectorized and unrolled loops, and tails: what is left where such loops do not divide an extent. Internal
-// to lower/. Thread-safe.
+// Guards of vectorized and unrolled loops, and tails: the iterations that are left if the length of such a loop does
+// not divide an extent. Thread-safe. Internal to lower/.
 #pragma once
 #include <optional>
 #include <utility>
@@ -24,14 +24,15 @@ Expr Slack(const Expr& condition);
 // Every guard's condition becomes what `fn` makes of it; one that becomes the constant 1 goes.
 Stmt MapGuards(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 
-// An expanded nest whose guards depend on the lanes of its vectorized loops, as vectors without guards:
-// if (whole) fast else if (some) tail. `whole` absent: always `tail`; `some` absent: always. Other guards stay.
+// An expanded nest whose guards depend on the lanes of its vectorized loops, split into vectors without guards: if
+// (whole) fast else if (some) tail. Without `whole` only the tail is used; without `some` the tail is unconditional.
+// Other guards stay.
 struct Tails {
   Expr whole, some;
   Stmt fast, tail;
 };
-// Absent where no guard depends on lanes, or the lanes that are left are not the same wherever some are: a guard
-// q * step + inner < n, inner < step, has one remainder; others may have many.
+// Returns nothing if no guard depends on lanes, or if the remaining lanes differ between tails. A guard q * step +
+// inner < n with inner < step has one remainder; other guards may have many.
 std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer);
 
 }  // namespace autotune

@@ -1,5 +1,5 @@
-// tensor_cores: loops that a warp shall compute together become one instruction (ir/mma.h). Each thread loads its parts
-// of both operands into registers, whatever their addresses are, rounded to TF32 where they are f32.
+// tensor_cores: replaces the loops that a warp shall compute together by one instruction (ir/mma.h). Each thread loads
+// its parts of both operands into registers, whatever their addresses are. Parts of f32 operands are rounded to TF32.
 //
 //   for h in 2 { for p in 2 { for k in 8 {              local a: f32[4], b: f32[2], c: f32[4] register
 //     c[h, p] = fma(tf32(s[y, h, k]),          ->       a[0] = tf32(s[y, 0, x]); ..

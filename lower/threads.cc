@@ -1,7 +1,8 @@
-// merge_threads: the loops over threads of a kernel become one nest, around everything that its threads do, with
-// barriers where a stage meets what another thread left. Stages meet in buffers, not in elements: which elements of a
-// buffer share memory is settled when it shrinks to what a kernel needs at a time. So threads wait too often where a
-// serial loop around loops over threads fills a buffer piece by piece; those belong inside.
+// merge_threads: merges the thread loops of a kernel into one nest around everything that the threads do. Inserts a
+// barrier before a stage that reads or overwrites what another thread wrote. Stages are compared by buffers, not by
+// elements, since buffers shrink in a later pass, which decides which elements share memory. So there are too many
+// barriers if a serial loop outside the thread loops fills a buffer piece by piece; such a loop belongs inside the
+// thread loops.
 #include "ir/threads.h"
 
 #include <algorithm>

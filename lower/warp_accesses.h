@@ -28,10 +28,9 @@ struct WarpAccess {
   double times = 0;           // how often a warp runs it
 };
 
-// The accesses of one kernel: a loop over blocks or threads with all inside. Each place in the program is one, so an
-// unrolled loop gives several. Looks at all warps of the first block, in the first and the second iteration of the
-// loops around an access. Lanes whose conditions do not hold take no part; accesses whose subscripts depend on memory
-// are left out.
+// Returns the accesses of one kernel, a loop over blocks or threads. Each place in the program counts as one access, so
+// an unrolled loop gives several. Looks at all warps of the first block, in the first two iterations of the loops
+// around an access. Ignores lanes whose conditions do not hold, and accesses whose subscripts depend on memory.
 std::vector<WarpAccess> WarpAccessesOf(const Stmt& kernel);
 
 }  // namespace autotune

@@ -1,5 +1,6 @@
-// widen_loads: loads of neighbours in shared memory that stand side by side become one load of a vector, into
-// registers. A tile's statements, once unrolled, load each element by itself; memory serves as many vectors a cycle.
+// widen_loads: merges loads of neighbouring elements of shared memory into one load of a vector, into registers. The
+// statements of an unrolled tile load each element by itself, but shared memory serves as many vectors per cycle as
+// elements.
 //
 //   c[0] = fma(s[t * 4], x, c[0])              local s_lanes: f32[2] register
 //   c[1] = fma(s[t * 4 + 1], x, c[1])    ->    s_lanes[ramp(0, 1, 2)] = s[ramp(t * 4, 1, 2)]

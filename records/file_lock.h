@@ -1,5 +1,5 @@
-// FileLock: an exclusive lock between processes, by flock on a file that is never removed. Not recursive, and not a
-// lock between the threads that share one FileLock: their owner has a mutex for that.
+// FileLock: an exclusive lock between processes, by flock on a file that is never removed. Not recursive. It does not
+// lock out other threads that use the same FileLock: its owner needs a mutex for that.
 #pragma once
 #include <string>
 
@@ -19,8 +19,8 @@ class FileLock {
   Status Acquire(int timeout_ms);
   void Release();
 
-  // Whether processes can share memory through files of this file system: some, as many a host's folder in a virtual
-  // machine, lock files but do not map them.
+  // Returns true if processes can share memory through files of this file system. Some file systems can lock files but
+  // not map them, for example many folders that a host shares with a virtual machine.
   bool CanShareMemory() const;
 
  private:

@@ -11,8 +11,8 @@ namespace autotune {
 struct StoreOptions {
   // How long to wait for another process that holds the database's lock, before the call fails.
   int lock_timeout_ms = 20000;
-  // Write-ahead log: readers never wait for writers. Off: rollback journal, as always on network file systems
-  // and those without shared memory.
+  // Use a write-ahead log, with which readers never wait for writers. Otherwise, and always on network file systems and
+  // those without shared memory, use a rollback journal.
   bool wal = true;
   bool create = true;  // false: an error if there is no such file
 };

@@ -15,8 +15,8 @@
 
 namespace autotune {
 
-// Which program made the record. An older code generator's time is a prior only; traces of another step language are
-// not replayed; features of another schema are computed anew.
+// Versions of the program that made the record. A time from an older code generator is only a prior. Traces of another
+// step language are not replayed. Features of another schema are computed again.
 struct RecordVersions {
   int ir = 0;
   int step_language = 0;
@@ -43,9 +43,9 @@ struct Record {
   uint64_t seed = 0;  // of the run
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
-  // 0: a trial. Otherwise the record belongs to a confirmation (tuner/confirm.h), in which the task's best schedules
-  // were measured again in turns: n for all that took part, n + 1 for the winner, where n is greater than the numbers
-  // of all earlier confirmations. The greatest number ranks first.
+  // 0: a trial. Otherwise the record belongs to a confirmation (tuner/confirm.h), which measured the task's best
+  // schedules again in turns. A confirmation chooses a number n that is greater than those of all earlier
+  // confirmations. The winner gets n + 1, all others n. The greatest number ranks first.
   int64_t confirmation = 0;
   Json facts;  // of build and run: spills, code size, load, stage times
   AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,

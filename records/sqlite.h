@@ -1,5 +1,5 @@
-// SQLite in our terms: a connection, and queries whose errors are lines for the user. The door through which SQLite
-// enters; what the tables mean is sqlite_store.cc's business. Not thread-safe: one thread at a time per connection.
+// A connection to SQLite, and queries whose errors are one line for the user. All calls of SQLite are in this file;
+// sqlite_store.cc knows what the tables mean. Not thread-safe: one thread at a time per connection.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,9 +16,9 @@ namespace autotune {
 inline constexpr std::string_view kHowToMendDatabase =
     "restore it from a copy, or salvage what is left with: sqlite3 FILE .recover";
 
-// Refuses, by its first 100 bytes, a file that SQLite would take for an empty database (a very short one) or whose end
-// is missing, which SQLite notices only at the first missing page. While a log is there, the file may rightly lag
-// behind it.
+// Checks the first 100 bytes of a database file. Refuses a file that is too short to be a database, since SQLite would
+// take it for an empty one, and a file whose end is missing, since SQLite would notice that only when it reads a
+// missing page. While a write-ahead log exists, the file may be shorter than its header says.
 Status CheckSqliteFile(const std::string& path, int64_t size, bool has_log);
 
 class Connection {
@@ -27,9 +27,9 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
 
-  // Opens or creates the file, for commits that reach the disk (synchronous = FULL). No automatic checkpoints, neither
-  // after commits nor at the end: they are up to the caller, who holds the lock between processes. Alone: other
-  // connections are kept out, and a log needs no shared memory, until Share is called.
+  // Opens or creates the file. Commits wait for the disk (synchronous = FULL). SQLite makes no checkpoints of its own,
+  // neither after commits nor at the end: the caller, who holds the lock between processes, makes them. kAlone: keeps
+  // other connections out until Share is called, and a log then needs no shared memory.
   enum class Users { kMany, kAlone };
   Status Open(int busy_timeout_ms, Users users = Users::kMany);
   Status Share();

@@ -1,5 +1,5 @@
-// The tables of a record database (docs/records.md): their formats, and records as rows. Internal to records/.
-// Stateless; a Connection belongs to one thread at a time.
+// The tables of a record database (docs/records.md), their formats, and the conversion between records and rows.
+// Stateless; a Connection belongs to one thread at a time. Internal to records/.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,10 +19,12 @@ Result<Record> ReadRecord(const Query& row, const std::string& path);  // `path`
 std::string TextHash(std::string_view text);                           // text.hash
 std::string UuidToBytes(std::string_view text);                        // record.id
 
-// Refuses what is there but is no record database of ours, before anything is written to it, and gives its version. A
-// database without a table becomes one: its maker may have died before it got further.
+// Returns the version of the database. Refuses a file that is not one of our record databases, before anything is
+// written to it. Makes a database without tables into a record database: the process that created it may have died
+// before it made the tables.
 Result<int> CheckHeader(Connection& connection);
-// To the present format, in one transaction: a process that dies here leaves the version as it was.
+// Upgrades the database to the present format, in one transaction: if the process dies during it, the old version
+// remains.
 Status Migrate(Connection& connection, int version);
 
 }  // namespace autotune

@@ -1,5 +1,5 @@
-// RecordStore: what a record database promises. Thread-safe: any method from any thread. It knows text and numbers
-// only: what a trace, a target or a task means is its callers' business.
+// RecordStore: the interface and the promises of a record database. It knows text and numbers only; callers know what a
+// trace, a target or a task means. Thread-safe: any method from any thread.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
-// Messages over a socket pair, between the server's parent and its runner: each is a count of frames, their lengths
-// (all 32-bit little-endian), then their bytes. LoopChannel never blocks and trusts nothing it reads: a candidate may
-// have scribbled over the runner. BlockingChannel is the runner's end. Neither is thread-safe.
+// Messages over a socket pair between the server's parent process and its runner. A message is the number of frames,
+// their lengths (all 32-bit little-endian), and their bytes. LoopChannel is the parent's end. It never blocks, and it
+// validates everything that it reads, since a candidate may have overwritten the runner's memory. BlockingChannel is
+// the runner's end. Neither is thread-safe.
 #pragma once
 #include <functional>
 #include <optional>

@@ -66,8 +66,7 @@ LeaseClaim ClientSession::Claim() const {
   return {g.lease, g.token, g.ttl_ms, options_.client, options_.client_name, options_.tenant, options_.job};
 }
 
-// --- Jobs
-// --------------------------------------------------------------------------------------------------------------
+// --- Jobs ------------------------------------------------------------------------------------------------------------
 
 ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_t now) {
   CHECK(!job_) << "one job at a time";
@@ -212,8 +211,7 @@ ClientActions ClientSession::Close(int64_t now) {
   return Take();
 }
 
-// --- Leases
-// --------------------------------------------------------------------------------------------------------------
+// --- Leases ----------------------------------------------------------------------------------------------------------
 
 // Requests a lease. The time that counts towards wait_ms began at `began`.
 void ClientSession::RequestLease(int64_t began, int64_t now) {
@@ -324,8 +322,7 @@ ClientActions ClientSession::OnTrackerConnected(int64_t now) {
   return Take();
 }
 
-// --- The server
-// ----------------------------------------------------------------------------------------------------------
+// --- The server ------------------------------------------------------------------------------------------------------
 
 void ClientSession::SendBeat(int64_t now) {
   lease_->last_beat = now;

@@ -20,9 +20,9 @@ inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // all artifacts of one batc
 inline constexpr int kMaxBatchArtifacts = 64;
 inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
-// What all candidates of a batch have in common. Inputs and constants are made on the device, from the seed, for the
-// signature in the artifacts' metadata; the reference is the unscheduled kernel with fp64 accumulation, run once per
-// reference and runner.
+// The common part of all candidates of a batch. The device makes the inputs and constants from the seed, for the
+// signature in the artifacts' metadata. The reference is the unscheduled kernel with fp64 accumulation; a runner runs
+// each reference once.
 struct MeasureTask {
   std::string id;
   std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked

@@ -91,8 +91,8 @@ struct HeldLease {
   int64_t held_ms = 0;
   AUTOTUNE_FIELDS(lease, token, client, client_name, tenant, job, held_ms)
 };
-// Registration, sign of life and report of the state in one: all that a tracker knows of a server it learns from the
-// latest of these, so that a restarted tracker knows everything after one interval.
+// A server's registration, heartbeat and state in one message. It holds everything that a tracker knows about the
+// server, so a restarted tracker knows everything after one interval.
 struct ServerReport {
   static constexpr std::string_view kKind = "server_report";
   Id server;

@@ -65,8 +65,8 @@ class Program {
     Return(action);
     Return(SECCOMP_RET_ALLOW);
   }
-  // Without the flag, kernels before 5.16 would slow the memory accesses of filtered threads down (a mitigation against
-  // spying scripts), and so what is measured.
+  // Without this flag, kernels before 5.16 slow down the memory accesses of filtered threads (a mitigation against
+  // scripts that spy), and so falsify measurements.
   bool Install() {
     sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) == 0;

@@ -71,8 +71,7 @@ void ServerSession::Advance(int64_t now) {
   now_ = now;
 }
 
-// --- Leases
-// ------------------------------------------------------------------------------------------------------------
+// --- Leases ----------------------------------------------------------------------------------------------------------
 
 bool ServerSession::CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now) {
   if (lease_ && lease_->claim.lease == claim.lease && lease_->claim.token == claim.token) {
@@ -115,8 +114,7 @@ void ServerSession::DropLease(const std::string& why, int64_t now) {
   next_report_ = now;
 }
 
-// --- Messages
-// ----------------------------------------------------------------------------------------------------------
+// --- Messages --------------------------------------------------------------------------------------------------------
 
 ServerActions ServerSession::On(const Peer& peer, const Message& message, int64_t now) {
   Advance(now);
@@ -232,8 +230,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
   actions_.push_back(AcquireHost{});
 }
 
-// --- Running
-// -----------------------------------------------------------------------------------------------------------
+// --- Running ---------------------------------------------------------------------------------------------------------
 
 ServerActions ServerSession::OnHostAcquired(int64_t now) {
   Advance(now);
@@ -410,8 +407,7 @@ ServerActions ServerSession::OnRunnerEnd(const RunnerEnd& end, int64_t now) {
   return Take();
 }
 
-// --- Tracker and time
-// ----------------------------------------------------------------------------------------------------
+// --- Tracker and time ------------------------------------------------------------------------------------------------
 
 void ServerSession::SendReport(int64_t now) {
   ServerReport report;

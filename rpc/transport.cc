@@ -30,8 +30,8 @@ void SetOption(void* socket, int option, int value) {
 
 // Every option of every socket.
 void SetOptions(void* socket, bool router) {
-  // A closed socket sends its last words (LeaseEnd) for up to a second, in the background. An exit does not wait for
-  // it, since the context is never terminated.
+  // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
+  // not wait for that, since the context is never terminated.
   SetOption(socket, ZMQ_LINGER, 1000);
   // No frame above the largest artifact: a peer that announces more is cut off before memory is reserved.
   int64_t max_frame = kMaxBlobBytes + 4096;
@@ -51,8 +51,8 @@ void SetOptions(void* socket, bool router) {
     // Sending to a peer that has left is an error that we see, instead of being dropped in silence.
     SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   } else {
-    // Nothing is queued while there is no connection: a tracker that returns must not be told old news. Whoever sends
-    // repeats what is unanswered, at once when on_connected is called.
+    // Queue nothing while there is no connection, so that a tracker that returns gets no outdated messages. Senders
+    // repeat unanswered messages as soon as on_connected is called.
     SetOption(socket, ZMQ_IMMEDIATE, 1);
     // Quick at first, never slower than once a second, for ever.
     SetOption(socket, ZMQ_RECONNECT_IVL, 50);
@@ -190,8 +190,8 @@ class Monitor : public Watched {
   Monitor(Loop& loop, void* pair, void* observed, std::function<void(int)> on_event)
       : Watched(loop, pair), observed_(observed), on_event_(std::move(on_event)) {}
   ~Monitor() override { Stop(); }
-  // Before the observed socket is closed. The reports end first: ZeroMQ's io thread waits for ever, and with it every
-  // socket of the process, when it has a report and nobody is left to read it.
+  // Stops the monitor, before the observed socket is closed. The reports must end first: ZeroMQ's io thread, and with
+  // it every socket of the process, waits forever if it has a report that nobody reads.
   void Stop() {
     if (observed_) zmq_socket_monitor(std::exchange(observed_, nullptr), nullptr, 0);
     Close();

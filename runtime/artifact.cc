@@ -47,8 +47,8 @@ std::string MachineName(Elf64_Half machine) {
   }
 }
 
-// What dlopen would die of, rather than report: it maps segments that a truncated file does not have. And what calls
-// into the library would die of: damaged code.
+// Checks the file for damage that would crash this process instead of being reported: missing segments of a truncated
+// file, which dlopen maps all the same, and damaged code, which later calls would run.
 Status CheckElf(std::string_view elf) {
   Elf64_Ehdr header;
   if (elf.size() < sizeof header) return Err("not a shared object: only ", elf.size(), " bytes");

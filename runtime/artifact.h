@@ -30,8 +30,8 @@ struct TensorSpec {
   AUTOTUNE_FIELDS(name, dtype, shape, kind)
 };
 
-// What an argument of a launch is: a parameter or a prepared buffer by index, or kernel scratch memory at a byte
-// offset.
+// Kind of an argument of a launch: a parameter or a prepared buffer, by index, or scratch memory of the kernel, at a
+// byte offset.
 enum class LaunchArgKind { kParam, kPrepared, kWorkspace };
 AUTOTUNE_ENUM(LaunchArgKind, "param", "prepared", "workspace")
 

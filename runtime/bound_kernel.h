@@ -1,5 +1,5 @@
-// BoundKernel: a kernel of a module on one device, ready to run: what an executor calls. Made by
-// ModuleNode::BindKernel. It keeps code and device alive. One call at a time per device.
+// BoundKernel: a kernel of a module on one device, ready to run. Executors call it; ModuleNode::BindKernel makes it. It
+// keeps code and device alive. One call at a time per device.
 #pragma once
 #include <memory>
 
@@ -16,8 +16,8 @@ class BoundKernel {
   // The parameters of `kind`, as indices.
   std::vector<int64_t> ParamsOfKind(ParamKind kind) const { return metadata_.ParamsOfKind(kind); }
 
-  // The scratch memory that a run needs from its caller, in bytes; 0: none, or the device's own context has it.
-  // SetScratch gives it as much or more, before the first run.
+  // The bytes of scratch memory that a run needs from its caller. 0: it needs none, or the device's own context
+  // provides it. Before the first run, SetScratch must be called with at least as much.
   virtual int64_t ScratchBytes() const { return 0; }
   virtual void SetScratch(std::shared_ptr<void>) {}
 

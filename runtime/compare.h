@@ -1,5 +1,5 @@
-// Comparison of a kernel's output with a reference, at every element; and guard bands that reveal writes beyond a
-// buffer. Thread-safe on distinct tensors. Which tolerance is right for a kernel is the caller's knowledge.
+// Compares a kernel's output with a reference at every element. Guard bands reveal writes beyond a buffer. The caller
+// chooses the tolerance. Thread-safe on distinct tensors.
 #pragma once
 #include <cstdint>
 #include <span>

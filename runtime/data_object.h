@@ -1,5 +1,5 @@
-// A relocatable ELF object of nothing but data under one exported symbol: what linkers take for a constant array,
-// without a compiler that would hold it in memory several times. Stateless.
+// Writes a relocatable ELF object that holds only data, under one exported symbol. Linkers treat it like a constant
+// array, but no compiler has to hold the data in memory several times. Stateless.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -45,13 +45,13 @@ struct LaunchGeometry {
 class DeviceImage {
  public:
   virtual ~DeviceImage() = default;
-  // The handle of a function of the image, for Device::Launch; valid as long as the image. An error names what is
-  // missing.
+  // Returns the handle of a function of the image, for Device::Launch. The handle is valid as long as the image. An
+  // error names the missing function.
   virtual Result<const void*> Entry(std::string_view name) const = 0;
 };
 
-// Commands that were recorded once and are given again as one. It keeps its device alive; the memory and the images
-// that the commands use must outlive it.
+// A recorded sequence of commands that the device runs as one command. It keeps its device alive. The memory and the
+// images that the commands use must outlive it.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
@@ -79,8 +79,9 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   // Starts a function of an image of this device. `args` are addresses of this device.
   virtual Status Launch(const void* entry, const LaunchGeometry& geometry, std::span<void* const> args) = 0;
 
-  // Records the launches, Zero and CopyWithin that `record` gives, which do not run meanwhile; everything else is an
-  // error inside of it. Other threads' commands wait. Null, without a call of `record`: this device has no graphs.
+  // Records the launches, Zero and CopyWithin commands that `record` gives; they do not run meanwhile. All other
+  // commands inside `record` are errors. Commands of other threads wait. Returns null, without calling `record`, if
+  // this device has no graphs.
   virtual Result<std::shared_ptr<DeviceGraph>> Capture(const std::function<Status()>&) {
     return std::shared_ptr<DeviceGraph>();
   }

@@ -1,6 +1,6 @@
-// Device modules: code for another device than the CPU, as an import of the library whose kernels launch it. The type
-// key is the name of the kind of device ("cuda", "opencl"). A module loads its image into a device once, at the first
-// use. Thread-safe.
+// Device modules: modules with code for a device other than the CPU. The library whose kernels launch the code imports
+// them. The type key is the name of the kind of device ("cuda", "opencl"). A module loads its image into a device once,
+// at the first use. Thread-safe.
 #pragma once
 #include <map>
 #include <string>

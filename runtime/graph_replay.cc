@@ -1,5 +1,5 @@
-// The replays of a GraphExecutor: steps that follow one another on one device are recorded once, and given to it as one
-// command from then on. A launch costs the host a few microseconds, which is more than many a kernel takes on a GPU.
+// Command graphs of a GraphExecutor. Consecutive steps on one device are recorded once, and from then on given to the
+// device as one command. A launch costs the host a few microseconds, longer than many kernels run on a GPU.
 #include "runtime/graph_executor.h"
 
 namespace autotune {

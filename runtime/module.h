@@ -1,7 +1,7 @@
-// Module: functions by name, imports, a type key. A library module offers the kernels of a loaded artifact, a device
-// module (runtime/device_module.h) holds code for another device; others (the graph executor and its factory) are
-// written in C++. Handles are shared; look-ups are thread-safe once imports are complete. Not a namespace of global
-// functions: that is runtime/registry.h.
+// Module: functions by name, imported modules, and a type key. A library module offers the kernels of a loaded
+// artifact. A device module (runtime/device_module.h) holds code for another device. Other modules (the graph executor
+// and its factory) are written in C++. Handles are shared; look-ups are thread-safe once the imports are complete.
+// Global functions are in runtime/registry.h.
 #pragma once
 #include <memory>
 #include <set>

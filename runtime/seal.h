@@ -1,5 +1,5 @@
-// Seals: a hash of a library's file, which stands behind the last byte that the loader of shared objects maps. So a
-// file that was damaged is refused, instead of crashing in the damaged code. Stateless, thread-safe.
+// Seals: a hash of a library's file, appended behind the last byte that the dynamic loader maps. A damaged file is then
+// refused, instead of crashing in damaged code. Stateless, thread-safe.
 #pragma once
 #include <string>
 #include <string_view>

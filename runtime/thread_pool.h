@@ -52,10 +52,9 @@ class ThreadPool {
   bool RunSomeTasks(int thread);
   void LeaveCallersCpu();
 
-  // `ticket_` = region number << 32 | front << 16 | back: the units of tasks [front, back) are not yet handed out. A
-  // compare-exchange on it takes a chunk; as the number
-  // never repeats, success proves that the fields below, read before it, belong to that region. They are written only
-  // while no task is left to take.
+  // `ticket_` = region number << 32 | front << 16 | back. The units of tasks [front, back) are not handed out yet. A
+  // compare-exchange on the ticket takes a chunk. The region number never repeats, so a successful exchange proves that
+  // the fields below, read before it, belong to that region. The fields are written only while no task is left.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> closure_{nullptr};

@@ -33,8 +33,9 @@ static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   return form.Coefficient(var) == 1 && !UsesVar(form.Rest(), var) && !UsesAny(e, inner);
 }
 
-// What a quotient or a remainder by a constant tells, whatever low part it has: of (k * a + r) by k * m that of a by m,
-// if r lies in [0, k). k divides what var is multiplied with. Anything else stays itself.
+// Simplifies a quotient or remainder by a constant, if the low part of its operand cannot matter: (k * a + r) // (k *
+// m) to a // m, and the same for %, if r lies in [0, k). k divides the coefficients of var. Returns any other
+// expression unchanged.
 static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
@@ -78,8 +79,8 @@ static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remaind
   return joined;
 }
 
-// Two values q and a % b determine b * q + a % b, which is a + b * (q - a // b). Puts that in their place where it has
-// fewer quotients and remainders, as where q is a // b. Whether there were such two.
+// Joins two of the values. q and a % b determine b * q + a % b, which is a + b * (q - a // b). Replaces the two by this
+// sum if it has fewer quotients and remainders, for example if q is a // b. Returns true if it found two such values.
 static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
   for (size_t j = 0; j < values.size(); ++j) {
     const Binary* remainder = values[j].As<Binary>();
@@ -182,8 +183,8 @@ static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   return digits;
 }
 
-// Whether the digits are those of `base`, too: of the same value, or of one that differs from it by multiples of what
-// they repeat after.
+// Returns true if the digits are digits of `base`, too: `base` is the same value, or differs from it by multiples of
+// the number after which the digits repeat.
 static bool AreDigitsOf(const Digits& digits, const Expr& base) {
   if (Equal(digits.base, base)) return true;
   if (digits.to == Digits::kAll) return false;
@@ -209,8 +210,8 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       own = &t;
     }
     if (!own || several) continue;  // none where its terms cancel
-    // What inner loops add; outer ones are fixed. Multiples of all that the term of var can add, and more, leave the
-    // sum's remainder by that, which tells the term.
+    // The part of the sum that inner loops add; outer loops are fixed. If its terms are multiples of more than the term
+    // of var can reach, the remainder of the sum by that number still determines the term.
     LinearForm atom;
     atom.Add(own->atom, 1);
     const std::optional<Bounds> values = BoundsOf(atom, Concat({var}, inner));
@@ -246,8 +247,8 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
 
 namespace {
 
-// That no sum is taken up again by a later iteration of a loop around `loop`: each iteration of it has its own buffer,
-// and forgets it.
+// Checks that no later iteration of a loop around `loop` continues a sum: each iteration of `loop` has a buffer of its
+// own, whose contents it loses.
 Status CheckNoneContinued(const State& state, const For& loop, LoopKind kind) {
   std::vector<Block> reductions;
   ForEachBlock(loop.body, [&](const Block& block, const auto&) {

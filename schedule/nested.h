@@ -7,8 +7,8 @@
 
 namespace autotune::schedule {
 
-// A statement without its blocks: each becomes its body, at the values that its bindings give, under its predicate; an
-// initialisation, under the condition that all reduction iterators are 0.
+// Returns the statement without its blocks. A block becomes its body, with the values of its bindings, under its
+// predicate. An initialisation runs under the condition that all reduction iterators are 0.
 Stmt WithoutBlocks(const Stmt& s);
 
 // The loops inside a statement that has no blocks. Symbolic extents are left out; blockize refuses them.

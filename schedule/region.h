@@ -7,7 +7,7 @@
 
 namespace autotune::schedule {
 
-// Where each iterator of the block lies while the loops `running` run and those in `fixed` stand still.
+// Returns the region of each iterator of the block while the loops `running` run and the loops `fixed` do not.
 // Over-approximates, within [0, extent).
 RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& fixed);
 
@@ -22,8 +22,8 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
 // A conjunct of a block's predicate that says no more than "this iterator is 0 or more".
 bool IsLowerBound(const Block& block, const Expr& conjunct);
 
-// That every element of a buffer is written: not where its producer was moved to consumers that need a part of it, such
-// as every second row. Sufficient, not necessary.
+// Checks that every element of a buffer is written. Not every element is if the producer was moved to consumers that
+// need only a part, such as every second row. May refuse a buffer that is written whole.
 Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer);
 
 // Where an iterator shall run: [min, min + extent).
@@ -57,31 +57,34 @@ std::vector<Stmt> RootStmts(const Stmt& body);
 size_t RootIndexOf(const std::vector<Stmt>& roots, const Name& block);
 bool ContainsBlock(const Stmt& s, const Name& block);
 
-// That no loop of `around` computes, iteration by iteration, what the block reads: `place` is where it shall run inside
-// them, and it may need what later iterations write. `but_for`: buffers whose elements are known to be there.
+// Checks that no loop of `around` computes, iteration by iteration, what the block reads: the block shall run at
+// `place` inside them, and could then need what later iterations write. `but_for`: buffers whose elements are known to
+// be complete.
 Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
                           const std::vector<Name>& but_for);
 
-// Whether `writer`, in loops `around_writer`, computes in an iteration of the loops that both share all that `block`,
-// in loops `around`, reads of the buffer there. Sufficient, not necessary.
+// Returns true only if `writer` computes everything that `block` reads of the buffer, in each iteration of the loops
+// that both share. `around_writer` and `around` are the loops around the two. May return false although it does.
 bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
                      const std::vector<const For*>& around, const Buffer& buffer);
 
-// That what the block reads where it stands was written: all of a buffer whose producers have loops of their own, or in
-// an iteration of the loops that it shares with one, all that it reads there.
+// Checks that everything that the block reads was written before: the whole buffer, if its producers have loops of
+// their own, or else, in each iteration of the loops shared with a producer, all that the block reads there.
 Status CheckSourcesCover(const State& state, const Name& block);
 
-// Whether different values of `var` always give different values of some spatial iterator, whatever the loops `inner`
-// between it and the block do, so that the instances are independent. Sufficient, not necessary.
+// Returns true only if different values of `var` always give different values of some spatial iterator, for all values
+// of the loops `inner` between it and the block. The instances are then independent. May return false although they
+// are.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
-// For each parallel or vectorized loop around the block: that its iterations stay independent. (For bound loops, every
-// step is followed by that check, in schedule/threads.cc.)
+// Checks that the iterations of each parallel or vectorized loop around the block stay independent. (For bound loops,
+// schedule/threads.cc checks that after every step.)
 Status CheckStillIndependent(const State& state, const Name& block);
 // The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.
 Status CheckSourcesIndependent(const State& state, const Block& block);
-// Instances of each block inside `loop` for different values of it are independent, as `kind` (parallel, vectorized,
-// bound) needs; or write a buffer that is used inside it only and of which every iteration then has its own: any in a
-// parallel loop, in one over blocks what has scope shared, local or register, in one over threads local or register.
+// Checks that the instances of each block inside `loop` for different values of it are independent, as `kind`
+// (parallel, vectorized, bound) needs. A block may instead write a buffer that is used only inside the loop, if each
+// iteration has its own: any buffer in a parallel loop, buffers of scope shared, local or register in a loop over
+// blocks, and of scope local or register in a loop over threads.
 Status CheckIndependent(const State& state, const For& loop, LoopKind kind);
 
 }  // namespace autotune::schedule

@@ -9,14 +9,15 @@
 
 namespace autotune {
 
-// How many iterations a tile may cover: a quarter more than the extent, or, for a loop that feeds a reduction (where
-// padding would stand in the innermost loop), no more than it.
+// Returns how many iterations a tile may cover: a quarter more than the extent. For a loop that feeds a reduction it is
+// the extent, since padding would then be in the innermost loop.
 inline int64_t CoverLimit(int64_t extent, bool reduction) { return reduction ? extent : extent + extent / 4; }
-// Tile sizes for the innermost level of a loop of `extent` iterations: multiples of `multiple_of` up to `max_inner`
-// which, repeated, cover at most `limit`; the least wasteful ones where none does.
+// Returns tile sizes for the innermost level of a loop of `extent` iterations: multiples of `multiple_of` up to
+// `max_inner` whose repetitions cover at most `limit` iterations. If there are none, returns the sizes that waste
+// least.
 std::vector<int64_t> InnerTiles(int64_t extent, int64_t max_inner, int64_t multiple_of, int64_t limit);
-// Tile sizes for a level that covers `count` tiles of the level below: only sizes that differ in how often they repeat,
-// each the smallest such, while `size` * (their cover) stays within `limit`.
+// Returns tile sizes for a level that covers `count` tiles of the level below. Each size has another number of
+// repetitions and is the smallest with that number. All cover at most `limit` iterations of the innermost level.
 std::vector<int64_t> MiddleTiles(int64_t count, int64_t size, int64_t limit);
 
 // A tile of n factors, outermost first, drawn level by level from the innermost.

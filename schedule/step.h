@@ -212,9 +212,9 @@ struct SetScope {
 };
 
 // alloc B: [.., E, ..]  ->  alloc B: [.., E, ..] align [axis, factor, offset]
-// Neighbours along dimension `axis` of B lie k * factor + offset elements apart, for the least such k: so rows can be
-// kept from sharing the sets of a cache or the banks of a memory. The memory between them is never touched. It holds
-// for the part of B that lowering keeps (lower/compact.cc), too. Factor 1 makes dimension `axis` compact again.
+// Neighbours along dimension `axis` of B lie k * factor + offset elements apart, with the least possible k. So rows do
+// not share cache sets or memory banks. The memory between rows is never touched. If lowering shrinks B
+// (lower/compact.cc), this holds for the part that it keeps. Factor 1 makes dimension `axis` compact again.
 struct StorageAlign {
   static constexpr std::string_view kName = "storage_align";
   Name buffer;
@@ -224,10 +224,10 @@ struct StorageAlign {
   AUTOTUNE_FIELDS(buffer, axis, factor, offset)
 };
 
-// B[a, b]  ->  B[map(a, b)], everywhere, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. Where a digit does not divide its
-// dimension, B is padded, and the block that writes B, which then iterates over the new layout, stores `pad_value`
-// there. If that block only has spatial iterators and stores at them, it is rewritten that way always, and results are
-// its new loops (default <block>_i0, ...); else there are none, and sizes must divide.
+// B[a, b]  ->  B[map(a, b)], everywhere, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. If a digit does not divide its
+// dimension, B is padded. The block that writes B then iterates over the new layout and stores `pad_value` in the
+// padding. A block with spatial iterators only, which stores at them, is always rewritten in this way, and the results
+// are its new loops (default <block>_i0, ...). Other blocks have no results, and their sizes must divide.
 struct TransformLayout {
   static constexpr std::string_view kName = "transform_layout";
   Name buffer;
@@ -261,8 +261,8 @@ struct DecomposeReduction {
 };
 
 // for l: { P: B[v] += e(v, l) }  ->  { for l: { N: N[v, l] += e(v, l) }; for l': { P: B[v] += N[v, l'] } }
-// Partial results, one for each iteration of a reduction loop `loop`, in a new buffer that has them as its dimension
-// `axis`; then what combines them, behind the outermost reduction loop. Sums, products, maxima and minima.
+// Each iteration of a reduction loop `loop` gets a partial result, in a new buffer whose dimension `axis` counts these
+// iterations. A nest behind the outermost reduction loop combines them. Possible for sums, products, maxima and minima.
 // Results: the buffer, which also names the block of the partial results (default <block>_rf), and the combining loops
 // (default <loop>_combine), one for each loop from the outermost reduction loop inward that is `loop` or feeds spatial
 // iterators.
@@ -274,18 +274,18 @@ struct Rfactor {
   AUTOTUNE_FIELDS(loop, axis, results)
 };
 
-// P where v < E  ->  P, with v running through all the values that its loops give it. Its buffer grows. Reads of other
-// buffers stay in bounds: a load is left out where v only indexes its last dimension, select(v < E, b[k, v], 0), so
-// that lanes stay consecutive; other subscripts are clamped. Nothing uses what they yield. A reduction iterator beyond
-// its extent leaves the sum alone. Consumers keep their own guards.
+// P where v < E  ->  P without the condition: v takes all values that its loops give it. The buffer of P grows. Reads
+// of other buffers stay in bounds. A load whose last dimension alone v indexes becomes select(v < E, b[k, v], 0), so
+// that lanes stay consecutive; other subscripts are clamped. Nothing uses the extra elements. A reduction iterator
+// beyond its extent does not change the sum. Consumers keep their own guards.
 struct PadBlock {
   static constexpr std::string_view kName = "pad_block";
   Name block;
   AUTOTUNE_FIELDS(block)
 };
 
-// C += (c(v) ? x : 0) * w  ->  if c(v): C += x * w; the same for a sum, maximum or minimum of (c(v) ? x : its
-// identity). What is padded takes no part: 0 times an infinite or NaN w does not arise.
+// C += (c(v) ? x : 0) * w  ->  if c(v): C += x * w. The same for a sum, maximum or minimum of (c(v) ? x : the
+// operation's identity). Padding takes no part, so 0 is never multiplied with an infinite or NaN w.
 struct SkipPadding {
   static constexpr std::string_view kName = "skip_padding";
   Name block;
@@ -293,9 +293,10 @@ struct SkipPadding {
 };
 
 // for l: .. for k: C reads B  ->  for l: .. for k: { prefetch B; C reads B }    (at: k)
-// What the iteration l + ahead reads of B, or writes to it, and the one before does not, as far as that is known, is
-// asked for, line by line, spread evenly over the iterations of k and of the loops between; in each at most 32 lines,
-// the others not at all. 0 ahead: nothing. After it only steps that leave loops and buffers as they are may follow.
+// Prefetches the lines of B that the block reads or writes in iteration l + ahead, but not in the iteration before, as
+// far as that is known. The lines are spread evenly over the iterations of k and of the loops between. Each iteration
+// prefetches at most 32 lines; the others are left out. 0 ahead: no prefetches. Only steps that keep loops and buffers
+// as they are may follow.
 struct Prefetch {
   static constexpr std::string_view kName = "prefetch";
   Name block;
@@ -307,9 +308,9 @@ struct Prefetch {
 };
 
 // for l: { N = B[..]; C reads N }  ->  N for the first iterations; for l: { N for iteration l + stages - 1; C reads N }
-// N lies in shared memory, which holds that of `stages` iterations. l begins with such copies, and what they write is
-// used in l only. The program stays as it is and l is annotated; lowering moves the copies, which are asynchronous
-// where the target can (lower/pipeline_loops.cc). One stage: nothing is moved.
+// N is in shared memory, which holds the copies of `stages` iterations. The loop l must begin with such copies, and
+// only l may use them. The step only annotates l. Lowering moves the copies and makes them asynchronous if the target
+// can (lower/pipeline_loops.cc). With one stage nothing moves.
 struct Pipeline {
   static constexpr std::string_view kName = "pipeline";
   Name loop;
@@ -328,8 +329,8 @@ struct TensorCore {
 };
 
 // for l: { P; Q }  ->  block N, over the loops around that P and Q depend on: { for l: { P; Q } }
-// What lies below a loop becomes one block, opaque to later steps: its loops have no names any more, its accesses stay
-// known. An initialisation becomes a condition inside.
+// Everything inside a loop becomes one block, which later steps treat as a whole: its loops lose their names, but its
+// accesses stay known. An initialisation becomes a condition inside the block.
 // Result: the block; default <loop>_block.
 struct Blockize {
   static constexpr std::string_view kName = "blockize";
@@ -360,9 +361,9 @@ struct Annotate {
 
 // ---- Sampling: the function stays as it is --------------------------------------------------------------------------
 
-// n tile factors of a loop of extent E, outermost first. Innermost: at most max_inner and a multiple of multiple_of.
-// The product covers E. Drawn tiles exceed it by at most a quarter of E, where such exist; those of a loop that feeds a
-// reduction iterator, not at all.
+// n tile factors of a loop of extent E, outermost first. The innermost is a multiple of multiple_of, at most max_inner.
+// The product covers E. Drawn tiles exceed E by at most a quarter if such tiles exist; tiles of a loop that feeds a
+// reduction iterator do not exceed it.
 // Result: the tile; default <loop>_t.
 struct SampleTile {
   static constexpr std::string_view kName = "sample_tile";
@@ -375,7 +376,8 @@ struct SampleTile {
   AUTOTUNE_FIELDS(loop, n, max_inner, multiple_of, results, decision)
 };
 
-// One of the candidates, by their probabilities. The decision is the candidate's value, not its place.
+// Chooses one of the candidates, by their probabilities. The decision is the value of the candidate, not its place in
+// the list.
 // Result: the number; no default.
 struct SampleCategorical {
   static constexpr std::string_view kName = "sample_categorical";
@@ -386,8 +388,8 @@ struct SampleCategorical {
   AUTOTUNE_FIELDS(candidates, probabilities, results, decision)
 };
 
-// Where to compute a block: -1 at the root, k at the loop of depth k (outermost 0) around all its consumers; never
-// inside a loop that feeds a reduction iterator of a consumer.
+// Location at which a block is computed: -1 is the root, k the loop of depth k (outermost 0) around all its consumers,
+// but never inside a loop that feeds a reduction iterator of a consumer.
 // Result: the location; default <block>_at.
 struct SampleComputeLocation {
   static constexpr std::string_view kName = "sample_compute_location";

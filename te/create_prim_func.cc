@@ -42,8 +42,8 @@ class Creator {
   }
 
  private:
-  // The nests that an output depends on. A tensor may list inputs that its simplified body does not load: Where of two
-  // equal values does without the condition.
+  // Returns the nests that an output depends on. A tensor may list inputs that its simplified body does not load: a
+  // Where of two equal values does not need its condition.
   std::vector<Stmt> Needed(PrimFunc* f) const {
     std::unordered_set<const BufferCell*> read, written;
     for (const Param& p : f->params) read.insert(p.buffer.get());
@@ -77,8 +77,8 @@ class Creator {
     return Buffer::Make(name, t.dtype(), {shape.begin(), shape.end()});
   }
 
-  // A reduction whose axes are not the output's dimensions: accumulators subscripted by m // W, m % W could never be
-  // registers, so it has a buffer of its own and a block that copies.
+  // Returns true for a reduction whose axes are not the dimensions of the output. It gets a buffer of its own and a
+  // block that copies: accumulators with subscripts m // W, m % W cannot be in registers.
   static bool AccumulatesApart(const Tensor& t) {
     return !t->parts.empty() && t->parts[0].combiner && t->StoredShape() != t.shape();
   }

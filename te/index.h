@@ -17,8 +17,8 @@ int64_t Product(const Shape& shape);  // 1 for rank 0
 // really fused or split get arithmetic: (h, w) -> h*W + w, and m -> (m // W, m % W). Needs equal products (CHECK).
 std::vector<Expr> ReshapeIndices(const std::vector<Expr>& indices, const Shape& from, const Shape& to);
 
-// Subscripts of an operand of shape `operand` for the element `indices` of the NumPy broadcast result of shape
-// `result`: aligned at the last dimension, 0 where the operand's extent is 1.
+// Returns the subscripts of an operand of shape `operand` that belong to the element `indices` of a NumPy broadcast
+// with result shape `result`. Shapes are aligned at the last dimension; a dimension of extent 1 has subscript 0.
 std::vector<Expr> BroadcastIndices(const std::vector<Expr>& indices, const Shape& result, const Shape& operand);
 
 // NumPy's broadcast of two shapes; false if they do not broadcast.

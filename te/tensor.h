@@ -54,8 +54,8 @@ struct Part {
   std::vector<Expr> store;  // subscripts in the stored shape; but for parts in place injective over all parts together
   Expr body;
   Annotations annotations;  // of the block
-  // In place of store and body: a program, which runs for each point of `axes` and stores its part of the tensor. It
-  // has scratch memory of its own, uninitialised at each point.
+  // Replaces store and body: a program that runs for each point of `axes` and stores its part of the tensor. It has
+  // scratch memory of its own, which is uninitialised at each point.
   Stmt program;
   std::vector<Buffer> scratch;
 };
@@ -87,15 +87,17 @@ Tensor Compute(const std::string& name, const std::vector<Axis>& axes, const std
 // order (a schedule may reassociate it only by steps that say so).
 Tensor Reduce(const std::string& name, const std::vector<Axis>& axes, const std::vector<Axis>& reduce_axes,
               Combiner combiner, const std::vector<Tensor>& inputs, const ReduceFn& fn, const Shape& shape = {});
-// Several blocks that write one buffer: together the parts store every element exactly once (the caller's promise; the
-// interpreter reports a read of what was never written). Axes equal shape.
-// `own`: the buffer by which parts in place load what was stored before.
+// A tensor whose elements several blocks write into one buffer. Together the parts must store every element exactly
+// once; the caller is responsible, and the interpreter reports a read of an element that was never written. The axes
+// are the dimensions of `shape`. `own`: the buffer through which in-place parts load elements that earlier parts
+// stored.
 Tensor Assemble(const std::string& name, const Shape& shape, const std::vector<Tensor>& inputs, std::vector<Part> parts,
                 const Buffer& own = {});
 
-// Computed by a program with loops of its own, for what is no formula, such as sorting. `axes`: independent points; fn
-// makes the statement of one point from their variables, the tensor's buffer, and a buffer for each entry of `scratch`
-// (whose names are made unique). Loop variables must differ within the statement. Axes of the tensor equal `shape`.
+// A tensor that a program with its own loops computes, for results that no formula describes, such as sorting. `axes`
+// are independent points. fn makes the statement of one point from the axes' variables, the tensor's buffer, and a
+// buffer for each entry of `scratch`, whose names are made unique. Loop variables must differ within the statement. The
+// axes are the dimensions of `shape`.
 using ProgramFn =
     std::function<Stmt(const std::vector<Expr>& axes, const Buffer& out, const std::vector<Buffer>& scratch)>;
 Tensor Program(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,

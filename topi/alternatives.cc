@@ -40,9 +40,9 @@ constexpr ConvAlternative kConv[] = {
     Winograd<WinogradWhole, 2>("winograd2_whole"),
 };
 
-// Terms of a block of a long sum, of which a panel of two vectors of columns takes a quarter of a core's own cache; 0:
-// there is one column, the sum is too short, has no such divisor, too few rows use a panel, or the blocks' sums would
-// take too much memory.
+// Returns the number of terms of a block of a long sum, such that a panel of two vectors of columns takes a quarter of
+// a core's own cache. Returns 0 if there is one column, if the sum is too short or has no such divisor, if too few rows
+// use a panel, or if the sums of the blocks take too much memory.
 int64_t BlockOf(const Shape& a, const Shape& b, const Target& target) {
   constexpr int64_t kFewestRows = 64, kMostBytes = 64 << 20;
   if (a.size() < 2 || b.size() != 2 || b[1] == 1) return 0;

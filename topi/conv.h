@@ -26,8 +26,8 @@ int64_t ConvOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 // The axes of a window: kh and kw in two dimensions, kd before them in three.
 std::vector<te::Axis> WindowAxes(const std::string& name, const Shape& extents);
 
-// The data with zeros around it, `used` pixels of each dimension from the corner of the padding on: no larger than what
-// windows read. The data itself where no padding is read. `first`: the first spatial dimension.
+// Returns the data with zeros around it: `used` pixels of each dimension, beginning at the corner of the padding, no
+// more than windows read. Returns the data itself if no window reads padding. `first`: the first spatial dimension.
 Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttrs& attrs, const Shape& used,
                      size_t first = 1);
 
@@ -42,9 +42,9 @@ Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, c
 // Vectors run along the pixels of a row: for a few output channels, which are no vector. Padding as in Conv.
 Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
-// The same as Conv, over the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c
-// holds the outputs of several groups, where those of one would leave most of its lanes idle. Weights are one vector of
-// constants as they are; of the data, each lane takes its group's channel: a vector of neighbours, permuted, which
+// Like Conv, but with the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c holds
+// outputs of several groups; a vector for one group would leave most lanes idle. The weights are constants that are one
+// vector as they lie in memory. The data of a lane is its group's channel: one vector of neighbours, permuted, which
 // every column of the window uses again.
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 // Whether vectors hold whole groups that read within one vector's length of each other.

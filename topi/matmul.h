@@ -17,9 +17,9 @@ enum class Rounding { kNone, kTf32 };
 // over the broadcast leading dimensions. Reduction: k. Operands of 16 bits are widened to f32, and so is the result.
 Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Rounding rounding = Rounding::kNone);
 
-// The same of a matrix b, its sum cut into blocks of `block` terms, which divides K; the sums of blocks are called
-// <name>_blocks and wait in memory. What a block needs of b stays in caches that cannot hold it for the whole sum (Goto
-// and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
+// Like MatMul for a matrix b, but with the sum cut into blocks of `block` terms, which must divide K. The sums of the
+// blocks are the tensor <name>_blocks in memory. A cache can hold the part of b that one block needs, but not all of b
+// (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
 Tensor MatMulInBlocks(const std::string& name, const Tensor& a, const Tensor& b, int64_t block);
 
 }  // namespace autotune::topi

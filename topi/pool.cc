@@ -42,7 +42,7 @@ std::vector<Window> MakeWindows(const std::string& name, const Shape& in, const 
 // Subscripts of an element of the output, and of one of the input that its window holds.
 using WindowFn = std::function<Expr(const std::vector<Expr>& out, const std::vector<Expr>& in)>;
 
-// Combines fn over every window's elements that are inside the data; those outside are `outside`. `first`: the first
+// Combines fn over the elements of every window. Elements outside the data have the value `outside`. `first`: the first
 // spatial dimension.
 Tensor Combined(const std::string& name, const std::vector<Tensor>& inputs, const std::vector<Window>& windows,
                 size_t first, Combiner combiner, const Expr& outside, const WindowFn& fn) {

@@ -10,8 +10,8 @@
 namespace autotune::topi {
 namespace {
 
-// How many elements of a row are combined side by side. All are chosen; odd shapes drawn at random judge them
-// (bench/odd_shapes.py), on AVX-512 only so far.
+// Number of elements of a row that are combined side by side. These constants are chosen, not derived. Random odd
+// shapes test them (bench/odd_shapes.py), so far only on AVX-512.
 constexpr int64_t kMostLanes = 48;   // fit into registers of every target: 12 of 128 bits in f32, 24 in f64
 constexpr int64_t kLanes = 32;       // used where no number up to kMostLanes divides the row
 constexpr int64_t kFewLanes = 16;    // used for rows shorter than two steps of kLanes, since fewer lanes combine faster

@@ -73,8 +73,8 @@ class Heap {
     return Or(largest_ ? a < b : b < a, And(Eq(a, b), b_place < a_place));
   }
 
-  // Puts (key, place) into the heap of `size` elements at or below `from`: worse children rise. Once neither child is
-  // worse, further levels change nothing.
+  // Inserts (key, place) into the heap of `size` elements, at `from` or below: worse children move up. Once no child is
+  // worse, the remaining levels change nothing.
   Stmt SiftDown(const std::string& tag, const Expr& from, const Expr& size) const {
     Expr hole = AsIndex(At(hole_, 0)), left = hole * 2 + 1, right = left + 1;
     // A child that does not exist is read as its neighbour.

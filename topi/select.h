@@ -10,8 +10,8 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-// Annotation of a block that changes elements one after the other (Scatter, Cumulate), and of one that is a program.
-// Sketch rules know them by it.
+// Annotation by which sketch rules recognise a block that changes elements one after the other (Scatter, Cumulate), and
+// a block that is a program.
 inline constexpr const char* kOrderedUpdate = "ordered_update";
 inline constexpr const char* kProgram = "program";
 

@@ -16,8 +16,8 @@ namespace {
 // ---- Caches: parts of a level that data may fill and still be found there
 constexpr double kPrivatePart = 0.75;
 constexpr double kSharedPart = 0.5;  // other cores and the rest of the network fill it, too
-// Times the traffic, if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The oracle's
-// recording of a Zen 5 shows 1.38 for panels of 0.7 MB and an L2 cache of 1 MB.
+// Factor of the traffic if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The
+// oracle's recording of a Zen 5 shows 1.38 for panels of 0.7 MB and an L2 cache of 1 MB.
 constexpr double kEvicted = 1.35;
 constexpr double kLongPiece = 256;   // bytes in a row that come in as fast as all of it
 constexpr double kPieceLoss = 0.5;   // of the bandwidth, each time that a piece is half as long
@@ -95,8 +95,8 @@ double FirstBandwidth(double bytes, const Target& target) {
   return fits ? machine.l2_bytes_per_cycle : machine.memory_bytes_per_cycle;
 }
 
-// Whether a register tile of these accumulators, `loaded` vectors, a broadcast, and a product where no instruction adds
-// it at once fits the register file.
+// Returns true if the register file holds all vectors of a register tile: its accumulators, `loaded` operand vectors, a
+// broadcast, and a product if the target has no multiply-add instruction.
 bool FitsRegisters(double accumulators, double loaded, double unroll, const Target& target) {
   double registers = accumulators + loaded + (target.has_fma ? 1 : 2);
   bool crowded = target.vector_registers > kFewRegisters && unroll > kCrowdedUnroll &&
@@ -132,8 +132,8 @@ bool HasRowAddresses(const StageModel& s, double covered, double mr) {
   return CrossesRows(s, mr) || covered != static_cast<double>(s.m);
 }
 
-// Returns true if the addresses of a tile's rows fit the general registers. Rows that are asked for early have
-// addresses of their own, too. Without them, clamped rows of one matrix share some.
+// Returns true if the addresses of a tile's rows fit the general registers. Rows that are prefetched have addresses of
+// their own. Without prefetches, clamped rows of one matrix share some addresses.
 bool FitsAddresses(const StageModel& s, double covered, double mr, bool rows_ahead, const Target& target) {
   double addresses = CrossesRows(s, mr) ? mr : 0;
   if (rows_ahead && HasRowAddresses(s, covered, mr)) addresses = 2 * mr;
@@ -189,8 +189,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
   const double cores = static_cast<double>(target.num_cores);
-  // Packing at run time: everything beforehand, or what a task needs in it, once or again in each turn of a middle
-  // loop.
+  // Packing at run time happens either before all tasks, or inside a task, once or again in each turn of a middle loop.
   auto pack = [&](int knob, double all, double part, double parts, bool outermost, double turns) {
     if (knob < 0) return;
     int64_t depth = d[knob].values[0];
@@ -207,14 +206,14 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double busy = before + Spread(shape.tasks, task, target);
-  // What each operand costs when it comes for the first time, from further away than its copy in the inner caches,
-  // hides behind the multiply-adds as far as it was asked for early; asking costs a little itself.
+  // Time in which the operands come for the first time, from further away than their copies in the inner caches. The
+  // part that was prefetched overlaps with the multiply-adds; the prefetches themselves cost a little.
   double workers = std::min(shape.tasks, static_cast<double>(target.num_cores));
   auto first = [&](double size, double bandwidth, double tile, int knob) {
     bool ahead = knob >= 0 && d[knob].values[0] > 0;
     double cycles = size / bandwidth / workers;
-    // The tile in use and the next one must both stay in a core's own cache. Else lines that were asked for leave it
-    // before they are used, and come a second time.
+    // The tile in use and the next one must both stay in a core's own cache. Otherwise prefetched lines are evicted
+    // before they are used, and are fetched a second time.
     if (ahead && 2 * tile > kPrivatePart * static_cast<double>(target.l2_bytes)) {
       ahead = false;
       cycles *= kEvicted;
@@ -287,8 +286,8 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time
   if (tile_vectors + nv + 1 > target.vector_registers) return std::numeric_limits<double>::infinity();
   double in_rows = tall ? (hr - 1) * stride + rows : hr;  // of the input, in use at a time
-  // Channels of a group are permutations of one vector, which costs a port of the multiply-adds; unrolled, all are made
-  // of what was loaded once, which stays in registers.
+  // The channels of a group are permutations of one vector, and a permutation uses a port of the multiply-adds. If the
+  // loop is unrolled, all permutations come from one load that stays in registers.
   bool deep = depth > 1 && chosen(s.depth_knob) == depth;
   double held = row + 1 + (deep ? row * in_rows : 0);
   double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);
@@ -346,8 +345,8 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   return Spread(shape.tasks, task, target);
 }
 
-// Cycles of a register tile of a product: `steps` of its sum, in each of which `a` bytes of rows and `b` bytes of
-// columns come in, at so many bytes a cycle.
+// Cycles of a register tile of a product. Each of the `steps` of its sum reads `a` bytes of rows and `b` bytes of
+// columns, at the given bandwidths.
 struct ProductTile {
   double rows = 1, vectors = 1, steps = 1, unroll = 1;
   double a = 0, a_rate = 1, b = 0, b_rate = 1;
@@ -409,9 +408,9 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   return before + Spread(shapes.scores.tasks, task, target);
 }
 
-// How often an image stage is computed over, if it is computed inside its consumer `c` for tasks of `positions`
-// consecutive positions each. A task that crosses the end of a row needs all columns of each row that it touches; rows
-// and columns that the windows of two tasks share are computed for both.
+// Returns how often an element of an image stage is computed, on average, if the stage is computed inside its consumer
+// `c`, for tasks of `positions` consecutive positions. A task that crosses the end of a row needs all columns of each
+// row that it touches. Rows and columns that the windows of two tasks share are computed for both.
 double Recomputed(const StageModel& s, const StageModel& c, double positions) {
   if (c.image_row == 0 || s.image_row == 0) return 1;
   const double width = static_cast<double>(c.image_row), all = static_cast<double>(c.m), height = all / width;

@@ -10,8 +10,8 @@
 namespace autotune {
 namespace {
 
-// Part of the shorter of arithmetic, shared memory and memory that the longest does not hide [chosen]. So small that it
-// decides between tiles that would be equal without it: larger ones ask less of memory.
+// Part of the shorter ones of arithmetic, shared memory and global memory that the longest one does not hide [chosen].
+// It is small, so that it only decides between tiles that are otherwise equal: larger tiles use less memory bandwidth.
 constexpr double kExposed = 0.01;
 constexpr double kSectorBytes = 32;     // of memory, the least that is read
 constexpr double kSpareRegisters = 32;  // of a thread, for addresses and counters; ptxas spills with 24
@@ -59,9 +59,9 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double steps = static_cast<double>(s.k), pieces = steps / step;
   const double longest = std::max({arithmetic, from_shared, from_memory});
   const double step_cycles = longest + kExposed * (arithmetic + from_shared + from_memory - longest);
-  // A pipelined loop waits for what is left of memory's answer when the pieces under way are computed, and at one
-  // barrier for each piece; another one waits for all of it, at two barriers. Copies that take registers are not under
-  // way while threads compute.
+  // A pipelined loop waits only for the part of the memory latency that is left after the pieces under way are
+  // computed, and at one barrier per piece. A loop without pipelining waits for the whole latency, at two barriers.
+  // Copies through registers are not under way while threads compute.
   const double covered = target.has_async_copies ? (stages - 1) * step * step_cycles : 0;
   const double barriers = stages > 1 ? 1 : 2;
   const double waits =

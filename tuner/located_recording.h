@@ -1,5 +1,5 @@
-// The candidates of a recording (tuner/recording.h) that the present rules still make, replayed, by task. Benches and
-// tests judge the draft score and the cost model by them. Values; thread-safe.
+// The replayed candidates of a recording (tuner/recording.h), by task, as far as the present rules still make them.
+// Benches and tests judge the draft score and the cost model by them. Values; thread-safe.
 #pragma once
 #include <memory>
 #include <string>

@@ -43,8 +43,8 @@ struct StageModel {
     kGpuTensor,
     kGpuUnbound
   } kind = kStreaming;
-  // The block that it models; of attention, the second product; of several passes over rows, the last one. None: a
-  // program of its own, whose loops are not counted.
+  // The block that this stage models; for attention the second product, for several passes over rows the last one.
+  // Empty for a program without blocks to model, whose loops are not counted.
   Name block;
   int m_knob = -1, n_knob = -1, k_knob = -1;  // tiles of (outer, middle, register); k: unroll factor
   int64_t outer = 1, m = 1, n = 1, k = 1;     // iterations; n is the vector dimension, k all reductions together
@@ -63,11 +63,11 @@ struct StageModel {
   int panel_ahead_knob = -1, rows_ahead_knob = -1;
   int stages_knob = -1;
   int64_t row_bytes = 0;  // tiled: from one row of the broadcast operand to the next; 0: unknown
-  // Tiled: the extent by which operands split m into a row and a column of an image; 0: they do not. Streaming: the
-  // extent of the last loop but one, which `rows` such loops are in; 0: there are fewer loops.
+  // Tiled: the length of a row of the image, if operands split m into a row and a column of an image; else 0.
+  // Streaming: the extent of the last loop but one, which is one of `rows` such loops; 0: there are fewer loops.
   int64_t image_row = 0;
-  // Tiled: rows and columns of the operand, from one row or column of the image to the next, and from the first to the
-  // last that one window reads.
+  // Tiled: steps of the operand's rows and columns from one row or column of the image to the next, and the distance
+  // from the first to the last that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
   int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
   int consumer = -1;                      // index of the stage that reads it

@@ -20,8 +20,8 @@ void AddOperands(StageShape& shape, double element_bytes) {
   shape.rows_bytes = shape.rows * shape.sum * element_bytes;
 }
 
-// How many rows or columns of an operand `count` neighbouring windows read, which are `step` apart and have `taps` of
-// them, from the first to the last `reach` apart.
+// Returns the number of rows or columns of an operand that `count` neighbouring windows read. Neighbouring windows are
+// `step` apart. A window has `taps` of them, with `reach` between the first and the last.
 double Touched(double count, int64_t step, int64_t taps, int64_t reach) {
   const int64_t dilation = taps > 1 ? reach / (taps - 1) : 0, apart = std::gcd(count > 1 ? step : 0, dilation);
   if (apart == 0) return 1;

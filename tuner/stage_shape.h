@@ -1,6 +1,6 @@
-// StageShape: what the draft score takes the loops of one block to be, from decisions and extents alone. Each number is
-// a fact of the replayed program: tests/tuner/stage_shape_test.cc derives it from the program's Nest, too, and
-// compares. Pure functions, which allocate nothing; thread-safe.
+// StageShape: the loops of one block as the draft score assumes them, computed from decisions and extents alone. Each
+// number is a fact of the replayed program: tests/tuner/stage_shape_test.cc derives it from the program's Nest, too,
+// and compares. Pure functions, which allocate nothing; thread-safe.
 #pragma once
 #include "tuner/sketch.h"
 
@@ -23,12 +23,12 @@ struct StageShape {
   double Points() const { return tasks * row_tiles * column_tiles * Tile() * sum; }
 };
 
-// Rows of an image, of `width` pixels each, that a run of consecutive pixels touches at most. Runs lie side by side
-// from the first pixel on.
+// The largest number of rows of an image that a run of consecutive pixels touches. Rows have `width` pixels. The first
+// run begins at the first pixel, and each run follows the previous one.
 double ImageRowsOf(double width, double pixels);
 
-// Of a stage of a CPU but kAttention. Of kStreaming only `tasks` is set; of kTransform, also
-// `column_tiles`, the parallel pieces of each tile.
+// The shape of a stage for CPUs of any kind but kAttention. For kStreaming only `tasks` is set. For kTransform
+// `column_tiles` is set, too: the parallel pieces of each tile.
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions);
 // The two products of a stage of kind kAttention.
 struct AttentionShapes {

@@ -1,7 +1,7 @@
-// The C compiler of this machine: `cc`, or for another architecture the cross compiler TRIPLE-gcc; AUTOTUNE_CC in the
-// environment names another one. A child in the process group of its caller: whoever kills a build worker's group, as
-// the client does when time is up, ends the compiler and its own children, too. Nothing is written to disk: source and
-// assembly pass through a socket and a pipe. Thread-safe. Internal to codegen/c.
+// Runs the C compiler of this machine: `cc`, or for another architecture the cross compiler TRIPLE-gcc. AUTOTUNE_CC in
+// the environment names another compiler. The compiler runs in the process group of its caller. So killing the group of
+// a build worker, as the client does after a time-out, also ends the compiler and its children. Nothing is written to
+// disk: source and assembly pass through a socket and a pipe. Thread-safe. Internal to codegen/c.
 #pragma once
 #include <string>
 

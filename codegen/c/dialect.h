@@ -1,6 +1,6 @@
-// Dialect: how one language of the C family spells what they all can say. The emitters walk programs and know no
-// spelling; a dialect spells and knows no programs: C99 (codegen/c/c99.h) and OpenCL C (codegen/c/gpu/opencl.h).
-// Immutable; thread-safe. Internal to codegen/c.
+// Dialect: the spelling of one language of the C family: C99 (codegen/c/c99.h) or OpenCL C (codegen/c/gpu/opencl.h).
+// The emitters walk programs and use a dialect for the text. A dialect knows nothing of programs. Immutable;
+// thread-safe. Internal to codegen/c.
 //
 // Values. A number has its own type, a bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32, whose
 // lanes are 0 or -1.
@@ -29,8 +29,8 @@ class Dialect {
   virtual std::string Pointer(DType element, bool written) const = 0;
   virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
 
-  // What stands before the result of a function that the source alone calls; of a small one, to be inlined; and of one
-  // that is called from many places.
+  // Qualifiers of functions: of a function that only this source calls, of a small one that should be inlined, and of
+  // one that is called from many places.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;
   virtual std::string Shared() const = 0;
@@ -44,8 +44,8 @@ class Dialect {
   virtual std::string Lane(const std::string& vector, const std::string& lane) const = 0;
   virtual std::string Convert(const std::string& value, DType to) const = 0;      // as numbers are converted
   virtual std::string Reinterpret(const std::string& value, DType to) const = 0;  // the same bits
-  // The elements of a vector from `pointer` on, which has the alignment of one element; and the statement that stores
-  // them there.
+  // `Load` is the vector of elements that begins at `pointer`, which has the alignment of one element. `Store` is the
+  // statement that stores a vector there.
   virtual std::string Load(DType type, const std::string& pointer) const = 0;
   virtual std::string Store(DType type, const std::string& pointer, const std::string& value) const = 0;
 
@@ -59,8 +59,8 @@ class Dialect {
   };
   virtual Body VectorBody(std::string_view function, DType type) const = 0;
 
-  // Statements: a hint (`op` is one of the prefetches) at pointer[index], which need not exist; the barrier of a block
-  // of threads.
+  // Statements. `Prefetch` is a hint (`op` is one of the prefetches) at pointer[index], which need not exist. `Barrier`
+  // is the barrier of a block of threads.
   virtual std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const = 0;
   virtual std::string Barrier() const = 0;
   // A statement at the beginning of a loop over register buffers, by which reports find the loop in assembly. Empty:

@@ -1,8 +1,8 @@
-// Expressions: the text of expressions, loads included. What is used more than once, or becomes long, is a constant of
-// its own (t1, t2 ...), which stands before the statement.
+// Expressions: the text of expressions, loads included. An expression that is used more than once, or that is long,
+// becomes a constant of its own (t1, t2 ...) before the statement.
 //
-// A vector statement is emitted in chunks (registers.h): the caller selects one, and vector expressions are then those
-// lanes of them. Where a chunk is one lane, all is numbers; the lane may be a loop's variable.
+// A vector statement is emitted in chunks (registers.h). The caller selects a chunk, and vector expressions then give
+// its lanes. A chunk of one lane is a number; its lane may be the variable of a loop.
 //
 // A select computes both of its sides, as the LLVM generator does; loads and divisions of the side that is not chosen
 // are guarded: they touch no memory outside of their buffer and divide by no 0.

@@ -1,8 +1,7 @@
-// Helpers: the small functions that a source calls for what C has no operator for, or one of another meaning: integers
-// that wrap around, divisions that round down, minima of the language, selects between vectors, loads of lanes. Each
-// is defined once, before the functions that call it, if anything calls it. Arithmetic of vectors is defined as that
-// of numbers, lane by lane, which compilers turn into vector instructions.
-// Borrows the dialect and the target. Not thread-safe. Internal to codegen/c.
+// Helpers: small functions that a source calls where C has no operator, or one with another meaning: integers that wrap
+// around, divisions that round down, minima as the language defines them, selects between vectors, loads of lanes. Each
+// helper that is called is defined once, before its callers. Arithmetic on vectors is defined lane by lane; compilers
+// turn it into vector instructions. Borrows the dialect and the target. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <set>
 #include <string>

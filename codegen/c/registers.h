@@ -32,8 +32,9 @@ class Registers {
     bool in_part = false;  // some statement writes a part of it
   };
 
-  // The pieces that the accesses of `body` need; their variables are called `stem`, "_" and a number, or, where `names`
-  // has that already, something like it. Nothing if accesses overlap in part: their lanes cannot be variables.
+  // Returns the pieces that the accesses of `body` need. Their variables are called `stem`, "_" and a number, or
+  // something similar if `names` already has that name. Returns nothing if accesses overlap in part: such lanes cannot
+  // be variables.
   static std::optional<Registers> For(const Buffer& buffer, const Stmt& body, int max_lanes, const std::string& stem,
                                       Names& names);
 

@@ -1,5 +1,5 @@
-// What the statements of all code generators that emit LLVM IR have in common: where the lanes of a store go, and
-// memory that a function has to itself. Borrows what it is given. Not thread-safe. Internal to codegen/llvm.
+// Functions for the statements of all code generators that emit LLVM IR: where the lanes of a store go, and memory that
+// a function owns. Borrows its arguments. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <optional>
 #include <string>

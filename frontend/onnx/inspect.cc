@@ -51,8 +51,8 @@ class NodeFlops {
   std::map<std::string, double> known_;
 };
 
-// Of what a node reads of a value. Nodes that only move elements read no more than they write: a row of a table, for
-// instance.
+// Returns the bytes of a value that a node reads. A node that only moves elements reads no more than it writes, for
+// instance a row of a table.
 double BytesRead(const Graph& g, const Node& node, ValueId v) {
   const int64_t all = g.Spec(v).Bytes();
   const bool moves = KindOf(node.op) == OpKind::kInjective;

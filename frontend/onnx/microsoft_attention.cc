@@ -1,5 +1,5 @@
-// Attention as ONNX Runtime's domain, com.microsoft, has it: Attention, MultiHeadAttention, GroupQueryAttention and
-// RotaryEmbedding. What its kernels do with caches that they write in place is no composition and is refused.
+// The attention operators of ONNX Runtime's domain com.microsoft: Attention, MultiHeadAttention, GroupQueryAttention
+// and RotaryEmbedding. A cache that a kernel writes in place cannot be composed of other operators, and is refused.
 #include <cmath>
 #include <optional>
 
@@ -49,8 +49,8 @@ Result<ValueId> Filtered(ImportContext& c, ValueId keep, ValueId like) {
   return c.Where(keep, c.Number(0, like), c.Number(filter, like));
 }
 
-// A mask of keys: integers that are not 0 where a key counts, [B, T] or [B, S, T]; or how many keys of an image count,
-// [B]; or, of an image, the key behind its last and its first, [2 B].
+// Returns a mask of keys. The input is one of three: integers that are not 0 where a key counts, [B, T] or [B, S, T];
+// the number of valid keys per image, [B]; or the end and the begin of the valid keys per image, [2 B].
 Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t keys) {
   ValueId mask = TRY(c.Tensor(input));
   const Shape shape = c.ShapeOfValue(mask);

@@ -1,5 +1,5 @@
-// Images read at computed positions, as sums of a few weighted pixels: taps, whose places and weights are computed
-// element-wise, and which gather_sum adds up. Internal to frontend/onnx.
+// Reads images at computed positions, as weighted sums of a few pixels. A tap is one pixel with its weight; places and
+// weights are computed element-wise, and gather_sum adds up the taps. Internal to frontend/onnx.
 #pragma once
 #include "frontend/onnx/importer.h"
 

@@ -1,5 +1,5 @@
-// Scope: what the names of one ONNX graph stand for while it is imported: the network, the body of a function at one
-// call, a subgraph at one run. Internal to frontend/onnx; not thread-safe.
+// Scope: the values that the names of one ONNX graph stand for during import. The graph is the network, the body of a
+// function at one call, or a subgraph at one run. Internal to frontend/onnx; not thread-safe.
 #pragma once
 #include <map>
 #include <optional>

@@ -1,5 +1,4 @@
-// Tensors under other shapes, joined and permuted; constants, and the shape arithmetic that exported models carry
-// along.
+// Reshape-like operators, joins and permutations; constants; and the shape arithmetic of exported models.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -20,9 +20,9 @@ std::vector<int64_t> OihwToHwio(int rank) {
 constexpr int64_t kFewChannels = 4;      // the shortest vector of any target; fewer leave its lanes idle
 constexpr int64_t kVectorOfPixels = 16;  // of a row of the output: the longest vector of any target
 
-// Every value has up to two forms, as the old graph had it (`native`) and, if it may be an image, permuted to NHWC (in
-// three dimensions NDHWC); each is made from the other when first asked for. So conversions appear only where the two
-// worlds meet, and once.
+// Every value has up to two forms: `native`, as in the old graph, and, if it may be an image, permuted to NHWC (three
+// dimensions: NDHWC). Each form is made from the other when it is first needed. So a conversion appears only between
+// the two layouts, and only once per value.
 class LayoutConverter {
  public:
   explicit LayoutConverter(const Graph& graph)
@@ -99,8 +99,8 @@ class LayoutConverter {
         return DefineNhwc(node, builder_.Must(node.op, inputs, node.attrs, node.name));
       }
       case LayoutRule::kAxis:
-        // Local response normalization is computed along the last axis.
-        // A gather keeps the image's dimensions only where its indices are a vector.
+        // Local response normalization works along the last axis. A gather keeps the image's dimensions only if its
+        // indices are a vector.
         if (node.op == Op::kGather &&
             (graph_.Spec(node.inputs[0]).rank() != rank || graph_.Spec(node.inputs[1]).rank() != 1))
           return Keep(node);
@@ -113,9 +113,9 @@ class LayoutConverter {
     }
   }
 
-  // Whether a window over an image that is NCHW so far stays so: the pixels of its rows are vectors as they lie, and
-  // nothing is transposed. Convolutions do so only to few channels, which are no vector; pools only without padding,
-  // which would be a condition for each lane.
+  // Returns true if a window over an NCHW image stays NCHW. The pixels of a row are then the vectors, and nothing is
+  // transposed. That is better for convolutions to few channels, which do not fill a vector, and for pools without
+  // padding; padding would need a condition per lane.
   bool StaysChannelsFirst(const Node& node) const {
     const Shape& out = graph_.Spec(node.output).shape;
     if (nhwc_[node.inputs[0]] >= 0 || out.back() < kVectorOfPixels) return false;

@@ -72,8 +72,9 @@ class Fuser {
     }
   };
 
-  // The first dimension of the rows that the node reduces, all others being reduced too; -1 if it does no such thing,
-  // or if the rows are too few to share them out or too long for a cache.
+  // Returns the first dimension of the rows that the node reduces; it must reduce all later dimensions, too. Returns -1
+  // if the node is no such reduction, if there are too few rows to divide among the cores, or if a row is too long for
+  // a cache.
   int ReducedRows(const Node& node) const {
     const auto* attrs = std::get_if<AxesAttrs>(&node.attrs);
     if (!attrs) return -1;
@@ -89,8 +90,8 @@ class Fuser {
     return op == Op::kReduceSum || op == Op::kReduceProd || op == Op::kReduceMax || op == Op::kReduceMin;
   }
 
-  // Whether a reduction may compute this node for each element that it reads: one instruction or two of vectors, in
-  // whichever order elements come.
+  // Returns true if a reduction may compute this node for each element that it reads: the node takes one or two vector
+  // instructions, and the order of the elements does not matter.
   bool IsPlain(const Node& node) const {
     constexpr Op kCheap[] = {Op::kRelu, Op::kClip, Op::kAbs, Op::kNeg, Op::kAdd,
                              Op::kSub,  Op::kMul,  Op::kMax, Op::kMin};
@@ -115,8 +116,9 @@ class Fuser {
            std::get<AxisAttrs>(node.attrs).axis + 1 == static_cast<int64_t>(shape.size());
   }
 
-  // Attention: the nodes behind `tail`, the scores of the product `root`, that make weights of each row of scores and
-  // end with the product of the weights and a matrix. Empty if there are none, or if others read one of their values.
+  // Finds attention: the nodes after `tail`, which holds the scores that the product `root` computes. They turn each
+  // row of scores into weights, and end with the product of the weights and a matrix. Returns nothing if there are no
+  // such nodes, or if other nodes read one of their values.
   std::vector<int> AttentionRegion(int root, ValueId tail) const {
     if (!IsComputedProduct(graph_.nodes[root])) return {};
     std::vector<int> region;
@@ -168,8 +170,8 @@ class Fuser {
     return true;
   }
 
-  // Whether the node cuts rows out of a tensor that element-wise nodes alone read: they read them where they lie. The
-  // gates of a recurrent cell and the halves of a gated unit are such.
+  // Returns true if the node cuts rows out of a tensor and only element-wise nodes read the rows: these read the rows
+  // in place. Examples are the gates of a recurrent cell and the halves of a gated unit.
   bool IsReadInPlace(const Node& node) const {
     if (node.op != Op::kSlice || is_output_[node.output] || consumers_[node.output].empty()) return false;
     if (std::get<SliceAttrs>(node.attrs).step.back() != 1) return false;
@@ -180,8 +182,9 @@ class Fuser {
     });
   }
 
-  // Transposes and slices of the queries, keys and values that only attention reads: it reads them where they lie, if
-  // it finds the elements of a query, of a key and of a value side by side. Such are the heads of one projection.
+  // Adds the transposes and slices of queries, keys and values that only attention reads. Attention reads their operand
+  // in place if the elements of a query, of a key and of a value are contiguous. The heads of one projection are an
+  // example.
   void ReadOperandsOfAttention(int root) {
     const std::vector<int> region = AttentionRegion(root, graph_.nodes[root].output);
     if (region.empty()) return;
@@ -249,8 +252,8 @@ class Fuser {
     std::sort(group.begin(), group.end());
   }
 
-  // The transpose that alone reads `tail`, if the group stores its results in that order as easily: element-wise groups
-  // and slices in any, attention whole rows.
+  // Returns the transpose that alone reads `tail`, if the group can store its results in the transposed order at no
+  // cost: element-wise groups and slices in any order, attention in whole rows.
   std::vector<int> TransposeBehind(int root, ValueId tail, bool attends) const {
     if (is_output_[tail] || consumers_[tail].size() != 1) return {};
     const int next = consumers_[tail][0];
@@ -353,8 +356,8 @@ class Fuser {
     GraphBuilder body;
     std::map<ValueId, ValueId> map, viewed;  // viewed: by the view's value
     std::vector<ValueId> arguments, constants;
-    // The operands of a product are parameters of their own, even where they are pieces of one tensor: schedules copy
-    // an operand by its parameter.
+    // The operands of a product are separate parameters, even if they are pieces of one tensor: a schedule copies an
+    // operand by its parameter.
     const bool apart = IsComputedProduct(graph_.nodes[nodes.front()]);
     for (const Node& node : ordered) {
       for (ValueId v : node.inputs) {

@@ -102,8 +102,8 @@ class ViewOrderer {
     return builder().Transpose(builder().Must(Op::kSlice, {x}, before, name), perm, name);
   }
 
-  // reshape(slice(x)) as slice'(reshape'(x)), and reshape(transpose(x)) as transpose'(reshape'(x)), where that is
-  // possible and nobody else reads the slice or the transpose.
+  // Rewrites reshape(slice(x)) as slice'(reshape'(x)), and reshape(transpose(x)) as transpose'(reshape'(x)), if that is
+  // possible and nothing else reads the slice or the transpose.
   ValueId Reshaped(ValueId v, const Shape& shape, const std::string& name) {
     const Node* source = builder().graph().Producer(v);
     if (source && source->op == Op::kReshape) return Reshaped(source->inputs[0], shape, name);

@@ -36,8 +36,8 @@ bool MeetsData(const Axis& a, int64_t tap) {
   return false;
 }
 
-// The fewest equidistant taps that include all that meet data, such that a window of them has as many outputs without
-// negative padding. None if these are all taps.
+// Returns the fewest equidistant taps that include every tap which meets data at some output. A window of these taps
+// must have the same number of outputs without negative padding. Returns nothing if these are all taps.
 std::optional<Taps> TapsOnData(const Axis& a) {
   if (a.kernel > kLongestWindow) return std::nullopt;
   std::vector<int64_t> met;
@@ -122,8 +122,9 @@ class WindowTrimmer {
     return spread ? builder().Must(Op::kPad, {x}, between, pad.name) : x;
   }
 
-  // An image without the rows that windows of one row skip, where a transpose makes it: the transpose leaves them out.
-  // `kernel`: of each spatial dimension. The last dimension of what is transposed stays: its elements are vectors.
+  // Removes from an image the rows that windows of one row skip, if a transpose makes the image: the transpose then
+  // does not copy them. `kernel` holds the extent of the window in each spatial dimension. Keeps the last dimension of
+  // the transposed tensor, since its elements are vectors.
   template <class WindowAttrs>
   ValueId WithoutSkippedRows(const Node& node, ValueId x, const Shape& kernel, WindowAttrs& attrs) {
     const Node* transpose = builder().graph().Producer(x);
@@ -171,8 +172,8 @@ class WindowTrimmer {
     return builder().Must(node.op, {x, w}, attrs, node.name);
   }
 
-  // Averages that count padding keep their windows. So do pools that would break a rule of theirs: pads are shorter
-  // than the window, and with ceil_mode, what is left behind the last window makes another one.
+  // Leaves out averages that count padding. Leaves out pools that would break one of their rules: pads must be shorter
+  // than the window, and with ceil_mode the data after the last window must not fill another one.
   ValueId Pool(const Node& node) {
     PoolAttrs attrs = std::get<PoolAttrs>(node.attrs);
     const size_t dims = attrs.strides.size();

@@ -1,7 +1,6 @@
-// OpenCL devices (runtime/device.h). Memory is coarse-grained shared virtual memory of OpenCL 2.0: so an address is a
-// number to which offsets can be added, as the contract has it. Commands go to one in-order queue. Images are OpenCL C
-// ("cl"); an entry is a kernel whose arguments are global pointers, and, if a launch has shared memory, one local
-// pointer after them.
+// OpenCL devices (runtime/device.h). Memory is coarse-grained shared virtual memory of OpenCL 2.0, since the contract
+// of Device wants addresses that allow offsets. Commands go to one in-order queue. Images are OpenCL C ("cl"). An entry
+// is a kernel whose arguments are global pointers and, if a launch has shared memory, one local pointer after them.
 #pragma once
 #include <string>
 #include <vector>

@@ -44,9 +44,9 @@ Status CheckInside(const Stmt& target) {
 
 }  // namespace
 
-// Legal for loops of constant extents, none of them parallel or bound to threads, if the loops around that the blocks
-// inside depend on either feed reduction iterators only, or compute different elements in different iterations; and if
-// all of what is written is written whole, since later steps do not see how.
+// Legal for loops of constant extents that are neither parallel nor bound to threads. Each loop around them on which
+// the inner blocks depend must feed reduction iterators only, or compute different elements in different iterations.
+// Every written buffer must be written whole, since later steps do not see how it is written.
 Status ApplyStep(State& state, Blockize& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   const For& loop = path.loop();

@@ -41,9 +41,10 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
 
 }  // namespace
 
-// Legal for the only writer of an intermediate buffer, stored at its spatial iterators, all of whose consumers are
-// inside the loop, and whose own sources are not, but have all that the consumers' windows need: it will stand before
-// everything else there. Elements that several iterations need are computed by each of them.
+// Legal for the only writer of an intermediate buffer, which it stores at its spatial iterators. All its consumers must
+// be inside the loop. Its own sources must be outside the loop and have everything that the consumers' windows need,
+// since the block moves before everything else in the loop. Each iteration computes all elements that it needs, so
+// several may compute the same element.
 Status ApplyStep(State& state, ComputeAt& step) {
   Name target = step.loop;
   bool at_root = false;

@@ -1,8 +1,8 @@
 #include "schedule/state.h"
 
 namespace autotune::schedule {
-// Legal for loops each of which is the whole body of the one before. For a reduction block, spatial and reduction loops
-// are not fused with each other: later reordering could not keep "first reduction iterations first".
+// Legal if each loop is the whole body of the loop before. Spatial and reduction loops of a reduction block cannot be
+// fused with each other, since later reordering could not keep the first reduction iterations first.
 Status ApplyStep(State& state, Fuse& step) {
   if (step.loops.size() < 2) return Err("fuse needs at least two loops");
   Path path = TRY(FindLoop(state.func.body, step.loops[0]));

@@ -36,8 +36,8 @@ class ReadBounder {
     for (const Grown& g : grown) all_[g.var] = Min(IndexVar(g.var), Expr(g.old_extent - 1));
   }
 
-  // The bounded value. `mask`: false clamps the loads that would be left out. Then the value reads the same elements,
-  // in plain subscripts, as checks need it.
+  // Returns the bounded value. If `mask` is false, it clamps the loads that would otherwise be masked. The value then
+  // reads the same elements, in plain subscripts, which checks need.
   Expr Bound(const Expr& value, bool mask) const {
     bool any = false;
     Walk(value, [&](const Expr& e) {
@@ -163,8 +163,8 @@ class ReadBounder {
   VarMap all_;
 };
 
-// That what padded instances read was computed: no producer runs, tile by tile, in a loop that overshoots, unless it
-// overshoots, too. (One that is moved there afterwards computes what they read.)
+// Checks that everything that padded instances read is computed: no producer runs tile by tile inside a loop that
+// overshoots, unless the producer overshoots, too. (A producer that moves there later computes what they read.)
 Status CheckProducersOutside(const State& state, const Block& block, const Name& grown, const Path& path) {
   auto iter = std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == grown; });
   for (const For* loop : path.Loops()) {
@@ -199,8 +199,9 @@ bool Follows(const Expr& e, const Grown& grown) {
   return any;
 }
 
-// That what the padded block reads, and did not before, somebody wrote: a producer that was moved to its consumers
-// computes what they needed then. `unclamped` is the padded block with what it read before in its body.
+// Checks that the elements that only the padded block reads were written: a producer that was moved to its consumers
+// computes what they needed before the padding. `unclamped` is the padded block with the reads of the original block in
+// its body.
 Status CheckReadsWritten(const State& state, const Block& padded, const Block& unclamped,
                          const std::vector<Grown>& grown, const std::vector<Name>& shortened, const Path& path) {
   std::vector<Name> further;

@@ -37,9 +37,9 @@ int CountUses(const Stmt& s, const Name& buffer) {
 
 }  // namespace
 
-// Legal for a serial loop that begins with copies into shared memory and goes on with what reads them. Copies read
-// nothing that they write, only they write it, and nothing outside of the loop uses it; then no iteration sees what
-// another one copied. What copies read, the loop does not write.
+// Legal for a serial loop that begins with copies into shared memory and continues with their readers. The copies read
+// none of the buffers that they write, only they write these buffers, and nothing outside the loop uses them. So no
+// iteration sees the copies of another one. The loop must not write what the copies read.
 Status ApplyStep(State& state, Pipeline& step) {
   const int64_t stages = TRY(state.Value(step.stages));
   const Path path = TRY(FindLoop(state.func.body, step.loop));

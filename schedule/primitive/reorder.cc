@@ -4,9 +4,9 @@
 
 namespace autotune::schedule {
 
-// Legal on one chain of perfectly nested loops: instances of a block differ in a spatial iterator and are independent,
-// or only in reduction iterators, whose first values still come first, as no loop feeds both kinds. What is parallel
-// must be so where it comes to stand.
+// Legal on one chain of perfectly nested loops. Either the instances of a block differ in a spatial iterator and are
+// independent, or they differ in reduction iterators only; the first values of these still come first, since no loop
+// feeds both kinds. A parallel loop must be legal at its new place.
 Status ApplyStep(State& state, Reorder& step) {
   const std::vector<Name>& names = step.loops;
   if (names.size() < 2) return Err("reorder needs at least two loops");

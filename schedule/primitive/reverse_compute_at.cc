@@ -190,8 +190,8 @@ Status CheckProducersBefore(const State& state, const Block& block, const Stmt& 
 
 }  // namespace
 
-// Legal for a block without reduction that reads what producers inside the loop complete in each of its iterations, at
-// plain iterators.
+// Legal for a block without reduction that reads, at plain iterators, what producers inside the loop complete in each
+// of its iterations.
 Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path from = TRY(FindBlock(state.func.body, step.block));
   Block block = from.block();

@@ -69,8 +69,8 @@ bool Guard(const Store& store, Guarded& out) {
 
 }  // namespace
 
-// Legal for a sum of products one factor of which is a select with 0, and for a sum, maximum or minimum of a select
-// with the operation's identity.
+// Legal for a sum of products if one factor is a select with 0, and for a sum, maximum or minimum of a select with the
+// identity of the operation.
 Status ApplyStep(State& state, SkipPadding& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();

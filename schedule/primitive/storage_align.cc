@@ -5,8 +5,8 @@
 
 namespace autotune::schedule {
 
-// Legal for every dimension but the last of an intermediate buffer in memory: no step and no pass relies on where rows
-// lie, but vectors rely on the elements of one being next to each other.
+// Legal for every dimension but the last of an intermediate buffer in memory. No step and no pass relies on the place
+// of rows, but vectors rely on contiguous elements within a row.
 Status ApplyStep(State& state, StorageAlign& step) {
   const int64_t factor = TRY(state.Value(step.factor)), offset = TRY(state.Value(step.offset));
   const Buffer* found = FindBuffer(state.func, step.buffer);

@@ -151,8 +151,8 @@ Stmt Placed(const Stmt& s, const std::map<Name, Place>& places) {
 
 }  // namespace
 
-// Legal for a block that blockize made, or a loop that it takes, whose loops and stores are those of the intrinsic's
-// description.
+// Legal for a block that blockize made, or for a loop that blockize accepts, if its loops and stores are those of the
+// intrinsic's description.
 Status ApplyStep(State& state, Tensorize& step) {
   const Intrinsic* intrinsic = FindIntrinsic(step.intrinsic);
   if (!intrinsic) return Err("there is no intrinsic '", step.intrinsic, "'");

@@ -140,8 +140,8 @@ class AttentionPlacer {
     return names;
   }
 
-  // What element-wise blocks make of a score is computed once, in the first product's epilogue; the weights that the
-  // second product reads, once for each row.
+  // Inlines an element-wise block. What it makes of a score is computed once, in the epilogue of the first product. The
+  // weights that the second product reads are computed once per row.
   void Inline(const Name& name) {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView& block = *FindBlock(blocks, name);
@@ -201,8 +201,8 @@ class AttentionPlacer {
                                 .vectors_first = true});
   }
 
-  // The passes over a task's rows, consumers first. A pass that only passes of one loop over rows read joins them; the
-  // others begin a loop over rows of their own.
+  // Places the passes over a task's rows, consumers first. A pass joins a loop over rows if only passes of that loop
+  // read it. Other passes begin a loop of their own.
   Status PlacePassesInTask() {
     std::map<Name, Name> row_of;  // by pass
     for (size_t i = passes_.size(); i-- > 0;) {
@@ -304,8 +304,8 @@ class AttentionPlacer {
 
 }  // namespace
 
-// Attention, softmax(f(q * k)) * v, where f is element-wise. A task has some rows of queries, for which it computes
-// everything: so their scores are in the core's own cache, and are never stored.
+// Attention, softmax(f(q * k)) * v with an element-wise f. A task computes everything for some rows of queries. So
+// their scores stay in the core's own cache and are never stored to memory.
 //
 //   parallel over (heads, m_0)
 //     scores of the rows: n_0, m_1: register tile over (m_2, n_1), written back through f
@@ -313,9 +313,10 @@ class AttentionPlacer {
 //     each row: the sum of its exponentials, and what it scales the row by
 //     values of the rows: n_0, m_1: register tile over (m_2, n_1), scaled as it is written back
 //
-// Both products have the same rows in a register tile. Way 1 packs the keys for it, as it must where the numbers of one
-// key lie side by side. Way 2 leaves the products to the rule for tiles, for programs that have fewer tasks than there
-// are cores, or another form. The results are stored in the order that a last transpose of rows gives them.
+// The register tiles of both products have the same rows. Way 1 packs the keys for the register tile, which is
+// necessary if the numbers of one key lie side by side in memory. Way 2 leaves the products to the rule for tiles. It
+// serves programs with fewer tasks than cores, or of another form. The results are stored in the order of the final
+// transpose of rows, if there is one.
 Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {
   if (s.Placed() > 0 || block.name != s.Blocks().front().name) return Err("attention is all blocks or none");
   AttentionPlacer placer(s, way == kPackedKeys);

@@ -38,8 +38,8 @@ std::vector<BlockView> ViewBlocks(const PrimFunc& func);
 std::vector<const BlockView*> ConsumersOf(const std::vector<BlockView>& blocks, const BlockView& block);
 const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& name);
 
-// The loops of a reduction by what a matrix product C[outer, m, n] += A[m, k] * B[k, n] would do with them. A loop that
-// does not exist has no name and one iteration.
+// The loops of a reduction, by their roles in a matrix product C[outer, m, n] += A[m, k] * B[k, n]. A role without a
+// loop has no name and one iteration.
 struct Roles {
   BlockView::Loop n;                   // the last spatial loop, along which the result is contiguous: vectors
   BlockView::Loop m;                   // the longest other one, of those that share columns: rows of a register tile
@@ -63,11 +63,11 @@ int64_t Instances(const BlockView& block);
 
 // Whether an expression is this variable and nothing else.
 bool IsVar(const Expr& e, const Name& var);
-// The element of its buffer that a load or store of the block accesses, counted in row-major order: a sum over the
-// block's iterators. It has a rest where it is not linear in them.
+// The row-major index of the element that a load or store of the block accesses, as a sum over the block's iterators.
+// If the index is not linear in them, the form has a rest.
 LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
-// Whether the block reads each element that this load reads once: no two instances, apart from those that differ in
-// `repeated` only, read the same one. Sufficient, not necessary.
+// Returns true only if this load reads each of its elements once: no two instances read the same element, unless they
+// differ in `repeated` only. May return false although that is so.
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Visits the loads of the block, without those of the buffer that it writes.
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);

@@ -229,8 +229,8 @@ bool MovesRowsOf(const BlockView& to, const BlockView& from) {
 
 }  // namespace
 
-// The tile can be written back through the element-wise block that alone reads it, over loops of the same extents, or
-// through the transpose that moves its rows.
+// Finds the block through which the tile is written back: the element-wise block, or the transpose that moves the
+// tile's rows. It must be the only reader and have loops of the same extents.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
   const std::vector<BlockView> blocks = Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);

@@ -106,12 +106,13 @@ class SketchBuilder {
   bool IsPlaced(const Name& block) const { return placed_.contains(block); }
   size_t Placed() const { return placed_.size(); }  // how many
   void Place(const Name& block) { placed_.insert(block); }
-  // Adds a block's part to the sketch's name, which is for people, and what the draft score needs to know of it.
-  // Returns the stage's index.
+  // `Call` adds the block's part to the name of the sketch, which people read. `AddStage` adds what the draft score
+  // needs to know about the block, and returns the index of the stage.
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
-  // The same of passes over whole buffers, `stage.block` and `stage.passes`: adds what they compute and move, and the
-  // tasks of the parallel loop that they are in, unless these depend on a choice (shares_vectors, location_knob).
+  // Adds a stage for passes over whole buffers (`stage.block` and `stage.passes`). Fills in the arithmetic and the
+  // traffic of the passes. Fills in the tasks of the parallel loop around them, unless the tasks depend on a choice
+  // (shares_vectors, location_knob).
   int AddPasses(StageModel stage);
   bool IsInTask(const Name& block) const;  // in a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }
@@ -158,8 +159,8 @@ class SketchBuilder {
   // Unrolls all loops but the last, which becomes vectors.
   Status Straighten(const Loops& loops);
 
-  // Cuts a reduction loop into parts, whose sums are partial results of a block of their own; the parts become its
-  // first iterator. What adds them up comes behind all loops of the block. Returns the new block.
+  // Splits a reduction loop into `parts`, whose partial sums belong to a new block. The part is the first iterator of
+  // that block. The loop that adds up the parts comes after all loops of the block. Returns the new block.
   Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
 
   // ---- Choices ------------------------------------------------------------------------------------------------------
@@ -174,8 +175,8 @@ class SketchBuilder {
   Status SplitUnrolled(const Name& loop, Unrolled& unrolled);
   Result<Tile> TileLoop(const BlockView::Loop& loop, const TileOptions& options);
   Result<Unrolled> UnrollReduction(const BlockView::Loop& loop, std::vector<int64_t> candidates);
-  // Asks memory for what comes later. Of the prefetches, those that the schedule allows are applied in the end, since
-  // no step may follow them. All are as far ahead as one choice says; none is possible: no choice.
+  // Chooses the prefetches of a block. All of them are equally far ahead, by one choice. Those that the schedule allows
+  // are applied at the end, since no step may follow them. Makes no choice if none is possible.
   Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
                                   std::vector<int64_t> ahead);
   // The same without a choice, one iteration ahead.
@@ -184,8 +185,8 @@ class SketchBuilder {
   // ---- Register tiles -----------------------------------------------------------------------------------------------
   // The fused consumer, else a copy, which this makes.
   Result<WriteBack> MakeWriteBack(const BlockView& block);
-  // Computes the write-back at the tile, keeps the accumulators in registers, zeroes them, and unrolls all loops.
-  // Places both blocks.
+  // Computes the write-back at the tile, keeps the accumulators in registers, initialises them with zeros, and unrolls
+  // all loops. Places both blocks.
   Status MakeRegisterTile(const BlockView& block, const WriteBack& out, const RegisterTile& tile);
   // The part without a write-back: zeroes, unrolls, and vectorizes.
   Status ZeroAndStraighten(const Name& block, const Name& below, const Loops& steps, const Loops& tile,

@@ -46,8 +46,8 @@ bool ReadsConstants(const PrimFunc& func, const BlockView& view) {
   });
 }
 
-// The last spatial loop is contiguous in the result, and in each operand that moves with it. Of those operands every
-// element is used by a few rows only, side by side; the others are single numbers.
+// Checks the accesses. The last spatial loop must be contiguous in the result and in each operand that depends on it. A
+// few neighbouring rows use each element of such an operand. All other operands are single numbers.
 Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
   const Store* store = view.node.As<Block>()->body.As<Store>();
   if (view.spatial.empty() || view.reduce.empty() || view.guarded || !store)
@@ -114,17 +114,17 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
 
 }  // namespace
 
-// Reductions over outer dimensions only, of elements that are used once: column sums, global pooling. A register tile
-// would walk down a few columns at a time and take one line of memory from each row; here whole stretches of rows are
-// added to accumulators in the cache, so that memory is read in the order in which it lies. A product of a few rows and
-// a matrix that is computed, too, is such a sum: each row of the matrix is added to the accumulators of all rows.
+// Reductions over outer dimensions only, whose elements are used once: column sums and global pooling. A register tile
+// would walk down a few columns at a time and use one cache line of each row. This rule adds whole rows to accumulators
+// in the cache, so that memory is read in order. A product of a few rows with a matrix that is computed at run time is
+// such a sum, too: each row of the matrix is added to the accumulators of all rows.
 //
 //   parallel over (outer loops, c_0)
 //     rows, c_1 in vectors: sums = 0
 //     reduction loops: rows: c_1 in vectors: sums += x, or a * x
 //
-// Where columns alone would have to keep all cores busy, each core takes some of the rows, whole, and its sums are
-// added up in the end: in pieces, rows come in at half the bandwidth or less.
+// If there are too few columns for all cores, each core takes some whole rows, and the sums of the cores are added up
+// at the end. Pieces of rows would be read at half the bandwidth or less.
 Status ColumnsRule(SketchBuilder& s, const BlockView& block, int) {
   if (!block.reduction) return Err("it is no reduction");
   TRY(CheckColumns(s, block));

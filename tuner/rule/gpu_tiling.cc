@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kMostSteps = 32;  // of the sum, whose operands are in shared memory at a time
 
-// How one loop of the product is cut: blocks, threads of a block, elements of a thread. Elements are groups of lanes:
-// the lanes of a group are neighbours, and the groups of a thread lie apart, so that the groups of neighbouring threads
-// are neighbours too, and a warp accesses memory side by side.
+// The parts of one loop of the product: blocks, threads of a block, elements of a thread. The elements of a thread are
+// groups of lanes. The lanes of a group are neighbours. Groups of one thread lie apart, and groups of neighbouring
+// threads are neighbours, so that a warp accesses contiguous memory.
 struct Cut {
   Name block, group, thread, lane;
   Choice threads, groups;
@@ -47,8 +47,8 @@ class Tiler {
     TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
     threads_.emplace_back(m_.thread, n_.thread);
     for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
-    // Asynchronous copies have two iterations or more to arrive. Others wait for memory before they are stored, so one
-    // iteration ahead only saves a barrier.
+    // Asynchronous copies have two iterations or more to complete. Other copies wait for memory before they store, so
+    // running one iteration ahead only saves a barrier.
     const std::vector<int64_t> depths =
         s_.target().has_async_copies ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{1, 2};
     const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", depths));
@@ -83,8 +83,8 @@ class Tiler {
     return extent % lanes == 0 ? lanes : 1;
   }
 
-  // A piece of the sum: the innermost loops as far as they are short, and a part of the next one. As many of the
-  // innermost steps as a vector has lanes stand side by side, so that their operands are one load.
+  // Cuts a piece off the sum: as many innermost loops as are short enough, and a part of the next loop. The innermost
+  // steps of a piece are contiguous, as many as a vector has lanes, so that one load gets the operands of them.
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;
@@ -128,8 +128,8 @@ class Tiler {
     return cut;
   }
 
-  // Both operands by the iterators of the product, whatever addresses they come from: windows of an image become
-  // columns of a matrix (im2col). What only they read, padding, is computed in the copy.
+  // Copies both operands, with the iterators of the product as dimensions. The addresses do not matter: windows of an
+  // image become columns of a matrix (im2col). Padding that only the operands read is computed in the copy.
   Status CopyOperands() {
     for (const Name& buffer : block_.reads) {
       const std::vector<Name> made = TRY(s_.Do(Reindex{.block = block_.name, .buffer = buffer}));
@@ -162,8 +162,9 @@ class Tiler {
     return fits;
   }
 
-  // Neighbouring threads have neighbouring columns, so they lie side by side: in shared memory no two of them are in
-  // one bank, and what they copy is side by side in memory, as it is in weights.
+  // Makes the columns the last dimension of the copy, since neighbouring threads have neighbouring columns. In shared
+  // memory no two of these threads then use one bank. In memory their copies are contiguous if the operand's columns
+  // are, as those of weights are.
   Status PutColumnsLast(const Name& copy) {
     std::optional<size_t> at, rank;
     const std::vector<BlockView> blocks = s_.Blocks();
@@ -247,9 +248,9 @@ class Tiler {
 
 }  // namespace
 
-// A product in tiles: each block of threads computes a tile of the result, each thread a part of it in registers; the
-// operands of a piece of the sum are copied to shared memory, which all threads read. After Volkov and Demmel,
-// "Benchmarking GPUs to tune dense linear algebra" (2008).
+// A product in tiles. Each block of threads computes a tile of the result, and each thread keeps a part of the tile in
+// registers. The operands of a piece of the sum are copied to shared memory, which all threads of the block read. After
+// Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008).
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0

@@ -22,10 +22,10 @@ bool IsTransform(const BlockView& block) { return block.winograd && *block.winog
 
 }  // namespace
 
-// An element-wise block is computed where it is used, unless that repeats costly work: a transcendental function used
-// more than once, a quotient or root of a row computed for each element of it, or a guard (padding) inside a reduction
-// or a transform that reads every element many times. Of a Winograd convolution, the last stage is computed in the one
-// element-wise block that reads it; the others have a rule.
+// Inlines an element-wise block into its readers, unless that repeats costly work: a transcendental function that is
+// used more than once, a quotient or root per row that would be computed per element, or a guard (padding) inside a
+// reduction or a transform that reads every element many times. The last stage of a Winograd convolution is inlined
+// into the one element-wise block that reads it; the other stages have a rule of their own.
 Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction || block.writes_output || IsTransform(block)) return Err("it is a stage of its own");
   const std::vector<BlockView> blocks = s.Blocks();

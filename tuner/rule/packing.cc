@@ -32,8 +32,8 @@ void CountIterators(const Block& block, const Load& operand, const Name& iter, i
   }
 }
 
-// The first of the packing block's loops whose iterator has several values, wherever the block is computed; 0 if none
-// of those around the copied vectors has.
+// Returns the index of the packing block's first loop whose iterator has several values, wherever the block is
+// computed. Returns 0 if no loop around the copied vectors has one.
 size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, bool panels_inside) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;

@@ -10,9 +10,9 @@ namespace autotune {
 // The number of outer loops that all blocks have in common and that their reductions leave alone: those over rows.
 size_t CommonLoops(const std::vector<BlockView>& blocks);
 
-// Makes a pass of blocks[i], in vectors of its columns. `loops` are those of its iterators by now, of which the first
-// `depth` are over rows; 0: there are no rows. `blocks` are in the order of computation; those that are not there do
-// not read it. Returns the loop over vectors, if it stays a loop. Does not place the block.
+// Makes a pass of blocks[i], in vectors of its columns. `loops` are the loops of its iterators at this time. The first
+// `depth` of them run over rows; 0: there are no rows. `blocks` are in the order of computation, and blocks that are
+// missing do not read blocks[i]. Returns the loop over vectors, if it stays a loop. Does not place the block.
 Result<Name> MakePass(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t i, const std::vector<Name>& loops,
                       size_t depth);
 

@@ -91,16 +91,16 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   if (!unrolled.empty()) TRY(s.Unroll({zero.end()[-2], unrolled}));
   if (block.reduce_length <= static_cast<double>(kMaxUnroll)) TRY(s.Unroll(pass.sums));
-  // Lanes are accumulated in registers, which only vectors may index. The row's own numbers are read by loops with
-  // tails, which registers cannot be.
+  // Only vectors may index registers. So a buffer can be in registers if it accumulates lanes; the numbers of the row
+  // itself are read by loops with tails, which are not vectors.
   if (local && Iterations(pass.columns) == extent &&
       CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
     TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
   return {};
 }
 
-// The first pass over a row waits for memory, and the others leave it idle. So a later pass that reads the row again
-// asks for the next one. `vectors`: by block, the loop over its vectors, if there is one.
+// Prefetches the next row in a later pass that reads the row again. The first pass over a row waits for memory, and the
+// other passes do not use memory. `vectors` is the loop over the vectors of each block, if it has one.
 void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const std::vector<Name>& vectors,
                    const Name& row) {
   std::set<Name> read, written;
@@ -116,8 +116,8 @@ void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const
   for (const auto& [buffer, prefetch] : again) s.AddPrefetches({prefetch});
 }
 
-// The rows of a task: some thousand elements, but enough tasks for all cores. Tasks begin where an outer loop does,
-// since they are not known to be independent elsewhere.
+// Returns the number of rows of a task: about a thousand elements, but so few that all cores have enough tasks. A task
+// begins where an iteration of an outer loop begins, since independence is known only there.
 int64_t RowsOfTask(const std::vector<Loop>& outer, int64_t columns, const Target& target) {
   const int64_t most =
       std::min(kTaskElements / std::max<int64_t>(1, columns), Iterations(outer) / (kTasksPerCore * target.num_cores));
@@ -134,8 +134,8 @@ bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
          std::any_of(consumers.begin(), consumers.end(), [](const BlockView* c) { return !c->reduction; });
 }
 
-// Whether all that reads the block's results reads whole vectors of them, or equal parts of vectors: register buffers
-// are no finer, and a piece of 3 lanes may begin in one vector and end in the next.
+// Returns true if all readers of the block's results read whole vectors of them, or equal parts of vectors. A register
+// buffer has no finer units, and a part of 3 lanes could begin in one vector and end in the next.
 bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& block, size_t depth, int64_t lanes) {
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   return std::all_of(consumers.begin(), consumers.end(), [&](const BlockView* consumer) {
@@ -202,8 +202,8 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
   TRY(place(blocks.size() - 1));
   for (const BlockView& block : blocks) s.Place(block.name);
   if (depth > 0) AskForNextRow(s, blocks, vectors, row);
-  // Where stores are streaming, the last pass waits for memory, and exponentials do not. In halves of lines it would
-  // wait longer than alone.
+  // With streaming stores the last pass waits for memory, but exponentials do not, so the two can overlap. If the pass
+  // wrote half lines, it would wait longer than it does alone.
   const bool computes =
       std::any_of(blocks.begin(), blocks.end() - 1, [](const BlockView& block) { return block.transcendental; });
   const int64_t row_bytes = last.element_bytes * Iterations(ColumnLoops(last, depth));
@@ -220,8 +220,9 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
 
 namespace {
 
-// Of a reduction of few rows in lanes, the parts into which its sums are cut: one for each task that the cores want.
-// 1: it is none, or there are enough rows. `blocks`: the first one reads the input.
+// Returns the number of parts into which the sums of a reduction of few rows are cut, in lanes: one part for each task
+// that the cores want. Returns 1 if there are enough rows or no such reduction. `blocks`: the first one reads the
+// input.
 int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.reduce.empty() || !s.IsPartial(blocks, first) ||
@@ -236,8 +237,8 @@ int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   return std::max<int64_t>(1, std::min(wanted, elements / rows / kTaskElements));
 }
 
-// The number of outer loops that all blocks have in common and that their reductions leave alone, if there are blocks
-// with more loops than that; else 0.
+// Returns the number of outer loops that all blocks have in common and that are not reduced. Returns 0 if no block has
+// more loops than that.
 size_t RowDepth(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView* least = nullptr;
   bool longer = false, once = true;
@@ -308,15 +309,14 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts) {
 
 }  // namespace
 
-// Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One loop over
-// the rows, in parallel, and in it all blocks one after the other, each in vectors: a row comes from memory once and
-// goes back once, what is between stays in the cache or in registers.
+// Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One parallel
+// loop runs over the rows. Inside it all blocks follow one another, each in vectors. So each row is read from memory
+// once and written once, and the intermediate results stay in the cache or in registers.
 Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::vector<BlockView> blocks = s.Blocks();
   if (s.Placed() > 0 || block.name != blocks.front().name) return Err("rows are all blocks or none");
   for (size_t depth = RowDepth(s, blocks); depth > 0; --depth) {
-    // Where a block cannot go into the loop over rows, or would be computed again for each row, the function is not of
-    // this kind.
+    // The rule does not apply if a block cannot move into the loop over rows, or would be computed again for each row.
     if (s.TryAll([&](SketchBuilder& to) -> Status {
           TRY(PlacePasses(to, blocks, depth));
           return IsOnce(to.Blocks(), blocks, depth) ? Status() : Err("a block is computed again for each row");
@@ -326,8 +326,8 @@ Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
   return Err("its blocks have no rows in common");
 }
 
-// What is left of a reduction whose elements lie along rows, if other rules have not placed all of it: few rows, or
-// none. The sums of few rows are cut into parts, which all cores compute; what combines them is next to nothing.
+// The remainder of a reduction along rows, if other rules have not placed all of it: there are few rows, or none. The
+// sums of few rows are cut into parts, so that all cores compute; combining the parts costs little.
 //
 //   parallel over (parts, rows)
 //     registers = 0

@@ -1,14 +1,14 @@
-// Sketch rules: the list of them, and what they promise. A rule is one function in a file of its own and a line in the
+// The list of sketch rules, and the contract of a rule. A rule is one function in a file of its own and one line in the
 // list; docs/adding.md shows how to write one. Thread-safe.
 #pragma once
 #include "tuner/rule/builder.h"
 
 namespace autotune {
 
-// Schedules one block that no rule has placed yet, and places it, or a part of it that becomes a block; or removes it
-// from the function. A rule may have several ways to do that, numbered from 0: each becomes a sketch. An error says why
-// the block cannot be placed in this way, for people: the way does not exist then, and what it did to the builder is
-// forgotten.
+// Schedules one block that no rule has placed yet, and places it. It may instead place a part of it that becomes a
+// block, or remove the block from the function. A rule may have several ways, numbered from 0, and each way gives a
+// sketch of its own. An error says in words why the block cannot be placed in this way. The way then gives no sketch,
+// and its changes to the builder are dropped.
 using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 
 // RULE(function, ways): in this order, each rule gets all blocks that it can place.
@@ -40,8 +40,8 @@ AUTOTUNE_SKETCH_RULES(AUTOTUNE_DECLARE_RULE)
 AUTOTUNE_GPU_RULES(AUTOTUNE_DECLARE_RULE)
 #undef AUTOTUNE_DECLARE_RULE
 
-// Returns every sketch of a function, at least one. A block that no rule places keeps its serial loops; then the names
-// of the sketches say which block, and why each rule refused it. An error is a bug of a rule.
+// Returns every sketch of a function, at least one. A block that no rule places keeps its serial loops. The names of
+// the sketches then name this block, with the reason why each rule refused it. An error is a bug of a rule.
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target);
 
 }  // namespace autotune

@@ -30,10 +30,9 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
 
 }  // namespace
 
-// A few rows times a matrix of constants, each of which is used by these rows only: as fast as they come from memory.
-// One sequential stream does not reach that: a prefetcher stops at the end of every page and starts anew, so the
-// matrix is cut into narrow panels, contiguous each, and several of them are read side by side, each in a page of its
-// own.
+// A few rows times a constant matrix that only these rows read. It should run as fast as memory delivers the matrix.
+// One sequential stream is slower: a prefetcher stops at the end of each page and starts anew. So the matrix is cut
+// into narrow, contiguous panels, and several panels are read side by side, each in a page of its own.
 //
 //   parallel over n_0
 //     registers = 0

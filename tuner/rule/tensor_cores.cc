@@ -67,8 +67,8 @@ class WarpTiler {
   }
 
  private:
-  // How a loop of the result is cut: blocks, warps, matrices of a warp, lanes, elements of a lane. Of rows, warps and
-  // lanes are one loop, and each thread's rows are as far apart as all of them together.
+  // The parts of a loop of the result: blocks, warps, matrices of a warp, lanes, elements of a lane. Warps and lanes of
+  // rows are one loop, so the rows of a thread lie as far apart as all warps and lanes together.
   struct Cut {
     Name block, warp, matrix, lane, own;
     Choice warps, matrices;
@@ -134,8 +134,8 @@ class WarpTiler {
       map.dims.push_back({.dim = static_cast<int64_t>(rank - 2)});
       TRY(s_.Do(TransformLayout{.buffer = operand.buffer, .map = map}));
     }
-    // Lanes of a warp read 8 neighbouring rows of 4 words, or 4 rows (16-bit operands: 8) of 8 words (4).
-    // Of an operand's dimensions, steps of the sum are the last.
+    // The lanes of a warp read 8 neighbouring rows of 4 words if the steps of the sum are the operand's last dimension.
+    // Otherwise they read 4 rows of 8 words; with 16-bit operands, 8 rows of 4 words.
     const int64_t words = last == rank - 1 || type_.pack == 2 ? kBankWords : 2 * kBankWords;
     TRY(s_.Do(StorageAlign{.buffer = operand.buffer,
                            .axis = static_cast<int64_t>(rank) - 2,
@@ -218,9 +218,9 @@ class WarpTiler {
 
 }  // namespace
 
-// A product by tensor cores (ir/mma.h): each block of threads computes a tile of the result, each warp a part of it in
-// matrices of 16 x 8, whose elements stay in registers; the operands of a piece of the sum are copied to shared memory,
-// asynchronously, in rows whose distance spreads a warp's reads over all banks.
+// A product on tensor cores (ir/mma.h). Each block of threads computes a tile of the result. Each warp computes a part
+// of the tile in matrices of 16 x 8, whose elements stay in registers. The operands of a piece of the sum are copied
+// asynchronously to shared memory. The distance of their rows there spreads the reads of a warp over all banks.
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0

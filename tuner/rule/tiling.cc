@@ -20,8 +20,8 @@ enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
 // How an operand splits m, the fused index of an image, into a row and a column.
 struct Image {
   int64_t row = 0;  // length; 0: the address is linear in m
-  // Rows and columns of the operand: from one row or column of the image to the next, and from the first to the last
-  // that one window reads.
+  // Steps of the operand's rows and columns from one row or column of the image to the next, and the distance from the
+  // first to the last that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
   int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
 };
@@ -130,8 +130,8 @@ class Tiler {
   }
 
  private:
-  // Decides what is packed, and which of the middle loops is inside. What is packed at run time must be read several
-  // times to pay.
+  // Chooses the operands to pack, and the order of the middle loops. Packing at run time pays only if the packed data
+  // is read several times.
   Status Choose(Packed packed, bool n_inside) {
     const int64_t m = r_.m.extent, n = r_.n.extent;
     if (n_inside && (m == 1 || n <= LanesOf(block_, s_.target()))) return Err("one middle loop has one order");
@@ -273,7 +273,7 @@ class Tiler {
 }  // namespace
 
 // Multi-level tiling of a reduction, after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
-// (2008), as a space instead of one choice:
+// (2008), with the tile sizes and orders left to the search:
 //
 //   parallel over (outer loops, m_0, n_0)
 //     m_1, n_1 (or n_1, m_1)
@@ -281,8 +281,8 @@ class Tiler {
 //       reduction loops; k_1 unrolled: m_2 unrolled: n_2 in vectors: registers += a * b
 //       write the registers' tile back through the element-wise epilogue
 //
-// Operands may be repacked for the register tile (packing.h): a constant one that moves with n always, in prepare;
-// others in some ways.
+// Operands may be repacked for the register tile (packing.h). A constant operand that depends on n is always packed, in
+// `prepare`; other operands are packed in some of the ways.
 Status TilingRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("it is no reduction");
   return Tiler(s, block).Run(way);

@@ -27,8 +27,8 @@ struct Taps {
   Choice columns, rows, depth;  // how far they are unrolled
 };
 
-// Returns the number of elements of a vector of channels: the shortest vectors among those that need the fewest, since
-// lanes beyond the last channel are masked.
+// Returns the number of elements of a vector of channels. Among the vector lengths that need the fewest vectors it
+// takes the shortest, since lanes beyond the last channel are masked.
 int64_t ChannelLanes(const BlockView& block, const Target& target) {
   const int64_t channels = block.spatial.back().extent;
   int64_t lanes = LanesOf(block, target);
@@ -45,8 +45,9 @@ int64_t StrideOf(const BlockView& view, const Name& iter) {
   return stride;
 }
 
-// Finds the one or two loops that slide: they share a subscript with a reduction. Channels are the last subscript of
-// every operand and share it with no row or column of the window, which are the last two reductions.
+// Finds the one or two sliding loops, which share a subscript with a reduction. Channels are the last subscript of
+// every operand and share it with no row or column of the window. Rows and columns of the window are the last two
+// reductions.
 Result<WindowRoles> WindowRolesOf(const BlockView& view, const Target& target) {
   if (view.spatial.size() < 2 || view.reduce.empty()) return Err("no window slides");
   WindowRoles r{.channels = view.spatial.back(), .lanes = ChannelLanes(view, target)};
@@ -81,8 +82,8 @@ Result<WindowRoles> WindowRolesOf(const BlockView& view, const Target& target) {
   return r;
 }
 
-// A copy of the data with zeros around it disappears into the update, whose product makes its zeros neutral. Tells
-// whether the update has a condition then.
+// Inlines a zero-padded copy of the data into the update, where a zero leaves the sum unchanged. Returns true if the
+// update has a condition afterwards.
 Result<bool> InlinePadding(SketchBuilder& s, const BlockView& block) {
   const Store* update = block.node.As<Block>()->body.As<Store>();
   const Call* call = update ? update->value.As<Call>() : nullptr;
@@ -170,9 +171,9 @@ StageModel WindowModel(const BlockView& block, const WindowRoles& r, const Taps&
 
 }  // namespace
 
-// Sliding windows that take every channel for itself (depthwise convolution, pooling), or a few near it (a convolution
-// across groups), whole vectors of them: nothing is broadcast, each input is used by a few neighbouring outputs only,
-// and a copy of the input with its padding would cost as much as the work.
+// Sliding windows in which each channel depends on itself alone (depthwise convolution, pooling) or on a few
+// neighbouring ones (a convolution across groups), in whole vectors of channels. Nothing is broadcast, and a few
+// neighbouring outputs use each input, so a padded copy of the input would cost as much as the work itself.
 //
 //   parallel over (outer loops, c_0, h_0)
 //     w_0, c_1 (or c_1, w_0)
@@ -181,8 +182,8 @@ StageModel WindowModel(const BlockView& block, const WindowRoles& r, const Taps&
 //         registers += x * w
 //       write the registers' tile back through the element-wise epilogue
 //
-// Padding is a condition of the update, not a copy: lowering turns it into guards, peels the few tiles at the ends of a
-// row in which it matters, and tests rows once each.
+// Padding is a condition of the update instead of a copy. Lowering turns it into guards, peels the few tiles at the
+// ends of a row that need the guards, and tests each row once.
 Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("it is no reduction");
   const bool channels_inside = way == 0;
@@ -202,8 +203,8 @@ Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
   TRY(s.SplitTile(r.pixels.var, w));
   const Taps taps = TRY(UnrollWindow(s, block));
 
-  // Many images from memory: the tiles of one follow one another, and each asks for the next one's rows, which no
-  // prefetcher does in time.
+  // If many images come from memory, the tiles of an image follow one another, and each tile prefetches the rows of the
+  // next one. No hardware prefetcher does so in time.
   const bool in_order = !h.outer.empty() && Iterations(r.outer) >= kTasksPerCore * s.target().num_cores &&
                         SlidesOverMemory(block, r, s.target());
   const Loops images = {r.outer, c.outer};

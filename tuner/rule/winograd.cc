@@ -227,14 +227,14 @@ class WinogradPlacer {
 
 }  // namespace
 
-// The stages of a Winograd convolution around its product. With many groups of tiles,
+// The stages of a Winograd convolution around its product. With many groups of tiles there is one parallel loop:
 //
 //   parallel over groups: { data, transformed; products; outputs, transformed back }
 //
-// so that what passes between the stages stays in the core's cache; with one, three parallel loops behind each other.
-// A product of one point (y, x) is a matrix product with a register tile; the weights are transformed and packed into
-// panels in `prepare`. Both one-dimensional transforms of a tile are unrolled, over a few vectors of channels, their
-// intermediate in a buffer of that size.
+// The intermediate results then stay in the core's cache. With one group there are three parallel loops, one after the
+// other. The product of one point (y, x) is a matrix product with a register tile. `prepare` transforms the weights and
+// packs them into panels. Both one-dimensional transforms of a tile are unrolled over a few vectors of channels, with a
+// buffer of that size between them.
 Status WinogradRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.winograd != WinogradStage::kProduct) return Err("it is no product of a Winograd convolution");
   return WinogradPlacer(s, block).Run();

@@ -1,6 +1,6 @@
-// CpuFunction: one function of a CPU's code in C, made of a lowered body. A parallel loop becomes two functions of its
-// own: its iterations, of which another CpuFunction emits the body, and a task, which the pool of threads calls.
-// Emits once. Not thread-safe. Internal to codegen/c/cpu.
+// CpuFunction: emits one function of a CPU's code in C from a lowered body. A parallel loop becomes two functions of
+// its own: one for its iterations, whose body another CpuFunction emits, and a task, which the thread pool calls. Emits
+// once. Not thread-safe. Internal to codegen/c/cpu.
 #pragma once
 #include <string>
 #include <vector>
@@ -33,9 +33,9 @@ class CpuFunction : public Statements {
   int parallel_loops_ = 0;
 };
 
-// Scratch memory of a CPU's function: small workspaces are arrays, others come from AtContext (runtime/abi.h). Writes
-// the declarations, where each slot's pointer has the name that `names` gives it; a failure sets the error of
-// `context` and returns 1. `function` is for that message.
+// Declares the scratch memory of a CPU's function. Small workspaces are arrays, others come from AtContext
+// (runtime/abi.h). The pointer of each slot has the name that `names` gives it. If an allocation fails, the emitted
+// code sets the error of `context`, which names `function`, and returns 1.
 struct Scratch {
   std::vector<std::string> pointers;  // one per slot
   bool to_free = false;

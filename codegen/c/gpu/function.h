@@ -1,6 +1,6 @@
-// GpuFunction: one kernel of threads in a dialect of the C family that has them. Loops over blocks and threads become
-// the numbers of the block and the thread that run; shared buffers are arrays of a block, local ones of a thread.
-// Emits once. Not thread-safe. Internal to codegen/c.
+// GpuFunction: emits one kernel of threads in a dialect of the C family that has them. The variables of loops over
+// blocks and threads become the numbers of the running block and thread. Shared buffers are arrays of a block, local
+// ones arrays of a thread. Emits once. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <string>
 

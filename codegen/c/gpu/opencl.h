@@ -1,5 +1,5 @@
-// OpenCL C: the dialect of OpenCL's devices. It has no vectors: a vector statement is a loop over its lanes, which the
-// driver's compiler makes vectors of where the device has some. Immutable; thread-safe. Internal to codegen/c.
+// OpenCL C: the dialect for OpenCL devices. It has no vectors: a vector statement becomes a loop over its lanes, which
+// the driver's compiler vectorizes if the device has vectors. Immutable; thread-safe. Internal to codegen/c.
 #pragma once
 #include "codegen/c/dialect.h"
 

@@ -1,6 +1,6 @@
-// How a CPU loads a vector whose lanes do not follow one another (see StridedLoads): as a column of a square that is
-// transposed in registers, or as one vector from memory that is permuted, where all lanes lie close together.
-// Borrows the builder and the bindings. Not thread-safe. Internal to codegen/llvm/cpu.
+// Loads a vector whose lanes are not contiguous (see StridedLoads) on a CPU. It is a column of a square that is
+// transposed in registers, or, if all lanes lie close together, one contiguous vector that is permuted. Borrows the
+// builder and the bindings. Not thread-safe. Internal to codegen/llvm/cpu.
 #pragma once
 #include "codegen/lanes.h"
 #include "codegen/llvm/cpu/transposes.h"

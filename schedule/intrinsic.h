@@ -3,9 +3,10 @@
 // implementation is what takes their place: loops already vectorized and unrolled. A trace refers to an intrinsic by
 // its name.
 //
-// A parameter stands for a part of a buffer of its type, of at least its rank: its dimensions are that buffer's last
-// ones, from any offset; the other dimensions stand still. `strides` of a parameter, where given, must be that
-// buffer's. An output may be read before it is written: the operation then updates it.
+// A parameter stands for a part of a buffer of its type. The buffer has at least the rank of the parameter. The
+// dimensions of the parameter are the last ones of the buffer, from any offset; the index in each other dimension is
+// fixed. If a parameter states `strides`, the buffer must have the same. An output may be read before it is written:
+// the operation then updates it.
 //
 // For every intrinsic, both programs touch all of each parameter and nothing beyond, and leave the same bits in the
 // outputs, whatever the inputs hold (tests/schedule/intrinsic_test.cc, tests/codegen/intrinsic_test.cc).

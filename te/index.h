@@ -1,5 +1,5 @@
-// Index maps between two shapes of the same row-major order: what reshape, fused and split iterators are made of.
-// Thread-safe. Not a simplifier (arith/analyzer.h): it only avoids writing what would have to be simplified away.
+// Maps indices between two shapes with the same row-major order, for reshapes and for fused and split iterators.
+// Thread-safe. Not a simplifier (arith/analyzer.h): it only avoids expressions that would have to be simplified.
 #pragma once
 #include <cstdint>
 #include <vector>

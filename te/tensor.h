@@ -48,8 +48,8 @@ struct Part {
   std::vector<Axis> reduce_axes;
   std::optional<Combiner> combiner;  // present exactly if there are reduction axes, unless `in_place`
   // Changes elements that earlier parts stored, in the order of the reduction axes: combines them with `body`, or
-  // without a combiner replaces them. Subscripts may depend on memory; points that differ in one of `axes` must not
-  // meet.
+  // replaces them if there is no combiner. Subscripts may depend on memory. Points that differ in one of `axes` must
+  // not access the same element.
   bool in_place = false;
   std::vector<Expr> store;  // subscripts in the stored shape; but for parts in place injective over all parts together
   Expr body;

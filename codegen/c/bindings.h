@@ -1,4 +1,4 @@
-// Bindings: what the names of a function stand for in its text. A statement emitter writes them; the emitter of
+// Bindings: the texts that the names of a function stand for. The emitter of statements writes them; the emitter of
 // expressions reads them. A plain value, owned by the emitter of one function. Internal to codegen/c.
 #pragma once
 #include <string>

@@ -1,5 +1,5 @@
-// Code: the text of one expression in a language of the C family, and how tightly its outermost operator binds, by
-// which it is put into parentheses where it becomes an operand. A value; thread-safe. Internal to codegen/c.
+// Code: the text of one expression in a language of the C family, with the precedence of its outermost operator. The
+// precedence decides whether the text needs parentheses as an operand. A value; thread-safe. Internal to codegen/c.
 #pragma once
 #include <string>
 #include <string_view>

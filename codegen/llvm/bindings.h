@@ -1,4 +1,4 @@
-// Bindings: what the names of a function stand for in its code. A statement emitter writes them; the emitters of
+// Bindings: the values that the names of a function stand for. The emitter of statements writes them; the emitters of
 // expressions and addresses read them. A plain value, owned by the emitter of one function. Internal to codegen/llvm.
 #pragma once
 #include <llvm/IR/IRBuilder.h>

@@ -10,6 +10,10 @@ namespace autotune {
 // The number of outer loops that all blocks have in common and that their reductions leave alone: those over rows.
 size_t CommonLoops(const std::vector<BlockView>& blocks);
 
+// Whether each row computes its own part of each block, once its passes are placed; extents may agree by chance.
+// `before`: the blocks as they were.
+bool IsOnce(const std::vector<BlockView>& placed, const std::vector<BlockView>& before, size_t depth);
+
 // Makes a pass of blocks[i], in vectors of its columns. `loops` are those of its iterators by now, of which the first
 // `depth` are over rows; 0: there are no rows. `blocks` are in the order of computation; those that are not there do
 // not read it. Returns the loop over vectors, if it stays a loop. Does not place the block.

@@ -134,13 +134,13 @@ TEST(GpuSketches, RowsAreOneKernel) {
     return schedule.func().body.As<Seq>() ? schedule.func().body.As<Seq>()->stmts.size() : 1;
   };
   EXPECT_EQ(kernels(test::Softmax({30, 1000})), 1);
-  EXPECT_GT(kernels(test::Softmax({30, 60})), 1) << "short rows";
-  EXPECT_EQ(Refusal(test::Softmax({30, 60}), "softmax_max_lanes", GpuRowsRule), "its rows are short, or no rows");
+  EXPECT_GT(kernels(test::Softmax({30, 40})), 1) << "short rows";
+  EXPECT_EQ(Refusal(test::Softmax({30, 40}), "softmax_max_lanes", GpuRowsRule), "its rows are short, or no rows");
   EXPECT_EQ(Refusal(test::Product(64, 32, 96), "dense", GpuRowsRule), "an operand is used several times");
-  CheckDraws(test::Softmax({30, 1000}), 3, "gpu_rows");
-  CheckDraws(test::Softmax({2, 5, 197}), 3, "gpu_rows");
-  CheckDraws(test::Softmax({2, 8200}), 2, "gpu_rows");
-  CheckDraws(test::CenteredSquares(12, 768), 3, "gpu_rows");
+  CheckDraws(test::Softmax({7, 1000}), 3, "gpu_rows");
+  CheckDraws(test::Softmax({2, 3, 197}), 3, "gpu_rows");
+  CheckDraws(test::Softmax({2, 8200}), 1, "gpu_rows");
+  CheckDraws(test::CenteredSquares(5, 768), 3, "gpu_rows");
   CheckDraws(test::RowSums(20, 512), 4, "gpu_rows");
 }
 

@@ -18,12 +18,16 @@ class Math {
     CHECK(dtype.code == TypeCode::kFloat && (dtype.bits == 32 || dtype.bits == 64)) << dtype.Text();
   }
 
-  // Where the result is 0, exp(0) is computed instead: a product that underflows takes x86 some hundred cycles, and
-  // scores that a large number masks are such. Denormal results still take as long (a softmax avoids them).
+  // Where the result is 0, exp(0) is computed instead: a product that underflows takes x86 some hundred cycles.
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));
     return MakeSelect(vanishes, C(0), power);
+  }
+
+  Expr ExpOfNegative(const Expr& x) const {
+    Expr power = NormalExp(Clip(x, LeastExponent(type_.bits), 0));
+    return MakeSelect(x < C(LeastExponent(type_.bits)), C(0), power);
   }
 
   Expr Log(const Expr& x) const {
@@ -46,7 +50,7 @@ class Math {
 
   // e = exp(-|x|): 1 / (1 + e) or e / (1 + e)
   Expr Sigmoid(const Expr& x) const {
-    Expr e = Exp(-MakeCall(Op::kAbs, {x}));
+    Expr e = ExpOfNegative(-MakeCall(Op::kAbs, {x}));
     return MakeSelect(x < C(0), e, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(1))) / (C(1) + e);
   }
 
@@ -64,7 +68,7 @@ class Math {
     Expr t = C(1) / (C(1) + C(0.5) * clipped);
     std::vector<double> table(std::begin(kErfc), std::end(kErfc));
     if (!wide_) table.assign(std::begin(kErfcSingle), std::end(kErfcSingle));
-    Expr far = C(1) - Exp(-(clipped * clipped)) * (t * Polynomial(table, t));
+    Expr far = C(1) - NormalExp(-(clipped * clipped)) * (t * Polynomial(table, t));
     return MakeSelect(magnitude < C(1), near, CopySign(far, x));
   }
 
@@ -379,6 +383,13 @@ class Math {
   // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
   double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
   Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
+  // exp(x) of LeastExponent <= x <= 0, a normal number.
+  Expr NormalExp(const Expr& x) const {
+    const Reduced e = ReduceExp(x);
+    if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
+    Expr power = PowerOfTwo(e.n);
+    return Fma(e.p, power, power);
+  }
   // In two factors where no instruction does it, so that results outside the normal range round once and overflow only
   // where they should.
   Expr Scaled(const Reduced& e) const {
@@ -436,6 +447,8 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
   switch (call->op) {
     case Op::kExp:
       return math.Exp(args[0]);
+    case Op::kExpOfNegative:
+      return math.ExpOfNegative(args[0]);
     case Op::kLog:
       return math.Log(args[0]);
     case Op::kTanh:

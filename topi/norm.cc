@@ -1,9 +1,7 @@
 #include "topi/norm.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 
 #include "support/check.h"
 #include "topi/elementwise.h"
@@ -41,15 +39,6 @@ Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, cons
       shape);
 }
 
-// A softmax's exp(x), x <= 0, where a result below the least normal number is 0. Beside the row's largest, which is 1,
-// such a result is nothing. Arithmetic with it takes x86 some hundred cycles, and a mask of -100 makes many of them.
-Expr ExpOrZero(const Expr& x) {
-  const bool wide = x.dtype().bits == 64;
-  const double least = wide ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
-  Expr tiny = x < FloatConst(std::log(least), x.dtype());
-  return MakeCall(Op::kExp, {MakeSelect(tiny, FloatConst(-std::numeric_limits<double>::infinity(), x.dtype()), x)});
-}
-
 }  // namespace
 
 SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
@@ -57,7 +46,7 @@ SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const 
   constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
   Tensor exp = MapRows(name + "_exp", x, max, axes,
-                       [](const Expr& e, const Expr& most) { return ExpOrZero(e - most); });
+                       [](const Expr& e, const Expr& most) { return MakeCall(Op::kExpOfNegative, {e - most}); });
   Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =

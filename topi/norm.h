@@ -11,8 +11,7 @@ using te::Shape;
 using te::Tensor;
 
 // exp(x - max) / sum(exp(x - max)) over the dimensions `axes` together (one axis: ONNX 13 and later; all from an axis
-// on: before). An exp(x - max) below the type's least normal number counts as 0.
-// Blocks <name>_max, <name>_exp, <name>_sum, <name>.
+// on: before). Blocks <name>_max, <name>_exp, <name>_sum, <name>.
 Tensor Softmax(const std::string& name, const Tensor& x, const std::vector<int>& axes);
 
 // The two factors of a softmax: exp(x - max), and the reciprocal of its sum over `axes`, which stay with extent 1.

@@ -1,9 +1,7 @@
 #include "topi/norm.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 
 #include "support/check.h"
 #include "topi/elementwise.h"
@@ -41,24 +39,14 @@ Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, cons
       shape);
 }
 
-// exp(x) of a softmax, for x <= 0. Results below the least normal number become 0. The row's largest element is 1, so
-// such a result does not matter. Arithmetic with denormal numbers takes x86 some hundred cycles, and a mask of -100
-// makes many of them.
-Expr ExpOrZero(const Expr& x) {
-  const bool wide = x.dtype().bits == 64;
-  const double least = wide ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
-  Expr tiny = x < FloatConst(std::log(least), x.dtype());
-  return MakeCall(Op::kExp, {MakeSelect(tiny, FloatConst(-std::numeric_limits<double>::infinity(), x.dtype()), x)});
-}
-
 }  // namespace
 
 SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
   constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
-  Tensor exp =
-      MapRows(name + "_exp", x, max, axes, [](const Expr& e, const Expr& most) { return ExpOrZero(e - most); });
+  Tensor exp = MapRows(name + "_exp", x, max, axes,
+                       [](const Expr& e, const Expr& most) { return MakeCall(Op::kExp, {e - most}); });
   Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =

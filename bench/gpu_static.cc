@@ -169,7 +169,9 @@ Result<Chosen> Choose(const Target& target, TuneTask task, const std::string& fi
   const std::vector<Proposal> proposals = DefaultProposals(space, 1);
   if (proposals.empty()) return Err("no schedule is proposed");
   Schedule schedule = TRY(Replay(task.alternatives[0].func, proposals[0].trace));
-  Chosen chosen{.seconds = proposals[0].draft_seconds, .lowered = TRY(Lower(schedule.func(), target))};
+  Chosen chosen;
+  chosen.seconds = proposals[0].draft_seconds;
+  chosen.lowered = TRY(Lower(schedule.func(), target));
   for (const Decision& decision : proposals[0].decisions)
     chosen.decisions += (chosen.decisions.empty() ? "" : ",") + std::to_string(decision.values[0]);
   if (file == "--show") return Show(proposals[0], chosen.lowered), chosen;

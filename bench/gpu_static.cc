@@ -8,8 +8,8 @@
 //   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show    the same of passes over rows: softmax, layer_norm or
 //                                         row_sums. One row: architecture, passes, size, decisions, threads of a block,
 //                                         bytes of the least access of the operand, conflicts of banks, sectors
-//                                         that are used in part, loads of global memory in the code, percent of the
-//                                         speed of memory as predicted
+//                                         that are used in part, loads of global memory in the code, percent of a
+//                                         copy's speed as predicted
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -209,7 +209,10 @@ Status RunPasses(const Target& target, const std::string& passes, const std::str
   const double bytes =
       4.0 * static_cast<double>(rows) * static_cast<double>(passes == "row_sums" ? columns + 1 : 2 * columns);
   const GpuMachine machine = GpuMachineOf(target);
-  const double ideal = bytes / (machine.memory_bytes_per_cycle * target.num_cores * machine.hz);
+  // A copy of as many bytes is a kernel, too.
+  const double ideal =
+      (bytes / (machine.memory_bytes_per_cycle * target.num_cores) + machine.memory_latency + machine.launch_cycles) /
+      machine.hz;
   std::printf("%s %s %s %s %d %d %d %d %d %.1f\n", target.arch.c_str(), passes.c_str(), size.c_str(),
               chosen.decisions.c_str(), static_cast<int>(threads), static_cast<int>(least), static_cast<int>(conflicts),
               static_cast<int>(wasted), CountOf(chosen.object.source, "ld.global"), 100 * ideal / chosen.seconds);

@@ -7,7 +7,7 @@
 #   others, which tensor cores multiply: 64 products of matrices in a piece of the sum. Their predicted part of the peak is
 #   shown, not judged, since the draft score knows no second-level cache.
 # Then the same of passes over rows, PASSES (default: softmax, layer normalization and sums of rows of usual sizes):
-#   loads of 16 bytes, no conflicts, no sectors used in part, no spills, 90 % of the speed of memory predicted.
+#   loads of 16 bytes, no conflicts, no sectors used in part, no spills, 90 % of a copy's speed predicted.
 #   scripts/gpu_static.sh [SIZE ...]     default: 1024 2048 4096 8192
 # ARCHS (default "sm_80 sm_90"), TYPES (default "f32 tf32 f16 bf16") and OUT (default build/gpu_static) in the environment.
 # Needs bench_gpu_static, and ptxas on the PATH; without ptxas registers and spills are not judged.

@@ -56,8 +56,8 @@ SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const 
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
   constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
-  Tensor exp = MapRows(name + "_exp", x, max, axes,
-                       [](const Expr& e, const Expr& most) { return ExpOrZero(e - most); });
+  Tensor exp =
+      MapRows(name + "_exp", x, max, axes, [](const Expr& e, const Expr& most) { return ExpOrZero(e - most); });
   Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =

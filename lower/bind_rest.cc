@@ -52,8 +52,8 @@ bool IsMixedRadix(const Expr& binding, const std::map<Name, int64_t>& extents) {
   return true;
 }
 
-// Returns true only if iterations with different values of `loop` write different elements: a spatial iterator depends
-// on the loop, and no reduction iterator does. May return false although they do.
+// Returns true only if iterations with different values of `loop` write different elements. The test is that a spatial
+// iterator depends on the loop and no reduction iterator does, so the result may be false although the elements differ.
 bool IsIndependent(const For& loop, const Block& block, const std::map<Name, int64_t>& extents) {
   bool apart = false;
   for (const Iter& iter : block.iters) {
@@ -188,8 +188,8 @@ std::map<Name, Uses> UsesOfBuffers(const Stmt& body) {
   return uses;
 }
 
-// Finds scratch memory: temporaries that only one block uses, and whose same elements all its instances use. The
-// instances are independent, so each may have its own copy, and each thread gets one.
+// Gives each thread its own copy of scratch memory. Scratch memory is a temporary that only one block uses, with the
+// same elements in all its instances. The instances are independent, so none needs what another has left there.
 PrimFunc WithLocalScratch(PrimFunc f) {
   const std::map<Name, Uses> uses = UsesOfBuffers(f.body);
   BufferMap local;

@@ -19,8 +19,8 @@ class Math {
   }
 
   // Where the result is 0, computes exp(0) instead and selects 0 afterwards. A product that underflows takes some
-  // hundred cycles on x86, and attention scores that were masked by a large number underflow. Denormal results still
-  // take as long (a softmax avoids them).
+  // hundred cycles on x86, and attention scores that were masked by a large number underflow. Denormal results, as
+  // of a mask of -100, still take as long.
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));

@@ -21,12 +21,13 @@ Guards GuardsIn(const Stmt& s);
 // The expression that is >= 0 exactly where the comparison holds; absent if it compares no indices.
 Expr Slack(const Expr& condition);
 
-// Every guard's condition becomes what `fn` makes of it; one that becomes the constant 1 goes.
+// Replaces each guard's condition by what `fn` makes of it. A guard whose condition becomes the constant 1 is removed.
 Stmt MapGuards(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 
-// An expanded nest whose guards depend on the lanes of its vectorized loops, split into vectors without guards: if
-// (whole) fast else if (some) tail. Without `whole` only the tail is used; without `some` the tail is unconditional.
-// Other guards stay.
+// An expanded nest whose guards depend on the lanes of its vectorized loops, split in two. It stands for
+//   if (whole) fast; else if (some) tail
+// where `fast` has whole vectors and no such guards. If `whole` is absent, there is only the tail. If `some` is absent,
+// the tail has no condition. Other guards stay.
 struct Tails {
   Expr whole, some;
   Stmt fast, tail;

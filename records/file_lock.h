@@ -1,5 +1,5 @@
 // FileLock: an exclusive lock between processes, by flock on a file that is never removed. Not recursive. It does not
-// lock out other threads that use the same FileLock: its owner needs a mutex for that.
+// keep two threads apart that share one FileLock. Their owner needs a mutex for that.
 #pragma once
 #include <string>
 

@@ -16,8 +16,8 @@ inline int64_t CoverLimit(int64_t extent, bool reduction) { return reduction ? e
 // `max_inner` whose repetitions cover at most `limit` iterations. If there are none, returns the sizes that waste
 // least.
 std::vector<int64_t> InnerTiles(int64_t extent, int64_t max_inner, int64_t multiple_of, int64_t limit);
-// Returns tile sizes for a level that covers `count` tiles of the level below. Each size has another number of
-// repetitions and is the smallest with that number. All cover at most `limit` iterations of the innermost level.
+// Returns tile sizes for a level that covers `count` tiles of the level below. Of the sizes that need the same number
+// of repetitions, it returns the smallest. All cover at most `limit` iterations of the innermost level.
 std::vector<int64_t> MiddleTiles(int64_t count, int64_t size, int64_t limit);
 
 // A tile of n factors, outermost first, drawn level by level from the innermost.

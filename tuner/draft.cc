@@ -390,9 +390,10 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   value.a = mr * bytes, value.a_rate = Bandwidth(scratch, target);
   value.b = shapes.weighted.columns * bytes;
   value.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(column, target));
-  // Rows that are whole pages apart share one set of the L1 cache.
+  // Rows that are whole pages apart share one set of the L1 cache: the weights of some queries, or keys in place.
   const bool conflicts = static_cast<int64_t>(keys * bytes) % machine.page_bytes == 0;
   if (conflicts && mr + value.vectors > machine.l1_ways) value.a *= kSetConflicts;
+  if (conflicts && !s.packed && width > machine.l1_ways) score.b *= kSetConflicts;
   double task = shapes.scores.column_tiles * m1 * ProductTileCycles(score, machine) +
                 shapes.weighted.column_tiles * m1 * ProductTileCycles(value, machine);
   task += s.operations * rows / static_cast<double>(s.outer * s.m) / kStreamingFlops +

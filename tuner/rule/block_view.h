@@ -64,7 +64,7 @@ int64_t Instances(const BlockView& block);
 // Whether an expression is this variable and nothing else.
 bool IsVar(const Expr& e, const Name& var);
 // The row-major index of the element that a load or store of the block accesses, as a sum over the block's iterators.
-// If the index is not linear in them, the form has a rest.
+// A part of the index that is not linear in them stays a term of its own.
 LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::vector<Expr>& indices);
 // Returns true only if this load reads each of its elements once: no two instances read the same element, unless they
 // differ in `repeated` only. May return false although that is so.

@@ -49,9 +49,10 @@ std::string Gemm(int m, int n, int k, int mr, int nr, int kc, int unroll, int la
 }
 
 TEST(Gemm, RegisterTiledAgreesWithInterpreter) {
-  AgreesWithInterpreter(Parse(Gemm(13, 20, 8, 6, 16, 4, 2, 8)));
-  AgreesWithInterpreter(Parse(Gemm(12, 32, 8, 6, 16, 8, 4, 8)));
-  AgreesWithInterpreter(Parse(Gemm(15, 9, 6, 14, 8, 6, 1, 8)));
+  // 8 accumulators where the loop over k is unrolled, else 12: GCC keeps them in 16 registers.
+  AgreesWithInterpreter(Parse(Gemm(13, 20, 8, 4, 8, 4, 2, 8)));
+  AgreesWithInterpreter(Parse(Gemm(12, 32, 8, 4, 16, 8, 4, 8)));
+  AgreesWithInterpreter(Parse(Gemm(15, 9, 6, 12, 8, 6, 1, 8)));
 }
 
 }  // namespace

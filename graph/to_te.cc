@@ -154,7 +154,8 @@ class Lowering {
       case Op::kErf:
         return done(topi::ApplyOp(name, autotune::Op::kErf, in[0]));
       case Op::kExp:
-        return done(topi::ApplyOp(name, autotune::Op::kExp, in[0]));
+        return done(
+            topi::ApplyOp(name, IsExpBelowMax(node.output) ? autotune::Op::kExpOfNegative : autotune::Op::kExp, in[0]));
       case Op::kLog:
         return done(topi::ApplyOp(name, autotune::Op::kLog, in[0]));
       case Op::kFloor:

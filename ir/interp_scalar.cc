@@ -174,11 +174,14 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
   switch (op) {
     case Op::kExp:
       return rounded(std::exp(x));
+    case Op::kExpOfNegative:
+      return rounded(x < LeastExponent(to.bits) ? 0 : x > 0 ? 1 : std::exp(x));
     case Op::kLog:
       return rounded(std::log(x));
     case Op::kTanh:
       return rounded(std::tanh(x));
     case Op::kSigmoid:
+      if (x < LeastExponent(to.bits)) return Float(0);
       // As exp(x) / (1 + exp(x)) where exp(-x) could overflow.
       return rounded(x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)));
     case Op::kErf:

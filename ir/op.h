@@ -10,6 +10,7 @@ namespace autotune {
 
 enum class Op : uint8_t {
   kExp,
+  kExpOfNegative,
   kLog,
   kTanh,
   kSigmoid,
@@ -53,6 +54,10 @@ enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven, kNone };
 // has.
 inline constexpr double kMostAngle = 0x1p31;
 
+// exp_neg and sigmoid of a number below this are 0, where exp is below the least normal number. Arithmetic with what
+// lies there takes x86 some hundred cycles.
+constexpr double LeastExponent(int bits) { return bits == 64 ? -708.396418532264 : double{-87.33654F}; }
+
 struct OpRow {
   std::string_view name;
   int arity;
@@ -62,6 +67,7 @@ struct OpRow {
 
 inline constexpr OpRow kOps[] = {
     {"exp", 1, OpType::kSameAsFirst, true},
+    {"exp_neg", 1, OpType::kSameAsFirst, true},
     {"log", 1, OpType::kSameAsFirst, true},
     {"tanh", 1, OpType::kSameAsFirst, true},
     {"sigmoid", 1, OpType::kSameAsFirst, true},

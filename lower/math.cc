@@ -19,12 +19,16 @@ class Math {
   }
 
   // Where the result is 0, computes exp(0) instead and selects 0 afterwards. A product that underflows takes some
-  // hundred cycles on x86, and attention scores that were masked by a large number underflow. Denormal results, as
-  // of a mask of -100, still take as long.
+  // hundred cycles on x86. Denormal results take as long: where 0 does for them, use ExpOfNegative.
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));
     return MakeSelect(vanishes, C(0), power);
+  }
+
+  Expr ExpOfNegative(const Expr& x) const {
+    Expr power = NormalExp(Clip(x, LeastExponent(type_.bits), 0));
+    return MakeSelect(x < C(LeastExponent(type_.bits)), C(0), power);
   }
 
   Expr Log(const Expr& x) const {
@@ -47,7 +51,7 @@ class Math {
 
   // e = exp(-|x|): 1 / (1 + e) or e / (1 + e)
   Expr Sigmoid(const Expr& x) const {
-    Expr e = Exp(-MakeCall(Op::kAbs, {x}));
+    Expr e = ExpOfNegative(-MakeCall(Op::kAbs, {x}));
     return MakeSelect(x < C(0), e, MakeSelect(MakeCall(Op::kIsNan, {x}), x, C(1))) / (C(1) + e);
   }
 
@@ -65,7 +69,7 @@ class Math {
     Expr t = C(1) / (C(1) + C(0.5) * clipped);
     std::vector<double> table(std::begin(kErfc), std::end(kErfc));
     if (!wide_) table.assign(std::begin(kErfcSingle), std::end(kErfcSingle));
-    Expr far = C(1) - Exp(-(clipped * clipped)) * (t * Polynomial(table, t));
+    Expr far = C(1) - NormalExp(-(clipped * clipped)) * (t * Polynomial(table, t));
     return MakeSelect(magnitude < C(1), near, CopySign(far, x));
   }
 
@@ -380,6 +384,13 @@ class Math {
   // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
   double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
   Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
+  // Returns exp(x), a normal number, of x from LeastExponent to 0.
+  Expr NormalExp(const Expr& x) const {
+    const Reduced e = ReduceExp(x);
+    if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
+    Expr power = PowerOfTwo(e.n);
+    return Fma(e.p, power, power);
+  }
   // Multiplies by two factors if no instruction scales by a power of two. Results outside the normal range then round
   // once, and overflow only where they should.
   Expr Scaled(const Reduced& e) const {
@@ -437,6 +448,8 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
   switch (call->op) {
     case Op::kExp:
       return math.Exp(args[0]);
+    case Op::kExpOfNegative:
+      return math.ExpOfNegative(args[0]);
     case Op::kLog:
       return math.Log(args[0]);
     case Op::kTanh:

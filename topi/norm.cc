@@ -46,7 +46,7 @@ SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const 
   constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
   Tensor exp = MapRows(name + "_exp", x, max, axes,
-                       [](const Expr& e, const Expr& most) { return MakeCall(Op::kExp, {e - most}); });
+                       [](const Expr& e, const Expr& most) { return MakeCall(Op::kExpOfNegative, {e - most}); });
   Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
   // One quotient a row, not one an element: divisions are what vector units are slowest at.
   Tensor scale =

@@ -102,11 +102,16 @@ template <class T>
 const std::vector<MathFunction<T>>& MathFunctions() {
   using W = Wide<T>;
   constexpr bool single = sizeof(T) == 4;
+  constexpr double least = LeastExponent(8 * sizeof(T));
   static const std::vector<MathFunction<T>> functions = {
       {"exp", 1, [](W x, W) { return std::exp(x); }, single ? -104 : -746, single ? 89 : 710},
+      {"exp_neg", 1, [](W x, W) { return x < least ? 0
+                                         : x > 0   ? 1
+                                                   : std::exp(x); }, single ? -104 : -746, 1},
       {"log", 1, [](W x, W) { return std::log(x); }, 0, 4},
       {"tanh", 1, [](W x, W) { return std::tanh(x); }, single ? -10 : -20, single ? 10 : 20},
-      {"sigmoid", 1, [](W x, W) { return 1 / (1 + std::exp(-x)); }, single ? -104 : -746, single ? 18 : 38},
+      {"sigmoid", 1, [](W x, W) { return x < least ? 0 : 1 / (1 + std::exp(-x)); }, single ? -104 : -746,
+       single ? 18 : 38},
       {"erf", 1, [](W x, W) { return std::erf(x); }, single ? -4.2 : -6.5, single ? 4.2 : 6.5},
       {"pow", 2, [](W x, W y) { return std::pow(x, y); }, 0, 40},
       {"sin", 1, [](W x, W) { return IsReducible<T>(x) ? std::sin(x) : W(NAN); }, -100, 100},

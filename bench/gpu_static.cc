@@ -5,6 +5,11 @@
 //                                         products in the code), percent of the peak as predicted
 //   gpu_static ARCH TYPE SIZE --show      the trace, the lowered program, and how its warps access memory
 // TYPE of the operands: f32, tf32, f16 or bf16; all but f32 are multiplied by tensor cores.
+//   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show    the same of passes over rows: softmax, layer_norm or
+//                                         row_sums. One row: architecture, passes, size, decisions, threads of a block,
+//                                         bytes of the least access of the operand, conflicts of banks, sectors
+//                                         that are used in part, loads of global memory in the code, percent of a
+//                                         copy's speed as predicted
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,7 +28,10 @@
 #include "support/file.h"
 #include "target/machine.h"
 #include "te/create_prim_func.h"
+#include "topi/elementwise.h"
 #include "topi/matmul.h"
+#include "topi/norm.h"
+#include "topi/reduce.h"
 #include "tuner/search.h"
 
 using namespace autotune;
@@ -37,6 +45,26 @@ PrimFunc Product(int64_t size, const std::string& type) {
   te::Tensor out = topi::MatMul("dense", a, b, type == "tf32" ? topi::Rounding::kTf32 : topi::Rounding::kNone);
   return te::CreatePrimFunc("dense", {{a, ParamRole::kInput}, {b, ParamRole::kInput}, {out, ParamRole::kOutput}},
                             {.use_fma = true});
+}
+
+// Softmax, a layer normalization or sums of rows; none: an empty function.
+PrimFunc Passes(const std::string& passes, int64_t rows, int64_t columns) {
+  te::Tensor x = te::Placeholder("x", {rows, columns}), y;
+  auto sum = [&](const std::string& name, const te::Tensor& of) {
+    return topi::ReduceAxes(name, of, {1}, te::Combiner::kSum);
+  };
+  if (passes == "softmax") y = topi::Softmax("softmax", x, {1});
+  if (passes == "row_sums") y = sum("sums", x);
+  if (passes == "layer_norm") {
+    const te::Tensor part = te::Splat({}, 1.0 / static_cast<double>(columns));
+    const te::Tensor centered = topi::Sub("centered", x, topi::Mul("mean", sum("sum", x), part));
+    const te::Tensor variance = topi::Mul("variance", sum("squares", topi::Mul("square", centered, centered)), part);
+    const te::Tensor deviation = topi::Map("deviation", {variance}, [](const std::vector<Expr>& e) {
+      return MakeCall(Op::kSqrt, {e[0] + FloatConst(1e-5, e[0].dtype())});
+    });
+    y = topi::Div("norm", centered, deviation);
+  }
+  return te::CreatePrimFunc("rows", {{x, ParamRole::kInput}, {y, ParamRole::kOutput}}, {.use_fma = true});
 }
 
 bool IsAsyncWait(const Stmt& s) {
@@ -128,32 +156,85 @@ void Show(const Proposal& proposal, const LoweredKernel& kernel) {
   }
 }
 
-Status Run(const Target& target, const std::string& type, int64_t size, const std::string& file) {
-  TuneTask task;
-  task.alternatives.push_back({type == "tf32" ? "tf32" : "direct", Product(size, type)});
+// The program as it is chosen untuned.
+struct Chosen {
+  std::string decisions;
+  double seconds = 0;  // draft score
+  LoweredKernel lowered;
+  KernelObject object;
+};
+// `file`: where the PTX goes; --show: prints the program instead.
+Result<Chosen> Choose(const Target& target, TuneTask task, const std::string& file) {
   const TaskSpace space = TRY(TaskSpace::Make(task, target));
   const std::vector<Proposal> proposals = DefaultProposals(space, 1);
   if (proposals.empty()) return Err("no schedule is proposed");
   Schedule schedule = TRY(Replay(task.alternatives[0].func, proposals[0].trace));
-  LoweredKernel lowered = TRY(Lower(schedule.func(), target));
-  if (file == "--show") return Show(proposals[0], lowered), Status();
-  KernelObject object = TRY(CompileKernel(lowered, target));
-  if (!object.rejected.empty()) return Err(object.rejected);
-  TRY(WriteFile(file, object.source));
+  Chosen chosen;
+  chosen.seconds = proposals[0].draft_seconds;
+  chosen.lowered = TRY(Lower(schedule.func(), target));
+  for (const Decision& decision : proposals[0].decisions)
+    chosen.decisions += (chosen.decisions.empty() ? "" : ",") + std::to_string(decision.values[0]);
+  if (file == "--show") return Show(proposals[0], chosen.lowered), chosen;
+  chosen.object = TRY(CompileKernel(chosen.lowered, target));
+  if (!chosen.object.rejected.empty()) return Err(chosen.object.rejected);
+  TRY(WriteFile(file, chosen.object.source));
+  return chosen;
+}
+
+int64_t ThreadsOf(const Stmt& kernel) {
+  int64_t threads = 1;
+  Walk(kernel, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (loop && IsThreadAxis(loop->kind)) threads *= *AsInt(loop->extent);
+    return true;
+  });
+  return threads;
+}
+
+Status RunPasses(const Target& target, const std::string& passes, const std::string& size, const std::string& file) {
+  const size_t x = size.find('x');
+  const int64_t rows = std::atoll(size.c_str()), columns = x < size.size() ? std::atoll(size.c_str() + x + 1) : 0;
+  if (rows < 1 || columns < 1) return Err("a size is ROWSxCOLUMNS, not ", size);
+  TuneTask task;
+  task.alternatives.push_back({"direct", Passes(passes, rows, columns)});
+  const Chosen chosen = TRY(Choose(target, task, file));
+  if (file == "--show") return {};
+  int64_t conflicts = 0, wasted = 0, least = 16;
+  for (const WarpAccess& access : WarpAccessesOf(chosen.lowered.run.body)) {
+    conflicts += access.conflicts;
+    wasted += access.sectors - access.least_sectors;
+    if (access.buffer == Name("x")) least = std::min(least, access.bytes);
+  }
+  const int64_t threads = ThreadsOf(chosen.lowered.run.body);
+  const double bytes =
+      4.0 * static_cast<double>(rows) * static_cast<double>(passes == "row_sums" ? columns + 1 : 2 * columns);
+  const GpuMachine machine = GpuMachineOf(target);
+  // A copy of as many bytes is a kernel, too.
+  const double ideal =
+      (bytes / (machine.memory_bytes_per_cycle * target.num_cores) + machine.memory_latency + machine.launch_cycles) /
+      machine.hz;
+  std::printf("%s %s %s %s %d %d %d %d %d %.1f\n", target.arch.c_str(), passes.c_str(), size.c_str(),
+              chosen.decisions.c_str(), static_cast<int>(threads), static_cast<int>(least), static_cast<int>(conflicts),
+              static_cast<int>(wasted), CountOf(chosen.object.source, "ld.global"), 100 * ideal / chosen.seconds);
+  return {};
+}
+
+Status Run(const Target& target, const std::string& type, int64_t size, const std::string& file) {
+  TuneTask task;
+  task.alternatives.push_back({type == "tf32" ? "tf32" : "direct", Product(size, type)});
+  const Chosen chosen = TRY(Choose(target, task, file));
+  if (file == "--show") return {};
   int64_t conflicts = 0, wasted = 0;
-  for (const WarpAccess& access : WarpAccessesOf(lowered.run.body)) {
+  for (const WarpAccess& access : WarpAccessesOf(chosen.lowered.run.body)) {
     conflicts += access.conflicts;
     wasted += access.sectors - access.least_sectors;
   }
-  std::string decisions;
-  for (const Decision& decision : proposals[0].decisions)
-    decisions += (decisions.empty() ? "" : ",") + std::to_string(decision.values[0]);
-  const MainLoop main = MainLoopOf(lowered.run.body);
-  const double work =
-      type == "f32" ? 100 * FmaShare(object.source, main.steps) : CountOf(object.source, "mma.sync.aligned");
+  const MainLoop main = MainLoopOf(chosen.lowered.run.body);
+  const double work = type == "f32" ? 100 * FmaShare(chosen.object.source, main.steps)
+                                    : CountOf(chosen.object.source, "mma.sync.aligned");
   std::printf("%s %s %d %s %d %d %d %d %.1f %.1f\n", target.arch.c_str(), type.c_str(), static_cast<int>(size),
-              decisions.c_str(), static_cast<int>(main.stages), main.barriers, static_cast<int>(conflicts),
-              static_cast<int>(wasted), work, 100 * PeakShare(size, type, proposals[0].draft_seconds, target));
+              chosen.decisions.c_str(), static_cast<int>(main.stages), main.barriers, static_cast<int>(conflicts),
+              static_cast<int>(wasted), work, 100 * PeakShare(size, type, chosen.seconds, target));
   return {};
 }
 
@@ -161,10 +242,17 @@ Status Run(const Target& target, const std::string& type, int64_t size, const st
 
 int main(int argc, char** argv) {
   const std::string type = argc == 5 ? argv[2] : "";
-  if (type != "f32" && type != "tf32" && type != "f16" && type != "bf16")
-    return std::fputs("gpu_static ARCH f32|tf32|f16|bf16 SIZE FILE.ptx | --show\n", stderr), 2;
+  const bool passes = type == "softmax" || type == "layer_norm" || type == "row_sums";
+  if (!passes && type != "f32" && type != "tf32" && type != "f16" && type != "bf16")
+    return std::fputs(
+               "gpu_static ARCH f32|tf32|f16|bf16 SIZE FILE.ptx | --show\n"
+               "gpu_static ARCH softmax|layer_norm|row_sums ROWSxCOLUMNS FILE.ptx | --show\n",
+               stderr),
+           2;
   Result<Target> target = Target::Parse(std::string("cuda -arch=") + argv[1] + (type == "tf32" ? " -tf32=1" : ""));
-  Status done = target.ok() ? Run(*target, type, std::atoll(argv[3]), argv[4]) : Status(target.error());
+  Status done = !target.ok() ? Status(target.error())
+                : passes     ? RunPasses(*target, type, argv[3], argv[4])
+                             : Run(*target, type, std::atoll(argv[3]), argv[4]);
   if (!done.ok()) return std::fprintf(stderr, "gpu_static: %s\n", done.error().Text().c_str()), 1;
   return 0;
 }

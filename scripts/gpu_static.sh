@@ -6,6 +6,8 @@
 #   f32: 85 % of the main loop's instructions fma, 85 % of the peak predicted;
 #   others, which tensor cores multiply: 64 products of matrices in a piece of the sum. Their predicted part of the peak is
 #   shown, not judged, since the draft score knows no second-level cache.
+# Then the same of passes over rows, PASSES (default: softmax, layer normalization and sums of rows of usual sizes):
+#   loads of 16 bytes, no conflicts, no sectors used in part, no spills, 90 % of a copy's speed predicted.
 #   scripts/gpu_static.sh [SIZE ...]     default: 1024 2048 4096 8192
 # ARCHS (default "sm_80 sm_90"), TYPES (default "f32 tf32 f16 bf16") and OUT (default build/gpu_static) in the environment.
 # Needs bench_gpu_static, and ptxas on the PATH; without ptxas registers and spills are not judged.
@@ -15,6 +17,7 @@ cd "$(dirname "$0")/.."
 archs=${ARCHS:-sm_80 sm_90}
 types=${TYPES:-f32 tf32 f16 bf16}
 out=${OUT:-build/gpu_static}
+passes=${PASSES:-softmax:16384x1024 softmax:16384x1000 softmax:4096x4096 layer_norm:16384x768 layer_norm:8192x4096 row_sums:65536x1024}
 sizes=("$@")
 [ ${#sizes[@]} -gt 0 ] || sizes=(1024 2048 4096 8192)
 mkdir -p "$out"
@@ -24,17 +27,20 @@ format='%-6s %-5s %6s  %-18s %6s %8s %9s %7s %9s %6s %5s %10s\n'
 # shellcheck disable=SC2059
 printf "$format" arch type size decisions stages barriers conflicts sectors registers spills work predicted
 failed=0
+# judge ARCH FILE: has ptxas set registers and spills; "-" without one.
+judge() {
+  registers=- spills=-
+  command -v ptxas >/dev/null || return 0
+  ptxas -arch="$1" -v --warning-as-error -o /dev/null "$2" >"$out/ptxas.log" 2>&1 || { cat "$out/ptxas.log"; failed=1; }
+  registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$out/ptxas.log")
+  spills=$(awk '/bytes stack frame/ { print $5 + $9 }' "$out/ptxas.log")
+}
 # row ARCH TYPE SIZE
 row() {
   local arch=$1 type=$2 size=$3 file=$out/$1_$2_$3.ptx
   read -r _ _ _ decisions stages barriers conflicts sectors work predicted < <(build/bench/bench_gpu_static "$arch" "$type" "$size" "$file") ||
     { echo "FAILED: $arch $type $size" >&2; failed=1; return; }
-  registers=- spills=-
-  if command -v ptxas >/dev/null; then
-    ptxas -arch="$arch" -v --warning-as-error -o /dev/null "$file" >"$out/ptxas.log" 2>&1 || { cat "$out/ptxas.log"; failed=1; }
-    registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$out/ptxas.log")
-    spills=$(awk '/bytes stack frame/ { print $5 + $9 }' "$out/ptxas.log")
-  fi
+  judge "$arch" "$file"
   # shellcheck disable=SC2059
   printf "$format" "$arch" "$type" "$size" "$decisions" "$stages" "$barriers" "$conflicts" "$sectors" "$registers" "$spills" "$work" "$predicted"
   awk -v stages="$stages" -v barriers="$barriers" -v conflicts="$conflicts" -v sectors="$sectors" -v spills="$spills" \
@@ -46,5 +52,24 @@ for arch in $archs; do
   for type in $types; do
     for size in "${sizes[@]}"; do row "$arch" "$type" "$size"; done
   done
+done
+
+format='%-6s %-10s %-10s  %-10s %7s %5s %9s %7s %5s %9s %6s %9s\n'
+# shellcheck disable=SC2059
+printf "\n$format" arch passes size decisions threads bytes conflicts sectors loads registers spills predicted
+# pass ARCH PASSES SIZE
+pass() {
+  local arch=$1 name=$2 size=$3 file=$out/$1_$2_$3.ptx
+  read -r _ _ _ decisions threads bytes conflicts sectors loads predicted < <(build/bench/bench_gpu_static "$arch" "$name" "$size" "$file") ||
+    { echo "FAILED: $arch $name $size" >&2; failed=1; return; }
+  judge "$arch" "$file"
+  # shellcheck disable=SC2059
+  printf "$format" "$arch" "$name" "$size" "$decisions" "$threads" "$bytes" "$conflicts" "$sectors" "$loads" "$registers" "$spills" "$predicted"
+  awk -v bytes="$bytes" -v conflicts="$conflicts" -v sectors="$sectors" -v spills="$spills" -v predicted="$predicted" 'BEGIN {
+    exit !(bytes == 16 && conflicts == 0 && sectors == 0 && (spills == "-" || spills == 0) && predicted >= 90) }' ||
+    { echo "  ^ misses a bar"; failed=1; }
+}
+for arch in $archs; do
+  for one in $passes; do pass "$arch" "${one%%:*}" "${one#*:}"; done
 done
 exit $failed

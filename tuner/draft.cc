@@ -481,6 +481,7 @@ double DraftSeconds(const Sketch& sketch, const Decisions& decisions, const Targ
       case StageModel::kGpuTiled:
       case StageModel::kGpuTensor:
       case StageModel::kGpuUnbound:
+      case StageModel::kGpuRows:
         gpu_seconds += GpuStageSeconds(stage, decisions, target);
         break;
     }

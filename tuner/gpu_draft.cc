@@ -20,6 +20,9 @@ constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // of a sum of tensor cores; operands of as many are TF32
 constexpr double kBanksBytes = 128;  // a word of each bank of shared memory
 constexpr double kPadded = 1.125;    // rows of shared memory for tensor cores, which keep a distance of 16 bytes
+// Of a sum along a row: cycles for each partial result that a thread adds up, for the last lanes, which one thread adds
+// up [chosen: a load of shared memory takes some 30, an addition 4], and the barriers between.
+constexpr double kCombineCycles = 6, kLastLanesCycles = 150, kSumBarriers = 4;
 
 double Chosen(const Decisions& d, int knob) {
   return knob < 0 ? 1 : static_cast<double>(d[static_cast<size_t>(knob)].values[0]);
@@ -121,6 +124,39 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
+// Passes over rows. Blocks of threads that a unit holds at a time hide each other's latencies.
+double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target) {
+  const GpuMachine machine = GpuMachineOf(target);
+  const double lanes = static_cast<double>(s.lanes), width = static_cast<double>(s.n),
+               sums = static_cast<double>(s.depth);
+  const double along = Chosen(d, s.k_knob), rows = Chosen(d, s.rows_knob), threads = along * width / lanes * rows;
+  const double steps = std::ceil(static_cast<double>(s.k) / along), own = steps * lanes;  // elements of a thread
+  const double partial = sums * along * width * static_cast<double>(s.element_bytes);
+  const double shared = rows * (partial + (s.packed ? 0.0 : static_cast<double>(s.row_bytes)));
+  // Elements of two passes: those that are read and those that are computed.
+  const double registers = 2 * (s.packed ? own : lanes) + kSpareRegisters;
+  const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
+                    shared <= static_cast<double>(target.shared_bytes);
+  const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
+                                               static_cast<double>(target.registers) / (registers * threads),
+                                               static_cast<double>(target.shared_bytes) / shared}));
+  if (!fits || resident < 1) return std::numeric_limits<double>::infinity();
+
+  const double blocks = std::ceil(static_cast<double>(s.m) / rows);
+  const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
+  const double waves = std::ceil(blocks / (target.num_cores * at_once));
+  const double warps = at_once * std::ceil(threads / machine.warp);
+  const double points = static_cast<double>(s.m) * width * static_cast<double>(s.k);
+  const double arithmetic = warps * machine.warp * own * (s.operations / points) / machine.lanes;
+  const double traffic = at_once * (s.read_bytes + s.write_bytes) / blocks / machine.memory_bytes_per_cycle;
+  // One after the other in a block: memory, what adds up the threads' sums, the last lanes.
+  const double waits = machine.memory_latency +
+                       sums * (along * kCombineCycles + kLastLanesCycles + kSumBarriers * machine.barrier_cycles);
+  const double longest = std::max({arithmetic, traffic, waits});
+  const double cycles = waves * (longest + kExposed * (arithmetic + traffic + waits - longest));
+  return (cycles + machine.memory_latency + machine.launch_cycles) / machine.hz;
+}
+
 double UnboundSeconds(const StageModel& s, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double units = target.num_cores;
@@ -137,6 +173,7 @@ double UnboundSeconds(const StageModel& s, const Target& target) {
 
 double GpuStageSeconds(const StageModel& stage, const Decisions& decisions, const Target& target) {
   if (stage.kind == StageModel::kGpuTensor) return TensorSeconds(stage, decisions, target);
+  if (stage.kind == StageModel::kGpuRows) return RowsSeconds(stage, decisions, target);
   return stage.kind == StageModel::kGpuTiled ? TiledSeconds(stage, decisions, target) : UnboundSeconds(stage, target);
 }
 

@@ -27,10 +27,12 @@ struct StageModel {
   // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
   // many such pieces of the sum are under way. kGpuTensor: the same by tensor cores, whose warps have m_knob times
   // n_knob matrices of 16 x 8; rows_knob times row_knob warps; k_knob pieces of `depth`. kGpuUnbound: m elements, a
-  // thread each, of k steps.
-  // kAttention: `outer` times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n
-  // products; `operations` in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and
-  // unrolled steps of the first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
+  // thread each, of k steps. kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums; rows_knob: rows
+  // of a block of threads; k_knob: the threads along a row's pieces, each with `lanes` neighbours of a piece. `packed`:
+  // a thread keeps its elements in registers; else row_bytes of each row are in shared memory. kAttention: `outer`
+  // times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n products;
+  // `operations` in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and unrolled steps of the
+  // first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
   enum Kind {
     kTiled,
     kStreaming,
@@ -41,7 +43,8 @@ struct StageModel {
     kAttention,
     kGpuTiled,
     kGpuTensor,
-    kGpuUnbound
+    kGpuUnbound,
+    kGpuRows
   } kind = kStreaming;
   // The block that this stage models; for attention the second product, for several passes over rows the last one.
   // Empty for a program without blocks to model, whose loops are not counted.

@@ -9,11 +9,13 @@
 #include "lower/lower.h"
 #include "lower/warp_accesses.h"
 #include "schedule/replay.h"
+#include "te/create_prim_func.h"
 #include "tests/ir/random_program.h"
 #include "tests/lower/refusals.h"
 #include "tests/lower/run_lowered.h"
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
+#include "topi/elementwise.h"
 #include "tuner/rule/rule.h"
 
 namespace autotune {
@@ -23,14 +25,14 @@ using ::testing::HasSubstr;
 
 Target Gpu() { return Target::Parse("opencl -mtriple=x86_64-linux-gnu -max-threads=1024 -shared=48K").value(); }
 
-// Why the rule does not tile the block, or "".
-std::string Refusal(const PrimFunc& func, const std::string& block) {
+// Why the rule does not place the block, or "".
+std::string Refusal(const PrimFunc& func, const std::string& block, SketchRule* rule = GpuTilingRule) {
   const Target gpu = Gpu();
   SketchBuilder s(func, gpu);
   const std::vector<BlockView> blocks = s.Blocks();
   const BlockView* view = FindBlock(blocks, block);
   if (!view) return "there is no block " + block;
-  Status placed = GpuTilingRule(s, *view, 0);
+  Status placed = rule(s, *view, 0);
   return placed.ok() ? "" : placed.error().Text();
 }
 
@@ -42,14 +44,17 @@ bool HasAsyncStores(const Stmt& s) {
   return found;
 }
 
-void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, bool tiled) {
+// `part`: of the sketches' names; none: blocks have a thread for each element.
+void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, const std::string& part) {
+  const bool tiled = part == ":gpu_tiles";
   std::vector<InterpArray> args = test::RandomArgs(program, 3);
   std::string error;
   const std::vector<double> want = RunLowered(program, Lower(program, test::TestTarget()).value(), args, error);
   ASSERT_EQ(error, "");
   Rng rng(5);
   for (const Sketch& sketch : GenerateSketches(program, target).value()) {
-    EXPECT_EQ(sketch.name.find(":gpu_tiles") != std::string::npos, tiled) << sketch.name;
+    EXPECT_EQ(sketch.name.find("gpu_") != std::string::npos, !part.empty()) << sketch.name;
+    EXPECT_THAT(sketch.name, HasSubstr(part));
     int lowered = 0, barriers = 0, async = 0;
     for (int i = 0; i < draws; ++i) {
       const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
@@ -69,24 +74,24 @@ void CheckDrawsFor(const Target& target, const PrimFunc& program, int draws, boo
         ASSERT_NEAR(got[e], want[e], 1e-4 * (1 + std::abs(want[e]))) << e << ToText(trace) << ToText(kernel->run);
     }
     EXPECT_GT(lowered, draws / 2) << sketch.name;
-    EXPECT_EQ(barriers > 0, tiled) << sketch.name;
+    EXPECT_EQ(barriers > 0, !part.empty()) << sketch.name;
     EXPECT_EQ(async > 0, tiled && target.has_async_copies) << sketch.name;
   }
 }
 
-void CheckDraws(const PrimFunc& program, int draws, bool tiled) {
-  CheckDrawsFor(Gpu(), program, draws, tiled);
-  CheckDrawsFor(GpuWithAsyncCopies(), program, draws, tiled);
+void CheckDraws(const PrimFunc& program, int draws, const std::string& part) {
+  CheckDrawsFor(Gpu(), program, draws, part);
+  CheckDrawsFor(GpuWithAsyncCopies(), program, draws, part);
 }
 
 TEST(GpuSketches, ProductsAreTiled) {
   EXPECT_EQ(Refusal(test::Product(64, 96, 32), "dense"), "");
   EXPECT_EQ(Refusal(test::Products(3, 20, 24, 16), "products"), "");
   EXPECT_EQ(Refusal(test::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), "conv"), "");
-  CheckDraws(test::Product(64, 96, 32), 4, true);
-  CheckDraws(test::Product(37, 50, 24), 6, true);
-  CheckDraws(test::Products(3, 20, 24, 16), 3, true);
-  CheckDraws(test::Dense(33, 40, 20), 3, true);
+  CheckDraws(test::Product(64, 96, 32), 4, ":gpu_tiles");
+  CheckDraws(test::Product(37, 50, 24), 6, ":gpu_tiles");
+  CheckDraws(test::Products(3, 20, 24, 16), 3, ":gpu_tiles");
+  CheckDraws(test::Dense(33, 40, 20), 3, ":gpu_tiles");
 }
 
 // Where vectors fit, no draw has conflicts of banks, and all global accesses use whole sectors.
@@ -109,22 +114,105 @@ TEST(GpuSketches, WarpsAccessMemorySideBySide) {
 }
 
 TEST(GpuSketches, ConvolutionsAreTiled) {
-  CheckDraws(test::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), 4, true);
-  CheckDraws(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 4, true);
+  CheckDraws(test::ConvBiasRelu(8, 8, 8, 16, 3, {.pad = {1, 1, 1, 1}}), 4, ":gpu_tiles");
+  CheckDraws(test::ConvBiasRelu(7, 5, 3, 20, 3, {.stride = {2, 2}, .pad = {1, 1, 1, 1}}), 4, ":gpu_tiles");
 }
 
 TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
   EXPECT_EQ(Refusal(test::RowSums(9, 12), "sum"), "it is no product of two operands");
-  CheckDraws(test::Softmax({7, 19}), 1, false);
-  CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, false);
+  CheckDraws(test::Softmax({7, 19}), 1, "");
+  CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, "");
+}
+
+// All passes over rows are one kernel: of rows in registers, with lanes of 16 bytes or of 4, in shared memory, and of
+// sums alone. Where rows do not fill the last block of threads, and where threads do not divide a row, guards hold.
+TEST(GpuSketches, RowsAreOneKernel) {
+  const auto kernels = [](const PrimFunc& program) {
+    const Sketch sketch = GenerateSketches(program, Gpu()).value().at(0);
+    Rng rng(3);
+    const Schedule schedule = Replay(program, Decide(sketch, DrawDecisions(sketch, rng))).value();
+    return schedule.func().body.As<Seq>() ? schedule.func().body.As<Seq>()->stmts.size() : 1;
+  };
+  EXPECT_EQ(kernels(test::Softmax({30, 1000})), 1);
+  EXPECT_GT(kernels(test::Softmax({30, 40})), 1) << "short rows";
+  EXPECT_EQ(Refusal(test::Softmax({30, 40}), "softmax_max_lanes", GpuRowsRule), "its rows are short, or no rows");
+  EXPECT_EQ(Refusal(test::Product(64, 32, 96), "dense", GpuRowsRule), "an operand is used several times");
+  CheckDraws(test::Softmax({7, 1000}), 3, "gpu_rows");
+  CheckDraws(test::Softmax({2, 3, 197}), 3, "gpu_rows");
+  CheckDraws(test::Softmax({2, 8200}), 1, "gpu_rows");
+  CheckDraws(test::CenteredSquares(5, 768), 3, "gpu_rows");
+  CheckDraws(test::RowSums(20, 512), 4, "gpu_rows");
+}
+
+// The threads of a warp access rows side by side, in vectors of 16 bytes, and no two want different words of a bank.
+TEST(GpuSketches, WarpsAccessRowsSideBySide) {
+  for (const PrimFunc& program : {test::Softmax({64, 1024}), test::CenteredSquares(32, 768)}) {
+    const Sketch sketch = GenerateSketches(program, GpuWithAsyncCopies()).value().at(0);
+    Rng rng(7);
+    for (int i = 0; i < 6; ++i) {
+      const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+      const LoweredKernel kernel = Lower(Replay(program, trace)->func(), GpuWithAsyncCopies()).value();
+      int global = 0;
+      for (const WarpAccess& access : WarpAccessesOf(kernel.run.body)) {
+        EXPECT_EQ(access.conflicts, 0) << access.buffer << ToText(trace);
+        EXPECT_EQ(access.sectors, access.least_sectors) << access.buffer << ToText(trace);
+        if (access.shared) continue;
+        ++global;
+        EXPECT_EQ(access.bytes, 16) << access.buffer << ToText(trace);
+      }
+      EXPECT_GT(global, 2);
+    }
+  }
+}
+
+// An element-wise block of many elements has a thread for each vector, also where it reads one row again and again; of
+// few elements, or where vectors do not begin where memory has them, one for each element.
+TEST(GpuSketches, ElementsAreMovedInVectors) {
+  auto program = [](int64_t rows, int64_t columns) {
+    te::Tensor x = te::Placeholder("x", {rows, columns}), row = te::Placeholder("row", {columns});
+    te::Tensor y = topi::Add("y", x, row);
+    return te::CreatePrimFunc("add", {{x, ParamRole::kInput}, {row, ParamRole::kInput}, {y, ParamRole::kOutput}});
+  };
+  EXPECT_EQ(Refusal(program(32, 2048), "y", GpuStreamingRule), "");
+  EXPECT_EQ(Refusal(program(32, 2046), "y", GpuStreamingRule), "its elements do not lie in vectors");
+  EXPECT_EQ(Refusal(program(3, 2048), "y", GpuStreamingRule), "it has few elements");
+  const PrimFunc add = program(32, 2048);
+  const Sketch sketch = GenerateSketches(add, GpuWithAsyncCopies()).value().at(0);
+  EXPECT_THAT(sketch.name, HasSubstr(":gpu_vectors"));
+  std::vector<InterpArray> args = test::RandomArgs(add, 3);
+  std::string error;
+  const std::vector<double> want = RunLowered(add, Lower(add, test::TestTarget()).value(), args, error);
+  Rng rng(5);
+  for (int i = 0; i < 3; ++i) {
+    const Trace trace = Decide(sketch, DrawDecisions(sketch, rng));
+    const LoweredKernel kernel = Lower(Replay(add, trace)->func(), GpuWithAsyncCopies()).value();
+    for (const WarpAccess& access : WarpAccessesOf(kernel.run.body)) EXPECT_EQ(access.bytes, 16) << access.buffer;
+    EXPECT_EQ(RunLowered(add, kernel, args, error, static_cast<uint64_t>(i)), want);
+    EXPECT_EQ(error, "");
+  }
+}
+
+// Blocks that fill a unit hide memory's latency; no choice beats memory.
+TEST(GpuSketches, TheDraftScorePrefersBlocksThatFillAUnit) {
+  const Target target = GpuWithAsyncCopies();
+  const PrimFunc program = test::Softmax({4096, 1024});
+  const Sketch sketch = GenerateSketches(program, target).value().at(0);
+  ASSERT_EQ(sketch.knobs.size(), 2U);
+  auto seconds = [&](int64_t threads, int64_t rows) {
+    return DraftSeconds(sketch, {Decision{threads}, Decision{rows}}, target);
+  };
+  EXPECT_LT(seconds(16, 2), seconds(4, 1)) << "32 threads a block leave most of a unit idle";
+  const double bytes = 2.0 * 4096 * 1024 * 4;
+  EXPECT_GT(seconds(16, 2), bytes / 3.5e12) << "no faster than memory";
+  EXPECT_LT(seconds(16, 2), bytes / 1.5e12);
 }
 
 // A row is one thread's, and so is the memory that sorting it takes; so are all updates of an element.
 TEST(GpuSketches, ProgramsAndScatteringComputeTheSame) {
-  CheckDraws(test::BestOfRows(9, 30, 4), 1, false);
-  CheckDraws(test::AddedRows(7, 5, 40, false), 1, false);
-  CheckDraws(test::AddedRows(7, 5, 40, true), 1, false);
-  CheckDraws(test::GatheredSums(8, 5, 9, 4), 1, false);
+  CheckDraws(test::BestOfRows(9, 30, 4), 1, "");
+  CheckDraws(test::AddedRows(7, 5, 40, false), 1, "");
+  CheckDraws(test::AddedRows(7, 5, 40, true), 1, "");
+  CheckDraws(test::GatheredSums(8, 5, 9, 4), 1, "");
 }
 
 }  // namespace

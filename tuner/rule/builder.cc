@@ -20,6 +20,26 @@ int64_t LanesOf(const BlockView& block, const Target& target) {
   return bits < target.vector_bits ? target.VectorLanes(bits) : 1;
 }
 
+int64_t LanesInMemory(const BlockView& block, const Target& target) {
+  const int64_t lanes = LanesOf(block, target);
+  const Store* store = block.node.As<Block>()->body.As<Store>();
+  if (block.spatial.empty() || !store) return 1;
+  const BlockView::Loop& last = block.spatial.back();
+  if (last.iter.empty() || last.extent % lanes != 0) return 1;
+  bool fits = true;
+  auto look = [&](const Buffer& buffer, const std::vector<Expr>& indices, bool fixed) {
+    LinearForm index = FlatIndex(block, buffer, indices);
+    const int64_t step = index.Coefficient(last.iter);
+    index.Add(IndexVar(last.iter), -step);
+    // What is the same for all lanes is loaded once.
+    if (step == 0 && fixed) return;
+    fits = fits && step == 1 && CommonFactor(index.ToExpr()) % lanes == 0;
+  };
+  ForEachOperand(block, [&](const Load& load) { look(load.buffer, load.indices, true); });
+  look(store->buffer, store->indices, false);
+  return fits ? lanes : 1;
+}
+
 int64_t ShortestVector(const BlockView& block) { return std::max<int64_t>(1, 16 / block.lane_bytes); }
 
 int64_t TileLanes(const BlockView& block, int64_t n, const Target& target) {

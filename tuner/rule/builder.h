@@ -211,6 +211,9 @@ class SketchBuilder {
 
 // Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.
 int64_t LanesOf(const BlockView& block, const Target& target);
+// Returns the same if all that the block touches along its last loop lies in such vectors, from where memory has them;
+// else 1.
+int64_t LanesInMemory(const BlockView& block, const Target& target);
 // Returns the elements of the shortest vector that any target has, 128 bits. What is shorter stays scalar.
 int64_t ShortestVector(const BlockView& block);
 // Returns the number of elements of a vector along n columns; 0 (scalars) for a single column. A narrow n gets the

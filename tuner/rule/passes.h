@@ -10,6 +10,10 @@ namespace autotune {
 // The number of outer loops that all blocks have in common and that their reductions leave alone: those over rows.
 size_t CommonLoops(const std::vector<BlockView>& blocks);
 
+// Returns true if each row computes its own part of each block once its passes are placed; extents may agree by chance.
+// `before` holds the blocks as they were.
+bool IsOnce(const std::vector<BlockView>& placed, const std::vector<BlockView>& before, size_t depth);
+
 // Makes a pass of blocks[i], in vectors of its columns. `loops` are the loops of its iterators at this time. The first
 // `depth` of them run over rows; 0: there are no rows. `blocks` are in the order of computation, and blocks that are
 // missing do not read blocks[i]. Returns the loop over vectors, if it stays a loop. Does not place the block.

@@ -167,6 +167,13 @@ size_t CommonLoops(const std::vector<BlockView>& blocks) {
   return depth;
 }
 
+bool IsOnce(const std::vector<BlockView>& placed, const std::vector<BlockView>& before, size_t depth) {
+  return std::all_of(before.begin(), before.end(), [&](const BlockView& block) {
+    const BlockView* now = FindBlock(placed, block.name);
+    return now && Instances(*now) < 2 * Instances(block) + static_cast<int64_t>(depth);
+  });
+}
+
 Result<Name> MakePass(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t i, const std::vector<Name>& loops,
                       size_t depth) {
   const BlockView& block = blocks[i];
@@ -255,14 +262,6 @@ size_t RowDepth(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const bool several = least->spatial.size() > depth;
   const int64_t rows = Iterations(RowLoops(blocks[0], depth));
   return several && (!once || rows < kRowsPerCore * s.target().num_cores) ? 0 : depth;
-}
-
-// Whether each row computes its own part of each block. Extents may agree by chance.
-bool IsOnce(const std::vector<BlockView>& placed, const std::vector<BlockView>& before, size_t depth) {
-  return std::all_of(before.begin(), before.end(), [&](const BlockView& block) {
-    const BlockView* now = FindBlock(placed, block.name);
-    return now && Instances(*now) < 2 * Instances(block) + static_cast<int64_t>(depth);
-  });
 }
 
 std::vector<BlockView> BlocksLeft(const SketchBuilder& s) {

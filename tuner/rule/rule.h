@@ -31,8 +31,10 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 #define AUTOTUNE_GPU_RULES(RULE)                                                                                  \
   RULE(InlineRule, 1)        /* as above */                                                                       \
   RULE(TensorCoresRule, 1)   /* products whose operands tensor cores multiply */                                  \
-  RULE(GpuTilingRule, 1) /* products: tiles in shared memory, parts of them in registers */                   \
-  RULE(UnboundRule, 1)   /* everything else: a thread for each element of the result */
+  RULE(GpuRowsRule, 1)       /* passes over rows: one kernel, whose blocks of threads share rows */               \
+  RULE(GpuTilingRule, 1)     /* products: tiles in shared memory, parts of them in registers */                   \
+  RULE(GpuStreamingRule, 1)  /* element-wise blocks: a thread for each vector */                                  \
+  RULE(UnboundRule, 1)       /* everything else: a thread for each element of the result */
 // clang-format on
 
 #define AUTOTUNE_DECLARE_RULE(function, ways) SketchRule function;

@@ -177,6 +177,7 @@ TuneTask MakeTuneTask(const Network& network, const NetworkTask& task) {
   TuneTask tune{.hash = task.hash, .label = task.label, .weight = task.weight, .flops = task.flops};
   for (const std::string& name : task.alternatives) tune.alternatives.push_back({name, ProgramOf(network, task, name)});
   tune.reference = te::ToReference(tune.alternatives[0].func);
+  tune.takes_steps = te::TakesSteps(tune.alternatives[0].func);
   return tune;
 }
 

@@ -62,6 +62,12 @@ double (*FunctionOfAngle(Op op))(double) {
   }
 }
 
+// Computes exp(x) / (1 + exp(x)) where exp(-x) could overflow.
+double Sigmoid(double x, DType dtype) {
+  if (x < LeastExponent(dtype.bits)) return 0;
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+
 }  // namespace
 
 Scalar ApplyBinary(BinaryOp op, DType dtype, Scalar a, Scalar b, std::string& error) {
@@ -181,9 +187,7 @@ Scalar ApplyCall(Op op, DType from, DType to, const Scalar* args, std::string& e
     case Op::kTanh:
       return rounded(std::tanh(x));
     case Op::kSigmoid:
-      if (x < LeastExponent(to.bits)) return Float(0);
-      // As exp(x) / (1 + exp(x)) where exp(-x) could overflow.
-      return rounded(x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)));
+      return rounded(Sigmoid(x, to));
     case Op::kErf:
       return rounded(std::erf(x));
     case Op::kPow:

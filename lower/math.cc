@@ -436,6 +436,19 @@ class Math {
   bool wide_;
 };
 
+// Functions of one argument. `in_wide`: an f32 is computed in f64.
+constexpr struct {
+  Op op;
+  Expr (Math::*function)(const Expr&) const;
+  bool in_wide = false;
+} kFunctions[] = {{Op::kExp, &Math::Exp},           {Op::kExpOfNegative, &Math::ExpOfNegative},
+                  {Op::kLog, &Math::Log},           {Op::kTanh, &Math::Tanh},
+                  {Op::kSigmoid, &Math::Sigmoid},   {Op::kErf, &Math::Erf},
+                  {Op::kAsin, &Math::Asin, true},   {Op::kAcos, &Math::Acos, true},
+                  {Op::kAtan, &Math::Atan, true},   {Op::kSinh, &Math::Sinh, true},
+                  {Op::kCosh, &Math::Cosh, true},   {Op::kAsinh, &Math::Asinh, true},
+                  {Op::kAcosh, &Math::Acosh, true}, {Op::kAtanh, &Math::Atanh, true}};
+
 }  // namespace
 
 bool IsLongMath(Op op) { return op == Op::kPow || (op >= Op::kSin && op <= Op::kAtanh); }
@@ -445,39 +458,14 @@ Expr ExpandMathCall(const Expr& e, const Target& target) {
   if (!call || !e.dtype().IsFloat() || e.dtype().IsHalf()) return e;
   Math math(e.dtype(), target);
   const std::vector<Expr>& args = call->args;
+  for (const auto& [op, function, in_wide] : kFunctions) {
+    if (op == call->op) return in_wide ? math.InWide(function, args[0]) : (math.*function)(args[0]);
+  }
   switch (call->op) {
-    case Op::kExp:
-      return math.Exp(args[0]);
-    case Op::kExpOfNegative:
-      return math.ExpOfNegative(args[0]);
-    case Op::kLog:
-      return math.Log(args[0]);
-    case Op::kTanh:
-      return math.Tanh(args[0]);
-    case Op::kSigmoid:
-      return math.Sigmoid(args[0]);
-    case Op::kErf:
-      return math.Erf(args[0]);
     case Op::kSin:
     case Op::kCos:
     case Op::kTan:
       return math.Circular(call->op, args[0]);
-    case Op::kAsin:
-      return math.InWide(&Math::Asin, args[0]);
-    case Op::kAcos:
-      return math.InWide(&Math::Acos, args[0]);
-    case Op::kAtan:
-      return math.InWide(&Math::Atan, args[0]);
-    case Op::kSinh:
-      return math.InWide(&Math::Sinh, args[0]);
-    case Op::kCosh:
-      return math.InWide(&Math::Cosh, args[0]);
-    case Op::kAsinh:
-      return math.InWide(&Math::Asinh, args[0]);
-    case Op::kAcosh:
-      return math.InWide(&Math::Acosh, args[0]);
-    case Op::kAtanh:
-      return math.InWide(&Math::Atanh, args[0]);
     case Op::kPow:
       return math.Pow(args[0], args[1]);
     case Op::kFma:

@@ -21,22 +21,24 @@ inline constexpr int kMaxBatchArtifacts = 64;
 inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
 // The common part of all candidates of a batch. The device makes the inputs and constants from the seed, for the
-// signature in the artifacts' metadata. The reference is the unscheduled kernel with fp64 accumulation; a runner runs
-// each reference once.
+// signature in the artifacts' metadata. The reference is the unscheduled kernel (te/reference.h); a runner runs each
+// reference once.
 struct MeasureTask {
   std::string id;
   std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked
   std::string reference_kernel;   // name in that artifact
   double reference_seconds = 60;  // deadline of the one run of the reference; scale it by the work
   int64_t seed = 0;
+  bool integers = false;            // inputs and constants are small integers, whose sums are exact
   double rtol = 1e-3, atol = 1e-4;  // |a - b| <= atol * max|b| + rtol * |b|, for every element
-  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, rtol, atol)
+  AUTOTUNE_FIELDS(id, reference_hash, reference_kernel, reference_seconds, seed, integers, rtol, atol)
 };
 
 // Identifies the outputs of a reference. The key omits the task's id, since clients of other versions may use it for
 // another task, and the thread count, which does not change the outputs.
 inline std::string ReferenceKey(const MeasureTask& task) {
-  return task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed);
+  return task.reference_hash + "/" + task.reference_kernel + "/" + std::to_string(task.seed) +
+         (task.integers ? "/integers" : "");
 }
 
 struct Candidate {

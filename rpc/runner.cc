@@ -100,6 +100,7 @@ class SealedMemory {
 struct TaskState {
   std::string reference_key;  // ReferenceKey; empty: there is no reference
   int64_t seed = 0;
+  bool integers = false;
   std::vector<TensorSpec> params;
   std::vector<Tensor> tensors;    // by parameter; outputs undefined
   std::vector<Tensor> reference;  // by output, in order
@@ -173,9 +174,9 @@ class Runner {
     return *context_;
   }
 
-  Status MakeInputs(int64_t seed, const KernelMetadata& kernel) {
+  Status MakeInputs(const MeasureTask& task, const KernelMetadata& kernel) {
     task_ = {};  // frees the old inputs first; stays empty if the new ones cannot be made
-    TaskState made{"", seed, kernel.params, {}, {}};
+    TaskState made{"", task.seed, task.integers, kernel.params, {}, {}};
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const TensorSpec& spec = kernel.params[i];
       made.tensors.emplace_back();
@@ -184,7 +185,8 @@ class Runner {
       auto memory = SealedMemory::Allocate(TRY(ShapeBytes(spec.shape, type)));
       if (!memory) return OutOfMemory("cannot allocate parameter ", spec.name);
       made.tensors.back() = TRY(Tensor::View(memory->data(), spec.shape, type, memory));
-      FillRandom(made.tensors.back(), static_cast<uint64_t>(seed) + 0x9e3779b97f4a7c15ULL * (i + 1), FillKind::kNormal);
+      FillRandom(made.tensors.back(), static_cast<uint64_t>(task.seed) + 0x9e3779b97f4a7c15ULL * (i + 1),
+                 task.integers ? FillKind::kSmallInteger : FillKind::kNormal);
       memory->Seal();
     }
     task_ = std::move(made);
@@ -214,7 +216,7 @@ class Runner {
     if (message.blobs.size() < 2) return Err("the reference artifact is missing");
     auto artifact = TRY(Artifact::FromBytes(*message.blobs[1]));
     const Kernel* kernel = TRY(artifact->Find(request.task.reference_kernel));
-    TRY(MakeInputs(request.task.seed, kernel->metadata));
+    TRY(MakeInputs(request.task, kernel->metadata));
     std::vector<int64_t> outputs = kernel->metadata.ParamsOfKind(ParamKind::kOutput);
     std::vector<Tensor> reference;
     if (message.blobs.size() > 2) {
@@ -284,8 +286,9 @@ class Runner {
         result.status = TrialStatus::kInfrastructure;
         return made;
       }
-    } else if (!Checks(request) && (task_.seed != request.task.seed || !CheckSignature(kernel->metadata))) {
-      TRY(MakeInputs(request.task.seed, kernel->metadata));
+    } else if (!Checks(request) && (task_.seed != request.task.seed || task_.integers != request.task.integers ||
+                                    !CheckSignature(kernel->metadata))) {
+      TRY(MakeInputs(request.task, kernel->metadata));
     }
     TRY(Enter(request, RunnerPhase::kRun));
     if (Status same = CheckSignature(kernel->metadata); !same) {

@@ -217,10 +217,30 @@ Stmt CopyNest(const Buffer& from, const Buffer& to, Names* names) {
 
 }  // namespace
 
+bool TakesSteps(const PrimFunc& f) {
+  bool steps = false;
+  Walk(
+      f.body, [](const Stmt&) { return true; },
+      [&](const Expr& e) {
+        const Call* call = e.As<Call>();
+        const Cast* cast = e.As<Cast>();
+        const Binary* binary = e.As<Binary>();
+        steps |= call && (call->op == Op::kFloor || call->op == Op::kCeil || call->op == Op::kRound);
+        steps |= cast && cast->a.dtype().IsFloat() && !e.dtype().IsFloat();
+        steps |= binary && binary->a.dtype().IsFloat() && !e.dtype().IsFloat();
+        return !steps;
+      });
+  return steps;
+}
+
 PrimFunc ToReference(const PrimFunc& f) {
   Names names(f);
   BufferMap wide;
   PrimFunc out = f;
+  if (TakesSteps(f)) {
+    out.body = ReorderNests(f.body, &names);
+    return out;
+  }
   std::vector<std::pair<Buffer, Buffer>> copies;  // f64 buffer, output
   for (Buffer& buffer : out.allocs) {
     if (!IsNarrowFloat(buffer->dtype)) continue;

@@ -169,6 +169,7 @@ class FarmMeasurer : public Measurer {
     job.task.reference_kernel = "reference";
     job.task.reference_seconds = Deadline(30 + task.flops / kReferenceFlops);
     job.task.seed = static_cast<int64_t>(options_.seed);
+    job.task.integers = task.takes_steps;
     job.task.rtol = options_.rtol + space.target.ProductRounding();
     job.task.atol = options_.atol + space.target.ProductRounding();
     return MeasureUnlessStopped(std::move(job));

@@ -15,11 +15,12 @@ struct TaskAlternative {
 };
 
 struct TuneTask {
-  Hash128 hash;        // of the subgraph's canonical text
-  std::string label;   // for people: "conv2d 1x56x56x64, 3x3, 64"
-  int weight = 1;      // occurrences in the network
-  double flops = 0;    // of one run
-  PrimFunc reference;  // of the first alternative, with fp64 intermediates
+  Hash128 hash;              // of the subgraph's canonical text
+  std::string label;         // for people: "conv2d 1x56x56x64, 3x3, 64"
+  int weight = 1;            // occurrences in the network
+  double flops = 0;          // of one run
+  PrimFunc reference;        // te::ToReference of the first alternative
+  bool takes_steps = false;  // the first alternative does: te::TakesSteps
   std::vector<TaskAlternative> alternatives;
 };
 

@@ -198,8 +198,8 @@ std::string C99::Prelude(const std::string& body, const std::vector<std::string>
     text += "#pragma GCC target(\"" + list + ",prefer-vector-width=" + std::to_string(target_.vector_bits) + "\")\n";
   }
   text += "#pragma GCC optimize(\"fp-contract=off\", \"no-math-errno\", \"no-trapping-math\")\n";
-  // Loops do not become calls of memset and memcpy. Branches of loops do not become masked loads: GCC 12 takes the wrong
-  // lanes of a mask of bytes when it unrolls a short loop with such loads (CSource.ChoicesInShortLoops).
+  // Loops do not become calls of memset and memcpy. Branches of loops do not become masked loads: GCC 12 takes the
+  // wrong lanes of a mask of bytes when it unrolls a short loop with such loads (CSource.ChoicesInShortLoops).
   text += "#pragma GCC optimize(\"no-tree-loop-distribute-patterns\", \"no-tree-loop-if-convert\")\n";
   text += "#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n\n#include <stdint.h>\n\n";
   if (!target_.vector_types) return text;

@@ -113,5 +113,19 @@ TEST(ReferenceTest, ExpandedOpsKeepTheirDType) {
   EXPECT_EQ(roots, 1);
 }
 
+TEST(TakesSteps, WhereFloatsAreRoundedConvertedOrCompared) {
+  Tensor x = Placeholder("x", {4}), n = Placeholder("n", {4}, DType::Int(32));
+  auto takes = [](const Tensor& of, const std::function<Expr(const Expr&)>& f) {
+    Tensor y = Compute("y", of->axes, {of}, [&](const std::vector<Expr>& i) { return f(of(i)); });
+    return TakesSteps(CreatePrimFunc("f", {{of}, {y, ParamRole::kOutput}}));
+  };
+  const auto to_bytes = [](const Expr& e) { return MakeCast(DType::Int(8), e); };
+  EXPECT_TRUE(takes(x, [](const Expr& e) { return MakeCall(Op::kRound, {e}); }));
+  EXPECT_TRUE(takes(x, to_bytes));
+  EXPECT_TRUE(takes(x, [](const Expr& e) { return FloatConst(0) < e; }));
+  EXPECT_FALSE(takes(x, [](const Expr& e) { return Max(FloatConst(0), MakeCall(Op::kExp, {e})); }));
+  EXPECT_FALSE(takes(n, to_bytes));
+}
+
 }  // namespace
 }  // namespace autotune::te

@@ -187,6 +187,27 @@ TEST_F(FarmCandidates, ATaskIdAloneNamesNoReference) {
   EXPECT_EQ(statuses(), (std::vector{kOk, kOk}));
 }
 
+// Sums of another order differ in their last bits. Truncated behind many digits, some of them are a whole step apart;
+// those of integers are not.
+TEST_F(FarmCandidates, StepsAreComparedOnIntegers) {
+  auto farm = StartLocal();
+  ASSERT_TRUE(farm);
+  auto client = ClientOf(*farm);
+  const auto in_order = [](const std::string& loop) {
+    return Compile("for (int k = 1; k <= 64; ++k) { float s = 0; for (" + loop +
+                   ") s += x[i]; y[k - 1] = (float)(int)(s * 4194304); }");
+  };
+  MeasureJob job = JobOf({in_order("int i = k - 1; i >= 0; --i")});
+  job.reference = in_order("int i = 0; i < k; ++i");
+  job.task.rtol = job.task.atol = 0;
+  for (bool integers : {false, true, false}) {
+    job.task.integers = integers;
+    auto results = client->Measure(job);
+    ASSERT_TRUE(results.ok()) << results.error().Text();
+    EXPECT_EQ(results->at(0).status, integers ? TrialStatus::kOk : TrialStatus::kWrongAnswer) << results->at(0).error;
+  }
+}
+
 TEST_F(FarmCandidates, OversizedAndInvalidCandidatesFailAlone) {
   auto farm = StartLocal();
   ASSERT_TRUE(farm);

@@ -190,6 +190,7 @@ inline PrimFunc Transposed(const te::Shape& shape, const std::vector<int>& perm)
 inline TuneTask MakeTask(const std::string& label, PrimFunc func, int weight = 1) {
   TuneTask task{.hash = HashBytes128(label), .label = label, .weight = weight};
   task.reference = te::ToReference(func);
+  task.takes_steps = te::TakesSteps(func);
   task.alternatives.push_back({"direct", std::move(func)});
   return task;
 }

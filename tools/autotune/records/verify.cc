@@ -22,7 +22,8 @@ enum class Verdict { kRight, kWrong, kBroken, kNotRun };
 
 struct Item {
   Record record;
-  std::string reference;  // PrimFunc text, fp64
+  std::string reference;     // PrimFunc text, fp64
+  bool takes_steps = false;  // the task does: te::TakesSteps
   BuildResult candidate, built_reference;
   Verdict verdict = Verdict::kNotRun;
   std::string text;
@@ -47,10 +48,12 @@ Result<std::string> DefinitionOf(RecordStore& store, const Record& record) {
   return record.func;
 }
 
-Result<std::string> ReferenceOf(const std::string& definition) {
+Status MakeReference(const std::string& definition, Item& item) {
   PrimFunc func = TRY(ParsePrimFunc(definition));
   TRY(autotune::Verify(func, Dialect::kSchedulable));
-  return ToText(te::ToReference(func));
+  item.reference = ToText(te::ToReference(func));
+  item.takes_steps = te::TakesSteps(func);
+  return {};
 }
 
 class Verifier {
@@ -111,6 +114,7 @@ class Verifier {
     job.task.reference_hash = HashBytes128(*job.reference).Hex();
     job.task.reference_kernel = "reference";
     job.task.reference_seconds = 600;
+    job.task.integers = item.takes_steps;
     rpc::Candidate candidate;
     candidate.id = item.record.id;
     candidate.kernel = "kernel";
@@ -161,12 +165,8 @@ Result<int> VerifyRecords(const RecordsOptions& options) {
     if (!task.task.starts_with(options.task) || task.ranked == 0) continue;
     Item& item = items.emplace_back();
     item.record = *TRY(store->Best(task.task, task.target));
-    Result<std::string> reference = ReferenceOf(TRY(DefinitionOf(*store, item.record)));
-    if (reference.ok()) {
-      item.reference = std::move(*reference);
-    } else {
-      item.Is(Verdict::kBroken, "its program: " + reference.error().Text());
-    }
+    if (Status made = MakeReference(TRY(DefinitionOf(*store, item.record)), item); !made.ok())
+      item.Is(Verdict::kBroken, "its program: " + made.error().Text());
   }
   if (items.empty())
     return Err("there is no record that ran and is right", options.task.empty() ? "" : " of this task");

@@ -67,4 +67,17 @@ std::optional<Lanes> LanesOf(const Expr& index) {
   return n && count > 1 ? LanesOfBinary(*n) : std::nullopt;
 }
 
+std::optional<LaneComparison> ComparisonOfLanes(const Expr& a, const Expr& b) {
+  constexpr int64_t kFar = 1 << 30;  // of 32 bits, which the narrowed limit still exceeds
+  const std::optional<Lanes> left = LanesOf(a), right = LanesOf(b);
+  if (!left || !right) return std::nullopt;
+  LaneComparison comparison{{}, ToLinear(right->base - left->base)};
+  for (size_t i = 0; i < left->offsets.size(); ++i) {
+    const int64_t distance = left->offsets[i] - right->offsets[i];
+    if (distance >= kFar || distance <= -kFar) return std::nullopt;
+    comparison.distances.push_back(distance);
+  }
+  return comparison;
+}
+
 }  // namespace autotune

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "ir/linear_form.h"
 
 namespace autotune {
 
@@ -13,5 +14,15 @@ struct Lanes {
 };
 // Nothing if the distances between the lanes are not known.
 std::optional<Lanes> LanesOf(const Expr& index);
+
+// A comparison of two vectors of indices, as one of known distances with a scalar: a + i < b + j is i - j < b - a. The
+// distances and the scalar, narrowed to the nearest number of 32 bits, compare like the indices. No processor compares
+// vectors of 64-bit numbers as quickly.
+struct LaneComparison {
+  std::vector<int64_t> distances;  // by lane
+  LinearForm limit;
+};
+// Nothing if the distances are not known, or too large.
+std::optional<LaneComparison> ComparisonOfLanes(const Expr& a, const Expr& b);
 
 }  // namespace autotune

@@ -211,17 +211,14 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
   return IsBits(n.op) || (is_operator && as_in_c) ? Infix(a, ToText(n.op), b, LevelOf(n.op)) : helper();
 }
 
-// Comparisons of indices whose lanes have known distances. a + i < b + j is i - j < b - a: a vector of 32-bit numbers
-// compared with one number, or lanes that are known. No vector of 64-bit indices is as quick.
+// Compares lanes of known distances: a vector of 32-bit numbers with one number, or lanes that are known.
 std::optional<Code> Expressions::CompareLanes(const Binary& n, int lanes) {
-  constexpr int64_t kFar = 1 << 30;  // the nearest number of 32 bits compares with distances below it like any other
-  const std::optional<Lanes> a = LanesOf(n.a), b = LanesOf(n.b);
-  if (!a || !b) return std::nullopt;
+  const std::optional<LaneComparison> comparison = ComparisonOfLanes(n.a, n.b);
+  if (!comparison) return std::nullopt;
   std::vector<std::string> distances, known;
-  const LinearForm form = ToLinear(b->base - a->base);
+  const LinearForm& form = comparison->limit;
   for (int i = chunk_.begin; i < chunk_.begin + lanes; ++i) {
-    const int64_t distance = a->offsets[static_cast<size_t>(i)] - b->offsets[static_cast<size_t>(i)];
-    if (distance >= kFar || distance <= -kFar) return std::nullopt;
+    const int64_t distance = comparison->distances[static_cast<size_t>(i)];
     distances.push_back(std::to_string(distance));
     known.push_back(Compares(n.op, distance, form.constant) ? "-1" : "0");
   }

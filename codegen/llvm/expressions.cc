@@ -1,8 +1,10 @@
 #include "codegen/llvm/expressions.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "codegen/guarded_work.h"
+#include "codegen/lanes.h"
 #include "ir/float_math.h"
 #include "support/check.h"
 
@@ -74,6 +76,9 @@ llvm::Value* Expressions::Compute(const Expr& e) {
 }
 
 llvm::Value* Expressions::ComputeBinary(const Binary& n) {
+  if (IsComparison(n.op) && n.a.dtype().IsIndex() && n.a.dtype().lanes > 1) {
+    if (llvm::Value* mask = CompareLanes(n)) return mask;
+  }
   const bool quotient = n.op == BinaryOp::kFloorDiv;
   llvm::Value *a = Value(n.a), *b = Value(n.b);
   if (!quotient && n.op != BinaryOp::kFloorMod) return operations_.Binary(n.op, a, b, n.a.dtype());
@@ -82,6 +87,26 @@ llvm::Value* Expressions::ComputeBinary(const Binary& n) {
   if (!divisor && guard_) b = NonZero(b);
   auto dividend = [&] { return bindings_.analyzer.Bounds(n.a); };
   return operations_.Divide(quotient, a, b, n.a.dtype(), {divisor, dividend});
+}
+
+// Returns a mask made of 32-bit lanes. Null if the distances of the lanes are not known, or if all are the same.
+llvm::Value* Expressions::CompareLanes(const Binary& n) {
+  const std::optional<LaneComparison> comparison = ComparisonOfLanes(n.a, n.b);
+  if (!comparison || comparison->limit.IsConst()) return nullptr;
+  const std::vector<int64_t>& distances = comparison->distances;
+  if (std::all_of(distances.begin(), distances.end(), [&](int64_t d) { return d == distances[0]; })) return nullptr;
+  llvm::Type* narrow = builder_.getInt32Ty();
+  llvm::Value* limit = Value(comparison->limit.ToExpr());
+  if (limit->getType() != narrow) {
+    auto bound = [&](int32_t value) { return llvm::ConstantInt::getSigned(limit->getType(), value); };
+    limit = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, limit, bound(std::numeric_limits<int32_t>::max()));
+    limit = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, limit, bound(std::numeric_limits<int32_t>::min()));
+    limit = builder_.CreateTrunc(limit, narrow);
+  }
+  std::vector<llvm::Constant*> lanes;
+  for (const int64_t distance : distances) lanes.push_back(llvm::ConstantInt::getSigned(narrow, distance));
+  return operations_.Binary(n.op, llvm::ConstantVector::get(lanes),
+                            operations_.Splat(limit, static_cast<int>(lanes.size())), DType::Int(32));
 }
 
 // A divisor under the guard: where the guard fails the division still runs, and `divisor` may be 0.

@@ -45,6 +45,7 @@ class Expressions {
  private:
   llvm::Value* Compute(const Expr& e);
   llvm::Value* ComputeBinary(const Binary& n);
+  llvm::Value* CompareLanes(const Binary& n);
   llvm::Value* ComputeCall(const Call& n, DType dtype);
   llvm::Value* ComputeSelect(const Select& n);
   llvm::Value* ValueUnder(llvm::Value* condition, const Expr& e);

@@ -283,8 +283,12 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double stride = static_cast<double>(s.stride);
   double depth = static_cast<double>(s.depth);
   double tile_vectors = hr * wr * nv, taps = shape.sum;
-  double row = whole ? (wr - 1) * stride + static_cast<double>(s.k) : wr;  // input vectors of a row in use at a time
-  if (tile_vectors + nv + 1 > target.vector_registers) return std::numeric_limits<double>::infinity();
+  double row = std::min(wr * columns, (wr - 1) * stride + columns);  // input vectors of a row in use at a time
+  // In a loop over columns the tile must not spill. Columns that are unrolled keep the inputs that they share.
+  const bool masked = std::fmod(static_cast<double>(s.n), lanes) != 0 && target.vector_registers <= kFewRegisters;
+  double needed = tile_vectors + nv + 1;
+  if (!whole && columns > 1) needed += (row - 1) * nv + (masked ? 1 : 0);
+  if (needed > target.vector_registers) return std::numeric_limits<double>::infinity();
   double in_rows = tall ? (hr - 1) * stride + rows : hr;  // of the input, in use at a time
   // The channels of a group are permutations of one vector, and a permutation uses a port of the multiply-adds. If the
   // loop is unrolled, all permutations come from one load that stays in registers.
@@ -293,7 +297,7 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);
 
   // Inputs are loaded once for each use that unrolling does not show to be the same; weights once a tile.
-  double input = nv * (tall ? in_rows : hr * rows) * (whole ? row : wr * static_cast<double>(s.k));
+  double input = nv * (tall ? in_rows : hr * rows) * row * static_cast<double>(s.k) / columns;
   double loads = (deep ? 1 : depth) * input + (s.operands > 1 ? taps * nv : 0);
   double permuted = depth > 1 ? depth * input : 0;
   double issue = std::max((tile_vectors * taps + permuted) / machine.multiply_add_ports, loads / machine.load_ports) +

@@ -23,5 +23,5 @@ mkdir -p "$build"
 [ "${FRESH:-0}" = 0 ] || rm -rf "$build/corpus/$target"
 mkdir -p "$build/corpus/$target" "$build/findings"
 exec "$build/tests/fuzz_$target" "$build/corpus/$target" "tests/fuzz/corpus/$target" \
-  -artifact_prefix="$build/findings/$target-" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+  -artifact_prefix="$build/findings/$target-" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
   -malloc_limit_mb=2048 -max_len=20000 -print_final_stats=1 "$@"

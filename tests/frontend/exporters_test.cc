@@ -124,8 +124,7 @@ TEST(Exporters, NamedDimensionsAreStatedOnce) {
   EXPECT_THAT(ImportError(m, options),
               HasSubstr("--dim names 'sequence', which no input of the model has (they have: batch, seq, past)"));
   EXPECT_THAT(ImportError(m, {.dims = {{"seq", 3}}}), HasSubstr("leaves dimensions open, [batch,past,4]"));
-  for (const char* bad : {"", "a", "=3", "a=", "a=-1", "a=x", "a=3x"})
-    EXPECT_FALSE(ParseDimOption(bad).ok()) << bad;
+  for (const char* bad : {"", "a", "=3", "a=", "a=-1", "a=x", "a=3x"}) EXPECT_FALSE(ParseDimOption(bad).ok()) << bad;
   EXPECT_EQ(*ParseDimOption("a=b=3"), std::pair(std::string("a=b"), int64_t{3}));
 }
 

@@ -125,6 +125,8 @@ Status ImportLoop(ImportContext& c) {
     std::vector<Operand> outputs = TRY(Iterate(c, loop, count, state));
     const TensorValue* condition = outputs.empty() ? nullptr : c.Known(outputs[0]);
     const bool is_last = loop.trips && count + 1 == *loop.trips;
+    // Even if the node has no condition: ONNX's text ignores the body's then, but ONNX Runtime heeds it, and loops that
+    // onnxscript makes of `for` and `break` need that.
     if (!condition && !is_last)
       return Err("computes at run time whether it goes on; only loops of a known number of iterations are supported");
     if (!is_last) goes_on = TRY(NumberOf(*condition, "its condition")) != 0;

@@ -81,8 +81,9 @@ class Importer {
     for (const OnnxValueInfo& info : model_.graph.inputs) facts.inputs.push_back({info.name, TypeText(info)});
     for (const OnnxValueInfo& info : model_.graph.outputs) facts.outputs.push_back({info.name, TypeText(info)});
     for (const auto& [name, value] : model_.graph.initializers) {
-      facts.parameters += value.spec.NumElements();
-      facts.parameter_bytes += value.spec.Bytes();
+      if (!value.ok()) continue;
+      facts.parameters += value->spec.NumElements();
+      facts.parameter_bytes += value->spec.Bytes();
     }
   }
 
@@ -242,7 +243,7 @@ class Importer {
     if (names.empty()) return Err(source_, " has no outputs");
     for (const std::string& name : names) {
       Operand* operand = scope_.Find(name);
-      if (!operand) return Err("there is no tensor '", name, "' (as an output of ", source_, ")");
+      if (!operand) return scope_.WhyAbsent(name).Note("as an output of " + source_);
       context_.builder.Output(TRY_NOTE(context_.ToValue(*operand, name), "as an output of " + source_), name);
     }
     return {};

@@ -21,7 +21,7 @@ struct ImportFacts {
   int64_t ir_version = 0;
   std::map<std::string, int64_t> opsets;  // by domain; ONNX's own is ""
   std::vector<Tensor> inputs, outputs;
-  int64_t parameters = 0, parameter_bytes = 0;  // elements and bytes of all initializers
+  int64_t parameters = 0, parameter_bytes = 0;  // elements and bytes of the initializers whose types are supported
   // The operators of the model's nodes, with their domain; of functions and subgraphs once for each time that they run.
   std::vector<std::string> nodes;
   // For each node of main, the index of the model's node that it comes from.

@@ -47,7 +47,7 @@ Status ImportContext::Reserve(const Shape& shape) {
 Result<Operand*> ImportContext::Find(size_t i) const {
   if (!Has(i)) return Err("input ", i, " is missing");
   Operand* operand = scope_->Find(node().inputs[i]);
-  if (!operand) return Err("there is no tensor '", node().inputs[i], "'");
+  if (!operand) return scope_->WhyAbsent(node().inputs[i]);
   return operand;
 }
 

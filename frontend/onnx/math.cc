@@ -59,11 +59,33 @@ Status ImportSwapped(ImportContext& c) {
   return c.Bind(TRY(c.Apply(op, b, a)));
 }
 
+bool HoldsNoNan(const ImportContext& c, ValueId v) {
+  if (!c.Type(v).IsFloat()) return true;
+  constexpr int64_t kFew = 1024;  // elements that are worth a look
+  const Operand operand = c.ToOperand(v);
+  const auto* value = std::get_if<TensorValue>(&operand.tensor);
+  if (!value || value->spec.NumElements() > kFew) return false;
+  for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
+    if (std::isnan(value->Number(i))) return false;
+  }
+  return true;
+}
+
+// A maximum or minimum is NaN where either operand is. The graph's operator keeps the NaN of its second one.
+template <Op op>
+Result<ValueId> Extreme(ImportContext& c, ValueId a, ValueId b) {
+  if (HoldsNoNan(c, b)) std::swap(a, b);
+  ValueId y = TRY(c.Apply(op, a, b));
+  return HoldsNoNan(c, a) ? y : c.Where(TRY(c.Apply(Op::kIsNan, a)), a, y);
+}
+
 template <Op op>
 Result<ValueId> Joined(ImportContext& c) {
   std::vector<ValueId> inputs = TRY(c.AllTensors());
   ValueId all = inputs[0];
-  for (size_t i = 1; i < inputs.size(); ++i) all = TRY(c.Apply(op, all, inputs[i]));
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    all = op == Op::kMax || op == Op::kMin ? TRY(Extreme<op>(c, all, inputs[i])) : TRY(c.Apply(op, all, inputs[i]));
+  }
   return all;
 }
 
@@ -85,7 +107,7 @@ Status ImportSign(ImportContext& c) {
   ValueId positive = TRY(c.ApplyToNumber(Op::kLess, 0, x));
   if (c.Type(x).code == TypeCode::kUInt) return c.Bind(TRY(c.Cast(positive, c.Type(x))));
   ValueId negative = TRY(c.ApplyNumber(Op::kLess, x, 0));
-  ValueId rest = TRY(c.Where(negative, c.Number(-1, x), c.Number(0, x)));
+  ValueId rest = TRY(c.Where(negative, c.Number(-1, x), x));  // 0 or NaN
   return c.Bind(TRY(c.Where(positive, c.Number(1, x), rest)));
 }
 
@@ -227,11 +249,9 @@ Status CastTo(ImportContext& c, DType to) {
     std::vector<double> numbers;
     for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
       numbers.push_back(value->Number(i));
-      if (to.IsInt() && !(numbers.back() > -9e15 && numbers.back() < 9e15))
-        return Err("casts ", numbers.back(), " to an integer");
-      // A negative number wraps to nearly 2^64, which a double cannot represent, so a kernel casts it.
-      if (value->spec.dtype.IsInt() && to == DType::UInt(64) && numbers.back() < 0)
-        return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
+      // Of integers that a double may not represent, kernels cast: a negative number wraps to nearly 2^64, too.
+      const bool wraps = value->spec.dtype.IsInt() && to == DType::UInt(64) && numbers.back() < 0;
+      if (to.IsInt() && (wraps || !(std::abs(numbers.back()) < 9e15))) return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
       if (value->spec.dtype.IsInt() && to.IsInt()) numbers.back() = Wrapped(numbers.back(), to);
     }
     return c.BindConstant(TensorValue::FromNumbers(to, value->spec.shape, numbers));

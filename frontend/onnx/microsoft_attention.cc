@@ -328,7 +328,11 @@ Status PlaceGrouped(ImportContext& c, AttentionParts& p) {
   if (c.builder.Spec(lasts).NumElements() != q[0]) return Err("seqlens_k must have ", q[0], " elements");
   lasts = TRY(c.Reshape(lasts, {q[0]}));
   ValueId lengths = TRY(c.ApplyNumber(Op::kAdd, lasts, 1));
-  const bool first_prompt = !c.Has(Grouped::kPastKey);
+  const bool has_past = c.Has(Grouped::kPastKey);
+  double total = static_cast<double>(q[2]);
+  if (has_past) total = TRY(c.ConstantNumber(Grouped::kTotal, "total_sequence_length"));
+  // If there are no other keys than the new ones, no image has a past, and the rows behind a shorter one are padding.
+  const bool first_prompt = total == static_cast<double>(q[2]);
   ValueId ends = TRY(c.ApplyNumber(Op::kSub, lengths, static_cast<double>(q[2])));  // of the pasts
   if (first_prompt) ends = TRY(c.ApplyNumber(Op::kMul, ends, 0));
   if (TRY(c.Int("do_rotary", 0)) != 0) {
@@ -341,9 +345,8 @@ Status PlaceGrouped(ImportContext& c, AttentionParts& p) {
     p.q = TRY(RotateHeads(c, p.q, r));
     p.k = TRY(RotateHeads(c, p.k, r));
   }
-  if (!first_prompt) {
+  if (has_past) {
     ValueId k = TRY(c.Tensor(Grouped::kPastKey)), v = TRY(c.Tensor(Grouped::kPastValue));
-    const double total = TRY(c.ConstantNumber(Grouped::kTotal, "total_sequence_length"));
     const int64_t keys = std::max(c.Rank(k) == 4 ? c.ShapeOfValue(k)[2] : 0, static_cast<int64_t>(total));
     p.k = TRY(Inserted(c, k, p.k, ends, keys));
     p.v = TRY(Inserted(c, v, p.v, ends, keys));

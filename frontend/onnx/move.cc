@@ -1,5 +1,6 @@
 // Operators that pick, repeat and rearrange elements.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -138,6 +139,14 @@ Result<ValueId> WrappedAround(ImportContext& c, ValueId x, const PadAttrs& a) {
   return x;
 }
 
+// Pads with input 2 where an attribute cannot: it is computed at run time, or an integer that no double holds.
+Result<ValueId> PaddedWithTensor(ImportContext& c, ValueId x, const PadAttrs& a) {
+  ValueId value = TRY(c.Reshape(TRY(c.Tensor(2)), {}));
+  ValueId inside = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {}, {1}));
+  inside = TRY(c.Emit(Op::kBroadcastTo, {inside}, ReshapeAttrs{c.ShapeOfValue(x)}));
+  return c.Where(TRY(c.Emit(Op::kPad, {inside}, a)), TRY(c.Emit(Op::kPad, {x}, a)), value);
+}
+
 Status ImportPad(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   Shape in = c.ShapeOfValue(x);
@@ -154,9 +163,13 @@ Status ImportPad(ImportContext& c) {
   } else if (mode != "constant" && !wraps) {
     return Err("mode '", mode, "' is not one of constant, edge, reflect", c.opset >= 19 ? ", wrap" : "");
   }
-  if (mode == "constant") {
-    if (c.opset < 11) a.value = TRY(c.Float("value", 0));
-    if (c.opset >= 11 && c.Has(2)) a.value = TRY(c.ConstantNumber(2, "the value of Pad"));
+  bool by_tensor = false;
+  if (mode == "constant" && c.opset < 11) a.value = TRY(c.Float("value", 0));
+  if (mode == "constant" && c.opset >= 11 && c.Has(2)) {
+    constexpr double kMostExact = 0x1p53;  // integers as an attribute holds them
+    by_tensor = !c.Known(2);
+    if (!by_tensor) a.value = TRY(c.ConstantNumber(2, "the value of Pad"));
+    by_tensor |= c.Type(x).IsInt() && std::abs(a.value) >= kMostExact;
   }
   // Negative pads cut.
   SliceAttrs cut = Whole(in);
@@ -172,7 +185,9 @@ Status ImportPad(ImportContext& c) {
   }
   if (cut.extent != in) x = TRY(c.Emit(Op::kSlice, {x}, cut));
   if (wraps) return c.Bind(TRY(WrappedAround(c, x, a)));
-  return c.Bind(TRY(c.Emit(Op::kPad, {x}, a)));
+  if (!by_tensor) return c.Bind(TRY(c.Emit(Op::kPad, {x}, a)));
+  a.value = 0;
+  return c.Bind(TRY(PaddedWithTensor(c, x, a)));
 }
 
 Status ImportGather(ImportContext& c) {

@@ -187,8 +187,11 @@ Result<OnnxGraph> ConvertGraph(const onnx::GraphProto& proto, const std::string&
   if (proto.sparse_initializer_size() > 0) return Err("sparse initializers are not supported");
   OnnxGraph graph;
   graph.name = proto.name();
-  for (const onnx::TensorProto& tensor : proto.initializer())
-    graph.initializers[tensor.name()] = TRY(ToTensorValue(tensor, folder));
+  for (const onnx::TensorProto& tensor : proto.initializer()) {
+    Result<graph::TensorValue> value = ToTensorValue(tensor, folder);
+    if (!value.ok() && OnnxDType(tensor.data_type())) return std::move(value).error();
+    graph.initializers.emplace(tensor.name(), std::move(value));
+  }
   for (const auto& info : proto.input()) graph.inputs.push_back(ConvertValueInfo(info));
   for (const auto& info : proto.output()) graph.outputs.push_back(ConvertValueInfo(info));
   ConvertNodes(proto.node(), folder, &graph);

@@ -62,8 +62,8 @@ struct OnnxValueInfo {
 struct OnnxGraph {
   std::string name;
   std::vector<OnnxNode> nodes;
-  std::map<std::string, graph::TensorValue> initializers;
-  std::vector<OnnxValueInfo> inputs;  // of the network: without initializers
+  std::map<std::string, Result<graph::TensorValue>> initializers;  // an error: of a type that graphs do not hold
+  std::vector<OnnxValueInfo> inputs;                               // of the network: without initializers
   std::vector<OnnxValueInfo> outputs;
   std::set<std::string> used;  // what its nodes, their subgraphs and its outputs read
 };

@@ -48,7 +48,8 @@ Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId ze
 
 Status ImportQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
-  if (c.Type(x) != DType::Float(32)) return Err("is supported on f32, not on ", c.builder.Spec(x).Text());
+  if (c.Type(x) == DType::Int(32)) x = TRY(c.Cast(x, DType::Float(32)));
+  if (c.Type(x) != DType::Float(32)) return Err("is supported on f32 and i32, not on ", c.builder.Spec(x).Text());
   if (c.Type(scale) != c.Type(x))
     return Err("divides ", c.builder.Spec(x).Text(), " by ", c.builder.Spec(scale).Text());
   ValueId zero = c.Has(2) ? TRY(AlongAxis(c, 2, x)) : c.Number(0, x);

@@ -88,7 +88,21 @@ Result<ValueId> Extreme(ImportContext& c, ValueId x, const std::vector<int64_t>&
   return c.Cast(TRY(c.Reduce(op, TRY(c.Cast(x, DType::UInt(8))), axes)), DType::Bool());
 }
 
-Result<ValueId> Mean(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) { return c.Mean(x, axes); }
+// Of integers, a formula of floats is computed in 64-bit floats, and what is behind the point is cut off.
+template <Formula formula>
+Result<ValueId> InFloats(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
+  if (!c.Type(x).IsInt()) return formula(c, x, axes);
+  return c.Cast(TRY(formula(c, TRY(c.Cast(x, DType::Float(64))), axes)), c.Type(x));
+}
+
+// The quotient of integers is exact where a product with the reciprocal may fall short of a whole number.
+Result<ValueId> Mean(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
+  if (!c.Type(x).IsInt()) return c.Mean(x, axes);
+  double count = 1;
+  for (int64_t axis : axes) count *= static_cast<double>(c.ShapeOfValue(x)[axis]);
+  ValueId sum = TRY(c.Reduce(Op::kReduceSum, TRY(c.Cast(x, DType::Float(64))), axes));
+  return c.Cast(TRY(c.ApplyNumber(Op::kDiv, sum, count)), c.Type(x));
+}
 
 Result<ValueId> L1(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   return c.Reduce(Op::kReduceSum, TRY(c.Apply(Op::kAbs, x)), axes);
@@ -108,6 +122,9 @@ Result<ValueId> LogSum(ImportContext& c, ValueId x, const std::vector<int64_t>& 
 
 Result<ValueId> LogSumExp(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   ValueId top = TRY(c.Reduce(Op::kReduceMax, x, axes));
+  // An infinite number has no difference from itself.
+  const double most = c.Type(x).bits == 64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  top = TRY(c.ApplyToNumber(Op::kMax, -most, TRY(c.ApplyToNumber(Op::kMin, most, top))));
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kSub, x, top))));
   return c.Apply(Op::kAdd, TRY(LogSum(c, e, axes)), top);
 }
@@ -131,10 +148,10 @@ const std::vector<OperatorRow>& ReduceOperators() {
       {"ReduceMin", 1, 28, ImportReduce<Extreme<Op::kReduceMin>>},
       {"ReduceMean", 1, 28, ImportReduce<Mean>},
       {"ReduceL1", 1, 28, ImportReduce<L1>},
-      {"ReduceL2", 1, 28, ImportReduce<L2>},
+      {"ReduceL2", 1, 28, ImportReduce<InFloats<L2>>},
       {"ReduceSumSquare", 1, 28, ImportReduce<SumSquare>},
-      {"ReduceLogSum", 1, 28, ImportReduce<LogSum>},
-      {"ReduceLogSumExp", 1, 28, ImportReduce<LogSumExp>},
+      {"ReduceLogSum", 1, 28, ImportReduce<InFloats<LogSum>>},
+      {"ReduceLogSumExp", 1, 28, ImportReduce<InFloats<LogSumExp>>},
       {"ArgMax", 1, 28, ImportArg<true>},
       {"ArgMin", 1, 28, ImportArg<false>},
   };

@@ -228,9 +228,10 @@ Status ImportNonMaxSuppression(ImportContext& c) {
   attrs.centers = TRY(c.Int("center_point_box", 0)) != 0;
   attrs.most = std::min(attrs.most, shape[2]);
   const std::string& result = c.node().outputs[0];
-  if (attrs.most <= 0 || c.builder.Spec(scores).NumElements() == 0)
-    return c.BindConstant({{DType::Int(64), {0, 3}}, SharedBytes::Copy("")});
   const auto stated = c.dims.find(result);
+  const bool states_none = stated != c.dims.end() && stated->second == 0;
+  if (attrs.most <= 0 || c.builder.Spec(scores).NumElements() == 0 || states_none)
+    return c.BindConstant({{DType::Int(64), {0, 3}}, SharedBytes::Copy("")});
   if (stated == c.dims.end()) {
     return Err("selects a number of boxes that is known only at run time; state the most with --dim ", result,
                "=100, say: the result then has so many rows, -1 behind the last box");

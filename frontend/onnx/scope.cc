@@ -36,6 +36,14 @@ Operand* Scope::Find(const std::string& name) {
   return nullptr;
 }
 
+Error Scope::WhyAbsent(const std::string& name) const {
+  for (const Scope* scope = this; scope; scope = scope->outer) {
+    auto it = scope->graph->initializers.find(name);
+    if (it != scope->graph->initializers.end() && !it->second.ok()) return it->second.error();
+  }
+  return Err("there is no tensor '", name, "'");
+}
+
 bool Scope::IsUnknown(const std::string& name) const {
   for (const Scope* scope = this; scope; scope = scope->outer) {
     if (scope->unknown.count(name)) return true;

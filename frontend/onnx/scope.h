@@ -40,6 +40,8 @@ struct Scope {
 
   // Null if there is none, here and in the scopes around.
   Operand* Find(const std::string& name);
+  // Why Find has none.
+  Error WhyAbsent(const std::string& name) const;
   bool IsUnknown(const std::string& name) const;
   bool IsUsed(const std::string& name) const { return graph->used.count(name) > 0 || exposed.count(name) > 0; }
 };

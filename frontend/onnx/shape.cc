@@ -201,7 +201,7 @@ Status ImportRange(ImportContext& c) {
   std::vector<double> numbers;
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) numbers.push_back(start + static_cast<double>(i) * delta);
   int64_t n = static_cast<int64_t>(numbers.size());
-  return c.BindConstant(TensorValue::FromNumbers(c.Constant(0)->spec.dtype, {n}, numbers));
+  return c.BindConstant(TensorValue::FromNumbers(TRY(c.StoredType(0)), {n}, numbers));
 }
 
 Status ImportEyeLike(ImportContext& c) {

@@ -9,12 +9,12 @@
 namespace autotune {
 
 namespace {
-// An extent as options give it.
+// An extent as options give it. 0 is one: the past of a first prompt has no tokens.
 std::optional<int64_t> ParseExtent(std::string_view text) {
   int64_t extent = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (extent < 1 || extent > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  if (extent < 0 || extent > std::numeric_limits<int32_t>::max()) return std::nullopt;
   return extent;
 }
 }  // namespace

@@ -21,7 +21,9 @@ Walker::Walker(const OnnxModel& model, ImportContext* context) : model_(model), 
 std::map<std::string, Operand>* Walker::Initializers(const OnnxGraph& graph) {
   auto [it, is_new] = initializers_.try_emplace(&graph);
   if (is_new) {
-    for (const auto& [name, value] : graph.initializers) it->second.emplace(name, Operand{value});
+    for (const auto& [name, value] : graph.initializers) {
+      if (value.ok()) it->second.emplace(name, Operand{*value});
+    }
   }
   return &it->second;
 }
@@ -153,7 +155,7 @@ Result<std::vector<Operand>> Walker::Inline(const OnnxGraph& body, std::vector<O
   std::vector<Operand> outputs;
   for (const OnnxValueInfo& info : body.outputs) {
     Operand* operand = scope.Find(info.name);
-    if (!operand) return Err("the subgraph has no tensor '", info.name, "'");
+    if (!operand) return scope.WhyAbsent(info.name).Note("as an output of the subgraph");
     outputs.push_back(*operand);
   }
   return outputs;

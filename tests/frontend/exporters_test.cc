@@ -117,12 +117,14 @@ TEST(Exporters, NamedDimensionsAreStatedOnce) {
   const graph::Graph& g = imported->module.main();
   EXPECT_EQ(g.Spec(g.outputs[0]).shape, (Shape{2, 8, 4}));
   EXPECT_TRUE(imported->notes.empty());
+  const auto [name, none] = *ParseDimOption("past=0");  // of a first prompt
+  options.dims[name] = none;
+  EXPECT_EQ(Outputs(m, {Numbers(24, 1), {}}, options)[0].shape, (Shape{2, 3, 4}));
   options.dims["sequence"] = 3;
   EXPECT_THAT(ImportError(m, options),
               HasSubstr("--dim names 'sequence', which no input of the model has (they have: batch, seq, past)"));
   EXPECT_THAT(ImportError(m, {.dims = {{"seq", 3}}}), HasSubstr("leaves dimensions open, [batch,past,4]"));
-  for (const char* bad : {"", "a", "=3", "a=", "a=0", "a=-1", "a=x", "a=3x"})
-    EXPECT_FALSE(ParseDimOption(bad).ok()) << bad;
+  for (const char* bad : {"", "a", "=3", "a=", "a=-1", "a=x", "a=3x"}) EXPECT_FALSE(ParseDimOption(bad).ok()) << bad;
   EXPECT_EQ(*ParseDimOption("a=b=3"), std::pair(std::string("a=b"), int64_t{3}));
 }
 

@@ -353,6 +353,11 @@ TEST(Loop, EndsWhereItsConditionSaysSo) {
   m.Input("x", {2}).Output("y");
   m.Node("Loop", {"", "", "x"}, {"y"}, "loop").Graph("body", body);
   EXPECT_EQ(Output(m, {{1, 2}}), (Numbers{5, 10}));
+  // for (i < 9), with a break: there is a trip count, but no condition.
+  ModelMaker both(17);
+  both.Input("x", {2}).Ints("nine", {9}).Output("y");
+  both.Node("Loop", {"nine", "", "x"}, {"y"}, "loop").Graph("body", body);
+  EXPECT_EQ(Output(both, {{1, 2}}), (Numbers{5, 10}));
   // What the data decides is refused.
   ModelMaker data(17);
   data.Input("i", {}, kInt64).Input("go", {}, kBool).Input("sum", {2}).Output("on").Output("next");

@@ -123,5 +123,27 @@ TEST(Halves, TypesOf8BitsStayRefused) {
   }
 }
 
+// A weight of such a type is a problem of the node that reads it, one of several, and none if nobody does.
+TEST(Halves, WeightsOf8BitsAreRefusedWhereTheyAreRead) {
+  constexpr int kFloat8 = 17;
+  auto model = [](const std::vector<std::string>& factor) {
+    ModelMaker m(23);
+    m.Input("x", {2}).Bytes8("w", {2}, {1, 2}, kFloat8).Floats("scale", {}, {2}).Output("y").Output("z");
+    m.Node("DequantizeLinear", factor, {"y"}).Int("axis", 0);
+    m.Node("Relu", {"x"}, {"z"});
+    return m;
+  };
+  const std::string why =
+      "DequantizeLinear (node #0): tensor 'w' has element type float8e4m3fn, which is not supported";
+  EXPECT_THAT(ImportError(model({"w", "scale"})), HasSubstr(why));
+  EXPECT_EQ(ImportError(model({"x", "scale"})), "no error");
+  ModelMaker two = model({"w", "scale"});
+  two.Output("u").Node("NoOperator", {"x"}, {"u"});
+  EXPECT_THAT(ImportError(two), HasSubstr(why + "; NoOperator (node #2) is not supported"));
+  ModelMaker output(23);
+  output.Bytes8("w", {2}, {1, 2}, kFloat8).Output("w");
+  EXPECT_THAT(ImportError(output), HasSubstr("float8e4m3fn, which is not supported (as an output of m.onnx)"));
+}
+
 }  // namespace
 }  // namespace autotune::graph

@@ -84,7 +84,8 @@ TEST(Import, OtherOpenDimensionsNeedTheFlagThatTheErrorPrints) {
 
 TEST(Import, ShapeOption) {
   EXPECT_EQ(ParseShapeOption("a:b:2,3")->first, "a:b");
-  for (const char* bad : {"", "x", ":1", "x:", "x:1,", "x:1,a", "x:0", "x:-1", "x:1,,2", "x:99999999999"}) {
+  EXPECT_EQ(ParseShapeOption("x:0,3")->second, (Shape{0, 3}));
+  for (const char* bad : {"", "x", ":1", "x:", "x:1,", "x:1,a", "x:-1", "x:1,,2", "x:99999999999"}) {
     EXPECT_FALSE(ParseShapeOption(bad).ok()) << bad;
   }
 }

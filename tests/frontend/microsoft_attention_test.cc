@@ -322,25 +322,11 @@ TEST(MicrosoftAttention, RotaryEmbedding) {
   }
 }
 
-// Prompts of 4 and 2 tokens, the latter padded on the right.
+// Prompts of 4 and 2 tokens, the latter padded on the right; without a past, or behind one of no rows, as exported
+// decoders have.
 TEST(MicrosoftAttention, GroupedPrompt) {
   const Heads q = Make(4, 4, 4, 1), k = Make(2, 4, 4, 2), v = Make(2, 4, 4, 3);
   const Numbers cos = Random(16, 5), sin = Random(16, 6);
-  OneNode n;
-  n.Add({2, 4, 16}, q.Merged());
-  n.Add({2, 4, 8}, k.Merged());
-  n.Add({2, 4, 8}, v.Merged());
-  n.Skip(2);
-  n.Add({2}, {3, 1}, kInt32);
-  n.Add({}, {4}, kInt32);
-  n.Add({8, 2}, cos);
-  n.Add({8, 2}, sin);
-  n.Node("GroupQueryAttention", {"y", "pk", "pv"})
-      .Int("num_heads", 4)
-      .Int("kv_num_heads", 2)
-      .Int("do_rotary", 1)
-      .Int("local_window_size", 2)
-      .Float("softcap", 2);
   auto from_start = [](int64_t, int64_t s) { return s; };
   const Heads rq = Rotated(q, cos, sin, 2, false, from_start), rk = Rotated(k, cos, sin, 2, false, from_start);
   auto bias = [](int64_t b, int64_t, int64_t s, int64_t t) {
@@ -348,7 +334,26 @@ TEST(MicrosoftAttention, GroupedPrompt) {
   };
   Numbers y = Attended(rq, rk, v, 0.5, bias, 2);
   for (int64_t i = 7 * 16; i < 8 * 16; ++i) y[i] = 0;  // the last padding sees no key
-  ExpectOutputs(n.m, n.values, {y, rk.x, v.x});
+  for (bool has_past : {false, true}) {
+    OneNode n;
+    n.Add({2, 4, 16}, q.Merged());
+    n.Add({2, 4, 8}, k.Merged());
+    n.Add({2, 4, 8}, v.Merged());
+    for (int i = 0; has_past && i < 2; ++i) n.Add({2, 2, 0, 4}, {});
+    if (!has_past) n.Skip(2);
+    n.Add({2}, {3, 1}, kInt32);
+    n.m.Ints("total", {4});
+    n.inputs.push_back("total");
+    n.Add({8, 2}, cos);
+    n.Add({8, 2}, sin);
+    n.Node("GroupQueryAttention", {"y", "pk", "pv"})
+        .Int("num_heads", 4)
+        .Int("kv_num_heads", 2)
+        .Int("do_rotary", 1)
+        .Int("local_window_size", 2)
+        .Float("softcap", 2);
+    ExpectOutputs(n.m, n.values, {y, rk.x, v.x});
+  }
 }
 
 // One token more, behind pasts of 3 and 1 tokens, in buffers of 4 rows.

@@ -93,6 +93,21 @@ TEST(ShapeArithmetic, CausalMaskOfRangeAndLess) {
   EXPECT_EQ(Constant(m), (Numbers{0, -9, -9, 0, 0, -9, 0, 0, 0}));
 }
 
+// The start is no constant but follows from one that is too large to be folded at once.
+TEST(ShapeArithmetic, RangeFromALargeConstant) {
+  std::vector<int64_t> large(1100, 9);
+  large[7] = 3;
+  ModelMaker m(17);
+  m.Ints("large", large).Ints("limit", {6}).Ints("step", {1}).Output("y");
+  m.Node("ReduceMin", {"large"}, {"start"}).Int("keepdims", 0);
+  m.Node("Range", {"start", "limit", "step"}, {"y"});
+  EXPECT_EQ(Constant(m), (Numbers{3, 4, 5}));
+  ModelMaker open(17);
+  open.Input("start", {}, kInt64).Ints("limit", {6}).Ints("step", {1}).Output("y");
+  open.Node("Range", {"start", "limit", "step"}, {"y"});
+  EXPECT_THAT(ImportError(open), HasSubstr("start is computed at run time"));
+}
+
 // Expand's shape with ones and minus ones: torch writes Where(shape == -1, ones, shape).
 TEST(ShapeArithmetic, ExpandOfConstantOfShapeEqualWhere) {
   ModelMaker m(13);

@@ -60,7 +60,10 @@ Point DrawPoint(const TaskSpace& space, Rng& rng) {
 }
 
 void SortByDraft(std::vector<Point>& points) {
-  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.draft < b.draft; });
+  // Of equal drafts, that of the rule's first way, which is the fastest one if it builds.
+  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return std::pair(a.draft, a.sketch) < std::pair(b.draft, b.sketch);
+  });
 }
 
 double UnrolledSize(const Point& point) {

@@ -5,6 +5,7 @@
 #include "tests/tuner/programs.h"
 #include "tests/tuner/sketch_space.h"
 #include "tuner/rule/rule.h"
+#include "tuner/search.h"
 
 namespace autotune {
 namespace {
@@ -83,6 +84,24 @@ TEST(ReductionSketch, SumsOfFewRowsAreCut) {
   EXPECT_FALSE(is_cut(test::ColumnSums({64, 300, 40}, {1, 2})));
   EXPECT_FALSE(is_cut(test::ColumnSums({40, 50}, {0, 1})));  // too short
   EXPECT_FALSE(is_cut(test::Softmax({2, 60000})));
+}
+
+// A masked end of the lanes may leave too few registers. Then the parts are summed in memory; if registers do, they are
+// tried first.
+TEST(ReductionSketch, CutSumsAreInRegistersOrInMemory) {
+  const PrimFunc func = test::ColumnSums({21170, 5}, {0});
+  auto sketches = GenerateSketches(func, TestTarget());
+  ASSERT_TRUE(sketches.ok()) << sketches.error().Text();
+  ASSERT_EQ(sketches->size(), 2u);
+  auto in_registers = [](const Sketch& sketch) {
+    return ToText(sketch.trace).find("_rf_local, register)") != std::string::npos;
+  };
+  EXPECT_TRUE(in_registers((*sketches)[0])) << ToText((*sketches)[0].trace);
+  EXPECT_FALSE(in_registers((*sketches)[1])) << ToText((*sketches)[1].trace);
+  const TuneTask task = test::MakeTask("column sums", func);
+  const std::vector<Proposal> proposals = DefaultProposals(TaskSpace::Make(task, TestTarget()).value(), 2);
+  ASSERT_EQ(proposals.size(), 2u);
+  EXPECT_EQ(proposals[0].sketch, 0);
 }
 
 // A matrix that few rows use is read in order, once; one that more rows use is tiled.

@@ -281,11 +281,19 @@ bool IsLanes(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   });
 }
 
-Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts) {
+// Returns a number of equal parts near `wanted` that gives each core one; `wanted` if there is none. A rest would be a
+// guard of all lanes, whose masks need registers.
+int64_t PartsWithoutRest(int64_t extent, int64_t wanted, int64_t cores) {
+  const std::vector<int64_t> more = Divisors(extent, 2 * wanted, wanted), fewer = Divisors(extent, wanted, cores);
+  if (!more.empty()) return more.front();
+  return std::min(fewer.empty() ? wanted : fewer.back(), extent);
+}
+
+// `registers`: the lanes of a part are summed in registers.
+Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts, bool registers) {
   auto longest = std::max_element(block.reduce.begin(), block.reduce.end(),
                                   [](const Loop& a, const Loop& b) { return a.extent < b.extent; });
-  const std::vector<int64_t> divisors = Divisors(longest->extent, 2 * parts, parts);
-  parts = std::min(divisors.empty() ? parts : divisors.front(), longest->extent);
+  parts = PartsWithoutRest(longest->extent, parts, s.target().num_cores);
   const Name partial = TRY(s.CutReduction(block, *longest, parts));
   const std::vector<Name> copied = TRY(s.Do(CacheWrite{.block = partial, .scope = Scope::kGlobal}));
   const Name copy = copied[1];
@@ -298,11 +306,11 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts) {
   const Name task = TRY(s.Parallel(rows));
   const Name lane = TRY(s.Do(ReverseComputeAt{.block = copy, .loop = task})).back();
   TRY(s.Do(Vectorize{.loop = lane}));
-  TRY(PlaceSums(s, view, {lanes, view.reduce}, depth > 0));
+  TRY(PlaceSums(s, view, {lanes, view.reduce}, registers && depth > 0));
   s.Place(partial);
   s.Place(copy);
   s.AddPasses({.block = partial, .element_bytes = block.element_bytes});
-  s.Call(block.name.str() + ":parts");
+  s.Call(block.name.str() + (registers ? ":parts" : ":parts in memory"));
   return {};
 }
 
@@ -333,12 +341,17 @@ Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
 //     reduction loops: lanes in vectors: registers += x
 //     partial results = registers
 //   the other blocks, row by row
-Status LanesRule(SketchBuilder& s, const BlockView& block, int) {
+//
+// The second way sums in the first cache: a row that is no whole number of lanes has a masked end, whose masks may
+// leave too few registers.
+Status LanesRule(SketchBuilder& s, const BlockView& block, int way) {
   std::vector<BlockView> blocks = BlocksLeft(s);
   if (block.name != blocks.front().name || !IsLanes(s, blocks)) return Err("it is no reduction in lanes");
   if (const int64_t parts = PartsOf(s, blocks); parts > 1) {
-    TRY(PlaceParts(s, blocks[0], parts));
+    TRY(PlaceParts(s, blocks[0], parts, way == 0));
     blocks = BlocksLeft(s);
+  } else if (way > 0) {
+    return Err("sums of whole rows are in registers");
   }
   for (size_t depth = CommonLoops(blocks) + 1; depth-- > 0;) {
     if (s.TryAll([&](SketchBuilder& to) { return PlacePasses(to, blocks, depth); })) return {};

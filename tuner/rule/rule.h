@@ -22,7 +22,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(RowsRule, 1)      /* several passes over independent rows: one parallel loop, all blocks inside */     \
   RULE(WindowRule, 2)    /* windows that slide over each channel alone: depthwise convolution, pooling */     \
   RULE(ColumnsRule, 1)   /* reductions over outer dimensions, of elements used once */                        \
-  RULE(LanesRule, 1)     /* what is left of a reduction in lanes: few rows, cut into parts */                 \
+  RULE(LanesRule, 2)     /* what is left of a reduction in lanes: few rows, cut into parts */                 \
   RULE(StreamsRule, 1)   /* few rows times a matrix of constants: what memory yields */                       \
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */

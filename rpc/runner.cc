@@ -150,8 +150,9 @@ class Runner {
                                                             : TrialStatus::kRunCrashed;
   }
 
-  // Makes the device's context with the first request. Before that this runner is a spare one, which must leave the
-  // device's memory to the active one. CUDA's driver has made its threads then, and needs no process of its own.
+  // Makes the device's context when the first request arrives. Until then this runner is the warm spare, and the
+  // device's memory belongs to the active runner. With CUDA, the system call filter is installed after the context: by
+  // then the driver has started its threads, and it needs no further processes.
   Status StartDevice() {
     if (!device_ || started_) return {};
     TRY(device_->Synchronize());

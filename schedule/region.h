@@ -72,9 +72,9 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
 // their own, or else, in each iteration of the loops shared with a producer, all that the block reads there.
 Status CheckSourcesCover(const State& state, const Name& block);
 
-// Returns true only if different values of `var` always give different values of some spatial iterator, for all values
-// of the loops `inner` between it and the block. The instances are then independent. May return false although they
-// are.
+// Returns true only if two different values of `var` always give different values of some spatial iterator, whatever
+// the values of `inner`, the loops between `var` and the block. The instances are then independent. May return false
+// for independent instances.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
 // Checks that the iterations of each parallel or vectorized loop around the block stay independent. (For bound loops,
 // schedule/threads.cc checks that after every step.)

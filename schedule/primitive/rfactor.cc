@@ -167,8 +167,8 @@ Block PartialBlock(const Reduction& r, const Buffer& partials, int64_t axis, Fre
   return partial;
 }
 
-// The nest that combines the partial results. Its block keeps the name of the reduction's, so that its consumers and
-// its annotations stay. `vars` are the variables of the loops.
+// Returns the loops and the block that combine the partial results. The block keeps the name of the original reduction,
+// because consumers and annotations refer to that name.
 Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, const std::vector<Name>& vars,
                    FreshVars& fresh) {
   VarMap renamed, zeros;

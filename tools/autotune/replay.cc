@@ -79,7 +79,8 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   KernelObject object = TRY_NOTE(CompileKernel(lowered, target, {.keep_spills = true, .keep_assembly = true}), where);
   if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
   const std::string& text = options.print == "llvm" ? object.llvm_ir : object.assembly;
-  if (text.empty()) return Err("code for ", ToText(target.kind), " has no such form: --print c shows it");
+  if (text.empty())
+    return Err("--print ", options.print, " has nothing to show for target ", ToText(target.kind), "; use --print c");
   std::fputs(text.c_str(), stdout);
   options.passes.PrintTimes(passes);
   return kExitOk;

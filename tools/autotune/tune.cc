@@ -158,8 +158,8 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
   return tune;
 }
 
-// Chooses the schedules of the whole network by comparing networks. Returns nothing if that failed, and adds a note to
-// `report`; each task then gets its best record.
+// Chooses the schedules of the network by measuring whole networks (compiler/choose.h). If the measurement fails, adds
+// a note to `report` and returns no value. The caller then takes the best record of each task.
 Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
                                             Progress& progress, const std::atomic<bool>& stop_requested) {
   const double searched = std::max(report.seconds, kSecondsPerTrial * report.trials);

@@ -1,9 +1,10 @@
-// SketchBuilder: what sketch rules are written with. A rule names the loops of a block by their roles, and applies
-// steps; what several rules do in the same way is one call here. Choices that search makes register their own knobs.
+// SketchBuilder: the interface through which sketch rules write a sketch. A rule names the loops of a block by their
+// roles and applies schedule steps. Work that several rules share is one method here. A method that leaves a number to
+// search, such as the size of a tile, also registers the number as a knob of the sketch.
 //
-// Every call that changes the sketch returns an error if the schedule refuses a step. A rule passes it on: it cannot be
-// applied then, and the sketch is as it was before (tuner/rule/rule.h). A value: copy it to branch off. As thread-safe
-// as a value.
+// Every method that changes the sketch returns an error if the schedule refuses a step. The rule returns this error,
+// and its caller drops the changes (tuner/rule/rule.h). A value type: copy it to try an alternative. Threads may share
+// an object only to read it.
 #pragma once
 #include <array>
 #include <set>
@@ -26,7 +27,7 @@ inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 
-// What the outermost level of a split is: as many iterations as needed.
+// The extent of the outermost level of a split: as many iterations as the loop needs.
 inline constexpr int64_t kAuto = Factors::kAuto;
 
 // A number that search chooses. Steps refer to it by its name, the draft score to its knob.

@@ -12,7 +12,7 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
-constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are worth asking for early
+constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are worth a prefetch
 
 // What is packed, for each order of the middle loops: the ways of the rule.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
@@ -196,16 +196,16 @@ class Tiler {
     return {};
   }
 
-  // What the next turn of a middle loop reads is asked for in the innermost loop that is not unrolled.
+  // Prefetches the operands of the next iteration of a middle loop, inside the innermost loop that is not unrolled.
   Status AskAhead() {
     if (sums_.list.empty() || middle_.list.empty() || r_.k.back().extent < kWorthAsking) return {};
     auto ask = [&](const Name& buffer, const Name& loop, const char* suffix) {
       return s_.ChoosePrefetches(block_.name.str() + suffix,
                                  {{.block = block_.name, .buffer = buffer, .loop = loop, .at = k_.outer}}, {0, 1});
     };
-    // With n inside m, panels stay in the cache, or are read too often to be asked for each time.
+    // With n inside m, panels stay in the cache, or are read too often for a prefetch each time.
     if (columns_ && !n_inside_) panel_ahead_ = TRY(ask(panels_, n_.middle, "_panel_ahead"));
-    // A window's rows come again in the next tile: only what a plain product reads is asked for.
+    // A window reads the same rows again in the next tile, so only the rows of a plain product are prefetched.
     const bool one_sum = std::count_if(r_.k.begin(), r_.k.end(), [](const auto& l) { return l.extent > 1; }) == 1;
     if (rows_ && one_sum && !pack_rows_) rows_ahead_ = TRY(ask(rows_->buffer->name, m_.middle, "_rows_ahead"));
     return {};

@@ -38,8 +38,8 @@ class Dialect {
   // The positive infinity of a type of numbers.
   virtual std::string Infinity(DType type) const = 0;
 
-  // Vectors: `type` is of more than one lane. Operators on them are those on numbers, and comparisons of 32-bit
-  // elements give masks.
+  // Vectors: `type` has more than one lane. The operators of the language work on vectors as they do on numbers.
+  // Comparisons of vectors with 32-bit elements give masks.
   virtual std::string Vector(DType type, std::span<const std::string> lanes) const = 0;
   virtual std::string Lane(const std::string& vector, const std::string& lane) const = 0;
   virtual std::string Convert(const std::string& value, DType to) const = 0;      // as numbers are converted

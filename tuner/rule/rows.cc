@@ -227,9 +227,9 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
 
 namespace {
 
-// Returns the number of parts into which the sums of a reduction of few rows are cut, in lanes: one part for each task
-// that the cores want. Returns 1 if there are enough rows or no such reduction. `blocks`: the first one reads the
-// input.
+// Returns the number of parts into which each row is cut, because there are too few rows for the cores. The parts of
+// all rows together give each core kPartsPerCore tasks, as far as each part has kTaskElements elements. Returns 1
+// unless the first block reads the input and reduces each row to a partial sum for each lane.
 int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.reduce.empty() || !s.IsPartial(blocks, first) ||

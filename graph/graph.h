@@ -68,7 +68,7 @@ struct Graph {
   std::vector<int> UseCounts() const;
 };
 
-// Whether the node calls a function: its own body, or one of the module.
+// Returns true if the node calls a function: its own body, or one of the module.
 inline bool IsCall(const Node& node) { return node.op == Op::kFused || node.op == Op::kCall; }
 
 // The same values, nodes, constants (by their bytes) and names in the same order.

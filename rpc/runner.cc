@@ -116,7 +116,7 @@ class Runner {
   // `device`: what it offers beside the CPU; may be null.
   Runner(BlockingChannel& channel, DevicePtr device) : channel_(channel), device_(std::move(device)) {}
 
-  // Whether the device has failed for good: this process can measure nothing more.
+  // Returns true if the device has failed for good: this process can measure nothing more.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
@@ -305,7 +305,7 @@ class Runner {
       result.status = failure->status;
       return Err(failure->text);
     }
-    // What is right afterwards shall have been written by the calls that were timed.
+    // Overwrite the outputs: results that are right afterwards were then written by the timed calls.
     TRY(placed->Refill());
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;

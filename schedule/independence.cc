@@ -213,8 +213,8 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       own = &t;
     }
     if (!own || several) continue;  // several terms with var may cancel
-    // The part of the sum that inner loops add; outer loops are fixed. If its terms are multiples of more than the term
-    // of var can reach, the remainder of the sum by that number still determines the term.
+    // Computes the spread of the terms of inner loops; outer loops are fixed. Leaves out a term whose coefficient is a
+    // multiple of `all`, the number of values that var's term spans: the remainder by `all` does not depend on it.
     LinearForm atom;
     atom.Add(own->atom, 1);
     const std::optional<Bounds> values = BoundsOf(atom, Concat({var}, inner));
@@ -234,9 +234,9 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   }
   std::sort(digits.begin(), digits.end(),
             [](const Digits& a, const Digits& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
-  // Invariant: base % known is determined. Of the numbers with one remainder by `known`, digits of base % to tell apart
-  // those that differ in it, if `known` divides `to` and the digits begin at `known` or below. Then base % to is
-  // determined.
+  // `known`: base % known is determined. Digits that begin at `known` or below, and end at a multiple `to` of it,
+  // determine base % to as well: values with equal remainders by `known` differ in these digits or are equal modulo
+  // `to`.
   auto tell_apart = [&](const Expr& base) {
     int64_t known = 1;
     for (const Digits& d : digits) {

@@ -15,8 +15,8 @@ RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& f
 std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& buffer, const Ranges& running,
                                               const Ranges& fixed);
 
-// The box of an iterator that a block visits exactly while `running` run. An error if the iterations do not make up an
-// interval.
+// Returns the interval of values that the iterator takes while the loops `running` run. An error if the values do not
+// make up an interval.
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
 
 // A conjunct of a block's predicate that says no more than "this iterator is 0 or more".
@@ -41,7 +41,7 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
 // A conjunct of a block's predicate that says no more than "this iterator lies within its extent".
 std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);
 
-// Whether e runs with a loop inside the block (blockize), which its iterators say nothing of.
+// Returns true if e depends on a loop inside the block (blockize), and not on its iterators alone.
 bool UsesLoopInside(const Block& block, const Expr& e);
 
 // <block>_i0, <block>_i1, ...

@@ -57,7 +57,7 @@ constexpr double kWaitsAll = 0.06;     // of the traffic from memory, for each f
 constexpr double kWaitsPieces = 0.12;  // lines than a core has misses in flight; and comes back for more channels
 
 // ---- Streams and streaming
-// Of the bandwidth that many streams reach, the part that one reaches, and what each doubling adds.
+// Bandwidth of one stream as a part of that of many streams, and the part that each doubling of the streams adds.
 constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
 constexpr double kStreamingFlops = 8;                                           // a cycle
 constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;  // of a stage in its consumer
@@ -78,7 +78,7 @@ double Spread(double tasks, double cycles_per_task, const Target& target) {
   return waves * (cycles_per_task + machine.task_cycles) + (tasks > 1 ? machine.fork_cycles : 0);
 }
 
-// Bytes a cycle at which data of this size comes in, when it is read again and again.
+// Bytes a cycle at which data of this size arrives if it is read again and again.
 double Bandwidth(double bytes, const Target& target) {
   const Machine& machine = MachineOf(target);
   if (bytes <= kPrivatePart * static_cast<double>(target.l1_bytes)) return machine.l1_bytes_per_cycle;
@@ -87,8 +87,8 @@ double Bandwidth(double bytes, const Target& target) {
   return machine.memory_bytes_per_cycle;
 }
 
-// Bytes a cycle at which constants of this size come in once a run. Between two runs the rest of a network passes: what
-// a core's own cache cannot hold comes from memory.
+// Bytes a cycle at which constants of this size arrive if they are read once per run of the network. The rest of the
+// network runs in between, so data that a core's own cache cannot hold comes from memory.
 double FirstBandwidth(double bytes, const Target& target) {
   const Machine& machine = MachineOf(target);
   const bool fits = bytes <= kPrivatePart * static_cast<double>(target.l2_bytes);

@@ -20,8 +20,8 @@ constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // of a sum of tensor cores; operands of as many are TF32
 constexpr double kBanksBytes = 128;  // a word of each bank of shared memory
 constexpr double kPadded = 1.125;    // rows of shared memory for tensor cores, which keep a distance of 16 bytes
-// Of a sum along a row: cycles for each partial result that a thread adds up, for the last lanes, which one thread adds
-// up [chosen: a load of shared memory takes some 30, an addition 4], and the barriers between.
+// Cycles of a sum along a row: for each partial result that a thread adds, and for the last lanes, which one thread
+// adds [chosen: a load of shared memory takes some 30, an addition 4]. kSumBarriers: number of barriers of the sum.
 constexpr double kCombineCycles = 6, kLastLanesCycles = 150, kSumBarriers = 4;
 
 double Chosen(const Decisions& d, int knob) {

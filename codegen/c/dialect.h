@@ -18,8 +18,8 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
 
-  // The most lanes of a vector of any element type; its vectors have powers of two. 1: it has no vectors. A vector
-  // statement is then a loop over lanes.
+  // The largest number of lanes of a vector of any element type. Vectors have a power of two of lanes. 1: the language
+  // has no vectors, and a vector statement becomes a loop over lanes.
   virtual int MaxLanes() const = 0;
 
   // The type of a value, and of an element in memory. They differ for bool.

@@ -53,7 +53,7 @@ Status ModelOptions::CheckSource() const {
 
 namespace {
 
-// Whether `text` names a kind of GPU and nothing else, so that this machine's device tells its limits.
+// Returns true if `text` names a kind of GPU and nothing else, so that this machine's device tells its limits.
 bool IsBareGpu(const std::string& text) {
   const std::optional<TargetKind> kind = EnumFromText<TargetKind>(text);
   return kind && Target{.kind = *kind}.IsGpu();

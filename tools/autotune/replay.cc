@@ -69,7 +69,7 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
     options.passes.PrintTimes(passes);
     return kExitOk;
   }
-  // What the other code generator would make of the record is shown, too.
+  // The code of the other code generator can be shown, too, whichever target the record is for.
   if (options.print == "c") {
     if (!target.IsGpu()) target.kind = TargetKind::kC;
     std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);

@@ -68,8 +68,9 @@ std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, 
   return RunKey(parts);
 }
 
-// The run to begin or to go on with. The first of a command has the command's own key; --fresh begins one with a new
-// key, and notes it under the command's, so that the command without --fresh goes on with the latest.
+// Returns the key of the run to begin or to continue. The first run of a command has the key of the command. --fresh
+// begins a run with a new key and stores that key under the command's, so that the same command without --fresh
+// continues the latest run.
 Result<std::string> ChooseRun(const TuneCommandOptions& options, const std::string& command_key, RecordStore& store) {
   if (options.fresh) {
     std::string fresh = RunKey(std::vector<std::string>{command_key, NewRecordId()});

@@ -38,7 +38,7 @@ class AttentionPlacer {
     return FindPasses();
   }
 
-  // Whether there are fewer tasks than cores, even if each has the rows of one register tile.
+  // Returns true if there are fewer tasks than cores, even if each has the rows of one register tile.
   bool IsShort() const {
     const Loop& m = RowsOf(weighted());
     return Iterations(OuterLoops(weighted())) * CeilDiv(m.extent, std::min(kMaxRows, m.extent)) < s_.target().num_cores;
@@ -258,7 +258,7 @@ class AttentionPlacer {
                                 .vectors_first = true});
   }
 
-  // Whether neighbouring columns of the operand are neighbours in memory.
+  // Returns true if neighbouring columns of the operand are neighbours in memory.
   static bool IsContiguous(const ColumnOperand& operand) {
     return !operand.by_iterators && operand.dim + 1 == static_cast<int>(operand.buffer->shape.size());
   }

@@ -118,7 +118,8 @@ class SketchBuilder {
   bool IsInTask(const Name& block) const;  // in a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }
 
-  // Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.
+  // Returns true if the block computes partial results of a reduction: nothing but reductions that are not placed reads
+  // them.
   bool IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const;
 
   // ---- Steps --------------------------------------------------------------------------------------------------------
@@ -183,8 +184,7 @@ class SketchBuilder {
   // The same without a choice, one iteration ahead.
   void AddPrefetches(const std::vector<Prefetch>& wanted);
 
-  // ---- Register tiles -----------------------------------------------------------------------------------------------
-  // The fused consumer, else a copy, which this makes.
+  // Returns the fused consumer of the block. If there is none, adds a block that copies the result, and returns that.
   Result<WriteBack> MakeWriteBack(const BlockView& block);
   // Computes the write-back at the tile, keeps the accumulators in registers, initialises them with zeros, and unrolls
   // all loops. Places both blocks.
@@ -212,8 +212,7 @@ class SketchBuilder {
 
 // Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.
 int64_t LanesOf(const BlockView& block, const Target& target);
-// Returns the same if all that the block touches along its last loop lies in such vectors, from where memory has them;
-// else 1.
+// Like LanesOf, if all elements that the block accesses along its last loop are such vectors in memory; else returns 1.
 int64_t LanesInMemory(const BlockView& block, const Target& target);
 // Returns the elements of the shortest vector that any target has, 128 bits. What is shorter stays scalar.
 int64_t ShortestVector(const BlockView& block);

@@ -21,7 +21,7 @@ constexpr int64_t kRegisterColumns = 256;  // columns of a row whose accumulator
 constexpr int64_t kSparedRegisters = 4;    // vector registers that are no accumulators
 constexpr int64_t kRowUnroll = 4;          // vectors of a wide row
 
-// Whether a reduction reads every element once, through all its loads.
+// Returns true if a reduction reads every element once, through all its loads.
 bool ReadsAllOnce(const BlockView& view) {
   bool once = true;
   int loads = 0;
@@ -91,8 +91,8 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   if (!unrolled.empty()) TRY(s.Unroll({zero.end()[-2], unrolled}));
   if (block.reduce_length <= static_cast<double>(kMaxUnroll)) TRY(s.Unroll(pass.sums));
-  // Only vectors may index registers. So a buffer can be in registers if it accumulates lanes; the numbers of the row
-  // itself are read by loops with tails, which are not vectors.
+  // Only vectors may index register buffers. So accumulators in lanes can be in registers. The elements of a row
+  // cannot, since loops with tails read them one by one.
   if (local && Iterations(pass.columns) == extent &&
       CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
     TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
@@ -127,7 +127,7 @@ int64_t RowsOfTask(const std::vector<Loop>& outer, int64_t columns, const Target
   return rows;
 }
 
-// Whether callers, or other blocks than reductions, read the block's results.
+// Returns true if callers, or other blocks than reductions, read the block's results.
 bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
   std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   return block.writes_output ||
@@ -270,7 +270,7 @@ std::vector<BlockView> BlocksLeft(const SketchBuilder& s) {
   return blocks;
 }
 
-// Whether the blocks are the passes of one reduction, of which the first, in lanes, does most of the work.
+// Returns true if the blocks are the passes of one reduction, of which the first, in lanes, does most of the work.
 bool IsLanes(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.spatial.back().extent > kRegisterColumns ||

@@ -128,7 +128,7 @@ Result<Taps> UnrollWindow(SketchBuilder& s, const BlockView& block) {
   return taps;
 }
 
-// Whether what the windows slide over is more than a core's share of the last cache.
+// Returns true if what the windows slide over is more than a core's share of the last cache.
 bool SlidesOverMemory(const BlockView& block, const WindowRoles& r, const Target& target) {
   return block.element_bytes * Iterations(block.spatial) * r.stride * r.stride > target.l3_bytes;
 }

@@ -90,7 +90,8 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
 
 Command ReplayCommand(CLI::App& root) {
   auto options = std::make_shared<ReplayCommandOptions>();
-  CLI::App* app = root.add_subcommand("replay", "Replays a record on its program and prints what comes of it.");
+  CLI::App* app =
+      root.add_subcommand("replay", "Applies the schedule of a record to its program and prints the result.");
   app->add_option("record", options->record,
                   "the id of a record, or of a task for its best record (`autotune records show` lists them); a "
                   "beginning of the id is enough")

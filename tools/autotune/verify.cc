@@ -357,7 +357,7 @@ Command VerifyCommand(CLI::App& root) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
             }
             if (!options->model.model.empty() && !options->package.empty())
-              return Err("--model and --package exclude each other: give the model, or what was made of it");
+              return Err("--model and --package exclude each other: give the model, or the package made from it");
             if (!options->package.empty() && options->passes.IsGiven())
               return Err("--package is compiled already: give the model with --pass-option and --disable-pass");
             const bool one = !options->model.model.empty() || !options->package.empty();

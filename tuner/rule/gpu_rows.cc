@@ -299,7 +299,7 @@ class RowTiler {
 Status GpuRowsRule(SketchBuilder& s, const BlockView& block, int) {
   std::vector<BlockView> blocks = s.Blocks();
   std::erase_if(blocks, [&](const BlockView& b) { return s.IsPlaced(b.name); });
-  if (block.name != blocks.front().name) return Err("rows are all blocks or none");
+  if (block.name != blocks.front().name) return Err("the rule for rows takes all blocks or none");
   for (const BlockView& b : blocks) {
     if (b.writes_output != (b.name == blocks.back().name)) return Err("its passes do not end in one result");
   }

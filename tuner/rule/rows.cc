@@ -313,7 +313,7 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts) {
 // once and written once, and the intermediate results stay in the cache or in registers.
 Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::vector<BlockView> blocks = s.Blocks();
-  if (s.Placed() > 0 || block.name != blocks.front().name) return Err("rows are all blocks or none");
+  if (s.Placed() > 0 || block.name != blocks.front().name) return Err("the rule for rows takes all blocks or none");
   for (size_t depth = RowDepth(s, blocks); depth > 0; --depth) {
     // The rule does not apply if a block cannot move into the loop over rows, or would be computed again for each row.
     if (s.TryAll([&](SketchBuilder& to) -> Status {

@@ -134,7 +134,8 @@ class Tiler {
   // is read several times.
   Status Choose(Packed packed, bool n_inside) {
     const int64_t m = r_.m.extent, n = r_.n.extent;
-    if (n_inside && (m == 1 || n <= LanesOf(block_, s_.target()))) return Err("one middle loop has one order");
+    if (n_inside && (m == 1 || n <= LanesOf(block_, s_.target())))
+      return Err("a single middle loop has only one order");
     n_inside_ = n_inside;
     pack_rows_ = packed == kColumnsAndRows;
     if (lanes_ > 0) {
@@ -142,13 +143,13 @@ class Tiler {
       rows_ = FindRowOperand(block_, r_);
     }
     if (packed == kNothing) {
-      if (columns_ && columns_->constant) return Err("constants are packed always");
+      if (columns_ && columns_->constant) return Err("constants are always packed");
       columns_.reset();
       return {};
     }
-    if (!columns_) return Err("no operand moves with n alone");
+    if (!columns_) return Err("no operand depends on n and not on m");
     if (packed == kColumns ? !columns_->constant && m < kWorthPacking : m < kWorthPacking || n < kWorthPackingRows)
-      return Err("what is packed is read too seldom");
+      return Err("the packed operand would be read too few times");
     if (pack_rows_ && (!rows_ || r_.k.back().extent % ShortestVector(block_) != 0))
       return Err("no operand's rows are whole vectors");
     return {};

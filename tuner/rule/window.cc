@@ -188,7 +188,7 @@ Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("it is no reduction");
   const bool channels_inside = way == 0;
   const WindowRoles r = TRY(WindowRolesOf(block, s.target()));
-  if (!channels_inside && r.channels.extent <= r.lanes) return Err("one vector of channels has one order");
+  if (!channels_inside && r.channels.extent <= r.lanes) return Err("a single vector of channels has only one order");
   const bool padded = TRY(InlinePadding(s, block));
   const WriteBack out = TRY(s.MakeWriteBack(block));
   // Tiles. Channels are padded to whole vectors before other loops are split, whose guards stay.

@@ -68,7 +68,7 @@ bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
   return true;
 }
 
-// The same by trying all iterations. `what` names the bindings.
+// Checks the values of the reduction iterators by trying all iterations. `what` names the bindings in errors.
 Status TryAll(const Block& block, const Ranges& loops, const std::string& what, int64_t& budget) {
   const Error unknown("whether the values of reduction iterators come once each cannot be checked: " + what);
   int64_t total = 1, values = 1;

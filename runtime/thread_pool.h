@@ -35,7 +35,7 @@ class ThreadPool {
   // from inside a body.
   int32_t Run(int32_t num_tasks, Body body, void* closure);
 
-  // The same for a callable f(task); serial inside a body is the caller's affair.
+  // Like Run, for a callable f(task). Must not be called from inside a body, either.
   template <class F>
   void For(int32_t num_tasks, F&& f) {
     Run(

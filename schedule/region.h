@@ -79,7 +79,8 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
 // Checks that the iterations of each parallel or vectorized loop around the block stay independent. (For bound loops,
 // schedule/threads.cc checks that after every step.)
 Status CheckStillIndependent(const State& state, const Name& block);
-// The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.
+// Like CheckStillIndependent, for the writers of the buffers that a block reads. To be called after the block moved out
+// of loops that had their own copies of these buffers.
 Status CheckSourcesIndependent(const State& state, const Block& block);
 // Checks that the instances of each block inside `loop` for different values of it are independent, as `kind`
 // (parallel, vectorized, bound) needs. A block may instead write a buffer that is used only inside the loop, if each

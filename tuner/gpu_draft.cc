@@ -75,7 +75,8 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
-// The same by tensor cores. A warp loads a row of matrices of each operand for a step, which its products share.
+// Estimates the time of a product on tensor cores. For each step of the sum, a warp loads one row of matrices of each
+// operand, which the products of the step share.
 double TensorSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double lanes = s.element_bytes == kSumBytes ? machine.tf32_lanes : machine.half_lanes;

@@ -127,7 +127,7 @@ class SketchBuilder {
   Result<std::vector<Name>> Do(Step step);
   // Applies a step if the schedule allows it; tells whether it did.
   bool Try(Step step) { return Do(std::move(step)).ok(); }
-  // The same of several steps: all or none.
+  // Calls `steps` with a copy of the builder. Keeps its changes if it succeeds, else drops them all.
   template <class Steps>
   bool TryAll(const Steps& steps) {
     SketchBuilder trial = *this;
@@ -135,7 +135,7 @@ class SketchBuilder {
     *this = std::move(trial);
     return true;
   }
-  // The same as Do, of a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
+  // Like Do, for a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
   template <size_t N>
   Result<std::array<Name, N>> Make(Step step) {
     std::vector<Name> made = TRY(Do(std::move(step)));
@@ -181,7 +181,7 @@ class SketchBuilder {
   // are applied at the end, since no step may follow them. Makes no choice if none is possible.
   Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
                                   std::vector<int64_t> ahead);
-  // The same without a choice, one iteration ahead.
+  // Adds prefetches one iteration ahead, without a choice.
   void AddPrefetches(const std::vector<Prefetch>& wanted);
 
   // Returns the fused consumer of the block. If there is none, adds a block that copies the result, and returns that.

@@ -32,7 +32,7 @@ LinearForm NormalizeMod(const LinearForm& form, int64_t c, const Ranges& ranges)
 // Bounds of an index expression; absent if unknown (a variable without a range, a load).
 std::optional<Bounds> BoundsOf(const Expr& e, const Ranges& ranges);
 std::optional<Bounds> BoundsOf(const LinearForm& form, const Ranges& ranges);
-// Whether a comparison of index expressions (or a conjunction of such) holds for all values in range.
+// Returns true if a comparison of index expressions (or a conjunction of such) holds for all values in range.
 bool Proves(const Expr& condition, const Ranges& ranges);
 
 // Substitutes and normalizes each conjunct and drops those that always hold.

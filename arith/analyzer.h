@@ -1,10 +1,10 @@
 // Analyzer: simplification and bounds of index and bool expressions under known ranges of variables. A small value:
 // copy it to open a scope. Not thread-safe; cheap to make, one per use.
 //
-// Normal form of an index expression: a sum of  coefficient * atom  plus a constant, atoms in a fixed order, where an
-// atom is a variable, a floordiv or floormod of a normal form by a positive constant, a min/max/select, or an opaque
-// term (a load). What splits, fusions and paddings produce ((x*16 + y)//16 -> x, (x//4)*4 + x%4 -> x, nested div and
-// mod, comparisons decided by bounds) comes out as people would write it.
+// Normal form of an index expression: a sum of  coefficient * atom  plus a constant, with the atoms in a fixed order.
+// An atom is a variable, a floordiv or floormod of a normal form by a positive constant, a min/max/select, or an opaque
+// term (a load). The expressions that splits, fusions and paddings produce are simplified to the form that a person
+// would write: (x*16 + y)//16 -> x, (x//4)*4 + x%4 -> x, nested div and mod, comparisons decided by bounds.
 #pragma once
 #include <optional>
 

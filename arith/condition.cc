@@ -245,7 +245,7 @@ Expr Simplifier::SimplifyJunction(const Expr& e, BinaryOp op) {
     for (size_t i = first; i < parts.size(); ++i) Assume(parts[i], is_and);
   }
   Release(mark);
-  // What a later part implies goes too.
+  // Drops the parts that a later part implies.
   for (size_t i = parts.size(); i-- > 0 && parts.size() > 1;) {
     for (size_t j = 0; j < parts.size(); ++j) {
       if (j != i) Assume(parts[j], is_and);

@@ -30,8 +30,8 @@ struct Parts {
 // Absent if a term has variables of both kinds, or depends on memory and runs.
 std::optional<Parts> PartsOf(const LinearForm& form, const Ranges& running);
 
-// Splits a form into fixed terms (min) and terms in the running loops, if those cover a dense interval from 0: then
-// [min, min + span] is exactly what it takes.
+// Splits a form into fixed terms (min) and terms of the running loops, if the latter take all values of an interval
+// from 0. The form then takes exactly the values [min, min + span].
 std::optional<Region> DenseRegionOf(const LinearForm& form, const Ranges& running);
 
 }  // namespace autotune

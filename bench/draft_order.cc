@@ -91,7 +91,7 @@ Result<int> Print(const std::vector<LocatedTask>& tasks, const std::vector<Order
       std::printf(" %9.2f %9.2f %9.2f %9.2f%s", draft.rank_correlation, draft.regret, others, own,
                   tasks[i].fitted ? "  fitted" : "");
     }
-    std::printf("%s\n", tasks[i].candidates.empty() ? "  none of its schedules is made any more" : "");
+    std::printf("%s\n", tasks[i].candidates.empty() ? "  the present rules make none of its schedules" : "");
     if (draft.ran < kFewest || tasks[i].fitted) continue;
     drafts.push_back(draft.rank_correlation);
     regrets.push_back(draft.regret);

@@ -1,4 +1,4 @@
-// What the graph executor adds to a kernel: nanoseconds per node of a network whose kernels do nothing.
+// The overhead of the graph executor: nanoseconds per node of a network whose kernels do nothing.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

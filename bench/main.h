@@ -1,4 +1,4 @@
-// What the main functions of benches share.
+// Functions that the main functions of benches share.
 #pragma once
 #include <cstdio>
 #include <cstdlib>

@@ -1,9 +1,10 @@
-// How much of the machine's memory bandwidth memory-bound operators reach: bench_memory_ops [--threads N] [--rounds N]
-// [NAME...]. Tensors are larger than the last cache. Each operator (default schedules) and loops that read and write as
-// many bytes run in alternation, best of the rounds; bytes are those of the inputs and of the output, once each. Where
-// both are the same, the loops are copies; else each line that is written is the sum of those that are read for it.
-// There are two: one writes by ordinary stores, which read each line before they write it, one by stores that go around
-// the caches; the last two columns are what part of each an operator reaches.
+// Measures which part of the memory bandwidth memory-bound operators reach: bench_memory_ops [--threads N] [--rounds N]
+// [NAME...]. Tensors are larger than the last-level cache. Each operator, with its default schedule, runs in
+// alternation with two loops that read and write as many bytes; the best round counts. The bytes are those of the
+// inputs and of the output, each counted once. One loop uses ordinary stores, which read each line before they write
+// it, and one uses streaming stores, which bypass the caches. The last two columns are the speed of the operator
+// relative to each loop. A loop copies if it reads as many bytes as it writes; otherwise each line that it writes is
+// the sum of several lines that it reads.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -117,8 +118,8 @@ double Seconds(const std::function<void()>& run) {
 
 constexpr int64_t kLine = 16;  // floats
 
-// Each line of `to` becomes the sum of `ratio` lines of `from`. No calls of memcpy, which chooses its stores by sizes
-// of its own.
+// Sets each line of `to` to the sum of `ratio` lines of `from`. Does not call memcpy, which chooses the kind of its
+// stores by the size.
 template <bool kAround>
 __attribute__((noinline)) void Combine(float* to, const float* from, int64_t lines, int64_t ratio) {
   typedef float Vector __attribute__((vector_size(16), aligned(16)));

@@ -64,7 +64,7 @@ class Judgement {
     if (known.empty() || !known[0].Ran()) return Err("the oracle has no record of it");
     std::vector<Contestant> contestants;
     std::optional<size_t> best = Add(space, known[0].record.alternative, known[0].record.trace, contestants);
-    if (!best) return Err("the best known schedule is none of the present rules");
+    if (!best) return Err("the present rules do not make the best known schedule");
     std::vector<std::optional<size_t>> tuned, rivals;
     std::optional<size_t> untuned;
     for (int seed = 1; seed <= options_.seeds; ++seed) {

@@ -53,8 +53,8 @@ constexpr int kLanes = 8;
 #else
 constexpr int kLanes = 4;
 #endif
-// As many as hide the latency: four ports times four cycles on the widest Arm cores. x86-64 has two ports, and before
-// AVX-512 no registers for more than 14.
+// Number of independent sums that hide the latency of a multiply-add: four ports times four cycles on the widest Arm
+// cores. x86-64 has two ports, and before AVX-512 it has registers for at most 14 sums.
 #if defined(__x86_64__)
 constexpr int kAccumulators = 12;
 #else

@@ -62,16 +62,16 @@ struct BuiltLibrary {
 class Builder {
  public:
   virtual ~Builder() = default;
-  // One result per request, in their order. `on_result` is called as each is there, in any order, from this thread;
-  // it must not call the builder.
+  // Returns one result per request, in the order of the requests. Calls `on_result` for each result as soon as it is
+  // known, in any order, on this thread. `on_result` must not call the builder.
   virtual std::vector<BuildResult> Build(const std::vector<BuildRequest>& requests,
                                          const std::function<void(const BuildResult&)>& on_result = nullptr) = 0;
   // Compiles the kernels without linking them. Returns one result per request, in the order of the requests.
   virtual std::vector<CompiledKernel> Compile(const std::vector<BuildRequest>& requests, Patience patience) = 0;
   // Links kernels of distinct names, compiled for `target`, into one library.
   virtual Result<BuiltLibrary> Link(const std::vector<const KernelObject*>& objects, const std::string& target) = 0;
-  // Links the relocatable objects of a library again, kernels' and support, with one in the file `data`, which may be
-  // large. Overwrites the file `output` with the shared object.
+  // Links the relocatable objects of a library (kernels and support code) again, together with the object file `data`,
+  // which may be large. Overwrites the file `output` with the shared object.
   virtual Status LinkWithData(const std::vector<Json::Bytes>& objects, const std::string& data,
                               const std::string& output) = 0;
 

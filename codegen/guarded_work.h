@@ -4,7 +4,7 @@
 
 namespace autotune {
 
-// Whether `e` contains work that may not be done where its value is not used: loads and divisions.
+// Returns true if `e` contains work that may not be done where its value is not used: loads and divisions.
 bool HasGuardedWork(const Expr& e);
 
 }  // namespace autotune

@@ -5,8 +5,8 @@
 
 namespace autotune {
 
-// `text` with every character that C does not allow replaced by '_', and one appended where the result is a word of C
-// or one that emitted sources use themselves. Distinct texts may give one identifier.
+// Returns `text` with '_' in place of every character that C does not allow. Appends another '_' if the result is a
+// reserved word or a name that emitted sources use themselves. Distinct texts may give one identifier.
 std::string IdentifierOf(const std::string& text);
 
 }  // namespace autotune

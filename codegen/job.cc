@@ -22,8 +22,8 @@ Result<KernelObject> CompileJob(const BuildRequest& request, const PassContext& 
   double parsed = CpuMilliseconds();
   if (!request.trace.empty()) func = TRY(Scheduled(func, request.trace));
   double replayed = CpuMilliseconds();
-  // Tests ask for wrong code in candidates. Those have a schedule; the references that they are compared with have
-  // none.
+  // Tests want wrong code in candidates, but not in the references that candidates are compared with. Candidates have a
+  // schedule, references have none.
   std::optional<Miscompile> miscompile;
   if (!request.trace.empty()) miscompile = PlanMiscompile(func, MiscompilePercent());
   Result<LoweredKernel> lowered = Lower(func, target, passes, miscompile ? &*miscompile : nullptr);

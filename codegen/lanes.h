@@ -15,9 +15,9 @@ struct Lanes {
 // Nothing if the distances between the lanes are not known.
 std::optional<Lanes> LanesOf(const Expr& index);
 
-// A comparison of two vectors of indices, as one of known distances with a scalar: a + i < b + j is i - j < b - a. The
-// distances and the scalar, narrowed to the nearest number of 32 bits, compare like the indices. No processor compares
-// vectors of 64-bit numbers as quickly.
+// A comparison of two index vectors, written as a comparison of constants with one scalar: a + i < b + j becomes i - j
+// < b - a. The distances i - j and the scalar, clamped to the range of 32 bits, compare like the indices themselves.
+// Processors compare vectors of 32-bit numbers faster than vectors of 64-bit numbers.
 struct LaneComparison {
   std::vector<int64_t> distances;  // by lane
   LinearForm limit;

@@ -5,11 +5,11 @@
 
 namespace autotune {
 
-// Whether `s` is the body of an innermost loop that works on register buffers.
+// Returns true if `s` is the body of an innermost loop that works on register buffers.
 bool IsRegisterLoopBody(const Stmt& s);
-// Whether `s` contains a loop of more than one iteration.
+// Returns true if `s` contains a loop of more than one iteration.
 bool HasLoop(const Stmt& s);
-// Whether `s` does nothing but start parallel loops.
+// Returns true if `s` does nothing but start parallel loops.
 bool OnlyForks(const Stmt& s);
 
 }  // namespace autotune

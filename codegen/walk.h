@@ -10,7 +10,7 @@ namespace autotune {
 
 class FirstVisits {
  public:
-  // Whether this is the first visit of `e`. Always true for leaves, which cost nothing to visit again.
+  // Returns true if this is the first visit of `e`. Always true for leaves, which cost nothing to visit again.
   bool operator()(const Expr& e) {
     // A cell with one reference can be reached in one way only.
     bool alone = e.get()->references.load(std::memory_order_relaxed) == 1;

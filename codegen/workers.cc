@@ -48,7 +48,7 @@ int64_t RssBytes(pid_t pid) {
 // kernels have more lives, since a machine that is short of memory also kills workers of harmless jobs.
 constexpr int kCandidateLives = 2, kNeededLives = 5;
 
-// What became of a job: an answer, or why there is none.
+// The outcome of a job: an answer, or the reason why there is none.
 struct Outcome {
   std::optional<JobAnswer> answer;
   TrialStatus status = TrialStatus::kBuildFailed;

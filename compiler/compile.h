@@ -49,7 +49,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
                                   Builder& builder, const PassContext& passes = {});
 
 // Writes a compiled network: a shared object with everything in it if `path` ends in ".so" (package/module_file.h),
-// which `builder` links, else a tar in Model Library Format. Nobody sees half a file under that name.
+// which `builder` links, else a tar in Model Library Format. The file gets its name only when it is complete.
 Status WriteCompiled(const Package& package, const std::string& path, Builder& builder);
 
 }  // namespace autotune

@@ -34,8 +34,8 @@ struct NetworkTask {
 struct Network {
   std::string name;  // of the model file, without folder and extension
   Hash128 digest;    // of the model file's bytes and the options
-  // main, whose nodes are calls and reshapes; for each task, the graph function that they call and a PrimFunc,
-  // unscheduled, for each alternative.
+  // The functions of the network: `main`, whose nodes are calls and reshapes, and for each task the graph function that
+  // is called and one unscheduled PrimFunc for each alternative.
   IRModule module;
   std::vector<NetworkTask> tasks;  // distinct ones, heaviest first
   std::vector<std::string> notes;  // what was assumed, for the user
@@ -67,9 +67,9 @@ std::string StructureHash(const Network& network);
 // counted once.
 int64_t WorkingSetBytes(const Network& network);
 
-// `builder` compiles the kernels that fold constants. Errors: as of ImportOnnx; a task that cannot be expressed.
-// The first is for modules that come from elsewhere; of the options it heeds `winograd`, and leaves name and digest
-// empty.
+// LoadNetwork reads a model file. MakeNetwork takes a module from elsewhere; it uses only the option `winograd` and
+// leaves name and digest empty. `builder` compiles the kernels that fold constants. Errors: those of ImportOnnx; a task
+// that cannot be expressed.
 Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes = {});
 Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& options, const Target& target,

@@ -10,7 +10,7 @@
 
 namespace autotune {
 
-// What a node of the fused graph becomes. Ignored for reshapes, which follow their operand.
+// The code that a node of the fused graph becomes. Ignored for reshapes, which alias their operand.
 struct NodeCode {
   std::string kernel;       // function in the library
   std::string hash;         // of its task; may be empty

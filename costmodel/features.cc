@@ -41,7 +41,7 @@ double IndexOperations(const Nest& nest, const Nest::Block& block) {
   return operations;
 }
 
-// What the loops around a block multiply to.
+// Products of the extents of the loops around a block.
 struct Extents {
   double iterations = 1, parallel = 1, lanes = 1, unrolled = 1;
 };

@@ -68,7 +68,7 @@ struct Graph {
   std::vector<int> UseCounts() const;
 };
 
-// Whether the node calls a function: its own body, or one of the module.
+// Returns true if the node calls a function: its own body, or one of the module.
 inline bool IsCall(const Node& node) { return node.op == Op::kFused || node.op == Op::kCall; }
 
 // The same values, nodes, constants (by their bytes) and names in the same order.
@@ -83,7 +83,7 @@ class GraphBuilder {
   // Infers the type; an error says what does not fit. Makes a constant if the result has no elements. If an operand has
   // none, makes a broadcast of a constant, or a concatenation of the other operands.
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
-  // The same where the caller has made sure that it fits (passes).
+  // Like Add, for passes whose operands always fit (CHECK).
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
   // A reshape; nothing if the shape is the same, and of a constant just another shape for its bytes.
   ValueId Reshape(ValueId v, Shape shape, std::string name = {});

@@ -246,7 +246,8 @@ Result<TensorSpec> InferPad(const Attrs& attrs, const Specs& in) {
       if (pad < 0) return Err("pads must not be negative");
       if (pad > kMaxElements) return Err("a pad of ", pad, " elements is too large");
     }
-    if (a.mode != PadMode::kConstant && a.interior[d] > 0) return Err("only constants go between elements");
+    if (a.mode != PadMode::kConstant && a.interior[d] > 0)
+      return Err("only a pad with a constant can insert elements between others");
     int64_t most = std::max(a.before[d], a.after[d]);
     if (a.mode == PadMode::kReflect && most > 0 && most >= n)
       return Err("mirrors ", most, " elements of dimension ", d, " of ", in[0].Text());

@@ -15,7 +15,7 @@ namespace autotune::graph {
 // kernels and runs them. One call gets all the work there is, so that builds can be shared and run side by side.
 using ConstantEvaluator = std::function<Result<std::vector<TensorValue>>(const Graph&)>;
 
-// What graph passes get.
+// The environment of graph passes.
 struct PassEnv {
   PassContext context = {};
   ConstantEvaluator evaluate = nullptr;  // without it, work on constants stays in the graph

@@ -233,7 +233,7 @@ std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape, const std::vec
 // Returns the size in memory, in elements, of a buffer with a constant shape and without strides of its own. The gaps
 // between its rows count.
 int64_t ElementsOf(const Buffer& buffer);
-// The same buffer but for one thing.
+// Return a copy of the buffer in which one property differs.
 Buffer WithScope(const Buffer& buffer, Scope scope);
 Buffer WithName(const Buffer& buffer, Name name);
 Buffer WithShape(const Buffer& buffer, std::vector<Expr> shape);  // and without strides of its own

@@ -24,8 +24,8 @@ class TimePasses final : public PassInstrument {
   PassTimes times_;
 };
 
-// Writes the program to FOLDER/00_input.txt, and after each pass to FOLDER/NN_PASS.txt; another part of the program to
-// a folder of its own there. Its first use replaces an earlier dump.
+// Writes the program to FOLDER/00_input.txt, and after each pass to FOLDER/NN_PASS.txt. If passes run on one part of
+// the program, such as a kernel, its files go to a subfolder for that part. The first write removes an earlier dump.
 class DumpPasses final : public PassInstrument {
  public:
   explicit DumpPasses(std::string folder) : folder_(std::move(folder)) {}

@@ -26,12 +26,15 @@ struct InterpOptions {
   int64_t* stores_left = nullptr;
 };
 
-// `args` in the order of the parameters; symbolic extents of parameters take their values from the arrays' shapes.
-// Outputs are overwritten; elements that the program never writes come back as NaN (integers: the least value). An
-// error names the buffer, the index and the block where a bound is broken, memory is read that was never written,
-// iterations of a parallel loop, threads or blocks conflict (with their indices), what belongs to one thread or block
-// is touched by another, some threads reach a barrier and some do not, an iterator leaves its extent, or an operation
-// is undefined (division by 0).
+// Runs the function. `args` are in the order of the parameters, and symbolic extents of parameters take their values
+// from the arrays' shapes. Outputs are overwritten; elements that the program never writes come back as NaN (integers:
+// the least value). An error names the buffer, the index and the block. The errors are:
+//  - an access out of bounds, or a read of memory that was never written
+//  - a conflict between iterations of a parallel loop, threads or blocks (the error has their indices)
+//  - an access to memory that belongs to another thread or block
+//  - a barrier that some threads reach and others do not
+//  - an iterator outside of its extent
+//  - an undefined operation (division by 0)
 Status Interpret(const PrimFunc& f, std::vector<InterpArray>& args, const InterpOptions& options = {});
 
 }  // namespace autotune

@@ -26,8 +26,9 @@ struct VirtualThread {
   Flights flights;
 };
 
-// The threads that run nested loops over threads, one group for each loop around, outermost first; group 0 is whoever
-// came to the first of them. A barrier begins a new stretch of all their paths.
+// The virtual threads that run nested loops over threads. There is one group of threads for each of these loops,
+// outermost first; group 0 is the thread that reached the outermost loop. A barrier separates the accesses before it
+// from those after it, in the paths of all threads (Paths).
 class ThreadGroups {
  public:
   ThreadGroups(VirtualThread first, Paths& paths, int64_t& instances, bool track)
@@ -60,8 +61,8 @@ class Machine {
   void Push(Name var, Scalar value) { env_.emplace_back(var, std::vector<Scalar>{value}); }
   const std::vector<Scalar>* Find(const Name& var) const;
 
-  // Buffers. Locate: the element that indices name in one lane: one index per dimension, or one in elements of the
-  // whole memory; -1 after an error.
+  // Buffers. Locate returns the element that the indices name in one lane: one index per dimension, or a single index
+  // in elements of the whole memory. It returns -1 after an error.
   void BindShape(const Buffer& buffer, const InterpArray& array);
   Memory* Declare(const Buffer& buffer);
   void Import(const Param& param, const InterpArray& array);
@@ -87,8 +88,8 @@ class Machine {
   std::vector<int64_t> Order(int64_t extent);
   std::vector<Buffer> OwnAllocs(const For& n);
 
-  // Threads with barriers. In: runs f in the place of a thread; InEach: of each, in any order. Uniform: a value that
-  // decides whether threads reach a barrier.
+  // Threads with barriers. In calls f as the given thread; InEach calls f as each thread, in any order. Uniform
+  // evaluates an expression that decides whether threads reach a barrier, and fails if the threads disagree.
   void ExecTogether(const For& n);
   void Together(const For& n, ThreadGroups& groups);
   void Together(const Stmt& s, ThreadGroups& groups);
@@ -100,8 +101,8 @@ class Machine {
   void MmaOfWarp(const Store& n, std::span<VirtualThread* const> warp);
   int64_t Uniform(ThreadGroups& groups, const Expr& e, const std::string& what);
 
-  // Asynchronous stores of the thread that runs (ir/interp_async.cc). LandSome: each lands or not. Touch: an access to
-  // an element that no asynchronous store may be under way to; `write`: nor from.
+  // Asynchronous stores of the running thread (ir/interp_async.cc). LandSome completes a random part of the stores
+  // under way. Touch checks an access: no store under way may write the element, and if `write`, none may read it.
   void Issue(const Store& n);
   void Commit();
   void Wait(int64_t groups);

@@ -25,7 +25,8 @@ struct ThreadId {
   bool operator==(const ThreadId&) const = default;
   std::string Text() const;  // "(blockIdx.x = 1, threadIdx.x = 3)"
 };
-// Whether one block or thread runs what both stand for; what stands outside of an axis' loops is run by its index 0.
+// Returns true if the same block or thread runs the code at both places. Index 0 of an axis runs the code outside of
+// the loops of that axis.
 bool SameBlock(const ThreadId& a, const ThreadId& b);
 bool SameThread(const ThreadId& a, const ThreadId& b);
 

@@ -44,7 +44,7 @@ bool IsUpdate(const Store& store, Expr& a, Expr& b) {
   return true;
 }
 
-// That other lanes see the operand, and that it does not depend on the sums.
+// Checks that all lanes can read the operand, and that it does not depend on the sums.
 Status CheckOperand(const Expr& operand, const Name& sums) {
   Status status;
   Walk(operand, [&](const Expr& e) {
@@ -59,7 +59,7 @@ Status CheckOperand(const Expr& operand, const Name& sums) {
   return status;
 }
 
-// That the four sums of a thread are different elements, the same ones for each k.
+// Checks that the four sums of a thread are different elements, and the same ones for each k.
 Status CheckSums(const MmaLoops& loops) {
   bool half = false, pair = false, sum = false, difference = false;  // which of them some index tells apart
   for (const Expr& index : loops.update.indices) {

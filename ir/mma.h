@@ -1,6 +1,7 @@
-// Products of small matrices by tensor cores: c + a b, computed by the 32 lanes of a warp together, each of which holds
-// a part of every matrix in registers. Here is which part (PTX ISA, matrix fragments of mma.m16n8k8 and mma.m16n8k16),
-// and which loops of a program of threads compute such a product. Pure functions; thread-safe.
+// Products of small matrices by tensor cores: c + a b, computed by the 32 lanes of a warp together. Each lane holds a
+// part of every matrix in registers. This header defines these parts (PTX ISA, matrix fragments of mma.m16n8k8 and
+// mma.m16n8k16), and recognizes the loops of a program of threads that compute such a product. Pure functions;
+// thread-safe.
 //
 // In lowered programs a product is one store of vectors, which stands where a barrier may stand:
 //     c[ramp(0, 1, 4)] = mma(c[ramp(0, 1, 4)], a[ramp(0, 1, A)], b[ramp(0, 1, B)])
@@ -10,14 +11,14 @@
 // each by an fma, which is one of these orders.
 //
 // In schedulable programs there is nothing new: each thread computes its own four elements of c by ordinary loops, and
-// an annotation (kMma) says that warps shall compute them together. So steps move these loops like any others, and what
-// they compute is defined without warps. Lane l of a warp has threadIdx.x = l % 4 and threadIdx.y % 8 = l / 4.
+// an annotation (kMma) says that warps shall compute them together. So steps move these loops like any others, and
+// their meaning does not depend on warps. Lane l of a warp has threadIdx.x = l % 4 and threadIdx.y % 8 = l / 4.
 //
 //     for h in 2: for p in 2: for k in K:       (threads: x of 4, y of a multiple of 8)
 //       sum[h, p] = fma(a(y, h, k), b(x, p, k), sum[h, p])
 //
-// Rows of the product are the values of (y % 8, h), its columns those of (x, p): whatever addresses belong to them.
-// Operands that lie in shared memory, as wgmma reads them, would be another op over the same accumulators.
+// The rows of the product are the values of (y % 8, h), its columns the values of (x, p), at any addresses. Operands
+// that lie in shared memory, as wgmma reads them, would be another op over the same accumulators.
 #pragma once
 #include "ir/stmt.h"
 #include "support/result.h"
@@ -64,7 +65,7 @@ struct MmaLoops {
 // `loop` is the one over h. `x`, `y`: the variables of the loops over threadIdx.x and .y around it. An error says why
 // the loops are no product of tensor cores.
 Result<MmaLoops> MatchMma(const Stmt& loop, const Name& x, const Name& y);
-// That a kernel has warps of 4 by 8 threads, by the loops around a statement: their variables x and y.
+// The variables of the loops over threads around a statement, if the kernel has warps of 4 by 8 threads.
 struct MmaThreads {
   Name x, y;
 };

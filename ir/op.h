@@ -54,8 +54,8 @@ enum class OpType : uint8_t { kSameAsFirst, kBool, kGiven, kNone };
 // has.
 inline constexpr double kMostAngle = 0x1p31;
 
-// exp_neg and sigmoid of a number below this are 0, where exp is below the least normal number. Arithmetic with what
-// lies there takes x86 some hundred cycles.
+// The limit below which exp_neg and sigmoid are 0, for a float type of `bits` bits. Below it exp would be denormal, and
+// arithmetic on denormal numbers takes some hundred cycles on x86.
 constexpr double LeastExponent(int bits) { return bits == 64 ? -708.396418532264 : double{-87.33654F}; }
 
 struct OpRow {

@@ -1,6 +1,6 @@
-// Passes of any language and pipeline: what a pipeline declares (PassTable), what a caller asks for (PassConfig), who
-// looks on (PassInstrument), and PassContext, which every run of a pipeline gets. Not here: the passes themselves, and
-// what only one pipeline needs, such as the evaluator of constants (graph/pass.h).
+// Passes of any language and pipeline. A pipeline declares its passes and options (PassTable), a caller configures them
+// (PassConfig), an instrument observes them (PassInstrument), and every run of a pipeline gets a PassContext. Not here:
+// the passes themselves, and parts that only one pipeline needs, such as the evaluator of constants (graph/pass.h).
 #pragma once
 #include <cstdint>
 #include <map>

@@ -35,7 +35,7 @@ std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
   return a && b ? FoldInt(binary->op, *a, *b, binary->a.dtype()) : std::nullopt;
 }
 
-// Whether the condition, absent or not, does not exclude these values.
+// Returns true if the condition may hold for these values, or if there is none.
 bool MayHold(const Expr& condition, const Values& values) {
   if (!condition) return true;
   const Binary* binary = condition.As<Binary>();
@@ -43,7 +43,7 @@ bool MayHold(const Expr& condition, const Values& values) {
   return ValueOf(condition, values).value_or(1) != 0;
 }
 
-// Whether each iterator that has any of the loops is a number of which these are the digits.
+// Returns true if each iterator that uses any of the loops is a mixed-radix number, whose digits are these loops.
 bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
   for (const Expr& binding : bindings) {
     const LinearForm form = ToLinear(binding);
@@ -68,7 +68,7 @@ bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
   return true;
 }
 
-// The same by trying all iterations. `what` names the bindings.
+// Checks the values of the reduction iterators by trying all iterations. `what` names the bindings in errors.
 Status TryAll(const Block& block, const Ranges& loops, const std::string& what, int64_t& budget) {
   const Error unknown("whether the values of reduction iterators come once each cannot be checked: " + what);
   int64_t total = 1, values = 1;

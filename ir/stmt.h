@@ -2,8 +2,8 @@
 //
 // Two dialects share these nodes:
 //  - schedulable: loops of extent `extent` from 0, whose leaves are Blocks; a block's body uses only its own iterators
-//    (their values are the `binding`s, computed from the loops around), and multi-dimensional buffers. What steps of
-//    schedule/ rewrite, what features are read from, what records store.
+//    (their values are the `binding`s, computed from the loops around), and multi-dimensional buffers. Steps of
+//    schedule/ rewrite this dialect, features are computed from it, and records store it.
 //  - lowered: no Blocks, flat buffers (one index, in elements), vector values, Alloc and Let. What codegen/ takes.
 //
 // Semantics
@@ -17,9 +17,9 @@
 //    runs it before the body in those instances where all reduction iterators are 0: the loops around a reduction block
 //    visit, for every value of the spatial iterators, the reduction iterators' first values (all 0) first.
 //    Instances that differ in a spatial iterator are independent.
-//  - `allocs` of a PrimFunc are uninitialised memory that lives for one call; one that is used inside a parallel loop
-//    only is each iteration's own, and lives for that iteration. In loops over blocks that is so of what has scope
-//    shared, local or register, in loops over threads of what has scope local or register.
+//  - `allocs` of a PrimFunc are uninitialised memory that lives for one call. If an alloc is used only inside a
+//    parallel loop, each iteration has its own, which lives for that iteration. In loops over blocks this holds for
+//    the scopes shared, local and register; in loops over threads for local and register.
 //  - A block reads and writes what its Loads and Stores say: regions are computed (arith/region.h), never stored.
 #pragma once
 #include <map>

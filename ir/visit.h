@@ -40,7 +40,7 @@ bool UsesVar(const Expr& e, const Name& var);  // an absent expression uses none
 // Calls f for each Load in a statement, or each Store, in program order.
 void ForEachLoad(const Stmt& s, const std::function<void(const Load&)>& f);
 void ForEachStore(const Stmt& s, const std::function<void(const Store&)>& f);
-// The same for both: the buffer and the subscripts of each access.
+// Calls f for each Load and Store: the buffer and the subscripts of the access.
 void ForEachAccess(const Stmt& s, const std::function<void(const Buffer&, const std::vector<Expr>&)>& f);
 bool Reads(const Stmt& s, const Name& buffer);  // whether a Load in s reads it
 // Whether the expression is or holds a node of this kind: HasNode<Load>(e).

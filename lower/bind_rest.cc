@@ -164,7 +164,7 @@ struct Uses {
   bool apart = false;  // a subscript tells points of a block apart, or the points are not independent
 };
 
-// Whether the expressions use an iterator of the block.
+// Returns true if the expressions use an iterator of the block.
 bool UsesIterator(const Block& block, const std::vector<Expr>& indices) {
   return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) {
     return std::any_of(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return UsesVar(e, i.var); });

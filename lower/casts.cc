@@ -87,7 +87,7 @@ FloatRange RangeOf(const Expr& e) {
   });
 }
 
-// Whether what is left of `range` without its fractions are numbers of `type`.
+// Returns true if all numbers of `range`, truncated to integers, are numbers of `type`.
 bool Fits(const FloatRange& range, DType type) {
   const bool is_signed = type.IsSigned();
   const double end = std::ldexp(1.0, is_signed ? type.bits - 1 : type.bits);

@@ -27,7 +27,7 @@ struct Sum {
     for (const Term& t : terms) most += t.coefficient * (t.extent - 1);
     return most;
   }
-  // The same without what is a multiple of the period.
+  // Returns the sum without the terms that are multiples of the period.
   Sum Low(int64_t period) const {
     Sum low{{}, constant % period};
     for (const Term& t : terms) {

@@ -79,7 +79,7 @@ Expr RoundedToOdd(const Expr& wide) {
   return FromBits(MakeSelect(exact, bits, Joined(below, I(1, bits))), kSingle);
 }
 
-// Whether the target converts between the half type and f32 by an instruction.
+// Returns true if the target converts between the half type and f32 by an instruction.
 bool HasInstruction(DType half, const Target& target) { return target.has_f16 && half == DType::Float(16); }
 
 Expr SingleOf(const Expr& half, const Target& target) {

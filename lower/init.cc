@@ -28,7 +28,7 @@ bool UsedBy(const Block& block, IterKind kind, const Name& var) {
                      [&](const Iter& iter) { return iter.kind == kind && UsesVar(iter.binding, var); });
 }
 
-// Whether a block other than `block` inside s touches what block.init writes.
+// Returns true if a block other than `block` inside s touches what block.init writes.
 bool OthersTouch(const Stmt& s, const Block& block) {
   std::set<Name> written;
   Walk(block.init, [&](const Stmt& x) {

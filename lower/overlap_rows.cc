@@ -22,7 +22,7 @@ const For* LoopIn(const Stmt& s) {
   return loop && IsConst(loop->extent, 1) ? LoopIn(loop->body) : loop;
 }
 
-// Whether it is stored to where a condition holds, and not where it does not.
+// Returns true if only one branch of some condition stores to the buffer.
 bool StoresSometimes(const Stmt& s, const Name& buffer) {
   bool found = false;
   Walk(s, [&](const Stmt& x) {

@@ -110,7 +110,7 @@ class Partitioner {
     return MakeSeq(std::move(stmts));
   }
 
-  // Whether something computed from memory goes to a register buffer under a guard.
+  // Returns true if a guard is around a store to a register buffer whose value reads memory.
   static bool GuardsUpdates(const Stmt& s) {
     bool found = false;
     Walk(s, [&](const Stmt& x) {
@@ -200,7 +200,7 @@ class Partitioner {
   Stmt Split(const Stmt& s, const Analyzer& outer) {
     std::optional<Tails> tails = SplitTails(s, outer);
     if (!tails) return SplitGuards(s, outer);
-    // What is done once at an end is small rather than fast: its other guards stay.
+    // Code that runs once, at an end of the loop, should be small rather than fast, so its other guards stay.
     Stmt tail = tails->whole ? tails->tail : SplitGuards(tails->tail, outer);
     if (tails->some) tail = MakeStmt(If{tails->some, tail, Stmt()});
     return tails->whole ? MakeStmt(If{tails->whole, SplitGuards(tails->fast, outer), tail}) : tail;

@@ -47,7 +47,7 @@ struct PrepareSplit {
   std::vector<Buffer> prepared;
 };
 PrepareSplit SplitPrepare(const PrimFunc& f);
-// The same as the first pass of lowering, unless it is disabled (pipeline.cc).
+// Runs SplitPrepare as the first pass of lowering, with its instruments, unless it is disabled (pipeline.cc).
 Result<PrepareSplit> RunSplitPrepare(const PrimFunc& f, const PassContext& context);
 
 // for k { block(init, update) }  ->  init nest; for k { block(update) }  at the outermost reduction loop (init.cc).

@@ -89,7 +89,7 @@ Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
   return MakeStmt(For{loop->var, Expr(extent), loop->kind, loop->annotations, recurse(body)});
 }
 
-// Whether nothing in s is stored where the condition does not hold.
+// Returns true if nothing in s is stored where the condition does not hold.
 bool AllUnder(const Stmt& s, const Expr& condition) {
   if (s.As<Store>()) return false;
   if (const If* branch = s.As<If>()) {

@@ -6,7 +6,7 @@
 //                   tf32(t[k, x, p]), c[h, p])          b[0] = tf32(t[x, y % 8 // 2, y % 2]); ..
 //   } } }                                               c[..] = mma(c[..], a[..], b[..])
 //
-// Loads that several products share become one later: nothing is stored to memory between the products of a piece.
+// A later pass merges equal loads of several products, since nothing is stored to memory between these products.
 #include "ir/annotations.h"
 #include "ir/linear_form.h"
 #include "ir/mma.h"
@@ -48,7 +48,7 @@ class Replacer {
     return s;
   }
 
-  // Whether threads may see different values of it.
+  // Returns true if the expression may have different values in different threads.
   bool Differs(const Expr& e) const {
     return HasNode<Load>(e) || UsesVar(e, [&](const Name& v) { return differing_.contains(v); });
   }
@@ -132,7 +132,7 @@ class Replacer {
     }
   }
 
-  // Whether the operand of one k and of the next are neighbours in memory.
+  // Returns true if the operands for k and k + 1 are neighbours in memory.
   static bool NeighboursAlong(const Expr& operand, const Name& k) {
     const Load* load = operand.As<Load>();
     if (!load) return false;

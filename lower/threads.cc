@@ -16,7 +16,7 @@ namespace {
 struct Touched {
   std::set<Name> reads, writes;
 
-  // Whether it was more than what was there.
+  // Returns true if `other` has a buffer that was not there.
   bool Add(const Touched& other) {
     const size_t before = reads.size() + writes.size();
     reads.insert(other.reads.begin(), other.reads.end());

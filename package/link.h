@@ -7,8 +7,8 @@
 
 namespace autotune {
 
-// Returns the shared object. Uses the objects if there are any, else the sources. Errors, in one line each: there is no
-// `cc`, or what it says first.
+// Links the objects, or the sources if there are no objects, and returns the shared object. Errors are one line: there
+// is no `cc`, or its first message.
 Result<std::string> LinkWithCc(const std::vector<std::string>& objects, const std::vector<std::string>& sources);
 
 }  // namespace autotune

@@ -8,10 +8,10 @@
 
 namespace autotune {
 
-// Writes the relocatable object that the package's objects are linked with to make such a file: it has the symbol
-// kModuleBlobSymbol, a library that imports factory and info. Of the parameters it makes no copy. The library need not
-// be one that this machine can load. Errors: a damaged graph or damaged parameters; a model whose name is that of a
-// kernel or of a function of the tree, by which it could not be found; those of writing to `fd`.
+// Writes a relocatable object to `fd`. Linked with the package's objects, it gives such a shared object: it has the
+// symbol kModuleBlobSymbol, with a library that imports the factory and the info. Does not copy the parameters. The
+// library may be for another machine. Errors: a damaged graph or damaged parameters; a model with the name of a kernel
+// or of a function of the tree, which would hide it; those of writing to `fd`.
 Status WriteModuleObject(const Package& package, int fd);
 
 // What the info module of a loaded tree says; empty if the tree has none.

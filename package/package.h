@@ -70,7 +70,7 @@ Status WritePackage(const Package& package, const std::string& path);
 // Needs metadata, graph and parameters; what else a package lacks is left empty. Errors name the file and what is
 // missing or damaged in it.
 Result<Package> ReadPackage(const std::string& path);
-// Whether the file begins as an ELF file does. An error if it cannot be read.
+// Returns true if the file begins as an ELF file does. An error if it cannot be read.
 Result<bool> IsSharedObject(const std::string& path);
 
 }  // namespace autotune

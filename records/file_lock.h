@@ -31,7 +31,7 @@ class FileLock {
 
 // True if the file system of `path` is reached over a network, where memory shared between processes cannot be trusted.
 bool IsOnNetworkFileSystem(const std::string& path);
-// The same for a file system's magic number, as statfs(2) gives it.
+// True if statfs(2) gives a network file system this magic number.
 bool IsNetworkFileSystemType(unsigned long magic);
 
 }  // namespace autotune

@@ -246,7 +246,8 @@ class SqliteStore : public RecordStore {
     return reader_.Open(options_.lock_timeout_ms);
   }
 
-  // Whether the processes of this file system can share a log's index; says once if not.
+  // Returns true if this file system allows a write-ahead log: processes must share the memory of the log's index. If
+  // not, prints a warning, once for each file.
   bool CanHaveLog() const {
     bool network = IsOnNetworkFileSystem(writer_.path());
     if (!network && lock_.CanShareMemory()) return true;

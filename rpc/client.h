@@ -1,5 +1,5 @@
-// FarmClient: a tuner's door to the measurement farm. It owns a thread with the sockets; its methods block and may be
-// called from any thread. Several Measure calls at once take several devices. Hold no HostLock while measuring.
+// FarmClient: the tuner's interface to the measurement farm. It owns a thread with the sockets; its methods block and
+// may be called from any thread. Several Measure calls at once take several devices. Hold no HostLock while measuring.
 #pragma once
 #include <functional>
 #include <memory>

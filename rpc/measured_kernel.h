@@ -1,5 +1,5 @@
-// MeasuredKernel: a kernel of an artifact on the device that a runner offers, with outputs of its own: called, its
-// outputs looked at, timed. One thread at a time; at most one exists per device and CopyArena.
+// MeasuredKernel: a kernel of an artifact on the device that a runner offers, with outputs of its own. It can be
+// called, checked and timed. One thread at a time; at most one exists per device and CopyArena.
 #pragma once
 #include <memory>
 #include <span>
@@ -36,8 +36,8 @@ class MeasuredKernel {
 // `inputs`: by parameter; undefined at outputs. The constants are prepared. All arguments outlive the kernel.
 Result<std::unique_ptr<MeasuredKernel>> OnCpu(const Kernel& kernel, std::span<const Tensor> inputs,
                                               KernelContext& context, CopyArena& arena);
-// The same on another device, to which the inputs are copied. Weights stay in its caches: KernelTimeOptions::cold_bytes
-// is not followed.
+// Makes a kernel on a device other than the CPU and copies the inputs there. The weights stay in the device's caches,
+// since KernelTimeOptions::cold_bytes is ignored.
 Result<std::unique_ptr<MeasuredKernel>> OnDevice(std::shared_ptr<const Artifact> artifact, const Kernel& kernel,
                                                  std::span<const Tensor> inputs, const DevicePtr& device);
 

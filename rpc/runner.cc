@@ -116,7 +116,7 @@ class Runner {
   // `device`: what it offers beside the CPU; may be null.
   Runner(BlockingChannel& channel, DevicePtr device) : channel_(channel), device_(std::move(device)) {}
 
-  // Whether the device has failed for good: this process can measure nothing more.
+  // Returns true if the device has failed for good: this process can measure nothing more.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
@@ -150,8 +150,9 @@ class Runner {
                                                             : TrialStatus::kRunCrashed;
   }
 
-  // Makes the device's context with the first request. Before that this runner is a spare one, which must leave the
-  // device's memory to the active one. CUDA's driver has made its threads then, and needs no process of its own.
+  // Makes the device's context when the first request arrives. Until then this runner is the warm spare, and the
+  // device's memory belongs to the active runner. With CUDA, the system call filter is installed after the context: by
+  // then the driver has started its threads, and it needs no further processes.
   Status StartDevice() {
     if (!device_ || started_) return {};
     TRY(device_->Synchronize());
@@ -304,7 +305,7 @@ class Runner {
       result.status = failure->status;
       return Err(failure->text);
     }
-    // What is right afterwards shall have been written by the calls that were timed.
+    // Overwrite the outputs: results that are right afterwards were then written by the timed calls.
     TRY(placed->Refill());
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;

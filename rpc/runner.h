@@ -1,5 +1,5 @@
-// The runner: the child process that loads artifacts and runs them, one candidate at a time, for a device server's
-// parent at the other end of a socket pair. It may crash or hang at any moment; the parent sees to that.
+// The runner: the child process that loads artifacts and runs them, one candidate at a time. It is controlled through a
+// socket pair by its parent, the device server. It may crash or hang at any moment, and the parent then replaces it.
 // Single-threaded but for the kernels' thread pool and a thread that ends the process when the parent is gone.
 #pragma once
 #include <cstdint>

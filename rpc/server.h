@@ -1,5 +1,5 @@
-// The device server: a ServerSession on real sockets, with real runners. RunServer is the life of a process's main
-// thread.
+// The device server: a ServerSession on real sockets, with real runners. RunServer occupies the main thread until the
+// server ends.
 #pragma once
 #include <cstdint>
 #include <string>

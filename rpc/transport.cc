@@ -61,7 +61,8 @@ void SetOptions(void* socket, bool router) {
   // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
 }
 
-// What ZeroMQ's io thread lets go of. ZeroMQ synchronizes the two threads, unseen by ThreadSanitizer; so do these.
+// A blob that ZeroMQ's io thread releases. ZeroMQ synchronizes that thread with ours in a way that ThreadSanitizer does
+// not see, so this does it again.
 struct HandedOver {
   Blob blob;
   std::atomic<bool> complete{false};
@@ -128,8 +129,9 @@ int Descriptor(void* socket) {
   return fd;
 }
 
-// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered and speaks of commands, not of messages: after every wake
-// and after every send, ZMQ_EVENTS must be read until it is empty, or a message may lie there for ever.
+// A ZeroMQ socket watched by a loop. ZMQ_FD is edge-triggered, and it signals ZeroMQ's internal commands, not messages.
+// So after every wake-up and every send, ZMQ_EVENTS must be read until it is empty; otherwise a message may wait
+// forever.
 class Watched : public std::enable_shared_from_this<Watched> {
  public:
   Watched(Loop& loop, void* socket) : loop_(loop), socket_(socket) {}

@@ -1,7 +1,7 @@
-// ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one. This is the only
-// door to ZeroMQ, and all its options are set in one function of transport.cc, each with its reason.
-// A socket belongs to its loop's thread. There is no encryption and no authentication here, so only ipc:// and
-// tcp://127.0.0.1 are taken, and everything else is refused: any user of this host can reach a tcp endpoint.
+// ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one. No other file
+// uses ZeroMQ. All its options are set in one function of transport.cc, each with its reason. A socket belongs to its
+// loop's thread. There is no encryption and no authentication, so only ipc:// and tcp://127.0.0.1 are accepted. Any
+// user of this host can reach a tcp endpoint.
 #pragma once
 #include <cstdint>
 #include <functional>

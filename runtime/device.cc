@@ -78,7 +78,7 @@ Status CopyBytes(Device& to_device, void* to, Device& from_device, const void* f
 }
 
 Status CopyTensor(const Tensor& from, const Tensor& to) {
-  if (!from.defined() || !to.defined()) return Err("a copy of or into no tensor");
+  if (!from.defined() || !to.defined()) return Err("a copy needs two tensors; one of them is null");
   if (!(from.dtype() == to.dtype()) || from.shape() != to.shape()) {
     return Err("a copy of ", from.TypeText(), " into ", to.TypeText());
   }

@@ -1,9 +1,8 @@
 // Device: a processor and its memory, as tensors, executors and modules see it. All devices keep this contract:
 // - Addresses belong to the device. The host neither reads nor writes through them, unless the device is the host's own
 //   processor (`IsHost`); it may add byte offsets within one allocation.
-// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the memory of
-// the
-//   host may be reused, `CopyOut` once the data is there; the others may return before the command has run.
+// - Commands (copies, launches, Zero) run in the order in which they were given. `CopyIn` returns once the host may
+//   reuse its memory, `CopyOut` once the data has arrived. The others may return before the command has run.
 // - A command that was accepted may fail later. That error is final: from then on every command of the device returns
 //   it, as GPU drivers have it, and `LastError` tells it without a command. A refusal (no memory, a bad image or
 //   launch) may be final, too.
@@ -33,8 +32,8 @@ struct DeviceLimits {
   std::string architecture;       // "sm_90", as code generators name it; empty where code does not depend on it
 };
 
-// The shape of one launch: blocks, threads of a block, and shared memory of a block beside what the code itself asks
-// for.
+// The shape of one launch: blocks, threads of a block, and the shared memory of a block that the code does not declare
+// itself.
 struct LaunchGeometry {
   std::array<int64_t, 3> grid = {1, 1, 1};
   std::array<int64_t, 3> block = {1, 1, 1};
@@ -89,7 +88,7 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   // Waits until all commands have run.
   virtual Status Synchronize() = 0;
   virtual Status LastError() const = 0;
-  // Whether the last error tells that the device itself has failed, so that no kernel is to blame.
+  // Returns true if the last error tells that the device itself has failed, so that no kernel is to blame.
   virtual bool IsLost() const { return false; }
 };
 

@@ -1,6 +1,6 @@
 // PackedFunc: a type-erased function on Values, by which languages, processes and modules call each other without
-// sharing C++ types. Values and functions are cheap handles and may be copied on any thread; whether a function may be
-// called concurrently is its own affair. Not the kernel ABI (runtime/abi.h), which has no types to erase.
+// sharing C++ types. Values and functions are cheap handles and may be copied on any thread. Each function decides
+// whether calls may run concurrently. Not the kernel ABI (runtime/abi.h), which has no types to erase.
 #pragma once
 #include <cstdint>
 #include <functional>

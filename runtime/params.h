@@ -1,5 +1,5 @@
-// Parameters: named tensors in one blob, the file parameters/<model>.params of a package, in the layout of the
-// field's `_save_params`, which TVM's runtime reads and writes. Stateless, thread-safe. Not compressed.
+// Parameters: named tensors in one blob, the file parameters/<model>.params of a package, in the layout of
+// `_save_params`, which TVM's runtime reads and writes. Stateless, thread-safe. Not compressed.
 //
 // Layout, little-endian, no padding:
 //   u64 magic 0xF7E58D4F05049CB7, u64 0; vector of names; u64 number of tensors, which equals that of the names; then

@@ -8,8 +8,8 @@
 
 namespace autotune {
 
-// What is to be appended to `library`: 8 bytes of a magic text, then XXH3's 128 bits, little-endian, the low half
-// first.
+// Returns the seal that is appended to `library`: 8 bytes of a magic text, then the 128 bits of XXH3, little-endian,
+// the low half first.
 std::string SealOf(std::string_view library);
 
 // Checks a file that ends with a seal. Any other file passes: linkers and tools like strip write none.

@@ -153,8 +153,8 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   }
   RunSomeTasks(0);
   auto finished = [this] { return pending_.load(std::memory_order_acquire) == 0; };
-  // Workers are still at it. A sleep here would add its wake-up to the region's time, so the caller gives way to others
-  // for a while before it sleeps.
+  // Some tasks are still running. If the caller slept now, its wake-up would add to the time of the region. So it spins
+  // first, and then yields the CPU repeatedly, before it sleeps.
   if (!SpinUntil(spin_nanoseconds_, finished) && !SpinUntil(10 * spin_nanoseconds_, finished, [] { sched_yield(); })) {
     caller_sleeps_.store(true);
     while (int32_t pending = pending_.load()) FutexWait(pending_, pending);

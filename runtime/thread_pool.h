@@ -29,13 +29,13 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Runs tasks 0..num_tasks-1, handed out in shrinking chunks to whoever is free: the first ones to the caller, the
-  // last ones to the workers. So on two cores each stays, region after region, with its part of the data, which its
-  // cache has. Returns when all are done, with the code of the first that failed. Must not be called from inside a
-  // body.
+  // Runs tasks 0..num_tasks-1. Free threads take chunks of shrinking size: the caller takes the first tasks, the
+  // workers the last ones. So on two cores, each core gets the same part of the data in every region, and its cache
+  // holds that part. Returns when all tasks are done, with the code of the first task that failed. Must not be called
+  // from inside a body.
   int32_t Run(int32_t num_tasks, Body body, void* closure);
 
-  // The same for a callable f(task); serial inside a body is the caller's affair.
+  // Like Run, for a callable f(task). Must not be called from inside a body, either.
   template <class F>
   void For(int32_t num_tasks, F&& f) {
     Run(

@@ -1,6 +1,6 @@
-// Time evaluator: how long one call of a kernel takes, measured with weights cold and activations warm, as they are in
-// a network. Warm-up, as many calls per repeat as its length asks for, and an early end for candidates that are
-// hopeless. One measurement at a time per CopyArena and KernelContext. It does not judge: no median, no comparison.
+// Time evaluator: measures how long one call of a kernel takes, with weights cold and activations warm, as they are in
+// a network. It warms up, chooses the number of calls per repeat by their length, and ends early for hopeless
+// candidates. One measurement at a time per CopyArena and KernelContext. It returns all times and does not judge them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,8 +18,9 @@ namespace autotune {
 struct TimeOptions {
   int64_t number = 1;  // calls per repeat, at least
   int64_t repeats = 1;
-  // Further repeats, up to so many in all, while the two fastest are not within kAgreement: something disturbed all
-  // but one, so the fastest alone cannot be believed. Not more than `repeats`: none.
+  // The largest number of repeats. Repeats beyond `repeats` are made while the two fastest differ by more than
+  // kAgreement: then only one repeat was undisturbed, if any, and its time alone is not trusted. No effect if it is at
+  // most `repeats`.
   int64_t max_repeats = 0;
   double min_repeat_seconds = 0;  // `number` grows until a repeat lasts this long; longer is steadier and slower
   double cutoff_seconds = 0;      // per call; two slower bursts and no faster one end the measurement; 0: never

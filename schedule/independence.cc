@@ -18,7 +18,7 @@ bool UsedInsideOnly(const State& state, const Stmt& inside, const Name& buffer) 
   return IsAlloc(state.func, buffer) && count(inside) == count(state.func.body);
 }
 
-// Whether each iteration of a loop of that kind has its own copy of what is used inside it only.
+// Returns true if each iteration of a loop of this kind has its own copy of a buffer that is used inside the loop only.
 bool IsPrivate(Scope scope, LoopKind kind) {
   if (IsBlockAxis(kind)) return scope != Scope::kGlobal;
   if (IsThreadAxis(kind)) return scope == Scope::kLocal || scope == Scope::kRegister;
@@ -27,7 +27,8 @@ bool IsPrivate(Scope scope, LoopKind kind) {
 
 }  // namespace
 
-// Whether e is var plus what does not change inside the loop over var: its values are consecutive, as var's are.
+// Returns true if e is var plus terms that are fixed while var and the inner loops run. Its values are then
+// consecutive.
 static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   LinearForm form = ToLinear(e);
   return form.Coefficient(var) == 1 && !UsesVar(form.Rest(), var) && !UsesAny(e, inner);
@@ -69,7 +70,8 @@ static int CountDivisions(const Expr& e) {
   return count;
 }
 
-// The value whose quotient by `by` is x // d and whose remainder by it is `remainder`: x // (d / by), if it is.
+// If `value` is x // d and `remainder` is the remainder of x // (d / by) by `by`, returns x // (d / by), which
+// determines both. Returns nothing otherwise.
 static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remainder, int64_t by, const Ranges& ranges) {
   const Binary* quotient = value.As<Binary>();
   const int64_t* whole = quotient && quotient->op == BinaryOp::kFloorDiv ? AsInt(quotient->b) : nullptr;
@@ -109,8 +111,8 @@ static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& 
   return changing.InOrder();
 }
 
-// What the spatial iterators determine together: where two of them are quotient and remainder of one value, that.
-// `known`: loops of one iteration, in whose place their value is put.
+// Returns values that the spatial iterators determine: their bindings, in which the quotient and the remainder of one
+// value are joined to this value. `known` gives the values of loops of one iteration.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner,
                                     const VarMap& known) {
   std::vector<Expr> values;
@@ -124,8 +126,8 @@ static std::vector<Expr> Determined(const Block& block, const LoopRange& var, co
   return values;
 }
 
-// The same of the bindings as they stand, and of the bindings without loops of one iteration: either may show a
-// quotient and its remainder that the other hides.
+// Collects these values from the bindings as they are, and again from the bindings without the loops of one iteration.
+// Either may show a quotient and its remainder that the other hides.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Expr> values = Determined(block, var, inner, {});
   VarMap zeros;
@@ -137,14 +139,14 @@ static std::vector<Expr> Determined(const Block& block, const LoopRange& var, co
   return values;
 }
 
-// Some digits of `base`: base % to // from.
+// The digits base % to // from of `base`.
 struct Digits {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   Expr base;
   int64_t from = 1, to = kAll;
 };
 
-// A sum a + u // q of var's quotient and other terms as the quotient (q * a + u) // q; nothing if e is no such sum.
+// Rewrites the sum a + u // q, where u uses var, as the quotient (q * a + u) // q. Returns nothing if e is no such sum.
 static std::optional<Expr> AsOneQuotient(const Expr& e, const Name& var) {
   const LinearForm sum = ToLinear(e);
   if (sum.IsAtom()) return std::nullopt;
@@ -161,7 +163,7 @@ static std::optional<Expr> AsOneQuotient(const Expr& e, const Name& var) {
   return std::nullopt;
 }
 
-// What nested quotients and remainders by constants leave of the innermost value that var is in.
+// Returns the digits that the nested quotients and remainders by constants in e keep of the innermost operand with var.
 static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
@@ -178,7 +180,7 @@ static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   } else if (digits->to == Digits::kAll || digits->to % next == 0) {
     digits->to = next;
   } else if (next < digits->to) {
-    return std::nullopt;  // no digits: they would start anew in the middle
+    return std::nullopt;  // the remainder cuts a digit in two
   }
   return digits;
 }
@@ -193,10 +195,11 @@ static bool AreDigitsOf(const Digits& digits, const Expr& base) {
   return CommonFactor(distance.ToExpr()) % digits.to == 0;
 }
 
-// Each value determines some digits of var: all of them if var stands there plainly, those from a on for var // a,
-// those below b for var % b; its coefficient must exceed what the inner loops can add up to. They may be those of a
-// shifted var, if all are of the same one: consecutive values differ below any number that is not less than there are
-// of them.
+// Collects the digits of var that the values determine, and checks that together they determine var. The value var
+// itself gives all digits, var // a those from a on, and var % b those below b. A value counts only if the coefficient
+// of its term with var exceeds the spread of the terms of the inner loops.
+// var plus an offset may take the place of var, if the offset is the same in all values. Consecutive numbers have
+// different remainders by any number that is not less than their count, whatever the first one is.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Digits> digits;
   for (const Expr& value : Determined(block, var, inner)) {
@@ -209,9 +212,9 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       several |= own != nullptr;
       own = &t;
     }
-    if (!own || several) continue;  // none where its terms cancel
-    // The part of the sum that inner loops add; outer loops are fixed. If its terms are multiples of more than the term
-    // of var can reach, the remainder of the sum by that number still determines the term.
+    if (!own || several) continue;  // several terms with var may cancel
+    // Computes the spread of the terms of inner loops; outer loops are fixed. Leaves out a term whose coefficient is a
+    // multiple of `all`, the number of values that var's term spans: the remainder by `all` does not depend on it.
     LinearForm atom;
     atom.Add(own->atom, 1);
     const std::optional<Bounds> values = BoundsOf(atom, Concat({var}, inner));
@@ -231,8 +234,9 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
   }
   std::sort(digits.begin(), digits.end(),
             [](const Digits& a, const Digits& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
-  // base % known is known. Digits that begin below that say which of the values that agree in it; where they are those
-  // of base % to, these agree with base in it if `known` divides `to`.
+  // `known`: base % known is determined. Digits that begin at `known` or below, and end at a multiple `to` of it,
+  // determine base % to as well: values with equal remainders by `known` differ in these digits or are equal modulo
+  // `to`.
   auto tell_apart = [&](const Expr& base) {
     int64_t known = 1;
     for (const Digits& d : digits) {

@@ -6,10 +6,11 @@
 // applied to it directly, which needs no program; schedule/nest_sums.h has the arithmetic for that. It holds no Expr,
 // and its tables hold plain values. A copy into an existing Nest allocates nothing once the tables have grown.
 //
-// Where the language can say more than a Nest, the Nest over-approximates and says so: a value that is no sum is
-// `opaque`, with its bounds and the variables that it moves with.
+// A value that is not a sum is `opaque`: the Nest only has its bounds and the variables that it depends on, which
+// over-approximates it.
 //
-// A value: as thread-safe as any. Not here: legality. A Nest describes a program that some schedule made.
+// A value type: threads may share an object only to read it. Not here: legality. A Nest describes a program that some
+// schedule made.
 #pragma once
 #include <cstdint>
 #include <span>

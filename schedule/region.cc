@@ -100,13 +100,13 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
 
 namespace {
 
-// Whether the loops take the iterator through all of [0, size).
+// Returns true if the loops take the iterator through all of [0, size).
 bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running) {
   LinearForm sum = Normalize(block.iters[iter].binding, running);
   std::optional<Bounds> bounds = BoundsOf(sum, running);
   if (!bounds || bounds->low > 0 || bounds->high < size - 1) return false;
-  // A digit of a fused loop, f // c or f % c, takes all values within its bounds; the last f // c with all f % c only
-  // if f ends there.
+  // A digit of a fused loop f, f // c or f % c, takes all values within its bounds. But if the extent of f is not a
+  // multiple of c, the last value of f // c does not occur with all values of f % c.
   for (const LinearForm::Term& term : sum.terms) {
     const Binary* div = term.atom.As<Binary>();
     if (!div || div->op != BinaryOp::kFloorDiv || !AsInt(div->b)) continue;
@@ -119,7 +119,8 @@ bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running
   return sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].atom.As<Var>();
 }
 
-// Whether the iterators run through all pairs of their values: in loops of their own, or as digits of one fused loop.
+// Returns true if the iterators run through all pairs of their values: in loops of their own, or as digits of one fused
+// loop.
 bool AreIndependent(const Expr& a, const Expr& b, const Ranges& running) {
   for (const LoopRange& loop : running) {
     if (!UsesVar(a, loop.var) || !UsesVar(b, loop.var) || loop.extent == 1) continue;

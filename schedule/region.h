@@ -15,8 +15,8 @@ RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& f
 std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& buffer, const Ranges& running,
                                               const Ranges& fixed);
 
-// The box of an iterator that a block visits exactly while `running` run. An error if the iterations do not make up an
-// interval.
+// Returns the interval of values that the iterator takes while the loops `running` run. An error if the values do not
+// make up an interval.
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
 
 // A conjunct of a block's predicate that says no more than "this iterator is 0 or more".
@@ -41,7 +41,7 @@ Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std:
 // A conjunct of a block's predicate that says no more than "this iterator lies within its extent".
 std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);
 
-// Whether e runs with a loop inside the block (blockize), which its iterators say nothing of.
+// Returns true if e depends on a loop inside the block (blockize), and not on its iterators alone.
 bool UsesLoopInside(const Block& block, const Expr& e);
 
 // <block>_i0, <block>_i1, ...
@@ -72,14 +72,15 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
 // their own, or else, in each iteration of the loops shared with a producer, all that the block reads there.
 Status CheckSourcesCover(const State& state, const Name& block);
 
-// Returns true only if different values of `var` always give different values of some spatial iterator, for all values
-// of the loops `inner` between it and the block. The instances are then independent. May return false although they
-// are.
+// Returns true only if two different values of `var` always give different values of some spatial iterator, whatever
+// the values of `inner`, the loops between `var` and the block. The instances are then independent. May return false
+// for independent instances.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
 // Checks that the iterations of each parallel or vectorized loop around the block stay independent. (For bound loops,
 // schedule/threads.cc checks that after every step.)
 Status CheckStillIndependent(const State& state, const Name& block);
-// The same for the writers of what a block reads, after that block moved out of loops that had their own copies of it.
+// Like CheckStillIndependent, for the writers of the buffers that a block reads. To be called after the block moved out
+// of loops that had their own copies of these buffers.
 Status CheckSourcesIndependent(const State& state, const Block& block);
 // Checks that the instances of each block inside `loop` for different values of it are independent, as `kind`
 // (parallel, vectorized, bound) needs. A block may instead write a buffer that is used only inside the loop, if each

@@ -1,5 +1,5 @@
 // Schedule: a function and the history of steps that made it from an unscheduled one; the history is the trace. A
-// value: copy it to branch off. As thread-safe as a value. Replaying traces: schedule/replay.h.
+// value: copy it to branch off. Threads may share an object only to read it. Replaying traces: schedule/replay.h.
 #pragma once
 #include <memory>
 

@@ -27,14 +27,14 @@ struct State {
   Status CheckNewSample(const Name& name) const;
 };
 
-// Applies any step: whether it may come now, its ApplyStep, and what every step keeps in a program of threads. On error
-// the state is undefined: the caller throws it away.
+// Checks that the step may come now, applies it, and checks the rules of programs of threads afterwards. On error the
+// state is undefined, and the caller discards it.
 Status Apply(State& state, Step& step);
-// In schedule/threads.cc: that the program of threads that a step left is one.
+// Checks the rules of programs of threads (schedule/threads.cc).
 Status CheckProgramOfThreads(const State& state);
 
-// Each rewrites state.func (or adds a sample), and fills in results and decision. On error the state is undefined: the
-// caller throws it away.
+// Each function rewrites state.func (or adds a sample), and fills in the results and the decision of the step. On error
+// the state is undefined, and the caller discards it.
 Status ApplyStep(State& state, Split& step);
 Status ApplyStep(State& state, Fuse& step);
 Status ApplyStep(State& state, Reorder& step);

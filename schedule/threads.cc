@@ -1,5 +1,5 @@
-// What every step keeps in a program of threads: the rules of ir/threads.h, that the iterations of bound loops are
-// independent, and that what one thread owns is touched by no other.
+// Checks the rules that every step must keep in a program of threads: those of ir/threads.h, independent iterations of
+// bound loops, and that no thread accesses elements that another thread owns.
 #include <map>
 
 #include "schedule/region.h"
@@ -38,8 +38,8 @@ std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer)
   return accesses;
 }
 
-// An index as  fixed + turns * (step * threads) + step * thread + [low, high],  fixed being of the loops around all
-// accesses. Turns of all threads do not matter: the index modulo their length tells the thread.
+// Describes an index as  fixed + turns * (step * threads) + step * thread + [low, high].  `fixed` depends only on the
+// loops around all accesses. The number of turns is not kept: the index modulo step * threads determines the thread.
 struct ThreadDigit {
   LinearForm fixed;
   int64_t step = 0, low = 0, high = 0;
@@ -77,8 +77,8 @@ const For* LoopOver(const std::vector<const For*>& loops, size_t from, LoopKind 
   return nullptr;
 }
 
-// Whether the elements' place in some dimension tells which thread along the axis touches them, for all accesses alike.
-// `shared`: how many of the outermost loops are around all of them.
+// Returns true if every element is accessed by only one thread along the axis: the index in some dimension determines
+// the thread, in the same way for all accesses. `shared`: the number of outermost loops that are around all accesses.
 bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, LoopKind axis) {
   const std::vector<const For*>& loops = accesses[0].loops;
   Ranges common = RangesOf({loops.begin(), loops.begin() + static_cast<int64_t>(shared)});
@@ -111,7 +111,7 @@ bool TellsThreads(const std::vector<ThreadAccess>& accesses, size_t shared, Loop
   return false;
 }
 
-// That each element of what belongs to one thread is touched by one thread only.
+// Checks that each element of a local or register buffer is accessed by one thread only.
 Status CheckOneThread(const PrimFunc& func, const Buffer& buffer) {
   std::vector<ThreadAccess> accesses = AccessesOf(func, buffer);
   if (accesses.empty()) return {};

@@ -116,7 +116,8 @@ struct Update {
 };
 std::optional<Update> AsUpdate(const Store& store);
 bool IsLoadOf(const Expr& e, const Store& store);  // a load of the element that is stored to
-// Whether the block only copies or computes element-wise: spatial, no init, one store at distinct plain iterators.
+// Returns true if the block only copies or computes element-wise: spatial, no init, one store at distinct plain
+// iterators.
 bool IsPlainSpatial(const Block& block);
 
 }  // namespace autotune::schedule

@@ -1,6 +1,5 @@
-// CHECK: assertions about our own code. A failing CHECK throws InternalError, which is caught at three doors only:
-// the build worker's job loop, the RPC handler and main. Never use it for bad input: that is Result's work.
-// Thread-safe.
+// CHECK: assertions about our own code. A failing CHECK throws InternalError, which is caught in three places only: the
+// build worker's job loop, the RPC handler and main. Never use it for bad input, which Result reports. Thread-safe.
 #pragma once
 #include <sstream>
 #include <stdexcept>

@@ -12,8 +12,9 @@ std::vector<int> AllowedCpus();
 // groups give time for (a container's `--cpus`), rounded up. At least 1.
 int AvailableCpus();
 
-// CPUs that the control groups of a process give it time for, the least along the path to the root; infinity without a
-// quota. `root` holds proc/self/cgroup and sys/fs/cgroup ("/" but in tests). Groups of both versions.
+// Returns the number of CPUs whose time the control groups grant to a process: the least quota along the path to the
+// root, infinity without a quota. Reads control groups of versions 1 and 2 from proc/self/cgroup and sys/fs/cgroup
+// under `root` ("/" except in tests).
 double CpuQuota(const std::string& root);
 
 // Returns the bytes of the first CPU's data or unified cache of a level (1, 2, 3); 0 if the kernel does not report it.

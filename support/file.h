@@ -14,10 +14,10 @@ Result<std::string> ReadFile(const std::string& path);
 
 // Creates or replaces the file. The error names the path and says why; the file may then be incomplete.
 Status WriteFile(const std::string& path, const std::string& bytes);
-// Has `write` write an empty file in the folder of `path`, then gives it that name: a write that fails leaves the old
-// file, or none. The file has no name until it is complete, so that a writer that is killed leaves nothing; only where
-// the file system needs one, it is called `path`.tmpN. Removes such files of writers that ended early. A symbolic link
-// is followed. Errors: what exists there is no regular file; the folder cannot be written; those of `write`.
+// Creates an unnamed file in the folder of `path`, calls `write` to fill it, and then gives it the name `path`. If
+// `write` fails, the old file stays, or there is none. A killed writer leaves nothing behind. On file systems without
+// unnamed files, it is called `path`.tmpN meanwhile; such files of earlier writers are removed. Follows a symbolic
+// link. Errors: `path` exists and is no regular file; the folder cannot be written; those of `write`.
 Status ReplaceFile(const std::string& path, const std::function<Status(int fd)>& write);
 Status ReplaceFile(const std::string& path, std::string_view bytes);
 // An empty file in `folder` that has no name and ends with its last descriptor.

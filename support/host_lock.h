@@ -18,8 +18,8 @@ class HostLock {
 
   static Result<HostLock> Acquire(Mode mode);                    // waits
   static Result<std::optional<HostLock>> TryAcquire(Mode mode);  // nullopt: someone holds it
-  // Waits so long at the most. A measurement goes on without the lock then, and is disturbed: builds that overlap could
-  // keep it waiting for ever.
+  // Waits at most `milliseconds`. Returns nothing if the lock is still held then: overlapping builds could hold it
+  // forever, so a measurement rather runs without it, and may be disturbed.
   static Result<std::optional<HostLock>> AcquireWithin(Mode mode, int64_t milliseconds);
   static std::string Path();
 

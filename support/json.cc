@@ -101,8 +101,9 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
   std::vector<Level> stack_;
 };
 
-// Whether CBOR bytes hold a string of indefinite length. Nlohmann reads its chunks by recursion, as deep as the bytes
-// say; we never write one. A scan from head to head, which needs no nesting; what is cut short is the parser's to find.
+// Returns true if CBOR bytes hold a string of indefinite length. Nlohmann reads the chunks of such a string
+// recursively, as deep as the input says, and we never write one. The scan goes from item to item and ignores nesting.
+// Truncated input returns false, since the parser reports it.
 bool HasIndefiniteString(std::string_view bytes) {
   constexpr uint8_t kBytes = 2, kText = 3, kIndefinite = 31;
   for (size_t at = 0; at < bytes.size();) {

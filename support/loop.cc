@@ -19,8 +19,9 @@ namespace asio = boost::asio;
 
 struct Loop::Impl {
   asio::io_context context{1};
-  // A context for one thread puts what that thread posts aside until its handler returns, behind what others post in
-  // the meantime. A strand keeps the order of the calls.
+  // Posts go through a strand, which keeps the order of the calls. Without a strand, asio keeps the functions that a
+  // handler posts in a private queue until the handler returns, and functions that other threads post meanwhile run
+  // first.
   asio::strand<asio::io_context::executor_type> posted = asio::make_strand(context);
 };
 

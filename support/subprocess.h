@@ -27,15 +27,15 @@ struct ExitStatus {
 
 struct SpawnOptions {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH unless it holds a slash
-  // Child's descriptor -> ours. Of 0, 1 and 2 those not named: 0 reads /dev/null, 1 and 2 are inherited. All others are
-  // closed in the child.
+  // Maps descriptors of the child to ours. If not listed, 0 reads /dev/null, and 1 and 2 are inherited. All other
+  // descriptors are closed in the child.
   std::map<int, int> fds;
   std::vector<std::string> environment;  // "NAME=value", added to ours
-  // The child runs inside a wrapper (qemu, bwrap), so that its parent need not be us: EndWithParent() then rests on the
-  // death signal alone.
+  // True: the child runs inside a wrapper (qemu, bwrap), so this process may not be its parent. EndWithParent() then
+  // relies on the death signal alone.
   bool wrapped = false;
-  // Whether the child leads a process group of its own. If not, it is in ours, and who kills ours ends it as well;
-  // Kill then reaches the child alone.
+  // True: the child leads a process group of its own. False: it is in our group and ends when our group is killed, and
+  // Kill kills the child alone.
   bool own_group = true;
 };
 

@@ -1,5 +1,5 @@
-// CudaArch: what NVIDIA's GPUs of one compute capability have in common, one row each. Targets take from it what their
-// text leaves out. Immutable; thread-safe.
+// CudaArch: the properties that NVIDIA's GPUs of one compute capability share, as one row of a table. A target takes
+// the properties that its text leaves out from its row. Immutable; thread-safe.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,14 +15,14 @@ struct CudaArch {
   int64_t shared_bytes;   // of a block, with the driver's consent above kStaticSharedBytes
   int64_t registers;      // of 32 bits, of a unit
   double lanes;           // multiply-adds of f32 a cycle, of a unit
-  // The same of tensor cores, with sums of f32: operands of f16 and bf16, and TF32. 0: they do not multiply
-  // the matrices of ir/mma.h.
+  // Multiply-adds of the tensor cores in a cycle, of a unit, with f32 sums: for operands of f16 or bf16, and for TF32.
+  // 0: the tensor cores do not have the matrix shapes of ir/mma.h.
   double half_lanes, tf32_lanes;
   bool async_copies;  // from global to shared memory
-  int ptx_version;    // of the first PTX ISA that names it, times ten: the oldest driver then takes the code
+  int ptx_version;    // first PTX ISA that has it, times ten; old drivers then load the code
 };
 
-// Shared memory that a function's code may declare itself. More is asked for by the launch.
+// Shared memory that a function may declare in its code. The launch must request any more.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
 // Sorted from the oldest to the newest.

@@ -53,7 +53,7 @@ const std::vector<MachineRow>& MachineRows();
 // The row for a CPU, by LLVM's name.
 const MachineRow& MachineRowOf(std::string_view cpu);
 
-// The same of a compute unit of a GPU (a streaming multiprocessor).
+// The facts about a compute unit of a GPU (a streaming multiprocessor).
 struct GpuMachine {
   double hz;
   double lanes;                   // multiply-adds a cycle, where the architecture does not say

@@ -27,9 +27,9 @@ AUTOTUNE_ENUM(TargetKind, "llvm", "c", "opencl", "cuda")
 
 struct Target {
   TargetKind kind = TargetKind::kLlvm;
-  // kC: whether the source uses vector types. If not (-vectors=none), what would be a vector is a loop over its lanes,
-  // which a C compiler without vector types understands and others vectorize. `vector_bits` stays the machine's all the
-  // same, so that schedules make loops of as many lanes as its vectors have.
+  // kC: the source uses vector types. Without them (-vectors=none), each vector becomes a loop over its lanes, which
+  // any C compiler understands and many vectorize. `vector_bits` is that of the machine in both cases, so that these
+  // loops have as many lanes as its vectors.
   bool vector_types = true;
   std::string triple;                 // x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu
   std::string cpu;                    // LLVM's name, never "host"
@@ -59,7 +59,7 @@ struct Target {
   bool has_ldexp = false;         // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
 
-  // Whether code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.
+  // Returns true if code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.
   bool IsGpu() const { return kind == TargetKind::kOpenCl || kind == TargetKind::kCuda; }
 
   // The format of a GPU's programs (Device::LoadImage): "cl", "ptx".
@@ -71,8 +71,8 @@ struct Target {
   // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);
   std::string Text() const;  // canonical; Parse(Text()) == *this
-  // What rounding the operands of products may add to the error of a sum of them, relative to the sum of their
-  // magnitudes: half a unit in the last place of each. Comparisons of results allow for it.
+  // The error that rounding the operands of products adds to a sum of products, relative to the sum of their
+  // magnitudes: half a unit in the last place for each operand. Comparisons of results allow for it.
   double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
@@ -82,8 +82,8 @@ struct Target {
 // that -mcpu=host can stand for; all of these have AVX2.
 std::vector<std::string> FeaturesOfModel(std::string_view cpu);
 
-// The name and features of an Arm or RISC-V host, from the text of Linux's /proc/cpuinfo; `target` has its triple. What
-// the text does not tell stays as it is.
+// Sets the CPU name and the features of an Arm or RISC-V host from the text of Linux's /proc/cpuinfo. `target` already
+// has its triple. Fields that the text does not tell stay as they are.
 void DescribeCpu(const std::string& cpuinfo, Target& target);
 
 }  // namespace autotune

@@ -126,8 +126,8 @@ bool ToNest(const Stmt& s, Nest* nest) {
   return true;
 }
 
-// `order`: positions in nest.loops, outermost first. The first spatial loop in it of several iterations is parallel,
-// but for one that is innermost alone.
+// Emits the loops in the order `order` (positions in nest.loops, outermost first). The first spatial loop with several
+// iterations becomes parallel, unless a reduction loop is around it.
 Stmt Emit(const Nest& nest, const std::vector<size_t>& order) {
   size_t parallel = nest.loops.size();
   for (size_t i : order) {

@@ -11,12 +11,14 @@ namespace autotune::te {
 // order.
 bool TakesSteps(const PrimFunc& f);
 
-// The same parameters; every float intermediate is f64, inputs are widened where they are loaded, outputs rounded once
-// where they are stored (not if the function takes steps). Ops that lower/math.cc expands (exp, tanh, ...) are
-// evaluated in their own dtype, everything around them in f64. Of each perfect nest around one block whose loops are
-// bound one to one to its iterators: the initialisation of a reduction becomes a nest of its own, the last spatial loop
-// moves innermost (consecutive addresses) and the outermost other spatial loop of more than one iteration runs in
-// parallel. Other loops stay as they are.
+// Returns a function with the same parameters, in which every float intermediate is f64. Inputs are widened where they
+// are loaded, and outputs are rounded once, where they are stored. A function that takes steps keeps its types. Ops
+// that lower/math.cc expands (exp, tanh, ...) are evaluated in their own dtype.
+//
+// Perfect nests around one block, whose loops are bound one to one to its iterators, are also reordered. The
+// initialisation of a reduction becomes a nest of its own. The last spatial loop moves innermost, for consecutive
+// addresses. The outermost other spatial loop with more than one iteration runs in parallel. Other loops stay as they
+// are.
 PrimFunc ToReference(const PrimFunc& f);
 
 }  // namespace autotune::te

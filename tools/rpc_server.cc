@@ -53,8 +53,9 @@ int Serve(int argc, char** argv) {
   app.add_option("--listen", options.listen, "HOST:PORT or ipc socket for clients (default: a free port of 127.0.0.1)");
   app.add_option("--runner-prefix", prefix, "Command that wraps the runner: an emulator, taskset, a sandbox");
   app.add_option("--memory-limit", memory_gib, "GiB that a runner may use (default: half of the machine's)");
-  app.add_flag("--shared-host", shared_host,
-               "Do not wait for builds and searches of this host to pause while measuring");
+  app.add_flag(
+      "--shared-host", shared_host,
+      "Measure without the host lock: builds and searches of this host do not pause, and may disturb the times");
   app.add_flag("--end-with-stdin", options.end_with_stdin, "End when standard input ends");
   app.add_flag("--runner", is_runner, "Be a runner (rpc_server starts these itself)")->group("");
   try {

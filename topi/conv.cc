@@ -68,9 +68,9 @@ Extents WindowExtents(const std::string& name, const Shape& image, const Shape& 
   return e;
 }
 
-// A convolution of the padded x to one output channel, which has no columns for vectors. Its lanes run along the
-// contiguous part of a window, in x and in the weights: the channels of a position, and of all positions of a row
-// without dilation. `shape` is that of the result. Null if the contiguous part is too short for lanes.
+// Returns a convolution of the padded x to one output channel, which does not fill a vector. Lanes run along the
+// contiguous part of a window, in x and in the weights: the channels of one position or, without dilation, of all
+// positions of a row. `shape` is that of the result. Returns null if the contiguous part is too short for lanes.
 Tensor OneChannel(const std::string& name, const Tensor& x, const Tensor& weight, const ConvAttrs& attrs,
                   const Shape& shape) {
   const size_t dims = shape.size() - 2;

@@ -1,6 +1,6 @@
-// Convolution (cross-correlation) over one to three spatial dimensions: activations N...C, weights ...IO, which in two
-// are NHWC and HWIO. Thread-safe. Not its bias or activation: those are element-wise (topi/elementwise.h) and fuse by
-// schedule.
+// Convolution (cross-correlation) over one to three spatial dimensions. Activations are N...C and weights ...IO; in two
+// dimensions these are NHWC and HWIO. Thread-safe. Bias and activation are element-wise operators (topi/elementwise.h),
+// which a schedule fuses.
 #pragma once
 #include <string>
 #include <vector>
@@ -33,13 +33,14 @@ Tensor PadForWindows(const std::string& name, const Tensor& data, const ConvAttr
 
 // data [N, H, W, IC], weight [KH, KW, IC/groups, OC] -> [N, OH, OW, OC]. The shapes must fit (CHECK).
 // Axes: (n, m, oc) over (N, OH*OW, OC), with groups (n, m, g, oc) over (N, OH*OW, G, OC/G); reduction (kh, kw, ic), kh
-// and kw only where the kernel is larger than 1. Depthwise (IC/groups == 1): (n, h, w, c), reduction (kh, kw).
-// Where padding is read, a tensor <name>_pad holds the padded data, no larger than what is read.
-// So in two dimensions; in one and three, likewise with W, and with D before H.
+// and kw only if the kernel is larger than 1. Depthwise (IC/groups == 1): (n, h, w, c), reduction (kh, kw).
+// If windows read padding, a tensor <name>_pad holds the padded data, no larger than what windows read. This is the
+// form in two dimensions. In one dimension there is only W, and in three dimensions D comes before H.
 Tensor Conv(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
-// data [N, IC, H, W], weight [OC, IC, KH, KW], no groups -> [N, OC, OH, OW]; axes as the shape, reduction (ic, kh, kw).
-// Vectors run along the pixels of a row: for a few output channels, which are no vector. Padding as in Conv.
+// data [N, IC, H, W], weight [OC, IC, KH, KW], no groups -> [N, OC, OH, OW]. The axes are those of the shape, reduction
+// (ic, kh, kw). Meant for a few output channels, which do not fill a vector: vectors run along the pixels of a row
+// instead. Padding as in Conv.
 Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
 
 // Like Conv, but with the axes of a depthwise convolution: (n, h, w, c), reduction (ic, kh, kw). A vector along c holds
@@ -47,7 +48,7 @@ Tensor ConvChannelsFirst(const std::string& name, const Tensor& data, const Tens
 // vector as they lie in memory. The data of a lane is its group's channel: one vector of neighbours, permuted, which
 // every column of the window uses again.
 Tensor ConvAcrossGroups(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs);
-// Whether vectors hold whole groups that read within one vector's length of each other.
+// Returns true if vectors hold whole groups that read within one vector's length of each other.
 bool AcrossGroupsApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
 }  // namespace autotune::topi

@@ -1,6 +1,9 @@
-// Element-wise operators with NumPy broadcasting, any layout. Thread-safe. Constants of one element come as te::Splat.
-// The result is computed over the axes of the first operand that has the result's shape and fused axes (a convolution's
-// (n, m, oc)), else over its dimensions, so that an epilogue matches its anchor loop by loop.
+// Element-wise operators with NumPy broadcasting, for any layout. A constant of one element is a te::Splat.
+// Thread-safe.
+//
+// The loops of a result are the axes (te/tensor.h) of the first operand that has the result's shape and fused axes,
+// such as (n, m, oc) of a convolution. Without such an operand they are the dimensions of the result. So an operator
+// after a convolution has the convolution's loops and can be fused with it loop by loop.
 #pragma once
 #include <string>
 #include <vector>

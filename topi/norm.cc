@@ -11,9 +11,9 @@ namespace autotune::topi {
 
 namespace {
 
-// fn(x, row) for each element of x and the element of `row`, which has extent 1 along the reduced dimensions, that
-// belongs to it. If fewer than 16 results lie side by side, the loop over them is too short for vectors. Then all
-// elements of a row are one axis of the nest, and element e uses result e % (results side by side).
+// Computes fn(x, row) for each element of x and the element of `row` that belongs to it; `row` has extent 1 along the
+// reduced dimensions. If fewer than 16 results lie side by side, a loop over them would be too short for vectors. Then
+// all elements of a row are one axis of the nest, and element e uses result e % (results side by side).
 Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, const std::vector<int>& axes,
                const std::function<Expr(const Expr& x, const Expr& row)>& fn) {
   const Shape& shape = x.shape();

@@ -23,12 +23,11 @@ struct PoolAttrs {                       // of images of two dimensions unless s
 int64_t PoolOutput(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
                    bool ceil_mode);
 
-// data [N, H, W, C] -> [N, OH, OW, C]; axes te::NaturalAxes, reduction (kh, kw); kd before them in three dimensions.
-// Padding is never materialised. A window
-// that holds no element of the data has the maximum -inf and no average.
+// data [N, H, W, C] -> [N, OH, OW, C]; axes te::NaturalAxes, reduction (kh, kw), in three dimensions with kd before
+// them. Padding is never materialised. A window without elements of the data has the maximum -inf, and no average.
 Tensor MaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
-// Where the first largest element of each window lies, i64: h * W + w, in three dimensions (d * H + h) * W + w. The
-// largest is a tensor <name>_best. Of a window with a NaN, some place of the image.
+// Returns the place of the first largest element of each window, as i64: h * W + w, in three dimensions (d * H + h) * W
+// + w. The largest element is a tensor <name>_best. If a window has a NaN, the place is any place of the image.
 Tensor ArgMaxPool(const std::string& name, const Tensor& data, const PoolAttrs& attrs);
 // The sum is a tensor <name>_sum; the average multiplies by 1/count where the count is the same for all windows, else
 // divides by it.

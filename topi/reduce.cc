@@ -144,7 +144,7 @@ Tensor TailReduced(const std::string& name, const Tensor& x, const std::vector<i
                      });
 }
 
-// Whether the axes of x group its dimensions otherwise, but for the last one.
+// Returns true if the axes of x are not its dimensions, but the last axis is the last dimension.
 bool IsRegrouped(const Tensor& x) {
   const Shape stored = x->StoredShape();
   return !stored.empty() && stored != x.shape() && x.rank() > 0 && stored.back() == x.shape().back();

@@ -11,27 +11,25 @@ namespace autotune::topi {
 using te::Shape;
 using te::Tensor;
 
-// The combination over the dimensions `axes` (each once, CHECK), which stay with extent 1. The nest's axes are the
-// other dimensions.
+// Combines x over the dimensions `axes` (each once, CHECK), which stay with extent 1. The nest's axes are the other
+// dimensions.
 //
-// The form follows from how the elements lie in memory. Neighbouring dimensions that are all reduced, or all kept,
-// count as one.
-//  - Reduced at the end, 16 elements or more: lane l combines the elements l, l + lanes, l + 2 lanes, ... of a row;
-//  then
-//    the lanes are combined. Blocks <name>_lanes, <name>_fold (unless there is but one vector), <name>. Further reduced
-//    dimensions in front belong to the first block.
-//  - Fewer than 16 kept elements at the end, after reduced ones: the same. The number of lanes is a multiple of the
-//  kept
-//    elements, so each lane belongs to one result. Blocks <name>_lanes, <name>.
+// The form depends on how the elements lie in memory. Neighbouring dimensions that are all reduced, or all kept, count
+// as one.
+//  - The last dimension is reduced and has 16 elements or more: lane l combines the elements l, l + lanes, l + 2 lanes,
+//    ... of a row, then the lanes are combined. Blocks <name>_lanes, <name>_fold (unless there is only one vector),
+//    <name>. Further reduced dimensions in front belong to the first block.
+//  - The last dimension is kept and has fewer than 16 elements, and the one before it is reduced: the same. The number
+//    of lanes is a multiple of the kept elements, so each lane belongs to one result. Blocks <name>_lanes, <name>.
 //  - Short rows that are reduced, or rows far apart, with further reduced dimensions in front: the dimensions in front
-//    first, along whole stretches of memory. Blocks <name>_outer, then those of the rest.
-//  - All else, and what is short: one block <name>.
+//    are combined first, along contiguous memory. Blocks <name>_outer, then those of the rest.
+//  - Everything else, and short reductions: one block <name>.
 // If x is computed over fused axes (a product's (b, m, n)) and its last dimension is reduced, the nest's axes are the
-// other ones of x, so that softmax matches the product that it follows.
+// other axes of x, so that a softmax has the loops of the product before it.
 //
-// `whole`, 8 or 16: the number of lanes is a multiple of it. 16 lanes are whole vectors on every target; a vector that
-// is cut off in each step costs 5 to 20 times as much as a tail of the row. Softmax uses 8, since its schedule cuts no
-// vectors, and has a tail less often.
+// `whole`, 8 or 16: the number of lanes is a multiple of it. 16 lanes are whole vectors on every target. A vector that
+// is cut off in each step costs 5 to 20 times as much as a tail of the row. Softmax uses 8: its schedule cuts no
+// vectors, and 8 leaves a tail less often.
 Tensor ReduceAxes(const std::string& name, const Tensor& x, const std::vector<int>& axes, te::Combiner combiner,
                   int64_t whole = 16);
 

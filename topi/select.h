@@ -21,15 +21,16 @@ inline constexpr const char* kProgram = "program";
 // 1 <= k <= the row's length (CHECK).
 Tensor TopK(const std::string& name, const Tensor& x, int64_t k, bool largest);
 
-// `data`, in which the element at (i, ..., indices[i, u, ...], ...), the index standing at the axis, becomes
-// updates[i, u, ...]; or its combination with it. Updates along the axis happen one after the other. Ranks are equal;
-// indices broadcast to the updates' shape. Negative ones count from the end; whatever they are, nothing outside of data
-// is written. Off the axis, updates reach no further than data (CHECK). Blocks <name>_copy, <name>_update.
+// Returns `data` with updates: the element at (i, ..., indices[i, u, ...], ...), with the index at position `axis`,
+// becomes updates[i, u, ...], or the combination of both. Updates along the axis happen one after the other. Ranks are
+// equal, and indices broadcast to the shape of the updates. Negative indices count from the end. No index writes
+// outside of data. In all other dimensions, updates are no larger than data (CHECK). Blocks <name>_copy, <name>_update.
 Tensor Scatter(const std::string& name, const Tensor& data, const Tensor& updates, const Tensor& indices, int axis,
                std::optional<te::Combiner> combiner);
 
-// Sums (products) along an axis: element i is the combination of the elements up to i, or from i on if `reverse`;
-// without i itself if `exclusive`, where the first one is the combiner's identity. Blocks <name>_copy, <name>_update.
+// Cumulative sums (products) along an axis: element i combines the elements up to i or, if `reverse`, from i on. If
+// `exclusive`, element i itself is left out, and the first result is the combiner's identity. Blocks <name>_copy,
+// <name>_update.
 Tensor Cumulate(const std::string& name, const Tensor& x, int axis, te::Combiner combiner, bool exclusive,
                 bool reverse);
 

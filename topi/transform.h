@@ -27,8 +27,8 @@ Tensor Slice(const std::string& name, const Tensor& x, const Shape& begin, const
 Tensor BroadcastTo(const std::string& name, const Tensor& x, const Shape& shape);
 // A subscript of a dimension from an element of an index tensor: negative ones count from the end, others clamp.
 Expr Subscript(const Expr& element, int64_t extent);
-// x[..., indices[i...], ...] along the axis; indices are integers: negative ones count from the end, and whatever they
-// are, nothing outside of x is read.
+// x[..., indices[i...], ...] along the axis. Indices are integers, and negative ones count from the end. No index reads
+// outside of x.
 Tensor Gather(const std::string& name, const Tensor& x, const Tensor& indices, int axis);
 // Element (i, j, ...) is x[i, indices[i, j, ...], ...], the index standing at the axis.
 Tensor GatherElements(const std::string& name, const Tensor& x, const Tensor& indices, int axis);

@@ -29,20 +29,21 @@ enum class WinogradStage : int64_t {
   kOutput,   // (n, h, w, c): and their columns
 };
 
-// As Conv, for images of two dimensions and 3x3 kernels of stride and dilation 1 in one group (CHECK). Every size and
-// padding: tiles that leave the output are computed and dropped. Each output differs from the direct sum by at most
-// about 1e-6 (tile 2) or 5e-6 (tile 4) of the largest output at 512 channels; interpolation points 0, 1, -1 and 0, 5/8,
-// -5/8, 3/2, -3/2 (0, 1, -1, 2, -2 lose four times as much; the theory is Barabasz et al., "Error Analysis and
-// Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020).
+// Like Conv, for images of two dimensions and 3x3 kernels of stride and dilation 1 in one group (CHECK). Sizes and
+// paddings are arbitrary: results of tiles beyond the output are computed and dropped. At 512 channels, each output
+// differs from the direct sum by at most about 1e-6 (tile 2) or 5e-6 (tile 4) of the largest output. The interpolation
+// points are 0, 1, -1 (tile 2) and 0, 5/8, -5/8, 3/2, -3/2 (tile 4); the usual 0, 1, -1, 2, -2 lose four times as much.
+// The theory is in Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural
+// Networks" (2020).
 Tensor Conv2dWinograd(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                       const WinogradTiling& tiling);
 
-// Whether Winograd's convolution is defined and can pay: also, enough channels for the products to outweigh the
-// transforms.
+// Returns true if Winograd's convolution is defined for these shapes and may be faster: there must be enough channels
+// for the products to outweigh the transforms.
 bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& attrs, const Target& target);
 
-// Groups whose intermediates stay in a core's own cache where that leaves enough tiles for the products, and that waste
-// little at the edges; nothing where the whole image is no larger.
+// Returns groups of tiles that waste little at the edges and whose intermediates fit a core's own cache, if that leaves
+// enough tiles for the products. Returns nothing if the whole image is no larger than a group.
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target);
 // All tiles as one group; nothing where the intermediates would not fit the shared cache.

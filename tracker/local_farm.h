@@ -1,7 +1,7 @@
-// LocalFarm: a farm of one for this host: a tracker in a thread and one device server as a child process, over ipc://
-// in a private folder. The same wire and the same path as a farm of boards. The child is restarted when it dies, up to
-// five times; then whoever wants the device is refused with the cause. Thread-safe; everything ends with its
-// destruction, or with this process, however that ends.
+// LocalFarm: a farm of one for this host. A tracker in a thread and one device server as a child process talk over
+// ipc:// in a private folder, with the same messages and code as a farm of many machines. The child is restarted when
+// it dies, up to five times; after that, requests for the device are refused with the cause. Thread-safe. The farm ends
+// when it is destroyed, or when this process ends in any way.
 #pragma once
 #include <memory>
 #include <string>

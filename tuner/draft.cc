@@ -29,8 +29,8 @@ constexpr double kTranslations = 1.1;  // times the cycles, if each row of a pan
 // ---- Overlap: part of the shorter of arithmetic and traffic that the longer one does not hide
 constexpr double kExposed = 0.15;           // in a register tile
 constexpr double kExposedFirst = 0.3;       // when operands come for the first time, from further away
-constexpr double kExposedPrefetched = 0.1;  // the same, asked for early
-constexpr double kPrefetchCost = 1.01;      // times the longer one: the instructions that ask
+constexpr double kExposedPrefetched = 0.1;  // the same, with prefetches
+constexpr double kPrefetchCost = 1.01;      // times the longer one: the prefetch instructions
 
 // ---- Register tiles
 // Part of a step's loads that its multiply-adds do not hide. They share the issue width, and a neighbour on the same
@@ -57,11 +57,11 @@ constexpr double kWaitsAll = 0.06;     // of the traffic from memory, for each f
 constexpr double kWaitsPieces = 0.12;  // lines than a core has misses in flight; and comes back for more channels
 
 // ---- Streams and streaming
-// Of the bandwidth that many streams reach, the part that one reaches, and what each doubling adds.
+// Bandwidth of one stream as a part of that of many streams, and the part that each doubling of the streams adds.
 constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
 constexpr double kStreamingFlops = 8;                                           // a cycle
 constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;  // of a stage in its consumer
-constexpr double kTransposeWaits = 0.2;  // of the cycles, that stores wait for lines that nobody asked for
+constexpr double kTransposeWaits = 0.2;  // of the cycles, stalls of stores without prefetches
 constexpr double kStreamingLoop = 0.05;  // of the cycles, if vectors are not unrolled
 
 // Returns the number of elements in a vector register.
@@ -78,7 +78,7 @@ double Spread(double tasks, double cycles_per_task, const Target& target) {
   return waves * (cycles_per_task + machine.task_cycles) + (tasks > 1 ? machine.fork_cycles : 0);
 }
 
-// Bytes a cycle at which data of this size comes in, when it is read again and again.
+// Bytes a cycle at which data of this size arrives if it is read again and again.
 double Bandwidth(double bytes, const Target& target) {
   const Machine& machine = MachineOf(target);
   if (bytes <= kPrivatePart * static_cast<double>(target.l1_bytes)) return machine.l1_bytes_per_cycle;
@@ -87,8 +87,8 @@ double Bandwidth(double bytes, const Target& target) {
   return machine.memory_bytes_per_cycle;
 }
 
-// Bytes a cycle at which constants of this size come in once a run. Between two runs the rest of a network passes: what
-// a core's own cache cannot hold comes from memory.
+// Bytes a cycle at which constants of this size arrive if they are read once per run of the network. The rest of the
+// network runs in between, so data that a core's own cache cannot hold comes from memory.
 double FirstBandwidth(double bytes, const Target& target) {
   const Machine& machine = MachineOf(target);
   const bool fits = bytes <= kPrivatePart * static_cast<double>(target.l2_bytes);
@@ -113,7 +113,7 @@ double StepCycles(double multiply_adds, double loads, double unroll, const Machi
 // Cycles in which `longer` hides `shorter`, or the other way around, but for a part.
 double Overlapped(double a, double b, double exposed) { return std::max(a, b) + exposed * std::min(a, b); }
 
-// The same of what comes for the first time, from further away, asked for early or not.
+// The same for operands that are read for the first time, from a farther cache or memory, with or without prefetches.
 double OverlappedFirst(double a, double b, bool prefetched) {
   return (prefetched ? kPrefetchCost : 1) * std::max(a, b) +
          (prefetched ? kExposedPrefetched : kExposedFirst) * std::min(a, b);

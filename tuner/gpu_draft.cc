@@ -20,8 +20,8 @@ constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // of a sum of tensor cores; operands of as many are TF32
 constexpr double kBanksBytes = 128;  // a word of each bank of shared memory
 constexpr double kPadded = 1.125;    // rows of shared memory for tensor cores, which keep a distance of 16 bytes
-// Of a sum along a row: cycles for each partial result that a thread adds up, for the last lanes, which one thread adds
-// up [chosen: a load of shared memory takes some 30, an addition 4], and the barriers between.
+// Cycles of a sum along a row: for each partial result that a thread adds, and for the last lanes, which one thread
+// adds [chosen: a load of shared memory takes some 30, an addition 4]. kSumBarriers: number of barriers of the sum.
 constexpr double kCombineCycles = 6, kLastLanesCycles = 150, kSumBarriers = 4;
 
 double Chosen(const Decisions& d, int knob) {
@@ -75,7 +75,8 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
-// The same by tensor cores. A warp loads a row of matrices of each operand for a step, which its products share.
+// Estimates the time of a product on tensor cores. For each step of the sum, a warp loads one row of matrices of each
+// operand, which the products of the step share.
 double TensorSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double lanes = s.element_bytes == kSumBytes ? machine.tf32_lanes : machine.half_lanes;

@@ -18,7 +18,7 @@ struct MeasureItem {
   bool check = true;                 // true: compare the output with the fp64 reference
 };
 
-// What became of one candidate. Every failure is a value.
+// The outcome of one candidate. Every failure is a value.
 struct Outcome {
   TrialStatus status = TrialStatus::kInfrastructure;
   std::string error;          // one line; empty if ok

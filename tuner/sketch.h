@@ -18,21 +18,26 @@ struct Knob {
   std::vector<int64_t> candidates;  // sample_categorical: values; sample_compute_location: depths (-1: at the root)
 };
 
-// What the draft score needs to know of one block. Extents are of the whole loops; -1 as a knob: not sampled.
+// The facts about one block that the draft score needs. Extents are those of the whole loops. A knob of -1 is not
+// sampled.
 struct StageModel {
-  // kBatched: `outer` matrix products m x n x k, tiles of (outer, register). kTransform: `outer` x m tiles of n
-  // channels, k vector operations for a vector of each.
-  // kStreams: m rows; n_knob: columns of a panel; m_knob: panels read side by side.
-  // kGpuTiled: `outer` products m x n x k; m_knob, n_knob: elements of a thread; rows_knob, row_knob: threads of a
-  // block along m and n; k_knob times depth: steps of the sum whose operands are in shared memory; stages_knob: how
-  // many such pieces of the sum are under way. kGpuTensor: the same by tensor cores, whose warps have m_knob times
-  // n_knob matrices of 16 x 8; rows_knob times row_knob warps; k_knob pieces of `depth`. kGpuUnbound: m elements, a
-  // thread each, of k steps. kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums; rows_knob: rows
-  // of a block of threads; k_knob: the threads along a row's pieces, each with `lanes` neighbours of a piece. `packed`:
-  // a thread keeps its elements in registers; else row_bytes of each row are in shared memory. kAttention: `outer`
-  // times m rows of n scores, sums of k products, and of them m rows of `depth` results, sums of n products;
-  // `operations` in the passes between. m_knob: both products' rows; n_knob, k_knob: columns and unrolled steps of the
-  // first, depth_knob, row_knob: of the second; location_knob: where the keys are packed.
+  // The meaning of the members by kind. kTiled, kStreaming and kWindow: see the members.
+  //  - kBatched: `outer` matrix products m x n x k, with tiles of (outer, register).
+  //  - kTransform: `outer` times m tiles of n channels. k vector operations for each vector of a tile.
+  //  - kStreams: m rows. n_knob: columns of a panel. m_knob: panels read side by side.
+  //  - kGpuTiled: `outer` products m x n x k. m_knob, n_knob: elements of a thread. rows_knob, row_knob: threads of a
+  //    block along m and n. k_knob times depth: steps of a piece of the sum, whose operands are in shared memory.
+  //    stages_knob: pieces under way.
+  //  - kGpuTensor: the same by tensor cores. m_knob times n_knob matrices of 16 x 8 for each warp, rows_knob times
+  //    row_knob warps, k_knob pieces of `depth`.
+  //  - kGpuUnbound: m elements, each by a thread, of k steps.
+  //  - kGpuRows: m rows of k pieces of n elements, in passes with `depth` sums. rows_knob: rows of a block of threads.
+  //    k_knob: threads along the pieces of a row, each with `lanes` neighbouring elements of a piece. `packed`: threads
+  //    keep their elements in registers; otherwise row_bytes of each row are in shared memory.
+  //  - kAttention: `outer` times m rows of n scores, which are sums of k products; and m rows of `depth` results, which
+  //    are sums of n products. `operations`: those of the passes between. m_knob: rows of both products. n_knob,
+  //    k_knob: columns and unrolled steps of the first product; depth_knob, row_knob: of the second one. location_knob:
+  //    where the keys are packed.
   enum Kind {
     kTiled,
     kStreaming,

@@ -39,7 +39,8 @@ std::string_view JumpTarget(const Line& line) {
   return operand.starts_with(".L") ? operand : std::string_view();
 }
 
-// Whether an instruction accesses memory relative to the stack's pointer or, in functions that have one, the frame's.
+// Returns true if an instruction accesses memory relative to the stack's pointer or, in functions that have one, the
+// frame's.
 bool UsesFrame(std::string_view text, const std::string& triple, bool frame_pointer) {
   if (text.starts_with('.') || text.starts_with('#') || text.starts_with("lea")) return false;
   auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };

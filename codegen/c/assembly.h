@@ -1,4 +1,4 @@
-// What a compiler's assembly tells of its loops. Pure functions; thread-safe. Internal to codegen/c.
+// Facts about loops, read from a compiler's assembly. Pure functions; thread-safe. Internal to codegen/c.
 #pragma once
 #include <string>
 

@@ -31,8 +31,9 @@ class C99 : public Dialect {
   std::string Barrier() const override;
   std::string MarkLoop(const std::string& name) const override;
 
-  // What stands before functions whose text is `body`: the instructions that they may use (`features`, by the names of
-  // support/cpu_features.h), so that no option of a compiler is needed for them, and types.
+  // Returns the beginning of a source whose functions are `body`: the types, and pragmas for the instructions that the
+  // functions may use, so that the compiler needs no options for them. `features` names the instructions as
+  // support/cpu_features.h does.
   std::string Prelude(const std::string& body, const std::vector<std::string>& features) const;
   // What stands at the end of a source.
   std::string Epilogue() const;

@@ -18,8 +18,8 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
 
-  // The most lanes of a vector of any element type; its vectors have powers of two. 1: it has no vectors. A vector
-  // statement is then a loop over lanes.
+  // The largest number of lanes of a vector of any element type. Vectors have a power of two of lanes. 1: the language
+  // has no vectors, and a vector statement becomes a loop over lanes.
   virtual int MaxLanes() const = 0;
 
   // The type of a value, and of an element in memory. They differ for bool.
@@ -38,8 +38,8 @@ class Dialect {
   // The positive infinity of a type of numbers.
   virtual std::string Infinity(DType type) const = 0;
 
-  // Vectors: `type` is of more than one lane. Operators on them are those on numbers, and comparisons of 32-bit
-  // elements give masks.
+  // Vectors: `type` has more than one lane. The operators of the language work on vectors as they do on numbers.
+  // Comparisons of vectors with 32-bit elements give masks.
   virtual std::string Vector(DType type, std::span<const std::string> lanes) const = 0;
   virtual std::string Lane(const std::string& vector, const std::string& lane) const = 0;
   virtual std::string Convert(const std::string& value, DType to) const = 0;      // as numbers are converted

@@ -86,8 +86,9 @@ class Expressions {
   int temporaries_ = 0;
   const ExprCell* whole_ = nullptr;  // the expression that stands in no other one
   std::unordered_map<const ExprCell*, int> uses_;
-  // Values of the statement, by expression, guard, first lane and number of lanes (-1: a number for all lanes). It
-  // holds the expression: the address of a cell that is freed could come back as another one.
+  // The values that this statement has computed, by expression, guard, first lane and number of lanes (-1: one number
+  // for all lanes). A memo holds its expression: otherwise the address of a freed cell could become that of another
+  // expression.
   struct Memo {
     Expr expr;
     Code code;

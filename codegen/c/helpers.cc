@@ -10,8 +10,8 @@
 namespace autotune::c {
 namespace {
 
-// The unsigned type in which arithmetic on integers of `type` wraps around: at least 32 bits, since C computes in no
-// less, and products of 16 bits would leave a signed type of 32.
+// Returns the unsigned type in which arithmetic on integers of `type` wraps around. It has at least 32 bits: C widens
+// shorter types to a signed int, in which a product of two 16-bit numbers may overflow.
 DType Wrapping(DType type) { return DType::UInt(std::max<int>(32, type.bits)); }
 
 const char* NameOf(BinaryOp op) {

@@ -1,6 +1,6 @@
-// Registers: the variables that a register buffer becomes. Each stands for the lanes that the program reads or writes
-// together, so that a compiler has no memory to get rid of: the contract of scope `register`. Not for dialects without
-// vectors, where such a buffer is an array. A value; not thread-safe. Internal to codegen/c.
+// Registers: the variables that a register buffer becomes. Each variable holds lanes that the program reads or writes
+// together. So the buffer never exists in memory, as the contract of scope `register` demands, and the compiler need
+// not remove it. Dialects without vectors use an array instead. A value; not thread-safe. Internal to codegen/c.
 #pragma once
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ std::vector<Chunk> ChunksOf(int lanes, int max_lanes);
 
 // The elements that the lanes of `chunk` access, in a buffer whose indices are constants; nothing if one is not.
 std::optional<std::vector<int64_t>> ElementsOf(const Expr& index, Chunk chunk);
-// Whether the elements follow one another.
+// Returns true if the elements follow one another.
 bool AreConsecutive(const std::vector<int64_t>& elements);
 
 class Registers {

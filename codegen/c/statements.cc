@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kLane = "lane";  // the variable of a loop over the lanes of a statement
 
-// Whether the store reads elements of its buffer that other lanes than the reader's write.
+// Returns true if some lane of the store may read an element that another lane writes.
 bool ReadsOtherLanes(const Store& store) {
   bool found = false;
   WalkOnce(store.value, [&](const Expr& e) {
@@ -139,8 +139,8 @@ void Statements::EmitStore(const Store& store) {
   }
 }
 
-// A vector statement as a loop over its lanes. Where a lane reads what another one writes, all values wait in an array
-// until all are computed.
+// Emits a vector statement as a loop over its lanes. If a lane reads an element that another lane writes, all values
+// are computed into an array first and stored afterwards.
 void Statements::EmitLanes(const Store& store) {
   const int lanes = store.value.dtype().lanes;
   const bool wait = ReadsOtherLanes(store);

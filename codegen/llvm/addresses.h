@@ -32,7 +32,7 @@ class Addresses {
 
   // The address of buffer[index]; `index` is a scalar.
   Address Of(const Buffer& buffer, const Expr& index);
-  // The same for an index that exists as a value already. Aligned to one element.
+  // The address of buffer[index] for an index that is a value already. It is aligned to one element only.
   Address Element(const Buffer& buffer, llvm::Value* index);
 
   // A scope is code that base pointers computed in it dominate: a function, a loop's body, a branch. The caller enters

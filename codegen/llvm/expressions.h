@@ -15,8 +15,7 @@
 
 namespace autotune {
 
-// How a processor loads a vector whose lanes do not follow one another in memory, where it has a better way than one
-// load per lane.
+// Loads vectors whose lanes are not contiguous in memory, if the processor has a better way than one load per lane.
 class StridedLoads {
  public:
   virtual ~StridedLoads() = default;

@@ -36,7 +36,7 @@ class Operations {
   // Any operator but floordiv and floormod. `dtype` is the operands' type.
   llvm::Value* Binary(BinaryOp op, llvm::Value* a, llvm::Value* b, DType dtype);
 
-  // What is known of a division.
+  // Facts about a division.
   struct DivisionFacts {
     const int64_t* divisor = nullptr;         // its value, if it is a constant
     llvm::function_ref<Interval()> dividend;  // computes the dividend's bounds

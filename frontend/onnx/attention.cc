@@ -40,8 +40,8 @@ Result<ValueId> FirstKeys(ImportContext& c, ValueId limits, int64_t keys) {
 
 namespace {
 
-// The arrangement of the scores [B, H, S, T] in which they are computed. Heads that share keys become a dimension of
-// their own, which the keys broadcast along; where there is one query, they are the rows of one product.
+// The layout in which the scores [B, H, S, T] are computed. Heads that share keys get a dimension of their own, along
+// which the keys broadcast. With a single query, the heads that share keys are the rows of one product instead.
 struct ScoreLayout {
   int64_t batch = 0, heads = 0, group = 1, queries = 0, keys = 0;
 

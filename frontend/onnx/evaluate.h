@@ -1,6 +1,7 @@
-// The value of what follows from constants alone: shapes, axes, conditions and masks that exported models compute.
-// Kernels are written as for any other work and interpreted, so the importer knows no arithmetic of its own. For few
-// elements: the graph pass fold_constants compiles what is large. Internal to frontend/onnx.
+// Evaluates values that depend on constants alone, such as the shapes, axes, conditions and masks that exported models
+// compute. It makes the same kernels as for any other node and interprets them, so the importer has no arithmetic of
+// its own. Meant for few elements: the graph pass fold_constants compiles kernels for large constants. Internal to
+// frontend/onnx.
 #pragma once
 #include <map>
 #include <optional>
@@ -15,9 +16,9 @@ class ConstantValues {
  public:
   explicit ConstantValues(const graph::Graph& graph) : graph_(graph) {}
 
-  // The result of one operator on operands that fit it. None where it has no elements, needs integers beyond 2^53 or
-  // floats of 16 bits, has no program, is undefined (a division by 0), or where the work of all calls together would
-  // exceed a second or two.
+  // Returns the result of one operator on operands that fit it. Returns nothing if the result has no elements, needs
+  // integers beyond 2^53 or 16-bit floats, or is undefined (a division by 0); if the operator has no program; or if the
+  // work of all calls together would exceed a second or two.
   std::optional<graph::TensorValue> Evaluate(graph::Op op, const graph::Attrs& attrs,
                                              const std::vector<graph::TensorValue>& operands);
   // Null if the value depends on an input or has no result in the sense above. The pointer stays valid.

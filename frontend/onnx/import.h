@@ -1,7 +1,7 @@
 // ONNX import: a model file becomes a module whose main function has exactly ONNX's inputs and outputs (names, order,
-// layout). Thread-safe. Covers operator sets 7 to 28, of older ones what has not changed since, and tensors of numbers
-// and bools, but for floats of 16 bits; shape arithmetic is done here, functions are inlined, branches taken and loops
-// unrolled. No optimization: graph/pipeline.h does that.
+// layout). Thread-safe. Covers operator sets 7 to 28, and of older ones the operators that have not changed since.
+// Tensors hold numbers or bools; 16-bit floats are stored as such and computed in 32 bits. Shape arithmetic is done
+// during import, functions are inlined, branches taken and loops unrolled. Does not optimize: graph/pipeline.h does.
 #pragma once
 #include <map>
 #include <string>
@@ -50,8 +50,8 @@ struct ImportedModel {
   std::vector<std::string> notes;  // what was assumed, one line each
 };
 
-// Errors are one line; unsupported operators and features are listed all at once, each with its node; open dimensions
-// with the flag that settles them.
+// An error is one line. It lists all unsupported operators and features at once, each with its node, and each open
+// dimension with the option that sets it.
 Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& options = {});
 Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source,
                                       const ImportOptions& options = {});

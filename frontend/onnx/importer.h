@@ -103,7 +103,7 @@ class ImportContext {
   Status Bind(ValueId v, size_t output = 0);
   Status BindAs(ValueId v, size_t output);
   Status BindConstant(TensorValue value, size_t output = 0);
-  // Whether a node or an output of the model reads it.
+  // Returns true if a node or an output of the model reads it.
   bool IsUsed(size_t output) const;
   // The second and later outputs that import ignores must have no reader.
   Status RefuseExtraOutputs(const char* why) const;

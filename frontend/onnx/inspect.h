@@ -1,4 +1,4 @@
-// What a model file holds, and what it takes to run it: for people who decide what to do with it. Thread-safe.
+// Reports the contents of a model file and the cost of running it, for people. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>

@@ -16,8 +16,9 @@ Result<DType> SupportedType(int64_t onnx_type) {
 
 namespace {
 
-// The second operand, as a value that broadcasts by trailing dimensions. Before operator set 7 it did so only where the
-// attribute `broadcast` said it, its dimensions standing at `axis` of the first one's, and never the other way round.
+// Returns the second operand in a form that broadcasts by trailing dimensions. Before operator set 7, operands
+// broadcast only if the attribute `broadcast` said so. Only the second one did, and its dimensions began at dimension
+// `axis` of the first one.
 Result<ValueId> SecondOperand(ImportContext& c, ValueId a) {
   ValueId b = TRY(c.Tensor(1));
   if (c.opset >= 7) return b;
@@ -111,9 +112,9 @@ Status ImportSign(ImportContext& c) {
   return c.Bind(TRY(c.Where(positive, c.Number(1, x), rest)));
 }
 
-// The remainder of f32 with the dividend's sign, in f64: from the greatest multiple of the divisor downwards, each
-// takes 28 bits of the quotient (which has fewer than 277), so that quotients are whole, products and differences
-// exact.
+// Returns the remainder of f32 values, with the sign of the dividend, computed in f64. The quotient has fewer than 277
+// bits. Each step subtracts the multiple of the divisor that belongs to the next 28 bits of the quotient, highest
+// first. So every partial quotient is a whole number, and all products and differences are exact.
 Result<ValueId> FloatRemainder(ImportContext& c, ValueId a, ValueId b) {
   const DType type = c.Type(a), wide = DType::Float(64);
   if (type != DType::Float(32)) return Err("is supported on f32 and integers, not on ", c.builder.Spec(a).Text());

@@ -222,8 +222,9 @@ Status ImportGatherElements(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kGatherElements, {x, indices}, AxisAttrs{axis})));
 }
 
-// Gathers slices at the places that the last dimension of the indices names, behind `batch_dims` dimensions that both
-// inputs share: places become one number each, and these dimensions of the data one.
+// Gathers slices of the data. The last dimension of the indices holds the place of a slice, after `batch_dims`
+// dimensions that both inputs share. The place becomes one number, and the dimensions that it indexes become one
+// dimension.
 Status ImportGatherNd(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1));
   const Shape data = c.ShapeOfValue(x), places = c.ShapeOfValue(indices);

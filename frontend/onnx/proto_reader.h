@@ -1,5 +1,5 @@
-// ONNX models as plain structs: the protobuf messages end here. Values; thread-safe. Reads what is there, judges
-// nothing but damage: which operators and types are supported is the importer's business.
+// ONNX models as plain structs, read from protobuf messages; no other code uses these messages. Values; thread-safe.
+// Refuses only damaged models: the importer decides which operators and types are supported.
 #pragma once
 #include <map>
 #include <memory>

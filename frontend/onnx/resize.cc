@@ -245,8 +245,8 @@ Result<std::vector<T>> Spread(const ImportContext& c, const std::vector<T>& numb
   return all;
 }
 
-// Makes `sizes`, given for the axes, those of all dimensions; or, where the aspect ratio is to be kept, makes `scales`
-// one for all axes, and `sizes` follow from it.
+// Extends `sizes` from the listed axes to all dimensions. If the aspect ratio is to be kept, also sets `scales` to one
+// scale for all listed axes, and computes `sizes` from it.
 Status FitSizes(const ImportContext& c, const std::vector<int64_t>& axes, std::vector<int64_t>& sizes,
                 std::vector<double>& scales) {
   const Shape in = TRY(c.ShapeOf(0));

@@ -6,10 +6,11 @@
 
 namespace autotune::onnx_import {
 
-// Checks that every node has an output, and that every tensor that a node or an output reads is an input, an
-// initializer or the result of an earlier node; in a subgraph, perhaps of the graphs around it. The error names the
-// node and the tensor, and distinguishes a cycle, a wrong order and a tensor that does not exist. Checks the same of
-// functions, and that none calls itself, directly or through others.
+// Checks that every node has an output, and that every tensor is defined before a node or an output reads it: as an
+// input, as an initializer or as the result of an earlier node. A subgraph may also read the tensors of the graphs
+// around it. Functions must meet the same rules, and no function may call itself, directly or through others. The error
+// names the node and the tensor. It tells whether the node is in a cycle, the nodes are in a wrong order, or the tensor
+// does not exist.
 Status CheckStructure(const OnnxModel& model);
 
 }  // namespace autotune::onnx_import

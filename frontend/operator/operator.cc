@@ -45,7 +45,7 @@ class Maker {
   bool Has(std::string_view option) const { return written_.options.find(option) != written_.options.end(); }
 
   Result<ValueId> Input(const char* name, Shape shape) { return Computed(TRY(Factor(name, std::move(shape)))); }
-  // The same of an operand of a product, which takes floats of 16 bits as they are.
+  // Adds an input that a product reads. It is not converted: products take 16-bit floats as they are.
   Result<ValueId> Factor(const char* name, Shape shape) {
     TensorSpec spec{written_.dtype, std::move(shape)};
     TRY(graph::CheckSize(spec));

@@ -77,7 +77,7 @@ class BatchNormFolder {
     return builder().Must(op, std::move(inputs), {}, name);
   }
 
-  // Whether s has one element, or one per index of `axis` of a tensor of this shape.
+  // Returns true if s has one element, or one per index of `axis` of a tensor of this shape.
   static bool PerChannel(const Shape& s, const Shape& shape, size_t axis) {
     int64_t elements = TensorSpec{DType::Float(32), s}.NumElements();
     if (elements == 1) return true;

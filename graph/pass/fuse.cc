@@ -53,10 +53,11 @@ class Fuser {
   }
 
  private:
-  // Rows of a group: values are of shape `full`, or of it with 1 in all dimensions from `first` on (-1: no reduction
-  // yet). Element-wise nodes on both and reductions of rows make one kernel, which has a row in the cache.
-  // A reduction over any axes may end the element-wise nodes of a group: they are computed where it reads its elements.
-  // Then `reduced` is its shape, and what joins later has that shape.
+  // The rows of a group. A value has the shape `full`, or `full` with extent 1 in all dimensions from `first` on, after
+  // a reduction of the rows (-1: there is none yet). Element-wise nodes on both shapes and reductions of rows make one
+  // kernel, which keeps a row in the cache.
+  // A reduction over any other axes may end the element-wise nodes of a group: it computes them where it reads their
+  // elements. `reduced` is its shape, and nodes that join later have that shape.
   struct Rows {
     bool allowed = false;
     Shape full;
@@ -103,13 +104,13 @@ class Fuser {
            });
   }
 
-  // Whether the node is a product of computed matrices, of more than one column.
+  // Returns true if the node is a product of computed matrices, of more than one column.
   bool IsComputedProduct(const Node& node) const {
     return (node.op == Op::kMatmul || node.op == Op::kBatchMatmul) && !graph_.FindConstant(node.inputs[1]) &&
            graph_.Spec(node.output).shape.back() > 1;
   }
 
-  // Whether the node normalizes the rows of its operand, which fit a cache.
+  // Returns true if the node normalizes the rows of its operand, which fit a cache.
   bool IsRowSoftmax(const Node& node) const {
     const Shape& shape = graph_.Spec(node.output).shape;
     return node.op == Op::kSoftmax && shape.back() <= kLongestRow &&
@@ -143,13 +144,15 @@ class Fuser {
     return {};
   }
 
-  // Whether the node is the product of the weights and a matrix, of the same kind as the product `root` of the scores.
+  // Returns true if the node is the product of the weights and a matrix, of the same kind as the product `root` of the
+  // scores.
   bool EndsAttention(int root, int node, ValueId weights) const {
     const Node& n = graph_.nodes[node];
     return n.op == graph_.nodes[root].op && IsComputedProduct(n) && n.inputs[0] == weights && n.inputs[1] != weights;
   }
 
-  // Whether the node may join a group whose last value is of this type; may settle what the rows are.
+  // Returns true if the node may join a group whose last value is of this type. If the node is the first reduction of
+  // the group, also sets `rows` by it.
   bool Joins(int node, const TensorSpec& tail, Rows& rows) const {
     if (group_[node] >= 0) return false;
     const Node& n = graph_.nodes[node];
@@ -225,7 +228,7 @@ class Fuser {
     return bytes;
   }
 
-  // Whether the transpose moves whole rows of matrices, which kernels count by one number.
+  // Returns true if the transpose moves whole rows of matrices, which kernels count by one number.
   bool MovesRows(const Node& node) const {
     const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
     const Shape& shape = graph_.Spec(node.inputs[0]).shape;

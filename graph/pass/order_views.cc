@@ -14,8 +14,9 @@ struct Cut {
   SliceAttrs attrs;
 };
 
-// The slice of a reshaped tensor of shape `from` that gives what slicing it and then reshaping to `shape` does. None
-// where the slice's beginning or end would lie within an element of the new outermost dimension.
+// Returns a reshape and a slice after it that together give the same as `slice` of a tensor of shape `from`, followed
+// by a reshape to `shape`. Returns nothing if the slice would begin or end within an element of the new outermost
+// dimension.
 std::optional<Cut> CutBehindReshape(const SliceAttrs& slice, const Shape& from, const Shape& shape) {
   Cut cut{shape, {Shape(shape.size(), 0), shape, Shape(shape.size(), 1)}};
   for (const ShapeGroup& g : GroupsOf(slice.extent, shape)) {
@@ -67,7 +68,7 @@ class ViewOrderer {
  private:
   GraphBuilder& builder() { return rewriter_.builder; }
 
-  // Whether one operator alone reads the value, through views, and is a product.
+  // Returns true if one operator alone reads the value, through views, and is a product.
   bool FeedsProduct(ValueId v) const {
     while (readers_[v].size() == 1 && readers_[v][0]) {
       const Node& reader = *readers_[v][0];

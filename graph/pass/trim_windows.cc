@@ -122,9 +122,9 @@ class WindowTrimmer {
     return spread ? builder().Must(Op::kPad, {x}, between, pad.name) : x;
   }
 
-  // Removes from an image the rows that windows of one row skip, if a transpose makes the image: the transpose then
-  // does not copy them. `kernel` holds the extent of the window in each spatial dimension. Keeps the last dimension of
-  // the transposed tensor, since its elements are vectors.
+  // Handles windows of one row with a stride, which skip rows of the image. If a transpose makes the image, the skipped
+  // rows are removed before the transpose, which then does not copy them. `kernel` holds the extent of the window in
+  // each spatial dimension. Keeps all of the last dimension of the transposed tensor, since its elements are vectors.
   template <class WindowAttrs>
   ValueId WithoutSkippedRows(const Node& node, ValueId x, const Shape& kernel, WindowAttrs& attrs) {
     const Node* transpose = builder().graph().Producer(x);

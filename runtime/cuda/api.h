@@ -1,6 +1,6 @@
-// The functions of NVIDIA's driver that we call, from the library that the machine has, if it has one: libcuda.so.1, or
-// the library that AUTOTUNE_LIBCUDA names, is loaded at the first use, so nothing of ours needs it. The declarations
-// are our own, since the driver comes without headers. Thread-safe. Internal to runtime/cuda.
+// The functions of NVIDIA's driver that we call. The library libcuda.so.1, or the one that AUTOTUNE_LIBCUDA names, is
+// loaded at the first use, so programs run on machines without it. The declarations are our own, since the driver comes
+// without headers. Thread-safe. Internal to runtime/cuda.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace autotune {
 // The names of this machine's CUDA devices, by number. An error: there is no driver, or it finds no device.
 Result<std::vector<std::string>> CudaDeviceNames();
 
-// Errors: as above; no such number.
+// Opens a device by its number. Errors: those of CudaDeviceNames; no such number.
 Result<DevicePtr> OpenCudaDevice(int id);
 
 }  // namespace autotune

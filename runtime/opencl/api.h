@@ -1,5 +1,5 @@
-// OpenCL's functions, from the library that the machine has, if it has one: libOpenCL.so.1 is loaded at the first use,
-// so that nothing of ours needs it. Thread-safe. Internal to runtime/opencl.
+// The functions of OpenCL that we call. The library libOpenCL.so.1 is loaded at the first use, so programs run on
+// machines without it. Thread-safe. Internal to runtime/opencl.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 200
 #include <CL/cl.h>

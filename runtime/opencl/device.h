@@ -13,8 +13,8 @@ namespace autotune {
 // devices. An error: there is no OpenCL, or it has no device.
 Result<std::vector<std::string>> OpenClDeviceNames();
 
-// Errors: as above; no such number; a device without shared virtual memory. Each call makes a device with its own
-// queue.
+// Opens a device by its number. Each call makes a device with its own queue. Errors: those of OpenClDeviceNames; no
+// such number; a device without shared virtual memory.
 Result<DevicePtr> OpenOpenClDevice(int id);
 
 }  // namespace autotune

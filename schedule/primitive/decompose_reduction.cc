@@ -4,11 +4,10 @@
 
 namespace autotune::schedule {
 
-// Legal where all the reduction loops of the block are `loop` or inside it, and its spatial loops from there inward
-// visit every element once: the initialisation then runs once for each element, before any update of it. (A block that
-// was moved to where several iterations need the same element computes it, beginning with its initialisation, in each.)
-// That the reduction iterators are all 0 in one iteration of their loops only, the first, is a rule of the language
-// (ir/reduction.h).
+// Legal if all reduction loops of the block are `loop` or inside it, and its spatial loops from there inward visit
+// every element once. The initialisation then runs once for each element, before any update of it. (If several
+// iterations compute the same element, because the block was moved to them, each iteration initialises it.) The
+// language guarantees that all reduction iterators are 0 only in the first iteration of their loops (ir/reduction.h).
 Status ApplyStep(State& state, DecomposeReduction& step) {
   Path block_path = TRY(FindBlock(state.func.body, step.block));
   const Block& block = block_path.block();

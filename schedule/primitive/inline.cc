@@ -91,7 +91,7 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   if (!whole) return Err("block '", block.name, "' does not read buffer '", buffer->name, "' whole at plain iterators");
 
   Stmt rest = ReplaceTarget(path, MakeSeq({}));
-  // What the consumer reads besides must exist before the producer runs.
+  // All other buffers that the consumer reads must be complete before the producer runs.
   std::vector<Name> order;
   ForEachBlock(rest, [&](const Block& b, const auto&) { order.push_back(b.name); });
   auto position = [&](const Name& name) { return std::find(order.begin(), order.end(), name) - order.begin(); };

@@ -49,7 +49,7 @@ Status ApplyStep(State& state, Unroll& step) {
   return SetKind(state, path, LoopKind::kUnrolled);
 }
 
-// What a program of threads may be, schedule/threads.cc says.
+// schedule/threads.cc has the rules of programs of threads.
 Status ApplyStep(State& state, Bind& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   TRY(ConstExtent(path.loop()));

@@ -108,7 +108,7 @@ class ReadBounder {
     return inside ? MakeSelect(inside, e, ConstOf(0, load->buffer->dtype)) : e;
   }
 
-  // Whether the padding takes the index out of bounds.
+  // Returns true if the padding takes the index out of bounds.
   bool Leaves(const Load& load, size_t d) const {
     Sides sides = SidesLeft(load, d);
     return sides.low || sides.high;
@@ -188,7 +188,7 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
   return {};
 }
 
-// Whether e follows the iterator beyond its old extent: not where it was clamped to that.
+// Returns true if e uses the iterator outside of min(iterator, old extent - 1), so that it may exceed its old extent.
 bool Follows(const Expr& e, const Grown& grown) {
   bool any = false;
   const Expr clamped = Min(IndexVar(grown.var), Expr(grown.old_extent - 1));
@@ -252,8 +252,9 @@ std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
 
 }  // namespace
 
-// Legal for the only writer of an intermediate buffer, stored at its plain iterators, all of whose guards say that an
-// iterator lies within its extent, or keep it below less than that: then it writes the rest of the extent, too.
+// Legal for the only writer of an intermediate buffer, if it stores at plain iterators, and each of its guards only
+// bounds an iterator: by its extent, or by a smaller number. In the latter case the block then also writes the rest of
+// the extent.
 Status ApplyStep(State& state, PadBlock& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();

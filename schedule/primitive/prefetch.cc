@@ -1,4 +1,4 @@
-// prefetch: asks for what comes next, spread over a loop that computes.
+// The step `prefetch`: prefetches the data of a later iteration, spread over the iterations of a loop that computes.
 #include <algorithm>
 
 #include "arith/analyzer.h"
@@ -10,17 +10,20 @@
 namespace autotune::schedule {
 namespace {
 
-constexpr int64_t kLineBytes = 64;       // of a cache
-constexpr int64_t kFarBytes = 16 << 10;  // what would fill half of a first cache goes to the second
+constexpr int64_t kLineBytes = 64;       // a cache line
+constexpr int64_t kFarBytes = 16 << 10;  // half of an L1 cache; larger prefetches go to the L2 cache
 
-// A digit of the position in the piece: `count` steps of `step` from where the iterator's values begin.
+// The lines to prefetch are numbered, and the number is written in a mixed radix: each iterator, or each stride in
+// memory, is a digit. This digit has `count` values, which are `step` apart. The digit of an iterator begins at `min`.
+// The digit of a stride has neither `iter` nor `min`.
 struct LineDigit {
   Name iter;
   Expr min;
   int64_t count = 1, step = 1;
 };
 
-// A prefetched address need not be exact: bounds that padding clamped it to go, since they would tear it into pieces.
+// Removes upper bounds, min(index, constant), that padding put on an index. A prefetched address need not be exact, and
+// with these bounds the index would not be a linear function of the loops.
 Expr WithoutClamps(const Expr& e) {
   const Binary* binary = e.As<Binary>();
   if (binary && binary->op == BinaryOp::kMin && AsInt(binary->b)) return WithoutClamps(binary->a);
@@ -32,7 +35,7 @@ struct Access {
   bool written = false;
 };
 
-// The one place where the block accesses the buffer.
+// Returns the one access of the block to the buffer. An error if there is none, or more than one.
 Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
   std::vector<Expr> found;
   bool written = false;
@@ -57,12 +60,13 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
   return Access{load, written};
 }
 
-// The iterators that the load uses, outermost first by the dimension where each appears first, and last the one that
-// runs along the lines of memory. `start`: the first values of the loops inside the one that asks.
+// Returns a digit for each iterator that the load uses, in the order of the dimensions. The iterator of the contiguous
+// dimension is the last digit, and its step is a cache line. `start` sets the loops inside the one that prefetches to
+// their first iteration.
 Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load, const RegionMap& regions,
                                             const VarMap& start) {
   const int64_t bytes = load.buffer->dtype.Bytes();
-  if (load.indices.empty()) return Err("buffer '", load.buffer->name, "' is a single element: nothing lies ahead");
+  if (load.indices.empty()) return Err("buffer '", load.buffer->name, "' is one element; there is nothing to prefetch");
   Expr along = WithoutClamps(load.indices.back());
   int64_t piece = kLineBytes / bytes;
   if (const Binary* mod = along.As<Binary>(); mod && mod->op == BinaryOp::kFloorMod && AsInt(mod->b)) {
@@ -71,7 +75,8 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   }
   const Var* contiguous = along.As<Var>();
   if (!contiguous) {
-    return Err("the last index of buffer '", load.buffer->name, "' is no iterator: what lies together is not known");
+    return Err("the last index of buffer '", load.buffer->name,
+               "' is no iterator, so the contiguous elements are not known");
   }
   std::vector<LineDigit> digits, last;
   for (const Expr& index : load.indices) {
@@ -87,7 +92,7 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   digits.insert(digits.end(), last.begin(), last.end());
   for (LineDigit& digit : digits) {
     auto region = std::find_if(regions.begin(), regions.end(), [&](const auto& r) { return r.first == digit.iter; });
-    if (region == regions.end()) {  // not known where it lies: only where it is now
+    if (region == regions.end()) {  // unknown values: takes the present one
       auto iter =
           std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == digit.iter; });
       digit.min = Substitute(iter->binding, start);
@@ -101,14 +106,16 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   return digits;
 }
 
-// The lines by address: where a loop was fused from several dimensions, or windows overlap, the box around what it
-// reads in them would be several times as large.
+// The lines to prefetch, found by their addresses. Where a loop was fused from several dimensions, or windows overlap,
+// this gives fewer lines than the iterators do: the box around the iterators' values is then several times larger than
+// the elements that are read.
 struct Walked {
-  Expr base;                      // where the running loops are at 0
-  std::vector<LineDigit> digits;  // without iterators, those with long steps first
+  Expr base;                      // the address at which all running loops are 0
+  std::vector<LineDigit> digits;  // of strides, longest step first
 };
 
-// From the inside out: digits whose pieces touch or overlap become one. Absent where they overlap and do not line up.
+// Merges digits, from the innermost out, if their pieces of memory touch or overlap. Returns nothing if pieces overlap
+// and the outer step is not a multiple of the inner one.
 std::optional<std::vector<LineDigit>> Merged(const std::vector<LineDigit>& digits) {
   std::vector<LineDigit> merged = {digits.back()};
   for (size_t d = digits.size() - 1; d-- > 0;) {
@@ -126,7 +133,8 @@ std::optional<std::vector<LineDigit>> Merged(const std::vector<LineDigit>& digit
   return merged;
 }
 
-// `moved`: the loop whose later iteration it is about: what the one before that reads, too, is not asked for.
+// Returns the lines that `load` reads in one iteration of loop `moved`, by address, without those that it reads in the
+// iteration before, too. Returns nothing if the address is not a linear function of the loops `running`.
 std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Name& moved, const Ranges& running,
                                const Analyzer& analyzer) {
   VarMap bindings;
@@ -176,12 +184,13 @@ int64_t Lines(const std::vector<LineDigit>& digits) {
   return lines;
 }
 
-// Line number `position` of the lines of all digits; its iterators' values, or its address where there are none.
+// Locates line number `position`. Stores the values of the digits' iterators in `values`. Returns the sum of the
+// digits' values without `min`: for digits of strides, this is the distance of the line from the base address.
 Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& later, VarMap& values) {
   Expr sum(0);
   for (size_t d = digits.size(); d-- > 0;) {
     const LineDigit& digit = digits[d];
-    // Behind the last line may come anything: where it is the only digit, it need not begin again.
+    // The outermost digit needs no modulo: a position beyond the last line may give any address.
     const bool carries = std::any_of(digits.begin(), digits.begin() + static_cast<std::ptrdiff_t>(d),
                                      [](const LineDigit& outer) { return outer.count > 1; });
     Expr step = (carries ? FloorMod(position, Expr(digit.count)) : position) * Expr(digit.step);
@@ -194,7 +203,7 @@ Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& 
 
 }  // namespace
 
-// Legal wherever it can be said what the next iteration accesses: a hint changes no value.
+// Legal if the elements that the later iteration accesses are known. A prefetch changes no value.
 Status ApplyStep(State& state, Prefetch& step) {
   const int64_t ahead = TRY(state.Value(step.ahead));
   if (ahead < 0) return Err("it must look ahead by 0 iterations or more, not ", ahead);
@@ -234,17 +243,17 @@ Status ApplyStep(State& state, Prefetch& step) {
   }
   const int64_t each = CeilDiv(lines, iterations);
   const VarMap later{{step.loop, IndexVar(step.loop) + Expr(ahead)}};
-  // Fewer lines than iterations: some in a row ask for the same one.
+  // If there are fewer lines than iterations, several iterations in a row prefetch the same line.
   Expr first = iterations > lines ? FloorDiv(iteration, Expr(iterations / lines)) : iteration * Expr(each);
   const bool far = lines * ahead * kLineBytes > kFarBytes;
   const Op hint = written ? Op::kPrefetchWrite : far ? Op::kPrefetchFar : Op::kPrefetch;
   std::vector<Stmt> body;
-  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // of its share, the first ones
+  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // the first lines of its share
     VarMap values;
     Expr place = Located(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;
     if (walked) {
-      indices.assign(load.indices.size(), Expr(0));  // the address as the last index: the element need not exist
+      indices.assign(load.indices.size(), Expr(0));  // the last index is the whole address, even outside the buffer
       indices.back() = Normalized(Substitute(walked->base, later) + place, ranges);
     } else {
       for (const Expr& index : load.indices)

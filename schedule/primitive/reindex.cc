@@ -78,8 +78,8 @@ Result<Access> AccessOf(const State& state, const Reindex& step) {
   return access;
 }
 
-// Checks that the copy can run behind the block, whose root statement has number `place`, if the block writes the
-// buffer, and before the block if it reads it.
+// Checks that the copy can run after the block, if the block writes the buffer, or before it, if the block reads the
+// buffer. `place` is the number of the root statement with the block.
 Status CheckOrder(const State& state, const Access& access, const std::vector<Stmt>& roots, size_t place) {
   const Block& block = access.block;
   const Name& buffer = access.buffer->name;

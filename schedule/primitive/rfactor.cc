@@ -167,8 +167,8 @@ Block PartialBlock(const Reduction& r, const Buffer& partials, int64_t axis, Fre
   return partial;
 }
 
-// The nest that combines the partial results. Its block keeps the name of the reduction's, so that its consumers and
-// its annotations stay. `vars` are the variables of the loops.
+// Returns the loops and the block that combine the partial results. The block keeps the name of the original reduction,
+// because consumers and annotations refer to that name.
 Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, const std::vector<Name>& vars,
                    FreshVars& fresh) {
   VarMap renamed, zeros;
@@ -200,11 +200,11 @@ Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, con
 
 }  // namespace
 
-// Legal for a loop that feeds a reduction iterator of one block and nothing spatial of it, if that block combines
-// B[v] with a term by a sum, product, maximum or minimum, and the loops inside the outermost reduction loop compute
-// every element once. Whatever B holds before (the identity, another initial value, or what a decomposed initialisation
-// left there) is combined as before; partial results begin with the identity. A guard on the reduction becomes part of
-// the partial results' update, as they begin where it may not hold.
+// Legal for a loop that feeds a reduction iterator of one block, but no spatial iterator of it. The block must combine
+// B[v] with a term by a sum, product, maximum or minimum, and the loops inside the outermost reduction loop must
+// compute every element once. The previous value of B (the identity, another initial value, or the result of a
+// decomposed initialisation) is combined as before. Partial results begin with the identity. A guard on the reduction
+// becomes a guard of the partial results' update, since a partial result must be initialised even if the guard fails.
 Status ApplyStep(State& state, Rfactor& step) {
   const Reduction r = TRY(LegalReduction(state, step));
   std::vector<Name> combining;

@@ -1,4 +1,4 @@
-// The command line of autotune. Only argument parsing and the door that catches our own bugs; the work is in the
+// The command line of autotune: parses the arguments, and reports a failing CHECK as our own bug. The work is in the
 // commands' files and in compiler/ and tuner/.
 #include <csignal>
 #include <cstdio>

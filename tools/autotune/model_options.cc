@@ -13,8 +13,8 @@ void ModelOptions::AddInputs(CLI::App& app) {
   app.add_option("--shape", shapes, "NAME:1,3,224,224, the shape of an input that the model leaves open");
   app.add_option(
       "--dim", dims,
-      "NAME=128, the size of a dimension that the model's inputs name, or the most boxes that a NonMaxSuppression "
-      "selects, by the name of its result");
+      "NAME=128, the size of the open dimension NAME of the model's inputs; or the largest number of boxes of the "
+      "NonMaxSuppression whose result is NAME");
   app.add_option("--bind", bind,
                  "NAME=FILE.pb makes an input this constant: for models that take shapes, axes or pads as inputs");
 }
@@ -23,17 +23,18 @@ void ModelOptions::Add(CLI::App& app, bool model_required) {
   auto* option = app.add_option("--model", model, "the ONNX model");
   if (model_required) option->required();
   AddInputs(app);
-  app.add_option("--target", target,
-                 "cpu (this machine), 'llvm -mtriple=... -mcpu=... -num-cores=...', c, in place of llvm, for "
-                 "sources that a C compiler compiles, opencl (this machine's first OpenCL device; stated "
-                 "elsewhere: 'opencl -num-cores=16 -max-threads=256 -shared=32K'), or 'cuda -arch=sm_90'")
+  app.add_option(
+         "--target", target,
+         "what to compile for: cpu (this machine); 'llvm -mtriple=... -mcpu=... -num-cores=...' (another CPU); c "
+         "instead of cpu or llvm (C sources, which a C compiler compiles); opencl (this machine's first OpenCL "
+         "device) or 'opencl -num-cores=16 -max-threads=256 -shared=32K' (another one); 'cuda -arch=sm_90'")
       ->capture_default_str();
   app.add_option("--db", db,
                  "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
   app.add_flag(
       "--allow-tf32", allow_tf32,
-      "matrix products may round their f32 operands to TF32 (10 bits behind the point), for tensor cores; part "
-      "of the target's text: -tf32=1");
+      "matrix products may round their f32 operands to TF32 (10 bits behind the point), for tensor cores; adds "
+      "-tf32=1 to the target");
   app.add_flag("--no-winograd", no_winograd,
                "leave out Winograd convolutions; their rounding errors are a few times those of the direct sum");
 }
@@ -53,7 +54,7 @@ Status ModelOptions::CheckSource() const {
 
 namespace {
 
-// Whether `text` names a kind of GPU and nothing else, so that this machine's device tells its limits.
+// Returns true if `text` names a kind of GPU and nothing else, so that this machine's device tells its limits.
 bool IsBareGpu(const std::string& text) {
   const std::optional<TargetKind> kind = EnumFromText<TargetKind>(text);
   return kind && Target{.kind = *kind}.IsGpu();

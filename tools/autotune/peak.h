@@ -1,6 +1,6 @@
-// What one core of this host does at most: multiply-adds, and reading. Kernels of the target's own code generator, so
-// that the numbers are those of kernels. The target must be this host's. Each call measures alone on this host if its
-// lock can be had within `patience_ms`.
+// Measures the peak speed of one core of this host: multiply-adds, and reading memory. It times kernels of the target's
+// own code generator, so compiled kernels can reach these numbers. The target must be this host's. Each call holds the
+// host lock if it gets it within `patience_ms`.
 #pragma once
 #include "codegen/builder.h"
 #include "support/result.h"
@@ -10,8 +10,8 @@ namespace autotune::tools {
 
 inline constexpr int kHostPatienceMs = 30000;  // for the host's lock, as device servers have it
 
-// The seconds of one multiply-add of a whole vector in registers, where so many of them are independent. With one it is
-// the latency.
+// Returns the seconds per multiply-add of a whole vector in registers, with `accumulators` independent sums. With one
+// sum this is the latency.
 Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms);
 
 // The bytes a second that one core adds up of a buffer of that size, again and again.

@@ -8,12 +8,14 @@
 
 namespace autotune::tools {
 
-// Measures one core in this process, and a fork and join on all cores of the target, which must be this host's. What no
-// measurement tells (general registers, the cost of a task) is that of the table's row. Takes a few seconds, alone on
-// this host if its lock can be had within `patience_ms`. Errors: as of builds; no memory.
+// Measures one core in this process, and a fork and join on all cores of the target. The target must be this host's.
+// Values that cannot be measured (general registers, the cost of a task) are copied from the CPU's row of the table.
+// Takes a few seconds. Holds the host lock meanwhile if it gets the lock within `patience_ms`. Errors: those of builds;
+// no memory.
 Result<Machine> ProbeMachine(const Target& target, Builder& builder, int patience_ms);
 
-// The row as target/machine.cc has it, with the CPU's name by LLVM, each number on a line with its source.
+// Returns the row in the notation of target/machine.cc, with LLVM's name of the CPU. Each number has a line of its own,
+// with its source.
 std::string MachineRowText(const Target& target, const Machine& machine);
 
 }  // namespace autotune::tools

@@ -262,9 +262,9 @@ void Progress::Table(const TuneReport& report, const ChosenNetwork* chosen, std:
   const KernelSum sum = SumOf(report);
   if (sum.tasks > 0) {
     std::printf(
-        "\nms: one call of the kernel alone, its weights as cold as the network leaves them. Each times its weight, "
-        "they add up to "
-        "%.3f ms; the warm network may take less\n",
+        "\nms: one call of the kernel alone, with weights as cold as the network leaves them. The sum of time x weight "
+        "over "
+        "all tasks is %.3f ms; the network may take less, since its caches are warmer\n",
         sum.ms);
   }
   if (any_other)

@@ -69,7 +69,7 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
     options.passes.PrintTimes(passes);
     return kExitOk;
   }
-  // What the other code generator would make of the record is shown, too.
+  // The code of the other code generator can be shown, too, whichever target the record is for.
   if (options.print == "c") {
     if (!target.IsGpu()) target.kind = TargetKind::kC;
     std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);
@@ -79,7 +79,8 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
   KernelObject object = TRY_NOTE(CompileKernel(lowered, target, {.keep_spills = true, .keep_assembly = true}), where);
   if (!object.rejected.empty()) return Err("rejected: ", object.rejected);
   const std::string& text = options.print == "llvm" ? object.llvm_ir : object.assembly;
-  if (text.empty()) return Err("code for ", ToText(target.kind), " has no such form: --print c shows it");
+  if (text.empty())
+    return Err("--print ", options.print, " has nothing to show for target ", ToText(target.kind), "; use --print c");
   std::fputs(text.c_str(), stdout);
   options.passes.PrintTimes(passes);
   return kExitOk;
@@ -89,7 +90,8 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
 
 Command ReplayCommand(CLI::App& root) {
   auto options = std::make_shared<ReplayCommandOptions>();
-  CLI::App* app = root.add_subcommand("replay", "Replays a record on its program and prints what comes of it.");
+  CLI::App* app =
+      root.add_subcommand("replay", "Applies the schedule of a record to its program and prints the result.");
   app->add_option("record", options->record,
                   "the id of a record, or of a task for its best record (`autotune records show` lists them); a "
                   "beginning of the id is enough")

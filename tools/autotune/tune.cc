@@ -68,8 +68,9 @@ std::string RunKeyOf(const TuneCommandOptions& options, const Network& network, 
   return RunKey(parts);
 }
 
-// The run to begin or to go on with. The first of a command has the command's own key; --fresh begins one with a new
-// key, and notes it under the command's, so that the command without --fresh goes on with the latest.
+// Returns the key of the run to begin or to continue. The first run of a command has the key of the command. --fresh
+// begins a run with a new key and stores that key under the command's, so that the same command without --fresh
+// continues the latest run.
 Result<std::string> ChooseRun(const TuneCommandOptions& options, const std::string& command_key, RecordStore& store) {
   if (options.fresh) {
     std::string fresh = RunKey(std::vector<std::string>{command_key, NewRecordId()});
@@ -158,8 +159,8 @@ TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& netw
   return tune;
 }
 
-// Chooses the schedules of the whole network by comparing networks. Returns nothing if that failed, and adds a note to
-// `report`; each task then gets its best record.
+// Chooses the schedules of the network by measuring whole networks (compiler/choose.h). If the measurement fails, adds
+// a note to `report` and returns no value. The caller then takes the best record of each task.
 Result<std::optional<ChosenNetwork>> Choose(const TuneSession& session, TuneReport& report, uint64_t seed,
                                             Progress& progress, const std::atomic<bool>& stop_requested) {
   const double searched = std::max(report.seconds, kSecondsPerTrial * report.trials);

@@ -97,8 +97,8 @@ Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
   return ToTensor(value);
 }
 
-// An error: the files are damaged, or their inputs are not those of the model. `fixed`: no inputs of the model any
-// more.
+// Reads the inputs and outputs of one data set. `fixed` are inputs that became constants, so the compiled model lacks
+// them. An error: the files are damaged, or do not fit the model's inputs and outputs.
 Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
@@ -168,8 +168,8 @@ std::vector<fs::path> DataSets(const fs::path& folder) {
   return sets;
 }
 
-// Inputs that all data sets agree on, of the kinds that shapes, axes and scales are: vectors and scalars, integers
-// first.
+// Returns the inputs that may be shapes, axes or scales: vectors and scalars of integers and, if `floats_too`, of
+// floats. Returns none if an input differs between data sets.
 Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats_too) {
   FixedInputs fixed;
   for (const fs::path& set : sets) {
@@ -183,8 +183,9 @@ Result<FixedInputs> FixableInputs(const std::vector<fs::path>& sets, bool floats
   return fixed;
 }
 
-// What the importer says. A model that wants constants where it has inputs is tried again with those of the data sets
-// fixed: `fixed` receives them. The reason of a refusal is what it says with shapes and axes known.
+// Imports the model. If the importer refuses it, imports it again with inputs fixed to the values of the data sets,
+// since some operators need constants, and stores these inputs in `fixed`. If all attempts fail, returns the error of
+// the attempt with fixed integers, since its shapes and axes are known.
 Status TryImport(const std::string& model, const NetworkOptions& options, const std::vector<fs::path>& sets,
                  FixedInputs& fixed) {
   Result<ImportedModel> imported = ImportOnnx(model, {.shapes = options.shapes, .dims = options.dims});
@@ -356,7 +357,7 @@ Command VerifyCommand(CLI::App& root) {
               return Err("--bind needs --model; in a folder of cases, each has its own data bound where it must be");
             }
             if (!options->model.model.empty() && !options->package.empty())
-              return Err("--model and --package exclude each other: give the model, or what was made of it");
+              return Err("--model and --package exclude each other: give the model, or the package made from it");
             if (!options->package.empty() && options->passes.IsGiven())
               return Err("--package is compiled already: give the model with --pass-option and --disable-pass");
             const bool one = !options->model.model.empty() || !options->package.empty();

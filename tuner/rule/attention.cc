@@ -38,7 +38,7 @@ class AttentionPlacer {
     return FindPasses();
   }
 
-  // Whether there are fewer tasks than cores, even if each has the rows of one register tile.
+  // Returns true if there are fewer tasks than cores, even if each has the rows of one register tile.
   bool IsShort() const {
     const Loop& m = RowsOf(weighted());
     return Iterations(OuterLoops(weighted())) * CeilDiv(m.extent, std::min(kMaxRows, m.extent)) < s_.target().num_cores;
@@ -46,7 +46,8 @@ class AttentionPlacer {
 
   // All stages in one parallel loop over rows of scores.
   Status PlaceTogether() {
-    if (packed_ && RowsOf(scores()).extent < kWorthPacking) return Err("what is packed is read too seldom");
+    if (packed_ && RowsOf(scores()).extent < kWorthPacking)
+      return Err("the packed operand would be read too few times");
     TRY(PlaceWeighted());
     TRY(PlacePassesInTask());
     TRY(PlaceScores());
@@ -235,7 +236,7 @@ class AttentionPlacer {
     k.factor = TRY(s_.ChooseUnroll(block.reduce.back(), Divisors(block.reduce.back().extent, kMaxUnroll)));
     Name panels;
     const std::optional<ColumnOperand> operand = FindColumnOperand(s_.func(), block, RowsOf(block).iter, n.iter);
-    if (!packed_ && !IsContiguous(*operand)) return Err("the numbers of a key lie side by side, not its neighbours");
+    if (!packed_ && !IsContiguous(*operand)) return Err("neighbouring keys are not contiguous, so keys must be packed");
     if (packed_) {
       panels = TRY(PackColumns(s_, block.name, *operand, columns.Inner()));
     }
@@ -258,7 +259,7 @@ class AttentionPlacer {
                                 .vectors_first = true});
   }
 
-  // Whether neighbouring columns of the operand are neighbours in memory.
+  // Returns true if neighbouring columns of the operand are neighbours in memory.
   static bool IsContiguous(const ColumnOperand& operand) {
     return !operand.by_iterators && operand.dim + 1 == static_cast<int>(operand.buffer->shape.size());
   }
@@ -318,7 +319,8 @@ class AttentionPlacer {
 // serves programs with fewer tasks than cores, or of another form. The results are stored in the order of the final
 // transpose of rows, if there is one.
 Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {
-  if (s.Placed() > 0 || block.name != s.Blocks().front().name) return Err("attention is all blocks or none");
+  if (s.Placed() > 0 || block.name != s.Blocks().front().name)
+    return Err("the rule for attention takes all blocks or none");
   AttentionPlacer placer(s, way == kPackedKeys);
   TRY(placer.Gather());
   if (way != kApart) return placer.PlaceTogether();

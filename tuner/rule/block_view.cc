@@ -104,7 +104,8 @@ const BlockView* FindBlock(const std::vector<BlockView>& blocks, const Name& nam
 
 namespace {
 
-// Whether an operand that moves with n stands still along this loop: then the rows of a register tile share it.
+// Returns true if an operand depends on n but not on this loop. The rows of a register tile along this loop then share
+// its elements.
 bool SharesColumns(const BlockView& block, const BlockView::Loop& loop) {
   bool shares = false;
   ForEachOperand(block, [&](const Load& load) {

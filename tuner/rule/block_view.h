@@ -61,7 +61,7 @@ Result<std::array<BlockView::Loop, N>> Exactly(const std::vector<BlockView::Loop
 int64_t Iterations(const std::vector<BlockView::Loop>& loops);
 int64_t Instances(const BlockView& block);
 
-// Whether an expression is this variable and nothing else.
+// Returns true if an expression is this variable and nothing else.
 bool IsVar(const Expr& e, const Name& var);
 // The row-major index of the element that a load or store of the block accesses, as a sum over the block's iterators.
 // A part of the index that is not linear in them stays a term of its own.
@@ -71,7 +71,8 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated = {});
 // Visits the loads of the block, without those of the buffer that it writes.
 void ForEachOperand(const BlockView& block, const std::function<void(const Load&)>& visit);
-// Whether values of the block or their subscripts depend on a condition, which may be what keeps a load in bounds.
+// Returns true if values of the block or their subscripts depend on a condition, which may be what keeps a load in
+// bounds.
 bool HasSelect(const BlockView& block);
 
 }  // namespace autotune

@@ -232,7 +232,8 @@ void SketchBuilder::AddPrefetches(const std::vector<Prefetch>& wanted) {
 
 namespace {
 
-// Whether `to` reads each element of what `from` computes once, and rows of both are contiguous: a transpose of rows.
+// Returns true if `to` reads each element of what `from` computes once, and rows of both are contiguous: a transpose of
+// rows.
 bool MovesRowsOf(const BlockView& to, const BlockView& from) {
   if (to.spatial.empty() || from.spatial.empty() || to.spatial.back().extent != from.spatial.back().extent)
     return false;

@@ -1,9 +1,10 @@
-// SketchBuilder: what sketch rules are written with. A rule names the loops of a block by their roles, and applies
-// steps; what several rules do in the same way is one call here. Choices that search makes register their own knobs.
+// SketchBuilder: the interface through which sketch rules write a sketch. A rule names the loops of a block by their
+// roles and applies schedule steps. Work that several rules share is one method here. A method that leaves a number to
+// search, such as the size of a tile, also registers the number as a knob of the sketch.
 //
-// Every call that changes the sketch returns an error if the schedule refuses a step. A rule passes it on: it cannot be
-// applied then, and the sketch is as it was before (tuner/rule/rule.h). A value: copy it to branch off. As thread-safe
-// as a value.
+// Every method that changes the sketch returns an error if the schedule refuses a step. The rule returns this error,
+// and its caller drops the changes (tuner/rule/rule.h). A value type: copy it to try an alternative. Threads may share
+// an object only to read it.
 #pragma once
 #include <array>
 #include <set>
@@ -26,7 +27,7 @@ inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 
-// What the outermost level of a split is: as many iterations as needed.
+// The extent of the outermost level of a split: as many iterations as the loop needs.
 inline constexpr int64_t kAuto = Factors::kAuto;
 
 // A number that search chooses. Steps refer to it by its name, the draft score to its knob.
@@ -117,7 +118,8 @@ class SketchBuilder {
   bool IsInTask(const Name& block) const;  // in a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }
 
-  // Whether the block computes partial results of a reduction: nothing but reductions that are not placed reads them.
+  // Returns true if the block computes partial results of a reduction: nothing but reductions that are not placed reads
+  // them.
   bool IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const;
 
   // ---- Steps --------------------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ class SketchBuilder {
   Result<std::vector<Name>> Do(Step step);
   // Applies a step if the schedule allows it; tells whether it did.
   bool Try(Step step) { return Do(std::move(step)).ok(); }
-  // The same of several steps: all or none.
+  // Calls `steps` with a copy of the builder. Keeps its changes if it succeeds, else drops them all.
   template <class Steps>
   bool TryAll(const Steps& steps) {
     SketchBuilder trial = *this;
@@ -133,7 +135,7 @@ class SketchBuilder {
     *this = std::move(trial);
     return true;
   }
-  // The same as Do, of a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
+  // Like Do, for a step that makes N names: auto [buffer, copy] = TRY(s.Make<2>(CacheWrite{...})).
   template <size_t N>
   Result<std::array<Name, N>> Make(Step step) {
     std::vector<Name> made = TRY(Do(std::move(step)));
@@ -179,11 +181,10 @@ class SketchBuilder {
   // are applied at the end, since no step may follow them. Makes no choice if none is possible.
   Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
                                   std::vector<int64_t> ahead);
-  // The same without a choice, one iteration ahead.
+  // Adds prefetches one iteration ahead, without a choice.
   void AddPrefetches(const std::vector<Prefetch>& wanted);
 
-  // ---- Register tiles -----------------------------------------------------------------------------------------------
-  // The fused consumer, else a copy, which this makes.
+  // Returns the fused consumer of the block. If there is none, adds a block that copies the result, and returns that.
   Result<WriteBack> MakeWriteBack(const BlockView& block);
   // Computes the write-back at the tile, keeps the accumulators in registers, initialises them with zeros, and unrolls
   // all loops. Places both blocks.
@@ -211,8 +212,7 @@ class SketchBuilder {
 
 // Returns the lanes of a vector of the block's elements; 1 if the target has no vectors.
 int64_t LanesOf(const BlockView& block, const Target& target);
-// Returns the same if all that the block touches along its last loop lies in such vectors, from where memory has them;
-// else 1.
+// Like LanesOf, if all elements that the block accesses along its last loop are such vectors in memory; else returns 1.
 int64_t LanesInMemory(const BlockView& block, const Target& target);
 // Returns the elements of the shortest vector that any target has, 128 bits. What is shorter stays scalar.
 int64_t ShortestVector(const BlockView& block);

@@ -54,12 +54,12 @@ Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
     return Err("it is no plain sum of columns");
   const ColumnRoles r = ColumnRolesOf(view, s.target());
   const bool product = view.reads.size() > 1;
-  if (r.columns.extent < (product ? ShortestVector(view) : r.lanes)) return Err("its columns are no vector");
+  if (r.columns.extent < (product ? ShortestVector(view) : r.lanes)) return Err("its columns do not fill a vector");
   if (r.columns.extent <= kFewColumns && s.IsPartial(s.Blocks(), view)) return Err("other rules combine its sums");
   if (r.columns.iter.empty() || !IsVar(store->indices.back(), r.columns.iter)) return Err("columns are not contiguous");
   const int64_t rows = Iterations(r.rows);
   if (rows > kMostRows || r.elements < static_cast<double>(rows * kWorthColumns))
-    return Err("a register tile does better");
+    return Err("a register tile is faster");
   std::set<Name> repeated;
   for (const BlockView::Loop& row : r.rows) repeated.insert(row.iter);
   int along = 0;

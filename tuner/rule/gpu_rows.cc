@@ -30,7 +30,7 @@ struct RowMap {
   int64_t Width() const { return x * lanes; }
 };
 
-// Whether a reduction reads what no other reduction computed: elements of the row, not partial results.
+// Returns true if a reduction reads what no other reduction computed: elements of the row, not partial results.
 bool ReadsElements(const std::vector<BlockView>& blocks, const BlockView& block) {
   return block.reduction && std::any_of(block.reads.begin(), block.reads.end(), [&](const Name& buffer) {
            return std::none_of(blocks.begin(), blocks.end(),
@@ -121,7 +121,7 @@ class RowTiler {
     return {};
   }
 
-  // What T may be. Where some numbers of threads keep a row in registers, the others are of no use.
+  // The choices of T. If some numbers of threads keep a row in registers, the others are left out.
   Result<std::vector<int64_t>> ThreadsOfRow() {
     const int64_t most = std::min({MostThreads() / map_.x, kMostCombined, map_.pieces});
     if (most < 1) return Err("a block has too few threads for its lanes");
@@ -140,7 +140,7 @@ class RowTiler {
   }
   int64_t MostThreads() const { return std::min(s_.target().max_threads, kMostThreads); }
 
-  // Whether some operand of the sums is a row of which each element is used once.
+  // Returns true if some operand of the sums is a row of which each element is used once.
   static bool ReadsRowOnce(const BlockView& block) {
     bool once = false;
     ForEachOperand(
@@ -242,8 +242,8 @@ class RowTiler {
     return {};
   }
 
-  // Each thread keeps its elements of a row in registers; of a longer row shared memory has them, else global memory,
-  // that is the second-level cache.
+  // Each thread keeps its elements of a row in registers, if they fit. Elements of a longer row are in shared memory,
+  // or if they do not fit there either, in global memory (and in the L2 cache).
   Status SetScopes(const std::vector<BlockView>& now) {
     for (const BlockView& block : now) {
       if (block.writes_output || Holds(registers_, block.writes)) continue;
@@ -299,7 +299,7 @@ class RowTiler {
 Status GpuRowsRule(SketchBuilder& s, const BlockView& block, int) {
   std::vector<BlockView> blocks = s.Blocks();
   std::erase_if(blocks, [&](const BlockView& b) { return s.IsPlaced(b.name); });
-  if (block.name != blocks.front().name) return Err("rows are all blocks or none");
+  if (block.name != blocks.front().name) return Err("the rule for rows takes all blocks or none");
   for (const BlockView& b : blocks) {
     if (b.writes_output != (b.name == blocks.back().name)) return Err("its passes do not end in one result");
   }

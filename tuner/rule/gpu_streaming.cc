@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kFewestVectors = 16384;
 const std::vector<int64_t> kThreads = {128, 256, 512};  // of a block
 
-// Whether each point of the block's own loops stores one element.
+// Returns true if each point of the block's own loops stores one element.
 bool IsPlain(const BlockView& block) {
   const Block* node = block.node.As<Block>();
   return node->body.As<Store>() && !node->predicate && node->iters.size() == block.spatial.size();

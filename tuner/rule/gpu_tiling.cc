@@ -149,7 +149,7 @@ class Tiler {
   Result<int64_t> LanesOfCopy(const Name& copy) const {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, copy);
-    if (!view || view->spatial.empty()) return Err("the copy of an operand is gone");
+    if (!view || view->spatial.empty()) return Err("the copy of an operand no longer exists");
     const BlockView::Loop& last = view->spatial.back();
     const int64_t lanes = LanesThatDivide(last.extent);
     int64_t fits = lanes;

@@ -27,7 +27,8 @@ bool IsTransform(const BlockView& block) { return block.winograd && *block.winog
 // reduction or a transform that reads every element many times. The last stage of a Winograd convolution is inlined
 // into the one element-wise block that reads it; the other stages have a rule of their own.
 Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
-  if (block.reduction || block.writes_output || IsTransform(block)) return Err("it is a stage of its own");
+  if (block.reduction || block.writes_output || IsTransform(block))
+    return Err("it is a reduction, an output or a transform");
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   auto any = [&](auto holds) {

@@ -12,7 +12,7 @@ int64_t SubscriptsWith(const Load& load, const Name& var) {
   return std::count_if(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return UsesVar(i, var); });
 }
 
-// Whether a subscript is an iterator and an offset: of a slice, whose other elements are not the block's.
+// Returns true if a subscript is an iterator and an offset: of a slice, whose other elements are not the block's.
 bool ReadsPiece(const Block& block, const Load& load) {
   return std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& index) {
     const Binary* sum = index.As<Binary>();
@@ -164,7 +164,7 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
     auto [vectors, within] = TRY(s.Split(vector, {kAuto, lanes}));
     unrolled = vectors, vector = within;
   }
-  // What the last tile lacks is packed, too: padding, which its users need not guard against.
+  // The copy also fills the last tile up with padding, so that its users need no guards.
   TRY(s.Do(PadBlock{.block = packing}));
   TRY(s.Do(Vectorize{.loop = vector}));
   TRY(s.Unroll(unrolled));

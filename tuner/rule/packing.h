@@ -15,9 +15,9 @@ inline constexpr int64_t kWorthPacking = 12;  // rows that read a column packed 
 struct ColumnOperand {
   Buffer buffer;
   bool constant = false;  // packed in prepare, untimed
-  // False: the copy has a dimension for each subscript. True: it has one for each iterator of the block. This is so in
-  // two cases: n shares a subscript with another iterator, as in the weights w[.., g * N + n] of a grouped convolution;
-  // or the block reads only a piece of the buffer.
+  // False: the copy has a dimension for each subscript. True: the copy has a dimension for each iterator of the block.
+  // True in two cases: n shares a subscript with another iterator, as in the weights w[.., g * N + n] of a grouped
+  // convolution; or the block reads only a piece of the buffer.
   bool by_iterators = false;
   int rank = 0, dim = 0;    // of the copy; `dim` is n's
   bool transposed = false;  // the reduction's last iterator is its contiguous dimension

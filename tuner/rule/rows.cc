@@ -21,7 +21,7 @@ constexpr int64_t kRegisterColumns = 256;  // columns of a row whose accumulator
 constexpr int64_t kSparedRegisters = 4;    // vector registers that are no accumulators
 constexpr int64_t kRowUnroll = 4;          // vectors of a wide row
 
-// Whether a reduction reads every element once, through all its loads.
+// Returns true if a reduction reads every element once, through all its loads.
 bool ReadsAllOnce(const BlockView& view) {
   bool once = true;
   int loads = 0;
@@ -91,8 +91,8 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   if (!unrolled.empty()) TRY(s.Unroll({zero.end()[-2], unrolled}));
   if (block.reduce_length <= static_cast<double>(kMaxUnroll)) TRY(s.Unroll(pass.sums));
-  // Only vectors may index registers. So a buffer can be in registers if it accumulates lanes; the numbers of the row
-  // itself are read by loops with tails, which are not vectors.
+  // Only vectors may index register buffers. So accumulators in lanes can be in registers. The elements of a row
+  // cannot, since loops with tails read them one by one.
   if (local && Iterations(pass.columns) == extent &&
       CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
     TRY(s.Do(SetScope{.buffer = block.writes, .scope = Scope::kRegister}));
@@ -127,7 +127,7 @@ int64_t RowsOfTask(const std::vector<Loop>& outer, int64_t columns, const Target
   return rows;
 }
 
-// Whether callers, or other blocks than reductions, read the block's results.
+// Returns true if callers, or other blocks than reductions, read the block's results.
 bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
   std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   return block.writes_output ||
@@ -227,9 +227,9 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
 
 namespace {
 
-// Returns the number of parts into which the sums of a reduction of few rows are cut, in lanes: one part for each task
-// that the cores want. Returns 1 if there are enough rows or no such reduction. `blocks`: the first one reads the
-// input.
+// Returns the number of parts into which each row is cut, because there are too few rows for the cores. The parts of
+// all rows together give each core kPartsPerCore tasks, as far as each part has kTaskElements elements. Returns 1
+// unless the first block reads the input and reduces each row to a partial sum for each lane.
 int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.reduce.empty() || !s.IsPartial(blocks, first) ||
@@ -270,7 +270,7 @@ std::vector<BlockView> BlocksLeft(const SketchBuilder& s) {
   return blocks;
 }
 
-// Whether the blocks are the passes of one reduction, of which the first, in lanes, does most of the work.
+// Returns true if the blocks are the passes of one reduction, of which the first, in lanes, does most of the work.
 bool IsLanes(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.spatial.back().extent > kRegisterColumns ||
@@ -321,7 +321,7 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts, bool 
 // once and written once, and the intermediate results stay in the cache or in registers.
 Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::vector<BlockView> blocks = s.Blocks();
-  if (s.Placed() > 0 || block.name != blocks.front().name) return Err("rows are all blocks or none");
+  if (s.Placed() > 0 || block.name != blocks.front().name) return Err("the rule for rows takes all blocks or none");
   for (size_t depth = RowDepth(s, blocks); depth > 0; --depth) {
     // The rule does not apply if a block cannot move into the loop over rows, or would be computed again for each row.
     if (s.TryAll([&](SketchBuilder& to) -> Status {

@@ -136,8 +136,9 @@ class TransposeTiler {
 
   // `fuse`: makes one dimension of neighbours in both operands.
   Status Run(bool fuse, StageModel model) {
-    // A tile that a cache does not hold is copied first, if its lines are read more than once: whole tiles of vectors
-    // of a whole line are transposed in registers. Bounds of tiles of fused dimensions are not known as tight ones.
+    // Copies the tiles of a conflicting operand first, since the cache does not hold such a tile and each of its lines
+    // is read several times. Not needed if tiles are whole and a vector is a cache line: such tiles are transposed in
+    // registers. The copy rules out fused dimensions: the bounds of their tiles are not known exactly.
     const bool whole = loops_[across_].extent % edge_ == 0 && loops_.back().extent % edge_ == 0 && !HasSelect(block_);
     Name copy;
     if (const Name conflicting = ConflictingOperand(block_, s_.machine().page_bytes);

@@ -114,7 +114,7 @@ class WarpTiler {
   Status PutNeighboursLast(SharedOperand& operand) {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, operand.buffer);
-    if (!view || view->spatial.size() < 2) return Err("the copy of an operand is gone");
+    if (!view || view->spatial.size() < 2) return Err("the copy of an operand no longer exists");
     std::vector<BlockView::Loop> dims = view->spatial;  // of the operand
     auto follows_memory = [&](const BlockView::Loop& loop) {
       bool follows = true;

@@ -12,7 +12,7 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
-constexpr int64_t kWorthAsking = 64;       // steps of a sum whose operands are worth asking for early
+constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are worth a prefetch
 
 // What is packed, for each order of the middle loops: the ways of the rule.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
@@ -134,7 +134,8 @@ class Tiler {
   // is read several times.
   Status Choose(Packed packed, bool n_inside) {
     const int64_t m = r_.m.extent, n = r_.n.extent;
-    if (n_inside && (m == 1 || n <= LanesOf(block_, s_.target()))) return Err("one middle loop has one order");
+    if (n_inside && (m == 1 || n <= LanesOf(block_, s_.target())))
+      return Err("a single middle loop has only one order");
     n_inside_ = n_inside;
     pack_rows_ = packed == kColumnsAndRows;
     if (lanes_ > 0) {
@@ -142,13 +143,13 @@ class Tiler {
       rows_ = FindRowOperand(block_, r_);
     }
     if (packed == kNothing) {
-      if (columns_ && columns_->constant) return Err("constants are packed always");
+      if (columns_ && columns_->constant) return Err("constants are always packed");
       columns_.reset();
       return {};
     }
-    if (!columns_) return Err("no operand moves with n alone");
+    if (!columns_) return Err("no operand depends on n and not on m");
     if (packed == kColumns ? !columns_->constant && m < kWorthPacking : m < kWorthPacking || n < kWorthPackingRows)
-      return Err("what is packed is read too seldom");
+      return Err("the packed operand would be read too few times");
     if (pack_rows_ && (!rows_ || r_.k.back().extent % ShortestVector(block_) != 0))
       return Err("no operand's rows are whole vectors");
     return {};
@@ -196,16 +197,16 @@ class Tiler {
     return {};
   }
 
-  // What the next turn of a middle loop reads is asked for in the innermost loop that is not unrolled.
+  // Prefetches the operands of the next iteration of a middle loop, inside the innermost loop that is not unrolled.
   Status AskAhead() {
     if (sums_.list.empty() || middle_.list.empty() || r_.k.back().extent < kWorthAsking) return {};
     auto ask = [&](const Name& buffer, const Name& loop, const char* suffix) {
       return s_.ChoosePrefetches(block_.name.str() + suffix,
                                  {{.block = block_.name, .buffer = buffer, .loop = loop, .at = k_.outer}}, {0, 1});
     };
-    // With n inside m, panels stay in the cache, or are read too often to be asked for each time.
+    // With n inside m, panels stay in the cache, or are read too often for a prefetch each time.
     if (columns_ && !n_inside_) panel_ahead_ = TRY(ask(panels_, n_.middle, "_panel_ahead"));
-    // A window's rows come again in the next tile: only what a plain product reads is asked for.
+    // A window reads the same rows again in the next tile, so only the rows of a plain product are prefetched.
     const bool one_sum = std::count_if(r_.k.begin(), r_.k.end(), [](const auto& l) { return l.extent > 1; }) == 1;
     if (rows_ && one_sum && !pack_rows_) rows_ahead_ = TRY(ask(rows_->buffer->name, m_.middle, "_rows_ahead"));
     return {};

@@ -128,7 +128,7 @@ Result<Taps> UnrollWindow(SketchBuilder& s, const BlockView& block) {
   return taps;
 }
 
-// Whether what the windows slide over is more than a core's share of the last cache.
+// Returns true if what the windows slide over is more than a core's share of the last cache.
 bool SlidesOverMemory(const BlockView& block, const WindowRoles& r, const Target& target) {
   return block.element_bytes * Iterations(block.spatial) * r.stride * r.stride > target.l3_bytes;
 }
@@ -188,7 +188,7 @@ Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
   if (!block.reduction) return Err("it is no reduction");
   const bool channels_inside = way == 0;
   const WindowRoles r = TRY(WindowRolesOf(block, s.target()));
-  if (!channels_inside && r.channels.extent <= r.lanes) return Err("one vector of channels has one order");
+  if (!channels_inside && r.channels.extent <= r.lanes) return Err("a single vector of channels has only one order");
   const bool padded = TRY(InlinePadding(s, block));
   const WriteBack out = TRY(s.MakeWriteBack(block));
   // Tiles. Channels are padded to whole vectors before other loops are split, whose guards stay.

@@ -126,7 +126,8 @@ class WinogradPlacer {
     TRY(s_.Do(PadBlock{.block = product_.name}));
     TRY(s_.Do(SetScope{.buffer = registers, .scope = Scope::kRegister}));
     TRY(s_.ZeroAndStraighten(product_.name, k.outer, k.inner, {row, vectors}, vector));
-    // Transformed weights are several times the original ones, and come from far: the next panel is asked for early.
+    // Transformed weights are several times larger than the original ones and come from memory: prefetch the next
+    // panel.
     Choice ahead = TRY(s_.ChoosePrefetches(
         product_.name.str() + "_panel_ahead",
         {{.block = product_.name, .buffer = weight_->writes, .loop = panels, .at = k.outer}}, {0, 1}));

@@ -10,8 +10,8 @@
 
 namespace autotune::c {
 
-// A translation unit of its own, for the target's dialect. `features` are the instructions that it may use, by their
-// names in support/cpu_features.h. An error: no assembler has a symbol of the kernel's name.
+// Returns a complete translation unit in the target's dialect. `features` are the instructions that it may use, by
+// their names in support/cpu_features.h. Returns an error if no assembler accepts the kernel's name as a symbol.
 Result<Source> KernelSource(const LoweredKernel& kernel, const Target& target,
                             const std::vector<std::string>& features);
 

@@ -15,9 +15,9 @@ namespace autotune {
 // orders them by a fence.
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target);
 
-// Whether vectors of `lanes` elements at `index` fill whole cache lines, alone or with their neighbours in this and
-// the next iteration of the loop over `innermost`. A streaming store of a part of a line costs more than one of all of
-// it.
+// Returns true if vectors of `lanes` elements at `index` fill whole cache lines, alone or with their neighbours in this
+// and the next iteration of the loop over `innermost`. A streaming store of a part of a line costs more than one of all
+// of it.
 bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const std::optional<Name>& innermost);
 
 // The streaming stores of one function. Borrows the builder. Not thread-safe.

@@ -224,7 +224,7 @@ void KernelEmitter::EmitStore(const Store& given) {
   const Call* call = given.value.As<Call>();
   if (call && call->op == Op::kAsync && EmitAsyncCopy(given)) return;
   if (call && call->op == Op::kMma) return EmitMma(given);
-  // What arrives at once arrives before it is awaited.
+  // A store that completes at once is complete before any wait for it.
   const Store store{given.buffer, given.indices, AsyncValue(given)};
   llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
   if (const std::optional<Expr> first = FirstOfContiguous(store)) {

@@ -34,8 +34,8 @@ struct Item {
   }
 };
 
-// The alternative `direct` defines what a task computes; where the database has no record of it, the record's own
-// program must do.
+// Returns the program that defines what the record's task computes: the alternative `direct`. If the database has no
+// record of it, returns the record's own program.
 Result<std::string> DefinitionOf(RecordStore& store, const Record& record) {
   for (int64_t cursor = 0; record.alternative != "direct";) {
     RecordPage page = TRY(store.Scan({.task = record.task}, cursor, 500));

@@ -184,7 +184,9 @@ TEST_F(Cli, TunesCompilesRunsAndVerifies) {
   CliResult compiled = Run({"compile", "--model", kExample, "-o", File("tuned.tar")});
   EXPECT_EQ(compiled.code, 0) << compiled.Text();
   EXPECT_THAT(compiled.out, HasSubstr(" of 15 kernels tuned"));
-  EXPECT_THAT(compiled.out, Not(HasSubstr(": 0 of 15")));
+  // Thirty trials beside other programs may find nothing faster; then the run said so.
+  const bool keeps_defaults = first.out.find("keeps its default schedules") != std::string::npos;
+  EXPECT_EQ(compiled.out.find(": 0 of 15") != std::string::npos, keeps_defaults) << compiled.out;
   CliResult untuned = Run({"compile", "--model", kExample, "--no-records", "-o", File("default.tar")});
   EXPECT_THAT(untuned.out, HasSubstr("0 of 15 kernels tuned")) << untuned.Text();
   CliResult elsewhere = Run({"compile", "--model", kExample, "--db", File("empty.db"), "-o", File("empty.tar")});

@@ -75,7 +75,7 @@ using TuneObserver = std::function<void(const TuneReport& so_far, const TaskRepo
 
 // Version of the code that this program gives to LLVM for a schedule. The times in records of other versions may no
 // longer be true.
-inline constexpr int kCodeGeneratorVersion = 6;
+inline constexpr int kCodeGeneratorVersion = 7;
 RecordVersions CurrentVersions();
 
 // Returns the versions of everything that a run's decisions depend on. They are part of the run's key, so that the same

@@ -14,6 +14,7 @@
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
@@ -112,6 +113,7 @@ class Optimizer {
     passes_.addPass(llvm::SimplifyCFGPass());
     passes_.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
     passes_.addPass(llvm::EarlyCSEPass(true));
+    passes_.addPass(llvm::DSEPass());
   }
 
   void Run(llvm::Module& module) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/annotations.h"
 #include "support/integer.h"
 #include "tuner/rule/rule.h"
 
@@ -9,23 +10,28 @@ namespace {
 constexpr int64_t kWorthColumns = 16384;    // elements below which a register tile does as well
 constexpr int64_t kNarrowest = 64;          // columns of a task: some lines of memory in a row
 constexpr int64_t kWidest = 4096;           // columns of a task: their accumulators stay in the first cache
+constexpr int64_t kCacheShare = 2;          // of the first cache: a part holds columns that several rows use
 constexpr int64_t kColumnTasksPerCore = 1;  // a column's neighbours are worth more than balance
 constexpr int64_t kUnroll = 4;              // vectors
 constexpr int64_t kSparedVectors = 4;       // registers that are no accumulators
 constexpr int64_t kRowsOfPart = 8;          // below which the parts' sums are too large a part of the work
 constexpr int64_t kFewColumns = 256;        // columns whose sums fit registers: other rules combine partial ones
-constexpr int64_t kMostRows = 4;  // rows of a product that use an element: each is a pass over the accumulators
+constexpr int64_t kMostSteps = 8;           // elements of a column that are added to an accumulator at once
+constexpr int64_t kMostRows = 8;  // rows of a product that use an element: each is a pass over the accumulators
 
 // The loops of sums of columns. An element of the operand that moves with the columns is used once for each of `rows`.
 struct ColumnRoles {
   BlockView::Loop columns;
   std::vector<BlockView::Loop> rows, outer, sums;
-  int64_t lanes = 1;
+  int64_t lanes = 1, element_bytes = 4;
   double elements = 1;
 };
 
 ColumnRoles ColumnRolesOf(const BlockView& view, const Target& target) {
-  ColumnRoles r{.columns = view.spatial.back(), .sums = view.reduce, .lanes = LanesOf(view, target)};
+  ColumnRoles r{.columns = view.spatial.back(),
+                .sums = view.reduce,
+                .lanes = LanesOf(view, target),
+                .element_bytes = view.element_bytes};
   r.elements = static_cast<double>(Iterations(view.spatial)) * view.reduce_length;
   for (size_t i = 0; i + 1 < view.spatial.size(); ++i) {
     const BlockView::Loop& loop = view.spatial[i];
@@ -75,10 +81,17 @@ Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
   return {};
 }
 
+// How many elements of a column are added to an accumulator at once. An accumulator in memory is then loaded and stored
+// once for all of them.
+int64_t StepsOf(const ColumnRoles& r) { return Divisors(r.sums.back().extent, kMostSteps).back(); }
+
 // As few tasks as keep all cores busy.
 int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
   const int64_t wanted = CeilDiv(kColumnTasksPerCore * target.num_cores, Iterations(r.outer));
-  const int64_t each = std::clamp(CeilDiv(r.columns.extent, wanted), std::max(r.lanes, kNarrowest), kWidest);
+  int64_t widest = kWidest;
+  if (Iterations(r.rows) > 1)
+    widest = std::clamp(target.l1_bytes / (kCacheShare * StepsOf(r) * r.element_bytes), kNarrowest, kWidest);
+  const int64_t each = std::clamp(CeilDiv(r.columns.extent, wanted), std::max(r.lanes, kNarrowest), widest);
   return std::min(CeilDiv(each, r.lanes), CeilDiv(r.columns.extent, r.lanes)) * r.lanes;
 }
 
@@ -94,14 +107,17 @@ int64_t PartsOfColumns(const ColumnRoles& r, const Target& target) {
 Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
   const ColumnRoles r = ColumnRolesOf(block, s.target());
   const int64_t each = ColumnsOfTask(r, s.target()), vectors = each / r.lanes;
-  int64_t unroll = kUnroll;
-  while (vectors % unroll != 0) unroll /= 2;
+  const int64_t unroll = Divisors(vectors, kUnroll).back(), steps = StepsOf(r);
   auto [task, pieces, unrolled, vector] = TRY(s.Split(r.columns.var, {kAuto, vectors / unroll, unroll, r.lanes}));
-  TRY(s.Order({r.outer, task, r.sums, r.rows, pieces, unrolled, vector}));
+  auto [sum, step] = TRY(s.Split(r.sums.back().var, {kAuto, steps}));
+  std::vector<BlockView::Loop> sums = r.sums;
+  sums.back().var = sum;
+  TRY(s.Order({r.outer, task, sums, r.rows, pieces, step, unrolled, vector}));
   TRY(s.Parallel({r.outer, task}));
-  const std::vector<Name> zero = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = r.sums.front().var}));
+  if (r.columns.extent % (unroll * r.lanes) != 0) TRY(s.Do(Annotate{.target = pieces, .key = kPeel, .value = 1}));
+  const std::vector<Name> zero = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = sums.front().var}));
   TRY(s.Straighten(std::vector<Name>(zero.end() - 2, zero.end())));
-  TRY(s.Straighten({unrolled, vector}));
+  TRY(s.Straighten({step, unrolled, vector}));
   // Accumulators of which each has an address of its own become registers.
   if (Iterations(r.rows) * vectors + kSparedVectors <= s.target().vector_registers) TRY(s.Unroll({r.rows, pieces}));
   s.Place(zero.front());
@@ -121,7 +137,7 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
 //
 //   parallel over (outer loops, c_0)
 //     rows, c_1 in vectors: sums = 0
-//     reduction loops: rows: c_1 in vectors: sums += x, or a * x
+//     reduction loops: rows: c_1 in vectors: for some k: sums += x, or a * x
 //
 // If there are too few columns for all cores, each core takes some whole rows, and the sums of the cores are added up
 // at the end. Pieces of rows would be read at half the bandwidth or less.

@@ -135,12 +135,19 @@ bool IsRead(const std::vector<BlockView>& blocks, const BlockView& block) {
 }
 
 // Returns true if all readers of the block's results read whole vectors of them, or equal parts of vectors. A register
-// buffer has no finer units, and a part of 3 lanes could begin in one vector and end in the next.
+// buffer has no finer units, and a part of 3 lanes could begin in one vector and end in the next. Neither can it be
+// read with a stride.
 bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& block, size_t depth, int64_t lanes) {
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   return std::all_of(consumers.begin(), consumers.end(), [&](const BlockView* consumer) {
-    const int64_t piece = consumer->spatial.size() > depth ? consumer->spatial.back().extent : 1;
-    return lanes % piece == 0 || piece % lanes == 0;
+    if (consumer->spatial.size() <= depth) return true;  // one element after the other
+    const Loop& columns = consumer->spatial.back();
+    bool side_by_side = true;
+    ForEachOperand(*consumer, [&](const Load& load) {
+      if (load.buffer->name != block.writes) return;
+      side_by_side &= FlatIndex(*consumer, load.buffer, load.indices).Coefficient(columns.iter) == 1;
+    });
+    return side_by_side && (lanes % columns.extent == 0 || columns.extent % lanes == 0);
   });
 }
 

@@ -20,7 +20,7 @@ struct Bounds {  // closed
 LinearForm Normalize(const Expr& e, const Ranges& ranges);
 Expr Normalized(const Expr& e, const Ranges& ranges);
 
-// form = quotient * c + rest, c > 0, rest having the terms that c does not divide and a constant in [0, c).
+// form = quotient * c + rest, where c > 0. `rest` has the terms that c does not divide, and a constant in [0, c).
 struct Division {
   LinearForm quotient, rest;
 };

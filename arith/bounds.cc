@@ -135,7 +135,7 @@ Range Simplifier::PlainBounds(const Expr& e) {
       [&](const auto&) { return all; },
   });
   if (dtype.IsIndex()) return r;
-  // Typed integers wrap around: what may leave the dtype is anything.
+  // Typed integers wrap around: if a value may leave the range of its dtype, the result may be any value.
   bool fits = r.low >= all.low && r.high <= all.high && (r.IsFinite() || dtype.bits < 64);
   return fits ? r : all;
 }

@@ -56,7 +56,7 @@ void Flatten(const Expr& e, BinaryOp op, SmallVector<Expr, 8>& out) {
 
 bool IsScalarIndex(const Expr& e) { return e.dtype() == DType::Index(); }
 
-// The operators that hold exactly where op does not; integers only (NaN).
+// Returns the negation of a comparison. Only for integers, since NaN compares false.
 BinaryOp Negated(BinaryOp op) {
   switch (op) {
     case BinaryOp::kEq:
@@ -282,7 +282,7 @@ void Simplifier::AssumeNonNegative(const LinearForm& s) {
       return Bind(var->name, r);
     }
   }
-  for (size_t i = 0; i < s.terms.size(); ++i) {  // min(a, b) >= c tells both a >= c and b >= c
+  for (size_t i = 0; i < s.terms.size(); ++i) {  // min(a, b) >= c implies a >= c and b >= c
     const Binary* n = s.terms[i].atom.As<Binary>();
     int64_t k = s.terms[i].coefficient;
     if (!n || n->op != (k > 0 ? BinaryOp::kMin : BinaryOp::kMax)) continue;

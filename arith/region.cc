@@ -18,7 +18,7 @@ std::optional<Region> RegionOf(const Expr& e, const RegionMap& map, const Ranges
   const Binary* b = e.As<Binary>();
   if (!b) return std::nullopt;
   if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub || b->op == BinaryOp::kMul) {
-    // As one sum, so that a variable that occurs twice counts once.
+    // Normalizes to one sum, so that two occurrences of a variable are combined.
     LinearForm sum = Normalize(e, {});
     Region total{LinearForm(sum.constant), 0};
     for (const LinearForm::Term& t : sum.terms) {

@@ -14,7 +14,7 @@ struct Region {  // [min, min + span], min being free of the loops that run
   LinearForm min;
   int64_t span = 0;
 };
-// Where each variable of an expression lies: fixed ones map to themselves with span 0.
+// The region of each variable of an expression. Fixed variables map to themselves with span 0.
 using RegionMap = std::vector<std::pair<Name, Region>>;
 // Over-approximates. Absent if nothing better than "anywhere" is known. Variables absent from `map` are fixed; `ranges`
 // has the ranges of the fixed ones.

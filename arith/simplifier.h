@@ -27,7 +27,8 @@ class Simplifier {
   void Assume(const Expr& condition, bool value);  // `condition` is simplified
   Context& own() { return own_; }
 
-  // floor(s / c) and s modulo c, c > 0. `original` is an expression of that, which comes back if nothing is simpler.
+  // Return floor(s / c) and s modulo c, for c > 0. `original` is an expression of the result; it is returned if no rule
+  // gives a simpler one.
   LinearForm Div(LinearForm s, int64_t c, const Expr* original = nullptr);
   LinearForm Mod(LinearForm s, int64_t c, const Expr* original = nullptr);
 

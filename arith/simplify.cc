@@ -9,7 +9,7 @@
 namespace autotune::arith {
 namespace {
 
-// Divides by c, or returns false where that leaves a remainder.
+// Divides `sum` by c. Returns false if that leaves a remainder.
 bool DivideExactly(LinearForm& sum, int64_t c) {
   bool exact = sum.constant % c == 0;
   for (const Term& term : sum.terms) exact &= term.coefficient % c == 0;
@@ -179,7 +179,7 @@ LinearForm Simplifier::Mod(LinearForm s, int64_t c, const Expr* original) {
   return AtomForm(BinaryOp::kFloorMod, s, c, original);
 }
 
-// Puts what division took apart together again. Each step removes a term.
+// Combines quotients and remainders of the same expression. Each step removes a term.
 void Simplifier::Recombine(LinearForm& sum) {
   for (size_t i = 0; i < sum.terms.size();) {
     i = RecombineOnce(sum, i) ? 0 : i + 1;
@@ -414,7 +414,7 @@ Expr Simplifier::SimplifyOther(const Expr& e) {
   return r;
 }
 
-// Typed integers: constants and identities only, for they wrap around. Floats: the parts, never the arithmetic.
+// Typed integers wrap around, so only constants and identities are folded. Of floats only the operands are simplified.
 Expr Simplifier::SimplifyTyped(const Expr& e) {
   Expr r = SimplifyOther(e);
   const Binary* n = r.As<Binary>();

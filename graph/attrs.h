@@ -14,9 +14,9 @@ namespace autotune::graph {
 // Layout of image activations. It also determines the layout of weights: OIHW with NCHW, HWIO with NHWC (I is the
 // channels of one group). Images of three dimensions have D before H: NCDHW and OIDHW, NDHWC and DHWIO.
 enum class Layout { kNCHW, kNHWC };
-// What stands outside of a padded tensor: a value, the nearest element, or the elements mirrored at the border.
+// The values of the padding: a constant, the nearest element, or the elements mirrored at the border.
 enum class PadMode { kConstant, kEdge, kReflect };
-// What an update does to the element at its place: takes it over, or is combined with it.
+// How an update changes the element at its place: it replaces the element, or the two are combined.
 enum class ScatterMode { kReplace, kAdd, kMul, kMax, kMin };
 }  // namespace autotune::graph
 namespace autotune {
@@ -26,10 +26,10 @@ AUTOTUNE_ENUM(graph::ScatterMode, "replace", "add", "mul", "max", "min")
 }  // namespace autotune
 namespace autotune::graph {
 
-// conv2d and conv3d; the defaults are of two dimensions.
+// conv2d and conv3d. The defaults are for two dimensions.
 struct ConvAttrs {
   std::vector<int64_t> strides = {1, 1};
-  // Before each dimension, then behind each: top, left, bottom, right; negative pads are not allowed.
+  // The pads before all dimensions, then those behind them: top, left, bottom, right. None is negative.
   std::vector<int64_t> pads = {0, 0, 0, 0};
   std::vector<int64_t> dilations = {1, 1};
   int64_t groups = 1;
@@ -38,15 +38,15 @@ struct ConvAttrs {
   bool operator==(const ConvAttrs&) const = default;
 };
 
-// Pools but global ones; the defaults are of two dimensions.
+// Pools, except global ones. The defaults are for two dimensions.
 struct PoolAttrs {
   std::vector<int64_t> kernel = {1, 1};
   std::vector<int64_t> strides = {1, 1};
-  std::vector<int64_t> pads = {0, 0, 0, 0};  // before each, then behind each
+  std::vector<int64_t> pads = {0, 0, 0, 0};  // as in ConvAttrs
   std::vector<int64_t> dilations = {1, 1};
   // Output extents are rounded up: a last window may begin inside the input or its leading pad and end outside.
   bool ceil_mode = false;
-  // Averages divide by the window clipped to the *padded* input; otherwise clipped to the input.
+  // True: averages divide by the size of the window clipped to the padded input. False: clipped to the input.
   bool count_include_pad = false;
   Layout layout = Layout::kNCHW;
   AUTOTUNE_FIELDS(kernel, strides, pads, dilations, ceil_mode, count_include_pad, layout)
@@ -110,7 +110,7 @@ struct AxesAttrs {            // reductions
 struct ArgAttrs {
   int64_t axis = 0;
   bool largest = true;
-  bool last = false;  // which of equal elements
+  bool last = false;  // of equal elements, take the last one instead of the first
   AUTOTUNE_FIELDS(axis, largest, last)
   bool operator==(const ArgAttrs&) const = default;
 };
@@ -130,9 +130,9 @@ struct CumulateAttrs {
 };
 
 struct BoxesAttrs {
-  int64_t most = 1, rows = 1;  // taken of each batch and class; of the result
+  int64_t most = 1, rows = 1;  // boxes per batch and class; rows of the result
   double overlap = 0, least_score = 0;
-  bool any_score = true;  // and not only those above least_score
+  bool any_score = true;  // ignores least_score
   bool centers = false;
   AUTOTUNE_FIELDS(most, rows, overlap, least_score, any_score, centers)
   bool operator==(const BoxesAttrs&) const = default;

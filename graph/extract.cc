@@ -22,7 +22,7 @@ std::string LiteralText(const TensorValue& value) {
 std::string CanonicalText(const Graph& subgraph) {
   std::string text = "subgraph v1\n";
   auto ref = [](ValueId v) { return "%" + std::to_string(v); };
-  // Ids depend on the order of construction; numbers in the text only on the text's own order.
+  // Values are numbered in the order of the text, since their ids depend on the order of construction.
   std::vector<int> number(subgraph.values.size(), -1);
   int next = 0;
   auto define = [&](ValueId v) { return ref(number[v] = next++); };

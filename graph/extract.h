@@ -1,5 +1,5 @@
-// Task extraction: the kernels of a fused graph, each once. Thread-safe. Knows nothing of targets: a task hash names
-// the computation alone.
+// Task extraction: finds the distinct kernels of a fused graph. Thread-safe. Independent of targets: a task's hash
+// identifies the computation alone.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,19 +18,19 @@ struct Task {
   std::vector<int> nodes;                 // indices into Graph::nodes
   std::vector<std::string> names;         // of those nodes, as the model calls them
 
-  // "conv2d_add_relu": the operators in order; with the shapes this is what people recognise a task by.
+  // Returns the operators in order: "conv2d_add_relu". Tables show it beside the shapes.
   std::string Label() const;
 };
 
-// In order of first occurrence.
+// Returns the tasks in the order of their first occurrence.
 std::vector<Task> ExtractTasks(const Graph& fused);
 
-// The text that is hashed: operators, attributes, shapes, element types, which inputs are constant, and the value of
-// every one-element constant in the body; no names, no other value. The same on every machine. It begins with a
-// version; changing anything it prints means a new version, because records are looked up by its hash.
+// Returns the text that is hashed: operators, attributes, shapes, element types, which inputs are constant, and the
+// value of every one-element constant in the body. It has no names and no other values, and is the same on every
+// machine. It begins with a version, which must change whenever the text does: records are looked up by its hash.
 std::string CanonicalText(const Graph& subgraph);
 
-// "conv2d_add_relu".
+// Returns the operators in order: "conv2d_add_relu".
 std::string SubgraphLabel(const Graph& subgraph);
 
 }  // namespace autotune::graph

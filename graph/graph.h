@@ -1,8 +1,8 @@
 // Graph: a function on tensors in A-normal form. Every value is defined once, by an input, a constant or a node, and
-// has an element type and a static shape; nodes stand in an order in which every value is defined before its use.
-// A value: cheap to copy (constants share their bytes), edited only by building a new one with GraphBuilder.
-// Not a PrimFunc: it says what is computed, not how. Names of the graph language live in namespace graph, because the
-// kernel language has an Op, a Call and a Broadcast of its own.
+// has an element type and a static shape. The order of the nodes defines every value before its use. A Graph is a
+// value: cheap to copy, since constants share their bytes, and changed only by building a new one with GraphBuilder.
+// Unlike a PrimFunc it states what is computed, not how. The graph language has a namespace of its own, since the
+// kernel language has an Op, a Call and a Broadcast, too.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -30,8 +30,8 @@ struct Value {
 
 struct Constant {
   ValueId value = 0;
-  // Without bytes, a constant parameter of a fused body: it does not change between runs, but the kernel does not know
-  // its value.
+  // Absent for a constant parameter of a fused body: its value does not change between runs, but is not known to the
+  // kernel.
   SharedBytes data;
 };
 
@@ -71,7 +71,7 @@ struct Graph {
 // Returns true if the node calls a function: its own body, or one of the module.
 inline bool IsCall(const Node& node) { return node.op == Op::kFused || node.op == Op::kCall; }
 
-// The same values, nodes, constants (by their bytes) and names in the same order.
+// Returns true if both have equal values, nodes, constants (compared by bytes) and names, in the same order.
 bool operator==(const Graph& a, const Graph& b);
 
 // Builds a graph front to back. Not thread-safe.
@@ -85,14 +85,16 @@ class GraphBuilder {
   Result<ValueId> Add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
   // Like Add, for passes whose operands always fit (CHECK).
   ValueId Must(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {});
-  // A reshape; nothing if the shape is the same, and of a constant just another shape for its bytes.
+  // Returns v in another shape: v itself if its shape is the same, a constant with the same bytes if v is a constant,
+  // else the result of a new reshape.
   ValueId Reshape(ValueId v, Shape shape, std::string name = {});
-  // A transpose; nothing if the permutation is the identity, a reshape if it only moves dimensions of extent 1.
+  // Adds a transpose. Returns v itself if the permutation is the identity; adds a reshape if the permutation only moves
+  // dimensions of extent 1.
   ValueId Transpose(ValueId v, std::vector<int64_t> perm, std::string name = {});
   ValueId Call(std::shared_ptr<const Graph> body, std::vector<ValueId> inputs, std::string name = {});
-  // A call of a function of the module, whose result is of that type.
+  // Adds a call of a function of the module. The result of that function has the type `spec`.
   ValueId CallNamed(std::string function, std::vector<ValueId> inputs, TensorSpec spec, std::string name = {});
-  // A copy of a node of another graph, in which its result has type `spec`, on other inputs of the same types.
+  // Adds a copy of a node of another graph, with other inputs of the same types. `spec`: the type of its result.
   ValueId Again(const Node& node, TensorSpec spec, std::vector<ValueId> inputs);
   void Output(ValueId v, std::string name);
   void SetName(ValueId v, std::string name) { graph_.values[v].name = std::move(name); }

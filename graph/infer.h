@@ -1,4 +1,4 @@
-// Result types of operators: what the table of operators (op.cc) and its parts share. Internal to graph/.
+// Type inference functions that the table of operators (op.cc) uses. Internal to graph/.
 #pragma once
 #include <vector>
 
@@ -19,7 +19,7 @@ Result<TensorSpec> InferPool(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferArgMaxPool(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferGlobalPool(const Attrs& attrs, const Specs& in);
 
-// Operators that select and place (infer_select.cc).
+// Operators that select elements or write to computed places (infer_select.cc).
 Result<TensorSpec> InferScatter(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferCumulate(const Attrs& attrs, const Specs& in);
 Result<TensorSpec> InferSelectBoxes(const Attrs& attrs, const Specs& in);

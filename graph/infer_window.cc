@@ -5,7 +5,7 @@
 namespace autotune::graph {
 namespace {
 
-// Dimensions of an image with `dims` spatial ones: where the channels are, and the first spatial one.
+// Positions of the dimensions of an image: of the channels, and of the first spatial dimension.
 struct ImageAxes {
   size_t channels, spatial;
 };
@@ -78,7 +78,7 @@ Result<TensorSpec> InferPool(const Attrs& attrs, const Specs& in) {
   TensorSpec out = in[0];
   for (size_t d = 0; d < dims; ++d) {
     int64_t reach = (a.kernel[d] - 1) * a.dilations[d], before = a.pads[d], after = a.pads[d + dims];
-    // Then every window sees at least one element of the input.
+    // With smaller pads, every window holds at least one element of the input.
     if (before > reach || after > reach) return Err("pads must be smaller than the window");
     int64_t& extent = out.shape[AxesOf(a.layout, dims).spatial + d];
     extent = TRY(WindowExtent(extent, a.kernel[d], a.strides[d], before, after, a.dilations[d], a.ceil_mode));

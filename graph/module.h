@@ -39,12 +39,12 @@ class IRModule {
   std::vector<std::pair<std::string, Function>> functions_;
 };
 
-// The same functions under the same names in the same order.
+// Returns true if both have equal functions, with the same names and in the same order.
 bool operator==(const IRModule& a, const IRModule& b);
 
 // Readable text of all functions, in their order; constants of several elements stand as digests.
 std::string ToText(const IRModule& module);
-// Of the graph functions only.
+// Readable text of the graph functions only.
 std::string GraphText(const IRModule& module);
 
 // Checks every function, that there is a main, and that every call names a graph function and fits its parameters and

@@ -87,7 +87,7 @@ Status CheckAxis(int64_t axis, const TensorSpec& spec) {
   return {};
 }
 
-// Sums of products of numbers of 16 bits are f32.
+// Returns the type of a sum of products: f32 for operands of 16 bits, else the type of the operands.
 DType SumType(DType operand) { return operand.IsHalf() ? DType::Float(32) : operand; }
 
 Result<TensorSpec> InferMatmul(const Attrs&, const Specs& in) {

@@ -1,6 +1,6 @@
 // The operators of the graph language: one explicit table with, for each, its name, number of inputs, attribute struct
 // with defaults, type inference, fusion kind and behaviour under a change of layout. Immutable; thread-safe.
-// Not their computation: that is topi's, reached through graph/to_te.h.
+// Not here: how operators are computed (topi/, through graph/to_te.h).
 #pragma once
 #include <string_view>
 #include <vector>
@@ -81,7 +81,7 @@ enum class Op {
   kGather,          // data, integer indices: data[..., indices[i], ...]; negative ones count from the end, others clamp
   kGatherElements,  // data, integer indices of the result's shape: data[i, indices[i, j], ...]
   kScatter,         // data, updates, integer indices that broadcast to updates: data with updates at these places
-  kCumulate,        // sums or products along an axis, each of the elements up to its own
+  kCumulate,        // cumulative sums or products along an axis
   kTopK,            // the i64 places of the k best elements of the last dimension, the best first
   kSelectBoxes,     // boxes [B,N,4], scores [B,C,N], places of the scores by descending size: non-maximum suppression
   kGatherSum,       // x [B,R,C], weights [B,P,T], integer indices [B,P,T]: sums of T weighted rows of x
@@ -113,7 +113,7 @@ enum class OpKind {
   kElementwise,  // each output element from the broadcast-corresponding elements of the inputs
   kInjective,    // each output element from one input element
   kReduction,    // windows and whole-image reductions; element-wise consumers may join
-  kAnchor,       // the heavy ones, scheduled by tiling; element-wise consumers join
+  kAnchor,       // convolutions and products, scheduled by tiling; element-wise consumers join
   kOpaque,       // several passes over memory, a kernel of its own
   kAlias,        // no kernel at all
 };
@@ -123,14 +123,14 @@ enum class LayoutRule {
   kElementwise,  // any layout, the same for all operands
   kAxis,         // any layout, after mapping its axis or axes
   kPerDim,       // any layout, after permuting its lists of one number per dimension
-  kFixed,        // wants the axes it was written for
+  kFixed,        // keeps the layout of the model
 };
 
-// The element types that an operator takes. All operands share one type, but for conditions and indices.
+// The element types that an operator accepts. All operands have one type, except conditions and indices.
 enum class OperandTypes {
   kAny,
   kAnyNumbers,  // floats and integers
-  // Those below take no floats of 16 bits: such are stored, and computed in wider types.
+  // The sets below exclude floats of 16 bits, which are only stored; arithmetic uses wider types.
   kComputed,  // floats, integers and bools
   kFloats,
   kNumbers,  // floats and integers
@@ -141,8 +141,8 @@ enum class OperandTypes {
   kUnsigned,
   kSelected,  // a condition of bools, then operands of any one type
   kIndexed,   // an operand of any type, then integer indices
-  kPlaced,    // operands of one type, whichever, and at last integer indices
-  kWeighted,  // floats of one type, and at last integer indices
+  kPlaced,    // operands of any one type, then integer indices
+  kWeighted,  // floats of one type, then integer indices
 };
 
 struct OpInfo {
@@ -169,10 +169,10 @@ Result<TensorSpec> InferType(Op op, const Attrs& attrs, const std::vector<Tensor
 // of extents overflows.
 Status CheckSize(const TensorSpec& spec);
 
-// NumPy's broadcasting; an error when the shapes do not fit.
+// Returns the shape of NumPy's broadcasting, or an error if the shapes do not fit.
 Result<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
-// "strides=[1,1], groups=1": every field, floats with as many digits as they need to be read back.
+// Returns all fields as text: "strides=[1,1], groups=1". Floats have enough digits to be read back exactly.
 std::string AttrsText(const Attrs& attrs);
 
 }  // namespace autotune::graph

@@ -11,14 +11,15 @@
 
 namespace autotune::graph {
 
-// Computes the outputs, in order, of a graph that has no inputs: the compiler layer fuses it (Fuse), builds default
-// kernels and runs them. One call gets all the work there is, so that builds can be shared and run side by side.
+// Computes the outputs of a graph without inputs, in order. The compiler layer implements it: it fuses the graph
+// (Fuse), builds default kernels and runs them. A pass makes one call for all its constants, so that kernels are built
+// in parallel and equal kernels only once.
 using ConstantEvaluator = std::function<Result<std::vector<TensorValue>>(const Graph&)>;
 
 // The environment of graph passes.
 struct PassEnv {
   PassContext context = {};
-  ConstantEvaluator evaluate = nullptr;  // without it, work on constants stays in the graph
+  ConstantEvaluator evaluate = nullptr;  // if absent, FoldConstants folds nothing
 };
 
 struct Pass {
@@ -46,19 +47,20 @@ Result<Graph> SinkReshapes(const Graph& graph, const PassEnv& env);
 // transposed slice in place (Fuse), and a reshape of a computed tensor needs no kernel.
 Result<Graph> OrderViews(const Graph& graph, const PassEnv& env);
 
-// One node for equal operators on equal inputs; one constant for equal ones of few elements. Larger constants are
-// compared by identity only: equal ones are rare, and hashing a model's weights is not free.
+// Merges equal operators on equal inputs, and equal constants of few elements. Larger constants are compared by
+// identity only: equal ones are rare, and hashing a model's weights takes time.
 inline constexpr IntOption kSharedConstantElements{"shared_constant_elements", 64, 0, int64_t{1} << 30,
                                                    "most elements of constants that are compared, to share equal ones"};
 Result<Graph> ShareCommonSubexpressions(const Graph& graph, const PassEnv& env);
 
-// Inference batch normalization becomes x*s + t; a multiplication by a constant per output channel goes into the
-// constant weight of the convolution or product before it (through an addition of a constant too), and additions of
-// constants are joined. Reassociates: results differ by rounding. Makes work on constants, to be folded.
+// Rewrites batch normalization of inference as x*s + t. Moves a multiplication by a constant per output channel into
+// the constant weight of the convolution or product before it, also across an addition of a constant. Joins additions
+// of constants. Results differ by rounding. FoldConstants evaluates the new operations on constants.
 Result<Graph> FoldBatchNorm(const Graph& graph, const PassEnv& env);
 
-// Images become NHWC and weights HWIO: NCHW image operators are rewritten, element-wise operators, concat and others
-// with an axis follow, transposes are put where the rest needs the old layout, and cancel where they meet.
+// Converts images to NHWC and weights to HWIO. Rewrites the image operators, and after them element-wise operators,
+// concat and others with an axis. Inserts transposes where another operator needs the old layout; adjacent transposes
+// cancel.
 Result<Graph> ConvertLayout(const Graph& graph, const PassEnv& env);
 
 // Removes the taps of windows that meet padding at every output: from convolutions, whose weights are sliced, and from

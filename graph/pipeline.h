@@ -1,4 +1,4 @@
-// The way from an imported module to fused kernels. Thread-safe.
+// The pipeline of graph passes, from an imported module to fused kernels. Thread-safe.
 #pragma once
 #include "graph/module.h"
 #include "graph/pass.h"

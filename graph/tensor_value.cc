@@ -58,7 +58,7 @@ namespace {
 template <class T>
 T Converted(double x) {
   if constexpr (std::is_integral_v<T>) {
-    // Powers of two, and so exact: the least number, and the first beyond the largest.
+    // The least number, and the first number beyond the largest. Both are powers of two or 0, so they are exact.
     const double least = static_cast<double>(std::numeric_limits<T>::min());
     const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
     if (std::isnan(x)) return 0;

@@ -58,7 +58,8 @@ struct TensorValue {
   template <class T>
   static TensorValue Of(Shape shape, const std::vector<T>& elements);  // float, double, int64_t, int32_t
   static TensorValue Scalar(float value) { return Of<float>({}, {value}); }
-  // Elements converted to the type; to integers truncated, those beyond the range to its end, NaN to 0.
+  // Converts the numbers to the type. Integers truncate; numbers beyond the range become its nearest end, NaN becomes
+  // 0.
   static TensorValue FromNumbers(DType dtype, Shape shape, const std::vector<double>& numbers);
   // Element i as a number; exact for all types but integers beyond 2^53.
   double Number(int64_t i) const;

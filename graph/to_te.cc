@@ -75,7 +75,7 @@ Status CheckNhwc(Layout layout) {
   return {};
 }
 
-// Makes the tensors of one subgraph. The anchor's alternative is by index into topi's list.
+// Makes the tensors of one subgraph. `alternative` is an index into topi's list for the anchor.
 class Lowering {
  public:
   Lowering(const Graph& graph, const Target& target, const LowerOptions& options)
@@ -110,13 +110,13 @@ class Lowering {
       CHECK(out->shape() == graph_.Spec(node.output).shape) << ToText(node.op) << ": " << ShapeText(out->shape());
     }
     Tensor out = tensors_[graph_.outputs[0]];
-    // A parameter, or one value everywhere, is copied: the output is always stored by a block.
+    // If the output is a parameter or a constant, adds a copy, since a block must store the output.
     if (!graph_.Producer(graph_.outputs[0])) out = topi::Identity("copy", out);
     params.push_back({out, ParamRole::kOutput, "out"});
     return std::optional<Alternative>({name_, te::CreatePrimFunc(name, params, {target_.has_fma})});
   }
 
-  // How many alternatives the anchor's operator lists.
+  // Returns the number of alternatives that topi lists for the anchor's operator.
   size_t Count() const {
     const auto is_product = [](const Node& node) { return node.op == Op::kMatmul || node.op == Op::kBatchMatmul; };
     if (std::count_if(graph_.nodes.begin(), graph_.nodes.end(), is_product) > 1) return 1;  // attention
@@ -128,7 +128,7 @@ class Lowering {
   }
 
  private:
-  // Null if the alternative does not apply.
+  // Returns the tensor of a node, or nothing if the alternative does not apply.
   Result<std::optional<Tensor>> Compute(const Node& node, const std::vector<Tensor>& in) {
     std::string name(ToText(node.op));
     auto done = [](Tensor t) { return std::optional<Tensor>(std::move(t)); };
@@ -312,7 +312,7 @@ class Lowering {
         const auto& perm = std::get<TransposeAttrs>(node.attrs).perm;
         return done(topi::Transpose(name, in[0], {perm.begin(), perm.end()}));
       }
-      case Op::kBatchNorm:  // FoldBatchNorm takes them apart
+      case Op::kBatchNorm:  // FoldBatchNorm replaces it
       case Op::kFused:
       case Op::kCall:
         break;
@@ -323,7 +323,7 @@ class Lowering {
   Result<std::optional<Tensor>> Convolution(const std::string& name, const ConvAttrs& a,
                                             const std::vector<Tensor>& in) {
     topi::ConvAttrs attrs = ToTopi(a);
-    if (a.layout == Layout::kNCHW) {  // computed in one way
+    if (a.layout == Layout::kNCHW) {  // there is only one computation
       if (a.groups > 1) return Err("images of grouped convolutions must be NHWC");
       if (alternative_ > 0) return std::optional<Tensor>();
       return std::optional<Tensor>(topi::ConvChannelsFirst(name, in[0], in[1], attrs));
@@ -366,7 +366,7 @@ class Lowering {
     return std::nullopt;
   }
 
-  // The shape of one number for each row.
+  // Returns the shape of a tensor with one number for each row.
   Shape RowsOf(ValueId v) const {
     Shape shape = graph_.Spec(v).shape;
     shape.back() = 1;

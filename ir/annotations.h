@@ -7,8 +7,8 @@ namespace autotune {
 // own. The remaining loop then needs no guards, and the guards of the copies are decided at compile time.
 inline constexpr char kPeel[] = "peel";
 
-// On a serial loop (value 1). Its last pass, which waits for memory, runs in the next iteration, inside a loop there
-// that computes, if that keeps the meaning (lower/overlap_rows.cc).
+// On a serial loop (value 1). The last pass of an iteration, which waits for memory, moves into a loop of the next
+// iteration that computes, if the result stays the same (lower/overlap_rows.cc).
 inline constexpr char kOverlap[] = "overlap";
 
 // On a serial loop (value: the number of iterations under way). Its copies to shared memory run ahead by that number

@@ -5,7 +5,7 @@
 namespace autotune {
 namespace {
 
-// What one operation of a class counts as.
+// The weight of one operation of each class.
 struct Weights {
   double fma, add, multiply, divide, compare, transcendental;
 };
@@ -33,7 +33,7 @@ double& ClassOf(BinaryOp op, Arithmetic& a) {
 
 double Extent(const Expr& extent) { return AsInt(extent) ? static_cast<double>(*AsInt(extent)) : 1; }
 
-// Of statements without blocks: loops count as often as they run.
+// Counts the operations of statements without blocks; a loop body counts as often as it runs.
 Arithmetic OfLoops(const Stmt& s) {
   if (const Store* store = s.As<Store>()) return ArithmeticOf(store->value);
   const For* loop = s.As<For>();

@@ -24,7 +24,7 @@ struct Arithmetic {
   double Cost() const;
 };
 
-// Of one evaluation.
+// Counts the operations of one evaluation of e.
 Arithmetic ArithmeticOf(const Expr& e);
 // Counts one execution, without guards and initialisations. A block counts as often as the extents of its iterators
 // say, whatever loops surround it. Statements without blocks count as often as their loops run. A symbolic extent

@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-// Compares two values of any field type; on a mismatch leaves its path in `path` and returns false.
+// Compares two values of any field type. If they differ, returns false and sets `path` to the path of the mismatch.
 struct Comparer {
   std::string path;
   bool explain = false;

@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// Folds index arithmetic that would otherwise litter every program. Returns null where nothing applies.
+// Folds trivial index arithmetic, such as x + 0. Returns null if no rule applies.
 Expr FoldIndex(BinaryOp op, const Expr& a, const Expr& b) {
   const int64_t *x = AsInt(a), *y = AsInt(b);
   if (x && y) {
@@ -39,7 +39,8 @@ Expr FoldIndex(BinaryOp op, const Expr& a, const Expr& b) {
 
 namespace {
 
-// Small index constants are everywhere: one cell each. Per thread, so that threads do not share their counters.
+// Small index constants are frequent, so each has one shared cell. Each thread has its own cells, so that threads do
+// not compete for the reference counts.
 constexpr int64_t kFirstShared = -8, kLastShared = 128;
 const Expr& SharedConst(int64_t value) {
   thread_local Expr cells[kLastShared - kFirstShared + 1];

@@ -209,7 +209,7 @@ inline Expr operator<=(Expr a, Expr b) { return MakeBinary(BinaryOp::kLe, std::m
 inline Expr operator>(Expr a, Expr b) { return MakeBinary(BinaryOp::kGt, std::move(a), std::move(b)); }
 inline Expr operator>=(Expr a, Expr b) { return MakeBinary(BinaryOp::kGe, std::move(a), std::move(b)); }
 inline Expr operator-(Expr a) { return MakeUnary(UnaryOp::kNeg, std::move(a)); }
-// Not operators: `!e`, `e && f` ask whether handles are absent.
+// Functions, since the operators `!e` and `e && f` test whether handles are absent.
 inline Expr And(Expr a, Expr b) { return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b)); }
 inline Expr Or(Expr a, Expr b) { return MakeBinary(BinaryOp::kOr, std::move(a), std::move(b)); }
 inline Expr Not(Expr a) { return MakeUnary(UnaryOp::kNot, std::move(a)); }
@@ -236,7 +236,7 @@ int64_t ElementsOf(const Buffer& buffer);
 // Return a copy of the buffer in which one property differs.
 Buffer WithScope(const Buffer& buffer, Scope scope);
 Buffer WithName(const Buffer& buffer, Name name);
-Buffer WithShape(const Buffer& buffer, std::vector<Expr> shape);  // and without strides of its own
+Buffer WithShape(const Buffer& buffer, std::vector<Expr> shape);  // the copy has no strides of its own
 Buffer WithDimAlign(const Buffer& buffer, std::vector<DimAlign> dim_align);
 
 }  // namespace autotune

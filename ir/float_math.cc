@@ -26,7 +26,7 @@ double RoundTo(double value, const Format& f) {
   if (std::isnan(value)) return std::copysign(std::nan(""), value);
   int exponent = std::max(std::ilogb(value), f.min_exponent);
   double quantum = std::ldexp(1.0, exponent - (f.precision - 1));
-  // value / quantum may be below 2^-1022 only where it rounds to zero anyway.
+  // value / quantum is denormal only if it rounds to zero anyway.
   double rounded = std::nearbyint(value / quantum) * quantum;
   if (std::abs(rounded) >= std::ldexp(1.0, f.max_exponent + 1)) return std::copysign(INFINITY, value);
   return rounded == 0 ? std::copysign(0.0, value) : rounded;

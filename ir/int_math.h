@@ -30,8 +30,8 @@ inline int64_t WrapTo(uint64_t bits, DType dtype) {
   return static_cast<int64_t>((low ^ sign) - sign);
 }
 
-// op of two values of an integer or bool dtype; comparisons give 0 or 1. Nothing where the language leaves it undefined
-// (division by 0, shifts by the width or more, ops that the dtype does not have).
+// Applies op to two values of an integer or bool dtype; comparisons give 0 or 1. Returns nothing if the result is
+// undefined: division by 0, shifts by the width or more, ops that the dtype does not have.
 std::optional<int64_t> FoldInt(BinaryOp op, int64_t a, int64_t b, DType dtype);
 
 }  // namespace autotune

@@ -92,7 +92,7 @@ void Machine::CheckRace(int earlier, const Memory& memory, int64_t at, const cha
   Fail("race: " + who + " touch " + memory.ElementText(at) + ", the later one to " + what + " it");
 }
 
-// Of what belongs to one block of threads, or to one thread.
+// Reports an access to memory that belongs to another block of threads or to another thread.
 void Machine::CheckOwner(Memory& memory, int64_t at) {
   if (memory.owners.empty()) return;
   int& owner = memory.owners[at];
@@ -267,7 +267,7 @@ void Machine::ExecFor(const For& n) {
   if (ok()) env_.pop_back();
 }
 
-// The order in which iterations run that may run in any.
+// Returns the order of iterations that may run in any order.
 std::vector<int64_t> Machine::Order(int64_t extent) {
   std::vector<int64_t> order(std::max<int64_t>(extent, 0));
   std::iota(order.begin(), order.end(), 0);
@@ -277,7 +277,7 @@ std::vector<int64_t> Machine::Order(int64_t extent) {
   return order;
 }
 
-// Allocs of the function that are used inside this loop only, and that are each iteration's own.
+// Returns the allocs of the function that only this loop uses, and of which each iteration has its own copy.
 std::vector<Buffer> Machine::OwnAllocs(const For& n) {
   auto uses = [](const Stmt& s) {
     std::unordered_map<Name, int> count;

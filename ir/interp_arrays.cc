@@ -1,4 +1,4 @@
-// Buffers of the interpreter: their memory, and arguments in and out of it.
+// Buffers of the interpreter: allocates their memory, and copies arguments into and out of it.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// The machine that runs a function: what ir/interp.cc (statements and expressions), ir/interp_arrays.cc (buffers) and
-// ir/interp_threads.cc (threads with barriers) share. Internal to ir/.
+// Machine: runs a function. Implemented by ir/interp.cc (statements and expressions), ir/interp_arrays.cc (buffers) and
+// ir/interp_threads.cc (threads with barriers). Internal to ir/.
 #pragma once
 #include <functional>
 #include <memory>
@@ -80,7 +80,7 @@ class Machine {
   // Statements.
   void Exec(const Stmt& s);
   void ExecStore(const Store& n);
-  // The elements that a store's lanes name, and what is written to them.
+  // Elements and the values that the lanes of a store write to them.
   using Writes = std::vector<std::pair<int64_t, Scalar>>;
   void Write(Memory& memory, const Writes& writes);
   void ExecFor(const For& n);

@@ -80,8 +80,8 @@ struct Memory {
   };
   std::vector<Access> accesses;  // empty without race detection
   std::vector<int> owners;       // paths of the first access to each element, or -1; of what one block or thread owns
-  // Elements that asynchronous stores under way write, or read, and how many of them. Nobody else may touch the former
-  // or write the latter.
+  // The number of pending asynchronous stores that write an element (arriving) or read it (leaving). No other access
+  // may touch an arriving element or write a leaving one.
   std::unordered_map<int64_t, int> arriving, leaving;
 
   std::string ElementText(int64_t at) const;  // "b[1, 2]"
@@ -90,7 +90,8 @@ struct Memory {
   int Read(int64_t at, int path, const Paths& paths) {
     if (accesses.empty()) return -1;
     Access& a = accesses[at];
-    // Two readers suffice: of two concurrent ones, at least one is concurrent with any writer that some third is.
+    // Two readers suffice: if a write conflicts with any reader, it conflicts with at least one of two concurrent
+    // readers.
     if (a.reader < 0 || !paths.ConcurrentAt(a.reader, path)) {
       a.reader = path;
     } else if (a.other_reader < 0 || a.other_reader == a.reader || !paths.ConcurrentAt(a.reader, a.other_reader) ||
@@ -117,7 +118,8 @@ struct Flight {
   std::vector<Element> reads;
   bool landed = false;
 };
-// Those of one thread, by groups, the oldest first; `open`: not committed yet.
+// The asynchronous stores of one thread: the committed groups, oldest first, and the stores that are not yet committed
+// (`open`).
 struct Flights {
   std::deque<std::vector<Flight>> groups;
   std::vector<Flight> open;

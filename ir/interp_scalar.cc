@@ -28,7 +28,7 @@ double FusedNarrow(double a, double b, double c, DType dtype) {
   return RoundFloat(s, dtype);
 }
 
-// sin, cos and tan of f64 end where the arithmetic that they become (lower/math.cc) ends.
+// Returns false for f64 angles beyond kMostAngle, which lower/math.cc does not reduce either.
 bool IsReducible(Op op, double x, DType dtype) {
   const bool periodic = op == Op::kSin || op == Op::kCos || op == Op::kTan;
   return !periodic || dtype.bits < 64 || std::abs(x) <= kMostAngle;
@@ -124,14 +124,14 @@ Scalar ApplyUnary(UnaryOp op, DType dtype, Scalar a) {
   return dtype.IsFloat() ? Float(-a.f) : Int(WrapTo(0 - static_cast<uint64_t>(a.i), dtype));
 }
 
-// Truncates to a signed integer, whose least number stands for what it cannot hold.
+// Truncates to a signed integer. NaN and numbers that it cannot hold become its least number.
 template <typename T>
 T ToSigned(double x) {
   constexpr T kLeast = std::numeric_limits<T>::min();
   return std::abs(x) < -static_cast<double>(kLeast) ? static_cast<T>(x) : kLeast;
 }
 
-// As docs/ir.md defines it: through i32 or i64, which wraps around.
+// Converts by way of i32 or i64, which wraps around (docs/ir.md).
 int64_t ToInt(double x, DType to) {
   if (to == DType::UInt(64)) {
     if (x < 0x1p63) return ToSigned<int64_t>(x);

@@ -6,7 +6,7 @@
 
 namespace autotune::interp {
 
-// On an undefined operation `error` says which, and the value means nothing.
+// If the operation is undefined, sets `error` to its description, and the result is meaningless.
 Scalar ApplyBinary(BinaryOp op, DType dtype, Scalar a, Scalar b, std::string& error);  // dtype of the operands
 Scalar ApplyUnary(UnaryOp op, DType dtype, Scalar a);
 Scalar ApplyCast(DType from, DType to, Scalar a);

@@ -42,7 +42,7 @@ void Gather(const Expr& e, int64_t k, LinearForm& out) {
   out.Add(e, k);
 }
 
-// The terms as they are written: positive ones first, greater coefficients first.
+// The order of the terms in an expression: positive terms first, then by descending coefficient.
 class Order {
  public:
   explicit Order(const LinearForm& sum) {
@@ -253,7 +253,7 @@ bool LinearForm::Is(const Expr& e) const {
   if (Huge()) return Compare(e, ToExpr()) == 0;
   Order order(*this);
   bool constant_first = order[0].coefficient < 0 && constant > 0;
-  // From the right: each operand is peeled off the left-deep chain.
+  // Removes the operands of the left-deep chain one by one, from the right.
   const Expr* rest = &e;
   auto peel = [&](int64_t sign) -> const Expr* {
     const Binary* n = rest->As<Binary>();

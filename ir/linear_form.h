@@ -49,8 +49,8 @@ struct LinearForm {
   int64_t Coefficient(const Expr& atom) const;
   int64_t Coefficient(const Name& var) const;
   bool Contains(const LinearForm& other, int64_t k) const;  // each term of k * other is a term of this, constants apart
-  bool SameTerms(const LinearForm& other) const;            // differs from it by a constant, as far as the terms tell
-  bool Huge() const;                                        // some number is
+  bool SameTerms(const LinearForm& other) const;            // has the same terms, so both differ by a constant
+  bool Huge() const;                                        // some number is huge (IsHuge)
 
   // The terms whose atoms are variables, and the sum of the others, without the constant (absent if there are none).
   SmallVector<VariableTerm, 4> Variables() const;
@@ -67,7 +67,7 @@ struct LinearForm {
 // Returns the form of an expression as it is written. A node that is no +, -, negation or multiplication by a constant
 // becomes an atom, unchanged.
 LinearForm ToLinear(const Expr& e);
-// A number that divides the integer e, whatever its variables are; 0 for the constant 0.
+// Returns a number that divides e for all values of its variables; 0 for the constant 0.
 int64_t CommonFactor(const Expr& e);
 
 }  // namespace autotune

@@ -11,7 +11,7 @@ namespace {
 
 constexpr MmaType kTypes[] = {{DType::Float(32), 1}, {DType::Float(16), 2}, {DType::BFloat16(), 2}};
 
-// The operand of which a factor of the product is made: of tf32(x), or of f32(x), where x has 16 bits. Null: neither.
+// Returns the operand x of a factor tf32(x), or f32(x) with x of 16 bits; null for any other factor.
 const Expr* OperandOf(const Expr& factor) {
   const Call* call = factor.As<Call>();
   const Cast* cast = factor.As<Cast>();
@@ -23,7 +23,7 @@ bool Uses(const Expr& e, const Name& v, const Name& w) {
   return UsesVar(e, [&](const Name& used) { return used == v || used == w; });
 }
 
-// The factors of `fma(a, b, sum)`, `sum + a * b` or `a * b + sum`.
+// Returns true and sets `a` and `b` if the value is `fma(a, b, sum)`, `sum + a * b` or `a * b + sum`.
 bool IsUpdate(const Store& store, Expr& a, Expr& b) {
   auto is_sum = [&](const Expr& e) {
     const Load* load = e.As<Load>();
@@ -61,7 +61,7 @@ Status CheckOperand(const Expr& operand, const Name& sums) {
 
 // Checks that the four sums of a thread are different elements, and the same ones for each k.
 Status CheckSums(const MmaLoops& loops) {
-  bool half = false, pair = false, sum = false, difference = false;  // which of them some index tells apart
+  bool half = false, pair = false, sum = false, difference = false;  // true if some index distinguishes them
   for (const Expr& index : loops.update.indices) {
     if (UsesVar(index, loops.k)) return Err("its sums depend on loop '", loops.k, "'");
     const LinearForm form = ToLinear(index);

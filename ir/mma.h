@@ -39,7 +39,7 @@ struct MmaType {
   int a_elements() const { return 4 * pack; }  // that a lane holds
   int b_elements() const { return 2 * pack; }
 };
-// Null: tensor cores have no such operands.
+// Returns null if tensor cores do not take this operand type.
 const MmaType* MmaTypeOf(DType operand);
 
 // Where element `e` of a lane's part lies. Its row or column follows from the lane's group l / 4 (of a, c: + 8 * half;
@@ -52,7 +52,7 @@ MmaPlace PlaceInA(const MmaType& type, int e);
 MmaPlace PlaceInB(const MmaType& type, int e);
 MmaPlace PlaceInC(int e);
 
-// The type of operands whose product the store adds to a sum of f32; null: it does not, or they have other types.
+// Returns the operand type if the store adds a product of such operands to an f32 sum, else null.
 const MmaType* MmaTypeOf(const Store& update);
 
 // Loops that compute the four elements of c that a thread has.

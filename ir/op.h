@@ -95,12 +95,12 @@ inline constexpr OpRow kOps[] = {
     {"isnan", 1, OpType::kBool, false},
     {"tf32", 1, OpType::kSameAsFirst, false},      // of f32: 10 bits behind the point, the nearest, ties away from 0
     {"prefetch", 1, OpType::kSameAsFirst, false},  // of a Load: a hint; only as Evaluate
-    {"prefetch_far", 1, OpType::kSameAsFirst, false},    // the same, long before: not into the first cache
-    {"prefetch_write", 1, OpType::kSameAsFirst, false},  // the same, of what will be stored there
-    {"barrier", 0, OpType::kNone, false},                // no thread of the block goes on before all have come here
-    {"async", 1, OpType::kSameAsFirst, false},  // of a value that is stored to shared memory: whenever, until awaited
-    {"async_commit", 0, OpType::kNone, false},  // the thread's asynchronous stores since the last one become a group
-    {"async_wait", 1, OpType::kNone, false},    // until all groups of the thread but the last N have arrived
+    {"prefetch_far", 1, OpType::kSameAsFirst, false},    // a prefetch long before the access, not into the L1 cache
+    {"prefetch_write", 1, OpType::kSameAsFirst, false},  // a prefetch of memory that will be written
+    {"barrier", 0, OpType::kNone, false},                // waits until all threads of the block have arrived
+    {"async", 1, OpType::kSameAsFirst, false},  // a store to shared memory that completes at the latest at the wait
+    {"async_commit", 0, OpType::kNone, false},  // groups the thread's asynchronous stores since the last commit
+    {"async_wait", 1, OpType::kNone, false},    // waits for all groups of the thread except the last N
     {"mma", 3, OpType::kSameAsFirst, false},    // of c, a, b: c + a b of matrices that a warp's lanes hold (ir/mma.h)
 };
 constexpr bool IsAsyncGroup(Op op) { return op == Op::kAsyncCommit || op == Op::kAsyncWait; }

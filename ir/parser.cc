@@ -34,7 +34,8 @@ class Parser : text::ExprParser {
     return annotations;
   }
 
-  // A scope; not the beginning of the next statement: a store to a buffer called `shared`, a local buffer.
+  // Returns true at a scope. `shared` and `local` may also begin the next statement: a store to a buffer of this name,
+  // or the declaration of a local buffer.
   bool AtScope() {
     if (tok_.kind != Kind::kWord || !EnumFromText<Scope>(tok_.text)) return false;
     if (tok_.text != "shared" && tok_.text != "local") return true;

@@ -67,7 +67,7 @@ struct PassConfig {
   Status SetOption(std::string_view assignment, std::span<const PassTable> tables);
   // Errors: a pass that no table has, and one that is needed, with the reason.
   Status Disable(std::string_view pass, std::span<const PassTable> tables);
-  // What decides about the code: the options and the disabled passes. Empty for the default ones.
+  // Returns the options and disabled passes as text, since these determine the code. Empty for the defaults.
   std::string CodeKey() const;
 };
 
@@ -94,7 +94,7 @@ class PrimFuncView final : public ProgramView {
   const std::string_view part;
 };
 
-// An error of an instrument ends the pipeline with it.
+// Observes passes. If an instrument returns an error, the pipeline stops with that error.
 class PassInstrument {
  public:
   virtual ~PassInstrument() = default;
@@ -102,7 +102,7 @@ class PassInstrument {
   virtual Status After(std::string_view pass, const ProgramView& program);
 };
 
-// What the runs of a pass took.
+// The number of runs of a pass and their time.
 struct PassTime {
   int64_t runs = 0;
   double ms = 0;
@@ -134,7 +134,8 @@ class PassContext {
   Status Before(std::string_view pass, const ProgramView& program) const;
   Status After(std::string_view pass, const ProgramView& program) const;
 
-  // The times so far, and those that other processes report. Empty, and dropped, unless the configuration asks.
+  // Times returns the times so far; AddTimes adds those of other processes. Without PassConfig::time, Times is empty
+  // and AddTimes does nothing.
   PassTimes Times() const;
   void AddTimes(const PassTimes& times) const;
 

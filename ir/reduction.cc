@@ -17,7 +17,7 @@ constexpr int64_t kMaxValues = 1 << 24;  // of all reduction iterators together
 
 using Values = std::vector<std::pair<Name, int64_t>>;
 
-// The value of an index expression or condition; absent where it depends on anything else.
+// Returns the value of an index expression or condition; nothing if it depends on anything but `values`.
 std::optional<int64_t> ValueOf(const Expr& e, const Values& values) {
   if (const IntImm* imm = e.As<IntImm>()) return imm->value;
   if (const Var* var = e.As<Var>()) {
@@ -56,7 +56,7 @@ bool AreDigits(const std::vector<Expr>& bindings, const Ranges& loops) {
       if (*extent != 1) digits.emplace_back(term.coefficient, *extent);
     }
     std::sort(digits.begin(), digits.end());
-    int64_t below = 0;  // what the lower digits add up to at most
+    int64_t below = 0;  // largest sum of the lower digits
     for (size_t i = 0; i < digits.size(); ++i) {
       auto [factor, extent] = digits[i];
       if (factor <= below) return false;

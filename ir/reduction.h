@@ -1,4 +1,4 @@
-// Reductions: that what a block adds up is added once. Thread-safe.
+// Checks that a reduction adds each of its terms only once. Thread-safe.
 #pragma once
 #include <vector>
 

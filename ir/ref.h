@@ -25,7 +25,8 @@ class Ref {
     return *this;
   }
   ~Ref() {
-    // Whoever holds the only reference needs no atomic write to find that out: nobody else can take another one.
+    // If this is the only reference, no other thread can copy it, so a plain load suffices instead of an atomic
+    // decrement.
     if (cell_ && (cell_->references.load(std::memory_order_acquire) == 1 ||
                   cell_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)) {
       delete cell_;

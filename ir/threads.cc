@@ -67,7 +67,7 @@ class Checker {
     if (starts) kernel_ = nullptr;
   }
 
-  // The extents of the kernel's axes, as its first loop of each has them.
+  // Records the extent of each axis, as stated by the first loop over it in the kernel.
   void CollectAxes(const For& kernel) {
     auto add = [&](const For& loop) {
       if (IsBound(loop.kind)) extents_.emplace(loop.kind, &loop);
@@ -113,7 +113,7 @@ class Checker {
     if (threads % kWarpLanes != 0) Fail("a product of tensor cores by ", threads, " threads, which are no whole warps");
   }
 
-  // A statement that threads run together.
+  // Checks the place of a statement that threads run together, such as a barrier.
   void CheckMeeting(std::string_view what) {
     if (!kernel_) return Fail(what, " outside of loops over threads");
     if (in_block_) return Fail(what, " in a block");

@@ -1,4 +1,4 @@
-// Programs of threads: kernels, their rules, and who runs what. Pure functions; thread-safe. Not here: races, which
+// Programs of threads: kernels and their rules. Pure functions; thread-safe. Not here: races, which
 // ir/interp.h finds, and independence of iterations, which schedule/ proves.
 //
 // A kernel is an outermost loop that is bound to an axis, with everything inside it. Its blocks of threads run in any

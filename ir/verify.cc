@@ -377,7 +377,7 @@ class Verifier {
   bool in_evaluate_ = false;
   Expr async_;            // the value that may be asynchronous
   Expr stored_;           // the value of the store that is being checked
-  bool threads_ = false;  // there is something that ir/threads.h has rules for
+  bool threads_ = false;  // the function has parts to which the rules of ir/threads.h apply
   Scope scope_, symbols_;
   std::vector<const For*> around_;
   int64_t budget_ = 1 << 23;  // of CheckReduction: half a second

@@ -26,7 +26,7 @@ void EachChild(const Expr& e, F&& f) {
   });
 }
 
-// Maps a list; `changed` becomes true if an element's handle did.
+// Maps a list. Sets `changed` to true if the handle of an element changes.
 std::vector<Expr> MapList(const std::vector<Expr>& list, const ExprFn& f, bool& changed) {
   std::vector<Expr> mapped;
   mapped.reserve(list.size());

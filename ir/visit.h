@@ -61,7 +61,7 @@ bool Equal(const Buffer& a, const Buffer& b);
 bool Equal(const PrimFunc& a, const PrimFunc& b);
 // The first mismatch as a path and the two sides ("body.body.extent: 16 != 8"); empty if equal.
 std::string FirstMismatch(const PrimFunc& a, const PrimFunc& b);
-// Agrees with Equal.
+// Hashes that are equal for programs that are Equal.
 uint64_t StructuralHash(const Expr& e);
 uint64_t StructuralHash(const PrimFunc& f);
 

@@ -29,7 +29,7 @@ std::atomic<ProgramWatcher> program_watcher = WatcherFor(std::getenv("AUTOTUNE_V
 
 namespace {
 
-// The size of the text.
+// Checks the program (see CheckProgram) and returns the size of its text in bytes.
 size_t Check(const std::string& where, const PrimFunc& f) {
   Status verified = Verify(f);
   CHECK(verified.ok()) << where << ": " << verified.error().Text() << "\n" << ToText(f);

@@ -13,7 +13,7 @@ namespace autotune {
 // `where` says what has made it: "after pass unroll". Called by several threads at once.
 using ProgramWatcher = void (*)(const std::string& where, const PrimFunc& f);
 
-// The watcher, or null: at first what the environment asks for.
+// The watcher, or null. The initial value is that of AUTOTUNE_VERIFY in the environment (WatcherFor).
 extern std::atomic<ProgramWatcher> program_watcher;
 // Returns the watcher for a value of AUTOTUNE_VERIFY: CheckProgram for "all" (in a build with AUTOTUNE_VERIFY, for any
 // value), no watcher for null, CheckSomePrograms for any other value.
@@ -25,7 +25,7 @@ void CheckProgram(const std::string& where, const PrimFunc& f);
 // each program that is shown. A tuner makes a hundred thousand programs, and a check costs as much as a dozen steps.
 void CheckSomePrograms(const std::string& where, const PrimFunc& f);
 
-// `where` is a callable that returns a string: most texts are made for nobody.
+// `where` is a callable that returns the text, so that the text is made only if there is a watcher.
 template <class Where>
 void ShowProgram(const PrimFunc& f, Where&& where) {
   if (ProgramWatcher watcher = program_watcher.load(std::memory_order_relaxed)) watcher(where(), f);

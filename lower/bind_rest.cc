@@ -12,11 +12,12 @@
 namespace autotune {
 namespace {
 
-// Threads of a block. It has several warps, with which every known GPU hides latencies. All its threads fit into a GPU,
-// however many registers each takes.
+// Threads per block: several warps, so that a GPU can hide latencies, but few enough that the block fits on every GPU
+// even if each thread takes the largest number of registers.
 constexpr int64_t kThreadsPerBlock = 256;
 
-// The loops around one block, outermost first, and the block; no block: other statements stand between.
+// The loops around one block, outermost first, and the block. `block` is null if other statements stand between the
+// loops.
 struct Nest {
   std::vector<const For*> loops;
   const Block* block = nullptr;
@@ -44,7 +45,7 @@ bool IsMixedRadix(const Expr& binding, const std::map<Name, int64_t>& extents) {
     digits.emplace_back(coefficient, extent->second);
   }
   std::sort(digits.begin(), digits.end());
-  int64_t reach = 0;  // of the smaller digits
+  int64_t reach = 0;  // largest sum of the digits with smaller coefficients
   for (const auto& [coefficient, extent] : digits) {
     if (coefficient <= reach) return false;
     reach += coefficient * (extent - 1);
@@ -64,7 +65,7 @@ bool IsIndependent(const For& loop, const Block& block, const std::map<Name, int
   return apart;
 }
 
-// A kernel has no parallel loops but those over its threads.
+// Makes parallel loops serial: in a kernel, only the loops over blocks and threads are parallel.
 Stmt WithoutParallelLoops(const Stmt& s) {
   return RewriteStmt(s, [](const Stmt& x) {
     const For* loop = x.As<For>();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// What a float may be: a number of [low, high], and NaN where `nan` says so.
+// The possible values of a float: the numbers in [low, high], and NaN if `nan` is true.
 struct FloatRange {
   double low = -kInf, high = kInf;
   bool nan = true;
@@ -31,7 +31,7 @@ FloatRange Mapped(const FloatRange& a, F&& increasing) {
 
 FloatRange RangeOf(const Expr& e);
 
-// min and max give their second operand where either is NaN.
+// min and max return their second operand if either operand is NaN.
 FloatRange RangeOfBinary(const Binary& n) {
   if (n.op != BinaryOp::kMin && n.op != BinaryOp::kMax) return {};
   const FloatRange a = RangeOf(n.a), b = RangeOf(n.b);
@@ -53,7 +53,7 @@ FloatRange RangeOfCall(const Call& n) {
   }
 }
 
-// Of `select(abs(x) < c, x, other)`, the form that this pass makes, x lies between -c and c.
+// This pass makes expressions `select(abs(x) < c, x, other)`. In these, x lies between -c and c when it is chosen.
 FloatRange RangeOfSelect(const Select& n) {
   FloatRange chosen = RangeOf(n.a);
   const Binary* less = n.condition.As<Binary>();
@@ -98,15 +98,17 @@ Expr Like(double value, const Expr& x) {
   return MakeBroadcast(FloatConst(value, x.dtype().Element()), x.dtype().lanes);
 }
 
-// `x` in a signed integer of `bits` bits, whose least number stands for whatever it cannot hold.
+// Converts `x` to a signed integer of `bits` bits. NaN, and values that the integer cannot hold,
+// become its least number.
 Expr ToSigned(const Expr& x, int bits) {
   const DType type = DType::Int(bits).WithLanes(x.dtype().lanes);
   if (Fits(RangeOf(x), type.Element())) return MakeCast(type, x);
-  const double end = std::ldexp(1.0, bits - 1);  // where x reaches it, or is NaN, it is replaced
+  const double end = std::ldexp(1.0, bits - 1);  // least number beyond the range
   return MakeCast(type, MakeSelect(MakeCall(Op::kAbs, {x}) < Like(end, x), x, Like(-end, x)));
 }
 
-// Numbers from 2^63 on lose 2^63, fit then, and get it back.
+// Converts `x` to u64 by a conversion to i64. If x >= 2^63, subtracts 2^63 before the conversion and adds it
+// afterwards.
 Expr ToUnsigned64(const Expr& x) {
   const DType type = DType::UInt(64).WithLanes(x.dtype().lanes);
   const Expr end = Like(0x1p63, x), is_small = x < end;
@@ -120,7 +122,7 @@ Expr Defined(const Expr& e) {
   if (!cast || !cast->a.dtype().IsFloat() || !e.dtype().IsInt()) return e;
   const DType to = e.dtype().Element();
   if (Fits(RangeOf(cast->a), to)) return e;
-  // No half reaches 2^31 unless it is infinite; f32 holds them all.
+  // An f32 holds every number of a 16-bit float exactly, so such operands are widened first.
   const bool is_half = cast->a.dtype().IsHalf();
   const Expr x = is_half ? MakeCast(DType::Float(32).WithLanes(e.dtype().lanes), cast->a) : cast->a;
   if (to == DType::UInt(64)) return ToUnsigned64(x);

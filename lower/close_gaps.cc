@@ -64,7 +64,7 @@ class Dimension {
     int64_t period, width;
   };
   std::optional<Pieces> Find() const {
-    std::optional<Pieces> found;  // of the least period: the pieces of longer ones are whole numbers of these
+    std::optional<Pieces> found;  // the pieces of the shortest period
     for (const Sum& sum : sums_) {
       for (const Sum::Term& term : sum.terms) {
         if (found && term.coefficient >= found->period) continue;

@@ -14,7 +14,7 @@ struct Box {
   std::vector<int64_t> extent;
 };
 
-// What a statement touches of a buffer while the loops inside it run.
+// The elements of a buffer that one execution of a statement accesses, over all iterations of the loops inside it.
 class Touched {
  public:
   Touched(const Analyzer& outer, int rank) : outer_(outer), written_(rank), all_(rank) {}
@@ -39,7 +39,7 @@ class Touched {
       const State& written = written_[d];
       const State& all = private_here && written.seen ? written : all_[d];
       if (!written.seen || !all.region) {
-        // Not a box, or not one that this statement writes: keep the dimension whole.
+        // If the writes form no interval, keep the whole dimension. If only the reads form none, give up.
         if (!written.seen || written.region) return std::nullopt;
         box.min.push_back(Expr(0));
         box.extent.push_back(shape[d]);
@@ -67,7 +67,7 @@ class Touched {
     return Region{std::move(parts->fixed), *range.high - *range.low};
   }
 
-  // b.min - a.min, if that is a constant under what is known outside.
+  // Returns b.min - a.min if the difference is constant, given the ranges of the outer loops.
   std::optional<int64_t> Distance(const Region& a, const Region& b) const {
     LinearForm distance = b.min;
     distance.Add(a.min, -1);
@@ -111,7 +111,7 @@ class Compactor {
     return TouchesBuffer(s, [&](const Buffer& b) { return b->name == buffer_->name; });
   }
 
-  // Goes into the one statement that touches the buffer while it is a loop that may own it.
+  // Searches for the innermost loop that contains all accesses to the buffer and may own it, and allocates it there.
   Stmt Descend(const Stmt& s, const Analyzer& outer) {
     if (const Seq* seq = s.As<Seq>()) {
       int touching = -1, count = 0;
@@ -138,7 +138,7 @@ class Compactor {
     }
     Analyzer inside = outer;
     inside.Bind(loop->var, 0, *AsInt(loop->extent) - 1);
-    // What the iterations of a parallel loop write and read for themselves must be theirs alone.
+    // A buffer that the iterations of a parallel loop write must be private to each iteration.
     const bool each_alone = loop->kind == LoopKind::kParallel || IsBound(loop->kind);
     if (each_alone && StoresTo(loop->body, buffer_->name)) {
       private_here_ = true;
@@ -238,7 +238,7 @@ class Compactor {
   const CarriedLoops& carried_;
   Buffer buffer_, shared_;
   Ranges threads_;             // loops over threads around, while a shared buffer is placed
-  bool private_here_ = false;  // inside a parallel loop all of whose iterations have a copy of their own
+  bool private_here_ = false;  // true inside a parallel loop, each iteration of which has its own copy
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ class Flattener {
   }
 
  private:
-  // Keeps the original alive, so that its address stays its own.
+  // Keeps each original buffer beside its flat form, so that its address, the key, is not reused.
   std::unordered_map<const BufferCell*, std::pair<Buffer, Buffer>> flat_;
 };
 

@@ -23,14 +23,14 @@ Stmt Guard(const std::vector<Expr>& conditions, Stmt body) {
   return conditions.empty() ? body : MakeStmt(If{AndAll(conditions), std::move(body), Stmt()});
 }
 
-// n where the condition is var < n with a constant n, else null.
+// Returns n if the condition is `var < n` with a constant n, else null.
 const int64_t* LimitOf(const Expr& condition, const Name& var) {
   const Binary* less = condition.As<Binary>();
   const Var* left = less && less->op == BinaryOp::kLt ? less->a.As<Var>() : nullptr;
   return left && left->name == var ? AsInt(less->b) : nullptr;
 }
 
-// Loops over blocks and threads keep their places and extents, which are those of a launch.
+// Moves guards out of the loop. Loops over blocks and threads stay unchanged, since their extents define the launch.
 Stmt HoistFromLoop(const Stmt& s, const For& loop) {
   if (IsBound(loop.kind)) return s;
   Expr extent = loop.extent;

@@ -44,7 +44,7 @@ Expr ToSingle(const Expr& half) {
   return FromBits(Joined(any, Left(Masked(bits, 0x8000), 16)), kSingle);
 }
 
-// Adds to `bits` what carries into bit `dropped` where the bits below it round up.
+// Rounds to nearest even: adds to `bits` a number that carries into bit `dropped` exactly if the bits below round up.
 Expr RoundedAt(const Expr& bits, int dropped) {
   const Expr odd = Masked(Right(bits, dropped), 1);
   return Right(bits + I((int64_t{1} << (dropped - 1)) - 1, bits) + odd, dropped);

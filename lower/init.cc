@@ -10,7 +10,7 @@ struct Located {
   std::vector<const For*> path;  // loops between the reduction loop and the block, outermost first
 };
 
-// Blocks with an init inside s that only loops separate from s.
+// Finds the blocks with an init inside s. Between s and such a block there are only loops.
 void FindInits(const Stmt& s, std::vector<const For*>& path, std::vector<Located>& found) {
   if (const Block* block = s.As<Block>()) {
     if (block->init) found.push_back({block, path});
@@ -46,7 +46,7 @@ bool OthersTouch(const Stmt& s, const Block& block) {
   return found;
 }
 
-// Replaces the block called `name`.
+// Removes the init of the block called `name`.
 Stmt WithoutInit(const Stmt& s, const Name& name) {
   return RewriteStmt(s, [&](const Stmt& x) {
     const Block* block = x.As<Block>();
@@ -99,7 +99,8 @@ class Decomposer {
     return text;
   }
 
-  // The loops that initialise what the block reduces over `loop`; absent where they cannot be told apart.
+  // Returns the loop nest that initialises the result of the block before the reduction loop `loop`. Returns null if
+  // this initialisation cannot be separated from the updates.
   Stmt InitNest(const For& loop, const Located& located) {
     const Block& block = *located.block;
     if (loop.kind == LoopKind::kParallel || UsedBy(block, IterKind::kSpatial, loop.var) ||

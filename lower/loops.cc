@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far above any register file: guards the code generator
+constexpr int64_t kMaxRegisterBytes = 16 << 10;  // far more than any register file; limits the code size
 
 // Variables that index register buffers inside s.
 std::set<Name> RegisterIndexVars(const Stmt& s) {
@@ -105,7 +105,7 @@ Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv&) {
       error = Err("an index of register buffer ", buffer->name,
                   " is not a constant after unrolling: unroll or vectorize every loop that indexes it");
     }
-    // Legal under a select that does not choose it; but registers have no neighbours to load along.
+    // In memory, a load out of bounds is legal if a select masks it. Registers allow no such load.
     if (!error && (*start < 0 || (*start + lanes) * buffer->dtype.Bytes() > Bytes(buffer))) {
       error = Err("register buffer ", buffer->name, " is read beyond its bounds, under a condition");
     }

@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-// Floats of 16 bits are loaded, stored, selected and converted, by their bits; no code computes with them.
+// Checks that 16-bit floats are only loaded, stored, selected and converted. Code generators do no arithmetic on them.
 Status CheckHalvesAreStored(const PrimFunc& f) {
   Status status;
   auto check = [&](const Expr& operand) {
@@ -48,7 +48,7 @@ Status CheckSupported(const PrimFunc& f) {
   return CheckHalvesAreStored(f);
 }
 
-// Code for grids of threads needs a target that has them.
+// Checks that no loop is bound to blocks or threads, and that no buffer is shared or local. CPUs have neither.
 Status CheckWithoutThreads(const PrimFunc& f) {
   for (const Buffer& b : f.allocs) {
     if (b->scope == Scope::kShared || b->scope == Scope::kLocal) {

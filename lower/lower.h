@@ -1,7 +1,7 @@
 // Lower: turns a scheduled PrimFunc (blocks, multi-dimensional buffers) into flat loops over vectors, which codegen/
-// takes as they are. Every error is the fault of the candidate: a broken register contract, a loop that cannot be
-// vectorized, or an unrolled body that is too large. The candidate is then `rejected` with the text of the error.
-// Thread-safe. Not here: machine code.
+// compiles without further passes. Every error is the fault of the candidate: a broken register contract, a loop that
+// cannot be vectorized, or an unrolled body that is too large. The candidate is then `rejected` with the text of the
+// error. Thread-safe. Not here: machine code.
 #pragma once
 #include <optional>
 #include <vector>

@@ -1,7 +1,7 @@
 // Elementary functions as IR arithmetic: branch-free, on scalars and vectors alike. docs/ir.md has their errors, which
-// are tested. NaN, infinities, signed zeros and denormals come out right. The methods are the textbook ones (Muller,
-// Elementary Functions): reduction by powers of two, then Taylor or Chebyshev series, or the best polynomial of their
-// length, whose errors are below half an ulp.
+// are tested. Results for NaN, infinities, signed zeros and denormals are right. The methods are the textbook ones
+// (Muller, Elementary Functions): reduction by powers of two, then Taylor or Chebyshev series, or the best polynomial
+// of their length, whose errors are below half an ulp.
 #include <cmath>
 #include <limits>
 
@@ -19,7 +19,8 @@ class Math {
   }
 
   // Where the result is 0, computes exp(0) instead and selects 0 afterwards. A product that underflows takes some
-  // hundred cycles on x86. Denormal results take as long: where 0 does for them, use ExpOfNegative.
+  // hundred cycles on x86. Denormal results are as slow; ExpOfNegative returns 0
+  // instead of them.
   Expr Exp(const Expr& x) const {
     Expr vanishes = x < C(wide_ ? -746 : -104);
     Expr power = Scaled(ReduceExp(MakeMin(C(wide_ ? 710 : 89), MakeSelect(vanishes, C(0), x))));
@@ -80,7 +81,7 @@ class Math {
     return MakeCast(type_, wide.SignedPow(a, b, wide.Exp(b * wide.Log(MakeCall(Op::kAbs, {a})))));
   }
 
-  // `result`, |x|^y, with the signs and the special cases of IEEE 754's pow.
+  // Given `result` = |x|^y, returns x^y with the signs and the special cases of IEEE 754's pow.
   Expr SignedPow(const Expr& x, const Expr& y, Expr result) const {
     Expr magnitude = MakeCall(Op::kAbs, {x});
     Expr half = y * C(0.5);
@@ -95,7 +96,8 @@ class Math {
     return MakeSelect(is_one, C(1), result);
   }
 
-  // sin, cos and tan of x = q * pi/2 + r with |r| <= pi/4, from the series of sin r and cos r. An f32 in f64.
+  // sin, cos and tan of x = q * pi/2 + r with |r| <= pi/4, from the series of sin r and cos r. An f32 is computed in
+  // f64.
   Expr Circular(Op op, const Expr& x) const {
     if (wide_) {
       Expr y = OfAngle(op, x, ReduceAngle(MakeCall(Op::kAbs, {x})));
@@ -107,7 +109,7 @@ class Math {
     return MakeCast(type_, MakeSelect(MakeCall(Op::kAbs, {a}) < wide.C(kInf), y, wide.C(kNan)));
   }
 
-  // Functions that an f32 has in f64, since their formulas lose a few bits.
+  // Computes `function` in f64 if x is an f32, since its formula loses a few bits.
   Expr InWide(Expr (Math::*function)(const Expr&) const, const Expr& x) const {
     if (wide_) return (this->*function)(x);
     Math wide(DType::Float(64).WithLanes(type_.lanes), target_);
@@ -126,7 +128,7 @@ class Math {
     Expr angle = MakeSelect(large, C(kPi / 6) + near, near);
     return CopySign(MakeSelect(above, C(kPi / 2) - (angle - C(kPiLow / 2)), angle), x);
   }
-  // The sides of a right triangle; 1 - x and 1 + x are exact where it matters.
+  // By the sides of a right triangle. Unlike 1 - x^2, the factors 1 - x and 1 + x keep their digits near 1 and -1.
   Expr Asin(const Expr& x) const { return Atan(x / MakeCall(Op::kSqrt, {(C(1) - x) * (C(1) + x)})); }
   Expr Acos(const Expr& x) const { return C(2) * Atan(MakeCall(Op::kSqrt, {(C(1) - x) / (C(1) + x)})); }
 
@@ -159,7 +161,7 @@ class Math {
     return CopySign(MakeSelect(a < C(1), inside, MakeSelect(Eq(a, C(1)), C(kInf), C(kNan))), x);
   }
 
-  // Where the target has no instruction: adding and subtracting 2^23 (2^52) rounds to an integer, half to even.
+  // If the target has no rounding instruction, adds and subtracts 2^23 (f64: 2^52), which rounds half to even.
   Expr Round(const Expr& x) const {
     Expr magnitude = MakeCall(Op::kAbs, {x});
     Expr big = C(wide_ ? 0x1p52 : 0x1p23);
@@ -175,11 +177,11 @@ class Math {
     return CopySign(MakeSelect(r < x, r + C(1), r), x);
   }
 
-  // x * 2^floor(y) where the target has no instruction, by three powers of two at most. A first power that is small
-  // leaves more bits than the mantissa has for the last one, so that a result is never rounded twice.
+  // x * 2^floor(y) without an instruction, by at most three powers of two. If the first one is small, the last one
+  // shifts by more bits than the mantissa has, so a result is never rounded twice.
   Expr Ldexp(const Expr& x, const Expr& y) const {
     const int most = wide_ ? 1023 : 127, least = 1 - most, small = least + Mantissa() + 1;
-    // Beyond these, every result is infinite or zero. In this order NaN becomes a number.
+    // Beyond these limits every result is infinite or zero. This order of min and max turns NaN into a number.
     Expr n = BitsBeyondMagic(MakeMin(MakeMax(C(2 * small + least), Floor(y)), C(3 * most)) + C(Magic()));
     Expr result = x;
     for (int i = 0; i < 2; ++i) {
@@ -206,17 +208,17 @@ class Math {
   static constexpr double kPi = 3.14159265358979323846, kPiLow = 1.2246467991473532e-16;  // pi in two parts
   static constexpr double kLogTwo = 0.69314718055994530942;
   static constexpr double kTanPi12 = 0.26794919243112270647;
-  static constexpr double kMostDirect = 36;      // beyond, exp(-x) is nothing beside exp(x)
-  static constexpr double kLogOfTwice = 0x1p28;  // beyond, 1 is nothing beside x^2
+  static constexpr double kMostDirect = 36;      // for larger x, exp(x) + exp(-x) rounds to exp(x)
+  static constexpr double kLogOfTwice = 0x1p28;  // for larger x, x^2 + 1 rounds to x^2
 
-  // An angle as `quarter` * pi/2 + `rest`, |rest| <= pi/4; of `quarter`, an i64, only the last two bits count.
+  // An angle `quarter` * pi/2 + `rest` with |rest| <= pi/4. Only the last two bits of `quarter`, an i64, are valid.
   struct Angle {
     Expr quarter, rest;
   };
   // For 0 <= a <= kMostAngle. For larger a the result is finite, but has no meaning. Subtracts n * pi/2 in pieces whose
   // products with n are exact (Cody and Waite). All differences but the last are exact, too.
   Angle ReduceAngle(const Expr& a) const {
-    Expr clipped = MakeMin(a, C(kMostAngle));  // in this order NaN becomes a number
+    Expr clipped = MakeMin(a, C(kMostAngle));  // this order turns NaN into a number
     Expr n = Floor(Fma(clipped, C(2 / kPi), C(0.5))), rest = clipped;
     for (double part : kHalfPi) rest = Fma(n, C(-part), rest);
     return {MakeCast(IntType(), n), rest};
@@ -238,7 +240,7 @@ class Math {
     Expr rest = MakeCast(type_, fraction) * C(std::ldexp(kPi / 2, -kFraction));
     return {quarter, MakeSelect(clipped < C(kPi / 4), clipped, rest)};  // small angles keep their digits
   }
-  // op of an angle x, given reduced without its sign.
+  // Returns sin, cos or tan (`op`) of x, given |x| reduced to `angle`.
   Expr OfAngle(Op op, const Expr& x, const Angle& angle) const {
     const Expr &r = angle.rest, &q = angle.quarter;
     Expr z = r * r;
@@ -272,13 +274,13 @@ class Math {
     Expr root = Exp(C(0.5) * x);
     return C(0.5) * root * root;
   }
-  // log(1 + y) for y >= 0: the logarithm of the rounded sum, and what rounding took off.
+  // log(1 + y) for y >= 0: the logarithm of the rounded sum, plus a correction for the rounding error of the sum.
   Expr LogOnePlus(const Expr& y) const {
     Expr sum = C(1) + y;
     return Log(sum) + (y - (sum - C(1))) / sum;
   }
 
-  // An unevaluated sum; of Sum and Product, |low| is at most half a unit in the last place of high.
+  // A sum high + low. In results of Sum and Product, |low| is at most half a unit in the last place of high.
   struct Pair {
     Expr high, low;
   };
@@ -287,7 +289,7 @@ class Math {
     Expr sum = a + b;
     return {sum, b - (sum - a)};
   }
-  // a * b, exactly with fused multiply-adds; else in halves, to the last bit or two of `low`.
+  // a * b; exact with fused multiply-adds. Otherwise the last one or two bits of `low` may be wrong.
   Pair Product(const Expr& a, const Expr& b) const {
     Expr product = a * b;
     if (target_.has_fma) return {product, Fma(a, b, -product)};
@@ -321,7 +323,7 @@ class Math {
     for (int k = first; k <= last; ++k) series.push_back(2.0 / (2 * k + 1));
     return series;
   }
-  // `result`, log(x) of a positive finite x, or what the logarithm of x is otherwise.
+  // Returns log(x) for any x; `result` is log(x) if x is positive and finite.
   Expr LogOfAny(const Expr& x, Expr result) const {
     result = MakeSelect(Eq(x, C(0)), C(-kInf), result);
     result = MakeSelect(x < C(0), C(kNan), result);
@@ -339,7 +341,7 @@ class Math {
     Pair z = Product(s, s);
     z.low = Fma(s + s, s_low, z.low);
     Pair t = Sum(C(2.0 / 3), z.high * Polynomial(LogSeries(2, 11), z.high));
-    t.low = t.low + C(0x1.5555555555555p-55);  // what 2/3 lacks
+    t.low = t.low + C(0x1.5555555555555p-55);  // 2/3 minus its f64 value
     Pair u = Product(z.high, t.high);
     u.low = u.low + z.high * t.low + z.low * t.high;
     Pair cube = Product(s, u.high);
@@ -354,19 +356,19 @@ class Math {
     Expr high = LogOfAny(x, log.high);
     Pair product = Product(y, high);
     Expr low = product.low + y * log.low;
-    // Further out exp has ended, and `low` may be no number.
+    // Beyond 1000 exp is 0 or infinite, and `low` may be NaN.
     low = MakeSelect(MakeCall(Op::kAbs, {product.high}) < C(1000), low, C(0));
     return Scaled(ReduceExp(Clip(product.high, -746, 710), low));
   }
 
   Expr Clip(const Expr& x, double low, double high) const {
-    return MakeMin(C(high), MakeMax(C(low), x));  // in this order NaN stays NaN
+    return MakeMin(C(high), MakeMax(C(low), x));  // this order keeps NaN
   }
-  // exp(x) = 2^n * (1 + p); n as an integer of the dtype's width, and as a number.
+  // exp(x) = 2^n * (1 + p). `n` is an integer as wide as the float type; `number` is the same value as a float.
   struct Reduced {
     Expr n, number, p;
   };
-  // `rest` is added to x where it is there. |x| is small enough for n to be an integer of a few bits.
+  // Reduces x + rest, or x if `rest` is absent. |x| must be small, so that n has few bits.
   Reduced ReduceExp(const Expr& x, const Expr& rest = {}) const {
     Expr t = Fma(x, C(1.4426950408889634074), C(Magic()));
     Expr n = BitsBeyondMagic(t), nf = t - C(Magic());
@@ -381,18 +383,18 @@ class Math {
     }
     return {n, nf, Fma(r * r, Polynomial(series, r), r)};
   }
-  // Adding 1.5 * 2^23 (2^52) leaves the nearest integer in the low bits; no conversion, so NaN does no harm.
+  // Adding 1.5 * 2^23 (f64: 2^52) leaves the nearest integer in the low bits; unlike a conversion, it accepts NaN.
   double Magic() const { return wide_ ? 0x1.8p52 : 0x1.8p23; }
   Expr BitsBeyondMagic(const Expr& sum) const { return Bits(sum) - I(wide_ ? 0x4338000000000000 : 0x4b400000); }
-  // Returns exp(x), a normal number, of x from LeastExponent to 0.
+  // Returns exp(x) for LeastExponent <= x <= 0; the result is a normal number.
   Expr NormalExp(const Expr& x) const {
     const Reduced e = ReduceExp(x);
     if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
     Expr power = PowerOfTwo(e.n);
     return Fma(e.p, power, power);
   }
-  // Multiplies by two factors if no instruction scales by a power of two. Results outside the normal range then round
-  // once, and overflow only where they should.
+  // Returns 2^n * (1 + p). Without an instruction for it, multiplies by two powers of two in turn. Then a denormal
+  // result is rounded once, and no factor overflows before the result does.
   Expr Scaled(const Reduced& e) const {
     if (target_.has_ldexp) return MakeCall(Op::kLdexp, {e.p + C(1), e.number});
     Expr half = MakeBinary(BinaryOp::kShr, e.n, I(1)), power = PowerOfTwo(half);
@@ -416,7 +418,7 @@ class Math {
     return FromBits(MakeBinary(BinaryOp::kBitOr, bits, MakeBinary(BinaryOp::kBitAnd, Bits(sign), mask)));
   }
 
-  // ln 2 in two parts; the first has so few bits that its product with any exponent is exact.
+  // ln 2 as a sum of two parts. The first part has few bits, so its product with any exponent is exact.
   double LogTwoHigh() const { return wide_ ? 0x1.62e42feep-1 : 0x1.63p-1; }
   double LogTwoLow() const { return wide_ ? 1.90821492927058770002e-10 : -2.12194440054690583e-4; }
   int Mantissa() const { return wide_ ? 52 : 23; }

@@ -27,7 +27,7 @@ bool IsUpdate(const Store& store) {
   return found;
 }
 
-// Of the pass that makes initialisations statements of their own.
+// The mistake of the pass that separates initialisations: accumulators start at 1 instead of 0.
 Stmt StartingAtOne(const Stmt& s, bool& applied) {
   std::set<Name> accumulators;
   Walk(s, [&](const Stmt& x) {
@@ -60,7 +60,7 @@ Stmt LosingLastIteration(const Stmt& s, bool& applied) {
       s, [&](const Stmt& child) { return applied ? child : LosingLastIteration(child, applied); }, nullptr);
 }
 
-// Of the pass that makes unrolled loops sequences of statements.
+// The mistake of the pass that unrolls loops: it drops one update.
 Stmt LosingAnUpdate(const Stmt& s, bool& applied) {
   if (const Store* store = s.As<Store>(); store && IsUpdate(*store)) {
     applied = true;

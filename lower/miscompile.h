@@ -25,10 +25,11 @@ struct Miscompile {
 // The value of AUTOTUNE_MISCOMPILE, read once per process; 0 without it. Anything but 0 to 100 fails the build.
 int MiscompilePercent();
 
-// The mistake for this program; none for 100 - `percent` of a hundred programs. `scheduled` is what Lower gets.
+// Returns the mistake for this program, or nothing for 100 - `percent` of 100 programs. `scheduled` is the argument of
+// Lower.
 std::optional<Miscompile> PlanMiscompile(const PrimFunc& scheduled, int percent);
 
-// What the pass made, with the mistake in it if this is the pass that makes it; at most one in a kernel.
+// Returns `f`, the result of `pass`, with the mistake if `miscompile` names this pass. Makes one mistake per kernel.
 PrimFunc WithMistake(std::string_view pass, const PrimFunc& f, Miscompile& miscompile);
 
 }  // namespace autotune

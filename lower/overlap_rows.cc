@@ -16,7 +16,7 @@
 namespace autotune {
 namespace {
 
-// s, which may stand in loops of one iteration.
+// Returns the loop `s`, or the loop inside `s` if `s` is a nest of loops with one iteration; null if there is none.
 const For* LoopIn(const Stmt& s) {
   const For* loop = s.As<For>();
   return loop && IsConst(loop->extent, 1) ? LoopIn(loop->body) : loop;
@@ -50,7 +50,7 @@ Expr Shifted(const Expr& index, const Expr& by) {
   return index.dtype().lanes == 1 ? index + by : index + MakeBroadcast(by, index.dtype().lanes);
 }
 
-// The buffers' accesses at one of their two halves.
+// Moves the accesses of the doubled buffers to half `half` (0 or 1).
 Stmt InHalf(const Stmt& s, const BufferMap& doubled, const Expr& half) {
   auto moved = [&](const Buffer& from, const Expr& index) { return Shifted(index, half * Expr(ConstShape(from)[0])); };
   return RewriteStmt(
@@ -80,7 +80,7 @@ class RowPasses {
     if (const Seq* seq = body.As<Seq>()) stmts_ = seq->stmts;
   }
 
-  // Absent where it is not of this kind.
+  // Returns the pipelined loop; nothing if the loop does not have the form that is described above.
   std::optional<Stmt> Pipelined() {
     const int64_t* rows = AsInt(loop_.extent);
     if (!rows || *rows < 2 || stmts_.size() < 2 || loop_.kind != LoopKind::kSerial) return std::nullopt;
@@ -160,7 +160,7 @@ class RowPasses {
       } else if ((*it)->scope != Scope::kGlobal || !(*it)->dim_align.empty() || (*it)->shape.size() != 1) {
         may = false;
       } else {
-        // What some rows write only, others may read from a row before.
+        // If only some rows write the buffer, other rows may read the values of an earlier row.
         for (const Stmt& s : stmts_) may = may && !StoresSometimes(s, load.buffer->name);
         crossing_[load.buffer->name] =
             Buffer::Make(Unused(load.buffer->name), (*it)->dtype, {Expr(2 * ConstShape(*it)[0])}, (*it)->scope);
@@ -194,7 +194,7 @@ Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv&) {
     any |= loop && loop->annotations.contains(kOverlap);
     return true;
   });
-  if (!any) return f;  // as for most kernels: a rewriting costs more than a walk
+  if (!any) return f;  // most kernels; a walk is cheaper than a rewriting
   return WithBody(f, WithUniqueNames(RewriteStmt(f.body, [&](const Stmt& s) {
                     const For* loop = s.As<For>();
                     if (!loop || !loop->annotations.contains(kOverlap)) return s;

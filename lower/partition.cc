@@ -8,8 +8,8 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxPeeled = 2;  // iterations that a loop may lose; more would be code that hardly ever runs
-constexpr int64_t kMaxCopies = 3;  // a loop of so few iterations is peeled whole
+constexpr int64_t kMaxPeeled = 2;  // iterations peeled off a loop; more would enlarge the code for little use
+constexpr int64_t kMaxCopies = 3;  // loops of at most this many iterations are peeled completely
 
 bool IsExpanded(const For& loop) { return loop.kind == LoopKind::kVectorized || loop.kind == LoopKind::kUnrolled; }
 
@@ -84,7 +84,7 @@ class Partitioner {
     if (!seq || seq->stmts.empty()) return body;
     const Stmt& first = seq->stmts[0];
     Analyzer inside = outer;
-    std::function<Stmt(const Stmt&)> unguarded = [&](const Stmt& s) -> Stmt {  // null: not of this kind
+    std::function<Stmt(const Stmt&)> unguarded = [&](const Stmt& s) -> Stmt {  // null: no such initialisation
       if (const If* branch = s.As<If>()) {
         return branch->else_body || HasNode<Load>(branch->condition) ? Stmt() : unguarded(branch->then_body);
       }
@@ -139,7 +139,7 @@ class Partitioner {
       Expr all = HoldsForAll(guard, guards.inner, s);
       if (all) all = outer.Simplify(all);
       if (!all) return std::nullopt;
-      if (IsConst(all, 0)) continue;  // at the end of a row: each pixel has its own answer, which unrolling finds
+      if (IsConst(all, 0)) continue;  // it never holds for all pixels; unrolling decides it for each
       dropped.push_back(guard);
       if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
     }
@@ -170,7 +170,7 @@ class Partitioner {
     for (const Expr& guard : guards.conditions) {
       Expr all = HoldsForAll(guard, guards.inner, loop.body);
       if (!all || !UsesVar(all, loop.var)) continue;
-      // Linear in the loop's variable: what holds at both ends holds between them.
+      // A comparison that is linear in the loop's variable holds in the middle if it holds at both ends.
       const Binary* compare = all.As<Binary>();
       Expr rest = compare ? ToLinear(compare->a - compare->b).Rest() : all;
       if (rest && UsesVar(rest, loop.var)) continue;
@@ -196,7 +196,7 @@ class Partitioner {
     return MakeSeq(std::move(parts));
   }
 
-  // Vectors without guards where that is possible.
+  // Splits `s` into a fast version without guards and a version for the rest.
   Stmt Split(const Stmt& s, const Analyzer& outer) {
     std::optional<Tails> tails = SplitTails(s, outer);
     if (!tails) return SplitGuards(s, outer);
@@ -206,7 +206,7 @@ class Partitioner {
     return tails->whole ? MakeStmt(If{tails->whole, SplitGuards(tails->fast, outer), tail}) : tail;
   }
 
-  // if (every guard inside holds) s without them, else the guarded version
+  // Returns `if (all guards in s hold) s without guards; else s with guards`.
   Stmt SplitGuards(const Stmt& s, const Analyzer& outer) {
     Guards guards = GuardsIn(s);
     std::vector<Expr> dropped, whole;
@@ -214,7 +214,7 @@ class Partitioner {
       Expr all = HoldsForAll(guard, guards.inner, s);
       if (!all) continue;
       all = outer.Simplify(all);
-      if (IsConst(all, 0)) continue;  // never all of it: this guard stays in the fast version too
+      if (IsConst(all, 0)) continue;  // it cannot hold in all iterations, so it stays in the fast version
       dropped.push_back(guard);
       if (!IsConst(all, 1) && !Contains(whole, all)) whole.push_back(all);
     }
@@ -288,7 +288,7 @@ class Partitioner {
     return result;
   }
 
-  // The loops of s around `to[i] = from[i]` for everything that s reads of `from`.
+  // Returns the loops of s around `to[i] = from[i]`, which copy all elements of `from` that s reads.
   static Stmt CopyNest(const Stmt& s, const Buffer& from, const Buffer& to) {
     return RewriteStmt(s, [&](const Stmt& x) -> Stmt {
       if (const If* branch = x.As<If>()) return branch->then_body;
@@ -313,7 +313,7 @@ class Partitioner {
     });
   }
 
-  // Serial loops where they index no registers, else unrolled scalars.
+  // Replaces vectorized and unrolled loops: by serial loops, or by unrolled loops if they index register buffers.
   static Stmt Scalar(const Stmt& s) {
     return RewriteStmt(s, [](const Stmt& x) {
       const For* loop = x.As<For>();

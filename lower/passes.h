@@ -31,12 +31,12 @@ struct PassEnv {
 struct LoweringPass {
   const char* name;
   Result<PrimFunc> (*run)(const PrimFunc&, PassEnv&);
-  bool idempotent;  // claims that run on what it has made it changes nothing; tests/lower/idempotent_test.cc checks it
+  bool idempotent;          // a second run changes nothing (tests/lower/idempotent_test.cc)
   const char* needed = "";  // why no code can be made without it; empty: it may be disabled
 };
 std::span<const LoweringPass> LoweringPipeline();  // in order (pipeline.cc)
 std::span<const LoweringPass> GpuPipeline();       // of programs of threads
-// Runs those that are not disabled, with the instruments around each (pipeline.cc). `part` of the kernel: ProgramView.
+// Runs all passes that are not disabled, with the instruments around each (pipeline.cc). `part`: ProgramView::part.
 Result<PrimFunc> RunPasses(std::span<const LoweringPass> passes, PrimFunc f, std::string_view part, PassEnv env);
 
 // Splits off the statements that depend only on constants and write only intermediates (prepare.cc). `prepared` are the
@@ -68,7 +68,7 @@ Result<PrimFunc> SettleLoopKinds(const PrimFunc& f, PassEnv& env);
 // with them` (partition.cc). Before that, peels loops annotated kPeel: splits off the few iterations at their ends in
 // which a guard may fail.
 Result<PrimFunc> PartitionLoops(const PrimFunc& f, PassEnv& env);
-// One index per access, in elements (flatten.cc).
+// Makes all buffers one-dimensional: each access has one index, in elements (flatten.cc).
 Result<PrimFunc> FlattenBuffers(const PrimFunc& f, PassEnv& env);
 // Vectorized loops become vector statements of at most the target's width (vectorize.cc).
 Result<PrimFunc> VectorizeLoops(const PrimFunc& f, PassEnv& env);
@@ -78,7 +78,7 @@ Result<PrimFunc> UnrollLoops(const PrimFunc& f, PassEnv& env);
 Result<PrimFunc> OverlapRows(const PrimFunc& f, PassEnv& env);
 // Checks the contract of register buffers: constant indices, in bounds, few enough bytes (loops.cc).
 Result<PrimFunc> VerifyRegisters(const PrimFunc& f, PassEnv& env);
-// Conversions of floats to integers get only what the integer holds (casts.cc).
+// Clamps floats to the range of the integer type before they are converted (casts.cc).
 Result<PrimFunc> DefineCasts(const PrimFunc& f, PassEnv& env);
 // Replaces ops and conversions that no code generator has by arithmetic, with ExpandMathCall and ExpandHalfCast
 // (math.cc, halves.cc).
@@ -86,30 +86,31 @@ Result<PrimFunc> ExpandMath(const PrimFunc& f, PassEnv& env);
 Expr RoundedToTf32(const Expr& x);                            // of f32 (tf32.cc)
 Expr ExpandHalfCast(const Expr& cast, const Target& target);  // one Cast from or to a float of 16 bits (halves.cc)
 
-// Of programs of threads: nests that are not bound to axes of threads are (bind_rest.cc).
+// For GPUs: binds the loop nests that are not yet bound to blocks and threads (bind_rest.cc).
 Result<PrimFunc> BindRest(const PrimFunc& f, PassEnv& env);
 // Gives each kernel of a program of threads one nest, `for threadIdx.. { everything }`, with barriers between its
-// stages (threads.cc). An error where threads would wait under a condition that differs between them.
+// stages (threads.cc). Returns an error if a barrier stands under a condition that differs between threads.
 Result<PrimFunc> MergeThreads(const PrimFunc& f, PassEnv& env);
-// Pipelines loops annotated kPipeline: their copies into shared memory run some iterations ahead, into as many versions
-// of the buffers (pipeline_loops.cc).
+// Pipelines loops annotated kPipeline: their copies into shared memory run some iterations ahead, into different
+// versions of the buffers (pipeline_loops.cc).
 Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env);
 // Turns loops annotated kMma into products that a warp computes with tensor cores (tensor_cores.cc). An error if the
 // target has none, or if the loops no longer are such a product.
 Result<PrimFunc> TensorCores(const PrimFunc& f, PassEnv& env);
-// Buffers of one thread that lie in pieces shrink to the pieces (close_gaps.cc).
+// Shrinks the buffers of one thread that have gaps between the used elements (close_gaps.cc).
 Result<PrimFunc> CloseGaps(const PrimFunc& f, PassEnv& env);
-// Loads of neighbours in shared memory become loads of vectors (widen_loads.cc).
+// Merges loads of neighbouring elements of shared memory into vector loads (widen_loads.cc).
 Result<PrimFunc> WidenLoads(const PrimFunc& f, PassEnv& env);
 
 // Helpers (util.cc).
 bool TouchesBuffer(const Stmt& s, const std::function<bool(const Buffer&)>& is_it);
 bool StoresTo(const Stmt& s, const Name& buffer);
-bool Contains(const std::vector<Expr>& list, const Expr& e);  // an equal one
-// Passes that copy statements end with this: loops, lets and buffers bound in several places get names of their own.
+bool Contains(const std::vector<Expr>& list, const Expr& e);  // an expression equal to e
+// Renames loops, lets and buffers that are bound in several places. Passes that copy statements call this at the end.
 Stmt WithUniqueNames(const Stmt& s);
 PrimFunc WithBody(const PrimFunc& f, Stmt body);
-PrimFunc WithExprs(const PrimFunc& f, const std::function<Expr(const Expr&)>& fn);  // each one, innermost first
-int64_t Bytes(const Buffer& buffer);                                                // of a constant shape
+PrimFunc WithExprs(const PrimFunc& f,
+                   const std::function<Expr(const Expr&)>& fn);  // applies fn to each, innermost first
+int64_t Bytes(const Buffer& buffer);                             // of a constant shape
 
 }  // namespace autotune

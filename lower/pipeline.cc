@@ -1,4 +1,4 @@
-// The pipelines of lowering, and what a caller may ask of their passes.
+// The pipelines of lowering, and the options of their passes.
 #include <algorithm>
 
 #include "ir/watch.h"
@@ -16,7 +16,7 @@ constexpr LoweringPass kPasses[] = {
     {"hoist_guards", HoistGuards, true},
     {"compact_regions", CompactRegions, true, "code allocates intermediates where this pass puts them"},
     {"settle_loop_kinds", SettleLoopKinds, true, "code has no parallel loops inside parallel ones"},
-    {"partition_loops", PartitionLoops, false},  // the guarded version has guards still
+    {"partition_loops", PartitionLoops, false},  // the guarded version still has guards
     {"hoist_partitions", HoistGuards, true},
     {"flatten_buffers", FlattenBuffers, true, "code has addresses, no subscripts of several dimensions"},
     {"vectorize", VectorizeLoops, true, "code has vectors, no vectorized loops"},
@@ -53,7 +53,7 @@ constexpr LoweringPass kGpuPasses[] = {
     {"expand_math", ExpandMath, true, "code calls no mathematical library"},
 };
 
-constexpr const char* kSplitPrepare = "split_prepare";  // makes two functions of one, which then go their own ways
+constexpr const char* kSplitPrepare = "split_prepare";  // makes two functions of one
 
 }  // namespace
 

@@ -23,7 +23,7 @@
 namespace autotune {
 namespace {
 
-// The buffers, with a further dimension in front.
+// Returns the buffers with an additional first dimension of extent `stages`.
 BufferMap WithVersions(const std::set<Name>& names, const Stmt& users, int64_t stages) {
   BufferMap versions;
   auto add = [&](const Buffer& b) {
@@ -38,7 +38,7 @@ BufferMap WithVersions(const std::set<Name>& names, const Stmt& users, int64_t s
   return versions;
 }
 
-// The accesses to the buffers go to one version of them.
+// Redirects the accesses to the buffers to the version `version`.
 Stmt InVersion(const Stmt& s, const BufferMap& versions, const Expr& version) {
   auto indices = [&](const std::vector<Expr>& old) {
     std::vector<Expr> all = {version};
@@ -59,11 +59,11 @@ Stmt InVersion(const Stmt& s, const BufferMap& versions, const Expr& version) {
       });
 }
 
-// What a loop does, in its parts.
+// The parts of a loop's body.
 struct Parts {
-  std::vector<Buffer> allocs;  // around all, outermost first
+  std::vector<Buffer> allocs;  // Allocs around the other parts, outermost first
   Stmt copies, rest;
-  std::set<Name> filled;  // by the copies
+  std::set<Name> filled;  // buffers that the copies write
   bool exchange = true;   // threads read what others copy, so barriers separate them
 };
 
@@ -99,7 +99,8 @@ class LoopPipeliner {
     return MakeStmt(loop);
   }
 
-  // Splits the loop's body at the barrier between copies and the rest; an empty text, or why it has no such parts.
+  // Splits the loop's body at the barrier between the copies and the computation. Returns an empty text, or the reason
+  // why the body cannot be split.
   std::string Split(const For& loop, Parts& parts) const {
     Stmt body = loop.body;
     for (; body.As<Alloc>(); body = body.As<Alloc>()->body) parts.allocs.push_back(body.As<Alloc>()->buffer);
@@ -108,7 +109,7 @@ class LoopPipeliner {
     const std::vector<Stmt>& stmts = seq->stmts;
     const auto first = stmts.begin() + IsBarrier(stmts[0]);
     auto middle = std::find_if(first, stmts.end(), IsBarrier);
-    // Without any barrier each thread reads what it copies itself. One in a loop that follows the copies stays there.
+    // Without barriers each thread reads only its own copies. A barrier inside a loop after the copies stays there.
     parts.exchange = HasBarrier(body);
     const bool between = middle != stmts.end();
     if (!between) middle = std::find_if_not(first, stmts.end(), FillsShared);
@@ -154,7 +155,7 @@ class LoopPipeliner {
     return count;
   }
 
-  // The copies of an iteration, asynchronous where that may be.
+  // Returns the copies of iteration `iteration`, asynchronous if the target can do so.
   Stmt Copies(const Parts& parts, const For& loop, const Expr& iteration, const Expr& version) {
     Stmt copies = InVersion(Substitute(parts.copies, {{loop.var, iteration}}), versions, version);
     if (!async_) return copies;
@@ -209,7 +210,7 @@ class LoopPipeliner {
 Result<PrimFunc> PipelineLoops(const PrimFunc& f, PassEnv& env) {
   bool any = false;
   Walk(f.body, [&](const Stmt& s) { return any |= s.As<For>() && s.As<For>()->annotations.contains(kPipeline), !any; });
-  if (!any) return f;  // as for most kernels: a rewriting costs more than a walk
+  if (!any) return f;  // most kernels; a walk is cheaper than a rewriting
   std::optional<Error> error;
   const std::function<Stmt(const Stmt&)> run = [&](const Stmt& s) -> Stmt {
     const For* loop = s.As<For>();

@@ -90,7 +90,7 @@ PrepareSplit SplitPrepare(const PrimFunc& f) {
       prepare.allocs.push_back(b);
     }
   }
-  // Nothing of it is read by run: dead code, dropped.
+  // If `run` reads no prepared buffer, `prepare` is dead code and is dropped.
   if (!split.prepared.empty()) split.prepare = std::move(prepare);
   return split;
 }

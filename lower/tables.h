@@ -5,9 +5,11 @@
 
 namespace autotune {
 
-// 2/pi: 24 bits each, the first ones behind the point. As many as an f32 needs: 128 of its exponent and 64 behind.
+// The fraction bits of 2/pi in words of 24 bits, the highest word first. An f32 needs 192 bits: 128 for the range of
+// its exponent and 64 for the precision of the result.
 inline constexpr double kTwoOverPi[] = {0xa2f983, 0x6e4e44, 0x1529fc, 0x2757d1, 0xf534dd, 0xc0db62, 0x95993c, 0x439041};
-// pi/2 as a sum: 22 bits each, whose products with integers of 31 bits are exact in f64, and the rest.
+// pi/2 as a sum of terms of 22 bits, and the remainder. The product of such a term and a 31-bit integer is exact in
+// f64.
 inline constexpr double kHalfPi[] = {0x1.921fb00000000p+0, 0x1.5110b00000000p-22, 0x1.1846980000000p-44,
                                      0x1.3198800000000p-69, 0x1.1701b839a2520p-88};
 

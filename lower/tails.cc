@@ -10,12 +10,13 @@
 namespace autotune {
 namespace {
 
-// inner <= slack, where `inner` is made of the nest's own variables, 0 to `most`, and `slack` of those around it.
+// A guard `inner <= slack`. `inner` depends on the nest's own variables and ranges from 0 to `most`; `slack` depends on
+// the variables around the nest.
 struct LaneGuard {
   Expr condition, inner, slack;
   int64_t most = 0;
-  int64_t step = 0;  // divides what slack varies by; 0: it is a constant
-  int64_t left = 0;  // slack wherever it lies between 0 and step
+  int64_t step = 0;  // divides all changes of slack; 0 if slack is constant
+  int64_t left = 0;  // the value of slack when 0 <= slack < step
 };
 
 std::optional<LaneGuard> Analyze(const Expr& condition, const Ranges& inner) {
@@ -36,7 +37,7 @@ std::optional<LaneGuard> Analyze(const Expr& condition, const Ranges& inner) {
       guard.slack = IndexVar(var) * Expr(coefficient) + guard.slack;
       guard.step = std::gcd(guard.step, coefficient);
     } else if (coefficient > 0) {
-      return std::nullopt;  // what is left out lies at the beginning
+      return std::nullopt;  // the guard excludes lanes at the beginning
     } else {
       guard.inner = guard.inner + IndexVar(var) * Expr(-coefficient);
       guard.most += -coefficient * (*extent - 1);
@@ -51,7 +52,7 @@ std::optional<LaneGuard> Analyze(const Expr& condition, const Ranges& inner) {
   return guard;
 }
 
-// Loops of s end where their guards do, if these depend on constants and loops of s alone.
+// Ends loops of s where their guards end, if the guards depend only on constants and loops of s.
 Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
   auto recurse = [&](const Stmt& child) { return Trim(child, lanes); };
   const For* loop = s.As<For>();
@@ -89,7 +90,7 @@ Stmt Trim(const Stmt& s, const std::set<Name>& lanes) {
   return MakeStmt(For{loop->var, Expr(extent), loop->kind, loop->annotations, recurse(body)});
 }
 
-// Returns true if nothing in s is stored where the condition does not hold.
+// Returns true if the condition guards all stores in s.
 bool AllUnder(const Stmt& s, const Expr& condition) {
   if (s.As<Store>()) return false;
   if (const If* branch = s.As<If>()) {
@@ -160,7 +161,7 @@ std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer) {
     fills_registers |= store && store->buffer->scope == Scope::kRegister;
     return true;
   });
-  if (fills_registers) return std::nullopt;  // register tiles are filled whole: what is left of one is not read
+  if (fills_registers) return std::nullopt;  // register tiles are filled completely; the excess is not read
   auto uses_lanes = [&](const Expr& e) { return UsesVar(e, [&](const Name& name) { return lanes.contains(name); }); };
   Guards guards = GuardsIn(s);
   bool found = false;
@@ -177,7 +178,7 @@ std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer) {
     std::vector<Expr> left = GuardsIn(nest).conditions;
     return std::any_of(left.begin(), left.end(), uses_lanes);
   };
-  if (varies && !AllUnder(s, varies->condition)) return std::nullopt;  // some of it is done everywhere
+  if (varies && !AllUnder(s, varies->condition)) return std::nullopt;  // some stores are unguarded
   if (!varies) {
     Tails tails{.tail = Trim(s, lanes)};
     return depends(tails.tail) ? std::nullopt : std::optional(std::move(tails));
@@ -189,7 +190,7 @@ std::optional<Tails> SplitTails(const Stmt& s, const Analyzer& outer) {
   tails.whole = outer.Simplify(varies->slack >= Expr(varies->most));
   tails.some = outer.Simplify(varies->slack >= Expr(0));
   tails.fast = with(BoolConst(true));
-  // Where not all lanes are left and yet some, exactly this many.
+  // In a tail, exactly the lanes with inner <= left remain.
   tails.tail = varies->left >= varies->most ? MakeSeq({}) : with(varies->inner <= Expr(varies->left));
   if (depends(tails.fast) || depends(tails.tail)) return std::nullopt;
   if (IsConst(tails.whole, 1)) return Tails{.tail = tails.fast};

@@ -18,7 +18,7 @@ struct Guards {
 };
 Guards GuardsIn(const Stmt& s);
 
-// The expression that is >= 0 exactly where the comparison holds; absent if it compares no indices.
+// Returns an expression that is >= 0 exactly if the comparison holds, or null if it does not compare indices.
 Expr Slack(const Expr& condition);
 
 // Replaces each guard's condition by what `fn` makes of it. A guard whose condition becomes the constant 1 is removed.

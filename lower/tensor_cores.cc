@@ -114,7 +114,8 @@ class Replacer {
     return all;
   }
 
-  // Loads a lane's part of an operand: numbers that share a register together, where they are neighbours.
+  // Loads a lane's part of an operand. Numbers that share a register are loaded together if they are neighbours in
+  // memory.
   template <class PlaceOf>
   void Fill(const Buffer& registers, const MmaLoops& loops, const Expr& operand, std::vector<Stmt>& out,
             const PlaceOf& place) const {
@@ -145,7 +146,7 @@ class Replacer {
   const Target& target_;
   std::vector<const For*> around_;
   std::set<Name> differing_;  // variables
-  int divergent_ = 0;         // conditions and extents around that differ between threads
+  int divergent_ = 0;         // enclosing conditions and extents that differ between threads
 };
 
 }  // namespace

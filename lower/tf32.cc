@@ -3,7 +3,7 @@
 
 namespace autotune {
 
-// Adds half of the last bit that stays, and drops the others; infinities and NaN have none.
+// Adds half of the last kept bit, and clears the bits below it. Leaves infinities and NaN unchanged.
 Expr RoundedToTf32(const Expr& x) {
   constexpr int64_t kDropped = (1 << 13) - 1;
   const int lanes = x.dtype().lanes;

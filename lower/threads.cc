@@ -16,7 +16,7 @@ namespace {
 struct Touched {
   std::set<Name> reads, writes;
 
-  // Returns true if `other` has a buffer that was not there.
+  // Adds the buffers of `other`. Returns true if one of them is new.
   bool Add(const Touched& other) {
     const size_t before = reads.size() + writes.size();
     reads.insert(other.reads.begin(), other.reads.end());
@@ -107,7 +107,7 @@ class Merger {
     if (!error) error = Err(message);
   }
 
-  // What each thread does of s, which stands in loops over `inside`.
+  // Returns the part of s that one thread runs. `inside`: the axes of the thread loops around s.
   Stmt Emit(const Stmt& s, const std::set<LoopKind>& inside) {
     if (inside.size() == axes_.size() || !HasThreadLoops(s)) return Stage(s, inside);
     if (const For* loop = s.As<For>()) {
@@ -137,7 +137,8 @@ class Merger {
     return s;
   }
 
-  // An iteration begins with what was left before the loop, or with what an iteration leaves, whichever it was.
+  // An iteration follows the statements before the loop or another iteration, so the pending accesses at its beginning
+  // are the union of both.
   Stmt EmitLoop(const For& loop, const std::set<LoopKind>& inside) {
     if (HasNode<Load>(loop.extent)) Fail("what is in memory decides about a loop over threads");
     bool differs = DiffersBetweenThreads(loop.extent);
@@ -156,7 +157,8 @@ class Merger {
     return MakeStmt(For{loop.var, loop.extent, loop.kind, loop.annotations, body});
   }
 
-  // A piece within which no thread needs what another one does. Outside of the loops of an axis, its first threads run.
+  // Emits a stage, within which no thread needs the results of another. If no loop over an axis is around the stage,
+  // only the threads with index 0 on this axis run it.
   Stmt Stage(const Stmt& s, const std::set<LoopKind>& inside) {
     if (DeclaresShared(s)) Fail("a shared buffer that is declared inside a kernel");
     Touched touched = TouchedBy(s);
@@ -175,9 +177,9 @@ class Merger {
     return wait ? MakeSeq({MakeBarrier(), stage}) : stage;
   }
 
-  std::map<LoopKind, For> axes_;  // the first loop of each in the kernel, whose variable stands for all
-  Touched pending_;               // since the last barrier
-  int divergent_ = 0;             // conditions and extents around that differ between threads
+  std::map<LoopKind, For> axes_;  // the first loop over each axis; its variable replaces those of the others
+  Touched pending_;               // accesses since the last barrier
+  int divergent_ = 0;             // enclosing conditions and extents that differ between threads
 };
 
 }  // namespace

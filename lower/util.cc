@@ -102,7 +102,8 @@ PrimFunc WithBody(const PrimFunc& f, Stmt body) {
   return g;
 }
 
-// A walk costs a third of a rewriting that changes nothing, as for most kernels.
+// Walks first and rewrites only if something changes: for most kernels nothing does, and a walk costs a third of a
+// rewriting.
 PrimFunc WithExprs(const PrimFunc& f, const std::function<Expr(const Expr&)>& fn) {
   bool any = false;
   Walk(f.body, nullptr, [&](const Expr& e) {

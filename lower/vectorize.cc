@@ -6,9 +6,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxUnrolledCost = 400;  // about as many instructions; beyond it, a loop over vectors stays a loop
+constexpr int64_t kMaxUnrolledCost = 400;  // instructions, estimated; a longer loop over vectors is not unrolled
 
-// About how many instructions an iteration takes.
+// Returns an estimate of the number of instructions of one iteration.
 int64_t CostOf(const Stmt& s) {
   int64_t cost = 0;
   Walk(
@@ -83,7 +83,7 @@ class Chunk {
   }
 
  private:
-  // A guard that depends on the lane: the iterations one after another.
+  // Emits the iterations one after another, as scalars, for a guard that depends on the lane.
   Stmt OneByOne(const Stmt& s) {
     std::vector<Stmt> copies;
     for (int i = 0; i < lanes_; ++i) copies.push_back(Substitute(s, {{var_, Expr(i)}}));

@@ -18,7 +18,7 @@ constexpr int64_t kBanks = 32, kBankBytes = 4;  // of shared memory
 
 using Values = std::unordered_map<Name, int64_t>;
 
-// The value of an integer or bool under the variables' values; nothing if it depends on memory.
+// Returns the value of an integer or bool for the given values of variables, or nothing if it depends on memory.
 std::optional<int64_t> LaneValue(const Expr& e, const Values& values) {
   using Maybe = std::optional<int64_t>;
   return e.Visit(Overloaded{
@@ -153,7 +153,7 @@ class Collector {
     const Ramp* ramp = index.As<Ramp>();
     const int64_t element = buffer->dtype.Bytes();
     if (ramp && IsConst(ramp->stride, 1)) return AddLanes(buffer, ramp->base, element * index.dtype().lanes, write);
-    // Lanes of a vector that lie apart are accesses of their own.
+    // Each lane of a vector with a stride other than 1 counts as an access of its own.
     for (int lane = 0; ramp && lane < index.dtype().lanes; ++lane)
       AddLanes(buffer, ramp->base + ramp->stride * Expr(lane), element, write);
     if (!ramp && index.dtype().lanes == 1) AddLanes(buffer, index, element, write);
@@ -192,7 +192,8 @@ class Collector {
     if (any) accesses.push_back(worst);
   }
 
-  // What the variables are for a thread of the first block, if its conditions hold, as far as they are known.
+  // Returns the values of the variables for a thread of the first block, or nothing if a condition around the access is
+  // known to be false.
   std::optional<Values> ValuesOf(int64_t thread, int64_t iteration) const {
     std::map<LoopKind, int64_t> extents;
     for (const Around& a : around_) {

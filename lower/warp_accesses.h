@@ -4,7 +4,8 @@
 //
 // The rules, of NVIDIA's GPUs [CUDA C++ programming guide, shared memory and device memory accesses]:
 //  - Shared memory has 32 banks of 4 bytes. Lanes are served in groups: all 32 where a lane accesses up to 4 bytes, 16
-//    of 8 bytes, 8 of 16 bytes. A group takes as many passes as the most different words that it wants of one bank.
+//    of 8 bytes, 8 of 16 bytes. A group takes one pass for each different word
+//    that it needs from the same bank; the bank with the most words decides.
 //  - Global memory comes in sectors of 32 bytes.
 #pragma once
 #include <vector>
@@ -16,7 +17,7 @@ namespace autotune {
 inline constexpr int64_t kWarp = 32;         // threads that run together
 inline constexpr int64_t kSectorBytes = 32;  // of global memory
 
-// One load or store of a kernel, by the worst of the warps and iterations that were looked at.
+// One load or store of a kernel. The numbers are those of the worst warp and iteration that were examined.
 struct WarpAccess {
   Name buffer;
   bool shared = false;  // of scope shared; else global
@@ -24,7 +25,7 @@ struct WarpAccess {
   int64_t bytes = 0;          // of one lane
   int64_t conflicts = 0;      // shared: passes beyond one for each group of lanes
   int64_t sectors = 0;        // global: that the warp touches
-  int64_t least_sectors = 0;  // global: that would hold as many different bytes
+  int64_t least_sectors = 0;  // global: fewest sectors that hold as many bytes
   double times = 0;           // how often a warp runs it
 };
 

@@ -21,9 +21,9 @@ struct Group {
   Buffer buffer;
   LinearForm form;  // without the constant
   std::set<int64_t> constants;
-  std::map<int64_t, int64_t> vectors;  // by the vector's constant: where it lies in `registers`
+  std::map<int64_t, int64_t> vectors;  // constant of the first lane -> place in `registers`
   Buffer registers;                    // absent: there are no vectors
-  std::set<int64_t> loaded;            // of the vectors
+  std::set<int64_t> loaded;            // constants of the vectors already loaded
 };
 
 // A sequence of statements that write registers only, so what shared memory holds stays the same.
@@ -59,7 +59,7 @@ class Run {
   }
 
  private:
-  // Those of one element of shared memory that happen whatever a condition says.
+  // Calls f for each load of one element of shared memory that no condition guards.
   static void ForEachPlainLoad(const Expr& value, const std::function<void(const Load&)>& f) {
     Walk(value, [&](const Expr& e) {
       const Load* load = e.As<Load>();
@@ -80,7 +80,7 @@ class Run {
 
   int64_t LanesOf(const Buffer& buffer) const { return std::max(1, target_.VectorLanes(buffer->dtype.bits)); }
 
-  // All whole vectors, which begin where memory has them; whether there are any.
+  // Finds all complete, aligned vectors. Returns true if there are any.
   bool FindVectors(Group& group) {
     const int64_t lanes = LanesOf(group.buffer);
     if (lanes < 2 || CommonFactor(group.form.ToExpr()) % lanes != 0) return false;

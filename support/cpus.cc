@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// "max 100000" or "200000 100000": microseconds of each period.
+// Reads a quota in CPUs: "max 100000" (no limit) or "200000 100000", microseconds of CPU time per period.
 double QuotaOf(std::istream& text) {
   double quota = 0, period = 0;
   return text >> quota >> period && quota > 0 && period > 0 ? quota / period : kNone;

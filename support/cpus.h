@@ -6,7 +6,7 @@
 
 namespace autotune {
 
-// Those of this process's affinity mask; at least one.
+// Returns the CPUs of this process's affinity mask; at least one.
 std::vector<int> AllowedCpus();
 // How many threads can run at once: as many as there are allowed CPUs, and no more than the quotas of its control
 // groups give time for (a container's `--cpus`), rounded up. At least 1.

@@ -18,18 +18,19 @@ namespace {
 constexpr const char* kTemporary = ".tmp";  // before a number: the end of a temporary file's name
 
 struct Temporary {
-  UniqueFd fd;  // none: errno says why
+  UniqueFd fd;  // empty after an error, which is in errno
   std::string name;
   bool is_named = false;  // the folder shows it under that name
 };
 
-// The writer's lock on it tells others that a temporary file is in use. Where nothing can be locked, none is removed.
+// Opens a temporary file for `target` and locks it. The lock shows other writers that the file is in use. If files
+// cannot be locked, RemoveAbandoned removes none.
 Temporary OpenTemporary(const std::string& target) {
   constexpr mode_t kMode = 0666;
   Temporary file{.name = target + kTemporary + std::to_string(getpid())};
   file.fd.Reset(open(FolderOf(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
   struct stat status {};
-  while (!file.fd) {  // once more if another process took it for an abandoned one before it was locked
+  while (!file.fd) {  // repeats if another process removed the file before it was locked
     file.fd.Reset(open(file.name.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, kMode));
     if (!file.fd) return file;
     file.is_named = true;

@@ -48,7 +48,7 @@ class Json {
     return std::get_if<T>(&value_);
   }
   bool IsNull() const { return std::holds_alternative<std::monostate>(value_); }
-  // Integers too are numbers.
+  // Returns the number of a float or an integer; nothing for other values.
   std::optional<double> Number() const;
 
   // Member of an object; null value if absent or not an object.

@@ -64,7 +64,8 @@ Result<Subprocess> Subprocess::Spawn(const SpawnOptions& options) {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
-  // Moved out of the way of the child's numbers first: a source may equal another one's destination.
+  // First duplicates our descriptors to numbers above all of the child's, since the number of a source may be the
+  // destination of another.
   std::vector<UniqueFd> parked;
   int highest = 2;
   for (const auto& [child_fd, our_fd] : options.fds) {

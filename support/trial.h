@@ -1,4 +1,4 @@
-// TrialStatus: the one closed list of what can become of a candidate. Workers, wire, records and summaries share it;
+// TrialStatus: the closed list of the outcomes of a candidate. Workers, wire, records and summaries share it;
 // the texts are stored in databases and sent over the wire, so they never change.
 #pragma once
 #include "support/fields.h"

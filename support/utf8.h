@@ -1,15 +1,16 @@
-// Text of strangers: whether it is UTF-8, and how to show it on one line. Stateless, thread-safe.
+// Checks whether untrusted text is UTF-8, and makes it printable on one line. Stateless, thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace autotune {
 
-// Well-formed as Unicode 15 table 3-7 says: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+// Returns true if the text is well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing
+// beyond U+10FFFF.
 bool IsUtf8(std::string_view text);
 
-// The text with control characters, line ends too, and bytes that are no UTF-8 as \x1f. Printable text is unchanged,
-// backslashes included.
+// Returns the text with control characters, line ends and bytes that are not UTF-8 escaped, as in \x1f. Printable text,
+// including backslashes, is unchanged.
 std::string OneLine(std::string_view text);
 
 }  // namespace autotune

@@ -83,7 +83,7 @@ class Creator {
     return !t->parts.empty() && t->parts[0].combiner && t->StoredShape() != t.shape();
   }
 
-  // Emits what t needs, then t; in the order of inputs, so that equal expressions give equal functions.
+  // Emits the inputs of t, in order, then t. Equal expressions thus give equal functions.
   void Visit(const Tensor& t, PrimFunc* f) {
     if (t->splat || !visited_.insert(t.get()).second) return;
     for (const Tensor& input : t->inputs) Visit(input, f);
@@ -100,7 +100,8 @@ class Creator {
     for (const Part& part : t->parts) Emit(t, part, buffers_.at(t.get()), f);
   }
 
-  // Subscripts in the stored shape of t, as subscripts of a buffer: a parameter has the logical shape.
+  // Maps subscripts in the stored shape of t to subscripts of its buffer. The buffer of a parameter has the logical
+  // shape.
   static std::vector<Expr> Subscripts(const Tensor& t, const std::vector<Expr>& stored, const Buffer& buffer) {
     return ReshapeIndices(stored, t->StoredShape(), ConstShape(buffer));
   }
@@ -115,7 +116,7 @@ class Creator {
     });
   }
 
-  // A program on the function's buffers, its loops called otherwise and its scratch memory allocated.
+  // Returns a part's program on the function's buffers. Renames its loops and adds its scratch buffers to `f`.
   Stmt BindProgram(const Tensor& t, const Part& part, const std::string& block, const Buffer& out, VarMap names,
                    PrimFunc* f) {
     std::unordered_map<const BufferCell*, Buffer> scratch;
@@ -177,7 +178,7 @@ class Creator {
          nullptr);
   }
 
-  // `f` gets the scratch memory of a program.
+  // Emits the block of one part. Adds the scratch buffers of a program to `f`.
   void Emit(const Tensor& t, const Part& part, const Buffer& buffer, PrimFunc* f) {
     Block block;
     std::string name = Unique(t->name.str() + part.suffix);
@@ -203,7 +204,7 @@ class Creator {
     std::vector<Expr> store;
     for (const Expr& e : part.store) store.push_back(Bind(e, iters));
     store = Subscripts(t, store, buffer);
-    // Iterators of one value stay symbols, so that blocks of every extent look alike.
+    // Iterators with one value stay variables, so that the form of a block does not depend on extents.
     Analyzer analyzer;
     for (const Iter& iter : block.iters) {
       int64_t extent = *AsInt(iter.extent);
@@ -232,7 +233,7 @@ class Creator {
   std::unordered_set<std::string> names_;
   std::unordered_set<const TensorCell*> visited_;
   std::unordered_map<const TensorCell*, Buffer> params_;
-  std::unordered_map<const TensorCell*, Buffer> buffers_;  // what a tensor's consumers load
+  std::unordered_map<const TensorCell*, Buffer> buffers_;  // the buffer that a tensor's consumers load
   std::unordered_map<const BufferCell*, Tensor> tensors_;  // of the buffers in bodies
   struct Nest {
     Stmt stmt;

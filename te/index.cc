@@ -8,7 +8,7 @@
 namespace autotune::te {
 namespace {
 
-// (x // c, x % c) with c the second extent: what splitting x gave, so that fusing it gives x again.
+// Returns true if (high, low) is (x // c, x % c), where c is the second extent. Fusing such a pair gives x.
 bool IsSplitOf(const Expr& high, const Expr& low, int64_t extent, Expr* x) {
   const Binary* div = high.As<Binary>();
   const Binary* mod = low.As<Binary>();
@@ -18,7 +18,7 @@ bool IsSplitOf(const Expr& high, const Expr& low, int64_t extent, Expr* x) {
   return true;
 }
 
-// The dimensions [begin, end) as one index. Extents of 1 have index 0.
+// Fuses the indices of the dimensions [begin, end) into one index. Dimensions of extent 1 have index 0.
 Expr Fuse(const std::vector<Expr>& indices, const Shape& shape, size_t begin, size_t end) {
   Expr flat;
   for (size_t i = begin; i < end; ++i) {

@@ -12,9 +12,9 @@ using Shape = std::vector<int64_t>;
 
 int64_t Product(const Shape& shape);  // 1 for rank 0
 
-// `indices` address an element of an array of shape `from`; the result addresses the same element of that memory seen
-// as an array of shape `to`. Dimensions that correspond one to one keep their index untouched; only those that are
-// really fused or split get arithmetic: (h, w) -> h*W + w, and m -> (m // W, m % W). Needs equal products (CHECK).
+// `indices` address an element of an array of shape `from`. Returns the indices of the same element in the same memory
+// as an array of shape `to`. Dimensions that correspond one to one keep their index; fused or split dimensions get
+// arithmetic: (h, w) -> h*W + w, and m -> (m // W, m % W). Both shapes have the same number of elements (CHECK).
 std::vector<Expr> ReshapeIndices(const std::vector<Expr>& indices, const Shape& from, const Shape& to);
 
 // Returns the subscripts of an operand of shape `operand` that belong to the element `indices` of a NumPy broadcast

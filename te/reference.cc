@@ -64,7 +64,7 @@ class Widener {
     Expr call = MakeCall(node.op, std::move(args));
     return own_dtype ? MakeCast(kWide, call) : call;
   }
-  // The bits are those of the number rounded to its own type.
+  // Reinterprets the bits of the number after rounding it to its original type.
   Expr Reinterpreted(const Expr& e, const Call& node) const {
     const Expr& arg = node.args[0];
     Expr bits = MakeExpr(e.dtype(), Call{Op::kReinterpret, {MakeCast(arg.dtype(), Widen(arg))}});
@@ -72,7 +72,7 @@ class Widener {
   }
   Expr Node(const Expr& e, const IntImm&) const { return e; }
   Expr Node(const Expr& e, const Var&) const { return e; }
-  // Neither occurs before vectorization.
+  // Ramps and broadcasts do not occur before vectorization.
   Expr Node(const Expr& e, const Ramp&) const { return e; }
   Expr Node(const Expr& e, const Broadcast&) const { return e; }
 
@@ -108,7 +108,7 @@ struct Nest {
   Block block;
 };
 
-// A perfect nest around one block, each loop bound to exactly one iterator, each iterator a loop.
+// Returns true and sets `nest` if s is a perfect nest around one block, whose iterators are bound one to one to loops.
 bool ToNest(const Stmt& s, Nest* nest) {
   Stmt body = s;
   while (const For* loop = body.As<For>()) {
@@ -140,7 +140,7 @@ Stmt Emit(const Nest& nest, const std::vector<size_t>& order) {
   for (size_t k = order.size(); k-- > 0;) {
     For loop = nest.loops[order[k]];
     loop.body = s;
-    // Below a reduction loop, iterations of the outer loop would each start the threads again.
+    // Inside a reduction loop, each iteration of that loop would start the threads again.
     bool outermost = std::all_of(order.begin(), order.begin() + k,
                                  [&](size_t i) { return nest.block.iters[i].kind == IterKind::kSpatial; });
     if (order[k] == parallel && outermost) loop.kind = LoopKind::kParallel;
@@ -149,7 +149,7 @@ Stmt Emit(const Nest& nest, const std::vector<size_t>& order) {
   return s;
 }
 
-// Initialisation as a nest of its own, reduction loops around the last spatial loop.
+// Makes the initialisation a nest of its own, and puts the reduction loops around the last spatial loop.
 Stmt Reorder(const Nest& nest, Names* names) {
   std::vector<size_t> spatial, reduce;
   for (size_t i = 0; i < nest.loops.size(); ++i) {

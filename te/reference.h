@@ -1,5 +1,5 @@
-// The reference of a function: the same formula, computed in f64 unless it takes steps. Compiled once per task, it is
-// what candidates are compared with. Thread-safe. Not tuned: naive loops, of which one per block is parallel.
+// The reference of a function: the same formula, computed in f64 unless it takes steps. It is compiled once per task,
+// and candidates are compared with its results. Thread-safe. Not tuned: its loops are naive, one per block is parallel.
 #pragma once
 #include "ir/stmt.h"
 

@@ -1,6 +1,5 @@
-// Tensor expressions: what each element of a tensor is, as a formula over other tensors, with nothing said about order,
-// storage or parallelism. Values (handles to immutable cells); thread-safe. Not a program yet: te/create_prim_func.h
-// makes one.
+// Tensor expressions: each element of a tensor as a formula over other tensors, without order, storage or parallelism.
+// Values (handles to immutable cells); thread-safe. te/create_prim_func.h makes programs of them.
 //
 // A tensor has a logical `shape`, which its consumers index, and *axes*, the iterators of the loop nest that computes
 // it. Usually they are the same; they may also be another grouping of the same row-major order, as for a convolution of
@@ -51,7 +50,7 @@ struct Part {
   // replaces them if there is no combiner. Subscripts may depend on memory. Points that differ in one of `axes` must
   // not access the same element.
   bool in_place = false;
-  std::vector<Expr> store;  // subscripts in the stored shape; but for parts in place injective over all parts together
+  std::vector<Expr> store;  // subscripts in the stored shape; unless in_place, all parts store different elements
   Expr body;
   Annotations annotations;  // of the block
   // Replaces store and body: a program that runs for each point of `axes` and stores its part of the tensor. It has
@@ -73,7 +72,7 @@ struct TensorCell : Counted {
 };
 
 Tensor Placeholder(const std::string& name, const Shape& shape, DType dtype = DType::Float(32));
-// Every element is `value`: how a one-element constant enters an element-wise formula.
+// A tensor whose elements all are `value`, for constants in element-wise formulas.
 Tensor Splat(const Shape& shape, double value, DType dtype = DType::Float(32));
 
 using AxisFn = std::function<Expr(const std::vector<Expr>& axes)>;
@@ -103,7 +102,7 @@ using ProgramFn =
 Tensor Program(const std::string& name, const std::vector<Axis>& axes, const std::vector<Tensor>& inputs,
                const Shape& shape, DType dtype, const std::vector<Buffer>& scratch, const ProgramFn& fn);
 
-// The tensor with a note on each of its blocks; to be used in place of `t`.
+// Returns the tensor with an annotation on each of its blocks. Use it in place of `t`.
 Tensor Annotated(const Tensor& t, const std::string& key, int64_t value);
 
 // Default axes of a shape: n, h, w, c for four dimensions, else i0, i1, ...

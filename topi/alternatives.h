@@ -16,7 +16,7 @@ struct ConvAlternative {
   std::string_view name;  // stored in records
   bool (*applies)(const Shape& data, const Shape& weight, const ConvAttrs&, const Target&);
   Tensor (*make)(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs&, const Target&);
-  bool exact = true;  // no rounding but that of the sum's own terms; --no-winograd leaves out the others
+  bool exact = true;  // rounds only products and sums; --no-winograd excludes inexact alternatives
 };
 std::span<const ConvAlternative> ConvAlternatives();
 

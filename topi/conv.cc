@@ -49,7 +49,7 @@ namespace {
 
 struct Extents {
   Shape pixels;  // of the output
-  Shape used;    // of the padded data, from the corner of the padding on
+  Shape used;    // of the padded data that windows read, from the corner of the padding
 };
 
 Extents WindowExtents(const std::string& name, const Shape& image, const Shape& kernel, const ConvAttrs& attrs) {
@@ -93,7 +93,8 @@ Tensor OneChannel(const std::string& name, const Tensor& x, const Tensor& weight
       shape);
 }
 
-// `by_channel`: over (n, h, w, c), each output channel for itself; else over fused pixels, a matrix product.
+// `by_channel`: the axes are (n, h, w, c), as for depthwise convolutions. Otherwise pixels are fused into one axis, and
+// the convolution is a matrix product.
 Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs,
                 bool by_channel) {
   CHECK(data.rank() >= 3 && weight.rank() == data.rank()) << name;
@@ -133,7 +134,7 @@ Tensor Convolve(const std::string& name, const Tensor& data, const Tensor& weigh
   std::vector<Axis> axes = {{"n", in[0]}, {"m", m}};
   if (groups > 1) axes.push_back({"g", groups});
   axes.push_back({"oc", oc / groups});
-  std::vector<Axis> reduce;  // no axes of one iteration: a 1x1 convolution reads as a matrix product
+  std::vector<Axis> reduce;  // without axes of one iteration, so that a 1x1 convolution is a matrix product
   for (const Axis& axis : window) {
     if (axis.extent > 1) reduce.push_back(axis);
   }

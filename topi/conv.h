@@ -16,7 +16,7 @@ using te::Tensor;
 struct ConvAttrs {                          // of images of two dimensions unless said otherwise
   std::vector<int64_t> stride = {1, 1};     // per spatial dimension: height, width
   std::vector<int64_t> dilation = {1, 1};   // likewise
-  std::vector<int64_t> pad = {0, 0, 0, 0};  // before each, then behind each: top, left, bottom, right
+  std::vector<int64_t> pad = {0, 0, 0, 0};  // before all dimensions, then behind: top, left, bottom, right
   int64_t groups = 1;
 };
 

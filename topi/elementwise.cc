@@ -49,7 +49,7 @@ Tensor Map2(const std::string& name, const Tensor& a, const Tensor& b, BinaryOp 
 
 }  // namespace
 
-// The constant comes first: min and max give their second operand where either is NaN.
+// The constant is the first operand: max returns its second operand if either is NaN, so a NaN stays.
 Tensor Relu(const std::string& name, const Tensor& x) {
   return Map1(name, x, [](const Expr& e) { return Max(ConstOf(0, e.dtype()), e); });
 }
@@ -89,7 +89,7 @@ Tensor Or(const std::string& name, const Tensor& a, const Tensor& b) {
 }
 Tensor Xor(const std::string& name, const Tensor& a, const Tensor& b) {
   if (a.dtype().IsBool()) return Map2(name, a, b, BinaryOp::kNe);
-  return Map(name, {a, b}, [](const std::vector<Expr>& e) {  // what only one of them has
+  return Map(name, {a, b}, [](const std::vector<Expr>& e) {  // elements that only one of them has
     return MakeBinary(BinaryOp::kBitOr, e[0], e[1]) - MakeBinary(BinaryOp::kBitAnd, e[0], e[1]);
   });
 }
@@ -137,7 +137,7 @@ Tensor Div(const std::string& name, const Tensor& a, const Tensor& b) {
     Expr divisor = MakeSelect(Eq(e[1], zero), one, e[1]);
     Expr floor = FloorDiv(e[0], divisor);
     if (e[0].dtype().code == TypeCode::kUInt) return floor;
-    // Towards zero: one more where the floor lies below a quotient that is no integer.
+    // Rounds towards zero: adds 1 to the floor of a negative quotient that is not an integer.
     Expr inexact = MakeBinary(BinaryOp::kNe, floor * divisor, e[0]);
     return MakeSelect(And(inexact, floor < zero), floor + one, floor);
   });

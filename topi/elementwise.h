@@ -19,26 +19,25 @@ using te::Tensor;
 Tensor Map(const std::string& name, const std::vector<Tensor>& inputs,
            const std::function<Expr(const std::vector<Expr>&)>& fn);
 
-// NaN stays NaN in relu and clip.
+// Relu and Clip return NaN for NaN.
 Tensor Relu(const std::string& name, const Tensor& x);
 Tensor LeakyRelu(const std::string& name, const Tensor& x, double alpha);
 Tensor Clip(const std::string& name, const Tensor& x, double low, double high);  // infinite: no bound on that side
-// sigmoid, tanh, exp, log, erf, sqrt, abs, floor, ceil, round, isnan, sin and its kin: rows of the op table with one
-// argument.
+// Applies an op of one argument (ir/op.h), such as exp, sqrt or sin, to each element.
 Tensor ApplyOp(const std::string& name, Op op, const Tensor& x);
 Tensor Neg(const std::string& name, const Tensor& x);
 Tensor Abs(const std::string& name, const Tensor& x);  // integers too
-// Of bools, or of the bits of integers.
+// Logical operators on bools; bitwise on integers.
 Tensor Not(const std::string& name, const Tensor& x);
 Tensor And(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Or(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor Xor(const std::string& name, const Tensor& a, const Tensor& b);
-// Of unsigned integers; a shift by their width or more gives 0.
+// Shifts of unsigned integers. A shift by the width or more gives 0.
 Tensor ShiftLeft(const std::string& name, const Tensor& a, const Tensor& b);
 Tensor ShiftRight(const std::string& name, const Tensor& a, const Tensor& b);
-// Floats to integers truncate; to bool: is it other than 0?
+// Converts to `dtype`. Floats truncate to integers; a bool is true if the number is not 0.
 Tensor CastTo(const std::string& name, const Tensor& x, DType dtype);
-// The same bits as numbers of another type of that width.
+// Reinterprets the bits as numbers of another type of the same width.
 Tensor BitCast(const std::string& name, const Tensor& x, DType dtype);
 Tensor Identity(const std::string& name, const Tensor& x);
 

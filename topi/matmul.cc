@@ -23,7 +23,7 @@ std::vector<Expr> MatrixIndices(const Tensor& t, const std::vector<Expr>& lead, 
   return Concatenated(lead, {row, column});
 }
 
-// An element as a factor of a product of f32: of 16 bits, it is widened, which is exact.
+// Returns an element as a factor of an f32 product. Elements of 16 bits are widened, which is exact.
 Expr Factor(const Expr& element, Rounding rounding) {
   if (element.dtype().IsHalf()) return MakeCast(DType::Float(32), element);
   return rounding == Rounding::kTf32 ? MakeCall(Op::kTf32, {element}) : element;
@@ -45,7 +45,7 @@ Tensor MatMul(const std::string& name, const Tensor& a, const Tensor& b, Roundin
   Shape shape = Concatenated(Concatenated(lead, rows), columns);
   int64_t m = te::Product(rows), n = te::Product(columns);
 
-  // One column: every row of `a` is read once, along the sum.
+  // With one column, each row of `a` is summed along contiguous memory.
   if (n == 1 && k >= kShortestRow) {
     const Shape all_rows = Concatenated(lead, {m});
     const std::vector<te::Axis> nest =  // two vectors make a number

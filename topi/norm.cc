@@ -43,12 +43,12 @@ Tensor MapRows(const std::string& name, const Tensor& x, const Tensor& row, cons
 
 SoftmaxFactors FactorsOfSoftmax(const std::string& name, const Tensor& x, const std::vector<int>& axes) {
   CHECK(!axes.empty() && x.dtype().IsFloat()) << name;
-  constexpr int64_t kWhole = 8;  // several passes (ReduceAxes)
+  constexpr int64_t kWhole = 8;  // lanes are a multiple of it (ReduceAxes)
   Tensor max = ReduceAxes(name + "_max", x, axes, te::Combiner::kMax, kWhole);
   Tensor exp = MapRows(name + "_exp", x, max, axes,
                        [](const Expr& e, const Expr& most) { return MakeCall(Op::kExpOfNegative, {e - most}); });
   Tensor sum = ReduceAxes(name + "_sum", exp, axes, te::Combiner::kSum, kWhole);
-  // One quotient a row, not one an element: divisions are what vector units are slowest at.
+  // Divides once per row instead of once per element, since divisions are slow.
   Tensor scale =
       Map(name + "_scale", {sum}, [&](const std::vector<Expr>& e) { return FloatConst(1, x.dtype()) / e[0]; });
   return {exp, scale};

@@ -73,12 +73,12 @@ Tensor Combined(const std::string& name, const Tensor& data, const PoolAttrs& at
                   [&](const std::vector<Expr>&, const std::vector<Expr>& at) { return data(at); });
 }
 
-// How many positions of window `o` count; a constant where all windows agree.
+// Returns the number of positions of window `o` that count; a constant if all windows have the same number.
 Expr Count(const Window& w, const Expr& o, bool include_pad) {
   int64_t low = include_pad ? -w.begin : 0, high = include_pad ? w.in + w.end : w.in;
   bool cut_low = low > -w.begin;
   bool cut_high = (w.out - 1) * w.stride - w.begin + (w.kernel - 1) * w.dilation >= high;
-  // Positions from the first k with start + k*dilation >= bound.
+  // first_at: the least k with start + k*dilation >= bound.
   Expr start = o * w.stride - w.begin;
   auto first_at = [&](int64_t bound) { return FloorDiv(Expr(bound) - start + (w.dilation - 1), w.dilation); };
   Expr begin = cut_low ? Max(0, first_at(low)) : Expr(0);

@@ -14,7 +14,7 @@ struct PoolAttrs {                       // of images of two dimensions unless s
   std::vector<int64_t> kernel = {1, 1};  // per spatial dimension: height, width
   std::vector<int64_t> stride = {1, 1};
   std::vector<int64_t> dilation = {1, 1};
-  std::vector<int64_t> pad = {0, 0, 0, 0};  // before each, then behind each: top, left, bottom, right
+  std::vector<int64_t> pad = {0, 0, 0, 0};  // before all dimensions, then behind: top, left, bottom, right
   bool ceil_mode = false;  // output extent rounded up; the last window still starts inside data or front padding
   bool count_include_pad = false;  // average: padding (but nothing beyond it) counts as zeros
   bool channels_first = false;     // NC... instead of N...C: for MaxPool and AvgPool

@@ -19,10 +19,10 @@ constexpr int64_t kLanesLeft = 4;    // lanes that the last step combines one by
 constexpr int64_t kMostFolded = 8;   // lanes that one lane of the last step takes in; more are not unrolled
 constexpr int64_t kFewRows = 4;      // rows far apart that hardware prefetches side by side
 constexpr int64_t kLongRow = 2048;   // elements of a row, two pages, that comes in as fast alone as with its neighbours
-constexpr int64_t kFewestSteps = 2;  // steps of all lanes along a row that are worth them
+constexpr int64_t kFewestSteps = 2;  // fewest steps along a row for which lanes are used
 
-// What the lanes of a row are made of. The row is `n` elements that lie side by side; element `at` belongs to result
-// at % columns of the row.
+// The form of the rows that are reduced in lanes. A row is `n` elements that lie side by side; element `at` belongs to
+// result at % columns of the row.
 struct RowForm {
   std::vector<te::Axis> kept;   // one row for each point of them
   std::vector<te::Axis> outer;  // rows that are combined
@@ -36,7 +36,7 @@ int64_t LanesOf(int64_t n, int64_t columns, int64_t whole) {
   for (int64_t lanes = kMostLanes / step * step; lanes > 0; lanes -= step) {
     if (n % lanes == 0) return lanes;
   }
-  return std::max(step, (n < 2 * kLanes ? kFewLanes : kLanes) / step * step);  // and a tail
+  return std::max(step, (n < 2 * kLanes ? kFewLanes : kLanes) / step * step);  // the rest of the row is a tail
 }
 
 std::vector<te::Axis> With(std::vector<te::Axis> axes, const te::Axis& last) {

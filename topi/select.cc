@@ -47,7 +47,8 @@ class Heap {
     return MakeSeq({fill, Loop("p", k_ / 2, order)});
   }
 
-  // The others, each in place of the root if it is better. Equal ones are not, since they lie behind.
+  // Replaces the root by each of the other elements that is better. An equal element is not better, since its place is
+  // larger.
   Stmt Scan(int64_t n, const std::function<Expr(const Expr&)>& row) const {
     Expr i = IndexVar("j") + k_, root = At(keys_, 0);
     Stmt replace = When(largest_ ? root < row(i) : row(i) < root,
@@ -55,7 +56,7 @@ class Heap {
     return Loop("j", n - k_, replace);
   }
 
-  // The places from the best to the worst: the root goes behind all others, one after the other.
+  // Sorts the places from the best to the worst: moves the root, the worst, behind the remaining heap, again and again.
   Stmt Sort() const {
     if (k_ < 2) return MakeSeq({});
     Expr last = k_ - 1 - IndexVar("s");
@@ -68,7 +69,7 @@ class Heap {
   const Buffer& places() const { return places_; }
 
  private:
-  // Whether the element `a` is worse than `b`.
+  // Returns the condition that element `a` is worse than `b`.
   Expr Worse(const Expr& a, const Expr& a_place, const Expr& b, const Expr& b_place) const {
     return Or(largest_ ? a < b : b < a, And(Eq(a, b), b_place < a_place));
   }
@@ -77,7 +78,7 @@ class Heap {
   // worse, the remaining levels change nothing.
   Stmt SiftDown(const std::string& tag, const Expr& from, const Expr& size) const {
     Expr hole = AsIndex(At(hole_, 0)), left = hole * 2 + 1, right = left + 1;
-    // A child that does not exist is read as its neighbour.
+    // A missing child is replaced by the last element.
     Expr last = size - 1, l = Min(left, last), r = Min(right, last);
     Expr child = MakeSelect(Worse(At(keys_, r), At(places_, r), At(keys_, l), At(places_, l)), r, l);
     Buffer next = hole_;

@@ -58,7 +58,7 @@ Exprs TransformProduct(int64_t tile, const Exprs& m) {
           Fma(kP * kP * kP, difference_p, Fma(kQ * kQ * kQ, difference_q, m[5]))};
 }
 
-// forms[index]; one form is left where a schedule unrolls the index.
+// Returns forms[index] as selections. If a schedule unrolls the index, simplification leaves one form.
 Expr Choose(const Expr& index, const Exprs& forms) {
   Expr e = forms.back();
   for (size_t i = forms.size() - 1; i-- > 0;) e = MakeSelect(Eq(index, Expr(static_cast<int64_t>(i))), forms[i], e);
@@ -93,7 +93,8 @@ Grid GridOf(int64_t tile, const Shape& data, const Shape& weight, const ConvAttr
   return g;
 }
 
-// Of a product of `tiles` rows: what register tiles of so many rows lose, at the end and by themselves.
+// Returns the relative time per row of a product of `tiles` rows, with the best register tile. The table has the rows
+// of a register tile and its relative time; rows beyond the end are computed in vain.
 double TimePerTile(int64_t tiles) {
   constexpr std::pair<int64_t, double> kRegisterTiles[] = {{6, 1.0}, {5, 1.02}, {4, 1.05}, {14, 1.08}, {7, 1.12}};
   double best = 1e9;
@@ -186,7 +187,8 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target) {
-  constexpr int64_t kFewest = 12;  // tiles: below, the weights come from the shared cache faster than it can give
+  constexpr int64_t kFewest =
+      12;  // tiles per group; with fewer, reading the weights from the shared cache limits the speed
   Grid g = GridOf(tile, data, weight, attrs);
   int64_t wanted = std::max(kFewest, target.l2_bytes * 9 / 10 / (g.images + g.products));
   if (g.rows * g.columns <= 2 * wanted) return std::nullopt;

@@ -46,7 +46,7 @@ bool WinogradApplies(const Shape& data, const Shape& weight, const ConvAttrs& at
 // enough tiles for the products. Returns nothing if the whole image is no larger than a group.
 std::optional<WinogradTiling> WinogradGroups(int64_t tile, const Shape& data, const Shape& weight,
                                              const ConvAttrs& attrs, const Target& target);
-// All tiles as one group; nothing where the intermediates would not fit the shared cache.
+// Returns all tiles as one group, or nothing if the intermediates do not fit the shared cache.
 std::optional<WinogradTiling> WinogradWhole(int64_t tile, const Shape& data, const Shape& weight,
                                             const ConvAttrs& attrs, const Target& target);
 

@@ -17,8 +17,8 @@ std::vector<int64_t> OihwToHwio(int rank) {
   return rank == 5 ? std::vector<int64_t>{2, 3, 4, 1, 0} : std::vector<int64_t>{2, 3, 1, 0};
 }
 
-constexpr int64_t kFewChannels = 4;      // the shortest vector of any target; fewer leave its lanes idle
-constexpr int64_t kVectorOfPixels = 16;  // of a row of the output: the longest vector of any target
+constexpr int64_t kFewChannels = 4;      // fewer channels do not fill the shortest vector of any target
+constexpr int64_t kVectorOfPixels = 16;  // pixels in a row of the output that fill the longest vector of any target
 
 // Every value has up to two forms: `native`, as in the old graph, and, if it may be an image, permuted to NHWC (three
 // dimensions: NDHWC). Each form is made from the other when it is first needed. So a conversion appears only between
@@ -35,7 +35,7 @@ class LayoutConverter {
     for (ValueId v : graph_.outputs) is_output[v] = true;
     for (const Node& node : graph_.nodes) {
       Convert(node);
-      // An output is converted as soon as it is there: it may still be in the cache, and its memory is free afterwards.
+      // Converts an output directly after its node: it may still be in the cache, and its memory is free afterwards.
       if (is_output[node.output]) Native(node.output);
     }
     for (size_t i = 0; i < graph_.outputs.size(); ++i)
@@ -61,7 +61,8 @@ class LayoutConverter {
     return nhwc_[v];
   }
 
-  // An operand of an element-wise operator on NHWC: lower ranks get leading ones first, as broadcasting gives them.
+  // Returns an operand of an element-wise operator in NHWC. An operand of lower rank first gets leading dimensions of
+  // extent 1, as in broadcasting.
   ValueId BroadcastNhwc(ValueId v, int rank) {
     const TensorSpec& spec = graph_.Spec(v);
     if (spec.NumElements() == 1) return Native(v);

@@ -38,7 +38,7 @@ class BatchNormFolder {
   const Node* Producer(ValueId v) { return builder().graph().Producer(v); }
   void Define(const Node& node, ValueId now) { rewriter_.Set(node.output, now); }
 
-  // Uses in the old graph; values made here are used once.
+  // Records the number of uses of a value in the old graph. Values without a record are new and are used once.
   void NoteUses(ValueId now, int uses) {
     if (new_uses_.size() <= static_cast<size_t>(now)) new_uses_.resize(now + 1, 1);
     new_uses_[now] = uses;
@@ -85,7 +85,7 @@ class BatchNormFolder {
     return axis >= skip && s[axis - skip] == shape[axis] && elements == shape[axis];
   }
 
-  // The axis of v's output channels if v is a product with a constant weight that only we use; else -1.
+  // Returns the axis of v's output channels if v is a product with a constant weight and has one reader; else -1.
   int FoldableAxis(ValueId v) {
     const Node* node = Producer(v);
     if (!node || !UsedOnce(v)) return -1;

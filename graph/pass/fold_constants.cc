@@ -11,7 +11,7 @@ Result<Graph> FoldConstants(const Graph& graph, const PassEnv& env) {
     for (ValueId v : node.inputs) all = all && constant[v];
     constant[node.output] = all;
   }
-  // The work: constant nodes, those results that the rest of the graph reads being the outputs.
+  // Builds the graph of all constant nodes. Its outputs are the results that the other nodes or the outputs read.
   for (const Node& node : graph.nodes) {
     if (constant[node.output]) continue;
     for (ValueId v : node.inputs) wanted[v] = constant[v];

@@ -9,11 +9,11 @@
 namespace autotune::graph {
 namespace {
 
-constexpr size_t kMostAbsorbed = 64;                 // nodes of a group that takes in the nodes its operands come from
-constexpr int64_t kFewestRows = 8;                   // rows that are shared out
+constexpr size_t kMostAbsorbed = 64;                 // nodes of a group after it has absorbed producers of its operands
+constexpr int64_t kFewestRows = 8;                   // rows that can be divided among the cores
 constexpr int64_t kLongestRow = 32768;               // elements of a row that a cache holds
-constexpr int64_t kWidestSpread = int64_t{1} << 20;  // bytes among which a head's rows lie: a core's second cache
-constexpr int64_t kWorthGathering = 16;              // queries that read a key: they pay for gathering it from its rows
+constexpr int64_t kWidestSpread = int64_t{1} << 20;  // bytes from the first to the last row of a head; an L2 cache
+constexpr int64_t kWorthGathering = 16;              // queries per key from which gathering the keys pays off
 
 // Greedy, front to back: each node that is in no group yet begins one, which then grows downwards.
 class Fuser {
@@ -199,7 +199,8 @@ class Fuser {
     ReadInPlace(weighted.inputs[1], 1);
   }
 
-  // `v`, if it is a slice, or a transpose that makes the last dimension of what it reads one of its `innermost` ones.
+  // Marks `v` as read in place if it is a slice, or a transpose that keeps the last dimension of its operand among its
+  // `innermost` last dimensions.
   void ReadInPlace(ValueId v, int innermost) {
     const Node* node = graph_.Producer(v);
     if (!node || is_output_[v] || consumers_[v].size() != 1) return;
@@ -214,7 +215,7 @@ class Fuser {
     read_in_place_[graph_.values[v].index] = true;
   }
 
-  // Bytes from the first to the last row of a matrix of the transpose, where they lie.
+  // Returns the bytes from the first to the last row of one matrix of the transpose, in the operand's memory.
   int64_t SpreadOf(const Node& transpose) const {
     ValueId source = transpose.inputs[0];
     const Shape& whole = graph_.Spec(source).shape;
@@ -228,7 +229,7 @@ class Fuser {
     return bytes;
   }
 
-  // Returns true if the transpose moves whole rows of matrices, which kernels count by one number.
+  // Returns true if the transpose moves whole rows of matrices, so that one index identifies a row.
   bool MovesRows(const Node& node) const {
     const std::vector<int64_t>& perm = std::get<TransposeAttrs>(node.attrs).perm;
     const Shape& shape = graph_.Spec(node.inputs[0]).shape;
@@ -236,7 +237,8 @@ class Fuser {
     return several <= 1 && perm.back() + 1 == static_cast<int64_t>(perm.size());
   }
 
-  // Adds the element-wise nodes of the group's shape that nothing outside of it reads.
+  // Adds the element-wise producers of the group's operands that have the group's shape and no readers outside the
+  // group.
   void AbsorbOperands(std::vector<int>& group, int id) {
     const Shape& shape = graph_.Spec(graph_.nodes[group.back()].output).shape;
     for (size_t i = 0; i < group.size() && group.size() < kMostAbsorbed; ++i) {
@@ -272,7 +274,7 @@ class Fuser {
     int id = static_cast<int>(groups_.size()) - 1;
     group_[root] = id;
     OpKind kind = KindOf(graph_.nodes[root].op);
-    // Concatenations are one copy per operand: nothing could join their loops.
+    // A concatenation has one loop nest per operand, so no node can join its loops.
     if (single_ || kind == OpKind::kOpaque || graph_.nodes[root].op == Op::kConcat) return;
     bool has_transpose = graph_.nodes[root].op == Op::kTranspose, attends = false;
     Rows rows{.allowed = kind == OpKind::kElementwise, .full = graph_.Spec(graph_.nodes[root].output).shape};
@@ -302,9 +304,9 @@ class Fuser {
     }
   }
 
-  // The fewest nodes that join after `tail` such that nothing else reads it and only the last one's result is read
-  // by others; empty if there are none. They cannot depend on the group through other nodes, because then those
-  // would read one of its values.
+  // Returns the smallest set of nodes after `tail` that can join the group: no node outside the set reads `tail`, and
+  // other nodes read only the result of the last node in the set. Returns nothing if there is no such set. The nodes
+  // cannot depend on the group through other nodes, since these would then read a value of the group.
   std::vector<int> NextRegion(ValueId tail, Rows& rows) const {
     constexpr size_t kMaxRegion = 16;
     Rows now = rows;
@@ -318,7 +320,7 @@ class Fuser {
           if (!inside.count(node) && (next < 0 || node < next)) next = node;
         }
       }
-      // Later candidates could only close the region if this one is in it.
+      // No later candidate can complete the region without this one.
       if (next < 0 || !Joins(next, graph_.Spec(tail), now)) return {};
       region.push_back(next);
       inside.insert(next);
@@ -337,7 +339,7 @@ class Fuser {
     return {};
   }
 
-  // What makes `v`, if the group reads it in place, behind what that reads in place.
+  // Appends the views through which the group reads `v` in place, each after the views that it reads.
   void AddViews(ValueId v, std::set<ValueId>& inner, std::vector<Node>& ordered) const {
     const Node* view = graph_.Producer(v);
     if (!view || !read_in_place_[graph_.values[v].index] || !inner.insert(v).second) return;
@@ -394,7 +396,7 @@ class Fuser {
                                                ordered.front().name));
   }
 
-  // Values of the group first, then other activations, then constants.
+  // Returns the order of operands: values of the group first, then other activations, then constants.
   int Rank(ValueId v, const std::set<ValueId>& inner) const {
     return inner.count(v) ? 0 : graph_.FindConstant(v) ? 2 : 1;
   }

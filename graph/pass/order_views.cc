@@ -10,7 +10,7 @@ namespace autotune::graph {
 namespace {
 
 struct Cut {
-  Shape shape;  // of what is sliced
+  Shape shape;  // of the sliced tensor
   SliceAttrs attrs;
 };
 
@@ -24,7 +24,7 @@ std::optional<Cut> CutBehindReshape(const SliceAttrs& slice, const Shape& from, 
     size_t sliced = g.i;
     while (sliced < g.i_end && whole(sliced)) ++sliced;
     if (sliced == g.i_end) continue;
-    // One outermost dimension is sliced: so the group's elements are a piece of what they are cut out of.
+    // Only the outermost dimension of the group is sliced, so the elements are contiguous in the group.
     int64_t rest = 1;
     for (size_t d = g.i; d < g.i_end; ++d) {
       if (d < sliced ? from[d] != 1 : d > sliced && !whole(d)) return std::nullopt;
@@ -121,7 +121,7 @@ class ViewOrderer {
     return builder().Reshape(v, shape, name);
   }
 
-  // Where the reshape only adds or drops dimensions of extent 1.
+  // Rewrites reshape(transpose(x)) if the reshape only adds or drops dimensions of extent 1.
   std::optional<ValueId> TransposedReshape(ValueId x, const Shape& from, const std::vector<int64_t>& perm,
                                            const Shape& shape, const std::string& name) {
     std::vector<int64_t> long_axes;  // of x, in the order of the result

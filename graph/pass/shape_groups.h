@@ -12,7 +12,7 @@ struct ShapeGroup {
   size_t i, i_end, j, j_end;
 };
 
-// The finest grouping of two shapes of equal size.
+// Returns the finest grouping of two shapes with equal numbers of elements.
 inline std::vector<ShapeGroup> GroupsOf(const Shape& a, const Shape& b) {
   std::vector<ShapeGroup> groups;
   size_t i = 0, j = 0;

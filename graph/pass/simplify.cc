@@ -8,7 +8,7 @@
 namespace autotune::graph {
 namespace {
 
-// c where the node is x / c, c one number whose reciprocal is an ordinary one.
+// Returns c if the node is x / c, where c is one number with a normal reciprocal.
 std::optional<float> ConstantDivisor(const Graph& graph, const Node& node) {
   if (node.op != Op::kDiv || graph.FindConstant(node.inputs[0])) return std::nullopt;
   const Constant* c = graph.FindConstant(node.inputs[1]);
@@ -24,7 +24,8 @@ std::optional<float> ConstantDivisor(const Graph& graph, const Node& node) {
 Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
   Rewriter rewriter(graph);
   GraphBuilder& b = rewriter.builder;
-  // Values that reach an operator with steps: there a rounding more could become a whole step.
+  // Marks the values that an operator with steps, such as floor, depends on: a rounding error could change its result
+  // by a whole step.
   std::vector<bool> exact(graph.values.size(), false);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     constexpr Op kSteps[] = {Op::kFloor, Op::kCeil, Op::kRound, Op::kCast, Op::kEqual, Op::kLess, Op::kLessEqual};
@@ -48,7 +49,7 @@ Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
       }
       rewriter.Set(node.output, b.Transpose(x, perm, node.name));
     } else if (auto divisor = ConstantDivisor(graph, node); divisor && !exact[node.output]) {
-      // One rounding more than the quotient, a fraction of its time.
+      // A multiplication takes a fraction of the time of a division, but rounds once more.
       ValueId factor = b.AddConstant("", TensorValue::Scalar(1 / *divisor));
       factor = b.Reshape(factor, graph.Spec(node.inputs[1]).shape);
       rewriter.Set(node.output, b.Must(Op::kMul, {rewriter.Map(node.inputs[0]), factor}, {}, node.name));
@@ -56,7 +57,7 @@ Result<Graph> SimplifyGraph(const Graph& graph, const PassEnv& env) {
       rewriter.Copy(node);
     }
   }
-  // What was bypassed may be dead now.
+  // Bypassed nodes may be dead now.
   return DropDeadCode(rewriter.Finish(), env);
 }
 

@@ -8,7 +8,7 @@
 namespace autotune::graph {
 namespace {
 
-// The shape that broadcasts to `inner` as `operand` does to `outer`.
+// Returns the shape that broadcasts to `inner` as `operand` broadcasts to `outer`; nothing if there is none.
 std::optional<Shape> Regrouped(Shape operand, const Shape& outer, const Shape& inner) {
   if (operand.size() > outer.size()) return std::nullopt;
   operand.insert(operand.begin(), outer.size() - operand.size(), 1);
@@ -25,7 +25,7 @@ std::optional<Shape> Regrouped(Shape operand, const Shape& outer, const Shape& i
   return result;
 }
 
-// The axes of `inner` that hold what `axes` hold of `outer`.
+// Returns the axes of `inner` that hold the elements of `axes` of `outer`; nothing if there are none.
 std::optional<std::vector<int64_t>> RegroupedAxes(const std::vector<int64_t>& axes, const Shape& outer,
                                                   const Shape& inner) {
   std::vector<int64_t> result;
@@ -76,13 +76,14 @@ class Sinker {
     return node && node->op == Op::kReshape ? node : nullptr;
   }
 
-  // The same elements under that shape, by one reshape at most.
+  // Returns v in another shape, by at most one reshape.
   ValueId As(ValueId v, const Shape& shape, const std::string& name) {
     while (const Node* node = ReshapeOf(v)) v = node->inputs[0];
     return builder().Reshape(v, shape, name);
   }
 
-  // f(reshape(x), y) as reshape(f(x, y')), where every operand of the full shape is such a reshape, or not computed.
+  // Rewrites f(reshape(x), y) as reshape(f(x, y')) if every operand of the full shape is such a reshape or not
+  // computed.
   std::optional<ValueId> Elementwise(const Node& node) {
     const Shape& outer = graph_.Spec(node.output).shape;
     std::vector<ValueId> operands = rewriter_.MapAll(node.inputs);

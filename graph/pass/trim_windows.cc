@@ -10,7 +10,7 @@
 namespace autotune::graph {
 namespace {
 
-constexpr int64_t kLongestWindow = 4096;  // taps of a dimension; each is looked at
+constexpr int64_t kLongestWindow = 4096;  // taps per dimension; the search examines each tap
 
 // A window that slides along one dimension of an image. Its tap t meets position o * stride + t * dilation - before at
 // output o. The data has elements at the positions 0, spacing, 2 * spacing, ... below `extent`, and zeros between them.
@@ -65,7 +65,7 @@ Axis AxisOf(const WindowAttrs& attrs, size_t d, const Shape& image, const Shape&
   return {image[at], spacing, kernel, attrs.strides[d], attrs.dilations[d], attrs.pads[d], out[at]};
 }
 
-// Leaves these taps of spatial dimension d. The trailing pad becomes what the last output needs.
+// Keeps only these taps of spatial dimension d. The trailing pad shrinks or grows to the need of the last output.
 template <class WindowAttrs>
 void Keep(const Axis& a, const Taps& taps, size_t d, WindowAttrs& attrs) {
   const int64_t count = taps.Count(), before = a.before - taps.first * a.dilation;
@@ -95,7 +95,8 @@ class WindowTrimmer {
  private:
   GraphBuilder& builder() { return rewriter_.builder; }
 
-  // The pad that makes a convolution's input, if it puts nothing but zeros around and between rows and columns.
+  // Returns the attributes of the pad that makes a convolution's input, if it pads only with zeros, around and between
+  // rows and columns; else null.
   const PadAttrs* ZerosAround(const Node* pad, size_t first, size_t dims) const {
     const auto* attrs = pad ? std::get_if<PadAttrs>(&pad->attrs) : nullptr;
     if (!attrs || attrs->mode != PadMode::kConstant || attrs->value != 0) return nullptr;
@@ -106,7 +107,7 @@ class WindowTrimmer {
     return attrs;
   }
 
-  // The convolution's input, with zeros between elements only: those around it become the convolution's padding.
+  // Returns the convolution's input with zeros only between elements. The zeros around it become padding in `attrs`.
   ValueId Unpadded(const Node& node, const PadAttrs& zeros, size_t first, ConvAttrs& attrs) {
     const Node& pad = *graph_.Producer(node.inputs[0]);
     const size_t dims = attrs.strides.size();

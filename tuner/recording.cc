@@ -10,7 +10,7 @@
 namespace autotune {
 namespace {
 
-// Returns the shortest decimal numbers that read back as the same floats. They compress better than the floats' bytes.
+// Returns the features as the shortest decimal numbers that parse to the same floats. These compress better than bytes.
 std::string FeaturesText(const Features& features) {
   std::string text;
   char digits[32];
@@ -92,7 +92,7 @@ Status WriteRecording(const Recording& recording, const std::string& path) {
   std::string text = ToJson(recording.header).Dump() + "\n";
   for (const RecordedTask& task : recording.tasks) text += ToJson(task).Dump() + "\n";
   for (size_t i = 0; i < recording.tasks.size(); ++i) {
-    // Sort the candidates: neighbours then share most of their text, which compresses best.
+    // Sort the candidates: neighbouring lines then share most of their text, so the file compresses better.
     std::vector<const RecordedCandidate*> order;
     for (const RecordedCandidate& candidate : recording.tasks[i].candidates) order.push_back(&candidate);
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) {

@@ -74,8 +74,8 @@ struct StageModel {
   int stages_knob = -1;
   int64_t row_bytes = 0;  // tiled: distance of neighbouring rows of the broadcast operand; 0: unknown
   // Tiled: the length of a row of the image, if operands split m into a row and a column of an image; else 0.
-  // Streaming: the columns of an image of `rows` rows, which are the extents of the loops outside the last one; 0:
-  // there are fewer loops.
+  // Streaming: the extent of the second innermost loop, the columns of an image with `rows` rows; 0: there are fewer
+  // loops.
   int64_t image_row = 0;
   // Tiled, if m is split into an image: `step` is the distance in the operand between the windows of neighbouring rows
   // or columns of the image; `reach` is the distance between the first and the last row or column that one window

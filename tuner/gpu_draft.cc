@@ -21,7 +21,7 @@ constexpr double kRegisterBytes = 4;
 constexpr int64_t kSumBytes = 4;     // size of a sum on tensor cores; operands of the same size are TF32
 constexpr double kBanksBytes = 128;  // one word of each bank of shared memory
 constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: rows have 16 bytes of padding
-// Cycles of a sum along a row: kCombineCycles for each partial result that a thread adds, and kLastLanesCycles for the
+// Cycles to sum along a row: kCombineCycles for each partial result that a thread adds, and kLastLanesCycles for the
 // last lanes, which one thread adds [chosen: a load from shared memory takes about 30 cycles, an addition 4].
 // kSumBarriers: number of barriers of the sum.
 constexpr double kCombineCycles = 6, kLastLanesCycles = 150, kSumBarriers = 4;

@@ -40,7 +40,7 @@ class TaskModel {
       logs.push_back(std::log(candidate.seconds));
       times.push_back(static_cast<float>(logs.back()));
     }
-    if (logs.empty()) return Err("none of its candidates ran");
+    if (logs.empty()) return Err("the recording has no candidate that ran");
     best_ = task.BestSeconds();
     middle_ = std::exp(Median(logs));
     slowest_ = std::exp(*std::max_element(logs.begin(), logs.end()));
@@ -196,7 +196,7 @@ class RecordedMeasurer : public Measurer {
       outcome.status = TrialStatus::kCutOff;
     if (outcome.status == TrialStatus::kCutOff) outcome.cost = answer.seconds;
     if (outcome.status != TrialStatus::kOk) {
-      outcome.error = answer.recorded ? "as it was recorded" : "as the model of the recording predicts";
+      outcome.error = answer.recorded ? "the candidate's recorded outcome" : "predicted by the model of the recording";
       return outcome;
     }
     for (int i = 0; i < repeats; ++i)

@@ -24,7 +24,8 @@ class RunLog {
     std::vector<Record> known;  // schedules of other runs, best first for each task
     double peak_flops = 0;      // TuneOptions::peak_flops of the run's first start
   };
-  // Returns the stored state of a run that is resumed. For a new run, determines the state and stores it.
+  // Returns the stored state of a run that is resumed. For a new run, determines the state, and stores it if the run
+  // has a key.
   Result<Start> Begin(const TaskStates& tasks);
 
   // Returns the record of one candidate.

@@ -79,8 +79,8 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   const int64_t lanes = LanesOf(block, s.target()), extent = pass.columns.back().extent;
   TRY(s.Order({pass.sums, pass.columns}));
-  // Columns whose sums fit registers become one vectorized loop. It needs no guard, since a guard would index
-  // registers.
+  // Columns whose sums fit registers become one vectorized loop: as many whole vectors as fit, then a shorter one. They
+  // are not split, since a guard must not index registers.
   Name vector = extent > 1 ? pass.columns.back().var : Name(), unrolled;
   if (extent > kRegisterColumns) {
     auto [pieces, vectors, within] = TRY(s.Split(vector, {kAuto, kRowUnroll, lanes}));

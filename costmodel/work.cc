@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kAnyLine = 64;  // bytes; any value is right, since the counts of lines are not used
 
-// How the given blocks use one buffer. `bytes`: the most that one block touches.
+// How the given blocks use one buffer. `bytes`: the most bytes of the buffer that one block touches.
 struct Use {
   bool read = false, written = false;
   double bytes = 0;

@@ -10,8 +10,8 @@ namespace autotune {
 struct Work {
   // In units of an addition (ir/arithmetic.h), without padding. A block's instance that only moves an element counts 1.
   double operations = 0;
-  double read_bytes = 0;   // of buffers that none of the blocks writes; each element once
-  double write_bytes = 0;  // of buffers that none of the blocks reads, other than to accumulate into them
+  double read_bytes = 0;   // bytes of buffers that no given block writes; each element once
+  double write_bytes = 0;  // bytes of buffers that no given block reads, except to accumulate into them
 };
 
 // Sums over the named blocks; names that the Nest does not have are ignored.

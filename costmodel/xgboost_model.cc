@@ -27,7 +27,7 @@ constexpr double kOthers = 4, kTrust = 16;
 // candidates compete for the first place.
 constexpr double kLeastWeight = 0.1;
 constexpr int kBins = 64;              // per feature; most features are logarithms with a few dozen values
-constexpr double kLeastChance = 1e-3;  // of success; keeps its logarithm finite
+constexpr double kLeastChance = 1e-3;  // least chance of success; keeps its logarithm finite
 
 struct TrainingSet {
   std::vector<const Features*> rows;

@@ -65,7 +65,8 @@ class Query {
   Query(Query&& other) noexcept;
   ~Query() { Reset(); }
 
-  // Values of the question marks, in order. Texts are not copied: they must live until the query ends or is Reset.
+  // Bind values to the statement's question marks, in order. Texts are not copied: they must live until the query ends
+  // or is Reset.
   Query& Text(std::string_view text);
   Query& Blob(std::string_view bytes);
   Query& Int(int64_t value);

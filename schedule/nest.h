@@ -58,7 +58,7 @@ struct Nest {
     int64_t extent = 1;
     LoopKind kind = LoopKind::kSerial;
     bool symbolic = false;                 // the extent is not a constant; `extent` is 1
-    bool peeled = false, overlap = false;  // it has the annotation kPeel or kOverlap (ir/annotations.h)
+    bool peeled = false, overlap = false;  // the loop has the annotation kPeel or kOverlap (ir/annotations.h)
   };
   struct Iterator {
     Name name;
@@ -86,9 +86,9 @@ struct Nest {
     Range accesses;         // in `accesses`; one for each distinct pair of buffer and subscripts
     Range guards;           // in `guards`; without guards that always hold because of the extents
     Arithmetic arithmetic;  // operations of one instance
-    bool has_init = false;  // it initialises its reduction
+    bool has_init = false;  // the block initialises its reduction
     bool branches = false;  // some of its statements run under conditions of their own
-    bool prepared = false;  // it depends on constants only and runs in `prepare`, untimed: see MarkPrepared
+    bool prepared = false;  // the block depends on constants only and runs in `prepare`, untimed (MarkPrepared)
   };
 
   enum class Role : uint8_t { kInput, kConstant, kOutput, kTemporary };

@@ -1,5 +1,5 @@
-// Nested: loops inside blocks. A block made by blockize holds a loop nest without inner blocks. Steps that follow
-// cannot change this nest. Used inside schedule/ only. Pure functions; thread-safe.
+// Nested: loops inside blocks. A block made by blockize holds a loop nest without inner blocks. Only tensorize rewrites
+// this nest; other steps treat the block as a whole. Used inside schedule/ only. Pure functions; thread-safe.
 #pragma once
 #include <vector>
 

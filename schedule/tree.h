@@ -11,7 +11,7 @@
 
 namespace autotune::schedule {
 
-// The statements from the function's body down to one of its statements, the target; both included.
+// The chain of nested statements from the function's body down to a statement inside it, the target.
 struct Path {
   std::vector<Stmt> nodes;
   const Stmt& target() const { return nodes.back(); }

@@ -259,7 +259,7 @@ class FarmMeasurer : public Measurer {
   Builder& builder_;
   std::unique_ptr<rpc::FarmClient> farm_;
   FarmMeasurerOptions options_;
-  std::map<std::string, Reference> references_;  // by task
+  std::map<std::string, Reference> references_;  // by hash of the task
   KeptBuilds kept_;
   int64_t next_id_ = 0;
 };

@@ -14,7 +14,7 @@ namespace autotune {
 struct LocatedCandidate {
   Proposal proposal;
   TrialStatus status = TrialStatus::kOk;
-  double seconds = 0;  // as in RecordedCandidate
+  double seconds = 0;  // per call; a lower bound if it was cut off; 0 if it failed
 };
 
 struct LocatedTask {

@@ -30,7 +30,7 @@ struct Outcome {
   std::string device;
   // Seconds per call of the reference kernel in the same batch; 0 if the batch had none.
   double reference_seconds = 0;
-  Json facts;  // of the build and of the run
+  Json facts;  // facts about the build and the run
 };
 
 // How each candidate of a call is timed.

@@ -59,7 +59,7 @@ struct TaskReport {
 };
 
 struct TuneReport {
-  std::vector<TaskReport> tasks;  // in the order given
+  std::vector<TaskReport> tasks;  // in the order of the argument `tasks`
   int trials = 0, records = 0;    // of this run, including its part before a resume, without confirmations
   int resumed_trials = 0;
   double seconds = 0;  // time since this process called Tune

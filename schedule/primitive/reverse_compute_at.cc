@@ -24,7 +24,7 @@ std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
 
 // The elements that the producers inside the loop complete in one of its iterations.
 struct Completed {
-  std::vector<Window> windows;  // by iterator of the block that reads it
+  std::vector<Window> windows;  // one for each iterator of the block that moves
   std::vector<Expr> guards;     // conditions under which all producers run
   std::vector<Name> buffers;    // buffers that the producers write
 };

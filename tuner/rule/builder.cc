@@ -249,8 +249,8 @@ bool MovesRowsOf(const BlockView& to, const BlockView& from) {
 
 }  // namespace
 
-// Finds the block through which the tile is written back: the element-wise block, or the transpose that moves the
-// tile's rows. It must be the only reader and have loops of the same extents.
+// The only reader of the result becomes the write-back if it is element-wise with loops of the same extents, or a
+// transpose of rows. Otherwise adds a copy.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
   const std::vector<BlockView> blocks = Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);

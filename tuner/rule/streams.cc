@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxStreamedRows = 4;        // most rows; with more, arithmetic takes longer than memory
+constexpr int64_t kMaxStreamedRows = 4;        // most rows; each row is one use of an element from memory
 constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
 // Candidates for the number of panels that are read at the same time, and for their widths in vectors.
 const std::vector<int64_t> kPanels = {1, 2, 3, 4, 6, 8}, kPanelVectors = {1, 2, 4};

@@ -43,7 +43,7 @@ struct XgboostOptions {
   int rounds = 100;  // boosting rounds of a training from scratch; more of them fit noise
   int max_depth = 5;
   double eta = 0.12;
-  int threads = 1;  // of OpenMP, whose waiting threads spin: on a busy machine two are slower than one
+  int threads = 1;  // OpenMP threads; they spin while they wait, so on a busy machine two are slower than one
   uint64_t seed = 0;
 };
 std::unique_ptr<CostModel> MakeXgboostModel(const XgboostOptions& options = {});

@@ -1,6 +1,6 @@
 // This header states how long each part of a feature vector is. costmodel/feature_names.cc names each feature, and a
-// test compares the counts. A function has at most kBlocks blocks and a block kAccesses accesses in it, those with most
-// work first; further ones are left out. Internal to costmodel/.
+// test compares the counts. A vector describes the kBlocks blocks of a function with the most work, and the kAccesses
+// accesses of each block that touch the most lines; the others are left out. Internal to costmodel/.
 #pragma once
 
 namespace autotune::schema {

@@ -12,12 +12,12 @@
 namespace autotune {
 namespace {
 
-// Of one instance, in units of an addition.
+// The cost of one instance of the block, in units of an addition.
 double OperationsOf(const Nest::Block& block) { return block.arithmetic.Cost() + block.arithmetic.select; }
 
 float Log(double x) { return std::log2(1.0F + static_cast<float>(std::max(0.0, x))); }
 
-// Operations on indices that the form of a sum takes.
+// Counts the index operations that the evaluation of `sum` takes.
 double IndexOperations(const Nest& nest, const Nest::Sum& sum) {
   double operations = std::max(0, sum.terms.size + (sum.constant != 0) - 1);
   for (const Nest::Term& term : nest.TermsOf(sum)) {
@@ -63,12 +63,12 @@ struct Weight {
   double flops, weight;
 };
 
-// The prefetches of one buffer by one block.
+// Totals over prefetches: cache lines, and the bytes by which the prefetches are ahead of the accesses.
 struct Prefetched {
   double lines = 0, bytes_ahead = 0;
 };
 
-// Tables that calls of one thread share, so that they allocate only once.
+// Tables that all calls of one thread reuse, to allocate memory only once.
 struct Scratch {
   std::vector<Weight> weights;
   std::vector<size_t> ranked;  // accesses, those that touch most lines first
@@ -130,7 +130,7 @@ class Extractor {
     const Nest::Block& block = nest_.blocks[prefetch.block];
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
     const size_t level = static_cast<size_t>(std::ranges::find(loops, prefetch.loop) - loops.begin()) + 1;
-    double around = 1, between = 1;  // iterations of the loops down to `loop`, and from there to `at`
+    double around = 1, between = 1;  // iterations of the loops down to prefetch.loop, and below it down to prefetch.at
     bool below = false;
     for (Nest::Index loop : loops) {
       (below ? between : around) *= static_cast<double>(nest_.loops[loop].extent);
@@ -165,7 +165,7 @@ class Extractor {
     }
   }
 
-  // Of the loops from `begin` to `end`.
+  // The product of the extents of the block's loops at positions [begin, end).
   double Iterations(const Nest::Block& block, size_t begin, size_t end) const {
     double iterations = 1;
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
@@ -199,8 +199,8 @@ class Extractor {
     return out;
   }
 
-  // The mean, over the loops, of the logarithm of what one run of the loop touches. It depends on the order of the
-  // loops, also of those that stand within one level of the caches.
+  // The mean, over the loops, of the logarithm of `*what` (bytes or lines) that one run of the loop touches. It depends
+  // on the order of all loops, while the features per cache ignore the order of loops whose data fits into one cache.
   float WorkingSet(const Nest::Block& block, double Footprint::*what) const {
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
     float sum = 0;
@@ -213,7 +213,8 @@ class Extractor {
     return count == 0 ? 0 : sum / static_cast<float>(count);
   }
 
-  // Vectors of the register tile: what the innermost unrolled and vectorized loops write; -1: nothing in registers.
+  // The size of the register tile in vectors: the elements that the innermost unrolled and vectorized loops write. -1
+  // if the block writes nothing in registers.
   double RegisterTile(const Nest::Block& block) const {
     std::span<const Nest::Access> accesses = nest_.AccessesOf(block);
     std::span<const Nest::Index> loops = nest_.LoopsOf(block);
@@ -227,7 +228,7 @@ class Extractor {
     return -1;
   }
 
-  // 0: no guards, 1: guards, 2: guards that differ between the lanes of a vector.
+  // 0: no guards or branches, 1: some, 2: guards that differ between the lanes of a vector.
   float Guarded(const Nest::Block& block) const {
     if (block.guards.size == 0) return block.branches ? 1.F : 0.F;
     for (Nest::Index loop : nest_.LoopsOf(block)) {
@@ -248,7 +249,8 @@ class Extractor {
     return false;
   }
 
-  // 2 for streaming stores, else 1. Code generation streams into large results that nothing reads.
+  // 2 for streaming stores, else 1. Code generation uses streaming stores for large outputs that the block does not
+  // read.
   float Written(const Nest::Access& access) const {
     const Nest::Buffer& buffer = nest_.buffers[access.buffer];
     const bool result = buffer.role == Nest::Role::kOutput && !access.reads;
@@ -265,7 +267,7 @@ class Extractor {
           s_.ranked, [&](size_t other) { return footprints.At(other, 0).lines < footprints.At(a, 0).lines; });
       s_.ranked.insert(place, a);
     }
-    size_t fits[schema::kLevels];  // for each cache: the outermost level whose accesses together still fit it
+    size_t fits[schema::kLevels];  // for the registers and each cache: the outermost level whose footprint fits
     const double capacity[schema::kLevels] = {
         static_cast<double>(target_.vector_bits / 8 * target_.vector_registers), static_cast<double>(target_.l1_bytes),
         static_cast<double>(target_.l2_bytes), static_cast<double>(target_.l3_bytes)};
@@ -286,7 +288,7 @@ class Extractor {
       out[3] = Log(whole);
       for (size_t c = 0; c < schema::kLevels; ++c) {
         const Footprint& f = footprints.At(a, fits[c]);
-        const double repeats = Iterations(block, 0, fits[c]);  // how often the part that fits is brought in again
+        const double repeats = Iterations(block, 0, fits[c]);  // how often the footprint that fits is loaded
         out[4 + 2 * c] = Log(f.bytes * repeats);
         out[5 + 2 * c] = Log(f.lines * repeats);
       }

@@ -11,11 +11,10 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWide =
-    int64_t{1} << 40;  // the span of a value that nothing is known about: more than any buffer has
+constexpr int64_t kWide = int64_t{1} << 40;  // span of a value of unknown range; more than any buffer has elements
 constexpr int64_t kMost = int64_t{1} << 60;
 
-// gcd(a, b), and x of 0 and x. The common cases need no loop.
+// gcd(a, b), where gcd(0, x) = x. The frequent cases need no loop.
 int64_t CommonFactor(int64_t a, int64_t b) {
   if (a == 1 || b == 1) return 1;
   if (a == 0 || a == b) return b;
@@ -23,7 +22,8 @@ int64_t CommonFactor(int64_t a, int64_t b) {
   return std::gcd(a, b);
 }
 
-// sum += coefficient * x, of values that move independently. To be called with ascending magnitudes of coefficients.
+// Adds coefficient * x to `sum`, where the two vary independently. The caller adds terms by ascending magnitude of the
+// coefficient.
 void Accumulate(Spread& sum, const Spread& x, int64_t coefficient) {
   if (coefficient > 0) {
     sum.offset += TimesWithin<kMost>(coefficient, x.offset);
@@ -42,7 +42,7 @@ void Accumulate(Spread& sum, const Spread& x, int64_t coefficient) {
   sum.count = std::min(TimesWithin<kMost>(sum.count, x.count), (sum.span - 1) / sum.step + 1);
 }
 
-// The greatest distance of the least value from the multiple of `period` below it.
+// The greatest possible remainder of x's least value modulo `period`.
 int64_t WorstOffset(const Spread& x, int64_t period) {
   if (x.align == 0) return FloorModulo(x.offset, period);
   const int64_t factor = CommonFactor(x.align, period);
@@ -70,7 +70,7 @@ void ReduceModulo(Spread& x, int64_t period) {
     if (!within) x.low = x.align == 0 ? x.offset : 0, x.high = worst;
     return;
   }
-  // It wraps: any multiple of the step, from some remainder on.
+  // The values wrap around. They become all multiples of the step below the period, shifted by the common remainder.
   x.step = CommonFactor(x.step, period);
   x.count = std::min(x.count, period / x.step);
   const bool same_remainder = x.align % x.step == 0;
@@ -232,7 +232,8 @@ Footprint Footprints::FootprintOf(size_t index, int line_bytes) const {
     span = static_cast<double>(std::min(s.span, dims[d].extent));
     elements *= inner;
   }
-  // Subscripts that share an iterator do not move independently: no more elements than values of the iterators.
+  // Subscripts that share an iterator do not vary independently. There are at most as many elements as combinations of
+  // the iterators' values.
   if (plain_[index]) {
     double instances = 1;
     Mask mask = iterators_of_access_[index];

@@ -1,6 +1,7 @@
-// Footprints: what the accesses of one block of a Nest touch while the innermost of its loops run and the others stand
-// still. Numbers are the most over all positions of the standing loops: exact where a subscript is made of the digits
-// of split and fused loops, else never too small. Allocates nothing once its tables have grown. Not thread-safe.
+// Footprints: the bytes and lines that the accesses of one block of a Nest touch while its innermost loops run and the
+// outer loops are fixed. The numbers are maxima over all positions of the fixed loops. They are exact where a subscript
+// is made of the digits of split and fused loops, and upper bounds elsewhere. Allocates nothing once its tables have
+// grown. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,8 +14,8 @@ namespace autotune {
 struct Spread {
   int64_t span = 1;   // from the least to the greatest value, both included
   int64_t count = 1;  // distinct values
-  int64_t step = 0;   // differences are multiples of it; 0: there is only one value
-  // The least value: offset + a multiple of `align` (0: exactly the offset), within [low, high].
+  int64_t step = 0;   // all differences are multiples of the step; 0: there is only one value
+  // The least value is offset + a multiple of `align` (0: exactly the offset), and lies within [low, high].
   int64_t align = 0, offset = 0, low = 0, high = 0;
 };
 
@@ -27,7 +28,8 @@ enum class Contiguity { kNoVector, kSame, kContiguous, kStrided };
 
 class Footprints {
  public:
-  // `level` of the functions below: the loops from this position inwards run, so 0 is the whole block.
+  // Computes the footprints of the block at all levels. At level l the loops from position l inwards run, so level 0 is
+  // the whole block.
   void Compute(const Nest& nest, const Nest::Block& block, int line_bytes);
 
   size_t levels() const { return static_cast<size_t>(block_->loops.size) + 1; }
@@ -35,17 +37,17 @@ class Footprints {
   const Footprint& Total(size_t level) const { return total_[level]; }  // of all accesses
   Contiguity ContiguityOf(size_t access) const { return contiguity_[access]; }
 
-  // The values of subscript `dim` of an access; an independent calculation, for tests.
+  // For tests: the values of subscript `dim` of an access, calculated independently of Compute.
   static Spread SubscriptSpread(const Nest& nest, const Nest::Block& block, size_t access, size_t dim, size_t level);
 
  private:
-  // Sets of loops, by position in the block's list, and of iterators; those from 63 on share a bit.
+  // A set of loops or iterators, by their positions in the block's list. Positions from 63 on share one bit.
   using Mask = uint64_t;
   static Mask Bit(int64_t position) { return Mask{1} << (position < 63 ? position : 63); }
 
   void Begin(const Nest& nest, const Nest::Block& block);
   void StandStill();
-  void Update(Mask loops);  // computes all again that moves with these loops
+  void Update(Mask loops);  // recomputes the iterators and subscripts that depend on these loops
   Mask LoopsIn(const Nest::Sum& sum) const;
   Mask IteratorsIn(const Nest::Sum& sum) const;
   Spread SpreadOf(const Nest::Sum& sum) const;
@@ -56,12 +58,12 @@ class Footprints {
 
   const Nest* nest_ = nullptr;
   const Nest::Block* block_ = nullptr;
-  std::vector<char> runs_;               // by loop of the Nest
+  std::vector<char> runs_;               // by loop of the Nest: 1 if the loop runs, 0 if it is fixed
   std::vector<Mask> loops_of_iterator_;  // by iterator of the block
   std::vector<Spread> iterators_;
   std::vector<Mask> iterators_of_access_, loops_of_access_;  // the loops that an access uses through any iterator
-  std::vector<char> plain_;                                  // the access uses no loop but through iterators
-  std::vector<size_t> first_subscript_;                      // by access, into the next two
+  std::vector<char> plain_;                                  // by access: it uses loops through iterators only
+  std::vector<size_t> first_subscript_;                      // by access: its first index in the next two
   std::vector<Mask> loops_of_subscript_;
   std::vector<Spread> subscripts_;
   std::vector<Footprint> footprints_;

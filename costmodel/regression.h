@@ -14,7 +14,7 @@ struct RegressionOptions {
   int rounds = 200;  // trees
   int max_depth = 6;
   double eta = 0.08;
-  double subsample = 0.8;  // share of the rows that each tree sees
+  double subsample = 0.8;  // share of the rows that each tree is fitted to
   int threads = 1;
   uint64_t seed = 0;
 };

@@ -8,9 +8,9 @@
 namespace autotune {
 namespace {
 
-constexpr int kAnyLine = 64;  // bytes; the counts of lines are not used
+constexpr int kAnyLine = 64;  // bytes; any value is right, since the counts of lines are not used
 
-// What blocks do with one buffer.
+// How the given blocks use one buffer. `bytes`: the most bytes of the buffer that one block touches.
 struct Use {
   bool read = false, written = false;
   double bytes = 0;
@@ -29,7 +29,8 @@ Work WorkOf(const Nest& nest, std::span<const Name> blocks) {
     work.operations += instances * std::max(1.0, block.arithmetic.Cost());
     footprints.Compute(nest, block, kAnyLine);
     std::span<const Nest::Access> accesses = nest.AccessesOf(block);
-    std::map<Nest::Index, double> touched;  // by this block: each access may touch another part of a buffer
+    // Bytes by buffer. Accesses of one block may touch different parts of a buffer, so their bytes are added.
+    std::map<Nest::Index, double> touched;
     for (size_t a = 0; a < accesses.size(); ++a) {
       Use& use = uses[accesses[a].buffer];
       use.read |= accesses[a].reads && !accesses[a].writes;

@@ -1,5 +1,5 @@
-// Work: what blocks of a Nest compute and move as a whole, whatever the order of their loops. A pure function;
-// thread-safe.
+// Work: the operations of blocks of a Nest and the bytes that they must move in any order of their loops. A pure
+// function; thread-safe.
 #pragma once
 #include <span>
 
@@ -8,13 +8,13 @@
 namespace autotune {
 
 struct Work {
-  // In units of an addition (ir/arithmetic.h), without padding. An instance that only moves an element counts as 1.
+  // In units of an addition (ir/arithmetic.h), without padding. A block's instance that only moves an element counts 1.
   double operations = 0;
-  double read_bytes = 0;   // of buffers that none of the blocks writes; each element once
-  double write_bytes = 0;  // of buffers that none of them reads, apart from what a reduction adds to
+  double read_bytes = 0;   // bytes of buffers that no given block writes; each element once
+  double write_bytes = 0;  // bytes of buffers that no given block reads, except to accumulate into them
 };
 
-// Blocks that the Nest does not have are left out.
+// Sums over the named blocks; names that the Nest does not have are ignored.
 Work WorkOf(const Nest& nest, std::span<const Name> blocks);
 
 }  // namespace autotune

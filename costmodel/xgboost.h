@@ -1,4 +1,4 @@
-// Helpers for the files that call XGBoost: its errors as Status, and rows of features as its matrix.
+// Helpers for the files that call XGBoost: they turn its errors into a Status and rows of features into its matrix.
 #pragma once
 #include <xgboost/c_api.h>
 

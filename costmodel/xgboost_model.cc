@@ -16,7 +16,7 @@ using xgboost::Matrix;
 using xgboost::SeedText;
 using xgboost::Xgb;
 
-constexpr size_t kFewest = 8;  // samples of all tasks; with fewer, trees only memorise
+constexpr size_t kFewest = 8;  // least number of samples over all tasks; fewer would only be memorised
 // A sample has contrast if it failed or is slower than its task's best by this factor. Such samples tell bad candidates
 // from good ones: two measurements of one schedule differ by less.
 constexpr double kContrast = 1.1;
@@ -27,7 +27,7 @@ constexpr double kOthers = 4, kTrust = 16;
 // candidates compete for the first place.
 constexpr double kLeastWeight = 0.1;
 constexpr int kBins = 64;              // per feature; most features are logarithms with a few dozen values
-constexpr double kLeastChance = 1e-3;  // of success; keeps its logarithm finite
+constexpr double kLeastChance = 1e-3;  // least chance of success; keeps its logarithm finite
 
 struct TrainingSet {
   std::vector<const Features*> rows;
@@ -44,7 +44,8 @@ class Trees {
   }
   bool empty() const { return !handle_; }
 
-  // `again`: drop the existing trees first. `objective`: XGBoost's name of it. `base`: the prediction without trees.
+  // Adds `rounds` trees. `again`: drop the existing trees first. `objective`: name of an XGBoost objective. `base`: the
+  // prediction without trees.
   Status Boost(const TrainingSet& set, int rounds, bool again, const char* objective, double base,
                const XgboostOptions& options) {
     Matrix matrix;

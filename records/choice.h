@@ -1,8 +1,8 @@
-// NetworkChoice: the schedules that a whole network runs, as decided by its last comparison on a device
-// (compiler/choose.h). Kernels are tuned alone, with cold weights; in the network they meet warm caches and each other,
-// so the comparison of whole networks decides. `compile` follows the choice; a task without a valid schedule in it gets
-// its best record. Plain values. A choice is stored as the state of a run whose key follows from network and target. So
-// export, import and merge treat it like any other run's state, and the newest choice wins.
+// NetworkChoice: the schedules that a whole network runs. A comparison of whole networks on a device
+// (compiler/choose.h) decides them, since kernels are tuned one at a time with cold weights, while in the network their
+// caches are warm and they affect each other. `compile` follows the choice. A task for which the choice has no valid
+// schedule gets its best record. A choice is stored as the state of a run whose key is derived from network and target.
+// So export, import and merge treat a choice like any other run's state, and the newest choice wins. Plain values.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,14 +18,14 @@ struct ChosenSchedule {
   std::string alternative;  // name of the compute alternative
   std::string func_hash;    // HashBytes128, in hex, of the text of the unscheduled PrimFunc that `trace` applies to
   std::string trace;        // text; empty: the program without a schedule
-  double seconds = 0;       // cost of its record; 0: a default schedule
+  double seconds = 0;       // cost of the schedule's record; 0 for a default schedule
   AUTOTUNE_FIELDS(task, alternative, func_hash, trace, seconds)
 };
 
-// The whole network with default schedules and with the chosen ones, measured in turns.
+// One comparison: the whole network with default schedules and with the chosen schedules, measured alternately.
 struct NetworkComparison {
   int threads = 0;
-  double default_seconds = 0, chosen_seconds = 0;   // medians of one run
+  double default_seconds = 0, chosen_seconds = 0;   // median time of one run of the network
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // chosen / default, with its 95 % interval
   int pairs = 0;
   AUTOTUNE_FIELDS(threads, default_seconds, chosen_seconds, ratio, ratio_low, ratio_high, pairs)
@@ -46,8 +46,8 @@ struct NetworkChoice {
 // Stores the choice in place of an earlier one for the same network and target.
 Status StoreChoice(RecordStore& store, const NetworkChoice& choice);
 
-// Returns nothing if there is no choice, or only one that cannot be read: the next choice replaces it. Errors: the
-// store's.
+// Returns the stored choice, or nothing if there is none. A choice that cannot be read is logged and counts as none,
+// since the next choice replaces it. Fails only if the store fails.
 Result<std::optional<NetworkChoice>> FindChoice(RecordStore& store, const std::string& network,
                                                 const std::string& target);
 

@@ -44,7 +44,7 @@ Status FileLock::Acquire(int timeout_ms) {
 void FileLock::Release() { ::flock(fd_, LOCK_UN); }
 
 bool FileLock::CanShareMemory() const {
-  // Mapped, not touched: the file is empty.
+  // The page is mapped but never accessed: the file is empty, so an access would raise SIGBUS.
   size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return false;

@@ -1,5 +1,5 @@
-// FileLock: an exclusive lock between processes, by flock on a file that is never removed. Not recursive. It does not
-// keep two threads apart that share one FileLock. Their owner needs a mutex for that.
+// FileLock: an exclusive lock between processes, by flock on a file that is never removed. Not recursive. Not
+// thread-safe: threads that share one FileLock need a mutex, because the lock does not exclude them from each other.
 #pragma once
 #include <string>
 
@@ -29,9 +29,9 @@ class FileLock {
   int fd_;
 };
 
-// True if the file system of `path` is reached over a network, where memory shared between processes cannot be trusted.
+// True if `path` is on a network file system. There, processes cannot rely on memory shared through a file.
 bool IsOnNetworkFileSystem(const std::string& path);
-// True if statfs(2) gives a network file system this magic number.
+// True if `magic`, a file system type as statfs(2) reports it, is a network file system.
 bool IsNetworkFileSystemType(unsigned long magic);
 
 }  // namespace autotune

@@ -1,4 +1,4 @@
-// A record store that lives as long as the process: for simulated runs and tests. Thread-safe. Keeps nothing on disk.
+// A record store in memory, for simulated runs and tests. Thread-safe. Writes nothing to disk.
 #pragma once
 #include <memory>
 

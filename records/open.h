@@ -1,4 +1,4 @@
-// Opens record stores by name, the one list of their kinds. Thread-safe.
+// Opens record stores of all kinds by path. Thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,19 +9,19 @@
 namespace autotune {
 
 struct StoreOptions {
-  // How long to wait for another process that holds the database's lock, before the call fails.
+  // Longest wait for another process that holds the database's lock. Then the call fails.
   int lock_timeout_ms = 20000;
-  // Use a write-ahead log, with which readers never wait for writers. Otherwise, and always on network file systems and
-  // those without shared memory, use a rollback journal.
+  // true: use a write-ahead log, with which readers never wait for writers. false: use a rollback journal. Network file
+  // systems and those without shared memory always get a rollback journal.
   bool wal = true;
   bool create = true;  // false: an error if there is no such file
 };
 
-// AUTOTUNE_DB if set, else autotune/records.db in the user's data directory (XDG_DATA_HOME or ~/.local/share).
+// Returns $AUTOTUNE_DB if set, else autotune/records.db in the user's data directory (XDG_DATA_HOME or ~/.local/share).
 Result<std::string> DefaultStorePath();
 
-// Opens or creates the database at `path` (its directory must exist); "" is the default path (whose directory is
-// created), ":memory:" a store that lives as long as this process. Errors are one line for the user.
+// Opens or creates the database at `path`, whose directory must exist. "" means DefaultStorePath(), whose directory is
+// created. ":memory:" means a new store in memory. Errors are one line for the user.
 Result<std::unique_ptr<RecordStore>> OpenStore(const std::string& path, const StoreOptions& options = {});
 
 // The database format that OpenStore writes. It reads this format and all older ones.

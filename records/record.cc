@@ -54,7 +54,8 @@ Status ValidateRecord(const Record& record) {
   if (record.status == TrialStatus::kOk && record.cost == 0) {
     return Err("record ", record.id, " is ok but has no cost: a measured time is greater than zero");
   }
-  if (record.confirmation < 0) return Err("record ", record.id, ": a confirmation has no number ", record.confirmation);
+  if (record.confirmation < 0)
+    return Err("record ", record.id, ": its confirmation number ", record.confirmation, " is negative");
   for (double time : record.times) {
     if (!std::isfinite(time)) return Err("record ", record.id, ": one of its times is not a number");
   }

@@ -26,28 +26,28 @@ struct RecordVersions {
 };
 
 struct Record {
-  std::string id;             // UUIDv7 text, made by the tuner: storing a record twice stores it once
+  std::string id;             // UUIDv7 text, made by the tuner; a store keeps one record per id
   std::string task;           // task hash, 32 lower-case hex digits
   std::string alternative;    // name of the compute alternative
   std::string func;           // text of the unscheduled PrimFunc
   std::string trace;          // text of the trace to replay on it
   std::string target;         // full text of the target
-  std::string device;         // what measured it: device key or host; empty if nothing did
+  std::string device;         // device key or host that measured the record; empty: not measured
   std::vector<double> times;  // seconds per call, in the order measured
-  double cost = 0;            // seconds; what ranks the record; > 0 if status is ok
+  double cost = 0;            // seconds; ranks the record; > 0 if status is ok
   TrialStatus status = TrialStatus::kOk;
-  std::string error;      // what went wrong, one line; empty if status is ok
-  bool verified = false;  // its output was compared with the reference and is right
+  std::string error;      // one line; empty if status is ok
+  bool verified = false;  // the output was compared with the reference and is correct
   std::string tenant;
-  std::string run;    // the tuning run it belongs to, see RunKey
-  uint64_t seed = 0;  // of the run
+  std::string run;    // key of the tuning run, see RunKey
+  uint64_t seed = 0;  // seed of the run
   RecordVersions versions;
   int64_t created_at = 0;  // Unix time in milliseconds
   // 0: a trial. Otherwise the record belongs to a confirmation (tuner/confirm.h), which measured the task's best
   // schedules again in turns. A confirmation chooses a number n that is greater than those of all earlier
   // confirmations. The winner gets n + 1, all others n. The greatest number ranks first.
   int64_t confirmation = 0;
-  Json facts;  // of build and run: spills, code size, load, stage times
+  Json facts;  // about build and run: spills, code size, load, stage times
   AUTOTUNE_FIELDS(id, task, alternative, func, trace, target, device, times, cost, status, error, verified, tenant, run,
                   seed, versions, created_at, confirmation, facts)
 };
@@ -57,13 +57,13 @@ bool operator==(const Record& a, const Record& b);
 // True if a candidate with this status was executed at least once.
 bool WasExecuted(TrialStatus status);
 
-// Does it count as a trial? A confirmation does not: its schedule had its trial before.
+// True if the record counts as a trial. A record of a confirmation does not, since its schedule had its trial before.
 inline bool IsTrial(const Record& record) { return record.confirmation == 0 && WasExecuted(record.status); }
 
-// May this record rank? Only what ran and was compared with the reference.
+// True if the record can be the best of its task: the candidate ran, and its output agreed with the reference.
 inline bool IsRanked(const Record& record) { return record.status == TrialStatus::kOk && record.verified; }
 
-// A UUID in lower case?
+// True if `text` is a UUID in lower case.
 bool IsRecordId(std::string_view text);
 
 // Refuses a record that no store takes: an id that is no UUID, no task or target, an ok record without a positive cost.
@@ -72,10 +72,11 @@ Status ValidateRecord(const Record& record);
 // A new UUIDv7 in its usual text form. Seed `rng` from the machine's entropy, never from the run's seed: two runs with
 // one seed would make the same ids, and a record with a known id is taken for a copy.
 std::string NewRecordId(int64_t now_ms, Rng& rng);
-// The same with the present time and a generator of this thread. Thread-safe.
+// Makes an id from the current time and a random generator that each thread seeds from entropy. Thread-safe.
 std::string NewRecordId();
 
-// Where a tuning run stands; replaced as a whole at each write. `state` is the tuner's, small (a few kilobytes).
+// The saved progress of a run. Each write replaces all of it. The caller defines `state`: a few kilobytes for a tuning
+// run.
 struct RunState {
   std::string key;
   Json state;
@@ -83,8 +84,8 @@ struct RunState {
   AUTOTUNE_FIELDS(key, state, updated_at)
 };
 
-// The key of a run: a hash of everything that makes two runs the same (model, target, seed, trials, options), in the
-// caller's order.
+// Returns the key of a run: a hash of the parts that identify it (model, target, seed, trials, options). Their order
+// matters.
 std::string RunKey(std::span<const std::string> parts);
 
 }  // namespace autotune

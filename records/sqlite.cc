@@ -39,7 +39,7 @@ Status Connection::Open(int busy_timeout_ms, Users users) {
   if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return Fail();
   sqlite3_busy_timeout(db_, busy_timeout_ms);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  // SQLite's automatic checkpoints are a hook of the same kind, which this one replaces.
+  // SQLite implements its automatic checkpoints with this hook, so setting another one turns them off.
   auto note_length = [](void* self, sqlite3*, const char*, int pages) {
     static_cast<Connection*>(self)->log_pages_ = pages;
     return SQLITE_OK;
@@ -49,7 +49,7 @@ Status Connection::Open(int busy_timeout_ms, Users users) {
   return Run("PRAGMA synchronous = FULL; PRAGMA cache_size = -16000");
 }
 
-// The access after the change of mode gives the file free.
+// SQLite gives up its exclusive lock at the next access to the file. So a query follows the change of mode.
 Status Connection::Share() { return Run("PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema"); }
 
 bool Connection::read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
@@ -113,7 +113,7 @@ Result<Query> Query::Make(Connection& connection, const std::string& sql) {
 Query::Query(Query&& other) noexcept
     : connection_(other.connection_), statement_(std::exchange(other.statement_, nullptr)), bound_(other.bound_) {}
 
-// A null pointer would be stored as NULL, whatever its length.
+// Binds "" for an empty view with a null pointer, which SQLite would store as NULL.
 Query& Query::Text(std::string_view text) {
   const char* data = text.data() ? text.data() : "";
   sqlite3_bind_text(statement_, ++bound_, data, static_cast<int>(text.size()), SQLITE_STATIC);

@@ -1,5 +1,5 @@
-// A connection to SQLite, and queries whose errors are one line for the user. All calls of SQLite are in this file;
-// sqlite_store.cc knows what the tables mean. Not thread-safe: one thread at a time per connection.
+// A connection to SQLite, and queries whose errors are one line for the user. Only sqlite.cc calls SQLite; it does not
+// know the meaning of the tables. Not thread-safe: one thread at a time per connection.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,9 +16,9 @@ namespace autotune {
 inline constexpr std::string_view kHowToMendDatabase =
     "restore it from a copy, or salvage what is left with: sqlite3 FILE .recover";
 
-// Checks the first 100 bytes of a database file. Refuses a file that is too short to be a database, since SQLite would
-// take it for an empty one, and a file whose end is missing, since SQLite would notice that only when it reads a
-// missing page. While a write-ahead log exists, the file may be shorter than its header says.
+// Checks the first 100 bytes of a database file of `size` bytes. Refuses a file that is too short to be a database:
+// SQLite would treat it as empty. Refuses a file whose end is missing: SQLite would notice that only when it reads a
+// missing page. While a write-ahead log exists (`has_log`), the file may be shorter than its header says.
 Status CheckSqliteFile(const std::string& path, int64_t size, bool has_log);
 
 class Connection {
@@ -27,14 +27,14 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
 
-  // Opens or creates the file. Commits wait for the disk (synchronous = FULL). SQLite makes no checkpoints of its own,
-  // neither after commits nor at the end: the caller, who holds the lock between processes, makes them. kAlone: keeps
-  // other connections out until Share is called, and a log then needs no shared memory.
+  // Opens or creates the file. Commits wait for the disk (synchronous = FULL). SQLite makes no checkpoints by itself;
+  // the caller makes them with MoveLog while it holds the lock between processes. kAlone keeps other connections out
+  // until Share is called. Until then a log needs no shared memory.
   enum class Users { kMany, kAlone };
   Status Open(int busy_timeout_ms, Users users = Users::kMany);
   Status Share();
   bool read_only() const;
-  // Statements without results, separated by semicolons.
+  // Runs statements without results, separated by semicolons.
   Status Run(const char* sql);
   // Ends a transaction that failed, if one is open.
   void RollBack();
@@ -42,7 +42,8 @@ class Connection {
   int64_t changed_rows() const;  // by the last insertion, update or deletion
 
   enum class Checkpoint { kPassive, kRestart, kTruncate };
-  // Moves the log into the database as far as other connections let it; what is left waits for the next one.
+  // Makes a checkpoint: copies the log into the database. Pages that other connections still read stay in the log until
+  // a later checkpoint.
   void MoveLog(Checkpoint mode);
   // Length of the log after the last commit, in pages of 4 KiB; 0 without a write-ahead log.
   int64_t log_pages() const { return log_pages_; }
@@ -50,21 +51,22 @@ class Connection {
 
  private:
   friend class Query;
-  Error Fail() const;  // what went wrong last, and what to do
+  Error Fail() const;  // the last error, and what the user can do about it
   std::string path_;
   sqlite3* db_ = nullptr;
   int64_t log_pages_ = 0;
   std::map<std::string, sqlite3_stmt*> statements_;  // prepared once each
 };
 
-// One execution of a statement. At its end no snapshot stays open.
+// One execution of a statement. The destructor closes the statement's snapshot of the database.
 class Query {
  public:
   static Result<Query> Make(Connection& connection, const std::string& sql);
   Query(Query&& other) noexcept;
   ~Query() { Reset(); }
 
-  // Values of the question marks, in order. Texts are not copied: they must live until the query ends or is Reset.
+  // Bind values to the statement's question marks, in order. Texts are not copied: they must live until the query ends
+  // or is Reset.
   Query& Text(std::string_view text);
   Query& Blob(std::string_view bytes);
   Query& Int(int64_t value);
@@ -77,7 +79,7 @@ class Query {
   // Columns of the present row.
   int64_t IntAt(int column) const;
   double RealAt(int column) const;
-  std::string TextAt(int column) const;  // of texts and blobs
+  std::string TextAt(int column) const;  // of a text or blob
 
  private:
   Query(Connection& connection, sqlite3_stmt* statement) : connection_(&connection), statement_(statement) {}

@@ -3,7 +3,7 @@
 namespace autotune {
 namespace {
 
-// As Top ranks.
+// Selects the records to keep: the first `?` of each task and target, in the order of RecordStore::Top.
 constexpr char kKept[] = R"(
   INSERT INTO temp.kept SELECT seq FROM (
     SELECT seq, row_number() OVER (PARTITION BY task, target ORDER BY confirmation DESC, cost, seq) AS place FROM (

@@ -1,4 +1,4 @@
-// Deleting all but the best records. Internal to records/.
+// Deletes all but the best records. Internal to records/.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,8 @@
 
 namespace autotune {
 
-// RecordStore::Prune in one transaction, which is left open if it fails.
+// Implements RecordStore::Prune in one transaction. After an error the transaction is still open; the caller rolls it
+// back.
 Result<std::vector<PruneCount>> PruneTables(Connection& connection, int keep, bool dry_run);
 
 }  // namespace autotune

@@ -13,7 +13,8 @@ static_assert(std::endian::native == std::endian::little, "times are stored as l
 
 constexpr int kApplicationId = 0x4154554e;  // "ATUN"
 
-// One entry per version: what turns a database of version i into one of version i + 1. Never edited, only appended to.
+// Entry i turns a database of version i into one of version i + 1. Databases of all versions exist, so entries may be
+// appended but never edited.
 constexpr const char* kMigrations[] = {R"(
   CREATE TABLE text(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, body TEXT NOT NULL);
   CREATE TABLE record(

@@ -9,22 +9,21 @@
 
 namespace autotune {
 
-// Of the view `records`, in the order in which ReadRecord takes them.
+// The columns of the view `records`, in the order in which ReadRecord expects them.
 inline constexpr char kColumns[] =
     "seq, id, task, target, run, alternative, func, device, tenant, status, verified, cost, seed, ir, step_language, "
     "feature_schema, code_generator, created_at, times, error, trace, facts, "
     "confirmation";
 
-Result<Record> ReadRecord(const Query& row, const std::string& path);  // `path`: for the error
-std::string TextHash(std::string_view text);                           // text.hash
-std::string UuidToBytes(std::string_view text);                        // record.id
+Result<Record> ReadRecord(const Query& row, const std::string& path);  // errors name `path`
+std::string TextHash(std::string_view text);                           // for the column text.hash
+std::string UuidToBytes(std::string_view text);                        // for the column record.id
 
-// Returns the version of the database. Refuses a file that is not one of our record databases, before anything is
-// written to it. Makes a database without tables into a record database: the process that created it may have died
-// before it made the tables.
+// Returns the version of the database. Refuses a file that is not a record database, before anything is written to it.
+// Accepts a database without tables as version 0: the process that created it may have died before it made the tables.
 Result<int> CheckHeader(Connection& connection);
-// Upgrades the database to the present format, in one transaction: if the process dies during it, the old version
-// remains.
+// Upgrades the database to the current format in one transaction. If the process dies before its end, the database
+// keeps the old version.
 Status Migrate(Connection& connection, int version);
 
 }  // namespace autotune

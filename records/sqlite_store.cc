@@ -19,8 +19,8 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kCheckpointPages = 1000;  // 4 MiB of log
-constexpr int64_t kRestartPages = 16000;    // a log this long waits for its readers, then starts anew
+constexpr int64_t kCheckpointPages = 1000;  // a commit that leaves a longer log (4 MiB) makes a checkpoint
+constexpr int64_t kRestartPages = 16000;  // for a longer log the checkpoint waits for readers, so that the log restarts
 
 class SqliteStore : public RecordStore {
  public:
@@ -28,7 +28,8 @@ class SqliteStore : public RecordStore {
       : options_(options), lock_(std::move(lock)), writer_(path), reader_(path) {}
 
   ~SqliteStore() override {
-    // A clean end leaves one file. If another process is busy, the log stays for the next one to open.
+    // Moves the log into the database, so that the database file is complete by itself. If another process holds the
+    // lock, the log stays, and the next process that opens the database reads it.
     if (opened_ && lock_.Acquire(std::min(options_.lock_timeout_ms, 1000)).ok()) {
       writer_.MoveLog(Connection::Checkpoint::kTruncate);
       lock_.Release();
@@ -47,7 +48,8 @@ class SqliteStore : public RecordStore {
     if (added) *added = 0;
     for (const Record& record : batch) TRY(ValidateRecord(record));
     if (batch.empty() && !run) return {};
-    // The first thread to come commits for all that came while the commit before was under way.
+    // Group commit: threads that arrive during a commit wait in the queue. After it, one of them commits the batches of
+    // all.
     Pending mine{batch, run, {}, false, 0};
     std::unique_lock lock(queue_mutex_);
     queue_.push_back(&mine);
@@ -88,7 +90,7 @@ class SqliteStore : public RecordStore {
 
   Result<std::vector<std::string>> Targets(std::string_view task) override {
     std::lock_guard lock(read_mutex_);
-    // Jumps from one target to the next in the index, however many records each has.
+    // Looks up the next greater target in the index at each step, so the time does not grow with the number of records.
     Query query = TRY(Query::Make(reader_, R"(
       WITH RECURSIVE found(task, target) AS (
         SELECT task, min(target) FROM record
@@ -191,7 +193,7 @@ class SqliteStore : public RecordStore {
   }
 
   Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) override {
-    std::unique_lock lock(queue_mutex_);  // in turn with the commits of this process
+    std::unique_lock lock(queue_mutex_);  // committing_ = true keeps commits of this process out
     queue_changed_.wait(lock, [&] { return !committing_; });
     committing_ = true;
     lock.unlock();
@@ -229,7 +231,8 @@ class SqliteStore : public RecordStore {
     bool has_log = ::stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0;
     if (::stat(path.c_str(), &file) == 0 && file.st_size > 0) TRY(CheckSqliteFile(path, file.st_size, has_log));
     bool wal = options_.wal && CanHaveLog();
-    // A log that is there already needs no shared memory while only this connection uses it, which then ends it.
+    // Without a log of its own (!wal), this connection may find one that another process left. A sole user (kAlone)
+    // reads such a log without shared memory; the change of the journal mode below then removes it.
     TRY(writer_.Open(options_.lock_timeout_ms, wal ? Connection::Users::kMany : Connection::Users::kAlone));
     if (writer_.read_only()) {
       return Err(path, " is read-only: make it and its directory writable, or name another database with --db");
@@ -246,8 +249,8 @@ class SqliteStore : public RecordStore {
     return reader_.Open(options_.lock_timeout_ms);
   }
 
-  // Returns true if this file system allows a write-ahead log: processes must share the memory of the log's index. If
-  // not, prints a warning, once for each file.
+  // Returns true if this file system allows a write-ahead log, whose index is memory that processes share. Otherwise
+  // logs a warning, once for each file.
   bool CanHaveLog() const {
     bool network = IsOnNetworkFileSystem(writer_.path());
     if (!network && lock_.CanShareMemory()) return true;
@@ -257,7 +260,7 @@ class SqliteStore : public RecordStore {
     if (said.insert(writer_.path()).second) {
       Log(LogLevel::kWarning, writer_.path(), " is on a ",
           network ? "network file system" : "file system without shared memory",
-          ": it works without a write-ahead log there, slower; a local file is better");
+          ", so the record database works without a write-ahead log and is slower; --db names a local file");
     }
     return false;
   }
@@ -285,7 +288,7 @@ class SqliteStore : public RecordStore {
       writer_.RollBack();
       return status;
     }
-    // The batch is safe already: a checkpoint that fails is tried again after the next one.
+    // The batch is already safe on disk. If the checkpoint fails, the next commit tries again.
     if (writer_.log_pages() >= kCheckpointPages) {
       bool long_log = writer_.log_pages() >= kRestartPages;
       writer_.MoveLog(long_log ? Connection::Checkpoint::kRestart : Connection::Checkpoint::kPassive);
@@ -297,7 +300,7 @@ class SqliteStore : public RecordStore {
     TRY(lock_.Acquire(options_.lock_timeout_ms));
     Result<std::vector<PruneCount>> counts = PruneTables(writer_, keep, dry_run);
     if (!counts.ok()) writer_.RollBack();
-    // The file shrinks; where that fails (a full disk), what comes uses its free pages again.
+    // VACUUM shrinks the file. If that fails, for example on a full disk, later records reuse the free pages.
     if (counts.ok() && !dry_run) {
       (void)writer_.Run("VACUUM");
       writer_.MoveLog(Connection::Checkpoint::kTruncate);
@@ -366,15 +369,16 @@ class SqliteStore : public RecordStore {
   const StoreOptions options_;
   bool opened_ = false;
 
-  std::mutex queue_mutex_;  // queue_, committing_
+  std::mutex queue_mutex_;  // guards queue_ and committing_
   std::condition_variable queue_changed_;
   std::vector<Pending*> queue_;
   bool committing_ = false;
 
-  FileLock lock_;  // this and writer_: used by Open and by the one thread that is committing
+  // Only Open and the one thread that is committing use lock_ and writer_.
+  FileLock lock_;
   Connection writer_;
 
-  std::mutex read_mutex_;  // reader_
+  std::mutex read_mutex_;  // guards reader_
   Connection reader_;
 };
 
@@ -390,7 +394,8 @@ Result<std::unique_ptr<RecordStore>> OpenSqliteStore(const std::string& path, co
   if (!options.create && !std::filesystem::exists(path, error)) {
     return Err("there is no record database ", path, "; --db or AUTOTUNE_DB names one");
   }
-  // Whatever name a process uses for the file, the lock is the same.
+  // The lock file's name comes from the canonical path, so that processes with different names for the file share a
+  // lock.
   std::string real = std::filesystem::weakly_canonical(path, error).string();
   if (error) return Err("cannot open ", path, ": ", error.message());
   FileLock lock = TRY_NOTE(FileLock::Open(real + ".lock"), "while opening the record database; --db names another one");

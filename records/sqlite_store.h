@@ -1,6 +1,6 @@
 // The record store on disk: one SQLite file, shared by any number of processes of one machine (docs/records.md).
-// Thread-safe. Network file systems and those without shared memory work, slower and
-// without readers beside writers.
+// Thread-safe. On network file systems and those without shared memory, the store is slower, and readers and writers
+// wait for each other.
 #pragma once
 #include <memory>
 #include <string>

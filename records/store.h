@@ -13,23 +13,23 @@
 
 namespace autotune {
 
-// Which records; an empty member matches all.
+// Selects records. An empty member matches all of them.
 struct RecordFilter {
   std::string task;
   std::string target;
   std::string run;
   std::optional<TrialStatus> status;
-  bool trials_only = false;  // IsTrial
+  bool trials_only = false;  // only records for which IsTrial is true
 };
 
-// What the store holds of one task on one target.
+// The store's contents for one task on one target.
 struct TaskSummary {
   std::string task, target;
-  int64_t records = 0, trials = 0, ranked = 0;  // all; IsTrial; IsRanked
-  double best_seconds = 0;                      // least cost; 0: none is ranked
+  int64_t records = 0, trials = 0, ranked = 0;  // number of all records, of trials (IsTrial), of IsRanked ones
+  double best_seconds = 0;                      // least cost of the ranked records; 0: there are none
 };
 
-// What Prune leaves of them.
+// The numbers of records of one task on one target that Prune keeps and removes.
 struct PruneCount {
   std::string task, target;
   int64_t kept = 0, removed = 0;
@@ -37,7 +37,7 @@ struct PruneCount {
 
 struct RecordPage {
   std::vector<Record> records;
-  int64_t cursor = 0;  // where the next Scan goes on
+  int64_t cursor = 0;  // start of the next Scan
 };
 
 class RecordStore {
@@ -45,17 +45,17 @@ class RecordStore {
   virtual ~RecordStore() = default;
 
   // Stores the batch, and the run's state if given, all or nothing. Returns only after they are safe on disk: what was
-  // acknowledged survives kill -9 and power loss. Records whose id is known already are left as they are; `added`, if
-  // given, becomes the number of the others.
+  // acknowledged survives kill -9 and power loss. A record whose id is already stored is skipped. `added`, if given,
+  // becomes the number of records stored.
   virtual Status Append(std::span<const Record> batch, const RunState* run = nullptr, int64_t* added = nullptr) = 0;
 
-  // The n best distinct schedules (alternative, func, trace) among records that are ok and verified: those confirmed
-  // last, then those confirmed before, then the others; each group cheapest first, equal costs in the order stored.
+  // Returns the n best distinct schedules (alternative, func, trace) among records that are ok and verified. Order:
+  // greatest confirmation number first (see Record), then least cost, then the order stored.
   virtual Result<std::vector<Record>> Top(std::string_view task, std::string_view target, int n) = 0;
-  // The first of these.
+  // Returns the first record of Top, if any.
   Result<std::optional<Record>> Best(std::string_view task, std::string_view target);
 
-  // The targets for which Best has an answer, sorted.
+  // Returns the targets for which Best finds a record, sorted.
   virtual Result<std::vector<std::string>> Targets(std::string_view task) = 0;
 
   // The record with this id, if any.
@@ -64,8 +64,8 @@ class RecordStore {
   // All tasks, sorted by task and target. Reads every record.
   virtual Result<std::vector<TaskSummary>> Tasks() = 0;
 
-  // Up to `limit` records stored after `cursor`, in the order stored; 0 is the beginning. An empty page means the end
-  // for now: the same cursor finds what is stored later.
+  // Returns up to `limit` matching records after `cursor`, in the order stored. Cursor 0 is the beginning. An empty
+  // page means that no more are stored yet; a later Scan with the same cursor finds newer records.
   virtual Result<RecordPage> Scan(const RecordFilter& filter, int64_t cursor, int limit) = 0;
   virtual Result<int64_t> Count(const RecordFilter& filter) = 0;
 
@@ -74,11 +74,11 @@ class RecordStore {
   virtual Result<std::optional<RunState>> GetRun(std::string_view key) = 0;
   virtual Result<std::vector<RunState>> Runs() = 0;  // sorted by key
 
-  // Deletes, all or nothing, every record but the `keep` best distinct schedules of each task and target (those that
-  // Top gives), failures included; states of runs stay. Sorted as Tasks. `dry_run`: deletes nothing.
+  // For each task and target, keeps the `keep` records that Top returns and deletes all others, failures included. All
+  // or nothing. States of runs stay. Returns counts in the order of Tasks. With `dry_run`, only counts.
   virtual Result<std::vector<PruneCount>> Prune(int keep, bool dry_run) = 0;
 
-  // Reads the whole database and reports the first damage. Seconds for a million records.
+  // Reads the whole database and reports the first damage. Takes seconds for a million records.
   virtual Status Check() = 0;
 };
 

@@ -34,9 +34,9 @@ static bool IsShifted(const Expr& e, const Name& var, const Ranges& inner) {
   return form.Coefficient(var) == 1 && !UsesVar(form.Rest(), var) && !UsesAny(e, inner);
 }
 
-// Simplifies a quotient or remainder by a constant, if the low part of its operand cannot matter: (k * a + r) // (k *
-// m) to a // m, and the same for %, if r lies in [0, k). k divides the coefficients of var. Returns any other
-// expression unchanged.
+// Simplifies (k * a + r) // (k * m) to a // m, and (k * a + r) % (k * m) to a % m, if r lies in [0, k). k divides the
+// coefficients of all terms with var. The expression determines the result, so the result may take its place here.
+// Returns any other expression unchanged.
 static Expr WithoutLowDigits(const Expr& e, const Name& var, const Ranges& inner) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
@@ -81,8 +81,9 @@ static std::optional<Expr> JoinedQuotient(const Expr& value, const Expr& remaind
   return joined;
 }
 
-// Joins two of the values. q and a % b determine b * q + a % b, which is a + b * (q - a // b). Replaces the two by this
-// sum if it has fewer quotients and remainders, for example if q is a // b. Returns true if it found two such values.
+// Joins two of the values. Two values q and a % b determine b * q + a % b, which is a + b * (q - a // b). Replaces the
+// two by this sum if the sum has fewer quotients and remainders, for example if q is a // b: then the sum is a. Returns
+// true if it joined two values.
 static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
   for (size_t j = 0; j < values.size(); ++j) {
     const Binary* remainder = values[j].As<Binary>();
@@ -102,7 +103,7 @@ static bool JoinTwo(std::vector<Expr>& values, const Ranges& ranges) {
   return false;
 }
 
-// The value without the terms that are the same for all iterations of `var` and of the loops inside it.
+// Returns the value without the terms that do not change while `var` and the loops inside it run.
 static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& inner) {
   LinearForm changing;
   for (const LinearForm::Term& t : ToLinear(value).terms) {
@@ -111,8 +112,8 @@ static Expr WithoutFixedTerms(const Expr& value, const Name& var, const Ranges& 
   return changing.InOrder();
 }
 
-// Returns values that the spatial iterators determine: their bindings, in which the quotient and the remainder of one
-// value are joined to this value. `known` gives the values of loops of one iteration.
+// Returns values that the spatial iterators determine: their bindings, where the quotient and the remainder of one
+// value are joined to this value. `known` maps loops of one iteration to their only value, or is empty.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner,
                                     const VarMap& known) {
   std::vector<Expr> values;
@@ -126,8 +127,8 @@ static std::vector<Expr> Determined(const Block& block, const LoopRange& var, co
   return values;
 }
 
-// Collects these values from the bindings as they are, and again from the bindings without the loops of one iteration.
-// Either may show a quotient and its remainder that the other hides.
+// Collects the determined values twice: from the bindings as they are, and with 0 in place of loops of one iteration.
+// A quotient and its remainder may be recognizable in only one of the two forms.
 static std::vector<Expr> Determined(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Expr> values = Determined(block, var, inner, {});
   VarMap zeros;
@@ -139,7 +140,7 @@ static std::vector<Expr> Determined(const Block& block, const LoopRange& var, co
   return values;
 }
 
-// The digits base % to // from of `base`.
+// The digits (base % to) // from of `base`.
 struct Digits {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   Expr base;
@@ -163,7 +164,8 @@ static std::optional<Expr> AsOneQuotient(const Expr& e, const Name& var) {
   return std::nullopt;
 }
 
-// Returns the digits that the nested quotients and remainders by constants in e keep of the innermost operand with var.
+// Strips e of its nested quotients and remainders by constants. Returns the expression inside them, and which of its
+// digits e keeps.
 static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   const Binary* b = e.As<Binary>();
   const int64_t* by = b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) ? AsInt(b->b) : nullptr;
@@ -185,8 +187,8 @@ static std::optional<Digits> DigitsOf(const Expr& e, const Name& var) {
   return digits;
 }
 
-// Returns true if the digits are digits of `base`, too: `base` is the same value, or differs from it by multiples of
-// the number after which the digits repeat.
+// Returns true if `digits` are also digits of `base`. They are if `base` equals digits.base, or differs from it by a
+// multiple of digits.to, after which the digits repeat.
 static bool AreDigitsOf(const Digits& digits, const Expr& base) {
   if (Equal(digits.base, base)) return true;
   if (digits.to == Digits::kAll) return false;
@@ -196,10 +198,10 @@ static bool AreDigitsOf(const Digits& digits, const Expr& base) {
 }
 
 // Collects the digits of var that the values determine, and checks that together they determine var. The value var
-// itself gives all digits, var // a those from a on, and var % b those below b. A value counts only if the coefficient
-// of its term with var exceeds the spread of the terms of the inner loops.
-// var plus an offset may take the place of var, if the offset is the same in all values. Consecutive numbers have
-// different remainders by any number that is not less than their count, whatever the first one is.
+// itself gives all digits, var // a gives the digits from a on, and var % b the digits below b. A value counts only if
+// the coefficient of its term with var exceeds the spread of the terms of the inner loops.
+// The values may use var plus an offset instead of var, if the offset is the same in all of them: n consecutive numbers
+// have different remainders by any number from n on.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner) {
   std::vector<Digits> digits;
   for (const Expr& value : Determined(block, var, inner)) {
@@ -213,8 +215,9 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
       own = &t;
     }
     if (!own || several) continue;  // several terms with var may cancel
-    // Computes the spread of the terms of inner loops; outer loops are fixed. Leaves out a term whose coefficient is a
-    // multiple of `all`, the number of values that var's term spans: the remainder by `all` does not depend on it.
+    // Computes the spread of the terms of inner loops; outer loops are fixed. `all` is the number of values that var's
+    // term spans. A term whose coefficient is a multiple of `all` is left out, since the remainder by `all` does not
+    // depend on it.
     LinearForm atom;
     atom.Add(own->atom, 1);
     const std::optional<Bounds> values = BoundsOf(atom, Concat({var}, inner));
@@ -251,8 +254,8 @@ bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& 
 
 namespace {
 
-// Checks that no later iteration of a loop around `loop` continues a sum: each iteration of `loop` has a buffer of its
-// own, whose contents it loses.
+// Checks that no loop around `loop` continues a sum in a buffer of which each iteration of `loop` has its own copy. The
+// copy, and with it the sum so far, is lost when the iteration ends.
 Status CheckNoneContinued(const State& state, const For& loop, LoopKind kind) {
   std::vector<Block> reductions;
   ForEachBlock(loop.body, [&](const Block& block, const auto&) {
@@ -269,8 +272,8 @@ Status CheckNoneContinued(const State& state, const For& loop, LoopKind kind) {
         if (own) sums = store.buffer->name;
       });
       if (sums.empty()) continue;
-      return Err("loop '", outer->var, "' adds to buffer '", sums, "', of which each iteration of loop '", loop.var,
-                 "' inside it has its own");
+      return Err("loop '", outer->var, "' adds to buffer '", sums, "', but each iteration of loop '", loop.var,
+                 "' inside it has its own copy of the buffer");
     }
   }
   return {};

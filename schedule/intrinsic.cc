@@ -22,7 +22,8 @@ Intrinsic Make(const std::string& name, const std::string& params, const std::st
   return {name, parse(description), parse(implementation)};
 }
 
-// c[i] += a * b[i] for n elements: a row of a matrix product. `update`: fma(x, y, z), or z + x * y.
+// c[i] += a * b[i] for n elements: a row of a matrix product. `update` is the new value of c[v]: an fma, or a product
+// and a sum.
 Intrinsic Axpy(const std::string& name, int n, const std::string& update) {
   auto sized = [&](const std::string& text) { return Replaced(text, "N", std::to_string(n)); };
   std::string block = "{ block update(v: S N = i) { c[v] = " + update + " } }";
@@ -30,8 +31,8 @@ Intrinsic Axpy(const std::string& name, int n, const std::string& update) {
               sized("for i in N vectorized " + block));
 }
 
-// c[i, j] += a[i, k] * b[k, j] for m rows, n columns and 4 products each: a register tile's update. The order of the
-// sums is kept.
+// c[i, j] += a[i, k] * b[k, j] for m rows, n columns and 4 products each: a register tile's update. Both programs add
+// the products of an element in the same order.
 Intrinsic Gemm(const std::string& name, int m, int n) {
   auto sized = [&](const std::string& text) {
     return Replaced(Replaced(text, "M", std::to_string(m)), "N", std::to_string(n));
@@ -43,7 +44,7 @@ Intrinsic Gemm(const std::string& name, int m, int n) {
               sized("for k in 4 unrolled { for i in M unrolled { for j in N vectorized { " + block + " } } }"));
 }
 
-// c[i] += a[k] * b[i, k] for n sums of 4 products of bytes in 32 bits: what dot-product instructions do.
+// c[i] += a[k] * b[i, k]: n sums of 4 products of bytes, in 32 bits. Dot-product instructions compute this.
 Intrinsic Dot(const std::string& name, int n, const std::string& type) {
   auto sized = [&](const std::string& text) { return Replaced(Replaced(text, "N", std::to_string(n)), "TYPE", type); };
   std::string terms;

@@ -1,12 +1,12 @@
-// Intrinsics: operations on small pieces of buffers that a target does well, each declared as a pair of programs with
-// the same parameters. The description says what it computes, in plain loops; `tensorize` looks for these loops. The
-// implementation is what takes their place: loops already vectorized and unrolled. A trace refers to an intrinsic by
-// its name.
+// Intrinsics: operations on small pieces of buffers for which a target has fast instructions. Each is declared as a
+// pair of programs with the same parameters. The description computes the operation in plain loops; `tensorize` looks
+// for these loops. It replaces them by the implementation, whose loops are already vectorized and unrolled. A trace
+// refers to an intrinsic by its name.
 //
 // A parameter stands for a part of a buffer of its type. The buffer has at least the rank of the parameter. The
 // dimensions of the parameter are the last ones of the buffer, from any offset; the index in each other dimension is
-// fixed. If a parameter states `strides`, the buffer must have the same. An output may be read before it is written:
-// the operation then updates it.
+// fixed. If a parameter states `strides`, the buffer must have the same strides. If a program reads an output before it
+// writes it, the operation updates the output.
 //
 // For every intrinsic, both programs touch all of each parameter and nothing beyond, and leave the same bits in the
 // outputs, whatever the inputs hold (tests/schedule/intrinsic_test.cc, tests/codegen/intrinsic_test.cc).
@@ -23,7 +23,7 @@ struct Intrinsic {
   PrimFunc description, implementation;  // schedulable
 };
 
-// All of them, in the order of schedule/intrinsic.cc.
+// All intrinsics, in the order of schedule/intrinsic.cc.
 const std::vector<Intrinsic>& Intrinsics();
 const Intrinsic* FindIntrinsic(const Name& name);  // null if there is none
 

@@ -91,10 +91,10 @@ class Maker {
   };
   // An annotation of a loop that prefetches.
   struct Hints {
-    std::string key;  // what stands behind kPrefetchOf
+    std::string key;  // the annotation's key without its prefix kPrefetchOf
     Index at;
-    std::vector<Index> around;  // the loops around and `at` itself
-    Index first_block;          // the first and, not included, the last block inside `at`
+    std::vector<Index> around;  // the loops around `at`, and `at` itself
+    Index first_block;          // the blocks inside `at` are [first_block, last_block)
     Index last_block = 0;
     int64_t ahead;
   };
@@ -187,7 +187,8 @@ class Maker {
     }
   }
 
-  // Loops inside a block count as loops around what they hold.
+  // Adds one Nest::Block for each group of statements inside the block's own loops. Such a loop counts like a loop
+  // around the block.
   void CollectBody(const Block& block, const Stmt& s) {
     if (const For* loop = s.As<For>()) return Enter(*loop, [&] { CollectBody(block, loop->body); });
     if (const If* n = s.As<If>()) {
@@ -302,7 +303,7 @@ class Maker {
       default:
         return std::nullopt;
     }
-    // The constant moves to the bounds, so that x < 3 and x - 3 < 0 are one guard.
+    // Moves the constant into the bounds, so that x < 3 and x - 3 < 0 become equal guards.
     if (guard.low > -Nest::kUnbounded) guard.low -= guard.value.constant;
     if (guard.high < Nest::kUnbounded) guard.high -= guard.value.constant;
     guard.value.constant = 0;
@@ -358,7 +359,7 @@ class Maker {
     return {std::min(x.low, y.low), std::max(x.high, y.high)};
   }
 
-  // An opaque value that moves with all variables of an expression.
+  // Returns an opaque value within `bounds` that depends on all variables of e.
   Nest::Sum Unknown(const Expr& e, NestSums::Bounds bounds) {
     if (const Select* select = e.As<Select>())
       bounds = Join(sums_.BoundsOf(SumOf(select->a)), sums_.BoundsOf(SumOf(select->b)));
@@ -382,8 +383,8 @@ class Maker {
   std::unordered_map<Name, Index> buffers_;
   std::vector<Index> around_;
   std::vector<Expr> conditions_;
-  Nest::Range iterators_;                 // of the present block
-  std::vector<std::vector<Expr>> known_;  // subscripts of the present block's accesses
+  Nest::Range iterators_;                 // iterators of the current block
+  std::vector<std::vector<Expr>> known_;  // subscripts of the current block's accesses
   std::vector<Hints> hints_;
 };
 
@@ -404,7 +405,8 @@ void MarkPrepared(Nest& nest) {
     return loops.size > 0 ? nest.loop_lists[loops.begin] : Nest::kNone - 1 - static_cast<Index>(block);
   };
   for (Nest::Block& block : nest.blocks) block.prepared = true;
-  auto is_written = [&](Index buffer) {  // by what is not prepared
+  // Returns true if a block that is not prepared writes the buffer.
+  auto is_written = [&](Index buffer) {
     for (const Nest::Block& block : nest.blocks) {
       if (block.prepared) continue;
       for (const Nest::Access& access : nest.AccessesOf(block)) {

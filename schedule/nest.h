@@ -9,8 +9,8 @@
 // A value that is not a sum is `opaque`: the Nest only has its bounds and the variables that it depends on, which
 // over-approximates it.
 //
-// A value type: threads may share an object only to read it. Not here: legality. A Nest describes a program that some
-// schedule made.
+// A value type: threads may share an object only to read it. A Nest does not check legality: it describes a program
+// that a schedule made.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@
 namespace autotune {
 
 struct Nest {
-  using Index = int32_t;  // a place in one of the tables below
+  using Index = int32_t;  // a position in one of the tables below
   static constexpr Index kNone = -1;
   static constexpr int64_t kUnbounded = int64_t{1} << 60;
 
@@ -37,9 +37,10 @@ struct Nest {
     kLoop,      // `index` in `loops`; its values are [0, extent)
     kIterator,  // `index` in `iterators`; its values are [0, extent) wherever the block's guards hold
     kSum,       // `index` in `sums`
-    kOpaque,    // anything within the bounds of sums[index], and constant while the terms of that sum are
+    kOpaque,    // any value within the bounds of sums[index]; it changes only when a term of that sum changes
   };
-  // coefficient * ((x // div) % mod), x by `of`; div 1 and mod 0 mean "none". The coefficient is not 0.
+  // coefficient * ((x // div) % mod), where `of` and `index` name x. div 1 means no division, mod 0 no remainder. The
+  // coefficient is not 0.
   struct Term {
     int64_t coefficient = 1, div = 1, mod = 0;
     Of of = Of::kLoop;
@@ -56,19 +57,19 @@ struct Nest {
     Name name;
     int64_t extent = 1;
     LoopKind kind = LoopKind::kSerial;
-    bool symbolic = false;                 // the extent is no constant; it counts as 1
-    bool peeled = false, overlap = false;  // kPeel, kOverlap (ir/annotations.h)
+    bool symbolic = false;                 // the extent is not a constant; `extent` is 1
+    bool peeled = false, overlap = false;  // the loop has the annotation kPeel or kOverlap (ir/annotations.h)
   };
   struct Iterator {
     Name name;
     IterKind kind = IterKind::kSpatial;
     int64_t extent = 1;
-    int64_t original = 1;  // the extent before padding; what lies beyond is computed in vain
-    Sum binding;           // of loops
+    int64_t original = 1;  // the extent before padding; values beyond it are wasted work
+    Sum binding;           // a sum of loops
   };
   // A condition under which a block runs: low <= value <= high.
   struct Guard {
-    Sum value;  // of loops or iterators
+    Sum value;  // a sum of loops or iterators
     int64_t low = -kUnbounded, high = kUnbounded;
   };
   struct Access {
@@ -76,17 +77,18 @@ struct Nest {
     bool reads = false, writes = false;
     Range subscripts;  // in `sums`, one for each dimension: sums of iterators (and of loops inside the block)
   };
-  // Each group of statements of a block that loops of its own surround (blockize) is a Block here.
+  // A block of the program. A block that contains loops (blockize) becomes several Blocks, one for each group of
+  // statements inside these loops.
   struct Block {
     Name name;
-    Range loops;            // in `loop_lists`: the loops around it, outermost first, those inside the block included
+    Range loops;            // in `loop_lists`: the loops around the statements, outermost first
     Range iterators;        // in `iterators`
-    Range accesses;         // in `accesses`; each buffer and subscripts once
-    Range guards;           // in `guards`; those that hold by the extents alone are left out
-    Arithmetic arithmetic;  // of one instance
-    bool has_init = false;  // it initialises its reduction itself
+    Range accesses;         // in `accesses`; one for each distinct pair of buffer and subscripts
+    Range guards;           // in `guards`; without guards that always hold because of the extents
+    Arithmetic arithmetic;  // operations of one instance
+    bool has_init = false;  // the block initialises its reduction
     bool branches = false;  // some of its statements run under conditions of their own
-    bool prepared = false;  // it depends on constants only and runs in `prepare`, untimed: see MarkPrepared
+    bool prepared = false;  // the block depends on constants only and runs in `prepare`, untimed (MarkPrepared)
   };
 
   enum class Role : uint8_t { kInput, kConstant, kOutput, kTemporary };
@@ -101,9 +103,9 @@ struct Nest {
     Range dims;  // in `dims`
   };
 
-  // Iterations of `at` prefetch the lines that `block` accesses of `buffer` `ahead` iterations of `loop` later.
+  // Each iteration of `at` prefetches lines of `buffer` that `block` accesses `ahead` iterations of `loop` later.
   struct Prefetch {
-    static constexpr int64_t kMostLines = 32;  // that one iteration of `at` prefetches; the others are left out
+    static constexpr int64_t kMostLines = 32;  // most lines that one iteration of `at` prefetches
     Index block = 0, buffer = 0, loop = 0, at = 0;
     int64_t ahead = 1;
   };
@@ -127,7 +129,7 @@ struct Nest {
   std::span<const Sum> SubscriptsOf(const Access& a) const { return Part(sums, a.subscripts); }
   std::span<const Term> TermsOf(const Sum& s) const { return Part(terms, s.terms); }
   std::span<const Dim> DimsOf(const Buffer& b) const { return Part(dims, b.dims); }
-  int64_t BytesOf(const Buffer& b) const;  // of all its elements, without gaps between rows
+  int64_t BytesOf(const Buffer& b) const;  // size of all elements, without gaps between rows
 
  private:
   template <class T>
@@ -136,15 +138,15 @@ struct Nest {
   }
 };
 
-// The Nest of a function in the schedulable dialect.
+// Returns the Nest of a function in the schedulable dialect.
 Nest NestOf(const PrimFunc& func);
 
-// Sets Block::prepared by the rule of lowering (lower/prepare.cc): the greatest set of statements of the function's
-// body that write temporaries which no other statement writes, and read constants and what the set writes.
+// Sets Block::prepared by the rule of lowering (lower/prepare.cc). The prepared statements are the greatest set of
+// top-level statements with two properties: they read only constants and buffers that the set writes, and they write
+// only temporaries that no other statement writes.
 void MarkPrepared(Nest& nest);
 
-// A text that shows all of a Nest but the places in its tables, for tests and for people. Nests are equal if their
-// texts are.
+// Returns a text that shows all of a Nest except positions in its tables. Two Nests are equal if their texts are equal.
 std::string ToText(const Nest& nest);
 
 }  // namespace autotune

@@ -50,7 +50,8 @@ bool NestSums::Same(const Nest::Sum& a, const Nest::Sum& b) const {
   return true;
 }
 
-// Opaque values that were made apart may differ although they move with the same variables.
+// Two opaque values are the same only if they have the same index: separate ones may differ although they depend on the
+// same variables.
 bool NestSums::SameVariable(const Nest::Term& a, const Nest::Term& b) const {
   if (a.of != b.of || a.div != b.div || a.mod != b.mod) return false;
   return a.index == b.index || (a.of == Nest::Of::kSum && Same(nest_.sums[a.index], nest_.sums[b.index]));
@@ -120,7 +121,8 @@ Nest::Sum NestSums::Div(const Nest::Sum& a, int64_t divisor) {
       return Add(quotient, Single(term));
     }
   }
-  // The terms that a common factor of one of them and the divisor does not divide may be too small to matter.
+  // Let `factor` be a common factor of a coefficient and the divisor. If the terms that it does not divide add up to
+  // less than `factor`, they do not change the quotient.
   for (Nest::Index i = 0; i < rest.terms.size; ++i) {
     const int64_t factor = std::gcd(nest_.terms[rest.terms.begin + i].coefficient, divisor);
     if (factor == 1 || !BoundsOf(Rest(rest, factor)).Within(0, factor - 1)) continue;

@@ -1,5 +1,5 @@
-// Nested: loops inside blocks. A block that blockize made holds a loop nest without blocks of its own: what the blocks
-// below a loop did, opaque to the steps that follow. Used inside schedule/ only. Pure functions; thread-safe.
+// Nested: loops inside blocks. A block made by blockize holds a loop nest without inner blocks. Only tensorize rewrites
+// this nest; other steps treat the block as a whole. Used inside schedule/ only. Pure functions; thread-safe.
 #pragma once
 #include <vector>
 
@@ -7,14 +7,14 @@
 
 namespace autotune::schedule {
 
-// Returns the statement without its blocks. A block becomes its body, with the values of its bindings, under its
-// predicate. An initialisation runs under the condition that all reduction iterators are 0.
+// Returns the statement with each block replaced by its body, under the block's predicate. Bindings replace the
+// iterators. An initialisation runs under the condition that all reduction iterators are 0.
 Stmt WithoutBlocks(const Stmt& s);
 
-// The loops inside a statement that has no blocks. Symbolic extents are left out; blockize refuses them.
+// Returns the loops inside a statement that has no blocks. Leaves out loops of symbolic extent, which blockize refuses.
 Ranges LoopsWithin(const Stmt& s);
 
-// The statement with its loops called otherwise, so that each variable is bound once in the function.
+// Returns the statement with new names for its loops, so that each variable is bound once in the function.
 Stmt RenameLoops(const Stmt& s, FreshVars& fresh);
 
 }  // namespace autotune::schedule

@@ -33,7 +33,6 @@ RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& f
 std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& buffer, const Ranges& running,
                                               const Ranges& fixed) {
   RegionMap iters = IterRegions(block, running, fixed);
-  // Iterators range over their extents, for bounds of what stays symbolic.
   std::vector<int64_t> shape = ConstShape(buffer);
   std::optional<std::vector<Region>> box;
   ForEachLoad(block, [&](const Load& load) {
@@ -56,7 +55,7 @@ std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct) {
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const Iter& iter = block.iters[i];
     if (IsConst(iter.extent, limit) && autotune::Equal(iter.binding, less->a)) return i;
-    // The leading digit of a fused loop: f // c < extent, said as f < extent * c.
+    // For the leading digit f // c of a fused loop f, the condition f // c < extent reads f < extent * c.
     const Binary* div = iter.binding.As<Binary>();
     if (div && div->op == BinaryOp::kFloorDiv && AsInt(div->b) && AsInt(iter.extent) &&
         limit == *AsInt(iter.extent) * *AsInt(div->b) && autotune::Equal(div->a, less->a)) {
@@ -79,7 +78,8 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
   if (!region) {
     return Err("block '", block.name, "' does not visit an interval of iterator '", it.var, "' in one iteration");
   }
-  // A guard on just the running part cuts the interval; one on the whole iterator leaves what is within its extent.
+  // A guard on the running part of the iterator shortens the interval. A guard on the whole iterator is skipped: it
+  // only keeps the iterator within its extent.
   for (const Expr& conjunct : Conjuncts(block.predicate)) {
     if (BoundedIter(block, conjunct) || IsLowerBound(block, conjunct) || !UsesAny(conjunct, running)) continue;
     bool concerns = false;
@@ -100,7 +100,7 @@ Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& runn
 
 namespace {
 
-// Returns true if the loops take the iterator through all of [0, size).
+// Returns true if the iterator takes all values in [0, size) while the loops run.
 bool Covers(const Block& block, size_t iter, int64_t size, const Ranges& running) {
   LinearForm sum = Normalize(block.iters[iter].binding, running);
   std::optional<Bounds> bounds = BoundsOf(sum, running);
@@ -146,7 +146,8 @@ Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
     bool all = running.size() == loops.size();
     std::vector<size_t> iters;
     for (size_t i = 0; i < block.iters.size(); ++i) {
-      // A block that stores elsewhere than at plain iterators writes all that it has to write if all of it runs.
+      // If the store's indices are plain iterators, only these must cover the buffer. Other blocks are taken to write
+      // everything they should if all their spatial iterators run completely.
       bool counts = places ? std::find(places->begin(), places->end(), i) != places->end()
                            : block.iters[i].kind == IterKind::kSpatial;
       if (counts) iters.push_back(i);
@@ -156,7 +157,7 @@ Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer) {
       if (places) {
         const int64_t* extent = size;
         size = AsInt(buffer->shape[std::find(places->begin(), places->end(), i) - places->begin()]);
-        if (!extent || !size || *extent < *size) return;  // one of several that write a part each
+        if (!extent || !size || *extent < *size) return;  // this block is one of several that each write a part
       }
       all = all && size && Covers(block, i, *size, running);
       for (size_t j : iters) {
@@ -183,7 +184,7 @@ bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_
     if (FeedsOf(writer, around[common]->var).reduce) return false;  // not complete there
     ++common;
   }
-  // Guards that cut off what is beyond the buffer are none here.
+  // A guard is harmless if it only cuts off values outside an iterator's extent.
   for (const Expr& conjunct : Conjuncts(writer.predicate)) {
     if (!BoundedIter(writer, conjunct) && !IsLowerBound(writer, conjunct)) return false;
   }

@@ -1,5 +1,5 @@
-// Region: which part of a buffer a block touches while some of its loops run, and loop nests over such parts. Used
-// inside schedule/ only. Pure functions; thread-safe.
+// Region: computes the part of a buffer that a block touches while some of its loops run, and makes loop nests over
+// such parts. Used inside schedule/ only. Pure functions; thread-safe.
 #pragma once
 #include <vector>
 
@@ -11,7 +11,8 @@ namespace autotune::schedule {
 // Over-approximates, within [0, extent).
 RegionMap IterRegions(const Block& block, const Ranges& running, const Ranges& fixed);
 
-// The box of `buffer` that the block's loads touch, by dimension; nothing if it does not load it.
+// Returns the box of `buffer` that the block's loads touch, one Region per dimension. Returns nothing if the block does
+// not load from it.
 std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& buffer, const Ranges& running,
                                               const Ranges& fixed);
 
@@ -19,47 +20,49 @@ std::optional<std::vector<Region>> RegionRead(const Block& block, const Buffer& 
 // make up an interval.
 Result<Region> RegionVisited(const Block& block, size_t iter, const Ranges& running, const Ranges& fixed);
 
-// A conjunct of a block's predicate that says no more than "this iterator is 0 or more".
+// Returns true if the conjunct of the block's predicate only says that one of its iterators is 0 or more.
 bool IsLowerBound(const Block& block, const Expr& conjunct);
 
-// Checks that every element of a buffer is written. Not every element is if the producer was moved to consumers that
-// need only a part, such as every second row. May refuse a buffer that is written whole.
+// Checks that every element of a buffer is written. This fails if the producer was moved to consumers that need only a
+// part, such as every second row. May also fail for a buffer of which every element is written.
 Status CheckWrittenWhole(const PrimFunc& func, const Buffer& buffer);
 
-// Where an iterator shall run: [min, min + extent).
+// The values that an iterator shall take: [min, min + extent).
 struct Window {
   LinearForm min;
   int64_t extent = 1;
 };
-// Clips a region to [0, extent), as far as is known. `covering`: it may grow to all of [0, extent) if it is as long.
+// Returns the region clipped to [0, extent), if its bounds are known. With `covering`, a region of at least `extent`
+// values becomes [0, extent).
 Window WindowOf(const Region& region, int64_t extent, const Ranges& fixed, bool covering);
 
-// The block in fresh serial loops over the windows, guarded where those leave the iterators' extents, and by `guards`.
+// Returns the block in new serial loops `loops` over the windows, under `guards`. Where a window exceeds an iterator's
+// extent, the block gets a guard for it.
 Stmt NestOver(const Block& block, const std::vector<Window>& windows, const std::vector<Name>& loops,
               const Ranges& fixed, std::vector<Expr> guards = {});
 
-// A conjunct of a block's predicate that says no more than "this iterator lies within its extent".
+// Returns the index of an iterator if the conjunct of the block's predicate only says that it is less than its extent.
 std::optional<size_t> BoundedIter(const Block& block, const Expr& conjunct);
 
-// Returns true if e depends on a loop inside the block (blockize), and not on its iterators alone.
+// Returns true if e depends on a loop inside the block (blockize).
 bool UsesLoopInside(const Block& block, const Expr& e);
 
-// <block>_i0, <block>_i1, ...
+// Returns the default names of `count` new loops: <block>_i0, <block>_i1, ...
 std::vector<Name> LoopNames(const Name& block, size_t count);
 
-// A block `name` that runs over `extents`, in loops `loops` of its own: to[indices(v)] = value(v).
+// Returns a new block `name` in new loops `loops` over `extents`. Its body is store(v), where v are its iterators.
 Stmt MakeNest(const PrimFunc& func, const Name& name, const std::vector<int64_t>& extents,
               const std::vector<Name>& loops, const std::function<Store(const std::vector<Expr>& vars)>& store);
 
-// Statements directly under the function's body.
+// The top-level statements of a function's body.
 std::vector<Stmt> RootStmts(const Stmt& body);
-// The index of the one that contains the block.
+// The index of the statement in `roots` that contains the block.
 size_t RootIndexOf(const std::vector<Stmt>& roots, const Name& block);
 bool ContainsBlock(const Stmt& s, const Name& block);
 
-// Checks that no loop of `around` computes, iteration by iteration, what the block reads: the block shall run at
-// `place` inside them, and could then need what later iterations write. `but_for`: buffers whose elements are known to
-// be complete.
+// Checks that no loop of `around` contains a writer of a buffer that the block reads. The block shall move to `place`
+// inside these loops, where it could need elements that later iterations write. `but_for` lists buffers that need no
+// check, since all needed elements are complete there. Errors contain `place`.
 Status CheckReadsComplete(const Block& block, const std::vector<const For*>& around, const std::string& place,
                           const std::vector<Name>& but_for);
 
@@ -68,19 +71,20 @@ Status CheckReadsComplete(const Block& block, const std::vector<const For*>& aro
 bool ComputesAllRead(const Block& writer, const std::vector<const For*>& around_writer, const Block& block,
                      const std::vector<const For*>& around, const Buffer& buffer);
 
-// Checks that everything that the block reads was written before: the whole buffer, if its producers have loops of
-// their own, or else, in each iteration of the loops shared with a producer, all that the block reads there.
+// Checks that all elements that the block reads were written before. A producer without loops in common with the block
+// must write the whole buffer. A producer that shares loops with the block must write, in each iteration of these
+// loops, all that the block reads in that iteration.
 Status CheckSourcesCover(const State& state, const Name& block);
 
-// Returns true only if two different values of `var` always give different values of some spatial iterator, whatever
-// the values of `inner`, the loops between `var` and the block. The instances are then independent. May return false
+// Returns true only if two different values of `var` always give different values of some spatial iterator, for all
+// values of `inner`, the loops between `var` and the block. The instances are then independent. May return false
 // for independent instances.
 bool SeparatesInstances(const Block& block, const LoopRange& var, const Ranges& inner);
 // Checks that the iterations of each parallel or vectorized loop around the block stay independent. (For bound loops,
 // schedule/threads.cc checks that after every step.)
 Status CheckStillIndependent(const State& state, const Name& block);
-// Like CheckStillIndependent, for the writers of the buffers that a block reads. To be called after the block moved out
-// of loops that had their own copies of these buffers.
+// Like CheckStillIndependent, for the writers of the buffers that a block reads. Needed after the block moved out of
+// loops whose iterations had their own copies of these buffers.
 Status CheckSourcesIndependent(const State& state, const Block& block);
 // Checks that the instances of each block inside `loop` for different values of it are independent, as `kind`
 // (parallel, vectorized, bound) needs. A block may instead write a buffer that is used only inside the loop, if each

@@ -1,5 +1,5 @@
-// Replay: applying a trace to a function, keeping, overriding or redrawing its decisions, from the start or from a
-// snapshot that an earlier replay took. Thread-safe (one Rng per thread).
+// Replay: applies a trace to a function, from the start or from a snapshot that an earlier replay took. It keeps,
+// overrides or redraws the trace's decisions. Thread-safe (one Rng per thread).
 #pragma once
 #include <map>
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace autotune {
 
-// The state before one sampling step of a trace. Immutable and cheap to copy: a mutant of that trace that differs from
-// there on need not replay the steps before.
+// The state before one sampling step of a trace. A mutant of the trace that differs only from this step on can start
+// its replay here. Immutable and cheap to copy.
 class Snapshot {
  public:
-  size_t step() const { return step_; }  // the sampling step's place in the trace
+  size_t step() const { return step_; }  // the sampling step's position in the trace
   const PrimFunc& func() const;
 
  private:
@@ -23,16 +23,17 @@ class Snapshot {
 };
 
 struct ReplayOptions {
-  Rng* rng = nullptr;         // for decisions that are drawn; needed if any is
-  bool resample_all = false;  // draw every decision anew, ignoring those in the trace (overrides stay)
-  // Decisions by the step's place in the trace; an undecided one is drawn.
+  Rng* rng = nullptr;         // draws decisions; may be null if all are given
+  bool resample_all = false;  // draw all decisions again, except overrides
+  // Decisions that replace those of the trace, by the step's position. An undecided one is drawn.
   std::map<size_t, Decision> overrides;
-  std::vector<Snapshot>* snapshots = nullptr;  // appended to, one for each sampling step
+  std::vector<Snapshot>* snapshots = nullptr;  // if given, receives one snapshot for each sampling step
 };
 
-// The result's trace has all decisions filled in. An error names the step that is illegal.
+// Applies `trace` to `func`. The result's trace has all decisions filled in. An error names the step that is illegal.
 Result<Schedule> Replay(const PrimFunc& func, const Trace& trace, const ReplayOptions& options = {});
-// Goes on from a snapshot of a replay of `trace` (or of one that is the same up to snapshot.step()).
+// Applies the steps of `trace` from snapshot.step() on. The snapshot must come from a replay of `trace`, or of a trace
+// with equal steps before snapshot.step().
 Result<Schedule> ReplayFrom(const Snapshot& snapshot, const Trace& trace, const ReplayOptions& options = {});
 
 }  // namespace autotune

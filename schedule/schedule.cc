@@ -46,13 +46,13 @@ Result<int64_t> Schedule::Value(const IntArg& arg) const { return state_->Value(
 namespace schedule {
 namespace {
 
-// Prefetches name loops and buffers, which no step behind them may rewrite.
+// Checks that no step after a prefetch rewrites loops or buffers, since prefetches refer to them by name.
 Status CheckMayFollow(const State& state, const Step& step) {
   bool harmless = DecisionOf(step) || std::holds_alternative<Prefetch>(step) ||
                   std::holds_alternative<Annotate>(step) || std::holds_alternative<Pipeline>(step) ||
                   std::holds_alternative<TensorCore>(step) || std::holds_alternative<Parallel>(step) ||
                   std::holds_alternative<Unroll>(step);
-  if (state.prefetches && !harmless) return Err("a prefetch comes last: no such step can follow one");
+  if (state.prefetches && !harmless) return Err("this step cannot follow a prefetch: prefetches come last");
   return {};
 }
 

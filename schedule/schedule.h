@@ -1,5 +1,5 @@
-// Schedule: a function and the history of steps that made it from an unscheduled one; the history is the trace. A
-// value: copy it to branch off. Threads may share an object only to read it. Replaying traces: schedule/replay.h.
+// Schedule: a function and its trace, the steps that made it from an unscheduled function. A value: a copy can continue
+// with other steps. Threads may share an object only to read it. schedule/replay.h applies whole traces.
 #pragma once
 #include <memory>
 
@@ -24,11 +24,12 @@ class Schedule {
   // Every step applied so far, results and decisions filled in.
   const Trace& trace() const { return trace_; }
 
-  // Applies a step and returns its results' names. On error (illegal here; an unknown or a taken name) the schedule is
-  // unchanged. A sampling step without a decision needs `rng`; one with a decision keeps it if it is legal.
+  // Applies a step and returns the names of its results. On error the schedule is unchanged; errors are an illegal
+  // step, an unknown name and a name that is taken. A sampling step without a decision draws it from `rng`; a decision
+  // that is given is kept if it is legal.
   Result<std::vector<Name>> Apply(Step step, Rng* rng = nullptr);
 
-  // What a sampling step decided: its name, or an element of it (`oc_t.2`).
+  // Returns the value of an argument: a number, the result of a sampling step, or an element of it (`oc_t.2`).
   Result<int64_t> Value(const IntArg& arg) const;
 
  private:

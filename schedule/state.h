@@ -1,4 +1,5 @@
-// State: what a step rewrites, and the list of all steps' rewrites. Used inside schedule/ only; not thread-safe.
+// State: the function that steps rewrite, and the declarations of all rewrites. Used inside schedule/ only; not
+// thread-safe.
 #pragma once
 #include <utility>
 #include <vector>
@@ -14,10 +15,10 @@ namespace autotune::schedule {
 struct State {
   PrimFunc func;
   std::vector<std::pair<Name, std::vector<int64_t>>> samples;  // results of sample_tile and sample_categorical
-  std::vector<std::pair<Name, Name>> locations;                // of sample_compute_location: a loop, or none: the root
-  bool prefetches = false;                                     // a prefetch step was applied
-  Rng* rng = nullptr;                                          // for undecided sampling steps, while one is applied
-  bool has_threads = false;                                    // some loop of the function is bound to an axis
+  std::vector<std::pair<Name, Name>> locations;  // results of sample_compute_location: a loop; empty: root
+  bool prefetches = false;                       // a prefetch step was applied
+  Rng* rng = nullptr;                            // draws decisions while a step is applied
+  bool has_threads = false;                      // some loop of the function is bound to an axis
 
   State() = default;
   explicit State(PrimFunc func) : func(std::move(func)), has_threads(HasThreads(this->func.body)) {}
@@ -27,8 +28,8 @@ struct State {
   Status CheckNewSample(const Name& name) const;
 };
 
-// Checks that the step may come now, applies it, and checks the rules of programs of threads afterwards. On error the
-// state is undefined, and the caller discards it.
+// Checks that the step is allowed after the steps so far, applies it, and checks the rules of programs of threads. On
+// error the state is undefined, and the caller discards it.
 Status Apply(State& state, Step& step);
 // Checks the rules of programs of threads (schedule/threads.cc).
 Status CheckProgramOfThreads(const State& state);

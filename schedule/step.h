@@ -1,13 +1,14 @@
 // The schedule primitives as values: one struct each, documented as before -> after. Text, parsing and dispatch derive
-// from the fields declared here; docs/trace.md has the grammar. Plain values; thread-safe. Not the rewrites: those
-// are schedule/primitive/<name>.cc, one each, with the conditions under which they are legal.
+// from the fields declared here; docs/trace.md has the grammar. Plain values; thread-safe. The rewrites, and the
+// conditions under which they are legal, are in schedule/primitive/.
 //
 // Conventions
 //  - A block, a loop or a buffer is referred to by its name in the function. Variables (loops and block iterators),
 //    blocks and buffers are three name spaces; a new name that is taken is an error.
-//  - `results` are the names of what a step makes. Left empty, the step fills in the defaults given below; in a trace
-//    they are always written down, so that replay never depends on how defaults are chosen.
-//  - Which results a step has never depends on a decision: one trace fits all decisions of its sampling steps.
+//  - `results` are the names of the loops, blocks and buffers that a step makes. If they are empty, the step fills in
+//    the defaults given below. A trace always states them, so that replay never depends on the choice of defaults.
+//  - The number of results of a step never depends on a decision. So one trace fits all decisions of its sampling
+//  steps.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,7 +24,7 @@ namespace autotune {
 // The most iterations that a step may give a loop, so that sums and small multiples of extents do not overflow.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
-// An integer argument: a number, or what a sampling step decided: `u`, or `oc_t.2` (element 2, from 0).
+// An integer argument: a number, or the result of a sampling step: `u`, or `oc_t.2` (element 2, counted from 0).
 struct IntArg {
   int64_t value = 0;
   Name sampled;  // if not empty, `value` is unused
@@ -35,7 +36,8 @@ struct IntArg {
   bool operator==(const IntArg&) const = default;
 };
 
-// Factors of a split, outermost first. At most one is kAuto ("?": as many as needed), or all come from a sampled tile.
+// Factors of a split, outermost first: a list, in which at most one is kAuto ("?": as many as needed), or a sampled
+// tile.
 struct Factors {
   static constexpr int64_t kAuto = -1;
   std::vector<IntArg> list;
@@ -47,7 +49,7 @@ struct Factors {
   bool operator==(const Factors&) const = default;
 };
 
-// One dimension of a new layout: (old dimension `dim`) // div % mod; div 1 and mod 0 mean "none".
+// One dimension of a new layout: (old dimension `dim`) // div % mod. div 1 means no division, mod 0 no remainder.
 struct DimTerm {
   int64_t dim = 0;
   IntArg div = 1;
@@ -55,14 +57,15 @@ struct DimTerm {
   bool operator==(const DimTerm&) const = default;
 };
 
-// A layout as the list of its dimensions, outermost first: `[d3 // 16, d0, d1, d2, d3 % 16]`. The terms of every old
-// dimension must be its mixed-radix digits: a div that starts at the product of the smaller digits' mods, no gap.
+// A layout as the list of its dimensions, outermost first: `[d3 // 16, d0, d1, d2, d3 % 16]`. The terms of each old
+// dimension must be its mixed-radix digits without gaps: the div of a digit is the product of the mods of the smaller
+// digits.
 struct IndexMap {
   std::vector<DimTerm> dims;
   bool operator==(const IndexMap&) const = default;
 };
 
-// Names of what a step made, printed behind `->`.
+// Names of the loops, blocks and buffers that a step made, printed after `->`.
 struct Results {
   std::vector<Name> names;
   Results() = default;
@@ -71,7 +74,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-// What a sampling step decided, printed behind `=`; empty: undecided.
+// The decision of a sampling step, printed after `=`; empty: undecided.
 struct Decision {
   std::vector<int64_t> values;
   Decision() = default;
@@ -84,7 +87,7 @@ struct Decision {
 // ---- Loops ----------------------------------------------------------------------------------------------------------
 
 // for l in E: S(l)  ->  for l_0 in f0: for l_1 in f1: ... S(l_0*f1 + l_1)
-// The factors' product may exceed E; then the blocks inside run under `l_0*f1 + l_1 < E`.
+// The factors' product may exceed E. Then the blocks inside run under the condition `l_0*f1 + l_1 < E`.
 // Results: the loops, outermost first; default <loop>_0, <loop>_1, ...
 struct Split {
   static constexpr std::string_view kName = "split";
@@ -104,14 +107,14 @@ struct Fuse {
 };
 
 // for a: for b: for c: S  ->  reorder([c, a]):  for c: for b: for a: S
-// The listed loops take each other's places, in the given order; all lie on one chain of perfectly nested loops.
+// Puts the listed loops into the given order, in the places that they had. All must be in one perfectly nested chain.
 struct Reorder {
   static constexpr std::string_view kName = "reorder";
   std::vector<Name> loops;
   AUTOTUNE_FIELDS(loops)
 };
 
-// for l: S  ->  parallel for l: S. Inside another parallel loop it stays serial: there is one level of parallelism.
+// for l: S  ->  parallel for l: S. Inside another parallel loop, l stays serial: there is one level of parallelism.
 struct Parallel {
   static constexpr std::string_view kName = "parallel";
   Name loop;
@@ -145,8 +148,9 @@ struct Bind {
 // ---- Where blocks are computed --------------------------------------------------------------------------------------
 
 // P; for l: ... C reads P  ->  for l: { for i0.. over what this iteration reads of P: P; ... C }
-// `loop` is a loop that encloses all consumers of the block, or the result of sample_compute_location (root: the block
-// gets fresh loops where it stands). Results: one loop for each iterator; default <block>_i0, <block>_i1, ...
+// `loop` is a loop that encloses all consumers of the block, or the result of sample_compute_location. If that is the
+// root, the block stays in its place and gets new loops. Results: one loop for each iterator; default <block>_i0,
+// <block>_i1, ...
 struct ComputeAt {
   static constexpr std::string_view kName = "compute_at";
   Name block;
@@ -181,9 +185,10 @@ struct ReverseComputeInline {
 
 // ---- Buffers --------------------------------------------------------------------------------------------------------
 
-// C reads B  ->  block N: N[v] = B[v]; C reads N.    N stands before the outermost loop around C; of a constant
-// parameter it depends on constants only, and lowering puts it into `prepare`.
-// Results: the buffer, which also names the block (default <buffer>_<block>), and its loops (default <block>_i0, ...).
+// C reads B  ->  block N: N[v] = B[v]; C reads N.    N is before the outermost loop around C. If B is a constant
+// parameter, N depends on constants only, and lowering moves it to `prepare`.
+// Results: the buffer N, which also names the block (default <buffer>_<block>), and the block's loops (default
+// <N>_i0, ...).
 struct CacheRead {
   static constexpr std::string_view kName = "cache_read";
   Name block;
@@ -193,7 +198,7 @@ struct CacheRead {
   AUTOTUNE_FIELDS(block, buffer, scope, results)
 };
 
-// P writes B  ->  P writes N; block: B[v] = N[v] behind the outermost loop around P.
+// P writes B  ->  P writes N; block: B[v] = N[v] after the outermost loop around P.
 // Results: the buffer (default <block>_local), the copying block (default <block>_copy) and its loops (<that>_i0, ...).
 struct CacheWrite {
   static constexpr std::string_view kName = "cache_write";
@@ -212,9 +217,9 @@ struct SetScope {
 };
 
 // alloc B: [.., E, ..]  ->  alloc B: [.., E, ..] align [axis, factor, offset]
-// Neighbours along dimension `axis` of B lie k * factor + offset elements apart, with the least possible k. So rows do
-// not share cache sets or memory banks. The memory between rows is never touched. If lowering shrinks B
-// (lower/compact.cc), this holds for the part that it keeps. Factor 1 makes dimension `axis` compact again.
+// Sets the stride of dimension `axis` of B to k * factor + offset elements, with the least possible k. So rows do not
+// share cache sets or memory banks. The memory between rows is never accessed. If lowering shrinks B
+// (lower/compact.cc), the remaining part has such a stride. Factor 1 makes dimension `axis` compact again.
 struct StorageAlign {
   static constexpr std::string_view kName = "storage_align";
   Name buffer;
@@ -224,10 +229,10 @@ struct StorageAlign {
   AUTOTUNE_FIELDS(buffer, axis, factor, offset)
 };
 
-// B[a, b]  ->  B[map(a, b)], everywhere, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. If a digit does not divide its
-// dimension, B is padded. The block that writes B then iterates over the new layout and stores `pad_value` in the
-// padding. A block with spatial iterators only, which stores at them, is always rewritten in this way, and the results
-// are its new loops (default <block>_i0, ...). Other blocks have no results, and their sizes must divide.
+// B[a, b]  ->  B[map(a, b)] in all accesses, e.g. [d3 // 16, d0, d1, d2, d3 % 16]. If the block that writes B has only
+// spatial iterators and stores at them, it is rewritten to iterate over the new layout. The results are its new loops
+// (default <block>_i0, ...). If a digit then does not divide its dimension, B is padded, and the block stores
+// `pad_value` in the padding. For any other writer there are no results, and the digits must divide their dimensions.
 struct TransformLayout {
   static constexpr std::string_view kName = "transform_layout";
   Name buffer;
@@ -238,7 +243,8 @@ struct TransformLayout {
 };
 
 // C reads B[f(i, k)]  ->  block N: N[i, k] = B[f(i, k)]; C reads N[i, k]     (i, k: the iterators of C used in f)
-// Results: the buffer, which also names the block (default <block>_<buffer>), and its loops (default <that>_i0, ...).
+// Results: the buffer N, which also names the block (default <block>_<buffer>), and the block's loops (default
+// <N>_i0, ...).
 struct Reindex {
   static constexpr std::string_view kName = "reindex";
   Name block;
@@ -275,17 +281,18 @@ struct Rfactor {
 };
 
 // P where v < E  ->  P without the condition: v takes all values that its loops give it. The buffer of P grows. Reads
-// of other buffers stay in bounds. A load whose last dimension alone v indexes becomes select(v < E, b[k, v], 0), so
-// that lanes stay consecutive; other subscripts are clamped. Nothing uses the extra elements. A reduction iterator
-// beyond its extent does not change the sum. Consumers keep their own guards.
+// of other buffers stay in bounds: a load in which v indexes only the last dimension becomes select(v < E, b[k, v], 0),
+// so that lanes stay consecutive; other subscripts are clamped. Consumers do not use the extra elements, since they
+// keep their own guards. A reduction iterator beyond its extent does not change the sum.
 struct PadBlock {
   static constexpr std::string_view kName = "pad_block";
   Name block;
   AUTOTUNE_FIELDS(block)
 };
 
-// C += (c(v) ? x : 0) * w  ->  if c(v): C += x * w. The same for a sum, maximum or minimum of (c(v) ? x : the
-// operation's identity). Padding takes no part, so 0 is never multiplied with an infinite or NaN w.
+// C += (c(v) ? x : 0) * w  ->  if c(v): C += x * w. Also C = op(C, c(v) ? x : e)  ->  if c(v): C = op(C, x), where op
+// is a sum, maximum or minimum and e its identity. So padding is skipped, and 0 is never multiplied by an infinite or
+// NaN w.
 struct SkipPadding {
   static constexpr std::string_view kName = "skip_padding";
   Name block;
@@ -293,10 +300,10 @@ struct SkipPadding {
 };
 
 // for l: .. for k: C reads B  ->  for l: .. for k: { prefetch B; C reads B }    (at: k)
-// Prefetches the lines of B that the block reads or writes in iteration l + ahead, but not in the iteration before, as
-// far as that is known. The lines are spread evenly over the iterations of k and of the loops between. Each iteration
-// prefetches at most 32 lines; the others are left out. 0 ahead: no prefetches. Only steps that keep loops and buffers
-// as they are may follow.
+// Prefetches the lines of B that the block accesses in iteration l + ahead. Leaves out lines that are known to be
+// accessed in the iteration before that. Spreads the lines evenly over the iterations of k and of the loops between l
+// and k. Each iteration prefetches at most 32 lines; the others are left out. With ahead = 0 there are no prefetches.
+// Only steps that keep loops and buffers as they are may follow.
 struct Prefetch {
   static constexpr std::string_view kName = "prefetch";
   Name block;
@@ -308,9 +315,9 @@ struct Prefetch {
 };
 
 // for l: { N = B[..]; C reads N }  ->  N for the first iterations; for l: { N for iteration l + stages - 1; C reads N }
-// N is in shared memory, which holds the copies of `stages` iterations. The loop l must begin with such copies, and
-// only l may use them. The step only annotates l. Lowering moves the copies and makes them asynchronous if the target
-// can (lower/pipeline_loops.cc). With one stage nothing moves.
+// N is a copy in shared memory, which holds the copies of `stages` iterations. The loop l must begin with such copies,
+// and only l may use them. The step only annotates l. Lowering moves the copies, and makes them asynchronous if the
+// target supports this (lower/pipeline_loops.cc). With one stage lowering moves nothing.
 struct Pipeline {
   static constexpr std::string_view kName = "pipeline";
   Name loop;
@@ -318,10 +325,11 @@ struct Pipeline {
   AUTOTUNE_FIELDS(loop, stages)
 };
 
-// for h in 2: for p in 2: for k: C += A * B  ->  the same, annotated: the threads of a warp compute it together
-// `loop` is the one over h. Lowering replaces the loops by one instruction of tensor cores (lower/tensor_cores.cc).
-// They stand in loops over threadIdx.x of 4 and threadIdx.y of a multiple of 8; A depends on y and h, B on x and p;
-// both are tf32(..), or f32(..) of f16 or bf16 (ir/mma.h). k has 8 iterations, of operands of 16 bits 16.
+// for h in 2: for p in 2: for k: C += A * B  ->  these loops, annotated: the threads of a warp compute them together
+// `loop` is the loop over h. Lowering replaces the loops by one instruction of tensor cores (lower/tensor_cores.cc).
+// The loops are inside loops over threadIdx.x, of 4 iterations, and threadIdx.y, of a multiple of 8. A depends on y and
+// h, B on x and p. Both are tf32(..), or f32(..) of f16 or bf16 (ir/mma.h). The loop over k has 8 iterations for tf32
+// and 16 for operands of 16 bits.
 struct TensorCore {
   static constexpr std::string_view kName = "tensor_core";
   Name loop;
@@ -329,8 +337,8 @@ struct TensorCore {
 };
 
 // for l: { P; Q }  ->  block N, over the loops around that P and Q depend on: { for l: { P; Q } }
-// Everything inside a loop becomes one block, which later steps treat as a whole: its loops lose their names, but its
-// accesses stay known. An initialisation becomes a condition inside the block.
+// Everything inside a loop becomes one block. Later steps treat the block as a whole: they see its accesses, but cannot
+// refer to the loops inside. An initialisation runs under a condition inside the block.
 // Result: the block; default <loop>_block.
 struct Blockize {
   static constexpr std::string_view kName = "blockize";
@@ -340,8 +348,8 @@ struct Blockize {
 };
 
 // block N: { loops that compute what an intrinsic's description says }  ->  block N: { its implementation }
-// `target` is such a block, or a loop that blockize takes first. `intrinsic` is a name in schedule/intrinsic.h.
-// Result: of a loop, the block (default <loop>_block); of a block, none.
+// `target` is such a block, or a loop, which the step first makes into a block as blockize does. `intrinsic` is a name
+// in schedule/intrinsic.h. Result: for a loop, the block (default <loop>_block); for a block, none.
 struct Tensorize {
   static constexpr std::string_view kName = "tensorize";
   Name target;
@@ -350,7 +358,7 @@ struct Tensorize {
   AUTOTUNE_FIELDS(target, intrinsic, results)
 };
 
-// A note on a block or a loop, for the passes that read it.
+// Sets an annotation of a block or a loop, for the passes that read it.
 struct Annotate {
   static constexpr std::string_view kName = "annotate";
   Name target;
@@ -361,9 +369,9 @@ struct Annotate {
 
 // ---- Sampling: the function stays as it is --------------------------------------------------------------------------
 
-// n tile factors of a loop of extent E, outermost first. The innermost is a multiple of multiple_of, at most max_inner.
-// The product covers E. Drawn tiles exceed E by at most a quarter if such tiles exist; tiles of a loop that feeds a
-// reduction iterator do not exceed it.
+// Chooses n tile factors of a loop of extent E, outermost first. The innermost is a multiple of multiple_of and at most
+// max_inner. The product is at least E. Drawn tiles exceed E by at most a quarter, or not at all if the loop feeds a
+// reduction iterator; if no such tiles exist, by as little as possible.
 // Result: the tile; default <loop>_t.
 struct SampleTile {
   static constexpr std::string_view kName = "sample_tile";
@@ -376,8 +384,7 @@ struct SampleTile {
   AUTOTUNE_FIELDS(loop, n, max_inner, multiple_of, results, decision)
 };
 
-// Chooses one of the candidates, by their probabilities. The decision is the value of the candidate, not its place in
-// the list.
+// Chooses one of the candidates, by their probabilities. The decision is the candidate's value, not its position.
 // Result: the number; no default.
 struct SampleCategorical {
   static constexpr std::string_view kName = "sample_categorical";
@@ -388,8 +395,8 @@ struct SampleCategorical {
   AUTOTUNE_FIELDS(candidates, probabilities, results, decision)
 };
 
-// Location at which a block is computed: -1 is the root, k the loop of depth k (outermost 0) around all its consumers,
-// but never inside a loop that feeds a reduction iterator of a consumer.
+// Chooses where a block is computed. -1 is the root; k is the loop of depth k (outermost 0) around all its consumers.
+// Loops at or inside a loop that feeds a reduction iterator of a consumer are never chosen.
 // Result: the location; default <block>_at.
 struct SampleComputeLocation {
   static constexpr std::string_view kName = "sample_compute_location";
@@ -399,7 +406,7 @@ struct SampleComputeLocation {
   AUTOTUNE_FIELDS(block, results, decision)
 };
 
-// Every step type, once. The order is of no consequence.
+// All step types. Their order does not matter.
 using Step =
     std::variant<Split, Fuse, Reorder, Parallel, Vectorize, Unroll, Bind, ComputeAt, ReverseComputeAt, ComputeInline,
                  ReverseComputeInline, CacheRead, CacheWrite, SetScope, StorageAlign, TransformLayout, Reindex,
@@ -411,7 +418,7 @@ concept IsSampling = requires(T& step) {
   step.decision;
 };
 
-// The decision of a sampling step, else null.
+// Returns the decision of a sampling step, and null for other steps.
 Decision* DecisionOf(Step& step);
 const Decision* DecisionOf(const Step& step);
 

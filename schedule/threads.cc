@@ -1,5 +1,5 @@
-// Checks the rules that every step must keep in a program of threads: those of ir/threads.h, independent iterations of
-// bound loops, and that no thread accesses elements that another thread owns.
+// Checks the rules that every step must keep in a program of threads: the rules of ir/threads.h, independent iterations
+// of bound loops, and no access of a thread to elements that another thread owns.
 #include <map>
 
 #include "schedule/region.h"
@@ -10,7 +10,7 @@ namespace {
 struct ThreadAccess {
   Name block;
   std::vector<const For*> loops;    // around the block, outermost first
-  std::vector<LinearForm> indices;  // of the loops' variables
+  std::vector<LinearForm> indices;  // in terms of the loops' variables
 };
 
 std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer) {
@@ -39,7 +39,7 @@ std::vector<ThreadAccess> AccessesOf(const PrimFunc& func, const Buffer& buffer)
 }
 
 // Describes an index as  fixed + turns * (step * threads) + step * thread + [low, high].  `fixed` depends only on the
-// loops around all accesses. The number of turns is not kept: the index modulo step * threads determines the thread.
+// loops around all accesses. `turns` is not stored, since the index modulo step * threads determines the thread.
 struct ThreadDigit {
   LinearForm fixed;
   int64_t step = 0, low = 0, high = 0;
@@ -116,7 +116,7 @@ Status CheckOneThread(const PrimFunc& func, const Buffer& buffer) {
   std::vector<ThreadAccess> accesses = AccessesOf(func, buffer);
   if (accesses.empty()) return {};
   size_t shared = accesses[0].loops.size();
-  std::map<LoopKind, const For*> axes;  // those whose loops are not around all accesses
+  std::map<LoopKind, const For*> axes;  // axes whose loops are not around all accesses
   for (const ThreadAccess& access : accesses) {
     size_t n = 0;
     while (n < shared && n < access.loops.size() && access.loops[n] == accesses[0].loops[n]) ++n;

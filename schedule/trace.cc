@@ -144,7 +144,7 @@ struct Parser {
   Status Value(double& v) {
     size_t begin = at;
     TRY(ParseNumber(v, "a number"));
-    if (!std::isnan(v)) return {};  // which no step takes, and which equals nothing, not even itself
+    if (!std::isnan(v)) return {};  // no step takes NaN
     at = begin;
     return Expected("a number");
   }

@@ -1,7 +1,7 @@
-// Trace: the steps of a schedule, and their text, which is the storage format (docs/trace.md): one line a step,
+// Trace: the steps of a schedule, and their text, which is the storage format (docs/trace.md), with one line per step:
 //   sample_tile(m, n=3, max_inner=14, multiple_of=1) -> m_t = [8, 14, 7]
 //   split(m, m_t) -> m_0, m_1, m_2
-// One printer and one parser for all steps, made from their field declarations. Thread-safe.
+// One printer and one parser serve all steps, by their field declarations. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace autotune {
 
-// Grows when older text would no longer parse or mean the same.
+// Increases with each change after which older text would not parse or would have another meaning.
 inline constexpr int kStepLanguageVersion = 1;
 
 using Trace = std::vector<Step>;

@@ -1,4 +1,4 @@
-// Tree: finding loops and blocks of a schedulable function by name, and replacing them along the path from the root.
+// Tree: finds loops and blocks of a schedulable function by name, and replaces them along the path from the root.
 // Used inside schedule/ only. Pure functions on immutable statements; thread-safe.
 #pragma once
 #include <functional>
@@ -11,32 +11,33 @@
 
 namespace autotune::schedule {
 
-// The way from the function's body to one of its statements, both included.
+// The chain of nested statements from the function's body down to a statement inside it, the target.
 struct Path {
   std::vector<Stmt> nodes;
   const Stmt& target() const { return nodes.back(); }
   const For& loop() const { return *nodes.back().As<For>(); }
   const Block& block() const { return *nodes.back().As<Block>(); }
-  // Loops on the way, outermost first, the target not included.
+  // The loops on the path, outermost first, without the target.
   std::vector<const For*> Loops() const;
-  // Their variables with constant extents (a symbolic extent: left out, so that nothing is concluded from it).
+  // The variables and extents of Loops(). Leaves out loops with symbolic extents.
   Ranges LoopRanges() const;
-  // The path to the loop `var` on the way to the target; empty if there is none.
+  // The part of the path down to the loop `var`; empty if that loop is not on the path.
   Path UpTo(const Name& var) const;
 };
 
 Result<Path> FindLoop(const Stmt& root, const Name& var);
 Result<Path> FindBlock(const Stmt& root, const Name& name);
 
-// The root with the path's target replaced. An empty Seq removes it, and loops that become empty with it.
+// Returns the root with the path's target replaced. An empty Seq removes the target and all loops that become empty.
 Stmt ReplaceTarget(const Path& path, Stmt replacement);
 
 // Calls f(block, loops around it inside `s`, outermost first), in program order.
 using BlockVisitor = std::function<void(const Block& block, const std::vector<const For*>& loops)>;
 void ForEachBlock(const Stmt& s, const BlockVisitor& f);
-// Rewrites blocks; null keeps one, an empty Seq removes it.
+// Returns the replacement of a block: null keeps the block, an empty Seq removes it. `inner` has the loops between the
+// root of the rewrite and the block.
 using BlockRewriter = std::function<Stmt(const Block& block, const Ranges& inner)>;
-// `inner` has the loops between `s` and the block.
+// Returns the statement with f applied to each block.
 Stmt RewriteBlocks(const Stmt& s, const BlockRewriter& f);
 
 Result<int64_t> ConstExtent(const For& loop);
@@ -44,13 +45,13 @@ Result<std::vector<int64_t>> ConstExtents(const std::vector<Iter>& iters, const 
 Ranges RangesOf(const std::vector<const For*>& loops);
 Ranges Concat(Ranges a, const Ranges& b);
 
-// Serial loops around a statement, outermost first.
+// Returns `body` inside new serial loops, given outermost first.
 Stmt WrapLoops(const Ranges& loops, Stmt body);
-// The loops' kinds and annotations kept, with a new body.
+// Returns the loop with a new body. Its kind and annotations stay.
 Stmt WithBody(const For& loop, Stmt body);
 Stmt WithBindings(const Block& block, const VarMap& map, const Ranges& ranges);  // substitutes loop variables
 
-// Which of a block's iterators a loop variable feeds.
+// The kinds of a block's iterators whose bindings use a loop variable.
 struct Feeds {
   bool spatial = false, reduce = false;
 };
@@ -60,18 +61,18 @@ bool IsReduction(const Block& block);
 // ---- Names ----------------------------------------------------------------------------------------------------------
 
 Name Suffixed(const Name& base, const std::string& suffix);
-// The given results, or the defaults if none are given; checks their number.
+// Returns the given results, or the defaults if none are given. Checks their number.
 Result<std::vector<Name>> ResultNames(const std::vector<Name>& given, const std::vector<Name>& defaults);
-// The names of a step whose results are a new block with its buffer, then loops. `given` may be empty, or only the
-// block, or all. `defaults` are the names of the loops that are not given. Checks that all names are new.
+// Returns the result names of a step that makes a block with a buffer of the same name, and loops. `given` has no
+// names, only the block's, or all. `block` and `loops` are the defaults. Checks that all names are new.
 Result<std::vector<Name>> BlockAndLoopNames(const PrimFunc& func, const std::vector<Name>& given, const Name& block,
                                             const std::vector<Name>& loops);
-// An error if a name is used by a loop or a block iterator of the function, or twice in `names`.
+// Checks that no name belongs to a loop or a block iterator of the function, and that `names` are distinct.
 Status CheckNewVars(const PrimFunc& func, const std::vector<Name>& names);
 Status CheckNewBlock(const PrimFunc& func, const Name& name);
 Status CheckNewBuffer(const PrimFunc& func, const Name& name);
-// `base`, or base_1, base_2, ... : a variable that the function does not use, for block iterators, which no trace
-// names.
+// Makes names for new variables: `base`, or base_1, base_2, ... if the function uses `base`. They are for block
+// iterators, which a trace does not name.
 class FreshVars {
  public:
   explicit FreshVars(const PrimFunc& func);
@@ -87,37 +88,37 @@ const Param* FindParam(const PrimFunc& func, const Name& buffer);
 const Buffer* FindBuffer(const PrimFunc& func, const Name& buffer);  // parameter or alloc
 bool HasConstShape(const Buffer& buffer);
 bool IsAlloc(const PrimFunc& func, const Name& buffer);
-void ReplaceAlloc(PrimFunc& func, const Buffer& buffer);    // the one of the same name, in `allocs` only
-void RedeclareAlloc(PrimFunc& func, const Buffer& buffer);  // everywhere: indices stay as they are
+void ReplaceAlloc(PrimFunc& func, const Buffer& buffer);    // replaces the buffer of the same name in `allocs` only
+void RedeclareAlloc(PrimFunc& func, const Buffer& buffer);  // also in loads and stores; their indices stay
 void RemoveAlloc(PrimFunc& func, const Name& buffer);
 
 // Loads and stores in the block's init and body.
 void ForEachLoad(const Block& block, const std::function<void(const Load&)>& f);
 void ForEachStore(const Block& block, const std::function<void(const Store&)>& f);
-bool Reads(const Block& block, const Name& buffer);  // its own reduction buffer included
+bool Reads(const Block& block, const Name& buffer);  // true also for the buffer that a reduction updates
 bool Writes(const Block& block, const Name& buffer);
-// The one buffer that a block writes.
+// Returns the buffer that a block writes. An error if it writes none or several.
 Result<Buffer> WrittenBuffer(const Block& block);
-std::vector<Name> BuffersRead(const Block& block);  // each once, without those it writes itself
+std::vector<Name> BuffersRead(const Block& block);  // each once, without buffers that the block writes
 
-// Names of the blocks that write or read a buffer, in program order; a block that updates it counts as a writer only.
+// Return the names of the blocks that write or read a buffer, in program order. A block that updates the buffer counts
+// as a writer only.
 std::vector<Name> WritersOf(const Stmt& root, const Name& buffer);
 std::vector<Name> ReadersOf(const Stmt& root, const Name& buffer);
 
-// The iterator's place in block.iters for each index, if the indices are distinct iterators, plain.
+// If the indices are distinct iterators of the block, returns their positions in block.iters; else nothing.
 std::optional<std::vector<size_t>> AsIterators(const std::vector<Expr>& indices, const Block& block);
-// The single Store that is the block's body (its init aside), else null.
+// Returns the Store that is the block's whole body, else null. Ignores the block's init.
 const Store* SingleStore(const Block& block);
-// A store that combines what is in an element with one more term: B[i] = B[i] op term, fma(a, b, B[i]) included (a
-// sum).
+// A store that combines an element with one more term: B[i] = B[i] op term. B[i] = fma(a, b, B[i]) counts as a sum.
 struct Update {
   BinaryOp op = BinaryOp::kAdd;  // a combiner (ir/combiner.h)
   Expr term;                     // does not read B
 };
 std::optional<Update> AsUpdate(const Store& store);
-bool IsLoadOf(const Expr& e, const Store& store);  // a load of the element that is stored to
-// Returns true if the block only copies or computes element-wise: spatial, no init, one store at distinct plain
-// iterators.
+bool IsLoadOf(const Expr& e, const Store& store);  // e loads the element that `store` writes
+// Returns true if the block only copies or computes element-wise: it has only spatial iterators, no init, and one store
+// whose indices are exactly these iterators.
 bool IsPlainSpatial(const Block& block);
 
 }  // namespace autotune::schedule

@@ -12,9 +12,9 @@ namespace {
 // A turn is one short repeat. Many short turns are better than few long ones, since the median over the turns ignores a
 // turn that meets an interrupt.
 constexpr double kRepeatShare = 0.5;  // length of the repeat, relative to a trial's
-constexpr int kTurnsPerCall = 3;      // turns between two decisions; one job measures them and sends each artifact once
-constexpr size_t kFewestTurns = 3;    // least number of turns before a clear difference decides
-constexpr double kClearly = 1.05;     // ratio of a clear difference; the noise of one pair is 2 to 3 %
+constexpr int kTurnsPerCall = 3;    // turns between two decisions; one job measures them, with each artifact sent once
+constexpr size_t kFewestTurns = 3;  // least number of turns before a clear difference decides
+constexpr double kClearly = 1.05;   // ratio of a clear difference; the noise of one pair is 2 to 3 %
 constexpr double kWorthwhile = 0.995;  // largest ratio of a gain that is worth a change
 
 class Turns {
@@ -60,7 +60,7 @@ class Turns {
   size_t turns() const { return turns_; }
   bool Ran(size_t i) const { return !failed_[i] && !costs_[i].empty(); }
   bool Failed(size_t i) const { return failed_[i]; }
-  bool cancelled() const { return cancelled_; }  // true after a stop
+  bool cancelled() const { return cancelled_; }  // true if a stop cancelled a measurement
 
   // Returns the ratios challenger / incumbent of their times, one for each turn in which both ran.
   std::vector<double> Ratios(size_t challenger, size_t incumbent) const {
@@ -83,7 +83,7 @@ class Turns {
       return;
     }
     if (failed_[i] || cancelled_) return;
-    if (IsFarmFault(result.status)) {  // loses the turn, but says nothing about the candidate
+    if (IsFarmFault(result.status)) {  // not the candidate's fault; it only misses this turn
       if (costs_[i].empty()) outcomes_[i] = std::move(result);
       return;
     }
@@ -111,7 +111,7 @@ class Turns {
   MeasureOptions measure_;
   std::vector<Outcome> outcomes_;
   std::vector<bool> verified_;
-  std::vector<bool> failed_;                                   // true: by the finalist's own fault
+  std::vector<bool> failed_;                                   // true: the finalist failed by its own fault
   std::vector<std::vector<std::pair<size_t, double>>> costs_;  // turn and cost of each success, by finalist
   size_t turns_ = 0;
   bool cancelled_ = false;

@@ -1,8 +1,8 @@
-// Confirmation: decides which of a task's best candidates is the fastest. A few repeats, taken at one moment, depend on
-// the state of the machine as much as on the schedule, so the least of many costs is often a lucky one. The finalists
-// are therefore measured again in turns, in which all of them meet the same states of the machine. Each challenger is
-// compared with the incumbent by the ratios of their times in the same turns. The incumbent stays unless a challenger
-// is significantly faster.
+// Confirmation: decides which of a task's best candidates is the fastest. The time of a trial depends on the state of
+// the machine at that moment as much as on the schedule, so the least time of many trials is often a lucky one. The
+// finalists are therefore measured again in turns; one turn measures all of them in the same state of the machine. Each
+// challenger is compared with the incumbent by the ratios of their times in the same turns. The incumbent stays unless
+// a challenger is significantly faster.
 #pragma once
 #include <optional>
 #include <vector>
@@ -27,19 +27,19 @@ struct Finalist {
 };
 
 struct ConfirmOptions {
-  int max_turns = 12;      // limit; the incumbent wins a comparison that is still open then
-  MeasureOptions measure;  // of trials; a turn is a single repeat of half the length
+  int max_turns = 12;      // after the last turn, the incumbent wins every comparison that is still open
+  MeasureOptions measure;  // options of trials; a turn is a single repeat of half the length
 };
 
 struct Confirmation {
-  // One outcome per finalist. `times` are those of all turns, in the order measured; `cost` is their median. A finalist
-  // that failed by its own fault in one turn, or whose turn was cancelled, has the outcome of that turn.
+  // One outcome per finalist. `times` holds the times of all turns, in the order measured; `cost` is their median. A
+  // finalist that failed by its own fault in one turn, or whose turn was cancelled, has the outcome of that turn.
   std::vector<Outcome> outcomes;
   std::optional<size_t> winner;  // index of a finalist; none if the incumbent has no time
 };
 
-// Runs the comparison. The first finalist is the incumbent. If it fails by its own fault, the next finalist that is
-// left takes its place. No measurement is cut off. Errors: as Measurer::Measure.
+// Runs the comparison. The first finalist is the incumbent. If it fails by its own fault, the next remaining finalist
+// becomes the incumbent. No measurement is cut off. Errors: as Measurer::Measure.
 Result<Confirmation> Confirm(Measurer& measurer, const TaskSpace& space, const std::vector<Finalist>& finalists,
                              const ConfirmOptions& options);
 

@@ -6,8 +6,8 @@
 namespace autotune {
 namespace {
 
-// Number of drafts among the candidates. Builds reject the best draft of some tasks, but rarely the next ones. Hardly
-// any task needs the eighth.
+// Number of proposals by draft score among the candidates. Builds reject the first proposal of some tasks, but rarely
+// the next ones, and almost no task needs the eighth.
 constexpr int kDefaultsTried = 8;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The analytic draft score: cycles of the cores that target/machine.h describes.
 //
-// The constants below are [fitted] by hand unless they name a source: chosen so that candidates rank as measured on Zen
-// 3 and Zen 5. They are dimensionless unless they name a unit.
+// The constants below are [fitted] by hand unless a source is named: they make candidates rank as measured on Zen 3 and
+// Zen 5. They have no unit unless one is named.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,56 +13,59 @@
 namespace autotune {
 namespace {
 
-// ---- Caches: parts of a level that data may fill and still be found there
+// ---- Caches: the part of a level that data may fill without being evicted
 constexpr double kPrivatePart = 0.75;
-constexpr double kSharedPart = 0.5;  // other cores and the rest of the network fill it, too
-// Factor of the traffic if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The
-// oracle's recording of a Zen 5 shows 1.38 for panels of 0.7 MB and an L2 cache of 1 MB.
+constexpr double kSharedPart = 0.5;  // less, since other cores and the rest of the network also use the level
+// Factor of the traffic if prefetched lines are evicted before they are used: between 1 (none) and 2 (all). The oracle
+// (docs/recordings.md) recorded 1.38 on a Zen 5 for panels of 0.7 MB and an L2 cache of 1 MB.
 constexpr double kEvicted = 1.35;
-constexpr double kLongPiece = 256;   // bytes in a row that come in as fast as all of it
-constexpr double kPieceLoss = 0.5;   // of the bandwidth, each time that a piece is half as long
-constexpr double kSetConflicts = 6;  // times the traffic, if rows evict each other from one set of the L1 cache
-constexpr double kFarRows = 4;       // rows of a panel that lie so many panel widths apart: no prefetcher follows them,
-constexpr double kFarRowsCost = 2;   // and neighbouring lines come in vain
-constexpr double kTranslations = 1.1;  // times the cycles, if each row of a panel is in a page of its own
+constexpr double kLongPiece = 256;   // bytes; longer contiguous pieces are read at full bandwidth
+constexpr double kPieceLoss = 0.5;   // extra traffic for each halving of a piece below kLongPiece
+constexpr double kSetConflicts = 6;  // factor of the traffic if rows evict each other from one set of the L1 cache
+// Rows of a panel at a distance of more than kFarRows panel widths cost kFarRowsCost times the traffic: hardware
+// prefetchers do not follow them and load neighbouring lines instead.
+constexpr double kFarRows = 4;
+constexpr double kFarRowsCost = 2;
+constexpr double kTranslations = 1.1;  // factor of the cycles if each row of a panel is in another page (TLB misses)
 
 // ---- Overlap: part of the shorter of arithmetic and traffic that the longer one does not hide
 constexpr double kExposed = 0.15;           // in a register tile
-constexpr double kExposedFirst = 0.3;       // when operands come for the first time, from further away
-constexpr double kExposedPrefetched = 0.1;  // the same, with prefetches
-constexpr double kPrefetchCost = 1.01;      // times the longer one: the prefetch instructions
+constexpr double kExposedFirst = 0.3;       // for the first read of operands, from a farther level
+constexpr double kExposedPrefetched = 0.1;  // for the first read of operands that are prefetched
+constexpr double kPrefetchCost = 1.01;      // factor of the longer one for the prefetch instructions
 
 // ---- Register tiles
-// Part of a step's loads that its multiply-adds do not hide. They share the issue width, and a neighbour on the same
-// core takes half of their ports: 6 x 4 accumulators (10 loads) beat 12 x 2 (14) by a tenth where both have 24
-// multiply-adds.
+// Part of a step's loads that its multiply-adds do not hide, since they share the issue width. For example, of two
+// tiles with 24 multiply-adds, 6 x 4 accumulators (10 loads) are faster than 12 x 2 (14 loads) by a tenth.
 constexpr double kIssue = 0.4;
-constexpr double kLoopCycles = 0.5;     // counter and branch of the loop over k, for one iteration
-constexpr double kStoreCycles = 3;      // zeroing an accumulator, its epilogue, and its store
-constexpr double kTileCycles = 30;      // entering a tile: a mispredicted branch, addresses
-constexpr double kAddresses = 8;        // that stay in registers
-constexpr double kAddressCycles = 0.8;  // of each other address, in an iteration of the loop over k
+constexpr double kLoopCycles = 0.5;     // cycles of an iteration's counter and branch in the loop over k
+constexpr double kStoreCycles = 3;      // cycles to zero an accumulator, for its epilogue, and to store it
+constexpr double kTileCycles = 30;      // cycles to enter a tile: a mispredicted branch, addresses
+constexpr double kAddresses = 8;        // number of addresses that stay in registers
+constexpr double kAddressCycles = 0.8;  // cycles of each other address in an iteration of the loop over k
 constexpr int kFewRegisters = 16;       // vector registers of SSE and AVX2
-// Beyond these, many steps of k in a row leave the scheduler no register for what comes next: it spills.
+// Limits beyond which an unrolled loop over k spills: LLVM then has no register left to load the next operands.
 constexpr double kCrowdedUnroll = 4, kCrowdedRegisters = 2, kCrowdedColumn = 7;
 
 // ---- Transforms and windows
-constexpr double kTransformCycles = 4;    // two passes of about two operations for each vector
-constexpr double kTilesInFlight = 2;      // unrolled tiles that overlap in the window of instructions
-constexpr double kWindowTileCycles = 12;  // entering a tile
-constexpr double kWindowRowCycles = 6, kWindowColumnCycles = 3;  // an iteration of a loop over rows or columns
-constexpr double kGuarded = 1.1;       // times the cycles, if tiles overshoot: a branch for each row or pixel
-constexpr double kTailParts = 4;       // a last tile costs as much as the quarters of it that are used
-constexpr double kWaitsAll = 0.06;     // of the traffic from memory, for each further pixel of a tile: it touches more
-constexpr double kWaitsPieces = 0.12;  // lines than a core has misses in flight; and comes back for more channels
+constexpr double kTransformCycles = 4;    // cycles per vector: two passes of about two operations
+constexpr double kTilesInFlight = 2;      // unrolled tiles that overlap in the out-of-order window
+constexpr double kWindowTileCycles = 12;  // cycles to enter a tile
+constexpr double kWindowRowCycles = 6, kWindowColumnCycles = 3;  // cycles of an iteration over rows or columns
+constexpr double kGuarded = 1.1;  // factor of the cycles if tiles overshoot: each row or pixel then has a branch
+constexpr double kTailParts = 4;  // a partial last tile costs its size, rounded up to quarters of a tile
+// Extra traffic from memory for each further pixel of a tile, which touches more lines than a core can have misses in
+// flight: if a tile reads all channels of a pixel, and if it reads them in pieces.
+constexpr double kWaitsAll = 0.06;
+constexpr double kWaitsPieces = 0.12;
 
 // ---- Streams and streaming
 // Bandwidth of one stream as a part of that of many streams, and the part that each doubling of the streams adds.
 constexpr double kOneStream = 0.65, kMoreStreams = 0.117;
-constexpr double kStreamingFlops = 8;                                           // a cycle
-constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;  // of a stage in its consumer
-constexpr double kTransposeWaits = 0.2;  // of the cycles, stalls of stores without prefetches
-constexpr double kStreamingLoop = 0.05;  // of the cycles, if vectors are not unrolled
+constexpr double kStreamingFlops = 8;                                           // operations per cycle
+constexpr double kInsideTraffic = 0.5, kInsideCycles = 0.3, kInsideCost = 1.2;  // for a stage inside its consumer
+constexpr double kTransposeWaits = 0.2;  // extra cycles for stalls of stores without prefetches
+constexpr double kStreamingLoop = 0.05;  // extra cycles if vectors are not unrolled
 
 // Returns the number of elements in a vector register.
 double Lanes(const StageModel& s, const Target& target) {
@@ -71,14 +74,14 @@ double Lanes(const StageModel& s, const Target& target) {
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 
-// Cycles until all tasks are done: whole waves of tasks over the cores.
+// Returns the cycles until all tasks are done. The cores run the tasks in whole waves.
 double Spread(double tasks, double cycles_per_task, const Target& target) {
   const Machine& machine = MachineOf(target);
   double waves = Ceil(tasks, target.num_cores);
   return waves * (cycles_per_task + machine.task_cycles) + (tasks > 1 ? machine.fork_cycles : 0);
 }
 
-// Bytes a cycle at which data of this size arrives if it is read again and again.
+// Returns the bytes per cycle at which data of this size arrives if it is read repeatedly.
 double Bandwidth(double bytes, const Target& target) {
   const Machine& machine = MachineOf(target);
   if (bytes <= kPrivatePart * static_cast<double>(target.l1_bytes)) return machine.l1_bytes_per_cycle;
@@ -87,8 +90,8 @@ double Bandwidth(double bytes, const Target& target) {
   return machine.memory_bytes_per_cycle;
 }
 
-// Bytes a cycle at which constants of this size arrive if they are read once per run of the network. The rest of the
-// network runs in between, so data that a core's own cache cannot hold comes from memory.
+// Returns the bytes per cycle at which constants of this size arrive if they are read once per run of the network. The
+// rest of the network runs in between, so data that a core's own cache cannot hold comes from memory.
 double FirstBandwidth(double bytes, const Target& target) {
   const Machine& machine = MachineOf(target);
   const bool fits = bytes <= kPrivatePart * static_cast<double>(target.l2_bytes);
@@ -104,16 +107,16 @@ bool FitsRegisters(double accumulators, double loaded, double unroll, const Targ
   return registers <= target.vector_registers && !crowded;
 }
 
-// Cycles of one step of k: its multiply-adds, its loads, and the chain through each accumulator.
+// Returns the cycles of one step of k. Its bounds are multiply-adds, loads, and the dependency through an accumulator.
 double StepCycles(double multiply_adds, double loads, double unroll, const Machine& machine) {
   const double fma = multiply_adds / machine.multiply_add_ports, load = loads / machine.load_ports;
   return std::max({fma, load, machine.multiply_add_latency}) + kIssue * std::min(fma, load) + kLoopCycles / unroll;
 }
 
-// Cycles in which `longer` hides `shorter`, or the other way around, but for a part.
+// Returns the cycles of two activities that overlap, where the part `exposed` of the shorter one does not.
 double Overlapped(double a, double b, double exposed) { return std::max(a, b) + exposed * std::min(a, b); }
 
-// The same for operands that are read for the first time, from a farther cache or memory, with or without prefetches.
+// Overlapped for operands that are read for the first time, from a farther cache or memory.
 double OverlappedFirst(double a, double b, bool prefetched) {
   return (prefetched ? kPrefetchCost : 1) * std::max(a, b) +
          (prefetched ? kExposedPrefetched : kExposedFirst) * std::min(a, b);
@@ -125,8 +128,8 @@ bool CrossesRows(const StageModel& s, double mr) {
   return s.broadcast && s.rows_knob < 0 && s.image_row > 0 && s.image_row % static_cast<int64_t>(mr) != 0;
 }
 
-// Returns true if each row of a tile has an address of its own: it may begin a new row of the image, or tiles
-// overshoot, whose rows are clamped.
+// Returns true if each row of a tile has an address of its own: the tile may begin a new row of the image, or tiles
+// overshoot, so that rows are clamped.
 bool HasRowAddresses(const StageModel& s, double covered, double mr) {
   if (!s.broadcast || s.rows_knob >= 0 || mr == 1) return false;
   return CrossesRows(s, mr) || covered != static_cast<double>(s.m);
@@ -140,7 +143,7 @@ bool FitsAddresses(const StageModel& s, double covered, double mr, bool rows_ahe
   return addresses == 0 || addresses + MachineOf(target).loop_registers <= target.general_registers;
 }
 
-// Cycles that addresses cost in an iteration of the inner loop.
+// Returns the cycles for addresses in an iteration of the inner loop.
 double AddressCycles(const StageModel& s, double covered, double mr) {
   if (!HasRowAddresses(s, covered, mr)) return 0;
   return kAddressCycles * (s.image_row > 0 ? mr : std::max(0.0, mr - kAddresses));
@@ -162,21 +165,21 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double step = StepCycles(mr * nv, s.broadcast ? mr + nv : mr * nv + nv, unroll, machine);
   // The panel of n (k x nr) is streamed once for each row tile, rows of m (mr x k) once for each column tile.
   const double panel = shape.panel_bytes, rows = shape.rows_bytes;
-  // Unpacked, its rows lie apart: they compete for few sets of a cache, and no prefetcher follows them.
+  // Rows of an unpacked panel are apart: they compete for few sets of a cache, and prefetchers do not follow them.
   double spread =
       s.packed || !s.broadcast
           ? 1
           : static_cast<double>(std::min<int64_t>(s.n * s.element_bytes, machine.page_bytes)) / (nr * bytes);
   double weights = k * static_cast<double>(s.n) * bytes;
-  double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // touched before the panel comes again
+  double panel_from = panel * std::max(1.0, spread) * (s.n_inside ? n1 : 1);  // bytes read until the panel is reused
   double rows_from = s.n_inside ? rows : rows * m1;
   double traffic = 0;
   if (s.broadcast) {
     double a = mr * bytes / Bandwidth(rows_from + panel, target);
-    // Rows that far apart share one set of the L1 cache, and evict each other.
+    // Rows at a distance of whole pages share one set of the L1 cache and evict each other.
     if (s.rows_knob < 0 && s.row_bytes > 0 && s.row_bytes % machine.page_bytes == 0 && mr + nv > machine.l1_ways)
       a *= kSetConflicts;
-    // A task reads each panel for m1 row tiles in a row. Before the task's first one, all other panels came by.
+    // A task reads each panel for m1 row tiles. Before the first of them, other tasks read all other panels.
     double near = 1 / Bandwidth(panel_from + rows, target), far = near;
     if (shape.all_rows > m1 * mr) far = std::max(near, 1 / Bandwidth(weights, target));
     traffic = nr * bytes * (spread > kFarRows ? kFarRowsCost : 1) * (far + (m1 - 1) * near) / m1 + a;
@@ -189,14 +192,14 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   double outer = static_cast<double>(s.outer), task = m1 * n1 * micro, before = 0;
 
   const double cores = static_cast<double>(target.num_cores);
-  // Packing at run time happens either before all tasks, or inside a task, once or again in each turn of a middle loop.
+  // Packing at run time happens before all tasks, or inside a task: once, or in each iteration of a middle loop.
   auto pack = [&](int knob, double all, double part, double parts, bool outermost, double turns) {
     if (knob < 0) return;
     int64_t depth = d[knob].values[0];
     double read = 1 / Bandwidth(2 * all, target);
     if (depth < 0) {
       before += Spread(all / part, 2 * part * read, target);
-      // Each core packs a share of the panels, and later reads those of the others from their caches.
+      // Each core packs a share of the panels, and later reads the other panels from other cores' caches.
       before += all / machine.l3_bytes_per_cycle / cores * (1 - 1 / cores);
       return;
     }
@@ -206,8 +209,8 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   pack(s.location_knob, weights * static_cast<double>(s.panel_sets), panel, n1, !s.n_inside, m1);
   pack(s.rows_knob, k * static_cast<double>(s.m) * bytes * outer, rows, m1, s.n_inside, n1);
   double busy = before + Spread(shape.tasks, task, target);
-  // Time in which the operands come for the first time, from further away than their copies in the inner caches. The
-  // part that was prefetched overlaps with the multiply-adds; the prefetches themselves cost a little.
+  // Adds the time of the first read of an operand, from a farther level than the inner caches that hold it later. It
+  // overlaps with the multiply-adds if the operand is prefetched; the prefetches themselves cost a little.
   double workers = std::min(shape.tasks, static_cast<double>(target.num_cores));
   auto first = [&](double size, double bandwidth, double tile, int knob) {
     bool ahead = knob >= 0 && d[knob].values[0] > 0;
@@ -230,7 +233,7 @@ double TiledCycles(const StageModel& s, const Decisions& d, const Target& target
   return busy;
 }
 
-// Work inside a parallel loop of `tasks` equal iterations, which another stage pays for.
+// Returns the cycles of work inside a parallel loop of `tasks` equal iterations. Another stage counts the loop's cost.
 double Shared(double tasks, double cycles, const Target& target) {
   return Ceil(tasks, target.num_cores) / tasks * cycles;
 }
@@ -240,11 +243,11 @@ double BatchedCycles(const StageModel& s, const Decisions& d, const Target& targ
   const double bytes = static_cast<double>(s.element_bytes);
   const double mo = shape.row_tiles, mr = shape.rows, nr = shape.columns, nv = Ceil(nr, Lanes(s, target));
   const double unroll = shape.terms, k = shape.sum, m = static_cast<double>(s.m), n = static_cast<double>(s.n);
-  // Of a column of rows, several steps of k in a row have no registers left for what comes next.
+  // A tile of one vector column and many rows spills if the loop over k is unrolled.
   bool column = nv == 1 && mr > kCrowdedColumn && unroll > 1 && target.vector_registers <= kFewRegisters;
   if (column || !FitsRegisters(mr * nv, nv, unroll, target)) return std::numeric_limits<double>::infinity();
   double step = StepCycles(mr * nv, mr + nv, unroll, MachineOf(target));
-  // A panel comes from far for the first rows, from near for the others; rows are read again for every panel.
+  // The first row tile reads a panel from a far level, the others from a near one. Each panel reads all rows again.
   double points = static_cast<double>(s.tasks ? s.outer / s.tasks : s.outer);
   double far = FirstBandwidth(points * k * n * bytes, target),
          near = Bandwidth(shape.panel_bytes + shape.rows_bytes, target);
@@ -262,8 +265,8 @@ double TransformCycles(const StageModel& s, const Decisions& d, const Target& ta
       kTransformCycles * static_cast<double>(s.k) * vectors + s.write_bytes / Bandwidth(2 * s.write_bytes, target);
   double outer = static_cast<double>(s.outer);
   if (s.tasks) return Shared(static_cast<double>(s.tasks), outer * cycles, target);
-  // Tiles are the tasks. Pieces of a tile's channels cost nothing: the oracle's recording of a 3x3 convolution shows
-  // the same times for one and two vectors in a piece (median ratio 1.001 of 89 pairs).
+  // Tiles are the tasks. Cutting a tile's channels into pieces costs nothing: the oracle's recording of a 3x3
+  // convolution has equal times for pieces of one and two vectors (median ratio 1.001 of 89 pairs).
   const double tiles = ShapeOf(s, d).tasks;
   return Spread(tiles, cycles * outer / tiles, target);
 }
@@ -284,19 +287,19 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   double depth = static_cast<double>(s.depth);
   double tile_vectors = hr * wr * nv, taps = shape.sum;
   double row = std::min(wr * columns, (wr - 1) * stride + columns);  // input vectors of a row in use at a time
-  // In a loop over columns the tile must not spill. Columns that are unrolled keep the inputs that they share.
+  // In a loop over columns the tile must not spill. Unrolled columns keep their common inputs in registers.
   const bool masked = std::fmod(static_cast<double>(s.n), lanes) != 0 && target.vector_registers <= kFewRegisters;
   double needed = tile_vectors + nv + 1;
   if (!whole && columns > 1) needed += (row - 1) * nv + (masked ? 1 : 0);
   if (needed > target.vector_registers) return std::numeric_limits<double>::infinity();
-  double in_rows = tall ? (hr - 1) * stride + rows : hr;  // of the input, in use at a time
+  double in_rows = tall ? (hr - 1) * stride + rows : hr;  // input rows in use at a time
   // The channels of a group are permutations of one vector, and a permutation uses a port of the multiply-adds. If the
   // loop is unrolled, all permutations come from one load that stays in registers.
   bool deep = depth > 1 && chosen(s.depth_knob) == depth;
   double held = row + 1 + (deep ? row * in_rows : 0);
   double excess = std::max(0.0, tile_vectors + held * nv - target.vector_registers);
 
-  // Inputs are loaded once for each use that unrolling does not show to be the same; weights once a tile.
+  // An input is loaded once for all uses in unrolled code, and again in each iteration of a loop; weights once a tile.
   double input = nv * (tall ? in_rows : hr * rows) * row * static_cast<double>(s.k) / columns;
   double loads = (deep ? 1 : depth) * input + (s.operands > 1 ? taps * nv : 0);
   double permuted = depth > 1 ? depth * input : 0;
@@ -313,13 +316,13 @@ double WindowCycles(const StageModel& s, const Decisions& d, const Target& targe
   if (h0 * hr > static_cast<double>(s.rows)) cycles *= kGuarded;
   if (chosen(s.m_knob) * wr > static_cast<double>(s.m)) cycles *= kGuarded;
 
-  // A task reads hr * stride new rows; the others were read by the task before.
+  // A task reads hr * stride new rows; the previous task has read the others.
   double slice = static_cast<double>(s.m) * stride * c1 * cr * bytes;
   double all = slice * static_cast<double>(s.rows) * stride * c0 * static_cast<double>(s.outer);
   double old = std::max(0.0, rows - stride);
   double traffic = slice * (hr * stride + 1) / Bandwidth(2 * all, target) +
                    slice * old / Bandwidth(slice * (rows + hr * stride), target);
-  // Channels in pieces: what lies between them is skipped, and prefetchers follow less well.
+  // If channels are read in pieces, reads skip the memory between them, and prefetchers work less well.
   double piece = (s.n_inside ? c1 : 1) * cr * bytes;
   if (piece < kLongPiece && c0 * c1 > 1) traffic *= 1 + kPieceLoss * std::log2(kLongPiece / piece);
   if (Bandwidth(2 * all, target) == machine.memory_bytes_per_cycle)
@@ -349,8 +352,8 @@ double StreamsCycles(const StageModel& s, const Decisions& d, const Target& targ
   return Spread(shape.tasks, task, target);
 }
 
-// Cycles of a register tile of a product. Each of the `steps` of its sum reads `a` bytes of rows and `b` bytes of
-// columns, at the given bandwidths.
+// A register tile of a product. Each of the `steps` of its sum reads `a` bytes of rows and `b` bytes of columns, at
+// a_rate and b_rate bytes per cycle.
 struct ProductTile {
   double rows = 1, vectors = 1, steps = 1, unroll = 1;
   double a = 0, a_rate = 1, b = 0, b_rate = 1;
@@ -373,7 +376,7 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   const double keys = static_cast<double>(s.n), width = static_cast<double>(s.k), depth = static_cast<double>(s.depth);
   const double m1 = shapes.scores.row_tiles, mr = shapes.scores.rows, rows = m1 * mr;
   ProductTile score = TileOf(shapes.scores, lanes), value = TileOf(shapes.weighted, lanes);
-  // The scores and the weights of a task stay in the core's own cache, unless not even a register tile of them does.
+  // Bytes of a task's scores and weights. They must fit the core's own cache if the task has several row tiles.
   const double scratch = 2 * rows * keys * bytes;
   for (const ProductTile* t : {&score, &value}) {
     if (!FitsRegisters(t->rows * t->vectors, t->vectors, t->unroll, target))
@@ -385,7 +388,7 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   const bool overshoots = shapes.scores.all_rows != static_cast<double>(s.m);
   score.address_cycles = value.address_cycles = overshoots ? kAddressCycles * std::max(0.0, mr - kAddresses) : 0;
   const double matrices = (width + depth) * keys * bytes, all = matrices + scratch;
-  // A panel of keys is used by all row tiles of a task, one after the other; the values' columns by each anew.
+  // All row tiles of a task read a panel of keys in turn. Each row tile reads all columns of the values.
   const double panel = shapes.scores.panel_bytes + rows * width * bytes;
   score.a = mr * bytes, score.a_rate = Bandwidth(panel, target);
   score.b = shapes.scores.columns * bytes,
@@ -394,7 +397,7 @@ double AttentionCycles(const StageModel& s, const Decisions& d, const Target& ta
   value.a = mr * bytes, value.a_rate = Bandwidth(scratch, target);
   value.b = shapes.weighted.columns * bytes;
   value.b_rate = m1 / (1 / Bandwidth(all, target) + (m1 - 1) / Bandwidth(column, target));
-  // Rows that are whole pages apart share one set of the L1 cache: the weights of some queries, or keys in place.
+  // Rows at a distance of whole pages share one set of the L1 cache: rows of weights, and of keys that are not packed.
   const bool conflicts = static_cast<int64_t>(keys * bytes) % machine.page_bytes == 0;
   if (conflicts && mr + value.vectors > machine.l1_ways) value.a *= kSetConflicts;
   if (conflicts && !s.packed && width > machine.l1_ways) score.b *= kSetConflicts;
@@ -434,7 +437,7 @@ double StreamingCycles(const StageModel& s, const Sketch& sketch, const Decision
   double bytes = s.read_bytes + s.write_bytes;
   double cycles = bytes / Bandwidth(bytes, target) + s.operations / kStreamingFlops;
   if (s.location_knob >= 0 && d[s.location_knob].values[0] >= 0 && s.consumer >= 0) {
-    // Computed inside its consumer: from the cache, but again for every column tile and every halo.
+    // A stage inside its consumer reads from the cache, but is computed again for each column tile and each halo.
     const StageModel& c = sketch.stages[s.consumer];
     double again = 1;
     if (c.n_knob >= 0) again *= static_cast<double>(d[c.n_knob].values[0]);

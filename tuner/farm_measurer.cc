@@ -13,11 +13,11 @@
 namespace autotune {
 namespace {
 
-constexpr double kReferenceFlops = 3e8;    // per second; the slowest unscheduled kernel we expect
-constexpr double kRunFlops = 2e8;          // per second; a candidate slower than this is not worth waiting for
-constexpr double kLongestDeadline = 3600;  // seconds; the most that a device server accepts
-// Size of the cache of builds. An artifact takes some ten kilobytes, so the cache holds all good candidates of a run of
-// a thousand trials, and a confirmation builds none of them again.
+constexpr double kReferenceFlops = 3e8;    // operations per second of the slowest reference program that we expect
+constexpr double kRunFlops = 2e8;          // operations per second below which the deadline ends a candidate
+constexpr double kLongestDeadline = 3600;  // seconds; the longest deadline that a device server accepts
+// Size of the cache of builds. An artifact takes about ten kilobytes, so the cache holds all good candidates of a run
+// of a thousand trials. A confirmation then builds none of them again.
 constexpr size_t kKeptBytes = size_t{128} << 20;
 
 // An LRU cache of successful builds, limited to kKeptBytes.
@@ -101,10 +101,10 @@ class FarmMeasurer : public Measurer {
     }
     BuildReferences(order);
     bool any_measured = false;
-    std::optional<Error> gone;  // cause, if the device was lost after some tasks were measured
+    std::optional<Error> gone;  // the error with which the device was lost after some tasks were measured
     for (const TaskSpace* space : order) {
       const Reference& reference = references_.at(space->task->hash.Hex());
-      if (!reference.blob) {  // fails the items of this task only
+      if (!reference.blob) {  // only the items of this task fail
         for (size_t i : sent[space]) {
           outcomes[i].status = TrialStatus::kInfrastructure;
           outcomes[i].error = reference.error;
@@ -199,8 +199,8 @@ class FarmMeasurer : public Measurer {
     return farm_->Measure(std::move(job), std::move(callbacks));
   }
 
-  // Builds the items of all tasks in one call, so that no build worker idles while another task is built. Builds equal
-  // candidates once, and takes known builds from the cache.
+  // Builds the items of all tasks in one call, so that the build workers are busy all the time. Builds equal candidates
+  // once, and takes known builds from the cache.
   std::vector<BuildResult> Build(const std::vector<MeasureItem>& items) {
     std::vector<BuildRequest> missing;
     std::vector<std::string> keys;
@@ -228,13 +228,13 @@ class FarmMeasurer : public Measurer {
     return in_order;
   }
 
-  // Builds the references of these tasks, each once per measurer. No other program can replace a reference, so they are
-  // built with Patience::kNeeded.
+  // Builds the references of these tasks, each once per measurer. A task cannot be measured without its reference, so
+  // references are built with Patience::kNeeded.
   void BuildReferences(const std::vector<const TaskSpace*>& spaces) {
     std::vector<std::string> tasks;
     std::vector<BuildRequest> requests;
     for (const TaskSpace* space : spaces) {
-      if (references_[space->task->hash.Hex()].blob) continue;  // one that failed is tried again
+      if (references_[space->task->hash.Hex()].blob) continue;  // a failed build is tried again
       tasks.push_back(space->task->hash.Hex());
       BuildRequest& request = requests.emplace_back();
       request.func = ToText(space->task->reference);
@@ -259,7 +259,7 @@ class FarmMeasurer : public Measurer {
   Builder& builder_;
   std::unique_ptr<rpc::FarmClient> farm_;
   FarmMeasurerOptions options_;
-  std::map<std::string, Reference> references_;  // by task
+  std::map<std::string, Reference> references_;  // by hash of the task
   KeptBuilds kept_;
   int64_t next_id_ = 0;
 };

@@ -1,5 +1,5 @@
-// FarmMeasurer: the real Measurer: build workers make the artifacts, a device of the farm checks and times them. On
-// this host's own CPU building and measuring never overlap (support/host_lock.h). Not thread-safe.
+// FarmMeasurer: the Measurer of real runs. Build workers make the artifacts, and a device of the farm checks and times
+// them. On this host's own CPU building and measuring never overlap (support/host_lock.h). Not thread-safe.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,7 +13,7 @@
 namespace autotune {
 
 struct FarmMeasurerOptions {
-  uint64_t seed = 0;  // of the inputs
+  uint64_t seed = 0;  // seed of the kernels' inputs
   double rtol = 1e-3, atol = 1e-4;
   // Called while the measurer waits for a device, as often as rpc::MeasureCallbacks::on_wait, and once with an empty
   // text when results arrive after a wait. Runs on the farm's thread, so it must return quickly.
@@ -23,7 +23,7 @@ struct FarmMeasurerOptions {
   std::stop_token stop = {};
 };
 
-// `builder` must outlive the measurer. Errors: no tracker there, no device of that key.
+// `builder` must outlive the measurer. Errors: the tracker cannot be reached, or has no device of the key in `farm`.
 Result<std::unique_ptr<Measurer>> MakeFarmMeasurer(Builder& builder, const rpc::FarmOptions& farm,
                                                    const FarmMeasurerOptions& options = {});
 

@@ -1,4 +1,5 @@
-// The analytic draft score of GPUs: waves of blocks times what bounds a block: multiply-adds, shared memory, or memory.
+// The analytic draft score of GPUs: the number of waves of blocks times the time of a wave. The latter is bound by
+// multiply-adds, by shared memory, or by global memory.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,15 +14,16 @@ namespace {
 // Part of the shorter ones of arithmetic, shared memory and global memory that the longest one does not hide [chosen].
 // It is small, so that it only decides between tiles that are otherwise equal: larger tiles use less memory bandwidth.
 constexpr double kExposed = 0.01;
-constexpr double kSectorBytes = 32;     // of memory, the least that is read
-constexpr double kSpareRegisters = 32;  // of a thread, for addresses and counters; ptxas spills with 24
-constexpr double kMostRegisters = 255;  // of a thread [NVIDIA, CUDA C++ programming guide]
+constexpr double kSectorBytes = 32;     // smallest piece of global memory that is read
+constexpr double kSpareRegisters = 32;  // registers of a thread for addresses and counters; ptxas spills with 24
+constexpr double kMostRegisters = 255;  // most registers of a thread [NVIDIA, CUDA C++ programming guide]
 constexpr double kRegisterBytes = 4;
-constexpr int64_t kSumBytes = 4;     // of a sum of tensor cores; operands of as many are TF32
-constexpr double kBanksBytes = 128;  // a word of each bank of shared memory
-constexpr double kPadded = 1.125;    // rows of shared memory for tensor cores, which keep a distance of 16 bytes
-// Cycles of a sum along a row: for each partial result that a thread adds, and for the last lanes, which one thread
-// adds [chosen: a load of shared memory takes some 30, an addition 4]. kSumBarriers: number of barriers of the sum.
+constexpr int64_t kSumBytes = 4;     // size of a sum on tensor cores; operands of the same size are TF32
+constexpr double kBanksBytes = 128;  // one word of each bank of shared memory
+constexpr double kPadded = 1.125;    // factor of the shared memory for tensor cores: rows have 16 bytes of padding
+// Cycles to sum along a row: kCombineCycles for each partial result that a thread adds, and kLastLanesCycles for the
+// last lanes, which one thread adds [chosen: a load from shared memory takes about 30 cycles, an addition 4].
+// kSumBarriers: number of barriers of the sum.
 constexpr double kCombineCycles = 6, kLastLanesCycles = 150, kSumBarriers = 4;
 
 double Chosen(const Decisions& d, int knob) {
@@ -39,7 +41,7 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double shared = stages * step * (tile_m + tile_n) * bytes;
   if (threads > static_cast<double>(target.max_threads) || shared > static_cast<double>(target.shared_bytes))
     return std::numeric_limits<double>::infinity();
-  // Operands of as many steps as a vector has lanes are loaded together.
+  // A thread loads the m operand of s.lanes steps of the sum at once, as a vector.
   const double registers = rows * columns + rows * static_cast<double>(s.lanes) + columns + kSpareRegisters;
   const double resident = std::floor(std::min({machine.blocks, machine.threads / threads,
                                                static_cast<double>(target.registers) / (registers * threads),
@@ -51,20 +53,21 @@ double TiledSeconds(const StageModel& s, const Decisions& d, const Target& targe
   const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
   const double waves = std::ceil(blocks / (target.num_cores * at_once));
   const double warps = at_once * std::ceil(threads / machine.warp);
-  // Independent multiply-adds of a thread hide latencies as further warps do.
+  // Independent multiply-adds of a thread hide latency like additional warps.
   const double busy = std::min(1.0, warps * std::sqrt(rows * columns) / machine.latency_warps);
   // Cycles of a unit for one step of the sum in all blocks that it holds.
   const double arithmetic = at_once * threads * rows * columns / machine.lanes / busy;
   const double from_shared = at_once * threads * (rows + columns) * bytes / machine.shared_bytes_per_cycle;
-  // Rows of the m operand are pieces of the sum, of whole sectors; those of the n operand are as long as the tile.
+  // A row of the m operand in a piece has `step` elements, rounded up to whole sectors. A row of the n operand is as
+  // long as the tile.
   const double piece = std::ceil(step * bytes / kSectorBytes) * kSectorBytes / step;
   const double from_memory = at_once * (tile_m * piece + tile_n * bytes) / machine.memory_bytes_per_cycle;
   const double steps = static_cast<double>(s.k), pieces = steps / step;
   const double longest = std::max({arithmetic, from_shared, from_memory});
   const double step_cycles = longest + kExposed * (arithmetic + from_shared + from_memory - longest);
-  // A pipelined loop waits only for the part of the memory latency that is left after the pieces under way are
-  // computed, and at one barrier per piece. A loop without pipelining waits for the whole latency, at two barriers.
-  // Copies through registers are not under way while threads compute.
+  // A pipelined loop computes other pieces while a piece is loaded. It waits for the rest of the memory latency, and at
+  // one barrier per piece. A loop without pipelining waits for the whole latency, and at two barriers. Copies through
+  // registers do not overlap with computation.
   const double covered = target.has_async_copies ? (stages - 1) * step * step_cycles : 0;
   const double barriers = stages > 1 ? 1 : 2;
   const double waits =
@@ -88,7 +91,7 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   const double stages = Chosen(d, s.stages_knob);
   const double shared = stages * step * (tile_m + tile_n) * bytes * kPadded;
   const double sums = matrices_m * matrices_n * kMmaSums;
-  // The operands of two steps: those of the next one arrive meanwhile.
+  // Registers hold the operands of two steps, since the operands of the next step are loaded during the current one.
   const double parts = (matrices_m * kMmaRows + matrices_n * kMmaColumns) * static_cast<double>(s.depth) * bytes /
                        (machine.warp * kRegisterBytes);
   const double registers = sums + 2 * parts + kSpareRegisters;
@@ -103,14 +106,14 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
                         std::ceil(static_cast<double>(s.n) / tile_n);
   const double at_once = std::min(resident, std::ceil(blocks / target.num_cores));
   const double waves = std::ceil(blocks / (target.num_cores * at_once));
-  // Independent products of a warp hide the latency of tensor cores as further warps do.
+  // Independent products of a warp hide the latency of tensor cores like additional warps.
   const double busy = std::min(1.0, at_once * warps * std::sqrt(matrices_m * matrices_n) / machine.latency_warps);
   // Cycles of a unit for one step of the sum in all blocks that it holds.
   const double products = at_once * tile_m * tile_n / lanes / busy;
   const double from_shared =
       at_once * warps * (matrices_m * kMmaRows + matrices_n * kMmaColumns) * bytes / machine.shared_bytes_per_cycle;
   const double to_shared = at_once * (tile_m + tile_n) * bytes / machine.shared_bytes_per_cycle;
-  // Rows of a piece that are shorter than all banks meet in some of them.
+  // If a row of a piece is shorter than all banks together, several rows conflict in the same banks.
   const double conflicts = step * bytes < kBanksBytes ? 2 : 1;
   const double from_memory = at_once * (tile_m + tile_n) * bytes / machine.memory_bytes_per_cycle;
   const double in_shared = from_shared + to_shared * conflicts;
@@ -125,7 +128,7 @@ double TensorSeconds(const StageModel& s, const Decisions& d, const Target& targ
   return (cycles + machine.launch_cycles) / machine.hz;
 }
 
-// Passes over rows. Blocks of threads that a unit holds at a time hide each other's latencies.
+// Estimates the time of passes over rows. The blocks of threads that a unit holds at a time hide each other's latency.
 double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double lanes = static_cast<double>(s.lanes), width = static_cast<double>(s.n),
@@ -134,7 +137,7 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   const double steps = std::ceil(static_cast<double>(s.k) / along), own = steps * lanes;  // elements of a thread
   const double partial = sums * along * width * static_cast<double>(s.element_bytes);
   const double shared = rows * (partial + (s.packed ? 0.0 : static_cast<double>(s.row_bytes)));
-  // Elements of two passes: those that are read and those that are computed.
+  // Registers hold the elements that a pass reads and the elements that it computes.
   const double registers = 2 * (s.packed ? own : lanes) + kSpareRegisters;
   const bool fits = threads <= static_cast<double>(target.max_threads) && registers <= kMostRegisters &&
                     shared <= static_cast<double>(target.shared_bytes);
@@ -150,7 +153,7 @@ double RowsSeconds(const StageModel& s, const Decisions& d, const Target& target
   const double points = static_cast<double>(s.m) * width * static_cast<double>(s.k);
   const double arithmetic = warps * machine.warp * own * (s.operations / points) / machine.lanes;
   const double traffic = at_once * (s.read_bytes + s.write_bytes) / blocks / machine.memory_bytes_per_cycle;
-  // One after the other in a block: memory, what adds up the threads' sums, the last lanes.
+  // A block waits for memory, then for the threads' partial sums to be added, then for the last lanes.
   const double waits = machine.memory_latency +
                        sums * (along * kCombineCycles + kLastLanesCycles + kSumBarriers * machine.barrier_cycles);
   const double longest = std::max({arithmetic, traffic, waits});
@@ -164,7 +167,7 @@ double UnboundSeconds(const StageModel& s, const Target& target) {
   const double elements = static_cast<double>(s.m), steps = static_cast<double>(s.k);
   const double arithmetic = elements * steps * std::max(1.0, s.flops) / (machine.lanes * units);
   const double traffic = (s.read_bytes + s.write_bytes) / (machine.memory_bytes_per_cycle * units);
-  // A sum waits for memory in each step where there are too few threads.
+  // With few threads, a sum waits for memory in each step.
   const double covered = std::max(1.0, elements / (units * machine.warp));
   const double waits = steps > 1 ? steps * machine.memory_latency / covered : 0;
   return (std::max({arithmetic, traffic, waits}) + machine.memory_latency + machine.launch_cycles) / machine.hz;

@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// The tasks, by label, whose recorded times a number of tuner/draft.cc was chosen by: kEvicted.
+// Labels of the tasks to whose recorded times a constant of tuner/draft.cc was fitted (kEvicted).
 constexpr std::string_view kFitted[] = {"matmul_add_relu [5,3464] x [3464,2088]"};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The replayed candidates of a recording (tuner/recording.h), by task, as far as the present rules still make them.
-// Benches and tests judge the draft score and the cost model by them. Values; thread-safe.
+// The candidates of a recording (tuner/recording.h), by task, replayed. Leaves out candidates that the current rules do
+// not make. Benches and tests judge the draft score and the cost model by them. Values; thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,27 +14,27 @@ namespace autotune {
 struct LocatedCandidate {
   Proposal proposal;
   TrialStatus status = TrialStatus::kOk;
-  double seconds = 0;  // as in RecordedCandidate
+  double seconds = 0;  // per call; a lower bound if it was cut off; 0 if it failed
 };
 
 struct LocatedTask {
   std::string kind;
   std::unique_ptr<TuneTask> task;
   TaskSpace space;
-  size_t recorded = 0;  // candidates of the recording
-  bool fitted = false;  // a number of the draft score was chosen by its times, so they cannot judge the score
+  size_t recorded = 0;  // number of candidates in the recording
+  bool fitted = false;  // a constant of the draft score was fitted to these times, so they cannot judge the score
   std::vector<LocatedCandidate> candidates;
 };
 
 // Replays on all cores. Errors: tasks that cannot be scheduled, traces that cannot be parsed.
 Result<std::vector<LocatedTask>> LocateRecording(const Recording& recording);
 
-// How the draft score orders the candidates of a task that ran, those left out that it rules out (infinity).
+// How well the draft score orders the candidates of a task that ran. Leaves out candidates with an infinite score.
 struct DraftOrder {
-  static constexpr size_t kFewest = 30;  // candidates for a correlation that means something
-  size_t ran = 0;
-  double rank_correlation = 0;  // Spearman's, of draft score and measured time
-  double regret = 0;            // time of the candidate with the best draft score, over the least time; 1: none
+  static constexpr size_t kFewest = 30;  // least number of candidates for a meaningful correlation
+  size_t ran = 0;                        // number of candidates that were ordered
+  double rank_correlation = 0;           // Spearman's, of draft score and measured time
+  double regret = 0;  // time of the candidate with the best draft score, over the least time; 1: none
 };
 DraftOrder DraftOrderOf(const LocatedTask& task);
 

@@ -1,5 +1,5 @@
-// Measurer: builds candidates and has a device time them. The tune loop knows only this; the real one (build workers
-// and the farm) is tuner/farm_measurer.h, tests simulate one. Not thread-safe.
+// Measurer: builds candidates and has a device time them. The tune loop knows only this interface. FarmMeasurer
+// (tuner/farm_measurer.h) implements it with build workers and the farm; tests simulate it. Not thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -30,13 +30,13 @@ struct Outcome {
   std::string device;
   // Seconds per call of the reference kernel in the same batch; 0 if the batch had none.
   double reference_seconds = 0;
-  Json facts;  // of the build and of the run
+  Json facts;  // facts about the build and the run
 };
 
 // How each candidate of a call is timed.
 struct MeasureOptions {
   int repeats = 3;
-  int max_repeats = 9;  // while the two fastest do not agree
+  int max_repeats = 9;  // limit; repeats go on while the two fastest differ
   double min_repeat_ms = 15;
   // Bytes that the network touches between two calls of a kernel, which may evict the kernel's weights from the caches.
   // -1: the weights always come from memory.

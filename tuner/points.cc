@@ -12,7 +12,7 @@ namespace autotune {
 namespace {
 
 constexpr size_t kLongestRun = 16;  // most points that one core takes at a time
-constexpr size_t kRunsPerCore = 4;  // least number of such runs per core, for an even load
+constexpr size_t kRunsPerCore = 4;  // least number of runs of points per core, for an even load
 
 std::optional<Proposal> RealizeNext(const TaskSpace& space, const Point& point, bool with_features,
                                     SuccessiveReplays& replays) {
@@ -30,7 +30,8 @@ SuccessiveReplays ReplaysOf(const TaskSpace& space, int sketch) {
   return SuccessiveReplays(space.FuncOf(space.sketches[sketch]), space.sketches[sketch]);
 }
 
-// Returns an order of the points in which those of one sketch with equal first decisions are neighbours.
+// Returns the indices of the points in an order in which points of one sketch with equal first decisions are
+// neighbours.
 std::vector<size_t> ByDecisions(std::span<const Point* const> points) {
   std::vector<size_t> order(points.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -60,7 +61,7 @@ Point DrawPoint(const TaskSpace& space, Rng& rng) {
 }
 
 void SortByDraft(std::vector<Point>& points) {
-  // Of equal drafts, that of the rule's first way, which is the fastest one if it builds.
+  // Points with equal scores are sorted by sketch, since a rule lists first the sketch that is fastest if it builds.
   std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
     return std::pair(a.draft, a.sketch) < std::pair(b.draft, b.sketch);
   });

@@ -13,7 +13,7 @@ namespace autotune {
 struct Point {
   int sketch = 0;
   Decisions decisions;
-  double draft = 0;  // seconds
+  double draft = 0;  // draft score, in seconds
   uint64_t hash = 0;
 };
 
@@ -32,7 +32,7 @@ std::optional<Proposal> Realize(const TaskSpace& space, const Point& point, bool
 // decisions and gives each core contiguous ranges, since neighbours then reuse the replay of their common prefix.
 std::vector<std::optional<Proposal>> RealizeAll(const TaskSpace& space, std::span<const Point* const> points);
 
-// The points that must not be proposed, by hash: observed, under way, excluded or illegal.
+// The points that must not be proposed, by hash: observed, being measured, excluded or illegal ones.
 class ClosedPoints {
  public:
   bool Contains(uint64_t hash) const { return closed_.contains(hash); }

@@ -13,10 +13,10 @@
 namespace autotune {
 namespace {
 
-// Least number of records for a regression. Without one every candidate gets the median time.
+// Least number of candidates for a regression. Without a regression every candidate gets the median time.
 constexpr int kFewest = 8;
-constexpr size_t kFewestToHoldOut = 32;  // least number of a task's candidates for holding some of them out
-constexpr float kViable = 0.5F;          // least predicted success of a candidate that works
+constexpr size_t kFewestToHoldOut = 32;  // a task with fewer candidates holds none of them out
+constexpr float kViable = 0.5F;          // predicted success from which on a candidate counts as working
 
 // Returns true if a candidate with this status has a time, or a lower bound of it.
 bool HasTime(TrialStatus status) { return status == TrialStatus::kOk || status == TrialStatus::kCutOff; }
@@ -40,7 +40,7 @@ class TaskModel {
       logs.push_back(std::log(candidate.seconds));
       times.push_back(static_cast<float>(logs.back()));
     }
-    if (logs.empty()) return Err("none of its candidates ran");
+    if (logs.empty()) return Err("the recording has no candidate that ran");
     best_ = task.BestSeconds();
     middle_ = std::exp(Median(logs));
     slowest_ = std::exp(*std::max_element(logs.begin(), logs.end()));
@@ -61,7 +61,8 @@ class TaskModel {
     return time_ ? std::max(best_, static_cast<double>(std::exp(time_->Predict({&features, 1})[0]))) : middle_;
   }
 
-  // Returns a time for the unscheduled program, which is not recorded. A reference kernel may have any steady time.
+  // Returns a time for the unscheduled program, which is not recorded. The value is not important: a reference kernel
+  // only needs a constant time.
   double ReferenceSeconds() const { return slowest_; }
 
  private:
@@ -93,7 +94,7 @@ FitError Evaluate(const TaskModel& model, const RecordedTask& task, const std::v
   return error;
 }
 
-// Computes the features again if the recording has those of another schema. Candidates that the present rules no longer
+// Computes the features again if the recording has features of another schema. Candidates that the current rules do not
 // make keep their times, but get no features, so the model does not learn from them.
 Status RefreshFeatures(const RecordedHeader& header, const TuneTask& tune, const Target& target, RecordedTask& task) {
   if (header.versions.feature_schema == kFeatureVersion) return {};
@@ -171,8 +172,8 @@ class Device : public RecordedDevice {
   std::vector<TuneTask> tasks_;
   std::vector<TaskModel> models_;
   std::vector<FitError> fit_;
-  std::vector<std::unordered_map<Hash128, size_t>> known_;  // by task: candidates by alternative and trace
-  std::unordered_map<Hash128, size_t> index_;               // tasks by hash
+  std::vector<std::unordered_map<Hash128, size_t>> known_;  // for each task: index of a candidate, by KeyOf
+  std::unordered_map<Hash128, size_t> index_;               // index of a task, by its hash
 };
 
 class RecordedMeasurer : public Measurer {
@@ -195,7 +196,7 @@ class RecordedMeasurer : public Measurer {
       outcome.status = TrialStatus::kCutOff;
     if (outcome.status == TrialStatus::kCutOff) outcome.cost = answer.seconds;
     if (outcome.status != TrialStatus::kOk) {
-      outcome.error = answer.recorded ? "as it was recorded" : "as the model of the recording predicts";
+      outcome.error = answer.recorded ? "the candidate's recorded outcome" : "predicted by the model of the recording";
       return outcome;
     }
     for (int i = 0; i < repeats; ++i)

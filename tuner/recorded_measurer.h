@@ -15,17 +15,17 @@
 
 namespace autotune {
 
-// The errors of the model on those records of one task that it was not fitted to.
+// The errors of the model for the candidates of one task that it was not fitted to.
 struct FitError {
-  int fitted = 0, held_out = 0;  // candidates that ran
+  int fitted = 0, held_out = 0;  // numbers of candidates that ran, for fitting and for the errors
   double median_log_error = 0;   // median of |ln(predicted / recorded)|
   double rank_correlation = 0;   // Spearman's, between predicted and recorded times
-  double right_verdicts = 1;     // share of all held-out candidates whose success or failure is predicted
+  double right_verdicts = 1;     // share of all held-out candidates whose success or failure is predicted correctly
 };
 
 struct RecordedDeviceOptions {
-  double held_out = 0.2;  // share of the candidates that the model does not see
-  uint64_t seed = 0;      // of the choice of held-out candidates, and of the model
+  double held_out = 0.2;  // share of the candidates that the model is not fitted to
+  uint64_t seed = 0;      // for the choice of held-out candidates, and for the model
 };
 
 // Immutable and thread-safe.
@@ -35,7 +35,7 @@ class RecordedDevice {
                                                             const RecordedDeviceOptions& options = {});
   virtual ~RecordedDevice() = default;
 
-  // Parallel to the recording's tasks.
+  // tasks() and fit() have one entry for each task of the recording, in its order.
   virtual const Recording& recording() const = 0;
   virtual const std::vector<TuneTask>& tasks() const = 0;
   virtual const std::vector<FitError>& fit() const = 0;
@@ -43,8 +43,8 @@ class RecordedDevice {
 
   struct Answer {
     TrialStatus status = TrialStatus::kOk;
-    double seconds = 0;  // per call; a lower bound if cut off; 0 if it failed
-    bool recorded = false;
+    double seconds = 0;     // per call; a lower bound if cut off; 0 if it failed
+    bool recorded = false;  // false: predicted
   };
   // Returns the recorded or predicted outcome. `space` must be that of a task in tasks().
   virtual Answer Ask(const TaskSpace& space, const Proposal& proposal) const = 0;
@@ -54,7 +54,7 @@ struct RecordedMeasurerOptions {
   // Noise of each repeat. The true time is multiplied by exp(noise * |z|) with a normal z, since neighbours only add
   // time.
   double noise = 0;
-  uint64_t seed = 0;  // of the noise
+  uint64_t seed = 0;  // seed of the noise
 };
 std::unique_ptr<Measurer> MakeRecordedMeasurer(std::shared_ptr<const RecordedDevice> device,
                                                const RecordedMeasurerOptions& options = {});

@@ -10,7 +10,7 @@
 namespace autotune {
 namespace {
 
-// Returns the shortest decimal numbers that read back as the same floats. They compress better than the floats' bytes.
+// Returns the features as the shortest decimal numbers that parse to the same floats. These compress better than bytes.
 std::string FeaturesText(const Features& features) {
   std::string text;
   char digits[32];
@@ -48,9 +48,9 @@ struct CandidateLine {
 Status ReadCandidate(const Json& json, Recording& recording) {
   CandidateLine line = TRY(FromJson<CandidateLine>(json));
   if (line.task < 0 || line.task >= static_cast<int>(recording.tasks.size()))
-    return Err("a candidate of task ", line.task, ", which no line before it describes");
+    return Err("a candidate belongs to task ", line.task, ", but no earlier line describes that task");
   const bool timed = line.status == TrialStatus::kOk || line.status == TrialStatus::kCutOff;
-  if (timed && !(line.seconds > 0)) return Err("a candidate that ran, without a time");
+  if (timed && !(line.seconds > 0)) return Err("a candidate ran but has no time");
   Features features = TRY(ParseFeatures(line.features));
   recording.tasks[static_cast<size_t>(line.task)].candidates.push_back({.alternative = std::move(line.alternative),
                                                                         .trace = std::move(line.trace),
@@ -65,10 +65,11 @@ Status ReadLine(const Json& json, bool first, Recording& recording) {
   if (first) {
     recording.header = TRY(FromJson<RecordedHeader>(json));
     if (recording.header.format != kRecordingFormat)
-      return Err("format ", recording.header.format, ", this program reads ", kRecordingFormat);
+      return Err("the recording has format ", recording.header.format, ", but this program reads format ",
+                 kRecordingFormat);
     if (recording.header.versions.step_language != kStepLanguageVersion)
-      return Err("recorded in step language ", recording.header.versions.step_language, ", this program speaks ",
-                 kStepLanguageVersion, ": record it again");
+      return Err("the recording uses step language ", recording.header.versions.step_language,
+                 ", but this program uses ", kStepLanguageVersion, ": record it again");
     return {};
   }
   if (json["trace"].IsNull()) {
@@ -92,7 +93,7 @@ Status WriteRecording(const Recording& recording, const std::string& path) {
   std::string text = ToJson(recording.header).Dump() + "\n";
   for (const RecordedTask& task : recording.tasks) text += ToJson(task).Dump() + "\n";
   for (size_t i = 0; i < recording.tasks.size(); ++i) {
-    // Sort the candidates: neighbours then share most of their text, which compresses best.
+    // Sort the candidates: neighbouring lines then share most of their text, so the file compresses better.
     std::vector<const RecordedCandidate*> order;
     for (const RecordedCandidate& candidate : recording.tasks[i].candidates) order.push_back(&candidate);
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) {

@@ -32,7 +32,7 @@ struct RecordedTask {
   std::string kind;   // groups tasks in tables: "conv 3x3"
   std::string hash;   // TuneTask::hash, 32 digits
   std::string label;  // for people
-  double flops = 0;   // of one run
+  double flops = 0;   // operations of one run
   std::vector<RecordedAlternative> alternatives;
   std::vector<RecordedCandidate> candidates;
   AUTOTUNE_FIELDS(kind, hash, label, flops, alternatives)  // candidates have lines of their own in the file
@@ -45,8 +45,8 @@ struct RecordedHeader {
   int format = kRecordingFormat;
   std::string target;       // full text
   std::string machine;      // for people
-  uint64_t seed = 0;        // of the draw of tasks
-  RecordVersions versions;  // of the program that measured
+  uint64_t seed = 0;        // seed with which the tasks were drawn
+  RecordVersions versions;  // versions of the program that measured
   AUTOTUNE_FIELDS(format, target, machine, seed, versions)
 };
 
@@ -56,8 +56,8 @@ struct Recording {
 };
 
 Status WriteRecording(const Recording& recording, const std::string& path);
-// Errors: a damaged file, another format, or another step language than this program's. They name the file and the
-// line.
+// Errors: the file is damaged, has another format, or uses another step language than this program. They name the file
+// and the line.
 Result<Recording> ReadRecording(const std::string& path);
 
 // Returns a task for the tune loop. It lacks the reference program, which only devices need. Its hash is derived from

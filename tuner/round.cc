@@ -16,7 +16,7 @@ MeasureItem ItemOf(const Planned& planned) {
   return {.space = &planned.task->space(), .proposal = planned.proposal, .cutoff_seconds = planned.cutoff_seconds};
 }
 
-// Measures candidates again that may have been cut off because they were preempted.
+// Measures again the candidates that may have been cut off because they were preempted.
 void GiveSecondChances(Measurer& measurer, const std::vector<Planned>& plan, const MeasureOptions& options,
                        std::vector<Outcome>& outcomes) {
   std::vector<size_t> unlucky;
@@ -29,7 +29,7 @@ void GiveSecondChances(Measurer& measurer, const std::vector<Planned>& plan, con
   }
   if (items.empty()) return;
   Result<std::vector<Outcome>> measured = measurer.Measure(items, options);
-  if (!measured.ok()) return;  // keeps the first outcomes; the next round meets the same error
+  if (!measured.ok()) return;  // keeps the first outcomes; the next round reports the error
   std::vector<Outcome>& again = *measured;
   CHECK(again.size() == items.size());
   for (size_t k = 0; k < unlucky.size(); ++k) {

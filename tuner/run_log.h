@@ -18,12 +18,14 @@ class RunLog {
   RunLog(const Target& target, const TuneOptions& options, RecordStore& store)
       : target_(target), options_(options), store_(store) {}
 
-  // The state that a run starts from. It is stored when the run begins, since a resumed run could not find it again:
-  // the store may have better schedules by then, of this run or of others, and another measurement of the peak differs.
+  // The state that a run starts from. It is stored when the run begins, since a resumed run could not compute it again:
+  // by then the store may have better schedules, and a new measurement of the peak would differ.
   struct Start {
     std::vector<Record> known;  // schedules of other runs, best first for each task
-    double peak_flops = 0;
+    double peak_flops = 0;      // TuneOptions::peak_flops of the run's first start
   };
+  // Returns the stored state of a run that is resumed. For a new run, determines the state, and stores it if the run
+  // has a key.
   Result<Start> Begin(const TaskStates& tasks);
 
   // Returns the record of one candidate.
@@ -32,7 +34,7 @@ class RunLog {
   // Returns the run's records so far, in the order stored. Each round and each confirmation is one group.
   Result<std::vector<std::vector<Record>>> Groups();
 
-  // Stores all of them or none.
+  // Stores all records or none.
   Status Append(const std::vector<Record>& records) { return store_.Append(records); }
   // Returns the best record of this task (RecordStore::Best).
   Result<std::optional<Record>> Best(const TaskState& task);
@@ -43,7 +45,7 @@ class RunLog {
   RecordStore& store_;
 };
 
-// Returns the task of a record; null if it is none of these.
+// Returns the task of a record; null if it is not in `tasks`.
 TaskState* TaskOf(const TaskStates& tasks, const Record& record);
 
 }  // namespace autotune

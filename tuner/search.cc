@@ -14,31 +14,32 @@ namespace {
 
 constexpr uint64_t kDefaultSeed = 20;
 constexpr int kDefaultDraws = 3000;
-// Most that a default candidate's body may take, relative to the body of the candidate before it. A build that rejects
-// a body for its spills rejects any other of the same size, whatever the other decisions are. The factor is chosen:
-// smaller steps would repeat rejections, larger ones would skip sizes that fit.
+// Largest size of a default candidate's unrolled body, relative to the body of the previous candidate. A build that
+// rejects a body because it spills also rejects other bodies of the same size. A factor near 1 would repeat rejections;
+// a small factor would skip sizes that fit.
 constexpr double kSmallerBody = 0.75;
-constexpr double kHopeless = 6;  // times slower than the best draft: not worth a replay
+constexpr double kHopeless = 6;  // a draft score worse than the best one by this factor is not worth a replay
 // An algorithm is not worth a trial if its draft score is worse than the best one by more than this factor. The draft
-// score assumes that Winograd's algorithm saves all of its factor of 4 (for tiles of 4 x 4), less the transforms. The
-// direct algorithm must still be tried then.
+// score may overrate Winograd's algorithm: it assumes the whole saving by a factor of 4 (for tiles of 4 x 4), minus the
+// transforms. The direct algorithm must be tried in spite of that.
 constexpr double kUnlikelyAlgorithm = 3.2;
 // The same factor for sketches. It is smaller, since the draft score ranks sketches of one algorithm better than
 // algorithms.
 constexpr double kUnlikelySketch = 1.5;
-// Failures after which an algorithm or sketch without a success no longer gets trials of its own. The first attempt
-// follows the draft score; the later ones take the smallest bodies, so the cause of four failures is not the size.
+// Failures after which an algorithm or sketch without a success is no longer proposed for its own sake. The first
+// attempt follows the draft score; the later ones take the smallest bodies, so the cause of four failures is not the
+// size.
 constexpr int kAttempts = 4;
 // Factor on the draft score of points near a measured winner, which are faster than the draft score predicts.
 constexpr double kNearWinner = 0.7;
-constexpr size_t kRemembered = 64;  // best points
-// Factor by which a time must be below the best one to count as progress. A smaller gain is noise of the device.
+constexpr size_t kRemembered = 64;  // number of best measured points that the search keeps
+// A time counts as progress if it is below the best time multiplied by this factor. A smaller gain is noise.
 constexpr double kProgress = 0.99;
 constexpr int kPatience = 16;          // successes without progress after which a search has stalled
 constexpr int kDescentParents = 3;     // best points whose neighbours may be proposed
-constexpr int kReplaysPerChoice = 10;  // replays per proposal, from which the model selects the best
-constexpr int kSmallestBatch = 4;      // least number of proposals that replays are made for
-constexpr int kDrawsPerExplorer = 50;
+constexpr int kReplaysPerChoice = 10;  // replayed points per proposal; the model selects the best of them
+constexpr int kSmallestBatch = 4;      // smaller batches get as many replays as a batch of this size
+constexpr int kDrawsPerExplorer = 50;  // most draws for one random proposal
 
 class Evolutionary : public SearchStrategy {
  public:
@@ -109,7 +110,8 @@ class Evolutionary : public SearchStrategy {
     chosen.push_back(std::move(proposal));
   }
 
-  // Returns true if no more trials are needed. Nothing is given up before the first success of any candidate.
+  // Returns true if an algorithm or sketch with these tries needs no more trials of its own. No one is given up before
+  // the first success of any candidate.
   bool IsSettled(const Tries& tries) const {
     return tries.succeeded || (tries.failures >= kAttempts && !measured_.empty());
   }
@@ -126,7 +128,7 @@ class Evolutionary : public SearchStrategy {
     size_t parents = std::min<size_t>(measured_.size(), options_.parents);
     for (size_t i = 0; i < parents; ++i) {
       for (int k = 0; k < options_.mutants; ++k) AddMutant(measured_[i].sketch, measured_[i].decisions, mutants);
-      // One knob from another parent of the same sketch.
+      // Crossover: takes one decision from another parent of the same sketch.
       const Measured& other = measured_[rng_.Below(static_cast<int64_t>(parents))];
       if (other.sketch == measured_[i].sketch && !other.decisions.empty()) {
         Decisions child = measured_[i].decisions;
@@ -157,9 +159,10 @@ class Evolutionary : public SearchStrategy {
     if (IsOpen(point)) out.push_back(std::move(point));
   }
 
-  // Chooses one candidate of each algorithm that is neither settled nor unlikely and, in up to a quarter of the batch,
-  // one of each such sketch. The draft score ranks schedules of one sketch well, but not sketches and algorithms
-  // against each other. So every plausible one is measured, and a rejected candidate does not count as a measurement.
+  // Chooses one candidate of each algorithm that is neither settled nor unlikely. In up to a quarter of the batch,
+  // chooses one candidate of each sketch that is neither settled nor unlikely. The draft score ranks schedules of one
+  // sketch well, but not sketches and algorithms against each other, so every plausible one is tried until a candidate
+  // succeeds.
   void TakeUntried(const std::vector<Point>& points, int n, std::vector<Proposal>& chosen) {
     const size_t sketches = space_.sketches.size();
     std::vector<std::vector<const Point*>> of_sketch(sketches);
@@ -187,8 +190,9 @@ class Evolutionary : public SearchStrategy {
     }
   }
 
-  // Chooses the best point of a sketch that replays; with `small`, which follows a failure, the one with the smallest
-  // body. Then points with an unlikely draft score are left out, but only if some candidate has succeeded.
+  // Chooses the first of the sketch's points that can be replayed. `points` is sorted by draft score. With `small`,
+  // which is set after a failure, sorts them by the size of the body instead. Then, once any candidate has succeeded,
+  // also leaves out points with an unlikely draft score. Returns false if no point can be replayed.
   bool TakeOne(std::vector<const Point*> points, bool small, std::vector<Proposal>& chosen) {
     if (small) {
       const double limit = kUnlikelyAlgorithm * points.front()->draft;
@@ -206,8 +210,8 @@ class Evolutionary : public SearchStrategy {
     return false;
   }
 
-  // Chooses points uniformly among those whose draft score is not hopeless. The rest of the batch follows the draft
-  // score.
+  // Chooses points uniformly among those whose draft score is not hopeless, since the rest of the batch depends on the
+  // draft score.
   void Explore(double best_draft, int explorers, std::vector<Proposal>& chosen) {
     for (int tries = 0; explorers > 0 && tries < kDrawsPerExplorer * explorers; ++tries) {
       Point point = DrawPoint(space_, rng_);
@@ -228,8 +232,8 @@ class Evolutionary : public SearchStrategy {
     return without_progress_ >= kPatience ? options_.descent_stalled : options_.descent;
   }
 
-  // Coordinate descent: chooses points that differ from the best measured point in one knob, best first by the model.
-  // Goes on with the next best measured point if there are not enough.
+  // Coordinate descent: chooses points that differ from the best measured point in one decision, in the order of the
+  // model's scores. If there are not enough, continues with the next best measured point.
   void Descend(int neighbours, std::vector<Proposal>& chosen) {
     for (size_t i = 0; i < measured_.size() && i < kDescentParents && neighbours > 0; ++i) {
       const Measured& parent = measured_[i];
@@ -261,7 +265,7 @@ class Evolutionary : public SearchStrategy {
     const int left = n - static_cast<int>(chosen.size());
     if (left <= 0) return;
     const bool learned = model_ && model_->ready();
-    // Without a trained model replays only find out which points are legal, so few are needed.
+    // Without a trained model, replays only show which points are legal, so few are needed.
     const int wanted = kReplaysPerChoice * std::max(left, kSmallestBatch);
     const int replays = learned ? std::min(options_.replays, wanted) : std::max(2 * left, 16);
     std::vector<Scored> pool;
@@ -289,7 +293,7 @@ class Evolutionary : public SearchStrategy {
                 std::unordered_set<uint64_t>& in_pool) {
     size_t first = pool.size();
     for (auto point = points.begin(); replays > 0 && point != points.end();) {
-      std::vector<const Point*> batch;  // as many points as are missing, in case all of them are legal
+      std::vector<const Point*> batch;  // as many points as are missing if all of them are legal
       for (; static_cast<int>(batch.size()) < replays && point != points.end(); ++point) {
         if (point->draft <= kHopeless * points.front().draft && IsOpen(*point) && in_pool.insert(point->hash).second)
           batch.push_back(&*point);
@@ -319,7 +323,7 @@ class Evolutionary : public SearchStrategy {
   const TaskSpace& space_;
   const CostModel* model_;
   const uint64_t seed_;
-  Rng rng_;  // of the present call
+  Rng rng_;  // seeded again in each call of Propose
   EvolutionOptions options_;
   std::vector<Tries> tries_;  // by sketch
   ClosedPoints closed_;
@@ -414,8 +418,9 @@ std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n) {
   constexpr double kAnyBody = std::numeric_limits<double>::infinity();
   std::vector<Proposal> proposals;
   std::unordered_set<uint64_t> proposed;
-  double body = kAnyBody;  // of the last proposal
-  // Proposes the first point, in their order, whose body is no larger than that.
+  double body = kAnyBody;  // size of the last proposal's body
+  // Proposes the first point, in the order of `points`, whose body is at most `largest`. Returns false if there is
+  // none.
   auto propose = [&](double largest) {
     for (const Point& point : points) {
       if (UnrolledSize(point) > largest || !proposed.insert(point.hash).second) continue;

@@ -1,5 +1,5 @@
-// SearchStrategy: which candidates of a task to measure next. Deterministic: the same seed and the same observations
-// give the same proposals. Not thread-safe; runs outside measuring phases.
+// SearchStrategy: chooses the candidates of a task to measure next. Deterministic: the same seed and the same
+// observations give the same proposals. Not thread-safe; runs outside measuring phases.
 #pragma once
 #include <memory>
 #include <optional>
@@ -36,7 +36,8 @@ struct Proposal {
   double draft_seconds = 0;
 };
 
-// Finds the point that a stored trace stands for; nothing if it comes from another space (older rules).
+// Finds the point whose replay gives this trace. Returns nothing if the space has no such point, as for traces of older
+// rules.
 std::optional<Proposal> Locate(const TaskSpace& space, std::string_view alternative, const Trace& trace);
 
 // A point is open until it is proposed, observed or excluded.
@@ -48,7 +49,7 @@ class SearchStrategy {
   // Tells the search the time of a candidate. Infinity means that the candidate itself failed (rejected, crashed,
   // wrong).
   virtual void Observe(const Proposal& proposal, double seconds) = 0;
-  // Closes a point without teaching the search anything. For example, the point is under way, or the farm lost it.
+  // Closes a point without an observation. For example, it is being measured, or the farm failed to measure it.
   virtual void Exclude(const Proposal& proposal) = 0;
 };
 
@@ -57,25 +58,26 @@ struct EvolutionOptions {
   int replays = 160;  // most points of the first generation replayed for the cost model; fewer for a small batch
   int generations = 2;
   int parents = 10;                               // best points whose neighbourhood is explored
-  int mutants = 40;                               // per parent
+  int mutants = 40;                               // mutants per parent
   double epsilon = 0.1;                           // share of proposals that are drawn at random
-  double descent = 0.25, descent_stalled = 0.75;  // share of coordinate descent, before and after progress stalls
+  double descent = 0.25, descent_stalled = 0.75;  // share of coordinate descent, before and after the search stalls
 };
-// Draft-then-verify evolutionary search. Random draws and mutants of the best measured points are ranked by the draft
-// score, the best of them by the model; without a model the draft score decides alone. After Zhai et al., "Pruner"
-// (2024), for the two stages, and Zheng et al., "Ansor" (2020), for evolution on decisions. Part of each batch, and
-// most of it once progress stalls, goes to coordinate descent from the best measured points, after Canesche et al.,
-// "The Droplet Search Algorithm for Kernel Scheduling" (2024). Every plausible algorithm and sketch is proposed until
-// one of its candidates has succeeded, or several have failed. Proposals follow from the seed, the points observed and
-// closed, and the state of the model, but not from the number of earlier calls of Propose.
+// Draft-then-verify evolutionary search, in two stages. The draft score ranks random draws and mutants of the best
+// measured points; the model ranks the best of these again. Without a model the draft score decides alone. The stages
+// follow Zhai et al., "Pruner" (2024); evolution on decisions follows Zheng et al., "Ansor" (2020). A part of each
+// batch, which is larger once the search stalls, goes to coordinate descent from the best measured points, after
+// Canesche et al., "The Droplet Search Algorithm for Kernel Scheduling" (2024). Every plausible algorithm and sketch is
+// proposed until one of its candidates has succeeded, or several have failed. Proposals depend on the seed, the points
+// observed and closed, and the state of the model, but not on the number of earlier calls of Propose.
 std::unique_ptr<SearchStrategy> MakeEvolutionarySearch(const TaskSpace& space, const CostModel* model, uint64_t seed,
                                                        const EvolutionOptions& options = {});
-// Uniform draws from the same space: the yardstick.
+// Proposes uniform draws from the space: the baseline for other searches.
 std::unique_ptr<SearchStrategy> MakeRandomSearch(const TaskSpace& space, uint64_t seed);
 
-// Returns schedules for a task without records: the seeded draws with the best draft scores, best first, each with
-// another register tile. A build may reject the first ones, whose tile spills; the last quarter has the smallest
-// bodies, which hardly any build rejects.
+// Returns n schedules for a task without records, in the order in which to try them. They are seeded draws. Three
+// quarters have the best draft scores among bodies that are each at most 0.75 times as large as the previous one, since
+// a build may reject a body whose registers spill. The last quarter has the smallest bodies, which builds rarely
+// reject.
 std::vector<Proposal> DefaultProposals(const TaskSpace& space, int n);
 
 }  // namespace autotune

@@ -14,7 +14,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kInvertedDraws = 400;  // per round
+constexpr int kInvertedDraws = 400;  // draws per call of Propose
 
 // Draws points as the random search does, and proposes those with the worst draft scores.
 class InvertedDraft : public SearchStrategy {
@@ -48,7 +48,7 @@ class InvertedDraft : public SearchStrategy {
   ClosedPoints closed_;
 };
 
-// Measures for a run, and notes the true time of the schedule that looks best after each trial.
+// Measures for a run, and stores the true time of the schedule with the best measured cost after each trial.
 class Follower : public Measurer {
  public:
   Follower(std::shared_ptr<const RecordedDevice> device, const RecordedMeasurerOptions& options,
@@ -63,7 +63,8 @@ class Follower : public Measurer {
     std::vector<Outcome> outcomes = TRY(measurer_->Measure(items, options));
     for (size_t i = 0; i < items.size(); ++i) {
       if (!WasExecuted(outcomes[i].status) || items[i].proposal.trace.empty()) continue;
-      // Repeated measurements are no trials: the reference of a batch, second measurements, and the confirmation.
+      // Counts the first measurement of a trace only. The reference kernel of a batch, second measurements and the
+      // confirmation are not trials.
       if (!tried_.insert(HashBytes128(ToText(items[i].proposal.trace))).second) continue;
       if (outcomes[i].status == TrialStatus::kOk) {
         double truth = noisy_ ? device_->Ask(*items[i].space, items[i].proposal).seconds : outcomes[i].cost;
@@ -77,7 +78,7 @@ class Follower : public Measurer {
     return outcomes;
   }
 
-  // Returns SimulatedRun::reached. Its last value is that of the schedule that the run reports as the best.
+  // Returns SimulatedRun::reached. Its last value is for the schedule that the run reports as the best.
   std::vector<double> Reached(double best_known, const TaskReport& report) {
     if (auto chosen = true_seconds_.find(report.best_trace); chosen != true_seconds_.end())
       seconds_.back() = chosen->second;
@@ -122,7 +123,7 @@ const std::vector<SearchVariant>& SearchVariants() {
   static const std::vector<SearchVariant> variants = {
       {.name = "evolution", .description = "the tune loop's own search"},
       {.name = "draft",
-       .description = "the same without a cost model",
+       .description = "the tune loop's own search without a cost model",
        .kind = SearchKind::kRandom,
        .make_search = [](Space space, const CostModel*,
                          uint64_t seed) { return MakeEvolutionarySearch(space, nullptr, seed); }},

@@ -12,17 +12,17 @@ namespace autotune {
 
 struct SearchVariant {
   std::string name, description;
-  bool worsened = false;  // true: worse on purpose, to validate comparisons, which must rank it last
+  bool worsened = false;  // true: worse on purpose; a valid comparison must rank it last
   SearchKind kind = SearchKind::kEvolution;
   SearchFactory make_search;  // null: the search of `kind`
 };
 
-// Returns all variants. "evolution" is the tune loop's own search; "draft" is the same without a cost model. "random"
-// (uniform draws) and "inverted" (the draws with the worst draft scores) are worsened.
+// Returns all variants. "evolution" is the tune loop's own search; "draft" is this search without a cost model.
+// "random" (uniform draws) and "inverted" (the draws with the worst draft scores) are worsened.
 const std::vector<SearchVariant>& SearchVariants();
 
 struct SimulationOptions {
-  std::vector<int> trials = {16, 32, 64};  // points of the curve, ascending; the last one is the budget of a run
+  std::vector<int> trials = {16, 32, 64};  // numbers of trials to report at, ascending; the last is a run's budget
   int seeds = 20;                          // runs per task and variant, with the seeds 0, 1, 2 ...
   double noise = 0;                        // as in RecordedMeasurerOptions
   int threads = 0;                         // runs at a time; 0: one per CPU
@@ -32,7 +32,8 @@ struct SimulationOptions {
 struct SimulatedRun {
   int variant = 0, task = 0;
   uint64_t seed = 0;
-  // Best known time / true time of the best schedule so far, for each of SimulationOptions::trials; 0 if none ran.
+  // (best known time) / (true time of the best schedule so far), after each of SimulationOptions::trials; 0 if no
+  // candidate ran.
   std::vector<double> reached;
 };
 

@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// The rules make tiles that can be drawn: anything else is their bug.
+// Fails a check if no tile can be drawn, since rules make only steps that have tiles.
 Decision Draw(const SampleTile& step, int64_t extent, Rng& rng) {
   return DrawTile(extent, step.n, step.max_inner, step.multiple_of, CoverLimit(extent, false), rng).value();
 }
@@ -50,7 +50,7 @@ std::vector<Decision> NeighbouringTiles(const SampleTile& step, int64_t extent, 
   return tiles;
 }
 
-// By the step's probabilities; equal ones if it has none.
+// Draws a candidate by the step's probabilities, or uniformly if it has none.
 Decision DrawCategorical(const SampleCategorical& step, Rng& rng) {
   if (step.probabilities.empty()) return {step.candidates[rng.Below(static_cast<int64_t>(step.candidates.size()))]};
   double at = rng.Uniform();

@@ -7,14 +7,15 @@
 namespace autotune {
 namespace {
 
-// The levels of a tile, outermost first; all are 1 where there is nothing to choose.
+// Returns factor `level` of the knob's decision, counted from the outermost; 1 if there is no knob.
 double Level(const Decisions& d, int knob, size_t level) {
   return knob < 0 ? 1.0 : static_cast<double>(d[static_cast<size_t>(knob)].values[level]);
 }
 
 double Number(int64_t value) { return static_cast<double>(value); }
 
-// The operands' parts of one tile, where the sum is of products of a row's and a column's element.
+// Sets the bytes that a tile reads of both operands, if each term is the product of an element of a row and an element
+// of a column.
 void AddOperands(StageShape& shape, double element_bytes) {
   shape.panel_bytes = shape.sum * shape.columns * element_bytes;
   shape.rows_bytes = shape.rows * shape.sum * element_bytes;
@@ -28,8 +29,8 @@ double Touched(double count, int64_t step, int64_t taps, int64_t reach) {
   return std::min(count * Number(taps), ((count - 1) * Number(step) + Number(reach)) / Number(apart) + 1);
 }
 
-// Elements of an image that the windows of a register tile read. A tile that may cross the end of a row reads all
-// columns of each row that it touches.
+// Returns the number of elements of an image that the windows of a register tile read. A tile that may cross the end of
+// a row reads all columns of each row that it touches.
 double WindowElements(const StageModel& s, double pixels) {
   const double width = Number(s.image_row), height = Number(s.m) / width;
   const bool within_row = std::fmod(width, pixels) == 0;
@@ -51,7 +52,7 @@ StageShape TiledShape(const StageModel& s, const Decisions& d) {
   shape.all_rows = m0 * shape.row_tiles * shape.rows;
   shape.all_columns = n0 * shape.column_tiles * shape.columns;
   AddOperands(shape, Number(s.element_bytes));
-  if (!s.broadcast) {  // one operand moves with both
+  if (!s.broadcast) {  // one operand is indexed by both row and column
     shape.panel_bytes *= shape.rows;
     shape.rows_bytes = 0;
   } else if (s.image_row > 0 && s.rows_knob < 0) {
@@ -60,7 +61,7 @@ StageShape TiledShape(const StageModel& s, const Decisions& d) {
   return shape;
 }
 
-// All products of a group are in one task, or each panel of each product is one.
+// If s.tasks is set, a task computes all products of a group. Otherwise each panel of each product is a task.
 StageShape BatchedShape(const StageModel& s, const Decisions& d) {
   const double panels = Number(s.outer) * Level(d, s.n_knob, 0);
   StageShape shape{.tasks = s.tasks ? Number(s.tasks) : panels,
@@ -103,15 +104,15 @@ StageShape StreamsShape(const StageModel& s, const Decisions& d) {
   return shape;
 }
 
-// Iterations of a loop over vectors: pieces of s.n elements.
+// Returns the iterations of the parallel loop over vectors of s.n elements; 1 if there is none.
 double Pieces(const StageModel& s, const Decisions& d) {
   return s.shares_vectors ? std::ceil(Number(s.n) / (Number(s.lanes) * Level(d, s.k_knob, 0))) : 1;
 }
 
-// Passes over whole buffers.
+// Returns the shape of passes over whole buffers.
 StageShape PassesShape(const StageModel& s, const Decisions& d) { return {.tasks = Number(s.outer) * Pieces(s, d)}; }
 
-// All tiles of a group are in one task, or each tile is one, cut into pieces of its channels.
+// If s.tasks is set, a task transforms all tiles of a group. Otherwise each tile is a task, and Pieces cuts it further.
 StageShape TransformShape(const StageModel& s, const Decisions& d) {
   return {.tasks = Number(s.tasks ? s.tasks : s.m), .column_tiles = Pieces(s, d)};
 }

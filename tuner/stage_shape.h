@@ -8,18 +8,18 @@ namespace autotune {
 
 struct StageShape {
   double tasks = 1;  // iterations of the parallel loop that the block is in
-  // A register tile, in elements; of windows, `height` rows of an image, else 1. And how many a task has.
+  // The size of a register tile, in elements. `height`: rows of the image in a tile of windows, else 1.
   double rows = 1, columns = 1, height = 1;
-  double row_tiles = 1, column_tiles = 1;
-  // Rows and columns of all tasks, with those that tiles overshoot by.
+  double row_tiles = 1, column_tiles = 1;  // register tiles of a task
+  // Rows and columns of all tasks, including those by which tiles overshoot.
   double all_rows = 1, all_columns = 1;
   double sum = 1;    // terms of a reduction
-  double terms = 1;  // of which so many are unrolled
-  // Bytes that one register tile reads: of its columns' operand, and of its rows'; 0: there is no such operand.
+  double terms = 1;  // unrolled terms of a reduction
+  // Bytes that one register tile reads of the columns' operand and of the rows' operand; 0: there is no such operand.
   double panel_bytes = 0, rows_bytes = 0;
 
   double Tile() const { return rows * columns * height; }
-  double Unrolled() const { return Tile() * terms; }  // instances that are straight code
+  double Unrolled() const { return Tile() * terms; }  // instances in straight-line code
   double Points() const { return tasks * row_tiles * column_tiles * Tile() * sum; }
 };
 
@@ -27,10 +27,10 @@ struct StageShape {
 // run begins at the first pixel, and each run follows the previous one.
 double ImageRowsOf(double width, double pixels);
 
-// The shape of a stage for CPUs of any kind but kAttention. For kStreaming only `tasks` is set. For kTransform
-// `column_tiles` is set, too: the parallel pieces of each tile.
+// Returns the shape of a stage of any kind for CPUs except kAttention. For kStreaming only `tasks` is set. For
+// kTransform only `tasks` and `column_tiles` are set; the latter is the number of parallel pieces of each tile.
 StageShape ShapeOf(const StageModel& stage, const Decisions& decisions);
-// The two products of a stage of kind kAttention.
+// The shapes of the two products of a stage of kind kAttention.
 struct AttentionShapes {
   StageShape scores, weighted;
 };

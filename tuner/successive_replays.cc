@@ -12,7 +12,7 @@ Result<Schedule> SuccessiveReplays::Replay(const Decisions& decisions, const Tra
   if (snapshots_.empty()) return autotune::Replay(*func_, trace, options);
   shared = std::min(shared, snapshots_.size() - 1);
   Snapshot from = snapshots_[shared];
-  snapshots_.resize(shared);  // the replay takes this one again, and those that follow
+  snapshots_.resize(shared);  // the replay takes this snapshot and the following ones again
   return ReplayFrom(from, trace, options);
 }
 

@@ -1,4 +1,5 @@
-// Replays of one sketch's candidates, each from the first decision in which it differs from the one before it.
+// SuccessiveReplays: replays candidates of one sketch one after the other. Each replay starts at the first decision in
+// which the candidate differs from the previous one.
 #pragma once
 #include <vector>
 
@@ -21,8 +22,8 @@ class SuccessiveReplays {
  private:
   const PrimFunc* func_;
   const Sketch* sketch_;
-  Decisions before_;                 // of the last candidate
-  std::vector<Snapshot> snapshots_;  // before each of its decisions, up to the one that was refused
+  Decisions before_;                 // decisions of the previous candidate
+  std::vector<Snapshot> snapshots_;  // one before each of these decisions, up to a decision that was refused
 };
 
 }  // namespace autotune

@@ -1,5 +1,5 @@
-// TuneTask: one fused subgraph to be tuned for one target: its compute alternatives, and how much it weighs in the
-// network. A plain value.
+// TuneTask: one fused subgraph to be tuned for one target, with its compute alternatives and its number of occurrences
+// in the network. A plain value.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,12 +15,12 @@ struct TaskAlternative {
 };
 
 struct TuneTask {
-  Hash128 hash;              // of the subgraph's canonical text
+  Hash128 hash;              // hash of the subgraph's canonical text
   std::string label;         // for people: "conv2d 1x56x56x64, 3x3, 64"
   int weight = 1;            // occurrences in the network
-  double flops = 0;          // of one run
+  double flops = 0;          // operations of one run
   PrimFunc reference;        // te::ToReference of the first alternative
-  bool takes_steps = false;  // the first alternative does: te::TakesSteps
+  bool takes_steps = false;  // te::TakesSteps of the first alternative
   std::vector<TaskAlternative> alternatives;
 };
 

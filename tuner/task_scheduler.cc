@@ -13,8 +13,8 @@ constexpr double kUnknownRate = 1e10;  // operations or bytes per second; any va
 constexpr double kWinogradSaving = 4;
 
 // The least of k draws from a bounded distribution approaches the bound like 1 / k. So the prior expects k attempts to
-// shorten a task by the share kPriorGain * k / (kPriorTrials + k), a tenth for the first sixteen. The next attempt
-// brings the derivative of that.
+// shorten a task by the share kPriorGain * k / (kPriorTrials + k), which is a tenth for 16 attempts. The expected gain
+// of the next attempt is the derivative of this share.
 constexpr double kPriorGain = 0.2;
 constexpr double kPriorTrials = 16;
 

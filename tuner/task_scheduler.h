@@ -10,11 +10,11 @@ struct TaskProgress {
   double seconds = 0;      // best time so far; EstimatedSeconds if nothing ran
   double bound = 0;        // RooflineSeconds; 0: unknown
   int attempts = 0;        // candidates tried, including the default and those that failed
-  int recent = 0;          // number of the newest attempts, which `improvement` is about
+  int recent = 0;          // number of the newest attempts, to which `improvement` refers
   double improvement = 0;  // relative reduction of the best time by the recent attempts
 };
 
-// Returns the number of attempts that count as recent. The newer half shows the present rate of improvement.
+// Returns the number of attempts that count as recent: the newer half, which shows the current rate of improvement.
 inline int RecentAttempts(int attempts) { return attempts / 2; }
 
 // Returns the least time in which a machine with `peak_flops` operations per second can do the task's arithmetic; 0 if
@@ -22,12 +22,12 @@ inline int RecentAttempts(int attempts) { return attempts / 2; }
 // assumes the largest saving of all of them.
 double RooflineSeconds(const TuneTask& task, double peak_flops);
 
-// Returns a guess for a task without measurements: its operations or its bytes, whichever are more, at `rate` per
-// second (0: unknown).
+// Returns a guess for a task without measurements: the larger of its operations and its bytes, divided by `rate` per
+// second. A rate of 0 is unknown; a constant replaces it.
 double EstimatedSeconds(const TuneTask& task, double rate);
 
-// Returns true if the best time is within 3 % of the bound, which is the noise of a measurement. Such a task gets no
-// more rounds.
+// Returns true if the best time is within 3 % of the bound; 3 % is the noise of a measurement. Such a task gets no more
+// rounds.
 bool IsAtRoofline(const TaskProgress& progress);
 
 // Returns the seconds by which one more trial is expected to shorten the network, after `under_way` trials that are

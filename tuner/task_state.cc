@@ -20,7 +20,7 @@ constexpr int kTrialsPerFinalist = 16;
 // Slowdown against a champion's cost up to which a candidate may still win. The champion may have been measured by
 // another run, in another state of the machine.
 constexpr double kOtherRun = 1.5;
-constexpr double kNearBest = 1.05;  // ratio within the noise of a comparison between two states of the machine
+constexpr double kNearBest = 1.05;  // largest ratio that noise explains if the times are from different machine states
 constexpr size_t kDoubtful = 2;     // most second measurements per task and round
 
 // Returns the lower bound in seconds of a candidate that was cut off; 0 for others.
@@ -66,8 +66,8 @@ std::optional<Proposal> TaskState::NextDefault() const {
   return candidates_[next_candidate_];
 }
 
-// Makes a new strategy in each round. Its proposals then depend only on the entries, no matter whether this process
-// measured them or an interrupted one did.
+// Makes a new strategy in each round. Its proposals then depend only on the entries, not on whether this process or an
+// interrupted one measured them.
 std::vector<Proposal> TaskState::Propose(int n, const CostModel* model, const MachineState& machine) {
   uint64_t seed = HashCombine(seed_, static_cast<uint64_t>(report_.records));
   std::unique_ptr<SearchStrategy> search = make_search_ ? make_search_(space_, model, seed)
@@ -212,7 +212,7 @@ std::vector<Proposal> TaskState::Doubtful(const MachineState& machine) const {
   return proposals;
 }
 
-// Returns the candidate of a stored schedule, also if it comes from older rules and is no point of the space. Its trace
+// Returns the candidate of a stored schedule, even if older rules made it and it is not a point of the space. Its trace
 // can still be replayed, and `compile` would use it.
 std::optional<Proposal> TaskState::Champion(const Record& record) const {
   if (std::optional<Proposal> placed = Find(record)) return placed;

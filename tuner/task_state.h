@@ -53,7 +53,7 @@ class TaskState {
 
   // Adds a schedule of another run, for the search to start from.
   void Know(const Proposal& proposal, const Record& record);
-  // Adds a record of this run that is not of a confirmation. `proposal` is Find(record).
+  // Adds a record of a trial or a failed build of this run, but not of a confirmation. `proposal` is Find(record).
   void Absorb(const Record& record, const std::optional<Proposal>& proposal, const MachineState& machine);
   // Adds a record of a confirmation of this run.
   void AbsorbConfirmation(const Record& record);
@@ -91,7 +91,7 @@ class TaskState {
   static constexpr int kMostUploads = 3;  // failed uploads of one default candidate before it is given up
 
   std::optional<Proposal> Champion(const Record& record) const;
-  // Takes note of a record of the default schedule or of the next candidate for it. Returns false for other records.
+  // Handles a record of the default schedule or of the next candidate for it. Returns false for other records.
   bool AbsorbDefault(const Proposal& proposal, const Record& record);
   void AddSample(const Proposal& proposal, double seconds, const Record& record);
   // Returns the identity of a candidate: its alternative and its trace, since two alternatives may have equal traces.
@@ -102,15 +102,15 @@ class TaskState {
   SearchKind search_;
   SearchFactory make_search_;
   TaskReport report_;
-  std::vector<Proposal> candidates_;  // for the default schedule, in their order
-  std::vector<std::string> candidate_traces_;
+  std::vector<Proposal> candidates_;           // DefaultCandidates, in their order
+  std::vector<std::string> candidate_traces_;  // their texts
   size_t next_candidate_ = 0;
   int uploads_ = 0;          // failed uploads of the next candidate
-  int64_t lost_round_ = -1;  // the last round with a fault of the farm
-  int lost_rounds_ = 0;      // rounds in a row with nothing else
+  int64_t lost_round_ = -1;  // the last round that `lost_rounds_` takes into account
+  int lost_rounds_ = 0;      // number of successive rounds in which the farm failed for all candidates
   std::optional<Proposal> default_;
-  std::vector<Entry> entries_;                      // known ones first, then in the order measured
-  std::unordered_map<std::string, size_t> places_;  // in `entries_`, by KeyOf
+  std::vector<Entry> entries_;                      // known schedules first, then this run's in the order measured
+  std::unordered_map<std::string, size_t> places_;  // indices in `entries_`, by KeyOf
   std::vector<Sample> samples_;
   int64_t confirmation_ = 0;  // number of this run's last confirmation
   bool unconfirmed_ = false;  // true: a good trial came after the last confirmation

@@ -5,7 +5,7 @@
 namespace autotune {
 
 // Returns true if the device or the farm failed, or the user cancelled. Such a failure says nothing about the
-// candidate, which may be tried again.
+// candidate, so it may be tried again.
 inline bool IsFarmFault(TrialStatus status) {
   return status == TrialStatus::kInfrastructure || status == TrialStatus::kDeviceError ||
          status == TrialStatus::kCancelled;

@@ -13,14 +13,14 @@ namespace autotune {
 namespace {
 
 constexpr double kCutoff = 3;  // multiple of the best time above which a candidate is cut off
-// A task whose candidates mostly fail to build stops at this multiple of its trials.
+// A task whose candidates mostly fail to build gets no more trials once its records are this multiple of its trials.
 constexpr int kMaxRecordsPerTrial = 4;
-constexpr double kConfirmShare = 0.15;  // share of a budget of time
+constexpr double kConfirmShare = 0.15;  // share of the time budget for confirmations
 constexpr double kNegligible = 0.002;   // share of the network's time below which a task is not confirmed
 // Most candidates of one task in one turn of Pick. The search takes the same time whether it proposes one or eight.
 constexpr int kMostOfOneTask = 8;
 
-// Returns true if a stop ended the batch. Such a batch leaves no records, so a resumed run repeats all of it.
+// Returns true if a stop ended the batch. Such a batch is not recorded, so a resumed run repeats all of it.
 bool WasCancelled(const std::vector<Outcome>& outcomes) {
   return std::any_of(outcomes.begin(), outcomes.end(),
                      [](const Outcome& o) { return o.status == TrialStatus::kCancelled; });
@@ -66,7 +66,7 @@ class Loop {
     return report_.trials >= options_.trials || IsSpent(options_.confirm ? 1 - kConfirmShare : 1);
   }
 
-  // Returns true if this share of the budget of time is used up.
+  // Returns true if this share of the time budget is used up.
   bool IsSpent(double part) const {
     return options_.time_budget > 0 && SteadySeconds() - started_ >= part * options_.time_budget;
   }
@@ -78,7 +78,7 @@ class Loop {
     return lock;
   }
 
-  // ---- one round
+  // ---- Rounds
 
   // Runs one round. Returns the task with the most candidates in it; null if no task can be searched any further, or if
   // a stop ended the round.
@@ -123,9 +123,9 @@ class Loop {
     return Largest(tasks);
   }
 
-  // Fills `plan` with missing default schedules, of the most expensive tasks first. Then come second measurements of
-  // doubtful times, if the machine is in its usual state, and proposals of the search, for the tasks with the largest
-  // expected gain. Returns the tasks that were searched.
+  // Fills `plan`: first with candidates for missing default schedules, most expensive tasks first; then with second
+  // measurements of doubtful times, if the machine is in its usual state; then with proposals of the search, for the
+  // tasks with the largest expected gain. Returns the tasks that were searched.
   std::vector<TaskState*> Plan(std::vector<Planned>& plan) {
     const size_t most = static_cast<size_t>(std::min(options_.batch, options_.trials - report_.trials));
     std::vector<TaskState*> by_share = BySeconds();
@@ -165,8 +165,8 @@ class Loop {
 
   int Share() const { return std::max(1, options_.trials / static_cast<int>(states_.size())); }
 
-  // Returns the number of candidates that a task gets at a time. Small budgets have small chunks, so that more tasks
-  // get one.
+  // Returns the number of candidates that a task gets at a time. It is small for small budgets, so that more tasks get
+  // some.
   int Chunk() const { return std::clamp(Share() / 2, 1, kMostOfOneTask); }
 
   double FastestRate() const {
@@ -182,7 +182,7 @@ class Loop {
     return task.space().task->weight * task.Progress(machine_, peak_flops_, rate).seconds;
   }
 
-  // Returns the tasks, those in which the network spends most time first.
+  // Returns the tasks by the time that the network spends in them, the longest first.
   std::vector<TaskState*> BySeconds() const {
     double rate = FastestRate();
     std::vector<std::pair<double, TaskState*>> order;
@@ -221,15 +221,15 @@ class Loop {
 
   // ---- outcomes
 
-  // Takes in the records of one round, measured now or before the run was resumed. All decisions follow from the state
-  // that it updates.
+  // Updates the state of the run with the records of one round, measured now or before the run was resumed. All
+  // decisions depend on this state only.
   void Absorb(const std::vector<Record>& records, const std::vector<TaskState*>& tasks,
               const std::vector<std::optional<Proposal>>& proposals) {
     double reference = records.front().facts[kReferenceFact].Number().value_or(0);
     if (reference > 0) last_reference_ = reference;
     if (!machine_.IsUsual(reference) && report_.notes.empty()) {
       report_.notes.push_back("the machine is " + machine_.Name(reference) +
-                              " than usual in this run; its best candidates of such times are measured again");
+                              " than usual in this run; the best candidates measured in this state are measured again");
     }
     machine_.Add(reference);
     for (size_t i = 0; i < records.size(); ++i) {
@@ -282,15 +282,15 @@ class Loop {
     });
   }
 
-  // ---- confirmation
+  // ---- Confirmation
 
   struct Final {
     TaskState* task;
     std::vector<Finalist> finalists;
-    int64_t number;  // for the records of the confirmation
+    int64_t number;  // Record::confirmation of the losers
   };
 
-  // Returns the confirmations to make, those of the tasks in which the network spends most time first.
+  // Returns the confirmations to make, by the time that the network spends in their tasks, the longest first.
   Result<std::vector<Final>> Finals() {
     double rate = FastestRate(), total = 0;
     for (const auto& state : states_) total += NetworkSeconds(*state, rate);
@@ -324,15 +324,15 @@ class Loop {
     Confirmation confirmation = TRY(Confirm(measurer_, task.space(), final.finalists, {.measure = options_.measure}));
     report_.measure_seconds += SteadySeconds() - begin;
     report_.interrupted = WasCancelled(confirmation.outcomes);
-    // Store nothing if the farm failed for all finalists, so that a resumed run makes this confirmation.
+    // If the farm failed for all finalists, store nothing, so that a resumed run repeats this confirmation.
     const bool lost = std::all_of(confirmation.outcomes.begin(), confirmation.outcomes.end(),
                                   [](const Outcome& outcome) { return IsFarmFault(outcome.status); });
     if (report_.interrupted || lost) return {};
     std::vector<Record> records;
     for (size_t i = 0; i < final.finalists.size(); ++i) {
       records.push_back(log_.Make(task, final.finalists[i].proposal, confirmation.outcomes[i]));
-      // The winner's number is one higher than the others', so that it ranks first, even before a challenger that was
-      // faster but not significantly so.
+      // The winner gets a number that is higher by one, so that it ranks first, even before a challenger that was
+      // faster, but not significantly.
       records.back().confirmation = final.number + (confirmation.winner == i ? 1 : 0);
     }
     TRY(log_.Append(records));
@@ -341,7 +341,7 @@ class Loop {
     return {};
   }
 
-  // ---- resuming
+  // ---- Resuming
 
   // Restores the state that the run started from, and absorbs the rounds that it measured before it was interrupted.
   Status Recall() {
@@ -378,7 +378,7 @@ class Loop {
     if (group.front().confirmation == 0) Absorb(group, tasks, proposals);
   }
 
-  // ---- reports
+  // ---- Reports
 
   void Report() {
     report_.tasks.clear();

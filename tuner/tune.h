@@ -1,6 +1,7 @@
-// Tune: the loop that spends a budget of trials on the tasks of a network: propose, measure, record, learn. A round is
-// one batch of candidates of several tasks. Every outcome is in the store before it counts. A run with the same key
-// resumes where its records end, and decides as if it had never stopped. Runs on the calling thread.
+// Tune: spends a budget of trials on the tasks of a network, in rounds. A round proposes one batch of candidates of
+// several tasks, measures and records them, and trains the cost model. Outcomes are stored before they have any effect.
+// A run with the key of an interrupted run resumes where its records end, and decides as if it had never stopped. Runs
+// on the calling thread.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -23,15 +24,15 @@ using SearchFactory =
 
 struct TuneOptions {
   int trials = 400;        // over all tasks, including the trials of default schedules
-  double time_budget = 0;  // seconds; 0: none. The last part of it belongs to the confirmation
+  double time_budget = 0;  // seconds, including the confirmation at the end; 0: no limit
   int batch = 16;          // candidates per round, over all tasks
   uint64_t seed = 0;
   SearchKind search = SearchKind::kEvolution;
-  SearchFactory make_search;  // replaces the strategy of `search`; null: does not
-  std::string run;            // key by which the run resumes (RunKey in records/record.h); empty: it cannot
+  SearchFactory make_search;  // if not null, replaces the strategy of `search`
+  std::string run;            // key by which the run resumes (RunKey in records/record.h); empty: it cannot resume
   bool use_known = true;      // start from the best schedules that the store already has
   MeasureOptions measure;
-  double peak_flops = 0;  // of the machine, per second, for the rooflines of tasks; 0: unknown
+  double peak_flops = 0;  // the machine's peak in operations per second, for the rooflines of tasks; 0: unknown
   bool confirm = true;    // measure the best of each task again in turns when the trials are spent (tuner/confirm.h)
   bool lock_host = true;  // search and training hold the host's lock (support/host_lock.h), shared
   // Number of tool faults in a row (tuner/trial_fault.h, IsToolFault) after which the run stops with their cause. Once
@@ -43,9 +44,9 @@ struct TuneOptions {
 struct TaskReport {
   const TuneTask* task = nullptr;
   int trials = 0, records = 0;   // of this run
-  int candidates = 0, good = 0;  // records that are not of the default schedule; those of them that ran and were right
-  // Time of the schedule that `compile` would use without records (tuner/defaults.h); 0 if it is not measured yet, or
-  // if no default candidate ran.
+  int candidates = 0, good = 0;  // records other than of the default schedule; the good ones ran and were right
+  // Time of the default schedule, which `compile` would use without records (tuner/defaults.h). 0 if it is not measured
+  // yet, or if no candidate for it ran.
   double default_seconds = 0;
   // While tuning, the best time in the machine's usual state (0: nothing ran), or the confirmed time once there is one.
   // At the end, the cost of the best record of the store (RecordStore::Best).
@@ -54,27 +55,27 @@ struct TaskReport {
   std::string best_alternative;         // the compute alternative of best_trace
   std::map<TrialStatus, int> failures;  // number of records by status; all other records are ok
   bool exhausted = false;               // true: the space has no more points
-  bool at_roofline = false;             // true: its best time is the machine's limit, and it gets no more rounds
+  bool at_roofline = false;             // true: the best time is near the roofline, and the task gets no more rounds
 };
 
 struct TuneReport {
-  std::vector<TaskReport> tasks;  // in the order given
-  int trials = 0, records = 0;    // of this run, including those before it was resumed, without confirmations
+  std::vector<TaskReport> tasks;  // in the order of the argument `tasks`
+  int trials = 0, records = 0;    // of this run, including its part before a resume, without confirmations
   int resumed_trials = 0;
-  double seconds = 0;  // of this process
+  double seconds = 0;  // time since this process called Tune
   double search_seconds = 0, measure_seconds = 0;
-  int confirmed = 0, to_confirm = 0;  // tasks, once the trials are spent
+  int confirmed = 0, to_confirm = 0;  // number of tasks; set once the trials are spent
   bool interrupted = false;
   std::vector<std::string> notes;  // for the user, in the order noticed, without duplicates
   std::map<TrialStatus, std::string> first_error;
 };
 
-// Called with the report so far, after each round and each confirmed task. After a round `current` is the task with the
-// most candidates in it.
+// Called with the report so far, after each round and each confirmed task. `current` is the confirmed task, or the task
+// with the most candidates in the round.
 using TuneObserver = std::function<void(const TuneReport& so_far, const TaskReport& current)>;
 
-// Version of the code that this program gives to LLVM for a schedule. The times in records of other versions may no
-// longer be true.
+// Version of the code that this program gives to LLVM for a schedule. Increase it with each change of that code, since
+// times in records of other versions may then be wrong.
 inline constexpr int kCodeGeneratorVersion = 7;
 RecordVersions CurrentVersions();
 
@@ -82,8 +83,8 @@ RecordVersions CurrentVersions();
 // command begins a new run after an upgrade.
 std::vector<std::string> VersionParts();
 
-// Runs the loop. The run ends early after the batch in flight if `stop` becomes true, or if a measurement was
-// cancelled. Errors: the store failed; nothing could be measured; too many failures in a row (give_up_after).
+// Runs the loop. If `stop` becomes true, or if a measurement was cancelled, the run ends after the current batch.
+// Errors: the store failed; nothing could be measured; too many failures in a row (give_up_after).
 Result<TuneReport> Tune(const std::vector<TuneTask>& tasks, const Target& target, const TuneOptions& options,
                         RecordStore& store, Measurer& measurer, const TuneObserver& observer = nullptr,
                         const std::atomic<bool>* stop = nullptr);

@@ -2,7 +2,7 @@
 
 namespace autotune::schedule {
 
-// The target is a block of that name, else a loop.
+// Annotates the block called step.target. If there is none, annotates the loop of that name.
 Status ApplyStep(State& state, Annotate& step) {
   int64_t value = TRY(state.Value(step.value));
   Result<Path> path = FindBlock(state.func.body, step.target);

@@ -6,7 +6,9 @@
 namespace autotune::schedule {
 namespace {
 
-// A loop around the new block, which gets an iterator for it: what the loop feeds of the blocks inside.
+// Returns the kind of the new block's iterator for the loop `outer` around it: the kind of the iterators that `outer`
+// feeds in the blocks inside `target`. `below` are the loops between. An error if they are of both kinds, or if several
+// iterations of a spatial loop may compute the same elements.
 Result<IterKind> KindOf(const For& outer, const Stmt& target, const Ranges& below) {
   std::optional<IterKind> kind;
   Status status;
@@ -46,7 +48,7 @@ Status CheckInside(const Stmt& target) {
 
 // Legal for loops of constant extents that are neither parallel nor bound to threads. Each loop around them on which
 // the inner blocks depend must feed reduction iterators only, or compute different elements in different iterations.
-// Every written buffer must be written whole, since later steps do not see how it is written.
+// All elements of every written buffer must be written, since later steps do not see how the block writes it.
 Status ApplyStep(State& state, Blockize& step) {
   Path path = TRY(FindLoop(state.func.body, step.loop));
   const For& loop = path.loop();

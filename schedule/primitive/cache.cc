@@ -1,4 +1,4 @@
-// cache_read, cache_write, set_scope: copies of buffers, and where buffers live.
+// cache_read, cache_write, set_scope: copies of buffers, and the scope of a buffer.
 #include <algorithm>
 
 #include "schedule/region.h"
@@ -22,7 +22,7 @@ Result<std::vector<int64_t>> ShapeOf(const Buffer& buffer) {
   return ConstShape(buffer);
 }
 
-// The nest that copies `from` to `to`, element by element.
+// Returns the block `name`, in `loops`, that copies `from` to `to`, element by element.
 Stmt CopyNest(const PrimFunc& func, const Name& name, const Buffer& from, const Buffer& to,
               const std::vector<Name>& loops) {
   return MakeNest(func, name, ConstShape(from), loops, [&](const std::vector<Expr>& v) {
@@ -70,7 +70,7 @@ Status ApplyStep(State& state, CacheRead& step) {
 }
 
 // Legal for the only writer of a buffer, if it writes the whole buffer, and all readers come after the outermost loop
-// around it.
+// around the writer.
 Status ApplyStep(State& state, CacheWrite& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Buffer written = TRY(WrittenBuffer(path.block()));
@@ -110,7 +110,7 @@ Status ApplyStep(State& state, CacheWrite& step) {
   return {};
 }
 
-// Legal for intermediate buffers. That a register buffer's indices become constants is checked when it is built.
+// Legal for intermediate buffers. The build checks that the indices of a register buffer become constants.
 Status ApplyStep(State& state, SetScope& step) {
   const Buffer* buffer = FindBuffer(state.func, step.buffer);
   if (!buffer) return Err("there is no buffer '", step.buffer, "'");

@@ -5,7 +5,8 @@
 namespace autotune::schedule {
 namespace {
 
-// The block's windows when all its consumers need is what lies below `path` (a loop).
+// Returns the values that the block's iterators must take to compute all that its consumers inside the loop at `path`
+// read in one iteration.
 Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& buffer, const Path& path,
                                             const std::vector<int64_t>& extents) {
   const For& loop = path.loop();
@@ -27,7 +28,7 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
     }
   });
   if (unknown || !box)
-    return Err("nothing inside loop '", loop.var, "' reads block '", block.name, "' by constant extents");
+    return Err("nothing inside loop '", loop.var, "' reads block '", block.name, "' in loops of constant extents");
   std::vector<size_t> places = *AsIterators(SingleStore(block)->indices, block);
   std::vector<Window> windows;
   for (size_t i = 0; i < block.iters.size(); ++i) {
@@ -42,9 +43,9 @@ Result<std::vector<Window>> RequiredWindows(const Block& block, const Buffer& bu
 }  // namespace
 
 // Legal for the only writer of an intermediate buffer, which it stores at its spatial iterators. All its consumers must
-// be inside the loop. Its own sources must be outside the loop and have everything that the consumers' windows need,
-// since the block moves before everything else in the loop. Each iteration computes all elements that it needs, so
-// several may compute the same element.
+// be inside the loop. The blocks that it reads from must be outside the loop, since it moves to the beginning of the
+// loop's body, and they must compute everything that it then reads. Each iteration computes all elements that it needs,
+// so several iterations may compute the same element.
 Status ApplyStep(State& state, ComputeAt& step) {
   Name target = step.loop;
   bool at_root = false;
@@ -114,7 +115,8 @@ Status ApplyStep(State& state, ComputeAt& step) {
   Ranges fixed = Concat(path.LoopRanges(), RangesOf({&path.loop()}));
   Stmt nest = NestOver(block, windows, step.results.names, fixed);
   state.func.body = ReplaceTarget(path, WithBody(path.loop(), MakeSeq({std::move(nest), path.loop().body})));
-  // The consumers' windows may hold more than they read, and so more than ran where the block stood.
+  // The windows may contain elements that no consumer reads and that the block did not compute in its old place. Its
+  // sources must cover these, too.
   TRY(CheckSourcesCover(state, block.name));
   TRY(CheckStillIndependent(state, block.name));
   return CheckSourcesIndependent(state, block);

@@ -4,10 +4,10 @@
 
 namespace autotune::schedule {
 
-// Legal if all reduction loops of the block are `loop` or inside it, and its spatial loops from there inward visit
-// every element once. The initialisation then runs once for each element, before any update of it. (If several
-// iterations compute the same element, because the block was moved to them, each iteration initialises it.) The
-// language guarantees that all reduction iterators are 0 only in the first iteration of their loops (ir/reduction.h).
+// Legal if all reduction loops of the block are `loop` or inside it, and its spatial loops from `loop` inward visit
+// every element once. The initialisation then runs once for each element, before all updates of the element. (If outer
+// iterations compute the same element again, as after compute_at, each of them initialises it.) The language
+// guarantees that all reduction iterators are 0 only in the first iteration of their loops (ir/reduction.h).
 Status ApplyStep(State& state, DecomposeReduction& step) {
   Path block_path = TRY(FindBlock(state.func.body, step.block));
   const Block& block = block_path.block();
@@ -70,7 +70,7 @@ Status ApplyStep(State& state, DecomposeReduction& step) {
   }
   Block update = block;
   update.init = Stmt();
-  // The path from `loop` to the block, with the block replaced, behind the new nest.
+  // Replaces the block on the path from `loop` to it. The new nest comes before this path.
   Path inner{{block_path.nodes.begin() + (path.nodes.size() - 1), block_path.nodes.end()}};
   Stmt updated = ReplaceTarget(inner, MakeStmt(std::move(update)));
   state.func.body = ReplaceTarget(path, MakeSeq({std::move(nest), std::move(updated)}));

@@ -1,8 +1,8 @@
 #include "schedule/state.h"
 
 namespace autotune::schedule {
-// Legal if each loop is the whole body of the loop before. Spatial and reduction loops of a reduction block cannot be
-// fused with each other, since later reordering could not keep the first reduction iterations first.
+// Legal if each loop is the whole body of the previous one. A spatial loop and a reduction loop of one block cannot be
+// fused, since a later reorder could not keep the first reduction iterations first.
 Status ApplyStep(State& state, Fuse& step) {
   if (step.loops.size() < 2) return Err("fuse needs at least two loops");
   Path path = TRY(FindLoop(state.func.body, step.loops[0]));

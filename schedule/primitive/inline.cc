@@ -1,4 +1,4 @@
-// compute_inline, reverse_compute_inline: one block's formula inside another's.
+// compute_inline, reverse_compute_inline: substitute the formula of one block into another block.
 #include <algorithm>
 
 #include "schedule/region.h"
@@ -6,7 +6,7 @@
 namespace autotune::schedule {
 namespace {
 
-// The block as a formula of its iterators: spatial, one store at plain distinct iterators that are all its iterators.
+// Checks that the block is a formula of its iterators: all are spatial, and its one store is indexed by exactly them.
 Status CheckPlain(const Block& block) {
   if (IsPlainSpatial(block)) return {};
   return Err("block '", block.name, "' is not one store at its plain spatial iterators");
@@ -48,8 +48,8 @@ Status ApplyStep(State& state, ComputeInline& step) {
   return CheckSourcesIndependent(state, block);
 }
 
-// Legal for the only reader of an intermediate buffer that it reads whole, at plain iterators, from one producer
-// without reduction. The producer keeps its name and its loops.
+// Legal for a block that is the only reader of an intermediate buffer and reads all of it, at plain iterators. The
+// buffer must have one producer, without a reduction. The producer keeps its name and its loops.
 Status ApplyStep(State& state, ReverseComputeInline& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
@@ -59,7 +59,7 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   if (WritersOf(state.func.body, store->buffer->name).size() != 1) {
     return Err("buffer '", store->buffer->name, "' has several writers, whose order matters");
   }
-  // The producer: the one block that wrote something that this one alone reads, over the same elements.
+  // Searches the producer: the only writer of an intermediate buffer that only `block` reads.
   Buffer buffer;
   Name producer;
   std::string reason = "no intermediate buffer with one producer is read by it alone, whole, at plain iterators";
@@ -91,14 +91,14 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
   if (!whole) return Err("block '", block.name, "' does not read buffer '", buffer->name, "' whole at plain iterators");
 
   Stmt rest = ReplaceTarget(path, MakeSeq({}));
-  // All other buffers that the consumer reads must be complete before the producer runs.
+  // All other buffers that `block` reads must be complete before the producer runs.
   std::vector<Name> order;
   ForEachBlock(rest, [&](const Block& b, const auto&) { order.push_back(b.name); });
   auto position = [&](const Name& name) { return std::find(order.begin(), order.end(), name) - order.begin(); };
   for (const Name& name : BuffersRead(block)) {
     for (const Name& writer : WritersOf(rest, name)) {
       if (position(writer) > position(producer)) {
-        return Err("block '", block.name, "' also needs block '", writer, "', which stands behind '", producer, "'");
+        return Err("block '", block.name, "' also needs block '", writer, "', which comes after '", producer, "'");
       }
     }
   }
@@ -112,7 +112,8 @@ Status ApplyStep(State& state, ReverseComputeInline& step) {
       const Load* load = e.As<Load>();
       return load && load->buffer->name == buffer->name ? from.value : e;
     });
-    // from.value uses the producer's iterators, which the map does not mention.
+    // The map replaces only iterators of `block`, so it does not change from.value, which uses the producer's
+    // iterators.
     std::vector<Expr> indices;
     for (const Expr& index : store->indices) indices.push_back(Substitute(index, map));
     Block changed = p;

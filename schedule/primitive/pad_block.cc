@@ -17,15 +17,15 @@ Expr ClampVars(const Expr& e, const VarMap& clamp, const Name& own) {
     auto it = clamp.find(var->name);
     return it == clamp.end() ? e : it->second;
   }
-  // The block's own accumulator has grown with it.
+  // The block's own accumulator needs no clamp: it grows like the block.
   if (e.As<Load>() && e.As<Load>()->buffer->name == own) return e;
   return MapChildren(e, [&](const Expr& child) { return ClampVars(child, clamp, own); });
 }
 
-// Keeps the reads of a padded instance in bounds. Nothing uses what they yield there.
+// Keeps the reads of padded instances in bounds. The values read there are not used.
 //
-// An iterator in the last subscript of a load may become the lanes of a vector. A clamped subscript would not be
-// consecutive there, so such a load is left out where the iterator exceeds its old extent:
+// An iterator in the last subscript of a load may become the lanes of a vector. A clamped subscript would make the
+// lanes not consecutive. So such a load is masked: it is left out where the iterator exceeds its old extent:
 //   b[k, n]  ->  select(n < N, b[k, n], 0)
 // Every other iterator is clamped:
 //   a[m, k]  ->  a[min(m, M - 1), k]
@@ -36,8 +36,8 @@ class ReadBounder {
     for (const Grown& g : grown) all_[g.var] = Min(IndexVar(g.var), Expr(g.old_extent - 1));
   }
 
-  // Returns the bounded value. If `mask` is false, it clamps the loads that would otherwise be masked. The value then
-  // reads the same elements, in plain subscripts, which checks need.
+  // Returns `value` with bounded loads. If `mask` is false, clamps the loads that would otherwise be masked. Such a
+  // value reads the same elements without conditions, which checks need.
   Expr Bound(const Expr& value, bool mask) const {
     bool any = false;
     Walk(value, [&](const Expr& e) {
@@ -54,7 +54,8 @@ class ReadBounder {
     for (const Grown& g : lanes) clamp.erase(g.var);
     Expr clamped = value;
     if (HasNode<Select>(value)) {
-      // Under a condition: compute exactly what the last true instance computes, which is safe whatever the condition.
+      // The value depends on a condition. Clamping all variables computes what the last original instance computes,
+      // which is in bounds under any condition.
       clamped = ClampVars(value, clamp, own_);
     } else if (!clamp.empty()) {
       clamped = ClampLoads(value, clamp);
@@ -67,8 +68,8 @@ class ReadBounder {
     bool low = false, high = false;
   };
 
-  // Returns true if every use of `var` is in the last subscript of a load of another buffer; of each load around it, if
-  // loads are nested.
+  // Returns true if every use of `var` is in the last subscript of a load of a buffer other than own_. In nested loads,
+  // the use must be in the last subscript of each of them.
   bool OnlyInLastSubscripts(const Expr& value, const Name& var) const {
     bool only = true;
     Walk(value, [&](const Expr& e) {
@@ -91,7 +92,7 @@ class ReadBounder {
     VarMap clamp;
     for (const Grown& g : lanes) clamp[g.var] = all_.at(g.var);
     const Binary* binary = e.As<Binary>();
-    // A divisor is clamped: the 0 of a load that is left out must not divide.
+    // Clamps the loads in a divisor, since a masked load yields 0.
     if (binary && (binary->op == BinaryOp::kFloorDiv || binary->op == BinaryOp::kFloorMod))
       return MakeBinary(binary->op, recurse(binary->a), ClampVars(binary->b, clamp, own_));
     const Load* load = e.As<Load>();
@@ -145,10 +146,12 @@ class ReadBounder {
     for (size_t d = 0; d < load->indices.size(); ++d) {
       const Expr& index = load->indices[d];
       if (!contiguous) {
-        // The same iterator value in every dimension: (m // W, m % W) still reads one address, linear in min(m, M - 1).
+        // Clamps the iterator itself, so that all dimensions use the same value: in (m // W, m % W) the address stays
+        // linear in min(m, M - 1).
         indices.push_back(ClampVars(index, clamp, own_));
       } else {
-        // The innermost index must keep its consecutive lanes.
+        // Clamps the index of this dimension instead of the iterator, so that the innermost index keeps consecutive
+        // lanes.
         Sides sides = SidesLeft(*load, d);
         Expr inside = sides.high ? Min(index, load->buffer->shape[d] - Expr(1)) : index;
         indices.push_back(sides.low ? Max(inside, Expr(0)) : inside);
@@ -163,8 +166,8 @@ class ReadBounder {
   VarMap all_;
 };
 
-// Checks that everything that padded instances read is computed: no producer runs tile by tile inside a loop that
-// overshoots, unless the producer overshoots, too. (A producer that moves there later computes what they read.)
+// Checks that everything that padded instances read is computed. A producer inside a loop over which the padding
+// extends must compute the padding's reads as well. (A producer that moves into the loop later does so anyway.)
 Status CheckProducersOutside(const State& state, const Block& block, const Name& grown, const Path& path) {
   auto iter = std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == grown; });
   for (const For* loop : path.Loops()) {
@@ -175,7 +178,7 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
       const std::vector<Name> writers = WritersOf(loop->body, buffer);
       ForEachBlock(state.func.body, [&](const Block& writer, const std::vector<const For*>& around) {
         if (!status.ok() || std::find(writers.begin(), writers.end(), writer.name) == writers.end()) return;
-        // Reads under a condition will be clamped to the last element: ClampVars.
+        // ClampVars will clamp reads under a condition, so they are not checked here.
         bool plain = !writer.predicate && !IsReduction(writer) && !HasNode<Select>(SingleStore(block)->value);
         if (alloc && plain && ComputesAllRead(writer, around, block, path.Loops(), *FindBuffer(state.func, buffer)))
           return;
@@ -188,7 +191,8 @@ Status CheckProducersOutside(const State& state, const Block& block, const Name&
   return {};
 }
 
-// Returns true if e uses the iterator outside of min(iterator, old extent - 1), so that it may exceed its old extent.
+// Returns true if e uses the iterator other than as min(iterator, old extent - 1). The use may then exceed the old
+// extent.
 bool Follows(const Expr& e, const Grown& grown) {
   bool any = false;
   const Expr clamped = Min(IndexVar(grown.var), Expr(grown.old_extent - 1));
@@ -199,9 +203,9 @@ bool Follows(const Expr& e, const Grown& grown) {
   return any;
 }
 
-// Checks that the elements that only the padded block reads were written: a producer that was moved to its consumers
-// computes what they needed before the padding. `unclamped` is the padded block with the reads of the original block in
-// its body.
+// Checks that the elements that the block reads only once it is padded were written. A producer that was moved to its
+// consumers computes only the elements that they needed before the padding. `unclamped` is the padded block with the
+// reads of the original block.
 Status CheckReadsWritten(const State& state, const Block& padded, const Block& unclamped,
                          const std::vector<Grown>& grown, const std::vector<Name>& shortened, const Path& path) {
   std::vector<Name> further;
@@ -215,7 +219,7 @@ Status CheckReadsWritten(const State& state, const Block& padded, const Block& u
       bool short_of =
           std::any_of(shortened.begin(), shortened.end(), [&](const Name& v) { return UsesVar(load.indices[d], v); });
       if (any || short_of) further.push_back(load.buffer->name);
-      // A condition keeps what it guards in bounds over all of the domain; otherwise the guard may have done so.
+      // If the value has a condition, the condition keeps the load in bounds. Else the removed guard may have done so.
       const int64_t* extent = AsInt(load.buffer->shape[d]);
       std::optional<Bounds> bounds = BoundsOf(Normalize(load.indices[d], domain), domain);
       bool inside = bounds && bounds->low >= 0 && extent && bounds->high < *extent;
@@ -231,14 +235,15 @@ Status CheckReadsWritten(const State& state, const Block& padded, const Block& u
       computed = computed || (Writes(writer, name) && ComputesAllRead(writer, around, unclamped, path.Loops(), buffer));
     });
     if (!computed) {
-      return Err("not all of buffer '", name, "' that block '", padded.name,
-                 "' reads once it is padded is written; pad it before moving its producers");
+      return Err("once padded, block '", padded.name, "' would read elements of buffer '", name,
+                 "' that are not written; pad it before moving its producers");
     }
   }
   return {};
 }
 
-// A conjunct that keeps a spatial iterator below less than its extent, since nobody needs the rest.
+// Returns the index of a spatial iterator if the conjunct only bounds it by a number less than its extent. Consumers do
+// not need the remaining values.
 std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
   const Binary* less = conjunct.As<Binary>();
   if (!less || less->op != BinaryOp::kLt || !AsInt(less->b)) return std::nullopt;
@@ -253,8 +258,8 @@ std::optional<size_t> ShortenedIter(const Block& block, const Expr& conjunct) {
 }  // namespace
 
 // Legal for the only writer of an intermediate buffer, if it stores at plain iterators, and each of its guards only
-// bounds an iterator: by its extent, or by a smaller number. In the latter case the block then also writes the rest of
-// the extent.
+// bounds an iterator: by its extent, or by a smaller number. If the number is smaller, the padded block also writes the
+// rest of the extent.
 Status ApplyStep(State& state, PadBlock& step) {
   Path path = TRY(FindBlock(state.func.body, step.block));
   Block block = path.block();
@@ -281,7 +286,7 @@ Status ApplyStep(State& state, PadBlock& step) {
   Buffer buffer = *FindBuffer(state.func, own);
   std::vector<Expr> shape = buffer->shape;
   std::vector<Grown> grown;
-  Expr within;  // of the reduction iterators
+  Expr within;  // the condition that all reduction iterators are within their old extents
   for (size_t i = 0; i < block.iters.size(); ++i) {
     Iter& iter = block.iters[i];
     std::optional<Bounds> bounds = BoundsOf(iter.binding, loops);

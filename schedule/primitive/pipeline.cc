@@ -1,4 +1,4 @@
-// pipeline: copies into shared memory run some iterations ahead.
+// pipeline: makes copies into shared memory run some iterations ahead.
 #include <optional>
 #include <set>
 
@@ -8,14 +8,15 @@
 namespace autotune::schedule {
 namespace {
 
-constexpr int64_t kMostStages = 8;  // shared memory of known GPUs holds no more of any tile that is worth it
+constexpr int64_t kMostStages = 8;  // more stages of a useful tile do not fit into the shared memory of known GPUs
 
 bool IsShared(const State& state, const Name& buffer) {
   const Buffer* found = FindBuffer(state.func, buffer);
   return found && (*found)->scope == Scope::kShared;
 }
 
-// The shared buffers that the statement fills, if it does nothing else: no reduction, no store elsewhere.
+// Returns the shared buffers that the statement fills. Returns nothing if it does anything else: if it contains a
+// reduction or another store.
 std::optional<std::set<Name>> FilledBy(const State& state, const Stmt& s) {
   std::set<Name> filled;
   bool only = true;
@@ -37,9 +38,10 @@ int CountUses(const Stmt& s, const Name& buffer) {
 
 }  // namespace
 
-// Legal for a serial loop that begins with copies into shared memory and continues with their readers. The copies read
-// none of the buffers that they write, only they write these buffers, and nothing outside the loop uses them. So no
-// iteration sees the copies of another one. The loop must not write what the copies read.
+// Legal for a serial loop that begins with copies into shared memory and continues with their readers. The copies must
+// not read the buffers that they fill, nothing else may write these buffers, and nothing outside the loop may use them.
+// So no iteration reads the copies of another one. Other statements of the loop must not write buffers that the copies
+// read.
 Status ApplyStep(State& state, Pipeline& step) {
   const int64_t stages = TRY(state.Value(step.stages));
   const Path path = TRY(FindLoop(state.func.body, step.loop));

@@ -13,17 +13,17 @@ namespace {
 constexpr int64_t kLineBytes = 64;       // a cache line
 constexpr int64_t kFarBytes = 16 << 10;  // half of an L1 cache; larger prefetches go to the L2 cache
 
-// The lines to prefetch are numbered, and the number is written in a mixed radix: each iterator, or each stride in
-// memory, is a digit. This digit has `count` values, which are `step` apart. The digit of an iterator begins at `min`.
-// The digit of a stride has neither `iter` nor `min`.
+// One digit of a line's number. The lines to prefetch are numbered in a mixed radix, with a digit for each iterator or
+// for each stride in memory. A digit has `count` values, which are `step` apart. The values of an iterator begin at
+// `min`. The digit of a stride has neither `iter` nor `min`.
 struct LineDigit {
   Name iter;
   Expr min;
   int64_t count = 1, step = 1;
 };
 
-// Removes upper bounds, min(index, constant), that padding put on an index. A prefetched address need not be exact, and
-// with these bounds the index would not be a linear function of the loops.
+// Removes the upper bounds min(index, constant) that padding adds to an index, since with them the index is not a
+// linear function of the loops. A prefetched address need not be exact.
 Expr WithoutClamps(const Expr& e) {
   const Binary* binary = e.As<Binary>();
   if (binary && binary->op == BinaryOp::kMin && AsInt(binary->b)) return WithoutClamps(binary->a);
@@ -61,7 +61,7 @@ Result<Access> OnlyAccess(const Block& block, const Name& buffer) {
 }
 
 // Returns a digit for each iterator that the load uses, in the order of the dimensions. The iterator of the contiguous
-// dimension is the last digit, and its step is a cache line. `start` sets the loops inside the one that prefetches to
+// dimension is the last digit, and its step is a cache line. `start` maps the loops inside the loop that prefetches to
 // their first iteration.
 Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load, const RegionMap& regions,
                                             const VarMap& start) {
@@ -92,7 +92,7 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   digits.insert(digits.end(), last.begin(), last.end());
   for (LineDigit& digit : digits) {
     auto region = std::find_if(regions.begin(), regions.end(), [&](const auto& r) { return r.first == digit.iter; });
-    if (region == regions.end()) {  // unknown values: takes the present one
+    if (region == regions.end()) {  // unknown region: uses the iterator's current value only
       auto iter =
           std::find_if(block.iters.begin(), block.iters.end(), [&](const Iter& i) { return i.var == digit.iter; });
       digit.min = Substitute(iter->binding, start);
@@ -106,16 +106,17 @@ Result<std::vector<LineDigit>> LineDigitsOf(const Block& block, const Load& load
   return digits;
 }
 
-// The lines to prefetch, found by their addresses. Where a loop was fused from several dimensions, or windows overlap,
-// this gives fewer lines than the iterators do: the box around the iterators' values is then several times larger than
-// the elements that are read.
+// The lines to prefetch, as addresses. If a loop was fused from several dimensions, or windows overlap, there are fewer
+// such lines than combinations of iterators: the box around the iterators' values is then several times larger than the
+// set of elements that are read.
 struct Walked {
-  Expr base;                      // the address at which all running loops are 0
-  std::vector<LineDigit> digits;  // of strides, longest step first
+  Expr base;                      // the address in the first iteration of all running loops, in elements
+  std::vector<LineDigit> digits;  // digits of strides, longest step first
 };
 
-// Merges digits, from the innermost out, if their pieces of memory touch or overlap. Returns nothing if pieces overlap
-// and the outer step is not a multiple of the inner one.
+// Merges digits, from the innermost outwards, if the memory ranges of the inner digit touch or overlap from one value
+// of the outer digit to the next. Returns nothing if they overlap and the outer step is not a multiple of the inner
+// step.
 std::optional<std::vector<LineDigit>> Merged(const std::vector<LineDigit>& digits) {
   std::vector<LineDigit> merged = {digits.back()};
   for (size_t d = digits.size() - 1; d-- > 0;) {
@@ -133,8 +134,8 @@ std::optional<std::vector<LineDigit>> Merged(const std::vector<LineDigit>& digit
   return merged;
 }
 
-// Returns the lines that `load` reads in one iteration of loop `moved`, by address, without those that it reads in the
-// iteration before, too. Returns nothing if the address is not a linear function of the loops `running`.
+// Returns the lines that `load` reads in one iteration of loop `moved`, by address. Leaves out lines that it also reads
+// in the previous iteration. Returns nothing if the address is not a linear function of the loops `running`.
 std::optional<Walked> WalkedBy(const Block& block, const Load& load, const Name& moved, const Ranges& running,
                                const Analyzer& analyzer) {
   VarMap bindings;
@@ -184,8 +185,9 @@ int64_t Lines(const std::vector<LineDigit>& digits) {
   return lines;
 }
 
-// Locates line number `position`. Stores the values of the digits' iterators in `values`. Returns the sum of the
-// digits' values without `min`: for digits of strides, this is the distance of the line from the base address.
+// Locates line number `position`. Stores the values of the digits' iterators in `values`, with `later` substituted.
+// Returns the sum of the digits' values without `min`. For digits of strides, this is the distance of the line from the
+// base address.
 Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& later, VarMap& values) {
   Expr sum(0);
   for (size_t d = digits.size(); d-- > 0;) {
@@ -206,7 +208,7 @@ Expr Located(const std::vector<LineDigit>& digits, Expr position, const VarMap& 
 // Legal if the elements that the later iteration accesses are known. A prefetch changes no value.
 Status ApplyStep(State& state, Prefetch& step) {
   const int64_t ahead = TRY(state.Value(step.ahead));
-  if (ahead < 0) return Err("it must look ahead by 0 iterations or more, not ", ahead);
+  if (ahead < 0) return Err("ahead must be 0 iterations or more, not ", ahead);
   Path path = TRY(FindBlock(state.func.body, step.block));
   const Block& block = path.block();
   Path outer = path.UpTo(step.loop), at = path.UpTo(step.at);
@@ -248,7 +250,7 @@ Status ApplyStep(State& state, Prefetch& step) {
   const bool far = lines * ahead * kLineBytes > kFarBytes;
   const Op hint = written ? Op::kPrefetchWrite : far ? Op::kPrefetchFar : Op::kPrefetch;
   std::vector<Stmt> body;
-  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // the first lines of its share
+  for (int64_t i = 0; i < std::min(each, Nest::Prefetch::kMostLines); ++i) {  // line i of this iteration's share
     VarMap values;
     Expr place = Located(digits, first + Expr(i), later, values);
     std::vector<Expr> indices;

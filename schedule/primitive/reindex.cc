@@ -25,23 +25,23 @@ Status CheckInBounds(const std::vector<Expr>& indices, const Buffer& buffer, con
     }
     std::optional<Bounds> bounds = BoundsOf(Normalize(indices[d], ranges), ranges);
     if (bounds && bounds->low >= 0 && AsInt(buffer->shape[d]) && bounds->high < *AsInt(buffer->shape[d])) continue;
-    return Err("block '", block.name, "' may reach beyond buffer '", buffer->name, "' in dimension ", d,
-               ", which its conditions prevent; inline nothing into it before reindex");
+    return Err("block '", block.name, "' stays within buffer '", buffer->name, "' in dimension ", d,
+               " only because of its conditions; inline nothing into it before reindex");
   }
   return {};
 }
 
-// The block's one access to the buffer.
+// The indices at which the block accesses the buffer. They are the same in all its loads and stores.
 struct Access {
   Block block;
   Buffer buffer;
   std::vector<Expr> indices;
   bool writes = false;
-  std::vector<size_t> iters;   // those that `indices` use
+  std::vector<size_t> iters;   // the block's iterators that `indices` use
   std::vector<int64_t> shape;  // their extents
 };
 
-// Returns the indices at which the block accesses the buffer; an error if it does so at none or several places.
+// Returns the indices at which the block accesses the buffer. An error if it does not, or at different indices.
 Result<std::vector<Expr>> IndicesOf(const Block& block, const Name& buffer) {
   std::vector<Expr> indices;
   bool same = true;
@@ -105,7 +105,7 @@ Status CheckOrder(const State& state, const Access& access, const std::vector<St
   return {};
 }
 
-// The block with its accesses to the buffer replaced by accesses to the copy.
+// Returns the block with its accesses to the buffer replaced by accesses to the copy.
 Block WithCopy(const Access& access, const Buffer& copy) {
   std::vector<Expr> at;
   for (size_t i : access.iters) at.push_back(IndexVar(access.block.iters[i].var));
@@ -125,14 +125,14 @@ Block WithCopy(const Access& access, const Buffer& copy) {
 
 }  // namespace
 
-// Legal for a buffer that is written whole and that the block accesses at one place only. The block reads it and does
-// not write it, or is its only writer.
+// Legal for a buffer of which every element is written, and which the block accesses at the same indices everywhere.
+// The block must either only read the buffer or be its only writer.
 Status ApplyStep(State& state, Reindex& step) {
   const Access access = TRY(AccessOf(state, step));
   std::vector<Stmt> roots = RootStmts(state.func.body);
   const size_t place = RootIndexOf(roots, step.block);
   TRY(CheckOrder(state, access, roots, place));
-  TRY(CheckWrittenWhole(state.func, access.buffer));  // all of it is copied
+  TRY(CheckWrittenWhole(state.func, access.buffer));  // the copy reads every element
   const std::vector<Name>& given = step.results.names;
   const Name copied = given.empty() ? Name(step.block.str() + "_" + step.buffer.str()) : given[0];
   step.results = TRY(BlockAndLoopNames(state.func, given, copied, LoopNames(copied, access.shape.size())));

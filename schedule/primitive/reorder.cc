@@ -4,9 +4,9 @@
 
 namespace autotune::schedule {
 
-// Legal on one chain of perfectly nested loops. Either the instances of a block differ in a spatial iterator and are
-// independent, or they differ in reduction iterators only; the first values of these still come first, since no loop
-// feeds both kinds. A parallel loop must be legal at its new place.
+// Legal for perfectly nested loops, none of which feeds both spatial and reduction iterators of a block. The new order
+// is then correct: instances that differ in a spatial iterator are independent, and of instances that differ only in
+// reduction iterators, the first still comes first. A parallel loop must be legal at its new place.
 Status ApplyStep(State& state, Reorder& step) {
   const std::vector<Name>& names = step.loops;
   if (names.size() < 2) return Err("reorder needs at least two loops");
@@ -16,7 +16,7 @@ Status ApplyStep(State& state, Reorder& step) {
       return Err("loop '", names[i], "' is listed twice");
     }
   }
-  // The outermost listed loop is the first of them on the way to any.
+  // Finds the outermost listed loop: the first listed one on the path to any of them.
   Path path = TRY(FindLoop(state.func.body, names[0]));
   for (size_t i = 0; i < path.nodes.size(); ++i) {
     const For* loop = path.nodes[i].As<For>();
@@ -69,7 +69,6 @@ Status ApplyStep(State& state, Reorder& step) {
   }
   Stmt body = inside;
   for (size_t i = order.size(); i-- > 0;) body = WithBody(*order[i], std::move(body));
-  // A parallel loop that comes to stand inside another one would nest parallelism.
   bool parallel = false;
   for (const For* loop : order) {
     if (loop->kind == LoopKind::kParallel && parallel) return Err("parallel loops would nest");

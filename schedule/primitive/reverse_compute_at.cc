@@ -12,7 +12,8 @@ bool SameRegion(const Region& a, const Region& b) {
   return a.span == b.span && distance.IsConst() && distance.constant == 0;
 }
 
-// Returns the guards that decide whether the producer runs at all in an iteration of the loops around `running`.
+// Returns the producer's guards that do not depend on the loops `running`. They decide whether the producer runs at all
+// in an iteration of the loops around these.
 std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
   std::vector<Expr> guards;
   for (const Expr& conjunct : Conjuncts(producer.predicate)) {
@@ -21,11 +22,11 @@ std::vector<Expr> OuterGuards(const Block& producer, const Ranges& running) {
   return guards;
 }
 
-// What the producers inside the loop complete in one of its iterations.
+// The elements that the producers inside the loop complete in one of its iterations.
 struct Completed {
-  std::vector<Window> windows;  // by iterator of the block that reads it
-  std::vector<Expr> guards;     // all producers run under these
-  std::vector<Name> buffers;    // those that the producers write
+  std::vector<Window> windows;  // one for each iterator of the block that moves
+  std::vector<Expr> guards;     // conditions under which all producers run
+  std::vector<Name> buffers;    // buffers that the producers write
 };
 
 // A block that writes a buffer, and the loops around it inside the loop of the step.
@@ -42,8 +43,8 @@ std::vector<Producer> ProducersOf(const Name& buffer, const For& loop, const Blo
   return producers;
 }
 
-// Computes where the iterators of `block` run in one iteration of the loop at `path`, so that the block covers exactly
-// what the producers inside complete there.
+// Computes the values that the iterators of `block` take in one iteration of the loop at `path`, so that the block
+// covers exactly the elements that the producers inside the loop complete in that iteration.
 class Completion {
  public:
   Completion(const State& state, const Block& block, const Path& path, const std::vector<int64_t>& extents)
@@ -82,7 +83,7 @@ class Completion {
   }
 
  private:
-  // All producers must run under the same guards.
+  // Adds the guards of the producers. An error if two producers run under different guards.
   Status TakeGuards(const std::vector<Producer>& producers) {
     for (const Producer& producer : producers) {
       std::vector<Expr> own = OuterGuards(producer.block, producer.running);
@@ -96,8 +97,9 @@ class Completion {
     return {};
   }
 
-  // Returns the part of the buffer that the producers complete. Each of them must visit the same box: the
-  // initialization and the updates of a reduction do, the filling of a padding and its inside do not.
+  // Returns the box of the buffer that the producers complete. Each of them must visit the same box. This holds for the
+  // initialisation and the updates of a reduction; it does not hold for a block that writes the padding and a block
+  // that writes the inside.
   Result<std::vector<Region>> BoxOf(const Name& buffer, const std::vector<Producer>& producers) const {
     std::vector<Region> box;
     for (const auto& [producer, running] : producers) {
@@ -133,7 +135,7 @@ class Completion {
     return read;
   }
 
-  // Sets the regions of the iterators at which the block reads the buffer, of which `box` is complete.
+  // Sets the regions of the iterators at which the block reads the buffer. `box` is the complete part of the buffer.
   Status TakeRegions(const Name& buffer, const std::vector<Region>& box) {
     const std::vector<Expr> read = TRY(IndicesRead(buffer));
     for (size_t d = 0; d < read.size(); ++d) {
@@ -164,14 +166,14 @@ class Completion {
   const Block& block_;
   const For& loop_;
   const std::vector<int64_t>& extents_;
-  const Ranges fixed_;                          // the loops whose iteration it is
-  std::vector<const For*> outer_;               // the same, outermost first
-  std::vector<std::optional<Region>> regions_;  // by iterator; none: all of its extent
+  const Ranges fixed_;                          // the ranges of the loops in `outer_`
+  std::vector<const For*> outer_;               // the loop of the step and the loops around it, outermost first
+  std::vector<std::optional<Region>> regions_;  // by iterator of block_; none: its whole extent
   Completed completed_;
-  bool first_ = true;  // no producer has been seen
+  bool first_ = true;  // no producer has been visited yet
 };
 
-// Checks that nothing which the block reads is written between the loop and where the block stood.
+// Checks that no buffer that the block reads is written after the loop, since the block moves into the loop.
 Status CheckProducersBefore(const State& state, const Block& block, const Stmt& loop) {
   std::vector<Name> order;
   ForEachBlock(state.func.body, [&](const Block& b, const auto&) { order.push_back(b.name); });
@@ -181,7 +183,7 @@ Status CheckProducersBefore(const State& state, const Block& block, const Stmt& 
   for (const Name& buffer : BuffersRead(block)) {
     for (const Name& writer : WritersOf(state.func.body, buffer)) {
       if (position(writer) > last) {
-        return Err("block '", block.name, "' also needs block '", writer, "', which stands behind the loop");
+        return Err("block '", block.name, "' also needs block '", writer, "', which comes after the loop");
       }
     }
   }
@@ -190,8 +192,8 @@ Status CheckProducersBefore(const State& state, const Block& block, const Stmt& 
 
 }  // namespace
 
-// Legal for a block without reduction that reads, at plain iterators, what producers inside the loop complete in each
-// of its iterations.
+// Legal for a block without a reduction. It must read, at plain iterators, elements that producers inside the loop
+// complete in each iteration.
 Status ApplyStep(State& state, ReverseComputeAt& step) {
   Path from = TRY(FindBlock(state.func.body, step.block));
   Block block = from.block();

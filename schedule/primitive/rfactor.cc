@@ -6,7 +6,7 @@
 namespace autotune::schedule {
 namespace {
 
-// The block that `loop` reduces.
+// Returns the only block in which `loop` feeds a reduction iterator.
 Result<Name> ReducedBlock(const For& loop) {
   std::vector<Name> names;
   ForEachBlock(loop.body, [&](const Block& block, const auto&) {
@@ -19,16 +19,16 @@ Result<Name> ReducedBlock(const For& loop) {
   return names[0];
 }
 
-// The reduction that the step factors, and where it stands.
+// The reduction that the step factors, and the loops around it.
 struct Reduction {
   Block block;
-  Path path, root;  // to the block; to its outermost reduction loop
+  Path path, root;  // paths to the block and to its outermost reduction loop
   const For* factored = nullptr;
   const Store* store = nullptr;
   Update update;
   std::vector<const For*> loops;      // from the outermost reduction loop inward
-  std::vector<const For*> reduce;     // those of `loops` that feed reduction iterators
-  std::vector<const For*> combining;  // the factored loop and those of `loops` that feed spatial iterators
+  std::vector<const For*> reduce;     // members of `loops` that feed reduction iterators
+  std::vector<const For*> combining;  // the factored loop and the members of `loops` that feed spatial iterators
   std::vector<Expr> spatial_guards, reduce_guards;
   bool Reduces(const Name& var) const {
     return std::any_of(reduce.begin(), reduce.end(), [&](const For* loop) { return loop->var == var; });
@@ -82,7 +82,7 @@ Status CheckLoops(Reduction& r) {
   return {};
 }
 
-// Checks that no other block sees an element between its updates, and that all updates run.
+// Checks that no other block accesses the buffer between the updates, and that no condition skips updates.
 Status CheckAlone(const Reduction& r) {
   for (size_t i = r.root.nodes.size(); i < r.path.nodes.size(); ++i) {
     if (r.path.nodes[i].As<If>()) return Err("block '", r.block.name, "' stands under a condition");
@@ -124,7 +124,8 @@ Result<Reduction> LegalReduction(const State& state, const Rfactor& step) {
   return r;
 }
 
-// The block that computes `partials`. It has an iterator for each reduction loop; that of the factored one is spatial.
+// Returns the block that computes `partials`. It has an iterator for each reduction loop. The factored loop's iterator
+// is spatial.
 Block PartialBlock(const Reduction& r, const Buffer& partials, int64_t axis, FreshVars& fresh) {
   Block partial;
   partial.name = partials->name;
@@ -201,10 +202,10 @@ Stmt CombiningNest(const Reduction& r, const Buffer& partials, int64_t axis, con
 }  // namespace
 
 // Legal for a loop that feeds a reduction iterator of one block, but no spatial iterator of it. The block must combine
-// B[v] with a term by a sum, product, maximum or minimum, and the loops inside the outermost reduction loop must
-// compute every element once. The previous value of B (the identity, another initial value, or the result of a
-// decomposed initialisation) is combined as before. Partial results begin with the identity. A guard on the reduction
-// becomes a guard of the partial results' update, since a partial result must be initialised even if the guard fails.
+// B[v] with a term by a sum, product, maximum or minimum. The loops inside the outermost reduction loop must compute
+// every element once. The initial value of B is combined once, as before the step. Partial results begin with the
+// identity. A guard on the reduction loops guards only the update of a partial result, since the partial result must be
+// initialised even if the guard fails.
 Status ApplyStep(State& state, Rfactor& step) {
   const Reduction r = TRY(LegalReduction(state, step));
   std::vector<Name> combining;

@@ -1,4 +1,4 @@
-// sample_tile, sample_categorical, sample_compute_location: decisions.
+// sample_tile, sample_categorical, sample_compute_location: draw decisions and check them.
 #include "schedule/sample.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Status ApplyStep(State& state, SampleTile& step) {
   if (step.multiple_of < 1 || step.max_inner < step.multiple_of) {
     return Err("max_inner=", step.max_inner, " leaves no multiple of ", step.multiple_of);
   }
-  // All multiples up to it are looked at.
+  // InnerTiles tries all multiples up to max_inner, so this bounds its time.
   constexpr int64_t kMaxInner = 1 << 16;
   if (step.max_inner > kMaxInner) return Err("max_inner=", step.max_inner, " is more than ", kMaxInner);
   step.results = TRY(ResultNames(step.results.names, {Suffixed(step.loop, "_t")}));
@@ -77,7 +77,7 @@ Status ApplyStep(State& state, SampleComputeLocation& step) {
   Buffer buffer = TRY(WrittenBuffer(path.block()));
   std::vector<Name> readers = ReadersOf(state.func.body, buffer->name);
   if (readers.empty()) return Err("nothing reads block '", step.block, "'");
-  // The loops around all consumers, down to the first that feeds a reduction or is vectorized.
+  // Collects the loops around all consumers, down to the first one that feeds a reduction iterator or is vectorized.
   std::vector<Name> candidates;
   bool first = true;
   ForEachBlock(state.func.body, [&](const Block& block, const std::vector<const For*>& loops) {

@@ -11,10 +11,10 @@ bool IsInfinite(const Expr& e, double sign) {
 }
 
 struct Guarded {
-  Expr condition, value;  // the update where the condition holds; elsewhere it changes nothing
+  Expr condition, value;  // stores `value` if the condition holds, else nothing
 };
 
-// If `term` is select(c, x, k) with a k that `neutral` accepts: c, and what `rebuild` makes of x.
+// If `term` is select(c, x, k) and `neutral` accepts k, sets `out` to the condition c and the value rebuild(x).
 template <class Neutral, class Rebuild>
 bool Match(const Expr& term, const Neutral& neutral, const Rebuild& rebuild, Guarded& out) {
   const Select* select = term.As<Select>();
@@ -78,7 +78,7 @@ Status ApplyStep(State& state, SkipPadding& step) {
   if (!store || !IsReduction(block)) return Err("block '", block.name, "' is not a reduction by a single store");
   Guarded guarded;
   if (!Guard(*store, guarded)) {
-    return Err("block '", block.name, "' does not combine a condition's value, or else a neutral constant");
+    return Err("block '", block.name, "' does not update with a select between a value and the neutral constant");
   }
   block.body = MakeStmt(If{guarded.condition, MakeStmt(Store{store->buffer, store->indices, guarded.value}), Stmt()});
   state.func.body = ReplaceTarget(path, MakeStmt(std::move(block)));

@@ -8,7 +8,7 @@
 namespace autotune::schedule {
 namespace {
 
-// The loops' extents, the "?" filled in.
+// Returns the factors as numbers, with "?" replaced. Checks that they cover `extent`.
 Result<std::vector<int64_t>> ResolveFactors(const State& state, const Factors& factors, int64_t extent) {
   std::vector<int64_t> values;
   int64_t product = 1;

@@ -1,11 +1,11 @@
-// storage_align: how far apart the rows of an intermediate buffer lie.
+// storage_align: sets the distance between the rows of an intermediate buffer.
 #include <algorithm>
 
 #include "schedule/state.h"
 
 namespace autotune::schedule {
 
-// Legal for every dimension but the last of an intermediate buffer in memory. No step and no pass relies on the place
+// Legal for every dimension except the last of an intermediate buffer in memory. No step or pass relies on the distance
 // of rows, but vectors rely on contiguous elements within a row.
 Status ApplyStep(State& state, StorageAlign& step) {
   const int64_t factor = TRY(state.Value(step.factor)), offset = TRY(state.Value(step.offset));
@@ -20,13 +20,13 @@ Status ApplyStep(State& state, StorageAlign& step) {
   if (!buffer->strides.empty()) return Err("buffer '", step.buffer, "' has strides of its own");
   if (rank < 2) return Err("buffer '", step.buffer, "' has ", rank, " dimensions: there are no rows to move apart");
   if (step.axis < 0 || step.axis >= rank - 1) {
-    return Err("axis is 0 to ", rank - 2, " in buffer '", step.buffer, "', whose last dimension stays compact, not ",
-               step.axis);
+    return Err("axis must be 0 to ", rank - 2, " for buffer '", step.buffer, "', not ", step.axis,
+               ": the last dimension stays compact");
   }
   if (factor < 1 || factor > DimAlign::kMaxFactor) {
-    return Err("the factor is 1 to ", DimAlign::kMaxFactor, " elements, not ", factor);
+    return Err("the factor must be 1 to ", DimAlign::kMaxFactor, " elements, not ", factor);
   }
-  if (offset < 0 || offset >= factor) return Err("the offset is 0 to ", factor - 1, " elements, not ", offset);
+  if (offset < 0 || offset >= factor) return Err("the offset must be 0 to ", factor - 1, " elements, not ", offset);
   std::vector<DimAlign> aligned = buffer->dim_align;
   std::erase_if(aligned, [&](const DimAlign& a) { return a.dim == step.axis; });
   if (factor > 1) aligned.push_back({step.axis, factor, offset});

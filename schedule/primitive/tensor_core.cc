@@ -1,11 +1,11 @@
-// tensor_core: a warp computes a product together.
+// tensor_core: marks a product that the threads of a warp compute together.
 #include "ir/annotations.h"
 #include "ir/mma.h"
 #include "schedule/region.h"
 
 namespace autotune::schedule {
 
-// Legal for the loops of ir/mma.h around one block. The program keeps its meaning: the loop only gets a note.
+// Legal for the loops described in ir/mma.h around one block. Only adds an annotation to the loop.
 Status ApplyStep(State& state, TensorCore& step) {
   const Path path = TRY(FindLoop(state.func.body, step.loop));
   const std::string what = "loop '" + step.loop.str() + "' is no product of tensor cores: ";

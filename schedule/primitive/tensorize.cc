@@ -8,13 +8,14 @@
 namespace autotune::schedule {
 namespace {
 
-// Where a description's parameter lies: its dimensions are the last ones of `buffer`.
+// The part of a buffer that takes the place of a description's parameter. The parameter's dimensions are the last ones
+// of `buffer`.
 struct Place {
   Buffer buffer;
-  std::vector<Expr> base;  // one for each dimension of `buffer`
+  std::vector<Expr> base;  // offset of the part in each dimension of `buffer`
 };
 
-// Strides in elements; nothing where an extent or a stride is symbolic.
+// Returns the strides in elements, or nothing if an extent or a stride is symbolic.
 std::optional<std::vector<int64_t>> StridesOf(const Buffer& buffer) {
   if (!HasConstShape(buffer)) return std::nullopt;
   if (buffer->strides.empty()) return autotune::StridesOf(ConstShape(buffer), buffer->dim_align);
@@ -26,8 +27,8 @@ std::optional<std::vector<int64_t>> StridesOf(const Buffer& buffer) {
   return strides;
 }
 
-// Walks a description and a block's body side by side. They match if they are the same statements but for the names
-// and kinds of loops, and each parameter of the description lies at one place, whatever the loops do.
+// Walks a description and a block's body together. They match if their statements are equal, apart from the names and
+// kinds of loops, and if each parameter of the description corresponds to one part of a buffer in all iterations.
 class Matcher {
  public:
   explicit Matcher(const Name& intrinsic) : what_("intrinsic '" + intrinsic.str() + "'") {}
@@ -48,7 +49,7 @@ class Matcher {
  private:
   Status MatchLoop(const For& want, const For& got) {
     if (!autotune::Equal(want.extent, got.extent)) {
-      return Err("loop '", got.var, "' has not the ", *AsInt(want.extent), " iterations that it has in ", what_);
+      return Err("loop '", got.var, "' must have ", *AsInt(want.extent), " iterations, as in ", what_);
     }
     loops_[want.var] = IndexVar(got.var);
     ranges_.push_back({got.var, *AsInt(want.extent)});
@@ -58,7 +59,7 @@ class Matcher {
   Status MatchValue(const Expr& want, const Expr& got) {
     const Load *a = want.As<Load>(), *b = got.As<Load>();
     if (a && b) return MatchAccess(a->buffer, a->indices, b->buffer, b->indices);
-    // The operands aside, the same operation: seen with the operands of one put into the other.
+    // Compares the operations without their operands: puts the operands of `got` into `want` and compares the results.
     std::vector<Expr> wanted, given;
     MapChildren(want, [&](const Expr& e) { return wanted.push_back(e), e; });
     MapChildren(got, [&](const Expr& e) { return given.push_back(e), e; });
@@ -111,7 +112,8 @@ class Matcher {
   std::map<Name, Place> places_;
 };
 
-// Whatever the implementation's order of reads and writes: what it writes is nothing else that it reads.
+// Checks that the buffer of an output is not also the buffer of another parameter. The implementation may read and
+// write in another order than the description, so its result would differ.
 Status CheckApart(const Intrinsic& intrinsic, const std::map<Name, Place>& places) {
   for (const Param& written : intrinsic.description.params) {
     if (written.role != ParamRole::kOutput) continue;
@@ -151,7 +153,7 @@ Stmt Placed(const Stmt& s, const std::map<Name, Place>& places) {
 
 }  // namespace
 
-// Legal for a block that blockize made, or for a loop that blockize accepts, if its loops and stores are those of the
+// Legal for a block that blockize made, or for a loop that blockize accepts, if its loops and stores match the
 // intrinsic's description.
 Status ApplyStep(State& state, Tensorize& step) {
   const Intrinsic* intrinsic = FindIntrinsic(step.intrinsic);

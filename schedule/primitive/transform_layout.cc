@@ -7,7 +7,7 @@ namespace autotune::schedule {
 namespace {
 
 struct LayoutDigit {
-  size_t place;      // in the new layout
+  size_t place;      // position in the new layout
   int64_t div, mod;  // mod 0: none
 };
 
@@ -27,7 +27,7 @@ Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state,
   }
   for (size_t d = 0; d < dims; ++d) {
     std::vector<LayoutDigit>& list = digits[d];
-    // Sort by place value. A digit of one value shares its place value with the next one: the bounded one comes first.
+    // Sort by place value. A digit with mod 1 has the place value of the next digit; a digit with a mod comes first.
     std::stable_sort(list.begin(), list.end(), [](const LayoutDigit& a, const LayoutDigit& b) {
       return a.div != b.div ? a.div < b.div : a.mod != 0 && b.mod == 0;
     });
@@ -35,7 +35,9 @@ Result<std::vector<std::vector<LayoutDigit>>> LayoutDigitsOf(const State& state,
     for (size_t i = 0; i < list.size(); ++i) {
       bool last = i + 1 == list.size();
       if (list[i].div != next || (list[i].mod == 0) != last) {
-        return Err("the terms of d", d, " are not its digits: each starts where the one below ends, the last is open");
+        return Err("the terms of d", d,
+                   " are not its digits: each div must be the product of the smaller mods, and only the largest digit "
+                   "has no mod");
       }
       next *= list[i].mod;
     }
@@ -49,7 +51,7 @@ struct NewLayout {
   Buffer old, buffer;
   std::vector<int64_t> old_shape, shape;
   std::vector<std::vector<LayoutDigit>> digits;  // by old dimension
-  std::vector<bool> padded;                      // by old dimension: the new layout has elements beyond it
+  std::vector<bool> padded;                      // by old dimension: the new layout has more elements
 
   bool IsPadded() const { return std::find(padded.begin(), padded.end(), true) != padded.end(); }
 };
@@ -107,7 +109,7 @@ std::vector<Expr> NewIndices(const NewLayout& layout, const std::vector<Expr>& i
   return result;
 }
 
-// The block with its accesses to the old buffer replaced.
+// Returns the block with its accesses to the old buffer replaced.
 Block WithNewIndices(const NewLayout& layout, Block block) {
   Ranges ranges;
   for (const Iter& iter : block.iters) {
@@ -128,7 +130,7 @@ Block WithNewIndices(const NewLayout& layout, Block block) {
   return block;
 }
 
-// The store of `writer` at element `v` of the new layout. Elements beyond the old buffer get `pad_value`.
+// Returns the store of `writer` at element `v` of the new layout. Elements beyond the old buffer get `pad_value`.
 Store StoreAt(const NewLayout& layout, const Block& writer, const std::vector<Expr>& v, double pad_value) {
   const Store& store = *SingleStore(writer);
   const std::vector<size_t> iters = *AsIterators(store.indices, writer);
@@ -149,7 +151,7 @@ Store StoreAt(const NewLayout& layout, const Block& writer, const std::vector<Ex
   return Store{layout.buffer, v, value};
 }
 
-// Replaces the writer's nest, root statement number `place`, by one over the elements of the new layout.
+// Replaces the writer's nest, the top-level statement number `place`, by a nest over the elements of the new layout.
 Status RebuildWriter(State& state, TransformLayout& step, const NewLayout& layout, const Block& writer, size_t place) {
   step.results = TRY(ResultNames(step.results.names, LoopNames(writer.name, layout.shape.size())));
   std::vector<Stmt> roots = RootStmts(state.func.body);
@@ -180,7 +182,7 @@ Status ApplyStep(State& state, TransformLayout& step) {
   });
   const bool rebuild = writers.size() == 1 && blocks == 1 && IsPlainSpatial(writer);
   if (!rebuild && layout.IsPadded()) {
-    return Err("the sizes of buffer '", name, "' do not divide, and block '", writers[0],
+    return Err("the new layout does not divide the sizes of buffer '", name, "', and block '", writers[0],
                "' cannot pad it: it is not a copy in loops of its own");
   }
   state.func.body = RewriteBlocks(state.func.body, [&](const Block& block, const Ranges&) {

@@ -90,7 +90,7 @@ TEST(Replay, NothingRewritesLoopsBehindAPrefetch) {
   EXPECT_TRUE(Replay(f, *ParseTrace(prefetch + "unroll(k_1)")).ok());
   auto refused = Replay(f, *ParseTrace(prefetch + "split(dense_n, [?, 2]) -> n_0, n_1"));
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().Text(), HasSubstr("a prefetch comes last"));
+  EXPECT_THAT(refused.error().Text(), HasSubstr("prefetches come last"));
 }
 
 TEST(Sample, TilesNeedNotDivideButWasteLittle) {

@@ -119,7 +119,7 @@ TEST(GpuSketches, ConvolutionsAreTiled) {
 }
 
 TEST(GpuSketches, OtherBlocksGetAThreadForEachElement) {
-  EXPECT_EQ(Refusal(test::RowSums(9, 12), "sum"), "it is no product of two operands");
+  EXPECT_EQ(Refusal(test::RowSums(9, 12), "sum"), "the block is not a product of two operands");
   CheckDraws(test::Softmax({7, 19}), 1, "");
   CheckDraws(test::Transposed({5, 9}, {1, 0}), 1, "");
 }
@@ -135,7 +135,8 @@ TEST(GpuSketches, RowsAreOneKernel) {
   };
   EXPECT_EQ(kernels(test::Softmax({30, 1000})), 1);
   EXPECT_GT(kernels(test::Softmax({30, 40})), 1) << "short rows";
-  EXPECT_EQ(Refusal(test::Softmax({30, 40}), "softmax_max_lanes", GpuRowsRule), "its rows are short, or no rows");
+  EXPECT_EQ(Refusal(test::Softmax({30, 40}), "softmax_max_lanes", GpuRowsRule),
+            "the rows are too short, or have too many lanes");
   EXPECT_EQ(Refusal(test::Product(64, 32, 96), "dense", GpuRowsRule), "an operand is used several times");
   CheckDraws(test::Softmax({7, 1000}), 3, "gpu_rows");
   CheckDraws(test::Softmax({2, 3, 197}), 3, "gpu_rows");
@@ -174,8 +175,9 @@ TEST(GpuSketches, ElementsAreMovedInVectors) {
     return te::CreatePrimFunc("add", {{x, ParamRole::kInput}, {row, ParamRole::kInput}, {y, ParamRole::kOutput}});
   };
   EXPECT_EQ(Refusal(program(32, 2048), "y", GpuStreamingRule), "");
-  EXPECT_EQ(Refusal(program(32, 2046), "y", GpuStreamingRule), "its elements do not lie in vectors");
-  EXPECT_EQ(Refusal(program(3, 2048), "y", GpuStreamingRule), "it has few elements");
+  EXPECT_EQ(Refusal(program(32, 2046), "y", GpuStreamingRule),
+            "the block's elements are not contiguous vectors in memory");
+  EXPECT_EQ(Refusal(program(3, 2048), "y", GpuStreamingRule), "the block has few elements");
   const PrimFunc add = program(32, 2048);
   const Sketch sketch = GenerateSketches(add, GpuWithAsyncCopies()).value().at(0);
   EXPECT_THAT(sketch.name, HasSubstr(":gpu_vectors"));

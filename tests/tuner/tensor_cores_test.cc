@@ -69,7 +69,8 @@ TEST(TensorCoreSketches, ShapesAndTargetsAreRefusedWithTheReason) {
     EXPECT_THAT(Refusal(ProductOf(type, 0, 64, 64, 20), Gpu()), HasSubstr("the sum has 20 steps, which pieces of "));
     EXPECT_THAT(Refusal(ProductOf(type, 0, 64, 64, 32), Cuda("sm_75")), HasSubstr("the target has no tensor cores"));
   }
-  EXPECT_THAT(Refusal(ProductOf("f32", 0, 64, 64, 32), Gpu()), HasSubstr("tensor cores do not multiply its operands"));
+  EXPECT_THAT(Refusal(ProductOf("f32", 0, 64, 64, 32), Gpu()),
+              HasSubstr("tensor cores do not multiply operands of this type"));
   EXPECT_THAT(Refusal(ProductOf("tf32", 0, 64, 64, 32), Cuda("sm_80")), HasSubstr("the target does not allow TF32"));
   EXPECT_THAT(Refusal(ProductOf("f16", 0, 64, 64, 32), Target::Parse("opencl -mtriple=x86_64-linux-gnu").value()),
               HasSubstr("the target has no tensor cores"));

@@ -17,7 +17,7 @@ using Loop = BlockView::Loop;
 
 enum Way { kKeysInPlace, kPackedKeys, kApart };
 
-// A product of two operands, rows m and columns n, one for each iteration of the outer loops.
+// Returns true if the block is a matrix product with rows m and columns n, for each iteration of the outer loops.
 bool IsProduct(const SketchBuilder& s, const BlockView& block) {
   if (!block.reduction || block.spatial.size() < 2 || block.reduce.size() != 1) return false;
   const Loop &m = block.spatial[block.spatial.size() - 2], &n = block.spatial.back();
@@ -29,7 +29,7 @@ class AttentionPlacer {
  public:
   AttentionPlacer(SketchBuilder& s, bool packed) : s_(s), packed_(packed) {}
 
-  // Finds the stages, and computes those that are cheap where they are used.
+  // Finds the stages, and inlines cheap ones into their readers.
   Status Gather() {
     InlineViews();
     TRY(FindProducts());
@@ -38,13 +38,13 @@ class AttentionPlacer {
     return FindPasses();
   }
 
-  // Returns true if there are fewer tasks than cores, even if each has the rows of one register tile.
+  // Returns true if there are fewer tasks than cores even if each task has the rows of only one register tile.
   bool IsShort() const {
     const Loop& m = RowsOf(weighted());
     return Iterations(OuterLoops(weighted())) * CeilDiv(m.extent, std::min(kMaxRows, m.extent)) < s_.target().num_cores;
   }
 
-  // All stages in one parallel loop over rows of scores.
+  // Places all stages in one parallel loop over rows of scores.
   Status PlaceTogether() {
     if (packed_ && RowsOf(scores()).extent < kWorthPacking)
       return Err("the packed operand would be read too few times");
@@ -56,9 +56,9 @@ class AttentionPlacer {
     return {};
   }
 
-  // The passes over rows in parallel loops of their own; other rules place the products.
+  // Places the passes over rows in their own parallel loops. Other rules place the products.
   Status PlaceApart() {
-    if (!epilogue_.empty()) {  // as it would be without this rule
+    if (!epilogue_.empty()) {  // inlines the epilogue, as happens without this rule
       const std::vector<BlockView> blocks = s_.Blocks();
       (void)InlineRule(s_, *FindBlock(blocks, epilogue_), 0);
       TRY(FindProducts());
@@ -103,11 +103,12 @@ class AttentionPlacer {
         return Err("there are more than two products");
       }
     }
-    if (weighted_.empty()) return Err("there are no two products");
-    if (scores().spatial.size() != weighted().spatial.size()) return Err("its products have different loops");
+    if (weighted_.empty()) return Err("there are fewer than two products");
+    if (scores().spatial.size() != weighted().spatial.size()) return Err("the two products have different loops");
     depth_ = scores().spatial.size() - 1;
     for (size_t i = 0; i < depth_; ++i) {
-      if (scores().spatial[i].extent != weighted().spatial[i].extent) return Err("its products have different rows");
+      if (scores().spatial[i].extent != weighted().spatial[i].extent)
+        return Err("the two products have different rows");
     }
     return {};
   }
@@ -117,7 +118,7 @@ class AttentionPlacer {
                        [&](const Param& p) { return p.buffer->name == buffer; });
   }
 
-  // Queries, keys and values are read where they lie.
+  // Inlines blocks that only move elements of a parameter, so that queries, keys and values are read in place.
   void InlineViews() {
     auto is_view = [&](const BlockView& block) {
       return !block.reduction && block.reads.size() == 1 && IsParam(*block.reads.begin());
@@ -132,7 +133,7 @@ class AttentionPlacer {
     }
   }
 
-  // The blocks from the first product on, without the products.
+  // Returns the names of all blocks except the two products.
   std::vector<Name> OtherBlocks() const {
     std::vector<Name> names;
     for (const BlockView& block : blocks_) {
@@ -141,8 +142,8 @@ class AttentionPlacer {
     return names;
   }
 
-  // Inlines an element-wise block. What it makes of a score is computed once, in the epilogue of the first product. The
-  // weights that the second product reads are computed once per row.
+  // Inlines an element-wise block, with two exceptions that would be computed repeatedly. A function of the scores with
+  // several readers stays in the epilogue of the first product. The weights that the second product reads stay a pass.
   void Inline(const Name& name) {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView& block = *FindBlock(blocks, name);
@@ -153,7 +154,7 @@ class AttentionPlacer {
     if (!weights && !score) (void)InlineRule(s_, block, 0);
   }
 
-  // The passes over rows: all that is not the epilogue of a product.
+  // Sets passes_ to all blocks except the products and their epilogues.
   Status FindPasses() {
     passes_.clear();
     epilogue_ = EpilogueOf(scores());
@@ -162,12 +163,12 @@ class AttentionPlacer {
       if (block.name != scores_ && block.name != weighted_ && block.name != epilogue_ && block.name != end)
         passes_.push_back(block);
     }
-    if (passes_.empty()) return Err("there are no passes over rows between its products");
-    if (CommonLoops(passes_) != depth_) return Err("its passes have other rows than its products");
+    if (passes_.empty()) return Err("there are no passes over rows between the products");
+    if (CommonLoops(passes_) != depth_) return Err("the passes have other rows than the products");
     return {};
   }
 
-  // The element-wise block that alone reads the product; none: no name.
+  // Returns the element-wise block that is the only reader of the product; an empty name if there is none.
   Name EpilogueOf(const BlockView& product) const {
     const std::vector<const BlockView*> consumers = ConsumersOf(blocks_, product);
     const bool one =
@@ -175,12 +176,12 @@ class AttentionPlacer {
     return one ? consumers[0]->name : Name();
   }
 
-  // The second product, in tiles of rows that are tasks.
+  // Places the second product. Its tiles of rows are the tasks.
   Status PlaceWeighted() {
     const BlockView block = weighted();
     const Loop m = RowsOf(block), n = block.spatial.back();
     lanes_ = TileLanes(block, n.extent, s_.target());
-    if (lanes_ == 0) return Err("it has one column");
+    if (lanes_ == 0) return Err("the second product has only one column");
     const WriteBack out = TRY(s_.MakeWriteBack(block));
     m_ = TRY(s_.TileLoop(m, {.levels = 3, .max_inner = std::min(kMaxRows, m.extent)}));
     const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes_));
@@ -202,8 +203,8 @@ class AttentionPlacer {
                                 .vectors_first = true});
   }
 
-  // Places the passes over a task's rows, consumers first. A pass joins a loop over rows if only passes of that loop
-  // read it. Other passes begin a loop of their own.
+  // Places the passes over a task's rows, consumers first. If only passes of one loop over rows read a pass, it is
+  // computed in that loop. Otherwise it gets a new loop over rows.
   Status PlacePassesInTask() {
     std::map<Name, Name> row_of;  // by pass
     for (size_t i = passes_.size(); i-- > 0;) {
@@ -222,12 +223,12 @@ class AttentionPlacer {
     return {};
   }
 
-  // The first product: all columns of a task's rows.
+  // Places the first product: a task computes all columns of its rows.
   Status PlaceScores() {
     const BlockView block = scores();
     const Loop n = block.spatial.back();
     const int64_t lanes = TileLanes(block, n.extent, s_.target());
-    if (lanes == 0) return Err("it has one key");
+    if (lanes == 0) return Err("there is only one key");
     const int64_t most = std::min(kMaxVectors, CeilDiv(n.extent, lanes));
     const WriteBack out = TRY(s_.MakeWriteBack(block));
     Tile& columns = columns_;
@@ -287,16 +288,16 @@ class AttentionPlacer {
   }
 
   SketchBuilder& s_;
-  const bool packed_;  // the keys are copied for the first product
+  const bool packed_;  // true: the keys are packed for the first product
   std::vector<BlockView> blocks_;
   Name scores_, weighted_, epilogue_;
   std::vector<BlockView> passes_;
-  size_t depth_ = 0;  // loops over rows
-  // Of the first product.
+  size_t depth_ = 0;  // number of loops over rows
+  // Tiles and choices of the first product.
   Tile columns_;
   Unrolled width_;
   Choice packed_at_;
-  // Of the second product.
+  // Tiles and loops of the second product.
   Tile m_, n_;
   Unrolled k_;
   Name task_, vectors_, vector_;
@@ -311,13 +312,13 @@ class AttentionPlacer {
 //   parallel over (heads, m_0)
 //     scores of the rows: n_0, m_1: register tile over (m_2, n_1), written back through f
 //     each row: its maximum, then its exponentials
-//     each row: the sum of its exponentials, and what it scales the row by
+//     each row: the sum of its exponentials, and the row's scale
 //     values of the rows: n_0, m_1: register tile over (m_2, n_1), scaled as it is written back
 //
 // The register tiles of both products have the same rows. Way 1 packs the keys for the register tile, which is
-// necessary if the numbers of one key lie side by side in memory. Way 2 leaves the products to the rule for tiles. It
-// serves programs with fewer tasks than cores, or of another form. The results are stored in the order of the final
-// transpose of rows, if there is one.
+// necessary if the elements of one key are contiguous in memory. Way 2 places only the passes and leaves the products
+// to TilingRule. It applies if there are fewer tasks than cores, or if the other ways fail. If a transpose of rows
+// follows, the results are stored in its order.
 Status AttentionRule(SketchBuilder& s, const BlockView& block, int way) {
   if (s.Placed() > 0 || block.name != s.Blocks().front().name)
     return Err("the rule for attention takes all blocks or none");

@@ -66,7 +66,7 @@ void Collect(const Stmt& s, std::vector<BlockView::Loop>& loops, std::vector<Blo
         Walk(block.body, nullptr, [&](const Expr& e) {
           const Load* load = e.As<Load>();
           if (load) view.lane_bytes = std::max<int64_t>(view.lane_bytes, load->buffer->dtype.Bytes());
-          return load == nullptr;  // subscripts are no lanes
+          return load == nullptr;  // subscripts do not count
         });
         out.push_back(std::move(view));
       },
@@ -125,7 +125,7 @@ Roles RolesOf(const BlockView& block) {
   roles.n = block.spatial.back();
   roles.outer.assign(block.spatial.begin(), block.spatial.end() - 1);
   if (roles.outer.empty()) return roles;
-  // Of several that are alike the innermost.
+  // Of several equal loops, max_element below finds the innermost.
   auto worse = [&](const BlockView::Loop& a, const BlockView::Loop& b) {
     return std::pair(SharesColumns(block, a), a.extent) < std::pair(SharesColumns(block, b), b.extent);
   };
@@ -156,7 +156,8 @@ LinearForm FlatIndex(const BlockView& block, const Buffer& buffer, const std::ve
 
 namespace {
 
-// The conditions e < 0, linear in the block's iterators, without which the block reads nothing.
+// Returns the left sides of the conditions e < 0 of the block's selects that are linear in its iterators. The block
+// reads only where these conditions hold.
 std::vector<LinearForm> TailsOf(const BlockView& block) {
   std::vector<LinearForm> tails;
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
@@ -174,7 +175,7 @@ std::vector<LinearForm> TailsOf(const BlockView& block) {
 
 bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<Name>& repeated) {
   if (index.Rest()) return false;
-  // Mixed radix: each iterator steps over all that the finer ones reach.
+  // The iterators are digits of a mixed radix if each one's step is at least the range that the smaller ones reach.
   struct Digit {
     int64_t step, extent;
     Name iter;
@@ -191,7 +192,7 @@ bool ReadsOnce(const BlockView& block, const LinearForm& index, const std::set<N
   for (size_t i = 0; i < digits.size(); ++i) {
     if (digits[i].step < reach) return false;
     reach = digits[i].step * (digits[i].extent - 1) + reach;
-    for (const LinearForm& tail : tails) {  // rows end where the finer iterators do not
+    for (const LinearForm& tail : tails) {  // a condition may end a row before the smaller iterators end
       const auto finer = [&](const Digit& digit) { return tail.Coefficient(digit.iter) == digit.step; };
       const auto end = digits.begin() + static_cast<std::ptrdiff_t>(i) + 1;
       if (std::all_of(digits.begin(), end, finer)) reach = std::min(reach, -tail.constant);

@@ -31,7 +31,7 @@ int64_t LanesInMemory(const BlockView& block, const Target& target) {
     LinearForm index = FlatIndex(block, buffer, indices);
     const int64_t step = index.Coefficient(last.iter);
     index.Add(IndexVar(last.iter), -step);
-    // What is the same for all lanes is loaded once.
+    // A value that is the same for all lanes is loaded once, as a scalar.
     if (step == 0 && fixed) return;
     fits = fits && step == 1 && CommonFactor(index.ToExpr()) % lanes == 0;
   };
@@ -53,7 +53,7 @@ namespace {
 
 bool IsParallel(const Nest& nest, Nest::Index loop) { return nest.loops[loop].kind == LoopKind::kParallel; }
 
-// Iterations of the parallel loop around the block that has most of them.
+// Returns the largest number of iterations of parallel loops around one of the blocks.
 int64_t ParallelIterations(const Nest& nest, const std::vector<Name>& blocks) {
   int64_t most = 1;
   for (const Nest::Block& block : nest.blocks) {
@@ -102,7 +102,7 @@ bool SketchBuilder::IsPartial(const std::vector<BlockView>& blocks, const BlockV
 }
 
 Result<std::vector<Name>> SketchBuilder::Do(Step step) {
-  Rng rng(0);  // any decision will do: Finish opens it again
+  Rng rng(0);  // any decision is good enough, since Finish removes it
   return schedule_.Apply(std::move(step), &rng);
 }
 
@@ -232,8 +232,7 @@ void SketchBuilder::AddPrefetches(const std::vector<Prefetch>& wanted) {
 
 namespace {
 
-// Returns true if `to` reads each element of what `from` computes once, and rows of both are contiguous: a transpose of
-// rows.
+// Returns true if `to` transposes rows: it reads each result of `from` once, and the rows of both are contiguous.
 bool MovesRowsOf(const BlockView& to, const BlockView& from) {
   if (to.spatial.empty() || from.spatial.empty() || to.spatial.back().extent != from.spatial.back().extent)
     return false;
@@ -250,8 +249,8 @@ bool MovesRowsOf(const BlockView& to, const BlockView& from) {
 
 }  // namespace
 
-// Finds the block through which the tile is written back: the element-wise block, or the transpose that moves the
-// tile's rows. It must be the only reader and have loops of the same extents.
+// The only reader of the result becomes the write-back if it is element-wise with loops of the same extents, or a
+// transpose of rows. Otherwise adds a copy.
 Result<WriteBack> SketchBuilder::MakeWriteBack(const BlockView& block) {
   const std::vector<BlockView> blocks = Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);

@@ -1,6 +1,6 @@
 // SketchBuilder: the interface through which sketch rules write a sketch. A rule names the loops of a block by their
-// roles and applies schedule steps. Work that several rules share is one method here. A method that leaves a number to
-// search, such as the size of a tile, also registers the number as a knob of the sketch.
+// roles and applies schedule steps. Methods combine steps that several rules need. A method that leaves a number to
+// the search, such as the size of a tile, also registers the number as a knob of the sketch.
 //
 // Every method that changes the sketch returns an error if the schedule refuses a step. The rule returns this error,
 // and its caller drops the changes (tuner/rule/rule.h). A value type: copy it to try an alternative. Threads may share
@@ -27,10 +27,10 @@ inline constexpr int64_t kMaxUnroll = 8;   // unrolled steps of a reduction
 inline constexpr int64_t kWorthForking = 16384;  // elements below which a fork costs more than it saves
 inline constexpr int64_t kTasksPerCore = 8;      // enough to balance, few enough to be cheap
 
-// The extent of the outermost level of a split: as many iterations as the loop needs.
+// A factor of a split: as many iterations as the loop needs.
 inline constexpr int64_t kAuto = Factors::kAuto;
 
-// A number that search chooses. Steps refer to it by its name, the draft score to its knob.
+// A number that the search chooses. Steps refer to it by its name, and the draft score refers to it by its knob.
 struct Choice {
   Name name;
   int knob = -1;  // -1: nothing to choose
@@ -48,7 +48,7 @@ struct Tile {
 struct TileOptions {
   int levels = 2;
   int64_t max_inner = 1;
-  int64_t multiple_of = 1;  // of the innermost level
+  int64_t multiple_of = 1;  // the innermost level is a multiple of this
 };
 
 // A reduction loop of which `inner` is unrolled.
@@ -57,7 +57,7 @@ struct Unrolled {
   Choice factor;
 };
 
-// Loops, outermost first. Those that do not exist (empty names) are left out.
+// Loops, outermost first. Empty names, for loops that do not exist, are left out.
 struct Loops {
   std::vector<Name> list;
   Loops() = default;
@@ -75,21 +75,22 @@ struct Loops {
   }
 };
 
-// Where the register tile of a reduction goes once its sums are complete: `block` reads `registers`.
+// The write-back of a reduction's register tile: once the sums are complete, `block` reads the buffer `registers`.
 struct WriteBack {
   Name block, registers;
-  double flops = 0;  // of one instance; 0: a copy
+  double flops = 0;  // operations of one instance; 0: a copy
 };
 
-// A register tile, by the loops around and in it.
+// A register tile, described by the loops around it and in it.
 struct RegisterTile {
   Name at;      // the innermost loop around the whole tile; the write-back is computed there
-  Name below;   // the outermost reduction loop, above which the accumulators are zeroed; none: no reduction
+  Name below;   // the outermost reduction loop; accumulators are zeroed before it; empty: no reduction
   Loops steps;  // reduction loops that are unrolled
-  Loops tile;   // the tile's own loops but for the lanes
-  Name vector;  // the loop over lanes; none: scalars
+  Loops tile;   // the tile's own loops without the loop over lanes
+  Name vector;  // the loop over lanes; empty: scalars
   int64_t lanes = 0;
-  // Unrolls the write-back's vectors before its rows. The program is the same, but records hold traces.
+  // Unrolls the write-back's vectors before its rows. The order does not change the program, but traces in existing
+  // records have it.
   bool vectors_first = false;
 };
 
@@ -103,29 +104,29 @@ class SketchBuilder {
   const Machine& machine() const { return MachineOf(*target_); }
   std::vector<BlockView> Blocks() const { return ViewBlocks(func()); }
 
-  // Blocks that a rule has placed; no other rule sees them.
+  // A rule places a block when it has scheduled it. No other rule gets a placed block.
   bool IsPlaced(const Name& block) const { return placed_.contains(block); }
-  size_t Placed() const { return placed_.size(); }  // how many
+  size_t Placed() const { return placed_.size(); }  // number of placed blocks
   void Place(const Name& block) { placed_.insert(block); }
-  // `Call` adds the block's part to the name of the sketch, which people read. `AddStage` adds what the draft score
-  // needs to know about the block, and returns the index of the stage.
+  // `Call` adds the block's part to the name of the sketch, which people read. `AddStage` adds the facts about the
+  // block that the draft score needs, and returns the index of the stage.
   void Call(const std::string& part);
   int AddStage(const StageModel& stage);
   // Adds a stage for passes over whole buffers (`stage.block` and `stage.passes`). Fills in the arithmetic and the
   // traffic of the passes. Fills in the tasks of the parallel loop around them, unless the tasks depend on a choice
   // (shares_vectors, location_knob).
   int AddPasses(StageModel stage);
-  bool IsInTask(const Name& block) const;  // in a parallel loop
+  bool IsInTask(const Name& block) const;  // the block is inside a parallel loop
   const std::vector<StageModel>& stages() const { return stages_; }
 
-  // Returns true if the block computes partial results of a reduction: nothing but reductions that are not placed reads
-  // them.
+  // Returns true if the block computes partial results of a reduction: only reductions that are not placed yet read its
+  // results.
   bool IsPartial(const std::vector<BlockView>& blocks, const BlockView& block) const;
 
   // ---- Steps --------------------------------------------------------------------------------------------------------
-  // Applies a step; returns the names that it made.
+  // Applies a step, and returns the names that it made.
   Result<std::vector<Name>> Do(Step step);
-  // Applies a step if the schedule allows it; tells whether it did.
+  // Applies a step if the schedule allows it. Returns true if it did.
   bool Try(Step step) { return Do(std::move(step)).ok(); }
   // Calls `steps` with a copy of the builder. Keeps its changes if it succeeds, else drops them all.
   template <class Steps>
@@ -144,60 +145,62 @@ class SketchBuilder {
     std::copy(made.begin(), made.end(), names.begin());
     return names;
   }
-  // auto [outer, inner] = TRY(s.Split(loop, {kAuto, 4}))
+  // Splits a loop: auto [outer, inner] = TRY(s.Split(loop, {kAuto, 4}))
   template <size_t N>
   Result<std::array<Name, N>> Split(const Name& loop, const IntArg (&factors)[N]) {
     autotune::Split step{.loop = loop};
     step.factors.list.assign(factors, factors + N);
     return Make<N>(std::move(step));
   }
-  // How many loops are around `loop`, which is one of the spatial loops around the block; -1 if it is not.
+  // Returns the position of `loop` among the spatial loops around the block, outermost 0; -1 if it is not one of them.
   int64_t DepthOf(const Name& block, const Name& loop) const;
   Status Order(const Loops& loops);
-  // Fuses the loops, also into a parallel one, and returns the loop; no loops: none.
+  // FuseLoops fuses the loops; Parallel also makes the fused loop parallel. Both return that loop, or an empty name if
+  // there are no loops.
   Result<Name> FuseLoops(const Loops& loops);
   Result<Name> Parallel(const Loops& loops);
   Status Unroll(const Loops& loops);
   // Unrolls all loops but the last, which becomes vectors.
   Status Straighten(const Loops& loops);
 
-  // Splits a reduction loop into `parts`, whose partial sums belong to a new block. The part is the first iterator of
-  // that block. The loop that adds up the parts comes after all loops of the block. Returns the new block.
+  // Splits a reduction loop into `parts`. A new block computes the partial sums; the part is its first iterator. The
+  // loop that adds up the parts comes after all loops of the new block. Returns the new block.
   Result<Name> CutReduction(const BlockView& block, const BlockView::Loop& loop, int64_t parts);
 
   // ---- Choices ------------------------------------------------------------------------------------------------------
   Result<Choice> Choose(const std::string& name, std::vector<int64_t> candidates);
-  // How far a reduction loop is unrolled; `candidates` divide its extent.
+  // Chooses the unroll factor of a reduction loop. All `candidates` must divide its extent.
   Result<Choice> ChooseUnroll(const BlockView::Loop& loop, std::vector<int64_t> candidates);
-  // -1: before the nest; k: inside the loop of that depth.
+  // Chooses where a block is computed, among `depths`. -1: before the nest; k: inside the loop of that depth.
   Result<Choice> ChooseLocation(const Name& block, std::vector<int64_t> depths);
   Result<Tile> ChooseTile(const BlockView::Loop& loop, const TileOptions& options);
-  // Splits the loop, which may have another name by now, into the tile's levels.
+  // Splits the loop into the tile's levels. Its name may have changed since ChooseTile.
   Status SplitTile(const Name& loop, Tile& tile);
   Status SplitUnrolled(const Name& loop, Unrolled& unrolled);
   Result<Tile> TileLoop(const BlockView::Loop& loop, const TileOptions& options);
   Result<Unrolled> UnrollReduction(const BlockView::Loop& loop, std::vector<int64_t> candidates);
-  // Chooses the prefetches of a block. All of them are equally far ahead, by one choice. Those that the schedule allows
-  // are applied at the end, since no step may follow them. Makes no choice if none is possible.
+  // Adds the prefetches that the schedule allows, and chooses one distance among `ahead` for all of them. Finish
+  // applies them, since no other step may follow them. If none is possible, makes no choice (knob -1).
   Result<Choice> ChoosePrefetches(const std::string& name, const std::vector<Prefetch>& wanted,
                                   std::vector<int64_t> ahead);
   // Adds prefetches one iteration ahead, without a choice.
   void AddPrefetches(const std::vector<Prefetch>& wanted);
 
-  // Returns the fused consumer of the block. If there is none, adds a block that copies the result, and returns that.
+  // Returns the consumer that can be computed in the block's loops. If there is none, adds a block that copies the
+  // result, and returns the copy.
   Result<WriteBack> MakeWriteBack(const BlockView& block);
-  // Computes the write-back at the tile, keeps the accumulators in registers, initialises them with zeros, and unrolls
-  // all loops. Places both blocks.
+  // Computes the write-back at the tile, keeps the accumulators in registers, initialises them, and unrolls all loops.
+  // Places both blocks.
   Status MakeRegisterTile(const BlockView& block, const WriteBack& out, const RegisterTile& tile);
-  // The part without a write-back: zeroes, unrolls, and vectorizes.
+  // MakeRegisterTile without the write-back: initialises the accumulators, unrolls, and vectorizes.
   Status ZeroAndStraighten(const Name& block, const Name& below, const Loops& steps, const Loops& tile,
                            const Name& vector);
 
-  // The finished sketch: prefetches applied, decisions open.
+  // Applies the prefetches and returns the sketch, with all decisions undecided.
   Result<Sketch> Finish() &&;
 
  private:
-  // The prefetches that the schedule allows.
+  // Returns the prefetches that the schedule allows.
   std::vector<Prefetch> Possible(const std::vector<Prefetch>& wanted) const;
   Result<Choice> Sample(Step step, int64_t extent, std::vector<int64_t> candidates);
 
@@ -214,12 +217,12 @@ class SketchBuilder {
 int64_t LanesOf(const BlockView& block, const Target& target);
 // Like LanesOf, if all elements that the block accesses along its last loop are such vectors in memory; else returns 1.
 int64_t LanesInMemory(const BlockView& block, const Target& target);
-// Returns the elements of the shortest vector that any target has, 128 bits. What is shorter stays scalar.
+// Returns the number of elements in 128 bits, the shortest vector of all targets. Fewer elements stay scalars.
 int64_t ShortestVector(const BlockView& block);
 // Returns the number of elements of a vector along n columns; 0 (scalars) for a single column. A narrow n gets the
 // shortest vector that holds all of it, so that the fewest lanes overshoot.
 int64_t TileLanes(const BlockView& block, int64_t n, const Target& target);
-// The divisors of n from `least` to `most`.
+// Returns the divisors of n from `least` to `most`, ascending.
 std::vector<int64_t> Divisors(int64_t n, int64_t most, int64_t least = 1);
 
 }  // namespace autotune

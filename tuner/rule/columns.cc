@@ -7,19 +7,19 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthColumns = 16384;    // elements below which a register tile does as well
-constexpr int64_t kNarrowest = 64;          // columns of a task: some lines of memory in a row
-constexpr int64_t kWidest = 4096;           // columns of a task: their accumulators stay in the first cache
-constexpr int64_t kCacheShare = 2;          // of the first cache: a part holds columns that several rows use
-constexpr int64_t kColumnTasksPerCore = 1;  // a column's neighbours are worth more than balance
-constexpr int64_t kUnroll = 4;              // vectors
-constexpr int64_t kSparedVectors = 4;       // registers that are no accumulators
-constexpr int64_t kRowsOfPart = 8;          // below which the parts' sums are too large a part of the work
-constexpr int64_t kFewColumns = 256;        // columns whose sums fit registers: other rules combine partial ones
-constexpr int64_t kMostSteps = 8;           // elements of a column that are added to an accumulator at once
-constexpr int64_t kMostRows = 8;  // rows of a product that use an element: each is a pass over the accumulators
+constexpr int64_t kWorthColumns = 16384;    // elements below which a register tile is as fast
+constexpr int64_t kNarrowest = 64;          // least columns of a task: a few contiguous cache lines
+constexpr int64_t kWidest = 4096;           // most columns of a task: their accumulators stay in the L1 cache
+constexpr int64_t kCacheShare = 2;          // share of the L1 cache for a part whose columns several rows use: 1 / 2
+constexpr int64_t kColumnTasksPerCore = 1;  // contiguous columns are more important than balance
+constexpr int64_t kUnroll = 4;              // unrolled vectors
+constexpr int64_t kSparedVectors = 4;       // registers that are not used for accumulators
+constexpr int64_t kRowsOfPart = 8;          // least rows of a part; with fewer, adding up the parts costs too much
+constexpr int64_t kFewColumns = 256;  // most columns whose sums fit registers; other rules place partial sums of these
+constexpr int64_t kMostSteps = 8;     // most elements of a column that are added to an accumulator at once
+constexpr int64_t kMostRows = 8;      // most rows of a product; each is a pass over the accumulators
 
-// The loops of sums of columns. An element of the operand that moves with the columns is used once for each of `rows`.
+// The loops of sums of columns. Each row of `rows` uses all elements of the operand that depends on the columns.
 struct ColumnRoles {
   BlockView::Loop columns;
   std::vector<BlockView::Loop> rows, outer, sums;
@@ -45,7 +45,8 @@ ColumnRoles ColumnRolesOf(const BlockView& view, const Target& target) {
   return r;
 }
 
-// Constants are packed for the rules of products.
+// Returns true if the block reads constants. Rules for products pack constants, so this rule leaves such blocks to
+// them.
 bool ReadsConstants(const PrimFunc& func, const BlockView& view) {
   return std::any_of(func.params.begin(), func.params.end(), [&](const Param& p) {
     return p.role == ParamRole::kConstant && view.reads.contains(p.buffer->name);
@@ -53,15 +54,16 @@ bool ReadsConstants(const PrimFunc& func, const BlockView& view) {
 }
 
 // Checks the accesses. The last spatial loop must be contiguous in the result and in each operand that depends on it. A
-// few neighbouring rows use each element of such an operand. All other operands are single numbers.
+// few rows may use each element of such an operand. The other operands must not depend on the last spatial loop.
 Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
   const Store* store = view.node.As<Block>()->body.As<Store>();
   if (view.spatial.empty() || view.reduce.empty() || view.guarded || !store)
-    return Err("it is no plain sum of columns");
+    return Err("the block is not a plain sum of columns");
   const ColumnRoles r = ColumnRolesOf(view, s.target());
   const bool product = view.reads.size() > 1;
-  if (r.columns.extent < (product ? ShortestVector(view) : r.lanes)) return Err("its columns do not fill a vector");
-  if (r.columns.extent <= kFewColumns && s.IsPartial(s.Blocks(), view)) return Err("other rules combine its sums");
+  if (r.columns.extent < (product ? ShortestVector(view) : r.lanes)) return Err("the columns do not fill a vector");
+  if (r.columns.extent <= kFewColumns && s.IsPartial(s.Blocks(), view))
+    return Err("other rules combine the block's partial sums");
   if (r.columns.iter.empty() || !IsVar(store->indices.back(), r.columns.iter)) return Err("columns are not contiguous");
   const int64_t rows = Iterations(r.rows);
   if (rows > kMostRows || r.elements < static_cast<double>(rows * kWorthColumns))
@@ -81,11 +83,11 @@ Status CheckColumns(const SketchBuilder& s, const BlockView& view) {
   return {};
 }
 
-// How many elements of a column are added to an accumulator at once. An accumulator in memory is then loaded and stored
-// once for all of them.
+// Returns how many elements of a column are added to an accumulator at once. An accumulator in memory is then loaded
+// and stored once for all of them.
 int64_t StepsOf(const ColumnRoles& r) { return Divisors(r.sums.back().extent, kMostSteps).back(); }
 
-// As few tasks as keep all cores busy.
+// Returns the number of columns of a task. There are as few tasks as keep all cores busy.
 int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
   const int64_t wanted = CeilDiv(kColumnTasksPerCore * target.num_cores, Iterations(r.outer));
   int64_t widest = kWidest;
@@ -95,7 +97,8 @@ int64_t ColumnsOfTask(const ColumnRoles& r, const Target& target) {
   return std::min(CeilDiv(each, r.lanes), CeilDiv(r.columns.extent, r.lanes)) * r.lanes;
 }
 
-// Into how many parts the outermost reduction is cut: as many as cores lack tasks, or a few more, if that divides it.
+// Returns the number of parts into which the outermost reduction is cut. It is a divisor of the extent, at least as
+// large as needed to give each core a task, and at most twice as large. 1 if there is none or none is needed.
 int64_t PartsOfColumns(const ColumnRoles& r, const Target& target) {
   const int64_t rows = r.sums.front().extent, wanted = CeilDiv(target.num_cores, Iterations(r.outer));
   for (int64_t parts = wanted; wanted > 1 && parts <= std::min(2 * wanted, rows / kRowsOfPart); ++parts) {
@@ -118,7 +121,7 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
   const std::vector<Name> zero = TRY(s.Do(DecomposeReduction{.block = block.name, .loop = sums.front().var}));
   TRY(s.Straighten(std::vector<Name>(zero.end() - 2, zero.end())));
   TRY(s.Straighten({step, unrolled, vector}));
-  // Accumulators of which each has an address of its own become registers.
+  // If the loops over accumulators are unrolled, all their addresses are constant, and LLVM keeps them in registers.
   if (Iterations(r.rows) * vectors + kSparedVectors <= s.target().vector_registers) TRY(s.Unroll({r.rows, pieces}));
   s.Place(zero.front());
   s.Place(block.name);
@@ -130,19 +133,19 @@ Status PlaceColumns(SketchBuilder& s, const BlockView& block) {
 
 }  // namespace
 
-// Reductions over outer dimensions only, whose elements are used once: column sums and global pooling. A register tile
-// would walk down a few columns at a time and use one cache line of each row. This rule adds whole rows to accumulators
-// in the cache, so that memory is read in order. A product of a few rows with a matrix that is computed at run time is
-// such a sum, too: each row of the matrix is added to the accumulators of all rows.
+// Places reductions over outer dimensions whose elements are used once: column sums and global pooling. A register tile
+// would read a few columns at a time, and only one cache line of each row. This rule adds whole rows to accumulators
+// in the cache, so that memory is read in order. It also places the product of a few rows with a matrix that is
+// computed at run time: each row of the matrix, times a number, is added to the accumulators of all rows.
 //
 //   parallel over (outer loops, c_0)
 //     rows, c_1 in vectors: sums = 0
 //     reduction loops: rows: c_1 in vectors: for some k: sums += x, or a * x
 //
-// If there are too few columns for all cores, each core takes some whole rows, and the sums of the cores are added up
+// If there are too few columns for all cores, each core sums some whole rows, and the sums of the cores are added up
 // at the end. Pieces of rows would be read at half the bandwidth or less.
 Status ColumnsRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!block.reduction) return Err("it is no reduction");
+  if (!block.reduction) return Err("the block is not a reduction");
   TRY(CheckColumns(s, block));
   const int64_t parts = PartsOfColumns(ColumnRolesOf(block, s.target()), s.target());
   if (parts == 1) return PlaceColumns(s, block);

@@ -9,13 +9,13 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kShortestRow = 64;      // elements; a thread for each element does as well with less
-constexpr int64_t kMostInRegisters = 32;  // elements of an intermediate row that one thread keeps
-constexpr int64_t kMostCombined = 32;     // partial results that one thread adds up, unrolled
-constexpr int64_t kMostThreads = 512;     // of a block: a unit holds four, which hide each other's barriers
-constexpr int64_t kFewestSteps = 2;       // vectors of a thread, loads of which are under way together
-constexpr int64_t kMostLanes = 64;        // side by side; sums of more are of columns
-constexpr int64_t kFewDivisors = 8;       // threads below which a row that divisors cut is too narrow
+constexpr int64_t kShortestRow = 64;      // elements; for shorter rows one thread per result is as fast
+constexpr int64_t kMostInRegisters = 32;  // most elements of an intermediate row in one thread's registers
+constexpr int64_t kMostCombined = 32;     // most partial results that one thread adds up, unrolled
+constexpr int64_t kMostThreads = 512;     // most threads of a block; a unit holds four blocks, which hide barriers
+constexpr int64_t kFewestSteps = 2;       // least vectors of a thread, so that their loads overlap
+constexpr int64_t kMostLanes = 64;        // most contiguous sums; with more, the reduction is over columns
+constexpr int64_t kFewDivisors = 8;       // threads per row; if no divisor gives that many, powers of two are used
 // Rows of a block of threads; a block has at most 64 threads along z [NVIDIA, CUDA C++ programming guide].
 const std::vector<int64_t> kRows = {1, 2, 4, 8, 16};
 
@@ -23,10 +23,10 @@ const std::vector<int64_t> kRows = {1, 2, 4, 8, 16};
 // thread (x, y). So the threads of a warp access neighbouring vectors, and a thread has the same elements in all
 // passes.
 struct RowMap {
-  int64_t pieces = 1;  // of a row, each X * lanes elements
-  int64_t x = 1, lanes = 1;
-  Choice y, rows;     // T; rows of a block of threads
-  bool whole = true;  // no thread has an element beyond the row
+  int64_t pieces = 1;        // pieces of a row, each of X * lanes elements
+  int64_t x = 1, lanes = 1;  // X; lanes
+  Choice y, rows;            // T; number of rows of a block of threads
+  bool whole = true;         // no thread has an element beyond the row
   int64_t Width() const { return x * lanes; }
 };
 
@@ -61,7 +61,7 @@ class RowTiler {
     TRY(s_.Do(Bind{.loop = block, .axis = LoopKind::kBlockX}));
     TRY(s_.Do(Bind{.loop = row, .axis = LoopKind::kThreadZ}));
     for (const auto& [loop, axis] : threads_) TRY(s_.Do(Bind{.loop = loop, .axis = axis}));
-    // Last, since only now each thread touches the same elements in all passes.
+    // This step is last, since a thread accesses the same elements in all passes only after all loops are bound.
     for (const Name& buffer : registers_) TRY(s_.Do(SetScope{.buffer = buffer, .scope = Scope::kRegister}));
     s_.Call("gpu_rows");
     return {};
@@ -82,7 +82,7 @@ class RowTiler {
     return blocks;
   }
 
-  // Takes lanes and pieces of a row from its sums (topi/reduce.h), and chooses the threads.
+  // Sets map_: derives the lanes and pieces of a row from the row's sums (topi/reduce.h), and chooses the threads.
   Status ChooseMap() {
     const BlockView* sum = nullptr;
     for (const BlockView& block : blocks_) {
@@ -91,13 +91,13 @@ class RowTiler {
       if (columns.size() != 1) return Err("the sums of ", block.name, " have ", columns.size(), " loops, not one");
       const Loop& steps = block.reduce.back();
       if (sum && (columns[0].extent != ColumnsOf(*sum)[0].extent || steps.extent != map_.pieces))
-        return Err("its sums have different lanes");
+        return Err("the sums have different lanes");
       sum = &block, map_.pieces = steps.extent;
       if (!ReadsRowOnce(block)) return Err("an operand is used several times");
     }
     if (!sum) return Err("nothing is summed along rows");
     const int64_t width = ColumnsOf(*sum)[0].extent, row = width * map_.pieces;
-    if (row < kShortestRow || width > kMostLanes) return Err("its rows are short, or no rows");
+    if (row < kShortestRow || width > kMostLanes) return Err("the rows are too short, or have too many lanes");
     int64_t lanes = LanesOf(blocks_[0], s_.target());
     for (const BlockView& block : blocks_) {
       const int64_t columns = Iterations(ColumnsOf(block));
@@ -121,7 +121,7 @@ class RowTiler {
     return {};
   }
 
-  // The choices of T. If some numbers of threads keep a row in registers, the others are left out.
+  // Returns the candidates for T. If some numbers of threads keep a row in registers, returns only these.
   Result<std::vector<int64_t>> ThreadsOfRow() {
     const int64_t most = std::min({MostThreads() / map_.x, kMostCombined, map_.pieces});
     if (most < 1) return Err("a block has too few threads for its lanes");
@@ -140,7 +140,7 @@ class RowTiler {
   }
   int64_t MostThreads() const { return std::min(s_.target().max_threads, kMostThreads); }
 
-  // Returns true if some operand of the sums is a row of which each element is used once.
+  // Returns true if the sums use each element of some operand once.
   static bool ReadsRowOnce(const BlockView& block) {
     bool once = false;
     ForEachOperand(
@@ -148,7 +148,7 @@ class RowTiler {
     return once;
   }
 
-  // The sums of each thread become partial results, which the first threads of a row add up.
+  // Splits a sum: each thread computes a partial result, and the first threads of a row add these up.
   Status ShareSum(const BlockView& block) {
     auto [step, thread] = TRY(s_.Split(block.reduce.back().var, {kAuto, map_.y}));
     TRY(s_.Order({thread, block.spatial, std::vector<Loop>(block.reduce.begin(), block.reduce.end() - 1), step}));
@@ -168,7 +168,7 @@ class RowTiler {
     if (!x.empty()) threads_.emplace_back(x, LoopKind::kThreadX);
   }
 
-  // Partial sums still have the loops that the block was given, so its new ones need names of their own.
+  // Moves the block into the loop over rows, with new names for its loops: its partial sums still use the old names.
   Result<std::vector<Name>> MoveToRow(const BlockView& block, const Name& row) {
     std::vector<Name> loops;
     for (size_t i = 0; i < block.spatial.size() + block.reduce.size(); ++i)
@@ -176,7 +176,7 @@ class RowTiler {
     return s_.Do(ComputeAt{.block = block.name, .loop = row, .results = loops});
   }
 
-  // A block inside a row. `loops`: of its iterators, the first `depth_` of which are the row's.
+  // Schedules a block inside a row. `loops` are the loops of its iterators; the first `depth_` of them are over rows.
   Status Place(const BlockView& block, const std::vector<Name>& loops) {
     s_.Place(block.name);
     const std::vector<Name> own(loops.begin() + Depth(), loops.end());
@@ -186,7 +186,7 @@ class RowTiler {
     return own.empty() ? Status() : PlaceElements(own);
   }
 
-  // What each thread adds up of a row, in its registers. The loops: over lanes, threads, outer sums and steps.
+  // Schedules the partial sums of each thread, in registers. `loops` run over lanes, threads, outer sums and steps.
   Status PlaceThreadSums(const BlockView& block, const std::vector<Name>& loops) {
     if (loops.size() < 3) return Err("the sums of ", block.name, " have too few loops");
     auto [x, lane] = TRY(s_.Split(loops[0], {kAuto, map_.lanes}));
@@ -201,7 +201,7 @@ class RowTiler {
     return {};
   }
 
-  // The threads' sums go to shared memory. The loops: over threads, lanes.
+  // Schedules the copy of the threads' sums to shared memory. `loops` run over threads and lanes.
   Status PlaceCopy(const std::vector<Name>& loops) {
     if (loops.size() != 2) return Err("the copy of sums has ", loops.size(), " loops, not two");
     auto [x, lane] = TRY(s_.Split(loops[1], {kAuto, map_.lanes}));
@@ -210,7 +210,8 @@ class RowTiler {
     return {};
   }
 
-  // Partial results are combined by as many threads as they have lanes; the last few by one thread of a row.
+  // Schedules the combination of partial results. If there is a vector for each of the X threads, these threads combine
+  // them. One thread of a row combines the last few.
   Status PlaceCombining(const BlockView& block, const std::vector<Name>& loops) {
     const std::vector<Loop> columns = ColumnsOf(block);
     const std::vector<Name> sums(loops.begin() + std::ssize(columns), loops.end());
@@ -276,21 +277,21 @@ class RowTiler {
   }
 
   SketchBuilder& s_;
-  const std::vector<BlockView> blocks_;  // as they were given
-  const size_t depth_;                   // loops over rows
+  const std::vector<BlockView> blocks_;  // the blocks before any step
+  const size_t depth_;                   // number of loops over rows
   RowMap map_;
-  bool in_registers_ = false, shared_ = false;  // where rows between passes lie, if not in global memory
-  int64_t kept_ = 0;                            // bytes of a row between passes
-  std::vector<Name> sums_, copies_;             // blocks: of each thread's sums, and what copies these
-  std::vector<Name> registers_;                 // buffers
+  bool in_registers_ = false, shared_ = false;  // intermediate rows are in registers, or in shared memory; else global
+  int64_t kept_ = 0;                            // bytes of the intermediate rows of one row
+  std::vector<Name> sums_, copies_;             // blocks that compute each thread's sums; blocks that copy these
+  std::vector<Name> registers_;                 // buffers that will be in registers
   std::vector<std::pair<Name, LoopKind>> threads_;
 };
 
 }  // namespace
 
 // Softmax, layer normalization, sums of rows on a GPU: all passes over a row are one kernel, which reads the row from
-// memory once and writes it once. The threads of a block share one row or a few. Each has the same elements in all
-// passes, in vectors of 16 bytes, and keeps what it computed in registers. Sums meet in shared memory.
+// memory once and writes it once. The threads of a block share one row or a few. A thread has the same elements in all
+// passes, in vectors of 16 bytes, and keeps its intermediate results in registers. Sums are combined in shared memory.
 //
 //   blocks over rows_0; threads z over rows_1
 //     threads (y, x): registers = 0; steps, lanes: registers += elements; shared[y, x, lanes] = registers
@@ -301,9 +302,9 @@ Status GpuRowsRule(SketchBuilder& s, const BlockView& block, int) {
   std::erase_if(blocks, [&](const BlockView& b) { return s.IsPlaced(b.name); });
   if (block.name != blocks.front().name) return Err("the rule for rows takes all blocks or none");
   for (const BlockView& b : blocks) {
-    if (b.writes_output != (b.name == blocks.back().name)) return Err("its passes do not end in one result");
+    if (b.writes_output != (b.name == blocks.back().name)) return Err("the passes do not end in one result");
   }
-  Status status = Err("its blocks have no rows in common");
+  Status status = Err("the blocks have no rows in common");
   for (size_t depth = CommonLoops(blocks); depth > 0; --depth) {
     SketchBuilder trial = s;
     Status placed = RowTiler(trial, blocks, depth).Run();

@@ -7,11 +7,11 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMostSteps = 32;  // of the sum, whose operands are in shared memory at a time
+constexpr int64_t kMostSteps = 32;  // most steps of a piece of the sum, whose operands are in shared memory
 
-// The parts of one loop of the product: blocks, threads of a block, elements of a thread. The elements of a thread are
-// groups of lanes. The lanes of a group are neighbours. Groups of one thread lie apart, and groups of neighbouring
-// threads are neighbours, so that a warp accesses contiguous memory.
+// The levels of one loop of the product: blocks, threads of a block, elements of a thread. The elements of a thread are
+// groups of contiguous lanes. Groups of neighbouring threads are contiguous, so that a warp accesses contiguous memory.
+// So the groups of one thread are not.
 struct Cut {
   Name block, group, thread, lane;
   Choice threads, groups;
@@ -20,7 +20,7 @@ struct Cut {
 // One operand in shared memory.
 struct Operand {
   Name buffer;        // also the name of the block that copies it
-  int64_t lanes = 1;  // that a thread copies at once
+  int64_t lanes = 1;  // elements that a thread copies at once
 };
 
 // Tiles one block in shared memory and registers.
@@ -47,14 +47,14 @@ class Tiler {
     TRY(s_.Straighten({straight_, m_.group, m_.lane, n_.group, n_.lane}));
     threads_.emplace_back(m_.thread, n_.thread);
     for (const Operand& operand : operands_) TRY(s_.Do(SetScope{.buffer = operand.buffer, .scope = Scope::kShared}));
-    // Asynchronous copies have two iterations or more to complete. Other copies wait for memory before they store, so
-    // running one iteration ahead only saves a barrier.
+    // Asynchronous copies run at least two iterations ahead, so that they can complete. Other copies wait for memory
+    // before they store, so running them one iteration ahead only saves a barrier.
     const std::vector<int64_t> depths =
         s_.target().has_async_copies ? std::vector<int64_t>{1, 3, 4} : std::vector<int64_t>{1, 2};
     const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", depths));
     TRY(s_.Do(Pipeline{.loop = pieces_.list.back(), .stages = stages}));
     TRY(BindLoops());
-    // Last, since only now each thread touches the same elements in all stages.
+    // This step is last, since a thread accesses the same elements in all stages only after all loops are bound.
     TRY(s_.Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
     s_.Place(block_.name);
     s_.AddStage({.kind = StageModel::kGpuTiled,
@@ -77,14 +77,15 @@ class Tiler {
   }
 
  private:
-  // The lanes of a vector of the target, if the extent is a multiple of them; else 1.
+  // Returns the lanes of a vector of the target if the extent is a multiple of them, else 1.
   int64_t LanesThatDivide(int64_t extent) const {
     const int64_t lanes = LanesOf(block_, s_.target());
     return extent % lanes == 0 ? lanes : 1;
   }
 
-  // Cuts a piece off the sum: as many innermost loops as are short enough, and a part of the next loop. The innermost
-  // steps of a piece are contiguous, as many as a vector has lanes, so that one load gets the operands of them.
+  // Splits the sum into pieces: a piece has as many innermost loops as are short enough, and a part of the next loop.
+  // The innermost steps of a piece are contiguous, as many as a vector has lanes, so that one load reads their
+  // operands.
   Status CutSum() {
     size_t whole = r_.k.size();
     int64_t inside = 1;
@@ -114,7 +115,7 @@ class Tiler {
     return {};
   }
 
-  // The loop in tiles. A dimension that fewer threads cover has no choice of more.
+  // Splits the loop into its levels. Leaves out numbers of threads and groups if half of them already cover the loop.
   Result<Cut> CutLoop(const BlockView::Loop& loop, std::vector<int64_t> threads, std::vector<int64_t> groups,
                       int64_t lanes) {
     auto too_many = [&](int64_t n) { return n > 1 && n / 2 >= loop.extent; };
@@ -128,8 +129,9 @@ class Tiler {
     return cut;
   }
 
-  // Copies both operands, with the iterators of the product as dimensions. The addresses do not matter: windows of an
-  // image become columns of a matrix (im2col). Padding that only the operands read is computed in the copy.
+  // Copies both operands into buffers whose dimensions are iterators of the product. So the layout of the operands does
+  // not matter: windows of an image become columns of a matrix (im2col). A producer that only pads or moves an operand
+  // is inlined into the copy.
   Status CopyOperands() {
     for (const Name& buffer : block_.reads) {
       const std::vector<Name> made = TRY(s_.Do(Reindex{.block = block_.name, .buffer = buffer}));
@@ -145,7 +147,8 @@ class Tiler {
     return {};
   }
 
-  // How many neighbours a thread can copy at once: neighbours in memory too, from where a vector may begin.
+  // Returns how many elements a thread can copy at once: a vector if they are also contiguous and aligned in memory,
+  // else 1.
   Result<int64_t> LanesOfCopy(const Name& copy) const {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, copy);
@@ -162,14 +165,14 @@ class Tiler {
     return fits;
   }
 
-  // Makes the columns the last dimension of the copy, since neighbouring threads have neighbouring columns. In shared
-  // memory no two of these threads then use one bank. In memory their copies are contiguous if the operand's columns
-  // are, as those of weights are.
+  // Makes the columns the last dimension of the copy, since neighbouring threads have neighbouring columns. Then no two
+  // of these threads access the same bank of shared memory. They also read contiguous memory if the operand's columns
+  // are contiguous, as for weights.
   Status PutColumnsLast(const Name& copy) {
     std::optional<size_t> at, rank;
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, block_.name);
-    if (!view) return Err("the block is gone");
+    if (!view) return Err("the block no longer exists");
     ForEachOperand(*view, [&](const Load& load) {
       if (!(load.buffer->name == copy)) return;
       rank = load.indices.size();
@@ -187,7 +190,7 @@ class Tiler {
     return {};
   }
 
-  // Each piece of the sum begins with copies of its operands, by all threads of the block.
+  // Places the copies of the operands at the beginning of each piece of the sum. All threads of the block copy.
   Status PlaceOperands(const Name& piece) {
     for (const Operand& operand : operands_) {
       const std::vector<Name> loops = TRY(s_.Do(ComputeAt{.block = operand.buffer, .loop = piece}));
@@ -201,7 +204,7 @@ class Tiler {
     return {};
   }
 
-  // The tile of accumulators is written back where it is complete.
+  // Places the write-back of the accumulators after the loops of the sum.
   Status PlaceResult(const WriteBack& out, int64_t lanes) {
     const std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = out.block, .loop = n_.block}));
     if (loops.size() < 2) return Err("the result has too few loops");
@@ -239,9 +242,9 @@ class Tiler {
   const Roles r_;
   Cut m_, n_;
   Choice step_;
-  Loops pieces_, steps_;      // of the sum
-  Name straight_;             // the innermost steps, side by side
-  int64_t steps_inside_ = 1;  // steps of a piece for each of step_
+  Loops pieces_, steps_;      // loops over pieces of the sum, and over the steps of a piece
+  Name straight_;             // the loop over the innermost, contiguous steps
+  int64_t steps_inside_ = 1;  // steps of a piece divided by step_
   std::vector<Operand> operands_;
   std::vector<std::pair<Name, Name>> threads_;  // loops over threads along y and x, of each stage
 };
@@ -254,13 +257,13 @@ class Tiler {
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0
-//     pieces of the sum, pipelined: the operands of later pieces arrive meanwhile
+//     pieces of the sum, pipelined: operands of later pieces are loaded at the same time
 //       shared = both operands, in vectors
 //       threads over (m_1, n_1): steps of the piece: m_2, n_2 unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
 Status GpuTilingRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!block.reduction) return Err("it is no reduction");
-  if (block.reads.size() != 2) return Err("it is no product of two operands");
+  if (!block.reduction) return Err("the block is not a reduction");
+  if (block.reads.size() != 2) return Err("the block is not a product of two operands");
   return Tiler(s, block).Run();
 }
 

@@ -6,7 +6,7 @@
 namespace autotune {
 namespace {
 
-// Divisions and roots: an order of magnitude dearer than sums and products.
+// Returns true if the block has divisions or square roots, which are ten times slower than sums and products.
 bool HasSlowArithmetic(const BlockView& block) {
   bool found = false;
   Walk(block.node.As<Block>()->body, nullptr, [&](const Expr& e) {
@@ -22,13 +22,13 @@ bool IsTransform(const BlockView& block) { return block.winograd && *block.winog
 
 }  // namespace
 
-// Inlines an element-wise block into its readers, unless that repeats costly work: a transcendental function that is
-// used more than once, a quotient or root per row that would be computed per element, or a guard (padding) inside a
-// reduction or a transform that reads every element many times. The last stage of a Winograd convolution is inlined
-// into the one element-wise block that reads it; the other stages have a rule of their own.
+// Inlines an element-wise block into its readers, unless that repeats costly work. Costly work is a transcendental
+// function that is used more than once, a quotient or root per row that would be computed per element, or a guard
+// (padding) inside a reduction or a transform that reads every element many times. The last stage of a Winograd
+// convolution is inlined into the element-wise block that reads it. WinogradRule places the other stages.
 Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   if (block.reduction || block.writes_output || IsTransform(block))
-    return Err("it is a reduction, an output or a transform");
+    return Err("the block is a reduction, an output or a transform");
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<const BlockView*> consumers = ConsumersOf(blocks, block);
   auto any = [&](auto holds) {
@@ -36,9 +36,9 @@ Status InlineRule(SketchBuilder& s, const BlockView& block, int) {
   };
   auto writers =
       std::count_if(blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.writes == block.writes; });
-  if (consumers.empty() || writers > 1) return Err("it is not the only one to write its buffer");
+  if (consumers.empty() || writers > 1) return Err("the block has no consumer, or other blocks write its buffer, too");
   const bool reduced = any([](const BlockView&c) { return c.reduction; }), several = consumers.size() > 1;
-  if (block.guarded && (reduced || any(IsTransform))) return Err("its guard would be repeated");
+  if (block.guarded && (reduced || any(IsTransform))) return Err("the block's guard would be repeated");
   const bool reads_stage = std::any_of(
       blocks.begin(), blocks.end(), [&](const BlockView& b) { return b.winograd && block.reads.contains(b.writes); });
   if (several && reads_stage) return Err("a transform would be repeated");

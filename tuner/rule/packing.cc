@@ -12,7 +12,7 @@ int64_t SubscriptsWith(const Load& load, const Name& var) {
   return std::count_if(load.indices.begin(), load.indices.end(), [&](const Expr& i) { return UsesVar(i, var); });
 }
 
-// Returns true if a subscript is an iterator and an offset: of a slice, whose other elements are not the block's.
+// Returns true if a subscript is an iterator plus a constant. The load then reads a slice of the buffer.
 bool ReadsPiece(const Block& block, const Load& load) {
   return std::any_of(load.indices.begin(), load.indices.end(), [&](const Expr& index) {
     const Binary* sum = index.As<Binary>();
@@ -23,7 +23,8 @@ bool ReadsPiece(const Block& block, const Load& load) {
   });
 }
 
-// The dimensions of a copy of `operand`, one for each iterator of the block that indexes it; `dim` is that of `iter`.
+// Adds to `rank` the dimensions of a copy of `operand`: one for each iterator of the block that indexes it. Sets `dim`
+// to the dimension of `iter`.
 void CountIterators(const Block& block, const Load& operand, const Name& iter, int& rank, int& dim) {
   for (const Iter& each : block.iters) {
     if (SubscriptsWith(operand, each.var) == 0) continue;
@@ -32,8 +33,8 @@ void CountIterators(const Block& block, const Load& operand, const Name& iter, i
   }
 }
 
-// Returns the index of the packing block's first loop whose iterator has several values, wherever the block is
-// computed. Returns 0 if no loop around the copied vectors has one.
+// Returns the index of the packing block's first loop whose iterator has several values. It is the same for all choices
+// of the block's location. Returns 0 if there is no such loop around the copied vectors.
 size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vector<Name>& loops, bool panels_inside) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
@@ -44,7 +45,7 @@ size_t FirstShared(const SketchBuilder& s, const Name& packing, const std::vecto
   return 0;
 }
 
-// How many rows the packed panels have, each a vector of columns; 0: not constant.
+// Returns the number of rows of a packed panel; 0: not constant. A row is a vector of columns.
 int64_t RowsOfPanel(const SketchBuilder& s, const Name& packing) {
   const std::vector<BlockView> blocks = s.Blocks();
   const std::vector<Iter>& iters = FindBlock(blocks, packing)->node.As<Block>()->iters;
@@ -76,7 +77,7 @@ std::optional<ColumnOperand> FindColumnOperand(const PrimFunc& func, const Block
       operand->dim = static_cast<int>(plain - load.indices.begin());
     }
   });
-  // A condition may be what keeps the load in bounds, so that its elements cannot all be copied.
+  // A condition may keep the load in bounds. Then a copy without the condition would read out of bounds.
   unfit |= operand && operand->by_iterators && HasSelect(view);
   return unfit ? std::nullopt : operand;
 }
@@ -92,7 +93,7 @@ std::optional<RowOperand> FindRowOperand(const BlockView& view, const Roles& rol
     unfit |= operand || SubscriptsWith(load, roles.n.iter) > 0 || !IsVar(load.indices.back(), k_iter);
     operand = RowOperand{.buffer = load.buffer};
     CountIterators(block, load, m_iter, operand->rank, operand->m_dim);
-    // k must be the copy's last dimension, too.
+    // k must also be the last dimension of the copy.
     unfit |= block.iters.back().var != k_iter && SubscriptsWith(load, block.iters.back().var) > 0;
     int64_t stride = load.buffer->dtype.Bytes();
     for (size_t d = load.indices.size(); d-- > 0;) {
@@ -112,7 +113,7 @@ Result<Name> PackColumns(SketchBuilder& s, const Name& block, const ColumnOperan
                                : TRY(s.Do(CacheRead{.block = block, .buffer = buffer, .scope = Scope::kGlobal}));
   const Name packing = made.front();
   IndexMap map;
-  // Groups stay outermost: the panels of one follow one another.
+  // Groups stay outermost, so that the panels of a group are neighbours.
   const int64_t outer = operand.by_iterators ? operand.dim : 0;
   for (int64_t d = 0; d < outer; ++d) map.dims.push_back({d, 1, 0});
   map.dims.push_back({operand.dim, width, 0});
@@ -158,17 +159,18 @@ Result<Choice> PlacePacked(SketchBuilder& s, const Name& packing, int64_t deepes
     TRY(s.Order({loops, squares, row, within}));
     unrolled = row, vector = within;
   } else if (panels_inside) {
-    // Panel by panel in each row: whole rows are read, not pieces that lie pages apart.
+    // Packs all panels of a row before the next row. So it reads whole rows, not pieces at a distance of pages.
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     TRY(s.Order({loops, vector}));
     auto [vectors, within] = TRY(s.Split(vector, {kAuto, lanes}));
     unrolled = vectors, vector = within;
   }
-  // The copy also fills the last tile up with padding, so that its users need no guards.
+  // The copy also writes the padding of the last tile, so that its readers need no guards.
   TRY(s.Do(PadBlock{.block = packing}));
   TRY(s.Do(Vectorize{.loop = vector}));
   TRY(s.Unroll(unrolled));
-  // Serial inside the parallel loop. A batch of one is no loop that cores could share.
+  // Parallelizes the loops down to the first one with several iterations; those before it, such as a batch of one, give
+  // the cores nothing to share. Inside another parallel loop they stay serial.
   loops.resize(FirstShared(s, packing, loops, panels_inside) + 1);
   TRY(s.Parallel(loops));
   return at;

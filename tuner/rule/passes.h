@@ -7,20 +7,22 @@
 
 namespace autotune {
 
-// The number of outer loops that all blocks have in common and that their reductions leave alone: those over rows.
+// Returns the number of outer loops with equal extents that all blocks have and that no reduction uses: the loops over
+// rows.
 size_t CommonLoops(const std::vector<BlockView>& blocks);
 
-// Returns true if each row computes its own part of each block once its passes are placed; extents may agree by chance.
-// `before` holds the blocks as they were.
+// Returns true if no placed block computes elements repeatedly. A block would do so if its first `depth` loops agreed
+// with the rows only by chance. `before` holds the blocks before they were placed.
 bool IsOnce(const std::vector<BlockView>& placed, const std::vector<BlockView>& before, size_t depth);
 
-// Makes a pass of blocks[i], in vectors of its columns. `loops` are the loops of its iterators at this time. The first
-// `depth` of them run over rows; 0: there are no rows. `blocks` are in the order of computation, and blocks that are
-// missing do not read blocks[i]. Returns the loop over vectors, if it stays a loop. Does not place the block.
+// Makes a pass of blocks[i]: vectorizes its columns. `loops` are the current loops of its iterators. The first `depth`
+// of them run over rows; 0: there are no rows. `blocks` are in the order of computation and include all readers of
+// blocks[i]. Returns the loop over vectors, if it stays a loop. Does not place the block.
 Result<Name> MakePass(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t i, const std::vector<Name>& loops,
                       size_t depth);
 
-// Places all `blocks` in one parallel loop over the rows, their first `depth` loops; one after the other if that is 0.
+// Places all `blocks` in one parallel loop over the rows, which are their first `depth` loops. If `depth` is 0, each
+// block keeps its own loops, one after the other.
 Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_t depth);
 
 }  // namespace autotune

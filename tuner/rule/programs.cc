@@ -15,7 +15,7 @@ bool Has(const BlockView& block, const char* annotation) {
   return block.node.As<Block>()->annotations.contains(annotation);
 }
 
-// How many statements one instance of a program runs, at most.
+// Returns the largest number of statements that one instance of a program can run.
 int64_t StatementsOf(const Stmt& s) {
   if (const For* loop = s.As<For>()) return (AsInt(loop->extent) ? *AsInt(loop->extent) : 1) * StatementsOf(loop->body);
   if (const Seq* seq = s.As<Seq>()) {
@@ -27,7 +27,7 @@ int64_t StatementsOf(const Stmt& s) {
   return 1;
 }
 
-// The outermost loops that give every core several tasks.
+// Returns the outermost loops, as many as give every core several tasks.
 std::vector<Loop> SharedLoops(const std::vector<Loop>& loops, const Target& target) {
   std::vector<Loop> outer;
   for (size_t i = 0; i < loops.size() && Iterations(outer) < kTasksPerCore * target.num_cores; ++i)
@@ -50,9 +50,9 @@ bool IsContiguous(const BlockView& block, const Loop& loop) {
 
 }  // namespace
 
-// A block that is a program of its own, such as sorting a row: its points are shared out among the cores.
+// Places a block whose body is a whole program, such as sorting a row. The cores share its points.
 Status ProgramsRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!Has(block, topi::kProgram)) return Err("it is no program");
+  if (!Has(block, topi::kProgram)) return Err("the block is not a program");
   const int64_t statements = StatementsOf(block.node.As<Block>()->body), points = Iterations(block.spatial);
   const std::vector<Loop> outer = SharedLoops(block.spatial, s.target());
   const bool forks = points > 1 && statements * points >= kWorthForking;
@@ -65,14 +65,14 @@ Status ProgramsRule(SketchBuilder& s, const BlockView& block, int) {
   return {};
 }
 
-// Serial updates at computed places or along an axis. Updates that are independent of the others run on all cores. They
-// run in vectors if neighbouring updates have neighbouring places.
+// Places serial updates at computed indices or along an axis. Updates that are independent of each other run on all
+// cores. They are vectorized if neighbouring updates have neighbouring indices.
 //
 //   parallel over independent loops, n_0
 //     updates
 //       n_1 in vectors: change data
 Status ScatterRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!Has(block, topi::kOrderedUpdate)) return Err("it changes no elements one after the other");
+  if (!Has(block, topi::kOrderedUpdate)) return Err("the block has no ordered updates");
   const int64_t lanes = LanesOf(block, s.target()), all = Instances(block), cores = s.target().num_cores;
   std::vector<Loop> outer = block.spatial;
   Loops columns;

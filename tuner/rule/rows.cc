@@ -13,15 +13,15 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr double kMostLanesLeft = 64;      // lanes that are combined without a loop; topi/reduce.cc makes 48 at most
-constexpr int64_t kTaskElements = 8192;    // of a task, if there are enough: then handing it out costs next to nothing
-constexpr int64_t kRowsPerCore = 4;        // enough to balance rows of several blocks; fewer are cut
-constexpr int64_t kPartsPerCore = 4;       // of sums that are cut
-constexpr int64_t kRegisterColumns = 256;  // columns of a row whose accumulators may be registers
-constexpr int64_t kSparedRegisters = 4;    // vector registers that are no accumulators
-constexpr int64_t kRowUnroll = 4;          // vectors of a wide row
+constexpr double kMostLanesLeft = 64;    // most lanes that are combined without a loop; topi/reduce.cc makes at most 48
+constexpr int64_t kTaskElements = 8192;  // elements of a task for which the cost of starting it is negligible
+constexpr int64_t kRowsPerCore = 4;      // least rows per core for balance; with fewer, rows are cut
+constexpr int64_t kPartsPerCore = 4;     // parts per core of sums that are cut
+constexpr int64_t kRegisterColumns = 256;  // most columns of a row whose accumulators may be registers
+constexpr int64_t kSparedRegisters = 4;    // vector registers that are not used for accumulators
+constexpr int64_t kRowUnroll = 4;          // unrolled vectors of a wide row
 
-// Returns true if a reduction reads every element once, through all its loads.
+// Returns true if every load of the reduction reads each element once.
 bool ReadsAllOnce(const BlockView& view) {
   bool once = true;
   int loads = 0;
@@ -34,7 +34,7 @@ bool ReadsAllOnce(const BlockView& view) {
 
 // ---- Passes over rows: a loop over the rows with all blocks inside, each in vectors ---------------------------------
 
-// The loops over the rows, and the columns of a row.
+// RowLoops returns the loops over rows; ColumnLoops returns the other spatial loops.
 std::vector<Loop> RowLoops(const BlockView& block, size_t depth) {
   return {block.spatial.begin(), block.spatial.begin() + static_cast<std::ptrdiff_t>(depth)};
 }
@@ -42,12 +42,13 @@ std::vector<Loop> ColumnLoops(const BlockView& block, size_t depth) {
   return {block.spatial.begin() + static_cast<std::ptrdiff_t>(depth), block.spatial.end()};
 }
 
-// A block inside a row.
+// The loops of a block inside a row: over columns and over sums.
 struct Pass {
   std::vector<Loop> columns, sums;
 };
 
-// `loops`: those of the block's iterators by now; the first `depth` are the row's.
+// Returns the loops of the block inside a row, with their current names. `loops` are the current loops of all its
+// iterators; the first `depth` of them are over rows.
 Pass PassOf(const BlockView& block, const std::vector<Name>& loops, size_t depth) {
   Pass pass{ColumnLoops(block, depth), block.reduce};
   size_t at = depth;
@@ -69,7 +70,7 @@ Result<Name> VectorizeColumns(SketchBuilder& s, const Loop& columns, int64_t lan
   return vectors;
 }
 
-// `local`: nothing but reductions of the same row reads the results.
+// Schedules a reduction inside a row. `local`: only reductions of the same row read the results.
 Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, bool local) {
   const Name& outermost = pass.sums.front().var;
   if (pass.columns.empty()) {  // the last few lanes
@@ -78,7 +79,8 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   const int64_t lanes = LanesOf(block, s.target()), extent = pass.columns.back().extent;
   TRY(s.Order({pass.sums, pass.columns}));
-  // Columns that fit registers are as many whole vectors as fit, then a shorter one: no guard may index registers.
+  // Columns whose sums fit registers become one vectorized loop: as many whole vectors as fit, then a shorter one. They
+  // are not split, since a guard must not index registers.
   Name vector = extent > 1 ? pass.columns.back().var : Name(), unrolled;
   if (extent > kRegisterColumns) {
     auto [pieces, vectors, within] = TRY(s.Split(vector, {kAuto, kRowUnroll, lanes}));
@@ -91,7 +93,7 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   }
   if (!unrolled.empty()) TRY(s.Unroll({zero.end()[-2], unrolled}));
   if (block.reduce_length <= static_cast<double>(kMaxUnroll)) TRY(s.Unroll(pass.sums));
-  // Only vectors may index register buffers. So accumulators in lanes can be in registers. The elements of a row
+  // Only whole vectors may index register buffers, so accumulators in lanes can be in registers. The elements of a row
   // cannot, since loops with tails read them one by one.
   if (local && Iterations(pass.columns) == extent &&
       CeilDiv(Iterations(pass.columns), lanes) + kSparedRegisters <= s.target().vector_registers)
@@ -99,8 +101,8 @@ Status PlaceSums(SketchBuilder& s, const BlockView& block, const Pass& pass, boo
   return {};
 }
 
-// Prefetches the next row in a later pass that reads the row again. The first pass over a row waits for memory, and the
-// other passes do not use memory. `vectors` is the loop over the vectors of each block, if it has one.
+// Prefetches the next row, in a later pass that reads the current row again. The first pass over a row is bound by
+// memory, and the other passes do not use memory. `vectors` has the loop over vectors of each block, if there is one.
 void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const std::vector<Name>& vectors,
                    const Name& row) {
   std::set<Name> read, written;
@@ -116,8 +118,8 @@ void AskForNextRow(SketchBuilder& s, const std::vector<BlockView>& blocks, const
   for (const auto& [buffer, prefetch] : again) s.AddPrefetches({prefetch});
 }
 
-// Returns the number of rows of a task: about a thousand elements, but so few that all cores have enough tasks. A task
-// begins where an iteration of an outer loop begins, since independence is known only there.
+// Returns the number of rows of a task: at most kTaskElements elements, and so few that each core has kTasksPerCore
+// tasks. A task consists of whole iterations of an outer loop, since rows are known to be independent only then.
 int64_t RowsOfTask(const std::vector<Loop>& outer, int64_t columns, const Target& target) {
   const int64_t most =
       std::min(kTaskElements / std::max<int64_t>(1, columns), Iterations(outer) / (kTasksPerCore * target.num_cores));
@@ -151,7 +153,7 @@ bool IsReadInVectors(const std::vector<BlockView>& blocks, const BlockView& bloc
   });
 }
 
-// Elements of the widest pass over a row.
+// Returns the number of elements of the widest pass over a row.
 int64_t WidestPass(const std::vector<BlockView>& blocks, size_t depth) {
   int64_t widest = 1;
   for (const BlockView& block : blocks) {
@@ -216,8 +218,8 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
   TRY(place(blocks.size() - 1));
   for (const BlockView& block : blocks) s.Place(block.name);
   if (depth > 0) AskForNextRow(s, blocks, vectors, row);
-  // With streaming stores the last pass waits for memory, but exponentials do not, so the two can overlap. If the pass
-  // wrote half lines, it would wait longer than it does alone.
+  // With streaming stores the last pass is bound by memory, but exponentials of the next row are not, so the two can
+  // overlap. This does not help if rows are not whole cache lines, since the stores of partial lines are slower.
   const bool computes =
       std::any_of(blocks.begin(), blocks.end() - 1, [](const BlockView& block) { return block.transcendental; });
   const int64_t row_bytes = last.element_bytes * Iterations(ColumnLoops(last, depth));
@@ -234,9 +236,9 @@ Status PlacePasses(SketchBuilder& s, const std::vector<BlockView>& blocks, size_
 
 namespace {
 
-// Returns the number of parts into which each row is cut, because there are too few rows for the cores. The parts of
-// all rows together give each core kPartsPerCore tasks, as far as each part has kTaskElements elements. Returns 1
-// unless the first block reads the input and reduces each row to a partial sum for each lane.
+// Returns the number of parts into which each row is cut if there are too few rows for the cores. The parts of all rows
+// give each core kPartsPerCore tasks, but a part has at least kTaskElements elements. Returns 1 unless the first block
+// reads the input and reduces each row to a partial sum for each lane.
 int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.reduce.empty() || !s.IsPartial(blocks, first) ||
@@ -251,8 +253,8 @@ int64_t PartsOf(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   return std::max<int64_t>(1, std::min(wanted, elements / rows / kTaskElements));
 }
 
-// Returns the number of outer loops that all blocks have in common and that are not reduced. Returns 0 if no block has
-// more loops than that.
+// Returns the number of outer loops that are the rows of all blocks (CommonLoops). Returns 0 if no block has further
+// loops, or if other rules suit the blocks better.
 size_t RowDepth(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView* least = nullptr;
   bool longer = false, once = true;
@@ -265,7 +267,7 @@ size_t RowDepth(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
     once = once && ReadsAllOnce(block);
   }
   if (!least || !longer || !blocks.back().writes_output || PartsOf(s, blocks) > 1) return 0;
-  // Rows whose results are several elements: blocks that use elements several times have other rules.
+  // If a row has several results, blocks that use elements several times are left to other rules.
   const bool several = least->spatial.size() > depth;
   const int64_t rows = Iterations(RowLoops(blocks[0], depth));
   return several && (!once || rows < kRowsPerCore * s.target().num_cores) ? 0 : depth;
@@ -277,7 +279,8 @@ std::vector<BlockView> BlocksLeft(const SketchBuilder& s) {
   return blocks;
 }
 
-// Returns true if the blocks are the passes of one reduction, of which the first, in lanes, does most of the work.
+// Returns true if the blocks are the passes of one reduction, and the first of them, which sums in lanes, does most of
+// the work.
 bool IsLanes(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   const BlockView& first = blocks[0];
   if (!first.reduction || first.spatial.empty() || first.spatial.back().extent > kRegisterColumns ||
@@ -288,15 +291,15 @@ bool IsLanes(const SketchBuilder& s, const std::vector<BlockView>& blocks) {
   });
 }
 
-// Returns a number of equal parts near `wanted` that gives each core one; `wanted` if there is none. A rest would be a
-// guard of all lanes, whose masks need registers.
+// Returns a divisor of the extent near `wanted` and at least `cores`; `wanted` if there is none. Parts of unequal size
+// would need a guard in all lanes, whose masks need registers.
 int64_t PartsWithoutRest(int64_t extent, int64_t wanted, int64_t cores) {
   const std::vector<int64_t> more = Divisors(extent, 2 * wanted, wanted), fewer = Divisors(extent, wanted, cores);
   if (!more.empty()) return more.front();
   return std::min(fewer.empty() ? wanted : fewer.back(), extent);
 }
 
-// `registers`: the lanes of a part are summed in registers.
+// Cuts the block's sums into parts and places them. `registers`: the lanes of a part are summed in registers.
 Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts, bool registers) {
   auto longest = std::max_element(block.reduce.begin(), block.reduce.end(),
                                   [](const Loop& a, const Loop& b) { return a.extent < b.extent; });
@@ -323,9 +326,9 @@ Status PlaceParts(SketchBuilder& s, const BlockView& block, int64_t parts, bool 
 
 }  // namespace
 
-// Softmax, layer normalization, sums of rows: several passes over rows that do not depend on each other. One parallel
-// loop runs over the rows. Inside it all blocks follow one another, each in vectors. So each row is read from memory
-// once and written once, and the intermediate results stay in the cache or in registers.
+// Places several passes over independent rows: softmax, layer normalization, sums of rows. One parallel loop runs over
+// the rows. It contains all blocks, one after the other, each vectorized. So each row is read from memory once and
+// written once, and intermediate results stay in the cache or in registers.
 Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
   const std::vector<BlockView> blocks = s.Blocks();
   if (s.Placed() > 0 || block.name != blocks.front().name) return Err("the rule for rows takes all blocks or none");
@@ -337,11 +340,11 @@ Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
         }))
       return {};
   }
-  return Err("its blocks have no rows in common");
+  return Err("the blocks have no rows in common");
 }
 
-// The remainder of a reduction along rows, if other rules have not placed all of it: there are few rows, or none. The
-// sums of few rows are cut into parts, so that all cores compute; combining the parts costs little.
+// Places the blocks of a reduction along rows that other rules have not placed, because there are few rows. The sums of
+// few rows are cut into parts, so that all cores compute; combining the parts costs little.
 //
 //   parallel over (parts, rows)
 //     registers = 0
@@ -349,11 +352,11 @@ Status RowsRule(SketchBuilder& s, const BlockView& block, int) {
 //     partial results = registers
 //   the other blocks, row by row
 //
-// The second way sums in the first cache: a row that is no whole number of lanes has a masked end, whose masks may
-// leave too few registers.
+// The second way keeps the sums in the L1 cache. It helps if a row is not a whole number of vectors: the masks for its
+// end may leave too few registers for the sums.
 Status LanesRule(SketchBuilder& s, const BlockView& block, int way) {
   std::vector<BlockView> blocks = BlocksLeft(s);
-  if (block.name != blocks.front().name || !IsLanes(s, blocks)) return Err("it is no reduction in lanes");
+  if (block.name != blocks.front().name || !IsLanes(s, blocks)) return Err("the block is not a reduction in lanes");
   if (const int64_t parts = PartsOf(s, blocks); parts > 1) {
     TRY(PlaceParts(s, blocks[0], parts, way == 0));
     blocks = BlocksLeft(s);
@@ -363,7 +366,7 @@ Status LanesRule(SketchBuilder& s, const BlockView& block, int way) {
   for (size_t depth = CommonLoops(blocks) + 1; depth-- > 0;) {
     if (s.TryAll([&](SketchBuilder& to) { return PlacePasses(to, blocks, depth); })) return {};
   }
-  return Err("its passes do not follow one another");
+  return Err("the passes cannot be placed one after the other");
 }
 
 }  // namespace autotune

@@ -5,10 +5,10 @@
 
 namespace autotune {
 
-// Schedules one block that no rule has placed yet, and places it. It may instead place a part of it that becomes a
-// block, or remove the block from the function. A rule may have several ways, numbered from 0, and each way gives a
-// sketch of its own. An error says in words why the block cannot be placed in this way. The way then gives no sketch,
-// and its changes to the builder are dropped.
+// Schedules one block that no rule has placed yet, and places it. A rule may instead split the block and place one of
+// the new blocks, or remove the block from the function. A rule may have several ways, numbered from 0; each way gives
+// another sketch. An error says why the block cannot be placed in this way. The caller then drops the changes to the
+// builder, and the way gives no sketch.
 using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
 
 // RULE(function, ways): in this order, each rule gets all blocks that it can place.
@@ -27,7 +27,7 @@ using SketchRule = Status(SketchBuilder& s, const BlockView& block, int way);
   RULE(TilingRule, 6)    /* other reductions: multi-level tiling with a register tile, packed operands */     \
   RULE(StreamingRule, 1) /* everything else: parallel, vectorized, chunked; or computed at its consumer */
 
-// The same for GPUs.
+// The rules for GPUs, in their order.
 #define AUTOTUNE_GPU_RULES(RULE)                                                                                  \
   RULE(InlineRule, 1)        /* as above */                                                                       \
   RULE(TensorCoresRule, 1)   /* products whose operands tensor cores multiply */                                  \
@@ -42,8 +42,8 @@ AUTOTUNE_SKETCH_RULES(AUTOTUNE_DECLARE_RULE)
 AUTOTUNE_GPU_RULES(AUTOTUNE_DECLARE_RULE)
 #undef AUTOTUNE_DECLARE_RULE
 
-// Returns every sketch of a function, at least one. A block that no rule places keeps its serial loops. The names of
-// the sketches then name this block, with the reason why each rule refused it. An error is a bug of a rule.
+// Returns all sketches of a function, at least one. A block that no rule places keeps its serial loops. The names of
+// the sketches then contain this block and the reason why each rule refused it. An error is a bug of a rule.
 Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target& target);
 
 }  // namespace autotune

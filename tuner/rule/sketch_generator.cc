@@ -21,7 +21,8 @@ constexpr ListedRule kGpuRules[] = {AUTOTUNE_GPU_RULES(AUTOTUNE_LIST_RULE)};
 
 using Refusals = std::map<Name, std::string>;  // by block
 
-// Returns all ways in which the rule can place one more block; none if it places no block that is left.
+// Returns one builder for each way in which the rule can place the next block. Returns none if the rule can place no
+// further block. Adds the reasons to `refusals`.
 std::vector<SketchBuilder> PlaceOne(const ListedRule& rule, const SketchBuilder& from, Refusals& refusals) {
   std::vector<SketchBuilder> placed;
   for (const BlockView& block : from.Blocks()) {
@@ -59,8 +60,8 @@ Result<std::vector<Sketch>> GenerateSketches(const PrimFunc& func, const Target&
     }
     states = std::move(finished);
   }
-  // A block that no rule places keeps its serial loops, which is slow but right. Such a sketch serves only if there is
-  // no complete one.
+  // A block that no rule places keeps its serial loops, which are slow but correct. Such a sketch is used only if there
+  // is no complete one.
   std::vector<Sketch> complete, partial;
   std::optional<Error> failed;
   for (SketchBuilder& state : states) {

@@ -13,9 +13,9 @@ namespace {
 
 using Loop = BlockView::Loop;
 
-constexpr int64_t kDeepestProducer = 2;  // loops of a reduction inside which its operand may be computed
-// Choices of the search: the vectors per iteration, and how many tiles ahead a transpose prefetches. With streaming
-// stores the tiles follow the rows, and a tile further ahead may lie beyond the end of the row.
+constexpr int64_t kDeepestProducer = 2;  // number of a reduction's loops inside which its operand may be computed
+// Candidates for the vectors per iteration, and for the prefetch distance of a transpose in tiles. With streaming
+// stores the tiles follow the rows, and a tile further ahead may be beyond the end of the row.
 const std::vector<int64_t> kUnrolledVectors = {1, 2, 4}, kTilesAhead = {0, 1, 4}, kStreamedTilesAhead = {0, 1};
 
 // Returns true if iterators i and i + 1 of the block are neighbouring subscripts in every buffer that it reads or
@@ -53,7 +53,8 @@ bool CopiesRows(const BlockView& view) {
   return accesses == 2 && contiguous && SideBySide(view, rank - 2);
 }
 
-// The loop along which an operand is contiguous, if that is not the last one, along which the result is; else -1.
+// Returns the loop along which an operand is contiguous, if it is another loop than the last one, along which the
+// result is contiguous. Else returns -1.
 int CrossLoop(const BlockView& view) {
   const Block& block = *view.node.As<Block>();
   if (view.spatial.empty() || view.spatial.size() != block.iters.size()) return -1;
@@ -78,7 +79,7 @@ bool WritesAroundCaches(const SketchBuilder& s, const BlockView& block) {
   return store && block.writes_output && IsStreamed(block.element_bytes * Iterations(block.spatial), s.target());
 }
 
-// Bytes from an element that the block reads to the one that the next iteration of `iter` reads.
+// Returns the distance in bytes between the elements that the block reads in two successive iterations of `iter`.
 int64_t ReadStride(const Load& load, const Name& iter) {
   int64_t stride = load.buffer->dtype.Bytes(), bytes = 0;
   for (size_t d = load.indices.size(); d-- > 0; stride *= ConstShape(load.buffer)[d])
@@ -101,8 +102,8 @@ Name ConflictingOperand(const BlockView& view, int64_t page_bytes) {
   return loads == 1 ? found : Name();
 }
 
-// Orders the loops of a copy by the layout of the buffer that it reads, like a hardware prefetcher. That is best if the
-// stores are streaming, since these wait for nothing. The last loop keeps its place.
+// Orders the loops of a copy by the layout of the buffer that it reads, so that hardware prefetchers can follow. This
+// is best with streaming stores, since they do not wait for memory. The last loop keeps its place.
 Status FollowReads(SketchBuilder& s, const BlockView& view, std::vector<Loop>& loops) {
   const Block& block = *view.node.As<Block>();
   const Load* load = block.body.As<Store>()->value.As<Load>();
@@ -119,7 +120,7 @@ Status FollowReads(SketchBuilder& s, const BlockView& view, std::vector<Loop>& l
   return s.Order(loops);
 }
 
-// A transpose, tile by tile, so that of every line of memory that it touches all elements are used at once.
+// Schedules a transpose tile by tile, so that all elements of each cache line are used while the line is in the cache.
 class TransposeTiler {
  public:
   TransposeTiler(SketchBuilder& s, const BlockView& block, std::vector<Loop> loops, int across)
@@ -131,10 +132,10 @@ class TransposeTiler {
         lanes_(std::min(LanesOf(block, s.target()), edge_)),
         streamed_(WritesAroundCaches(s, block)) {}
 
-  // Tiles are lines of memory both ways.
+  // Returns true if the block has whole tiles, whose edges are a cache line in both directions.
   bool Fits() const { return loops_.back().extent >= edge_ && loops_[across_].extent >= edge_; }
 
-  // `fuse`: makes one dimension of neighbours in both operands.
+  // Places the block. `fuse`: first fuses dimensions that are neighbours in all buffers.
   Status Run(bool fuse, StageModel model) {
     // Copies the tiles of a conflicting operand first, since the cache does not hold such a tile and each of its lines
     // is read several times. Not needed if tiles are whole and a vector is a cache line: such tiles are transposed in
@@ -164,7 +165,7 @@ class TransposeTiler {
   }
 
  private:
-  // From the last loop on: loops before stay where they are.
+  // Fuses neighbouring dimensions, from the last loop outwards, so that the positions of outer loops do not change.
   Status FuseNeighbours() {
     for (size_t i = loops_.size() - 1; i-- > 0;) {
       const bool to_last = i + 2 == loops_.size() && i != across_;
@@ -178,9 +179,9 @@ class TransposeTiler {
     return {};
   }
 
-  // Walks the tiles along the longer of the two loops. With streaming stores it walks them along the rows of the
-  // operand instead, like a hardware prefetcher. The other loops become parallel, and pieces of the walked loop, too,
-  // if there are too few iterations. Returns the loop along which tiles follow one another.
+  // Orders the tiles along the longer of the two loops. With streaming stores, orders them along the rows of the
+  // operand instead, so that hardware prefetchers can follow. The other loops become parallel. If they have too few
+  // iterations, pieces of the first loop become parallel, too. Returns the loop along which tiles follow one another.
   Result<Name> OrderTiles(const Name& row_tile, const Name& column_tile, const Loops& tile, StageModel& model) {
     Loop along{column_tile, CeilDiv(loops_.back().extent, edge_)};
     Loop other{row_tile, CeilDiv(loops_[across_].extent, edge_)};
@@ -227,8 +228,8 @@ class TransposeTiler {
   SketchBuilder& s_;
   const BlockView& block_;
   std::vector<Loop> loops_;
-  size_t across_;               // the loop, beside the last one, along which an operand is contiguous
-  const int64_t edge_, lanes_;  // elements of a line of memory; of a vector
+  size_t across_;               // index of the loop along which an operand is contiguous; not the last one
+  const int64_t edge_, lanes_;  // elements of a cache line; of a vector
   const bool streamed_;
 };
 
@@ -267,12 +268,12 @@ Result<std::vector<Loop>> MoveToReduction(SketchBuilder& s, const BlockView& blo
 
 }  // namespace
 
-// Blocks without data reuse. The outer loops are fused and run in parallel; the last loop runs in vectors. The operand
-// of a tiled reduction (a padded copy of its input) may also be computed inside the loops of the reduction.
+// Places blocks without data reuse. The outer loops are fused and parallel; the last loop is vectorized. The operand of
+// a tiled reduction (a padded copy of its input) may also be computed inside the loops of the reduction.
 Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
-  if (block.reduction) return Err("it is a reduction");
+  if (block.reduction) return Err("the block is a reduction");
   const int64_t lanes = LanesOf(block, s.target());
-  // What is in another stage's parallel loop already, the zeros of its sums, is part of that stage.
+  // A block that is already in another stage's parallel loop, such as the zeros of its sums, belongs to that stage.
   const bool of_other_stage = s.IsInTask(block.name);
   StageModel model = StreamingModel(block);
   std::vector<Loop> loops = TRY(MoveToReduction(s, block, model));
@@ -281,11 +282,11 @@ Status StreamingRule(SketchBuilder& s, const BlockView& block, int) {
       TransposeTiler tiler(to, block, loops, across);
       return tiler.Run(fuse, model);
     };
-    // Where no proof is known that tiles of fused dimensions are independent, dimensions stay apart.
+    // If tiles of fused dimensions cannot be proved independent, the dimensions stay separate.
     if (TransposeTiler(s, block, loops, across).Fits())
       return s.TryAll([&](SketchBuilder& to) { return tile(to, true); }) ? Status() : tile(s, false);
   }
-  // Pixels of less than a vector: with the next loop, along which they lie side by side.
+  // If pixels have fewer elements than a vector, fuses them with the next loop, along which they are contiguous.
   if (loops.size() > 1 && loops.back().extent < lanes && CopiesRows(block)) {
     const Loop pixel = loops.back();
     loops.pop_back();

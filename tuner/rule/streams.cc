@@ -7,9 +7,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxStreamedRows = 4;        // each more is another use of what comes from memory
-constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile does as well
-// Panels that are read side by side, and their widths in vectors.
+constexpr int64_t kMaxStreamedRows = 4;        // most rows; each row is one use of an element from memory
+constexpr int64_t kWorthStreaming = 64 << 10;  // bytes of constants below which a register tile is as fast
+// Candidates for the number of panels that are read at the same time, and for their widths in vectors.
 const std::vector<int64_t> kPanels = {1, 2, 3, 4, 6, 8}, kPanelVectors = {1, 2, 4};
 
 std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
@@ -17,7 +17,7 @@ std::vector<int64_t> UpTo(std::vector<int64_t> values, int64_t limit) {
   return values;
 }
 
-// The matrix of constants, if there is one that no loop but n's and the reduction's moves through.
+// Returns the matrix of constants if its subscripts use only n and reduction loops; else nothing.
 std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const BlockView& block, const Roles& r) {
   const int64_t rows = r.m.extent;
   const double bytes = static_cast<double>(block.element_bytes * r.n.extent) * block.reduce_length;
@@ -30,19 +30,19 @@ std::optional<ColumnOperand> StreamedOperand(const SketchBuilder& s, const Block
 
 }  // namespace
 
-// A few rows times a constant matrix that only these rows read. It should run as fast as memory delivers the matrix.
-// One sequential stream is slower: a prefetcher stops at the end of each page and starts anew. So the matrix is cut
-// into narrow, contiguous panels, and several panels are read side by side, each in a page of its own.
+// Places the product of a few rows with a constant matrix. It should run at the bandwidth of memory. One sequential
+// stream is slower, since hardware prefetchers stop at the end of each page. So the matrix is cut into narrow,
+// contiguous panels, and several panels are read at the same time, each from another page.
 //
 //   parallel over n_0
 //     registers = 0
 //     reduction loops; k_1 unrolled: rows, panels n_1, vectors of a panel unrolled: registers += a * b
 //     write the registers back through the element-wise epilogue
 Status StreamsRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!block.reduction) return Err("it is no reduction");
+  if (!block.reduction) return Err("the block is not a reduction");
   const Roles r = RolesOf(block);
   std::optional<ColumnOperand> constants = StreamedOperand(s, block, r);
-  if (!constants) return Err("it is no product of a few rows and many constants");
+  if (!constants) return Err("the block is not a product of a few rows and many constants");
   const int64_t lanes = LanesOf(block, s.target()), vectors = CeilDiv(r.n.extent, lanes);
   WriteBack out = TRY(s.MakeWriteBack(block));
   std::vector<int64_t> widths = UpTo(kPanelVectors, vectors);

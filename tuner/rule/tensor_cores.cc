@@ -7,14 +7,15 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kHalves = kMmaRows / kMmaGroups, kPairs = kMmaColumns / kMmaQuad;  // of a matrix, that a lane has
-constexpr int64_t kVectorBytes = 16;                                                 // of a copy
-constexpr int64_t kBankWords = 8;  // neighbouring rows are an odd multiple of half of it apart
+constexpr int64_t kHalves = kMmaRows / kMmaGroups,
+                  kPairs = kMmaColumns / kMmaQuad;  // a lane's rows, columns of a matrix
+constexpr int64_t kVectorBytes = 16;                // bytes that a thread copies at once
+constexpr int64_t kBankWords = 8;  // the distance of rows in shared memory is an odd multiple of half of this
 
 // One operand in shared memory.
 struct SharedOperand {
   Name buffer;        // also the name of the block that copies it
-  int64_t lanes = 1;  // that a thread copies at once
+  int64_t lanes = 1;  // elements that a thread copies at once
 };
 
 // Tiles one block for the warps of a block of threads.
@@ -44,7 +45,7 @@ class WarpTiler {
     const Choice stages = TRY(s_.Choose(block_.name.str() + "_stages", {2, 3, 4}));
     TRY(s_.Do(Pipeline{.loop = piece_, .stages = stages}));
     TRY(BindAll());
-    // Last, since only now each thread touches the same elements in all stages.
+    // This step is last, since a thread accesses the same elements in all stages only after all loops are bound.
     TRY(s_.Do(SetScope{.buffer = out.registers, .scope = Scope::kRegister}));
     TRY(s_.Do(TensorCore{.loop = m_.own}));
     s_.Place(block_.name);
@@ -67,8 +68,8 @@ class WarpTiler {
   }
 
  private:
-  // The parts of a loop of the result: blocks, warps, matrices of a warp, lanes, elements of a lane. Warps and lanes of
-  // rows are one loop, so the rows of a thread lie as far apart as all warps and lanes together.
+  // The levels of a loop of the result: blocks, warps, matrices of a warp, lanes, elements of a lane. For rows, warps
+  // and lanes are one loop, so the distance between two rows of a thread is the number of all warps times lanes.
   struct Cut {
     Name block, warp, matrix, lane, own;
     Choice warps, matrices;
@@ -96,7 +97,8 @@ class WarpTiler {
     return {};
   }
 
-  // Both operands by the iterators of the product, each with what is side by side in memory last.
+  // Copies both operands into buffers whose dimensions are iterators of the product. The dimension that is contiguous
+  // in memory becomes the last one.
   Status CopyOperands() {
     for (const Name& buffer : block_.reads) {
       const Name copy = TRY(s_.Do(Reindex{.block = block_.name, .buffer = buffer})).front();
@@ -115,7 +117,7 @@ class WarpTiler {
     const std::vector<BlockView> blocks = s_.Blocks();
     const BlockView* view = FindBlock(blocks, operand.buffer);
     if (!view || view->spatial.size() < 2) return Err("the copy of an operand no longer exists");
-    std::vector<BlockView::Loop> dims = view->spatial;  // of the operand
+    std::vector<BlockView::Loop> dims = view->spatial;  // one loop for each dimension of the copy
     auto follows_memory = [&](const BlockView::Loop& loop) {
       bool follows = true;
       ForEachOperand(*view, [&](const Load& load) {
@@ -144,7 +146,7 @@ class WarpTiler {
     return {};
   }
 
-  // How many neighbours a thread can copy at once: as many as a vector has, from where one may begin.
+  // Returns how many elements a thread can copy at once: a vector if they are contiguous and aligned in memory, else 1.
   int64_t LanesOfCopies(const BlockView& copy, const BlockView::Loop& last) const {
     const int64_t lanes = kVectorBytes / type_.operand.Bytes();
     bool fits = last.extent % lanes == 0;
@@ -157,7 +159,7 @@ class WarpTiler {
     return fits ? lanes : 1;
   }
 
-  // Each piece of the sum begins with copies of its operands, by all threads of the block.
+  // Places the copies of the operands at the beginning of each piece of the sum. All threads of the block copy.
   Status PlaceCopies() {
     for (const SharedOperand& operand : operands_) {
       const Name all = TRY(s_.FuseLoops(TRY(s_.Do(ComputeAt{.block = operand.buffer, .loop = piece_}))));
@@ -170,7 +172,7 @@ class WarpTiler {
     return {};
   }
 
-  // The result is written back where it is complete.
+  // Places the write-back of the accumulators after the loops of the sum.
   Status PlaceResult(const WriteBack& out) {
     const std::vector<Name> loops = TRY(s_.Do(ReverseComputeAt{.block = out.block, .loop = n_.block}));
     if (loops.size() < 2) return Err("the result has too few loops");
@@ -211,7 +213,7 @@ class WarpTiler {
   const Roles r_;
   Cut m_, n_;
   Choice steps_;
-  Name piece_, step_, inside_;  // of the sum
+  Name piece_, step_, inside_;  // loops of the sum: over pieces, over the steps of a piece, inside one instruction
   std::vector<SharedOperand> operands_;
   std::vector<std::array<Name, 3>> threads_;  // loops over threads along z, y and x, of each stage
 };
@@ -224,17 +226,17 @@ class WarpTiler {
 //
 //   blocks over (outer loops, m_0, n_0)
 //     registers = 0
-//     pieces of the sum, pipelined: the operands of later pieces arrive meanwhile
+//     pieces of the sum, pipelined: operands of later pieces are loaded at the same time
 //       shared = both operands, in vectors
 //       warps: steps of the piece, matrices: registers += a * b, by one instruction
 //     write the registers back through the element-wise epilogue
 Status TensorCoresRule(SketchBuilder& s, const BlockView& block, int) {
-  if (!block.reduction) return Err("it is no reduction");
-  if (block.reads.size() != 2) return Err("it is no product of two operands");
+  if (!block.reduction) return Err("the block is not a reduction");
+  if (block.reads.size() != 2) return Err("the block is not a product of two operands");
   if (!s.target().has_mma) return Err("the target has no tensor cores");
   const Store* update = block.node.As<Block>()->body.As<Store>();
   const MmaType* type = update ? MmaTypeOf(*update) : nullptr;
-  if (!type) return Err("tensor cores do not multiply its operands");
+  if (!type) return Err("tensor cores do not multiply operands of this type");
   if (type->operand == DType::Float(32) && !s.target().tf32) return Err("the target does not allow TF32");
   return WarpTiler(s, block, *type).Run();
 }

@@ -11,22 +11,23 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kWorthPackingRows = 64;  // columns that read a packed row, at least
+constexpr int64_t kWorthPackingRows = 64;  // least number of columns that must read a packed row
 constexpr int64_t kWorthAsking = 64;       // least steps of a sum whose operands are worth a prefetch
 
-// What is packed, for each order of the middle loops: the ways of the rule.
+// The operands that are packed. The ways of the rule are these kinds, for each order of the middle loops.
 enum Packed { kNothing, kColumns, kColumnsAndRows, kPackedKinds };
 
 // How an operand splits m, the fused index of an image, into a row and a column.
 struct Image {
   int64_t row = 0;  // length; 0: the address is linear in m
-  // Steps of the operand's rows and columns from one row or column of the image to the next, and the distance from the
-  // first to the last that one window reads.
+  // `step`: distance in the operand between the windows of neighbouring rows or columns of the image. `reach`: distance
+  // between the first and the last row or column that one window reads.
   int64_t row_step = 1, row_reach = 0, column_step = 1, column_reach = 0;
   int64_t row_taps = 1, column_taps = 1;  // rows and columns that one window reads
 };
 
-// (m // W, m % W) of a buffer whose rows are W long is linear: a plain product's.
+// Returns how the operands split m. The subscripts (m // W, m % W) of a buffer with rows of length W do not count,
+// since their address is linear in m, as in a plain product.
 Image ImageOf(const BlockView& view, const Name& m_iter) {
   auto is = [&](const Expr& e, BinaryOp op) {
     const Binary* b = e.As<Binary>();
@@ -41,7 +42,7 @@ Image ImageOf(const BlockView& view, const Name& m_iter) {
     return divisor;
   };
   const Block& block = *view.node.As<Block>();
-  // The subscript at pixel m of a window's first position, or of its last one.
+  // Returns the value of the subscript for pixel m at the first position of a window, or at the last one.
   auto at = [&](const Expr& subscript, int64_t m, bool last) {
     VarMap values;
     for (const Iter& iter : block.iters) {
@@ -83,7 +84,7 @@ Image ImageOf(const BlockView& view, const Name& m_iter) {
   return image;
 }
 
-// Does one operand move with both m and n (as in pooling), so that nothing is broadcast along n?
+// Returns true if the subscripts of one operand use both m and n, as in pooling. Then no operand is broadcast along n.
 bool ReadsAlongBoth(const BlockView& view, const Roles& r) {
   bool both = false;
   ForEachOperand(view, [&](const Load& load) {
@@ -155,13 +156,13 @@ class Tiler {
     return {};
   }
 
-  // Unrolls the last reduction loop by a divisor; packed rows come in pieces of it.
+  // Unrolls the last reduction loop by a divisor of its extent. Packed rows have pieces of that length.
   Status SplitReduction() {
     sums_ = r_.k;
     if (r_.k.empty()) return {};
     const BlockView::Loop& last = r_.k.back();
     std::vector<int64_t> steps = Divisors(last.extent, kMaxUnroll);
-    if (pack_rows_) {  // whole vectors, a line at most
+    if (pack_rows_) {  // whole vectors, at most a cache line
       steps = Divisors(last.extent, s_.target().cache_line / block_.lane_bytes, ShortestVector(block_));
       std::erase_if(steps, [](int64_t d) { return !std::has_single_bit(static_cast<uint64_t>(d)); });
     }
@@ -172,7 +173,7 @@ class Tiler {
     return {};
   }
 
-  // The order of all loops, the outer ones fused into one parallel loop.
+  // Orders all loops and fuses the outer ones into one parallel loop.
   Status Order() {
     const Loops parallel = {r_.outer, m_.outer, n_.outer};
     middle_ = n_inside_ ? Loops{m_.middle, n_.middle} : Loops{n_.middle, m_.middle};
@@ -188,7 +189,7 @@ class Tiler {
     return {};
   }
 
-  // The copies that are made at run time.
+  // Places the copies that are made at run time.
   Status PlaceOperands() {
     const int64_t deepest = static_cast<int64_t>(middle_.list.size()) - 1;  // 0: the parallel loop
     if (columns_ && !columns_->constant)
@@ -204,15 +205,17 @@ class Tiler {
       return s_.ChoosePrefetches(block_.name.str() + suffix,
                                  {{.block = block_.name, .buffer = buffer, .loop = loop, .at = k_.outer}}, {0, 1});
     };
-    // With n inside m, panels stay in the cache, or are read too often for a prefetch each time.
+    // If n is inside m, either panels stay in the cache, or each is read so often that prefetches cost too much.
     if (columns_ && !n_inside_) panel_ahead_ = TRY(ask(panels_, n_.middle, "_panel_ahead"));
-    // A window reads the same rows again in the next tile, so only the rows of a plain product are prefetched.
+    // Windows of the next tile mostly read rows that are already in the cache, so only the rows of a plain product are
+    // prefetched.
     const bool one_sum = std::count_if(r_.k.begin(), r_.k.end(), [](const auto& l) { return l.extent > 1; }) == 1;
     if (rows_ && one_sum && !pack_rows_) rows_ahead_ = TRY(ask(rows_->buffer->name, m_.middle, "_rows_ahead"));
     return {};
   }
 
-  // How many matrices the columns are packed from: the operand may be another one for each outer loop.
+  // Returns the number of different matrices from which columns are packed: the product of the outer loops that the
+  // operand's subscripts use.
   int64_t PanelSets() const {
     int64_t sets = 1;
     ForEachOperand(block_, [&](const Load& load) {
@@ -261,13 +264,13 @@ class Tiler {
   const Roles r_;
   const int64_t lanes_;
   bool n_inside_ = false, pack_rows_ = false;
-  std::optional<ColumnOperand> columns_;  // packed
-  std::optional<RowOperand> rows_;        // packed or not
+  std::optional<ColumnOperand> columns_;  // set if it is packed
+  std::optional<RowOperand> rows_;        // set even if it is not packed
   Name panels_, packed_rows_;             // packing blocks
   Choice panels_at_, rows_at_, panel_ahead_, rows_ahead_;
   Tile m_, n_;
   Unrolled k_;
-  Loops sums_, middle_;  // reduction loops that are not unrolled; loops between the parallel one and the sums
+  Loops sums_, middle_;  // reduction loops that are not unrolled; loops between the parallel loop and the sums
   Name vectors_, vector_, inner_;
 };
 
@@ -285,7 +288,7 @@ class Tiler {
 // Operands may be repacked for the register tile (packing.h). A constant operand that depends on n is always packed, in
 // `prepare`; other operands are packed in some of the ways.
 Status TilingRule(SketchBuilder& s, const BlockView& block, int way) {
-  if (!block.reduction) return Err("it is no reduction");
+  if (!block.reduction) return Err("the block is not a reduction");
   return Tiler(s, block).Run(way);
 }
 

@@ -4,7 +4,8 @@
 
 namespace autotune {
 
-// The block keeps its loops, which lowering binds to threads (lower/bind_rest.cc): one for each element of the result.
+// Places a block without any step. Lowering binds its loops to threads, one for each element of the result
+// (lower/bind_rest.cc).
 Status UnboundRule(SketchBuilder& s, const BlockView& block, int) {
   const int64_t elements = Iterations(block.spatial), steps = Iterations(block.reduce);
   const double bytes = static_cast<double>(block.element_bytes * elements);

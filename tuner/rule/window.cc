@@ -9,22 +9,22 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMaxWindowRows = 3;    // rows of a register tile
-constexpr int64_t kMaxPixels = 14;       // pixels of a row in a register tile
-constexpr int64_t kMaxUnrolledRows = 5;  // taller windows keep their loop over rows, deeper ones over channels
+constexpr int64_t kMaxWindowRows = 3;    // most rows of a register tile
+constexpr int64_t kMaxPixels = 14;       // most pixels of a row in a register tile
+constexpr int64_t kMaxUnrolledRows = 5;  // most rows of a window, or channels of a group, that are unrolled
 
-// The loops of a block by what a window that slides over an image does with them.
+// The loops of a block, by their roles for a window that slides over an image.
 struct WindowRoles {
-  BlockView::Loop rows, pixels, channels;  // no rows: the image has one dimension
+  BlockView::Loop rows, pixels, channels;  // `rows` is empty if the image has one dimension
   std::vector<BlockView::Loop> outer;      // the other spatial loops
-  int64_t stride = 1;                      // of the window, along a row
-  int64_t lanes = 1;                       // of vectors of channels
+  int64_t stride = 1;                      // stride of the window along a row
+  int64_t lanes = 1;                       // elements of a vector of channels
 };
 
-// The reduction loops of a window: loops that are left alone, and those that may be unrolled.
+// The reduction loops of a window: serial loops, and loops that are unrolled.
 struct Taps {
   Loops serial, unrolled;
-  Choice columns, rows, depth;  // how far they are unrolled
+  Choice columns, rows, depth;  // unroll factors
 };
 
 // Returns the number of elements of a vector of channels. Among the vector lengths that need the fewest vectors it
@@ -36,7 +36,7 @@ int64_t ChannelLanes(const BlockView& block, const Target& target) {
   return lanes;
 }
 
-// By how much the window moves with the iterator.
+// Returns the distance by which the window moves in one step of the iterator.
 int64_t StrideOf(const BlockView& view, const Name& iter) {
   int64_t stride = 1;
   ForEachOperand(view, [&](const Load& load) {
@@ -103,10 +103,11 @@ Result<bool> InlinePadding(SketchBuilder& s, const BlockView& block) {
   return padded;
 }
 
-// Unrolls columns of the window as far as a choice says; rows, and channels of a group, all or not at all.
+// Unrolls the columns of the window by a chosen factor. Unrolls rows, and channels of a group, completely or not at
+// all.
 Result<Taps> UnrollWindow(SketchBuilder& s, const BlockView& block) {
   Taps taps;
-  size_t inside = block.reduce.size();  // loops from this one inwards
+  size_t inside = block.reduce.size();  // number of loops from `loop` inwards
   for (const BlockView::Loop& loop : block.reduce) {
     const bool column = inside == 1, row = inside == 2, depth = inside == 3;
     --inside;
@@ -128,12 +129,12 @@ Result<Taps> UnrollWindow(SketchBuilder& s, const BlockView& block) {
   return taps;
 }
 
-// Returns true if what the windows slide over is more than a core's share of the last cache.
+// Returns true if the input, over which the windows slide, is larger than a core's share of the last-level cache.
 bool SlidesOverMemory(const BlockView& block, const WindowRoles& r, const Target& target) {
   return block.element_bytes * Iterations(block.spatial) * r.stride * r.stride > target.l3_bytes;
 }
 
-// Asks, inside loop `at`, for what the block reads at the rows of the next iteration of `loop`.
+// Prefetches, inside loop `at`, the operands that depend on `rows`, for the next iteration of `loop`.
 Result<Choice> AskForNextRows(SketchBuilder& s, const BlockView& block, const Name& rows, const Name& loop,
                               const Name& at) {
   const std::vector<BlockView> blocks = s.Blocks();
@@ -171,9 +172,9 @@ StageModel WindowModel(const BlockView& block, const WindowRoles& r, const Taps&
 
 }  // namespace
 
-// Sliding windows in which each channel depends on itself alone (depthwise convolution, pooling) or on a few
-// neighbouring ones (a convolution across groups), in whole vectors of channels. Nothing is broadcast, and a few
-// neighbouring outputs use each input, so a padded copy of the input would cost as much as the work itself.
+// Places sliding windows in which an output channel depends on one input channel (depthwise convolution, pooling) or on
+// a few neighbouring ones (a convolution across groups). It computes whole vectors of channels. Only a few outputs use
+// each input, so a padded copy of the input would cost as much as the work itself.
 //
 //   parallel over (outer loops, c_0, h_0)
 //     w_0, c_1 (or c_1, w_0)
@@ -185,13 +186,13 @@ StageModel WindowModel(const BlockView& block, const WindowRoles& r, const Taps&
 // Padding is a condition of the update instead of a copy. Lowering turns it into guards, peels the few tiles at the
 // ends of a row that need the guards, and tests each row once.
 Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
-  if (!block.reduction) return Err("it is no reduction");
+  if (!block.reduction) return Err("the block is not a reduction");
   const bool channels_inside = way == 0;
   const WindowRoles r = TRY(WindowRolesOf(block, s.target()));
   if (!channels_inside && r.channels.extent <= r.lanes) return Err("a single vector of channels has only one order");
   const bool padded = TRY(InlinePadding(s, block));
   const WriteBack out = TRY(s.MakeWriteBack(block));
-  // Tiles. Channels are padded to whole vectors before other loops are split, whose guards stay.
+  // Channels are padded to whole vectors before other loops are split, so that the guards of those loops stay.
   Tile h, w, c;
   if (!r.rows.var.empty())
     h = TRY(s.ChooseTile(r.rows, {.levels = 2, .max_inner = std::min(kMaxWindowRows, r.rows.extent)}));
@@ -203,8 +204,8 @@ Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
   TRY(s.SplitTile(r.pixels.var, w));
   const Taps taps = TRY(UnrollWindow(s, block));
 
-  // If many images come from memory, the tiles of an image follow one another, and each tile prefetches the rows of the
-  // next one. No hardware prefetcher does so in time.
+  // If many images come from memory, one task computes the tiles of an image in order, and each tile prefetches the
+  // rows of the next one. Hardware prefetchers would load these rows too late.
   const bool in_order = !h.outer.empty() && Iterations(r.outer) >= kTasksPerCore * s.target().num_cores &&
                         SlidesOverMemory(block, r, s.target());
   const Loops images = {r.outer, c.outer};
@@ -222,7 +223,7 @@ Status WindowRule(SketchBuilder& s, const BlockView& block, int way) {
                           .tile = tile,
                           .vector = vector,
                           .lanes = r.lanes}));
-  if (padded) s.Try(SkipPadding{.block = block.name});  // a condition of another kind stays one
+  if (padded) s.Try(SkipPadding{.block = block.name});  // other kinds of conditions stay
   Choice rows_ahead;
   if (in_order) rows_ahead = TRY(AskForNextRows(s, block, r.rows.iter, h.outer, inner));
 

@@ -10,7 +10,8 @@ namespace {
 
 using topi::WinogradStage;
 
-// Vectors of channels that a transform works on together, at most: it keeps a tile's row of each in registers.
+// Candidates for the vectors of channels that a transform computes together. It keeps a row of a tile in registers for
+// each of them, so there are few.
 const std::vector<int64_t> kTransformVectors = {1, 2};
 
 const BlockView* FindStage(const std::vector<BlockView>& blocks, WinogradStage stage) {
@@ -41,7 +42,7 @@ class WinogradPlacer {
  private:
   bool InGroups() const { return groups_ > 1; }
 
-  // The other stages, of which the output must be one element-wise block over (n, h, w, c), and the extents.
+  // Finds the other stages and the extents. The output must be one element-wise block over (n, h, w, c).
   Status FindBlocks() {
     weight_rows_ = FindStage(blocks_, WinogradStage::kWeightRows);
     weight_ = FindStage(blocks_, WinogradStage::kWeight);
@@ -66,14 +67,14 @@ class WinogradPlacer {
     return {};
   }
 
-  // A choice of how many vectors of `extent` elements are worked on together.
+  // Chooses the number of vectors of channels that are computed together. There are `extent` channels.
   Result<Choice> ChooseVectors(const Name& block, int64_t extent) {
     std::vector<int64_t> counts = kTransformVectors;
     std::erase_if(counts, [&](int64_t u) { return u > 1 && u * lanes_ > extent; });
     return s_.Choose(block.str() + "_u", counts);
   }
 
-  // Orders the loops of one transform, the last of them in vectors, and unrolls them.
+  // Orders and unrolls the loops of one transform, and vectorizes its channels.
   Status Unfold(const Name& outer, const Name& inner, const Name& channels) {
     auto [vectors, vector] = TRY(s_.Split(channels, {kAuto, lanes_}));
     const Loops order = {outer, vectors, inner, vector};
@@ -101,7 +102,7 @@ class WinogradPlacer {
     return {};
   }
 
-  // `loops`: of the block that writes the products back.
+  // Places the product. `loops` are the loops of `copy`, the block that writes the products back.
   Status Product(const Name& registers, const Name& copy, std::array<Name, 7> loops) {
     if (InGroups()) loops = TRY(s_.Make<7>(ComputeAt{.block = copy, .loop = group_}));
     const auto& [n, gh, gw, y, x, t, oc] = loops;
@@ -126,8 +127,8 @@ class WinogradPlacer {
     TRY(s_.Do(PadBlock{.block = product_.name}));
     TRY(s_.Do(SetScope{.buffer = registers, .scope = Scope::kRegister}));
     TRY(s_.ZeroAndStraighten(product_.name, k.outer, k.inner, {row, vectors}, vector));
-    // Transformed weights are several times larger than the original ones and come from memory: prefetch the next
-    // panel.
+    // Prefetches the next panel, since transformed weights are several times larger than the original ones and come
+    // from memory.
     Choice ahead = TRY(s_.ChoosePrefetches(
         product_.name.str() + "_panel_ahead",
         {{.block = product_.name, .buffer = weight_->writes, .loop = panels, .at = k.outer}}, {0, 1}));
@@ -148,7 +149,8 @@ class WinogradPlacer {
     return {};
   }
 
-  // Packed into panels as wide as the product's tile: [y, x, panel, c, oc within the panel].
+  // Places the transform of the weights. It packs them into panels as wide as the product's tile:
+  // [y, x, panel, c, oc within the panel].
   Status Weight() {
     IndexMap map;
     map.dims = {{0, 1, 0}, {1, 1, 0}, {3, oc_.Inner(), 0}, {2, 1, 0}, {3, 1, oc_.Inner()}};
@@ -183,7 +185,8 @@ class WinogradPlacer {
     return {};
   }
 
-  // The padded copy: of a whole group, of one tile, of the channels of a tile at a time; or at the root.
+  // Chooses where the padded copy of the input is made: for a whole group, for one tile, or for some channels of a
+  // tile. Without groups, at the root or for some channels of a tile.
   Result<Choice> Pad(const Name& t, const Name& channels) {
     std::vector<int64_t> depths = {-1, s_.DepthOf(rows_->name, channels)};
     if (InGroups()) depths = {0, s_.DepthOf(rows_->name, t), s_.DepthOf(rows_->name, channels)};
@@ -196,7 +199,7 @@ class WinogradPlacer {
     return at;
   }
 
-  // One of the two transforms: `width` x (tile + 2) elements for each tile and channel.
+  // Returns the stage of a transform that computes `width` x (tile + 2) elements for each tile and channel.
   StageModel Transform(const Name& block, int64_t channels, int64_t width, const Choice& vectors) const {
     StageModel model{.kind = StageModel::kTransform,
                      .block = block,
@@ -218,7 +221,7 @@ class WinogradPlacer {
   const BlockView *weight_rows_ = nullptr, *weight_ = nullptr, *rows_ = nullptr, *data_ = nullptr, *back_ = nullptr,
                   *out_ = nullptr, *pad_ = nullptr;
   const int64_t lanes_;
-  int64_t groups_ = 1, groups_h_ = 1, groups_w_ = 1;  // of tiles
+  int64_t groups_ = 1, groups_h_ = 1, groups_w_ = 1;  // numbers of groups of tiles: all, along h, along w
   int64_t points_ = 1;                                // products of a tile and channel
   int64_t tile_ = 4;                                  // rows and columns of outputs in a tile
   BlockView::Loop tiles_, channels_, inputs_;         // the product's m, n and k
@@ -228,7 +231,7 @@ class WinogradPlacer {
 
 }  // namespace
 
-// The stages of a Winograd convolution around its product. With many groups of tiles there is one parallel loop:
+// Places all stages of a Winograd convolution. With several groups of tiles there is one parallel loop:
 //
 //   parallel over groups: { data, transformed; products; outputs, transformed back }
 //
@@ -237,7 +240,7 @@ class WinogradPlacer {
 // packs them into panels. Both one-dimensional transforms of a tile are unrolled over a few vectors of channels, with a
 // buffer of that size between them.
 Status WinogradRule(SketchBuilder& s, const BlockView& block, int) {
-  if (block.winograd != WinogradStage::kProduct) return Err("it is no product of a Winograd convolution");
+  if (block.winograd != WinogradStage::kProduct) return Err("the block is not the product of a Winograd convolution");
   return WinogradPlacer(s, block).Run();
 }
 

@@ -17,7 +17,7 @@ uint32_t LengthOf(const char* bytes) {
   return n;
 }
 
-// False: closed before the first byte.
+// Reads exactly `size` bytes. Returns false if the other end was closed before the first byte.
 Result<bool> ReadAll(int fd, char* bytes, size_t size) {
   for (size_t done = 0; done < size;) {
     ssize_t n = read(fd, bytes + done, size - done);

@@ -51,7 +51,7 @@ struct ExecutorModule : ModuleNode {
             "time_evaluator"};
   }
 
-  // An input by index or name.
+  // Returns the index of an input that is given by index or by name.
   Result<int64_t> InputOf(const Value& key) const {
     if (const std::string* name = key.If<std::string>()) return executor->InputIndex(*name);
     int64_t i = TRY(key.As<int64_t>());

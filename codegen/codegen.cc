@@ -65,7 +65,7 @@ std::string NotInRegistersMessage(const std::string& buffer, const std::string& 
 
 std::string SpillsMessage(int64_t spills) {
   return "spills " + std::to_string(spills) +
-         " times in a register-tiled loop: the tile needs more registers than there are";
+         " times in a register-tiled loop: the tile needs more registers than the target has";
 }
 
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {

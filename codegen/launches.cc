@@ -85,7 +85,8 @@ class Splitter {
       return Err("a block needs ", shared, " bytes of shared memory; the target has ", target_.shared_bytes);
     for (int axis = 0; axis < 3; ++axis) {
       if (launch.grid[axis] > kMostBlocks[axis])
-        return Err("a grid of ", launch.grid[axis], " blocks along ", "xyz"[axis], " is larger than GPUs take");
+        return Err("a grid has ", launch.grid[axis], " blocks along ", "xyz"[axis], "; GPUs take at most ",
+                   kMostBlocks[axis]);
     }
     return {};
   }

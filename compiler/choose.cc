@@ -326,7 +326,7 @@ class Chooser {
     CompileResult result = TRY(CompileFrom(network_, target_, {.choice = &choice}, compiler_));
     for (size_t i = 0; i < combination.size(); ++i) {
       if (result.choices[i].trace != choice.schedules[i].trace)
-        return Err("the schedule of ", network_.tasks[i].label, " that was compared does not build any more");
+        return Err("the selected schedule of ", network_.tasks[i].label, " does not build any more");
     }
     return result;
   }

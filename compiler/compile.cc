@@ -50,7 +50,8 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
   std::string note;
   if (choice && !IsCurrent(*choice)) {
     choice.reset();
-    note = "the schedules chosen for this network are of another version; `autotune tune` chooses anew";
+    note =
+        "the schedules chosen for this network are from another version of this program; `autotune tune` chooses anew";
   }
   if (choice) {
     int newer = 0;
@@ -60,7 +61,7 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
     }
     if (newer > 0) {
       note = "for " + std::to_string(newer) + (newer == 1 ? " task" : " tasks") +
-             " the database has newer records than the schedules chosen for this network; `autotune tune` decides on "
+             " the database has newer records than the schedules chosen for this network; `autotune tune` compares "
              "them";
     }
   }

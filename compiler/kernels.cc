@@ -148,7 +148,7 @@ Result<std::vector<Option>> TunedOptions(const TaskPrograms& task, const Target&
       option->choice.seconds = chosen->seconds;
       options.push_back(std::move(*option));
     } else {
-      dropped = "its chosen schedule is of another version of this program";
+      dropped = "the chosen schedule is for another version of this program";
     }
   }
   if (sources.store) {

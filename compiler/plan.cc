@@ -96,7 +96,7 @@ class PlanMaker {
     AddValue(node.output, std::move(out));
   }
 
-  // Returns the hash of a node's task; for a node without a task, a hash of its function and operands.
+  // Returns a hash for a node without a task: of its function and of the types of its operands and its result.
   std::string HashOf(const std::string& function, const graph::Node& node) const {
     std::string text = function;
     for (graph::ValueId input : node.inputs) text += " " + fused_.Spec(input).Text();

@@ -21,7 +21,7 @@ class TemporaryFolder {
     std::error_code error;
     std::string path = (std::filesystem::temp_directory_path(error) / "autotune-link-XXXXXX").string();
     if (error || !mkdtemp(path.data()))
-      return Err("no temporary folder: ", path, " cannot be made; set TMPDIR to a folder that can be written");
+      return Err("cannot make the temporary folder ", path, "; set TMPDIR to a writable folder");
     return TemporaryFolder(std::move(path));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
@@ -54,7 +54,7 @@ Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
   if (errors.get() < 0) return Err("cannot write ", log);
   arguments.insert(arguments.begin(), "cc");
   auto child = Subprocess::Spawn({.argv = std::move(arguments), .fds = {{1, errors.get()}, {2, errors.get()}}});
-  if (!child.ok()) return Err("there is no C compiler `cc` to link it with: ", child.error().Text());
+  if (!child.ok()) return Err("the C compiler `cc`, which links the package, does not start: ", child.error().Text());
   std::optional<ExitStatus> status = child->Wait(kLinkSeconds * 1000);
   if (!status) return Err("`cc` took longer than ", kLinkSeconds, " s");
   if (status->ok()) return {};

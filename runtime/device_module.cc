@@ -61,7 +61,7 @@ struct DeviceModule : ModuleNode {
       device = tensor.device()->shared_from_this();
       addresses.push_back(tensor.data());
     }
-    if (!device) return Err(name, " takes no tensors, so it cannot tell the device");
+    if (!device) return Err(name, " takes no tensors, so its device is unknown");
     LaunchGeometry geometry;
     for (size_t i = 0; i < function.launch_axes.size(); ++i) {
       auto extent = TRY(detail::Argument<int64_t>(args, tensors + i));

@@ -111,7 +111,8 @@ Status GraphExecutor::PrepareSteps() {
 }
 
 Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) {
-  if (!options_.replaceable) return Err("the executor was not made for kernels to be replaced");
+  if (!options_.replaceable)
+    return Err("the executor cannot replace kernels: it was created without the option `replaceable`");
   auto place = std::find_if(steps_.begin(), steps_.end(), [&](const Step& step) { return step.node == node; });
   if (place == steps_.end() || !place->kernel) return Err(NodeText(node), " runs no kernel");
   if (place->kernel->metadata().name == func_name) return {};

@@ -56,7 +56,7 @@ Result<int> CountDevices(const Api& api) {
   cuda::Code code = api.cuInit(0);
   if (code == cuda::kSuccess) code = api.cuDeviceGetCount(&count);
   if (code == cuda::kNoDevice || (code == cuda::kSuccess && count == 0))
-    return Err("the CUDA driver finds no GPU; nvidia-smi lists them, and CUDA_VISIBLE_DEVICES hides them");
+    return Err("the CUDA driver finds no GPU; nvidia-smi lists all GPUs, and CUDA_VISIBLE_DEVICES may hide some");
   if (code == cuda::kStubLibrary)
     return Err("the CUDA driver is a stub of the toolkit, which runs nothing: install NVIDIA's driver");
   if (code != cuda::kSuccess)
@@ -381,7 +381,7 @@ Status CudaDevice::Launch(const void* entry, const LaunchGeometry& geometry, std
   if (geometry.shared_bytes > function.shared_bytes) {
     TRY(Check(
         api_.cuFuncSetAttribute(function.handle, cuda::kMaxDynamicSharedBytes, static_cast<int>(geometry.shared_bytes)),
-        "asking for shared memory"));
+        "requesting shared memory"));
     function.shared_bytes = geometry.shared_bytes;
   }
   return Check(api_.cuLaunchKernel(function.handle, grid[0], grid[1], grid[2], block[0], block[1], block[2],

@@ -32,7 +32,7 @@ Result<std::vector<cl_device_id>> DevicesOfType(const Api& api, cl_device_type t
 Result<std::vector<cl_device_id>> FindDevices(const Api& api) {
   std::vector<cl_device_id> devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_GPU));
   if (devices.empty()) devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_ALL));
-  if (devices.empty()) return Err("this machine has libOpenCL, but no OpenCL device; clinfo lists them");
+  if (devices.empty()) return Err("this machine has libOpenCL, but no OpenCL device; the program clinfo lists devices");
   return devices;
 }
 
@@ -131,7 +131,7 @@ class OpenClImage final : public DeviceImage {
     const size_t size = source.size();
     cl_int code = CL_SUCCESS;
     program_ = api.CreateProgramWithSource(device_->context_, 1, &text, &size, &code);
-    if (!program_) return Err("OpenCL takes no program: ", ErrorName(code));
+    if (!program_) return Err("OpenCL does not accept the program: ", ErrorName(code));
     code = api.BuildProgram(program_, 1, &device_->device_, "", nullptr, nullptr);
     if (code == CL_SUCCESS) return {};
     return Err("OpenCL's compiler refuses the program, ", ErrorName(code), ": ", FirstError());
@@ -156,7 +156,7 @@ class OpenClImage final : public DeviceImage {
     log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
     size_t at = log.find("error");
     if (at == std::string::npos) at = log.find_first_not_of("\n ");
-    if (at == std::string::npos) return "it does not say why";
+    if (at == std::string::npos) return "the compiler gives no reason";
     const size_t begin = log.rfind('\n', at) == std::string::npos ? 0 : log.rfind('\n', at) + 1;
     return OneLine(log.substr(begin, log.find('\n', at) - begin));
   }

@@ -10,27 +10,28 @@
 namespace autotune {
 
 struct ExpectedArgument {
-  std::string message;  // of the error if the argument does not fit
+  std::string message;  // the error's text if an argument does not match
   DType dtype;
   std::vector<int64_t> shape;
 };
-// The parameters, then the prepared buffers.
+// Returns what a checked entry point expects: the parameters, then the prepared buffers.
 std::vector<ExpectedArgument> ExpectedArgumentsOf(const LoweredKernel& kernel);
-// The message of the error if there are more or fewer arguments.
+// Returns the error's text if the number of arguments is wrong.
 std::string WrongCountMessage(const LoweredKernel& kernel);
 
-// The pointers that the body of an entry point gets: to those parameters that it uses, then to the slots of its scratch
-// memory.
+// The pointers that an entry point passes to its body: first one to each parameter that the body uses, then one to each
+// slot of the body's scratch memory.
 struct BodyPointers {
   std::vector<PointerParam> pointers;
-  std::vector<int> params;  // parameter of each of the first pointers
+  std::vector<int> params;  // pointers[i] is that of parameter params[i], for i < params.size()
   Workspace workspace;
 };
 BodyPointers BodyPointersOf(const PrimFunc& f);
 
-// dlpack.h, whose layout is a public ABI.
+// Constants of dlpack.h, whose layout is a public ABI. The emitted checks compare arguments with them.
 inline constexpr int kDlCpu = 1;
-// DLDataType as one number: code in bits 0 to 7, bits in 8 to 15, lanes (1) in 16 to 31.
+// Returns the DLDataType of a scalar type as one number: its code in bits 0 to 7, its width in bits 8 to 15, and its
+// number of lanes (1) in bits 16 to 31.
 uint32_t PackedDlType(DType dtype);
 
 }  // namespace autotune

@@ -1,8 +1,9 @@
-// Builder: turns texts (PrimFunc, trace, target) into artifacts. The one way to machine code: tuning, `compile` and
-// constant folding all go through it. The implementation keeps build workers, children of ours in which LLVM may crash,
-// hang or leak without harm: MakeBuildWorkers. They build under the host's lock (support/host_lock.h), shared, so that
-// no build disturbs a measurement: never hold it exclusively while building. One thread at a time; workers end with the
-// thread that made them.
+// Builder: compiles texts (PrimFunc, trace, target) to artifacts. Tuning, `compile` and constant folding all generate
+// machine code through it. MakeBuildWorkers makes a Builder that runs builds in child processes, the build workers.
+// LLVM may crash, hang or leak memory in a worker without harm. The builder holds the host's lock
+// (support/host_lock.h) in shared mode while workers build, so that no build disturbs a measurement. A caller that
+// builds exclusive mode must not build: it would wait forever. One thread at a time; workers end with the thread that
+// made them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,10 +17,10 @@
 namespace autotune {
 
 struct BuildRequest {
-  int64_t id = 0;      // the caller's; comes back in the result
+  int64_t id = 0;      // chosen by the caller; the result repeats it
   std::string func;    // PrimFunc text (ir/text.h), unscheduled
   std::string trace;   // schedule/trace.h; may be empty
-  std::string kernel;  // the name of the function in the artifact; empty: the PrimFunc's
+  std::string kernel;  // name of the function in the artifact; empty: the name of the PrimFunc
   std::string target;  // target/target.h
   CodegenOptions options;
   PassConfig passes;  // of lowering
@@ -29,7 +30,7 @@ struct BuildRequest {
 struct BuildResult {
   int64_t id = 0;
   TrialStatus status = TrialStatus::kOk;  // ok, rejected, build failed, build timed out
-  std::string text;                       // why, if not ok
+  std::string text;                       // cause, if not ok
   Json::Bytes artifact;                   // a shared object; empty if not ok
   KernelMetadata metadata;
   BuildFacts facts;  // also of a rejected candidate, as far as it came; times_ms has "replay", "lower" and "link" too
@@ -51,11 +52,11 @@ enum class Patience { kCandidate, kNeeded };
 
 struct BuiltLibrary {
   Json::Bytes artifact;              // one shared object with all kernels
-  std::vector<Json::Bytes> support;  // relocatable objects that it has beside its kernels' (codegen/codegen.h)
-  std::string support_source;        // the same in C, of the target `c`
-  Json::Bytes device_blob;           // of a GPU (codegen/codegen.h)
+  std::vector<Json::Bytes> support;  // relocatable objects of the library without those of kernels (LinkedKernels)
+  std::string support_source;        // C source of `support`; only for targets of kind c
+  Json::Bytes device_blob;           // modules with the code for a GPU (LinkedKernels)
   std::vector<KernelMetadata> kernels;
-  BuildFacts facts;  // summed
+  BuildFacts facts;  // sums over all kernels
   AUTOTUNE_FIELDS(artifact, support, support_source, device_blob, kernels, facts)
 };
 
@@ -82,23 +83,25 @@ class Builder {
 struct BuildWorkersOptions {
   int workers = 0;                                 // 0: one per core of this host
   double timeout_seconds = kSanitized ? 200 : 20;  // limit for one candidate, whose worker is then killed
-  int64_t jobs_per_worker = 500;                   // then it is replaced: LLVM leaks
-  int64_t max_rss_bytes = int64_t{1} << 30;        // likewise
+  int64_t jobs_per_worker = 500;                   // jobs after which a worker is replaced, since LLVM leaks memory
+  int64_t max_rss_bytes = int64_t{1} << 30;        // resident memory beyond which a worker is replaced
   // The command that runs BuildWorkerMain on descriptor 3; empty: our own executable `autotune --build-worker`.
   std::vector<std::string> command;
 };
 
-// Starts the workers. An error: the executable is missing or does not start.
+// Starts the workers. Returns an error if the executable is missing or does not start.
 Result<std::unique_ptr<Builder>> MakeBuildWorkers(const BuildWorkersOptions& options = {});
 
-// An error if LLVM does not know the target's triple, CPU or one of its features. Builds a tiny kernel for it.
+// Builds a tiny kernel for the target. Returns an error if LLVM does not know the target's triple, its CPU or one of
+// its features.
 Status CheckTarget(const Target& target, Builder& builder);
 
-// What a worker runs: requests and answers over `fd` until the other side closes it. Returns the exit code.
+// The main function of a worker process. Reads jobs from `fd`, runs them and writes the answers to `fd`, until the
+// client closes its end. Returns the exit code.
 int BuildWorkerMain(int fd);
 inline constexpr int kBuildWorkerFd = 3;
 
-// Builds in this process: for workers themselves, and for tests.
+// Builds in this process. Workers and tests call it.
 BuildResult BuildHere(const BuildRequest& request);
 
 }  // namespace autotune

@@ -10,7 +10,8 @@
 namespace autotune {
 namespace {
 
-// Raises the scratch memory that `metadata` states to what `f` needs: in all of one thread, and in its parallel loops.
+// Raises the sizes of scratch memory in `metadata` to what `f` needs: the size for one thread that runs all of `f`, and
+// the size for each further thread, which runs only tasks of parallel loops.
 void AddWorkspace(const PrimFunc& f, KernelMetadata& metadata) {
   int64_t most_parallel = 0;
   Walk(f.body, [&](const Stmt& s) {
@@ -50,7 +51,7 @@ Result<ArtifactMetadata> ArtifactMetadataOf(const std::vector<const KernelObject
   ArtifactMetadata metadata;
   metadata.abi_version = AT_ABI_VERSION;
   metadata.target = target.Text();
-  if (!target.IsGpu()) metadata.cpu_features = TRY(CpuFeaturesOf(target));  // else the library holds no code
+  if (!target.IsGpu()) metadata.cpu_features = TRY(CpuFeaturesOf(target));  // a GPU's library has no code for the CPU
   for (const KernelObject* object : objects) {
     if (!object->rejected.empty()) return Err("kernel ", object->metadata.name, " was rejected: ", object->rejected);
     metadata.kernels.push_back(object->metadata);
@@ -64,7 +65,7 @@ std::string NotInRegistersMessage(const std::string& buffer, const std::string& 
 
 std::string SpillsMessage(int64_t spills) {
   return "spills " + std::to_string(spills) +
-         " times in a register-tiled loop: the tile needs more registers than there are";
+         " times in a register-tiled loop: the tile needs more registers than the target has";
 }
 
 Result<KernelObject> CompileKernel(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options) {

@@ -17,14 +17,14 @@ uint32_t LengthOf(const char* bytes) {
   return n;
 }
 
-// False: closed before the first byte.
+// Reads exactly `size` bytes. Returns false if the other end was closed before the first byte.
 Result<bool> ReadAll(int fd, char* bytes, size_t size) {
   for (size_t done = 0; done < size;) {
     ssize_t n = read(fd, bytes + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Err("reading a frame: ", strerror(errno));
     if (n == 0 && done == 0) return false;
-    if (n == 0) return Err("a frame breaks off");
+    if (n == 0) return Err("a frame is truncated");
     done += static_cast<size_t>(n);
   }
   return true;
@@ -53,7 +53,7 @@ Result<std::optional<Json>> ReadFrame(int fd) {
   uint32_t size = LengthOf(head);
   if (size > kMaxFrame) return Err("a frame of ", size, " bytes is too long");
   std::string body(size, '\0');
-  if (size && !TRY(ReadAll(fd, body.data(), size))) return Err("a frame breaks off");
+  if (size && !TRY(ReadAll(fd, body.data(), size))) return Err("a frame is truncated");
   return std::optional<Json>(TRY(Json::ParseCbor(body)));
 }
 

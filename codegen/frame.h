@@ -1,5 +1,5 @@
 // Frames between a build client and its workers: a 32-bit little-endian length, then CBOR. Both ends are our own
-// processes on one host; lengths are limited all the same. Not thread-safe per descriptor.
+// processes on one host, but a length beyond the limit is an error all the same. One thread at a time per descriptor.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,10 +12,10 @@ namespace autotune {
 Status WriteFrame(int fd, const Json& message);  // blocks
 Result<std::optional<Json>> ReadFrame(int fd);   // blocks; nullopt: the other end closed between frames
 
-// Takes the bytes of a stream as they come and gives whole frames.
+// Collects the bytes of a stream as they arrive and returns complete frames.
 class FrameReader {
  public:
-  // Reads what is there without waiting for more. False: the other end closed.
+  // Reads the bytes that have arrived, without waiting for more. Returns false if the other end is closed.
   Result<bool> Fill(int fd);
   Result<std::optional<Json>> Next();
 

@@ -30,7 +30,8 @@ bool IsOfStdint(const std::string& id) {
   return id.ends_with("_MAX") || id.ends_with("_MIN") || id.ends_with("_C") || id.ends_with("_WIDTH");
 }
 
-// t1, t2 ...: temporaries. f32x8 ...: vector types. at_...: functions. _...: the compiler's.
+// Names that emitted sources use: t1, t2 ... are temporaries, f32x8 ... vector types, at_... functions. Names that
+// begin with '_' belong to the compiler.
 bool IsOurs(const std::string& id) {
   const bool digits_follow = std::all_of(id.begin() + 1, id.end(), [](unsigned char c) { return std::isdigit(c); });
   if (id[0] == 't' && id.size() > 1 && digits_follow) return true;

@@ -10,15 +10,15 @@ namespace {
 
 constexpr double kTooLarge = 0x1p31;
 
-// Bounds of absolute values. The bound of a sum is the sum of its terms' bounds, so it also holds for any part of the
-// terms, and if products are multiplied out. Bounds are doubles, because doubles do not wrap.
+// Computes upper bounds of the absolute values of indices. The bound of a sum is the sum of the bounds of its terms. So
+// it also holds for every partial sum, and after products are multiplied out. Bounds are doubles, which do not wrap.
 class Magnitudes {
  public:
   bool fits = true;
 
   void Visit(const Stmt& s) {
     if (const For* loop = s.As<For>()) {
-      bounds_[loop->var] = Check(loop->extent);  // one more than its last value: loops count to it
+      bounds_[loop->var] = Check(loop->extent);  // the counter reaches the extent when the loop ends
       return Visit(loop->body);
     }
     if (const Let* let = s.As<Let>()) {
@@ -30,7 +30,7 @@ class Magnitudes {
   }
 
  private:
-  // The bound of an index; expressions of other types are looked through.
+  // Returns the bound of an index. For an expression of another type, checks the indices in it and returns 0.
   double Check(const Expr& e) {
     if (!e.dtype().IsIndex()) {
       const Call* call = e.As<Call>();

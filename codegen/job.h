@@ -1,4 +1,5 @@
-// The jobs of a build worker, as they cross the wire, and their execution in this process. Internal to codegen/.
+// The jobs of a build worker as they are sent between processes, and their execution in this process. Internal to
+// codegen/.
 #pragma once
 #include "codegen/builder.h"
 
@@ -12,8 +13,8 @@ struct Job {
   BuildRequest request;                  // build, compile
   std::vector<KernelObject> objects;     // link
   std::string target;                    // link
-  std::vector<Json::Bytes> relocatable;  // link_with_data, as the next two
-  std::string data, output;              // files
+  std::vector<Json::Bytes> relocatable;  // link_with_data
+  std::string data, output;              // link_with_data: paths of files
   AUTOTUNE_FIELDS(kind, request, objects, target, relocatable, data, output)
 };
 
@@ -26,7 +27,7 @@ struct JobAnswer {
   AUTOTUNE_FIELDS(result, compiled, linked, facts, error)
 };
 
-// Never throws: our own bugs come back as `build failed`.
+// Runs a job. Never throws: an exception becomes the status `build failed`.
 JobAnswer RunJob(const Job& job);
 
 }  // namespace autotune

@@ -11,7 +11,7 @@ bool AllEqual(const Lanes& lanes) {
   return std::all_of(lanes.offsets.begin(), lanes.offsets.end(), [](int64_t offset) { return offset == 0; });
 }
 
-// The value of all lanes, if it is one constant.
+// Returns the value of the lanes if it is one constant for all of them, else null.
 const int64_t* ConstantOf(const Lanes& lanes) { return AllEqual(lanes) ? AsInt(lanes.base) : nullptr; }
 
 std::optional<Lanes> LanesOfRamp(const Ramp& ramp, size_t count) {
@@ -68,7 +68,7 @@ std::optional<Lanes> LanesOf(const Expr& index) {
 }
 
 std::optional<LaneComparison> ComparisonOfLanes(const Expr& a, const Expr& b) {
-  constexpr int64_t kFar = 1 << 30;  // of 32 bits, which the narrowed limit still exceeds
+  constexpr int64_t kFar = 1 << 30;  // distances below it compare with a scalar clamped to 32 bits as with the scalar
   const std::optional<Lanes> left = LanesOf(a), right = LanesOf(b);
   if (!left || !right) return std::nullopt;
   LaneComparison comparison{{}, ToLinear(right->base - left->base)};

@@ -12,7 +12,7 @@ struct Lanes {
   Expr base;                     // scalar
   std::vector<int64_t> offsets;  // lane i is base + offsets[i]
 };
-// Nothing if the distances between the lanes are not known.
+// Returns nothing if the distances between the lanes are not known.
 std::optional<Lanes> LanesOf(const Expr& index);
 
 // A comparison of two index vectors, written as a comparison of constants with one scalar: a + i < b + j becomes i - j
@@ -22,7 +22,7 @@ struct LaneComparison {
   std::vector<int64_t> distances;  // by lane
   LinearForm limit;
 };
-// Nothing if the distances are not known, or too large.
+// Returns nothing if the distances are not known or too large.
 std::optional<LaneComparison> ComparisonOfLanes(const Expr& a, const Expr& b);
 
 }  // namespace autotune

@@ -9,9 +9,9 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};  // along x, y, z: the least of all GPUs
+constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};  // along x, y, z; every GPU takes as many
 
-// The extents of a launch, from the loops at the top of a kernel.
+// Sets the grid and the block of a launch from the loops at the top of a kernel.
 void ReadGeometry(const Stmt& kernel, Launch& launch) {
   launch.grid = {1, 1, 1};
   launch.block = {1, 1, 1};
@@ -24,7 +24,7 @@ void ReadGeometry(const Stmt& kernel, Launch& launch) {
   });
 }
 
-// The kernels of one function, in order.
+// Splits a function into its kernels of threads, in order.
 class Splitter {
  public:
   Splitter(const PrimFunc& f, std::string stem, size_t params, const Target& target)
@@ -85,7 +85,8 @@ class Splitter {
       return Err("a block needs ", shared, " bytes of shared memory; the target has ", target_.shared_bytes);
     for (int axis = 0; axis < 3; ++axis) {
       if (launch.grid[axis] > kMostBlocks[axis])
-        return Err("a grid of ", launch.grid[axis], " blocks along ", "xyz"[axis], " is larger than GPUs take");
+        return Err("a grid has ", launch.grid[axis], " blocks along ", "xyz"[axis], "; GPUs take at most ",
+                   kMostBlocks[axis]);
     }
     return {};
   }
@@ -105,7 +106,7 @@ class Splitter {
 
   const PrimFunc& f_;
   const std::string stem_;
-  const size_t params_;  // how many come before the prepared buffers
+  const size_t params_;  // number of parameters that are no prepared buffers; they come first
   const Target& target_;
   const Workspace workspace_;
   std::vector<KernelFunction> kernels_;

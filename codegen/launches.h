@@ -1,5 +1,5 @@
-// Launches: a lowered program of threads as the functions of a device's image and the list of their launches, for all
-// code generators of GPUs. Plain values; thread-safe. Internal to codegen/.
+// Launches: splits a lowered program of threads into the functions of a device's image and the list of their launches.
+// All code generators for GPUs use it. Plain values; thread-safe. Internal to codegen/.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,28 +13,28 @@ namespace autotune {
 
 // A function of an image: one kernel of threads.
 struct KernelFunction {
-  Stmt body;                           // its loops over blocks and threads, and all inside
-  std::vector<PointerParam> pointers;  // its parameters: what it uses of global memory
-  Launch launch;                       // whose `entry` names it; `args` are parallel to `pointers`
+  Stmt body;                           // the loops over blocks and threads with their bodies
+  std::vector<PointerParam> pointers;  // the function's parameters: the buffers in global memory that it uses
+  Launch launch;                       // `entry` is the function's name; `args` are parallel to `pointers`
 };
 
 struct KernelFunctions {
   std::vector<KernelFunction> run, prepare;
-  int64_t workspace_bytes = 0;  // global memory for what one kernel of threads leaves for another
+  int64_t workspace_bytes = 0;  // global memory for values that one kernel of threads passes to another
 };
 
-// `stem` begins the names of all functions. Errors: statements outside of kernels of threads, more threads or shared
-// memory than the target has.
+// Returns the functions and launches of a kernel. The names of all functions begin with `stem`. Errors: a statement
+// outside of the kernels of threads, more threads or shared memory than the target has.
 Result<KernelFunctions> KernelFunctionsOf(const LoweredKernel& kernel, const std::string& stem, const Target& target);
 
-// States in `metadata` how the kernel is launched, and on which kind of device.
+// Writes the launches and the kind of device to `metadata`.
 void SetLaunches(const KernelFunctions& functions, const Target& target, KernelMetadata& metadata);
 
-// The shared buffers that the kernel allocates.
+// Returns the shared buffers that the kernel allocates.
 std::vector<Buffer> SharedBuffersOf(const Stmt& kernel);
 
-// Returns the module tree that a library of GPU kernels has under kModuleBlobSymbol (runtime/module_blob.h): the
-// library, which imports a module with the image of each kernel.
+// Returns the bytes that a library of GPU kernels has under kModuleBlobSymbol (runtime/module_blob.h). They describe a
+// module tree: the library imports one module for each kernel, with the kernel's image.
 struct KernelObject;
 Result<std::string> DeviceBlobOf(const std::vector<const KernelObject*>& objects, const Target& target);
 

@@ -34,7 +34,8 @@ Workspace LayOut(const Stmt& s) {
     if (const For* loop = x.As<For>(); loop && loop->kind == LoopKind::kParallel) return false;
     const Alloc* alloc = x.As<Alloc>();
     if (!alloc || alloc->buffer->scope != Scope::kGlobal) return true;
-    // Partitioning a loop copies a statement into two versions, of which one runs: they share their memory.
+    // Loop partitioning makes two versions of a statement with the same buffers. Only one of them runs at a time, so
+    // they share one slot.
     for (const Workspace::Slot& slot : workspace.slots) {
       if (slot.buffer->name == alloc->buffer->name) return true;
     }

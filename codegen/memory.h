@@ -1,5 +1,5 @@
 // The memory that a piece of lowered code works on: the buffers that it uses and the scratch memory that it needs.
-// Plain values without a word about a code generator. Thread-safe. Internal to codegen/.
+// Plain values, the same for all code generators. Thread-safe. Internal to codegen/.
 #pragma once
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ struct PointerParam {
   bool written = false;
 };
 
-// The buffers that code reads or writes, and the variables that it mentions.
+// The buffers that a piece of code reads or writes, and the variables that it uses.
 struct Uses {
   std::map<Name, PointerParam> buffers;  // sorted by name
   std::set<Name> vars;

@@ -8,20 +8,21 @@
 
 namespace autotune {
 
-// A loop runs as 1 task on one thread, else as this many per thread, at most one per iteration and kMaxTasks in all.
-// Task t of n runs the iterations from t * extent / n up to (t + 1) * extent / n.
-inline constexpr int kTasksPerThread = 8;  // enough to even out slow tasks, few enough to cost nothing
+// On one thread, a parallel loop runs as one task. On several threads it runs as kTasksPerThread tasks per thread, but
+// at most one task per iteration and kMaxTasks tasks. Task t of n runs iterations [t * extent / n, (t + 1) * extent /
+// n).
+inline constexpr int kTasksPerThread = 8;  // enough to balance slow tasks; more would cost time for handing them out
 inline constexpr int64_t kMaxTasks = 1 << 30;
 
 struct Captures {
-  std::vector<PointerParam> buffers;  // those that have memory around the loop
-  std::vector<Name> scalars;          // those that are defined around the loop; all are i64
+  std::vector<PointerParam> buffers;  // buffers of the body that have memory outside of the loop
+  std::vector<Name> scalars;          // variables of the body that are defined outside of the loop; all are i64
   Workspace workspace;                // scratch memory of each task
 
   // The pointer parameters of the body: `buffers`, then the slots of `workspace`.
   std::vector<PointerParam> Pointers() const;
 };
-// `has_memory` and `is_defined` tell which buffers and variables exist around the loop.
+// `has_memory` returns true for buffers that exist outside of the loop, `is_defined` for variables that do.
 Captures CapturesOf(const For& loop, const std::function<bool(const Name&)>& has_memory,
                     const std::function<bool(const Name&)>& is_defined);
 

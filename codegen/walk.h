@@ -1,6 +1,5 @@
-// Walks over expressions as the graphs that they are: each shared cell is visited once. The expansion of a math
-// function shares so many cells that a walk over it as a tree (ir/visit.h) would visit millions of nodes. Internal to
-// codegen/.
+// Walks over expressions as directed acyclic graphs: each shared cell is visited once. The expansion of a math function
+// shares so many cells that a walk over it as a tree (ir/visit.h) would visit millions of nodes. Internal to codegen/.
 #pragma once
 #include <unordered_set>
 
@@ -12,7 +11,7 @@ class FirstVisits {
  public:
   // Returns true if this is the first visit of `e`. Always true for leaves, which cost nothing to visit again.
   bool operator()(const Expr& e) {
-    // A cell with one reference can be reached in one way only.
+    // A cell with one reference is reached only once, so it need not be remembered.
     bool alone = e.get()->references.load(std::memory_order_relaxed) == 1;
     return alone || e.As<Var>() || e.As<IntImm>() || e.As<FloatImm>() || seen_.insert(e.get()).second;
   }

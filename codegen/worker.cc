@@ -13,10 +13,10 @@ namespace autotune {
 
 int BuildWorkerMain(int fd) {
   EndWithParent();
-  EndGroupWithParent();  // C compilers run in our group
-  rlimit no_core{0, 0};  // a crashing code generator would write gigabytes
+  EndGroupWithParent();  // C compilers run in this process group
+  rlimit no_core{0, 0};  // the core file of a crashed code generator would have gigabytes
   setrlimit(RLIMIT_CORE, &no_core);
-  signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its writer
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of file sizes then returns an error
   for (;;) {
     Result<std::optional<Json>> frame = ReadFrame(fd);
     if (!frame.ok()) return 1;

@@ -59,10 +59,10 @@ struct Outcome {
 struct Run {
   const std::vector<Job>& jobs;
   double seconds;  // limit for each job
-  int lives;       // workers that a job may have
+  int lives;       // number of workers that a job may lose before it fails
   const std::function<void(int, Outcome)>& done;
   std::deque<int> waiting;
-  std::vector<int> deaths;  // workers that died of each job
+  std::vector<int> deaths;  // by job: number of workers that died while they ran it
   size_t left;              // jobs without an outcome
 
   Run(const std::vector<Job>& all, double limit, int most_lives, const std::function<void(int, Outcome)>& on_done)
@@ -189,8 +189,8 @@ class BuildWorkers : public Builder {
     return {};
   }
 
-  // Runs every job, each for at most `seconds`. A job whose worker died runs again on another one, on `lives` workers
-  // in all. Calls `done` once per job.
+  // Runs every job, each for at most `seconds`. A job whose worker died runs again on another worker, and fails when
+  // `lives` workers have died. Calls `done` once per job.
   void RunAll(const std::vector<Job>& jobs, double seconds, int lives, const std::function<void(int, Outcome)>& done) {
     Run run(jobs, seconds, lives, done);
     while (run.left > 0) {
@@ -231,7 +231,7 @@ class BuildWorkers : public Builder {
     if (!WriteFrame(worker.fd.get(), ToJson(run.jobs[job])).ok()) Lose(run, worker, HowItEnded(worker, "takes no job"));
   }
 
-  // Reads what a worker has sent: a part of its answer, the end of it, or the end of the worker.
+  // Reads what a worker has sent. A complete answer finishes its job. If the connection is closed, the worker is lost.
   void Receive(Run& run, Worker& worker) {
     Result<bool> open = worker.reader.Fill(worker.fd.get());
     Result<std::optional<Json>> frame = worker.reader.Next();
@@ -249,7 +249,8 @@ class BuildWorkers : public Builder {
     }
   }
 
-  // The worker has ended, and its job with it.
+  // Handles a worker that ended while it ran a job. The job waits again, unless it has lost `lives` workers: then it
+  // fails.
   static void Lose(Run& run, Worker& worker, const std::string& how) {
     const int job = std::exchange(worker.running, -1);
     worker.process.reset();
@@ -262,7 +263,7 @@ class BuildWorkers : public Builder {
     }
   }
 
-  // Ends a worker whose time is up.
+  // Kills a worker whose job has reached its time limit. The job fails.
   static void EndLate(Run& run, Worker& worker) {
     const int job = std::exchange(worker.running, -1);
     worker.process.reset();  // kills it

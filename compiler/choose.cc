@@ -23,7 +23,7 @@
 namespace autotune {
 namespace {
 
-constexpr int kCompetitors = 2;           // kernels per task beside the default; more would leave each fewer blocks
+constexpr int kCompetitors = 2;           // kernels per task besides the default; with more, each gets fewer blocks
 constexpr double kBlocksShare = 0.4;      // share of the time for the blocks; the rest is for builds and comparisons
 constexpr double kLeastComparison = 0.5;  // least share of the rest for one comparison, however long builds took
 constexpr int kLoads = 2;                 // times that each package is loaded for a comparison
@@ -102,8 +102,8 @@ class Combinations {
   const ChooseOptions& options_;
   std::shared_ptr<KernelContext> context_;
   std::unique_ptr<GraphExecutor> executor_;
-  std::vector<std::vector<int64_t>> nodes_of_task_;  // nodes of the plan
-  std::map<std::string, int> task_of_name_;          // by name of a node of the plan
+  std::vector<std::vector<int64_t>> nodes_of_task_;  // by task: nodes of the plan
+  std::map<std::string, int> task_of_name_;          // name of a node of the plan -> its task
 };
 
 // The times of every task's variants in each block, relative to the task's default.
@@ -326,7 +326,7 @@ class Chooser {
     CompileResult result = TRY(CompileFrom(network_, target_, {.choice = &choice}, compiler_));
     for (size_t i = 0; i < combination.size(); ++i) {
       if (result.choices[i].trace != choice.schedules[i].trace)
-        return Err("the schedule of ", network_.tasks[i].label, " that was compared does not build any more");
+        return Err("the selected schedule of ", network_.tasks[i].label, " does not build any more");
     }
     return result;
   }

@@ -25,7 +25,7 @@ struct ChooseOptions {
   // least 30 % of it, so slow builds or a second comparison (with the incumbent) make the choice take longer.
   double max_seconds = 10;
   double half_width = 0.005;  // half-width of a ratio's interval at which a comparison of packages ends
-  uint64_t seed = 0;          // of the combinations
+  uint64_t seed = 0;          // seed of the random combinations
   std::function<void(double done)> on_progress = nullptr;  // called with the share that is done, in [0, 1]
   const std::atomic<bool>* stop = nullptr;                 // request to end soon and to choose nothing
 };
@@ -40,7 +40,7 @@ struct ChosenNetwork {
   bool kept_defaults = false;  // true: all tasks run default schedules
   bool kept_previous = false;  // true: the network runs the schedules of the choice that the store had
   bool stopped = false;        // true: `stop` ended it; all other members are empty
-  double seconds = 0;          // building included
+  double seconds = 0;          // duration of the choice, building included
 };
 
 // Chooses among the records and the choice in `store`, but does not store the new choice. `target` must be this host's.

@@ -18,8 +18,8 @@ TensorSpec PublicSpec(const graph::Graph& graph, graph::ValueId value, std::stri
   return {std::move(name), spec.dtype.Text(), spec.shape, kind};
 }
 
-// States the memory of the network and of its kernels. Kernels run one at a time, so the network needs the scratch
-// memory of the one that needs most.
+// Sets the memory of the network and of its kernels in `package`. Kernels run one at a time, so the network needs as
+// much scratch memory as its most demanding kernel.
 void AddMemory(const ExecutionPlan& plan, const std::vector<KernelMetadata>& kernels, const Target& target,
                Package& package) {
   int64_t scratch = 0;
@@ -50,7 +50,8 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
   std::string note;
   if (choice && !IsCurrent(*choice)) {
     choice.reset();
-    note = "the schedules chosen for this network are of another version; `autotune tune` chooses anew";
+    note =
+        "the schedules chosen for this network are from another version of this program; `autotune tune` chooses anew";
   }
   if (choice) {
     int newer = 0;
@@ -60,7 +61,7 @@ Result<CompileResult> Compile(const Network& network, const Target& target, Reco
     }
     if (newer > 0) {
       note = "for " + std::to_string(newer) + (newer == 1 ? " task" : " tasks") +
-             " the database has newer records than the schedules chosen for this network; `autotune tune` decides on "
+             " the database has newer records than the schedules chosen for this network; `autotune tune` compares "
              "them";
     }
   }
@@ -81,7 +82,7 @@ Status WriteCompiled(const Package& package, const std::string& path, Builder& b
   if (!path.ends_with(".so")) return WritePackage(package, path);
   std::vector<Json::Bytes> objects;
   for (const std::string& object : package.objects) objects.push_back({object});
-  // By files, since the weights are most of it.
+  // Pass the parameters in a file, since they may be too large to copy in memory.
   return ReplaceFile(path, [&](int output) -> Status {
     const std::string note = "while writing " + path;
     UniqueFd data = TRY(OpenUnnamedFile(FolderOf(path)));

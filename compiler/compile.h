@@ -1,4 +1,4 @@
-// Compile: looks the best known schedule of every task up and makes a package. No search, no measurement.
+// Compile: looks up the best known schedule of every task and makes a package. It neither searches nor measures.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,9 +12,9 @@ namespace autotune {
 
 // Where the schedule of a task came from.
 struct KernelChoice {
-  const NetworkTask* task = nullptr;  // of the network
-  bool tuned = false;                 // from a record; else the default schedule
-  double seconds = 0;                 // as recorded; 0 if not tuned
+  const NetworkTask* task = nullptr;  // owned by the network
+  bool tuned = false;                 // true: the schedule is from a record; false: it is a default schedule
+  double seconds = 0;                 // time of one run in the record; 0 if not tuned
   std::string alternative, trace;
   std::string note;  // "tuned for 4 cores", "record of another target ignored"; may be empty
 };
@@ -38,10 +38,10 @@ struct CompileResult {
 // comparisons say nothing about the code that this program generates.
 bool IsCurrent(const NetworkChoice& choice);
 
-// Deterministic: the same network, target, choice and records give the same library bytes. Follows the choice that the
-// store has for this network and target (compiler/choose.h). Without a choice each task gets its best record; with a
-// null `store` each task gets a default schedule. A schedule that no longer replays or builds is skipped, with a note.
-// Errors: a task for which nothing builds, with the cause.
+// Compiles a network. Uses the choice that the store has for this network and target (compiler/choose.h). Without a
+// choice each task gets its best record; with a null `store` each task gets a default schedule. A schedule that no
+// longer replays or builds is skipped, with a note. Deterministic: equal networks, targets, choices and records give
+// equal library bytes. Returns an error with the cause if no schedule of a task builds.
 Result<CompileResult> Compile(const Network& network, const Target& target, RecordStore* store, Builder& builder,
                               const PassContext& passes = {});
 // Compiles with schedules from these sources only.

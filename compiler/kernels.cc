@@ -34,8 +34,8 @@ std::vector<std::string> NamesOf(const Network& network) {
 
 struct Option {
   KernelChoice choice;
-  const PrimFunc* func = nullptr;  // of the TaskPrograms
-  bool unscheduled = false;        // the last resort
+  const PrimFunc* func = nullptr;  // owned by the TaskPrograms
+  bool unscheduled = false;        // true: the program without a schedule, which is tried last
 };
 
 // A target's text in parts: the processor, its caches and the number of cores. Old records state no caches.
@@ -70,7 +70,7 @@ Result<std::string> RecordsTarget(const NetworkTask& task, const Target& target,
   std::pair<bool, int> least;
   for (const std::string& other : TRY(store.Targets(task.hash.Hex()))) {
     if (other == own) {
-      note.clear();  // may be the note of another target, earlier in the list
+      note.clear();  // a target earlier in the list may have set a note
       return own;
     }
     TargetParts parts = PartsOf(other);
@@ -148,7 +148,7 @@ Result<std::vector<Option>> TunedOptions(const TaskPrograms& task, const Target&
       option->choice.seconds = chosen->seconds;
       options.push_back(std::move(*option));
     } else {
-      dropped = "its chosen schedule is of another version of this program";
+      dropped = "the chosen schedule is for another version of this program";
     }
   }
   if (sources.store) {
@@ -182,10 +182,10 @@ BuildRequest RequestOf(const Option& option, const std::string& name, const Targ
 struct FirstCompiled {
   std::vector<size_t> place;  // index of the option
   std::vector<const CompiledKernel*> kernels;
-  std::vector<std::string> first_cause, last_cause;  // errors of the first and the last option before it
+  std::vector<std::string> first_cause, last_cause;  // errors of the first and the last option that did not compile
 };
 
-// Compiles every task's first option; then the second one of those whose first did not compile; and so on.
+// Compiles the first option of every task, then the second option of every task whose first did not compile, and so on.
 Result<FirstCompiled> FindFirstCompiled(const std::vector<NetworkTask>& tasks, const std::vector<std::string>& names,
                                         const std::vector<std::vector<Option>>& options, const Target& target,
                                         KernelCompiler& compiler) {

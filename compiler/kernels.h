@@ -1,5 +1,5 @@
-// Kernels: one built kernel for every task: the best recorded schedule that still replays and builds, else a default
-// one. Internal to compiler/. Blocks while build workers work.
+// Kernels: builds one kernel for every task. Its schedule is the best recorded one that still replays and builds, else
+// a default one. Blocks while build workers work. Internal to compiler/.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,15 +30,16 @@ class KernelCompiler {
 struct KernelSet {
   std::string library;                                // the linked shared object
   std::vector<std::string> objects;                   // the relocatable objects that it was linked from
-  std::vector<std::string> sources;                   // the same in C, of the target `c`
-  std::string device_blob;                            // of a GPU: the modules with its code
-  std::map<std::string, std::string> device_sources;  // of a GPU: as Package::device_sources
+  std::vector<std::string> sources;                   // C sources of `objects`; only for targets of kind c
+  std::string device_blob;                            // GPUs: the modules with the device's code
+  std::map<std::string, std::string> device_sources;  // GPUs: see Package::device_sources
   std::vector<KernelMetadata> kernels;
-  std::vector<std::string> names;     // of the kernel of each task: its function's
+  std::vector<std::string> names;     // name of each task's kernel, which is the name of the task's function
   std::vector<KernelChoice> choices;  // parallel to the tasks
 };
 
-// Builds the first schedule of each task that compiles. Errors: a task for which nothing builds, with the last cause.
+// Builds one kernel per task, by the first schedule that compiles. Returns an error with the last cause if no schedule
+// of a task compiles.
 Result<KernelSet> BuildKernels(const Network& network, const Target& target, const ScheduleSources& sources,
                                KernelCompiler& compiler);
 
@@ -49,7 +50,7 @@ Result<CompileResult> CompileFrom(const Network& network, const Target& target, 
 // Several kernels for every task, in one library, for a comparison in the network (compiler/choose.h).
 struct KernelVariants {
   std::string library;
-  std::vector<std::vector<std::string>> names;     // of each task's kernels
+  std::vector<std::vector<std::string>> names;     // by task: names of its kernels
   std::vector<std::vector<KernelChoice>> choices;  // parallel to `names`
 };
 
@@ -58,7 +59,7 @@ struct KernelVariants {
 Result<KernelVariants> BuildVariants(const Network& network, const Target& target, const ScheduleSources& sources,
                                      int competitors, KernelCompiler& compiler);
 
-// DLPack's type of the device on which kernels for this target run.
+// Returns DLPack's type of the device on which kernels for this target run.
 int64_t DeviceTypeOf(const Target& target);
 
 // Returns the code of each node of main: its task's kernel, on the target's device; none for reshapes.

@@ -47,14 +47,14 @@ std::string ProgramName(const NetworkTask& task, const std::string& alternative)
   return task.function + "_" + alternative;
 }
 
-// A task with what becomes functions of the module.
+// A task with its graph function and its programs, which become functions of the module.
 struct ExpressedTask {
   NetworkTask task;
   graph::Task fused;
   std::vector<graph::Alternative> programs;
 };
 
-// All tasks of a fused graph, heaviest first.
+// Returns all tasks of a fused graph, ordered by decreasing work.
 Result<std::vector<ExpressedTask>> ExpressTasks(const graph::Graph& fused, const Target& target,
                                                 const graph::LowerOptions& options) {
   std::vector<ExpressedTask> expressed;
@@ -77,7 +77,8 @@ Result<std::vector<ExpressedTask>> ExpressTasks(const graph::Graph& fused, const
   return expressed;
 }
 
-// The graph with calls by name in place of those of bodies. `function_of_node`: empty for nodes that stay.
+// Returns the graph with calls of named functions in place of calls of fused bodies. `function_of_node` is the name for
+// each node; empty for nodes that are not changed.
 graph::Graph WithNamedCalls(const graph::Graph& fused, const std::vector<std::string>& function_of_node) {
   graph::Graph named = fused;
   for (size_t i = 0; i < named.nodes.size(); ++i) {
@@ -89,7 +90,7 @@ graph::Graph WithNamedCalls(const graph::Graph& fused, const std::vector<std::st
   return named;
 }
 
-// Makes functions of the kernels of a fused module, and their programs: fills in all that follows from it.
+// Makes the network of a fused module: names the fused bodies, and adds their graph functions and programs.
 Result<Network> MakeKernels(const IRModule& fused, const Target& target, const graph::LowerOptions& options) {
   std::vector<ExpressedTask> expressed = TRY(ExpressTasks(fused.main(), target, options));
   std::vector<std::string> function_of_node(fused.main().nodes.size());
@@ -109,7 +110,7 @@ Result<Network> MakeKernels(const IRModule& fused, const Target& target, const g
   return network;
 }
 
-// MakeKernels with the instruments around it.
+// Runs MakeKernels as a pass, with the instruments of `passes`.
 Result<Network> RunMakeKernels(const IRModule& fused, const Target& target, const graph::LowerOptions& options,
                                const PassContext& passes) {
   const std::string where = std::string("in pass ") + kMakeKernels;
@@ -119,13 +120,13 @@ Result<Network> RunMakeKernels(const IRModule& fused, const Target& target, cons
   return network;
 }
 
-// Folds constants with kernels like everybody else's: default schedules, built by the workers, run here.
+// Evaluates constants by kernels with default schedules, which the workers build and which run in this process.
 Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& graph, const Target& target,
                                                           Builder& builder, const PassContext& passes) {
   const IRModule fused(TRY(graph::Fuse(graph, {.context = passes})));
   const Network network = TRY(RunMakeKernels(fused, target, {.exact = true}, passes));
   const graph::Graph& main = network.main();
-  Module library;  // none for a graph of reshapes only
+  Module library;  // null if the graph has only reshapes
   auto kernel_context = std::make_shared<KernelContext>(0);
   if (!network.tasks.empty()) {
     KernelCompiler compiler(builder, passes);
@@ -136,7 +137,7 @@ Result<std::vector<graph::TensorValue>> EvaluateConstants(const graph::Graph& gr
   auto executor = TRY(GraphExecutor::Create(std::move(plan.graph), std::move(library), std::move(plan.params),
                                             {std::make_shared<CpuDevice>(kernel_context)}));
   {
-    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));  // as a build does
+    HostLock lock = TRY(HostLock::Acquire(HostLock::Mode::kShared));  // do not disturb a measurement
     TRY(executor->Run());
   }
   std::vector<graph::TensorValue> values;
@@ -218,7 +219,7 @@ int64_t WorkingSetBytes(const Network& network) {
 
 Result<Network> MakeNetwork(const IRModule& module, const NetworkOptions& options, const Target& target,
                             Builder& builder, const PassContext& passes) {
-  // Constants are folded where we are, whatever the target: by the host's own kernels.
+  // Constants are folded on this machine by kernels for the host, whatever the target is.
   const Target host = TRY(Target::Parse("cpu"));
   auto evaluate = [&](const graph::Graph& constants) {
     return EvaluateConstants(constants, host, builder, passes.Within("fold_constants"));
@@ -241,7 +242,7 @@ Result<Network> LoadNetwork(const std::string& path, const NetworkOptions& optio
   }
   network.notes = std::move(model.notes);
 
-  std::ostringstream text;  // what the model was told to be, beside its file
+  std::ostringstream text;  // the options that change the network
   for (const auto& [name, shape] : options.shapes) text << name << graph::ShapeText(shape);
   for (const auto& [name, extent] : options.dims) text << name << "=" << extent;
   for (const std::string& name : options.extra_outputs) text << name;

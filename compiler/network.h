@@ -1,5 +1,5 @@
-// Network: an ONNX model made ready for tuning and compiling: imported, optimized, fused, and split into tasks. A
-// value. Not compiled: compiler/compile.h.
+// Network: an ONNX model that is ready for tuning and compiling: imported, optimized, fused, and split into tasks. A
+// value. compiler/compile.h compiles it.
 #pragma once
 #include <map>
 #include <string>
@@ -13,48 +13,48 @@
 namespace autotune {
 
 struct NetworkOptions {
-  std::map<std::string, graph::Shape> shapes;  // of inputs whose dimensions the model leaves open
-  std::vector<std::string> extra_outputs;      // further tensors to expose
-  bool winograd = true;                        // offer convolutions that round otherwise than the direct sum
-  // Inputs that are no inputs but these values: what shapes and axes are computed from.
+  std::map<std::string, graph::Shape> shapes;  // shapes of inputs whose dimensions the model leaves open
+  std::vector<std::string> extra_outputs;      // further tensors of the model that become outputs
+  bool winograd = true;                        // allow Winograd convolutions, which round differently
+  // Inputs that are replaced by constants. Needed for inputs from which shapes and axes are computed.
   std::map<std::string, graph::TensorValue> fixed;
-  std::map<std::string, int64_t> dims = {};  // sizes of dimensions that the model names
+  std::map<std::string, int64_t> dims = {};  // sizes of the dimensions that the model names
 };
 
 // A task of a network: a kernel that some nodes of main call. Its functions are in the module.
 struct NetworkTask {
-  std::string function;                   // the graph function that its nodes call; the kernel gets that name, too
-  Hash128 hash;                           // of the function's canonical text (graph/extract.h)
+  std::string function;                   // name of the graph function that the nodes call, and of the kernel
+  Hash128 hash;                           // hash of the function's canonical text (graph/extract.h)
   std::string label;                      // for people: "conv2d 1x56x56x64, 3x3, 64"
-  int weight = 1;                         // calls in main
-  double flops = 0;                       // of one run
+  int weight = 1;                         // number of calls in main
+  double flops = 0;                       // arithmetic operations of one run
   std::vector<std::string> alternatives;  // names of the ways to compute it; the first one defines the result
 };
 
 struct Network {
-  std::string name;  // of the model file, without folder and extension
-  Hash128 digest;    // of the model file's bytes and the options
+  std::string name;  // name of the model file, without folder and extension
+  Hash128 digest;    // hash of the model file's bytes and the options
   // The functions of the network: `main`, whose nodes are calls and reshapes, and for each task the graph function that
   // is called and one unscheduled PrimFunc for each alternative.
   IRModule module;
-  std::vector<NetworkTask> tasks;  // distinct ones, heaviest first
-  std::vector<std::string> notes;  // what was assumed, for the user
-  double flops = 0;                // of one run
+  std::vector<NetworkTask> tasks;  // distinct tasks, ordered by decreasing work
+  std::vector<std::string> notes;  // assumptions of the import, for the user
+  double flops = 0;                // arithmetic operations of one run
 
   const graph::Graph& main() const { return module.main(); }
 };
 
-// The pass that makes the tasks' functions, after those of graph/pipeline.h.
+// Returns the table of the pass that makes the functions of the tasks. It runs after the passes of graph/pipeline.h.
 const PassTable& NetworkPassTable();
 
 // Returns the index of the task of each node of main; -1 for reshapes.
 std::vector<int> TaskOfNodes(const Network& network);
 
-// Returns the program of a task's alternative as the tuner and the records know it: whatever the task, its name is
-// `kernel`.
+// Returns the program of a task's alternative in the form of the tuner and the records: the function's name is `kernel`
+// for every task.
 PrimFunc ProgramOf(const Network& network, const NetworkTask& task, const std::string& alternative);
 
-// Returns a task, and all tasks, for the tuner.
+// Return a task, or all tasks, in the form of the tuner.
 TuneTask MakeTuneTask(const Network& network, const NetworkTask& task);
 std::vector<TuneTask> MakeTuneTasks(const Network& network);
 

@@ -22,7 +22,7 @@ class PlanMaker {
     }
     for (const graph::Constant& constant : fused_.constants) TRY(AddConstant(constant));
     for (size_t i = 0; i < fused_.nodes.size(); ++i) AddNode(fused_.nodes[i], code_[i]);
-    std::set<graph::ValueId> counted;  // as inputs or outputs
+    std::set<graph::ValueId> counted;  // values that are counted as inputs or outputs
     for (graph::ValueId output : fused_.outputs) {
       plan_.graph.heads.push_back(where_[output].at(home_[output]));
       const bool computed = fused_.values[output].def == graph::Value::Def::kNode;
@@ -34,7 +34,7 @@ class PlanMaker {
   }
 
  private:
-  // Where each value is computed, or first read.
+  // Sets home_: the device on which each value is computed or, for a variable, first read.
   void FindHomes() {
     std::vector<bool> found(fused_.values.size(), false);
     for (size_t i = 0; i < fused_.nodes.size(); ++i) {
@@ -76,7 +76,7 @@ class PlanMaker {
     return {};
   }
 
-  // The value on `device`; a copy if it was not there yet.
+  // Returns a reference to the value on `device`. Adds a copy node if the value is not on that device yet.
   GraphRef ValueOn(graph::ValueId value, int64_t device) {
     if (!where_[value].contains(device)) {
       GraphNode copy{.name = Unique(fused_.values[value].name + "_copy", ""), .func_name = std::string(kCopyFunction)};
@@ -96,7 +96,7 @@ class PlanMaker {
     AddValue(node.output, std::move(out));
   }
 
-  // A name for what a node without a task does.
+  // Returns a hash for a node without a task: of its function and of the types of its operands and its result.
   std::string HashOf(const std::string& function, const graph::Node& node) const {
     std::string text = function;
     for (graph::ValueId input : node.inputs) text += " " + fused_.Spec(input).Text();

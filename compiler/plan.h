@@ -1,4 +1,4 @@
-// Plan: from a fused graph and the names of its kernels to what the executor runs. Internal to compiler/. Stateless.
+// Plan: makes the executor's plan from a fused graph and the names of its kernels. Internal to compiler/. Stateless.
 #pragma once
 #include <map>
 #include <string>
@@ -13,11 +13,11 @@ namespace autotune {
 // The code that a node of the fused graph becomes. Ignored for reshapes, which alias their operand.
 struct NodeCode {
   std::string kernel;       // function in the library
-  std::string hash;         // of its task; may be empty
+  std::string hash;         // hash of its task; may be empty
   int64_t device = kDLCPU;  // DLPack's device type
 };
 
-// Bytes on one device.
+// Memory on one device, in bytes.
 struct MemoryUse {
   int64_t workspace = 0;  // intermediate values
   int64_t constants = 0;
@@ -30,9 +30,9 @@ struct ExecutionPlan {
   std::map<int64_t, MemoryUse> memory;  // by device
 };
 
-// `code` has one entry per node of `fused`. A variable, or a reshape of it, lies on the device of its first reader. If
-// another device reads a value, too, a node of function kCopyFunction copies it there once, before the first such
-// reader. Outputs stay where they are computed.
+// Makes the plan. `code` has one entry per node of `fused`. A variable, or a reshape of it, is on the device of its
+// first reader. If another device reads a value, too, a node of function kCopyFunction copies the value there once,
+// before its first reader on that device. Outputs stay on the device that computes them.
 Result<ExecutionPlan> MakePlan(const graph::Graph& fused, const std::vector<NodeCode>& code);
 
 }  // namespace autotune

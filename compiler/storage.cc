@@ -32,7 +32,7 @@ class Planner {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!graph_.nodes[n].IsVariable()) PlanNode(n);
     }
-    // Each shared storage is free now: nothing outlives the last node but what is pinned.
+    // All shared storages are free now, since only pinned values are needed after the last node.
     for (const auto& [device, ids] : free_) {
       for (int64_t id : ids) plan_.workspace_bytes[device] += plan_.bytes[id];
     }
@@ -43,7 +43,7 @@ class Planner {
   size_t IndexOf(GraphRef ref) const { return row_ptr_[ref.node] + ref.index; }
   GraphEntry& Entry(size_t index) { return graph_.nodes[entries_[index].first].outputs[entries_[index].second]; }
 
-  // The root of an entry is the one whose storage it lives in.
+  // The root of an entry is the entry whose storage it uses.
   void FindRootsAndUses() {
     root_.resize(entries_.size());
     pinned_.resize(entries_.size());
@@ -54,7 +54,7 @@ class Planner {
         const size_t entry = row_ptr_[n] + i;
         root_[entry] = node.func_name == kNopFunction ? root_[IndexOf(node.inputs[0])] : entry;
         pinned_[entry] = node.IsVariable();
-        last_use_[root_[entry]] = n;  // even if nobody reads it
+        last_use_[root_[entry]] = n;  // also if no node reads it
       }
       for (GraphRef ref : node.inputs) last_use_[root_[IndexOf(ref)]] = n;
     }
@@ -66,7 +66,7 @@ class Planner {
     return static_cast<int64_t>(plan_.bytes.size()) - 1;
   }
 
-  // Takes the smallest free storage that is large enough; failing that, the largest.
+  // Takes the smallest free storage that is large enough, or the largest one if none is.
   int64_t Take(size_t entry) {
     std::vector<int64_t>& free = free_[Entry(entry).device];
     if (free.empty()) return NewStorage(entry);
@@ -85,7 +85,7 @@ class Planner {
 
   void PlanNode(size_t n) {
     const GraphNode& node = graph_.nodes[n];
-    std::vector<size_t> ended;  // roots that this node may be the last to need
+    std::vector<size_t> ended;  // roots whose last use may be this node
     for (GraphRef ref : node.inputs) ended.push_back(root_[IndexOf(ref)]);
     for (size_t entry = row_ptr_[n]; entry < row_ptr_[n] + node.outputs.size(); ++entry) {
       if (root_[entry] == entry) Entry(entry).storage_id = pinned_[entry] ? NewStorage(entry) : Take(entry);

@@ -22,7 +22,7 @@ struct FreeStream {
   ~FreeStream() { archive_free(stream); }
 };
 
-// `path` names the file in errors.
+// Compresses `bytes` into the file `fd`. `path` is its name in errors.
 Status WriteStream(archive* out, int fd, const std::string& path, std::string_view bytes) {
   auto failed = [&] { return Err("cannot write ", path, ": ", archive_error_string(out)); };
   if (archive_write_add_filter_zstd(out) != ARCHIVE_OK ||

@@ -12,16 +12,16 @@
 namespace autotune {
 namespace {
 
-constexpr int64_t kLinkSeconds = 600;  // as long as a build that is needed may take (codegen/workers.cc)
+constexpr int64_t kLinkSeconds = 600;  // equals the time limit of a needed build (kNeededSeconds, codegen/workers.cc)
 
-// A fresh folder, removed at the end.
+// A new folder, which the destructor removes.
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> Make() {
     std::error_code error;
     std::string path = (std::filesystem::temp_directory_path(error) / "autotune-link-XXXXXX").string();
     if (error || !mkdtemp(path.data()))
-      return Err("no temporary folder: ", path, " cannot be made; set TMPDIR to a folder that can be written");
+      return Err("cannot make the temporary folder ", path, "; set TMPDIR to a writable folder");
     return TemporaryFolder(std::move(path));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
@@ -37,7 +37,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// The line that says what is wrong: linkers begin with lines that say where.
+// Returns the first line of the linker's output that states an error. The lines before it only state its place.
 std::string Cause(const std::string& text) {
   size_t at = std::string::npos;
   for (const char* word : {"error", "undefined", "cannot", "multiple"}) at = std::min(at, text.find(word));
@@ -46,7 +46,7 @@ std::string Cause(const std::string& text) {
   return OneLine(text.substr(begin, text.find('\n', at) - begin));
 }
 
-// Runs `cc`. An error has the first line of what it writes to its error stream that tells a cause.
+// Runs `cc`. An error has the first line of its output that states a cause.
 Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
   const std::string log = folder + "/errors";
   TRY(WriteFile(log, ""));
@@ -54,7 +54,7 @@ Status RunCc(std::vector<std::string> arguments, const std::string& folder) {
   if (errors.get() < 0) return Err("cannot write ", log);
   arguments.insert(arguments.begin(), "cc");
   auto child = Subprocess::Spawn({.argv = std::move(arguments), .fds = {{1, errors.get()}, {2, errors.get()}}});
-  if (!child.ok()) return Err("there is no C compiler `cc` to link it with: ", child.error().Text());
+  if (!child.ok()) return Err("the C compiler `cc`, which links the package, does not start: ", child.error().Text());
   std::optional<ExitStatus> status = child->Wait(kLinkSeconds * 1000);
   if (!status) return Err("`cc` took longer than ", kLinkSeconds, " s");
   if (status->ok()) return {};

@@ -7,8 +7,8 @@
 
 namespace autotune {
 
-// Links the objects, or the sources if there are no objects, and returns the shared object. Errors are one line: there
-// is no `cc`, or its first message.
+// Links the objects, or the sources if there are no objects, and returns the shared object. An error is one line: it
+// says that there is no `cc`, or has the first message of `cc`.
 Result<std::string> LinkWithCc(const std::vector<std::string>& objects, const std::vector<std::string>& sources);
 
 }  // namespace autotune

@@ -10,7 +10,7 @@
 namespace autotune {
 namespace {
 
-// What the executor says of its inputs and outputs, for packages that do not say it themselves.
+// Sets the descriptions of inputs and outputs from the executor, for a package that does not describe them.
 void DescribeEnds(LoadedModel& model) {
   auto spec = [](const std::string& name, const Tensor& tensor, ParamKind kind) {
     return TensorSpec{name, DataTypeText(tensor.dtype()), tensor.shape(), kind};
@@ -22,7 +22,7 @@ void DescribeEnds(LoadedModel& model) {
     model.info.outputs.push_back(spec(executor.output_name(i), executor.Output(i), ParamKind::kOutput));
 }
 
-// Compares what metadata says of inputs or outputs with the graph's.
+// Returns an error if the metadata of an input or output differ from its tensor in the graph.
 Status CheckEnd(const char* what, const TensorSpec& spec, const Tensor& tensor) {
   if (spec.dtype == DataTypeText(tensor.dtype()) && spec.shape == tensor.shape()) return {};
   return Err("its metadata say that ", what, " ", spec.name, " is ", spec.dtype, ShapeText(spec.shape),
@@ -59,7 +59,7 @@ bool CallsKernels(const Graph& graph) {
   return false;
 }
 
-// The package's kernels; null for a network of reshapes only.
+// Returns the library with the package's kernels; null for a network that has only reshapes.
 Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared_ptr<KernelContext> context) {
   std::string linked;
   if (package.library.empty() && CallsKernels(graph)) {
@@ -75,7 +75,7 @@ Result<Module> LibraryOf(const Package& package, const Graph& graph, std::shared
   return LoadModule(TRY(Artifact::FromBytes(library)), std::move(context));
 }
 
-// The CPU, and the first device of each other kind that holds a value of the graph.
+// Returns the CPU, and device 0 of each other kind that holds a value of the graph.
 Result<std::vector<DevicePtr>> DevicesOf(const Graph& graph, std::shared_ptr<KernelContext> context) {
   std::set<int64_t> types;
   for (const GraphNode& node : graph.nodes) {

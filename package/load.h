@@ -1,5 +1,5 @@
-// From a compiled network on disk to an executor ready to run: loads the library, binds the parameters, prepares
-// constants. The executor belongs to one thread at a time.
+// Makes an executor from a compiled network on disk: loads the library, binds the parameters and prepares constants.
+// The executor may be used by one thread at a time.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,14 +11,15 @@ namespace autotune {
 
 struct LoadedModel {
   PackageInfo info;
-  std::unique_ptr<GraphExecutor> executor;  // its inputs and outputs in the order of info's
+  std::unique_ptr<GraphExecutor> executor;  // its inputs and outputs have the order of `info`
 };
 
-// `threads`: of the pool the kernels run on; 0: one per CPU. A package without a linked library is linked by the
-// system's C compiler `cc`, from its objects or, without those, from its C sources. Errors name what is missing.
+// Loads a package. `threads` is the number of threads for kernels; 0: one per CPU. If the package has no linked
+// library, the system's C compiler `cc` links its objects or, if it has none, compiles its C sources. Errors name the
+// missing part.
 Result<LoadedModel> LoadModel(Package package, int threads);
 
-// Reads either form: a tar in Model Library Format, or a shared object (package/module_file.h).
+// Loads a file of either form: a tar in Model Library Format, or a shared object (package/module_file.h).
 Result<LoadedModel> LoadModel(const std::string& path, int threads);
 
 }  // namespace autotune

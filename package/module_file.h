@@ -1,5 +1,5 @@
-// A compiled network as one shared object: its kernels, and in the embedded module tree (runtime/module_blob.h) the
-// graph executor's factory with graph and parameters, and the package's info. Stateless.
+// A compiled network as one shared object. It has the kernels and a module tree (runtime/module_blob.h). The tree has
+// the factory of the graph executor, with the graph and the parameters, and the package's info. Stateless.
 #pragma once
 #include <string>
 
@@ -14,7 +14,7 @@ namespace autotune {
 // or of a function of the tree, which would hide it; those of writing to `fd`.
 Status WriteModuleObject(const Package& package, int fd);
 
-// What the info module of a loaded tree says; empty if the tree has none.
+// Returns the package's info from the info module of a loaded tree; empty if the tree has no info module.
 Result<PackageInfo> InfoOf(const Module& root);
 
 }  // namespace autotune

@@ -35,7 +35,7 @@ std::string UtcText() {
   return text;
 }
 
-// Names in the archive must stay inside it whatever the model is called.
+// Returns `name` with unsafe characters replaced, so that a model's name cannot lead to a path outside of the archive.
 std::string SafeName(const std::string& name) {
   std::string safe;
   for (char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
@@ -58,7 +58,7 @@ Json Metadata(const Package& package) {
   return metadata;
 }
 
-// libarchive's text of a failed write does not say why.
+// Returns the cause of a failed write, which libarchive's own text does not state.
 std::string WriteError(archive* out) {
   const int error = archive_errno(out);
   return error > 0 ? std::strerror(error) : archive_error_string(out);
@@ -99,7 +99,7 @@ Status WriteTo(const Package& package, int fd) {
 }
 
 // Refuses a member whose name leads out of the package. Members are not written to files, but such a name is a sign of
-// malice.
+// an attack.
 Status CheckPlace(const std::string& name) {
   for (size_t begin = 0; begin <= name.size();) {
     size_t end = std::min(name.find('/', begin), name.size());
@@ -110,7 +110,7 @@ Status CheckPlace(const std::string& name) {
   return {};
 }
 
-// The most bytes that the members of a file may have in all. Compression and sparse members expand a file, but weights
+// Returns the largest total size of the members of a file. Compression and sparse members expand a file, but weights
 // and machine code never expand a thousandfold.
 int64_t MostBytes(const std::string& path) {
   constexpr int64_t kAnyway = int64_t{64} << 20, kTimes = 1000, kMost = int64_t{1} << 40;
@@ -126,7 +126,7 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
   int64_t left = MostBytes(path);
   std::unique_ptr<archive, FreeReader> in(archive_read_new());
   archive_read_support_format_tar(in.get());
-  // By name: "all" would start other programs for rare compressions.
+  // Enable filters one by one, since "all" would start other programs for rare compressions.
   archive_read_support_filter_gzip(in.get());
   archive_read_support_filter_bzip2(in.get());
   archive_read_support_filter_xz(in.get());
@@ -154,14 +154,14 @@ Result<std::map<std::string, std::string>> ReadAll(const std::string& path) {
     if (size < 0 || size > left)
       return Err("member ", name, " claims ", size,
                  " bytes; with it a file of this size holds more than can be expected");
-    // Grows with what is really there, not with what the header claims.
+    // The text grows with the bytes that are read, not with the size that the header states.
     std::string bytes;
     char chunk[1 << 16];
     for (;;) {
       la_ssize_t n = archive_read_data(in.get(), chunk, sizeof chunk);
       if (n < 0) return Err("member ", name, ": ", archive_error_string(in.get()));
       if (n == 0) break;
-      // A sparse member may turn out larger than its header says.
+      // A sparse member may be larger than its header states.
       if (n > size - static_cast<int64_t>(bytes.size()))
         return Err("member ", name, " is longer than ", size, " bytes");
       bytes.append(chunk, static_cast<size_t>(n));
@@ -207,7 +207,7 @@ Result<std::string> TakeNeeded(Members& members, const std::string& prefix, cons
   return std::move(*found);
 }
 
-// PREFIX0SUFFIX, PREFIX1SUFFIX, ...: up to the first number that is missing.
+// Removes the members PREFIX0SUFFIX, PREFIX1SUFFIX, ... up to the first missing number, and returns them.
 std::vector<std::string> TakeNumbered(Members& members, const std::string& prefix, const std::string& suffix) {
   std::vector<std::string> list;
   for (auto place = members.find(prefix + "0" + suffix); place != members.end();
@@ -227,7 +227,7 @@ Status FromMetadata(const Json& metadata, Package& package) {
     TRY(FromJson(metadata["memory"]["operator_functions"], package.functions, "memory.operator_functions"));
   }
   if (!metadata["autotune"].IsNull()) return FromJson(metadata["autotune"], package.info, "autotune");
-  // Another program's package says less: the executor tells inputs and outputs (package/load.h).
+  // Packages of other programs describe less. For them, the executor describes inputs and outputs (package/load.h).
   if (const std::string* name = metadata["model_name"].As<std::string>()) package.info.model_name = *name;
   if (const std::string* target = metadata["target"]["1"].As<std::string>()) package.info.target = *target;
   return {};
@@ -237,7 +237,7 @@ Result<Package> FromMembers(Members members) {
   Package package;
   auto metadata = Json::Parse(TRY(TakeNeeded(members, "metadata.json")));
   if (!metadata.ok()) return Err("metadata.json is ", metadata.error().Text());
-  const Json& json = *metadata;  // const: what is no object has no members, rather than being our bug
+  const Json& json = *metadata;  // const, so that a look-up in a value that is no object is not a failed CHECK
   TRY_NOTE(FromMetadata(json, package), "metadata.json");
   package.graph_json = TRY(TakeNeeded(members, "executor-config/graph/graph.json"));
   package.params = TRY(TakeNeeded(members, "parameters/", ".params"));

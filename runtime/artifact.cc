@@ -73,14 +73,15 @@ Status CheckElf(std::string_view elf) {
                  elf.size());
     }
   }
-  // They stand last in most files, so they tell whether one is whole; dlopen does not read them.
+  // Section headers are at the end of most files, so they tell whether a file is complete. dlopen does not check them.
   const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
   if (header.e_shoff > elf.size() || sections > elf.size() - header.e_shoff)
     return Err("truncated shared object: its section headers are missing");
   return CheckSeal(elf);
 }
 
-// Checks the launches of one list against the numbers of addresses that its arguments may name.
+// Checks a list of launches: the extents, and that each argument names an existing address of `kernel`. `params` is the
+// number of parameters that the launches may use.
 Status CheckLaunches(const KernelMetadata& kernel, const std::vector<Launch>& launches, size_t params) {
   constexpr int64_t kMostBlocks = INT32_MAX, kMostThreads = 1 << 20;  // per axis, so that products do not overflow
   auto check_extents = [](const std::vector<int64_t>& extents, int64_t most) {
@@ -169,7 +170,8 @@ Result<std::shared_ptr<const Artifact>> Artifact::FromFile(const std::string& pa
     close(fd);
     return std::move(checked).error().Note(path);
   }
-  // By descriptor: a file that was replaced under the same path is a new object to the loader.
+  // Open by descriptor, since the loader identifies objects by path: so it loads a file anew that was replaced under
+  // the same path.
   return Open("/proc/self/fd/" + std::to_string(fd), path, fd);
 }
 

@@ -1,6 +1,6 @@
-// ArtifactMetadata: what a compiled shared object says of itself, stored inside it as JSON (symbol
-// `autotune.metadata`; runtime/abi.h). Plain values. Artifact: a loaded shared object and its kernels; immutable, so
-// thread-safe, but a KernelContext serves one call at a time. Not a Module (runtime/module.h wraps it).
+// ArtifactMetadata: the description of a compiled shared object, which holds it as JSON (symbol `autotune.metadata`;
+// runtime/abi.h). Plain values. Artifact: a loaded shared object and its kernels. It is immutable and thread-safe, but
+// a KernelContext serves one call at a time. An Artifact is no Module; runtime/module.h wraps it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -41,11 +41,12 @@ struct LaunchArg {
   AUTOTUNE_FIELDS(kind, index)
 };
 
-// One launch of a function of a device's image. Shapes are static, so a kernel's host side is a list of these.
+// One launch of a function of a device's image. Shapes are static, so the host's part of a kernel is a list of
+// launches.
 struct Launch {
   std::string entry;                 // function of the image
   std::vector<int64_t> grid, block;  // one to three extents each: blocks, and threads of a block
-  int64_t shared_bytes = 0;          // shared memory of a block beside what the code itself asks for
+  int64_t shared_bytes = 0;          // shared memory of a block that the code itself does not declare
   std::vector<LaunchArg> args;       // addresses that the function takes
   AUTOTUNE_FIELDS(entry, grid, block, shared_bytes, args)
 };
@@ -54,19 +55,20 @@ struct KernelMetadata {
   std::string name;
   std::vector<TensorSpec> params;
   std::vector<int64_t> prepared;       // bytes of each prepared buffer
-  int64_t workspace_bytes = 0;         // most scratch memory in use at once, by one thread
-  int64_t thread_workspace_bytes = 0;  // the part of it that further threads need too, each for itself
+  int64_t workspace_bytes = 0;         // most scratch memory in use at once, if one thread runs the kernel
+  int64_t thread_workspace_bytes = 0;  // scratch memory of each further thread
   double flops = 0;                    // arithmetic operations of one run; 0 when unknown
-  std::vector<int64_t> prepare_only;   // indices of the constants that NAME.prepare alone reads: they may be freed then
-  // Only of kernels for other devices than the CPU. They have no entry points; the images are in the library's imports.
+  std::vector<int64_t> prepare_only;   // indices of the constants that only NAME.prepare reads, so they may be freed
+  // The members below are for kernels on other devices than the CPU. Such a kernel has no entry points; modules that
+  // the library imports hold the images.
   std::string device;            // name of the kind of device (runtime/device.h)
-  std::vector<Launch> launches;  // of one run, in order
-  std::vector<Launch> prepare;   // of the preparation; parameters are counted among the constants
+  std::vector<Launch> launches;  // launches of one run, in order
+  std::vector<Launch> prepare;   // launches that fill the prepared buffers; `param` i is the i-th constant
   AUTOTUNE_FIELDS(name, params, prepared, workspace_bytes, thread_workspace_bytes, flops, prepare_only, device,
                   launches, prepare)
 
-  std::vector<int64_t> ParamsOfKind(ParamKind kind) const;  // their indices
-  // Scratch memory of a run by `threads` threads.
+  std::vector<int64_t> ParamsOfKind(ParamKind kind) const;  // returns the indices of these parameters
+  // Returns the bytes of scratch memory of a run by `threads` threads.
   int64_t WorkspaceOf(int64_t threads) const { return workspace_bytes + (threads - 1) * thread_workspace_bytes; }
 };
 
@@ -112,8 +114,9 @@ class Artifact {
   std::vector<Kernel> kernels_;
 };
 
-// Runs NAME.prepare on the constant parameters (in order) and returns the prepared buffers; none if it has no prepare.
-// The buffers come from `allocate` (bytes -> u8 tensor, aligned to 64 bytes), by default each from memory of its own.
+// Runs NAME.prepare on the constant parameters (in order) and returns the prepared buffers. Returns none if the kernel
+// has no NAME.prepare. `allocate` gets a number of bytes and returns a u8 tensor, aligned to 64 bytes. By default each
+// buffer gets separate memory.
 Result<std::vector<Tensor>> PrepareConstants(const Kernel& kernel, KernelContext& context,
                                              std::span<const Tensor> constants,
                                              const std::function<Result<Tensor>(int64_t)>& allocate = nullptr);

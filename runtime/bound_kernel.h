@@ -1,5 +1,5 @@
-// BoundKernel: a kernel of a module on one device, ready to run. Executors call it; ModuleNode::BindKernel makes it. It
-// keeps code and device alive. One call at a time per device.
+// BoundKernel: a kernel of a module on one device, ready to run. ModuleNode::BindKernel makes it, executors call it. It
+// keeps its code and its device alive. One call at a time per device.
 #pragma once
 #include <memory>
 
@@ -13,18 +13,19 @@ class BoundKernel {
   virtual ~BoundKernel() = default;
   const KernelMetadata& metadata() const { return metadata_; }
   bool prepares() const { return !metadata_.prepared.empty(); }
-  // The parameters of `kind`, as indices.
+  // Returns the indices of the parameters of `kind`.
   std::vector<int64_t> ParamsOfKind(ParamKind kind) const { return metadata_.ParamsOfKind(kind); }
 
-  // The bytes of scratch memory that a run needs from its caller. 0: it needs none, or the device's own context
-  // provides it. Before the first run, SetScratch must be called with at least as much.
+  // Returns the bytes of scratch memory that the caller must provide by SetScratch before the first run. 0: the kernel
+  // needs none, or the device provides it.
   virtual int64_t ScratchBytes() const { return 0; }
   virtual void SetScratch(std::shared_ptr<void>) {}
 
-  // Runs the kernel, or gives the command to run it to the device. `args` are addresses of the device: the parameters
-  // in order, then the prepared buffers. Those of parameters listed as prepare_only are not read. Nothing is checked.
+  // Runs the kernel, or gives the device the command to run it. `args` are addresses of the device: the parameters in
+  // order, then the prepared buffers. Addresses of parameters listed as prepare_only are not used. Checks nothing.
   virtual Status Run(void* const* args) = 0;
-  // Fills the prepared buffers. `args`: the constants in order, then the prepared buffers. Only if it prepares.
+  // Fills the prepared buffers. `args` are the constants in order, then the prepared buffers. May be called only if the
+  // kernel has prepared buffers.
   virtual Status Prepare(void* const* args) = 0;
 
  protected:

@@ -1,6 +1,7 @@
-// ByteWriter and ByteReader: numbers, strings and vectors as deployment formats store them: little-endian, no padding;
-// a string is its length (u64) and its bytes, a vector its number of elements (u64) and its elements. The reader
-// allocates in proportion to the bytes that it reads, whatever counts they state. Not thread-safe.
+// ByteWriter and ByteReader: write and read numbers, strings and vectors in the layout of deployment formats:
+// little-endian, no padding. A string is its length (u64), then its bytes. A vector is its number of elements (u64),
+// then its elements. A damaged count cannot make the reader allocate more memory than the bytes justify. Not
+// thread-safe.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -22,7 +23,7 @@ class ByteWriter {
   using Sink = std::function<Status(std::string_view)>;
 
   ByteWriter() = default;  // collects the bytes, for Take
-  // Hands the bytes on, in order; long ones without a copy. Finish ends it.
+  // Passes the bytes to `sink`, in order; long pieces without a copy. The caller must call Finish at the end.
   explicit ByteWriter(Sink sink) : sink_(std::move(sink)) {}
 
   template <class T>
@@ -54,7 +55,7 @@ class ByteWriter {
   void Reserve(size_t bytes) { out_.reserve(bytes); }
   uint64_t size() const { return size_; }  // bytes written so far
   std::string Take() { return std::move(out_); }
-  // Hands on what is left. The first error of the sink.
+  // Passes the remaining bytes to the sink. Returns the first error of the sink.
   Status Finish() {
     HandOn(out_);
     out_.clear();
@@ -74,7 +75,8 @@ class ByteWriter {
   Status status_;
 };
 
-// An Object, so that functions of the registry can read from it (runtime/module_blob.h). Borrows the bytes.
+// ByteReader is an Object, so that functions of the registry can read from it (runtime/module_blob.h). Borrows the
+// bytes.
 class ByteReader : public Object {
  public:
   // `what` names the bytes in errors: "parameters".
@@ -102,7 +104,7 @@ class ByteReader : public Object {
     for (std::string& text : texts) text = TRY(Text());
     return texts;
   }
-  // A number of elements, each of at least `bytes_each` bytes, that the rest can hold.
+  // Reads a number of elements of at least `bytes_each` bytes each. Returns an error if the rest cannot hold as many.
   Result<uint64_t> Count(size_t bytes_each) {
     auto count = TRY(Number<uint64_t>());
     if (count > bytes_.size() / bytes_each) {
@@ -119,7 +121,7 @@ class ByteReader : public Object {
     bytes_.remove_prefix(count);
     return result;
   }
-  // An error if bytes are left.
+  // Returns an error if bytes are left.
   Status End() const {
     return bytes_.empty() ? Status() : Status(Err(what_, ": ", bytes_.size(), " bytes too many at the end"));
   }
@@ -129,7 +131,7 @@ class ByteReader : public Object {
   std::string what_;
 };
 
-// The reader behind an argument of a loader function; an error if it is something else.
+// Returns the reader that a loader function got as its argument; an error if the object is no reader.
 inline Result<std::shared_ptr<ByteReader>> ReaderOf(const ObjectRef& object) {
   auto reader = std::dynamic_pointer_cast<ByteReader>(object);
   if (!reader) return Err("expected a byte reader, got ", object ? object->TypeKey() : "null");

@@ -11,8 +11,8 @@
 namespace autotune {
 
 struct Tolerance {
-  double atol = 1e-4;  // relative to the largest finite |reference|
-  double rtol = 1e-3;  // relative to each |reference|
+  double atol = 1e-4;  // factor of the largest finite |reference|
+  double rtol = 1e-3;  // factor of each |reference|
   AUTOTUNE_FIELDS(atol, rtol)
 };
 
@@ -20,8 +20,8 @@ struct Comparison {
   bool ok = true;
   int64_t elements = 0;
   int64_t mismatches = 0;
-  int64_t worst_index =
-      0;  // in row-major order: the mismatch farthest from the reference; if none, the farthest element
+  // Row-major index of the mismatch farthest from the reference; without mismatches, of the farthest element.
+  int64_t worst_index = 0;
   double worst_actual = 0;
   double worst_reference = 0;
   double max_reference = 0;  // largest finite |reference|
@@ -32,10 +32,10 @@ struct Comparison {
   std::string Text() const;
 };
 
-// |a - b| <= atol * max|b| + rtol * |b| at every element. A NaN matches only a NaN, an infinity only itself; integers
-// and bools must be equal. Both are floats (the reference may be wider), or both of one integer type; an error if
-// shapes or types cannot be compared. Where `actual` is f16 or bf16, rtol grows by the distance of its numbers, since
-// both sides may round a number between two of them.
+// Compares every element a of `actual` with its b of `reference`: |a - b| <= atol * max|b| + rtol * |b|. A NaN matches
+// only a NaN, an infinity only itself; integers and bools must be equal. Both tensors are floats (the reference may be
+// wider), or both have one integer type. Returns an error if the shapes or types cannot be compared. If `actual` is f16
+// or bf16, rtol grows by the relative distance of two neighbouring numbers, since both sides may round differently.
 Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& reference, const Tolerance& tolerance = {});
 
 // A tensor between two bands of known bytes.
@@ -45,11 +45,11 @@ class GuardedTensor {
   // Filled with 0xff bytes (NaN in floats); 64-byte aligned; the upper band begins right after the last element.
   static Result<GuardedTensor> Empty(std::vector<int64_t> shape, std::string_view type);
   const Tensor& tensor() const { return tensor_; }
-  // The bands, and the elements between them.
+  // Returns all bytes: the bands and the elements between them.
   std::span<char> memory() const { return {static_cast<char*>(memory_.get()), static_cast<size_t>(total_bytes_)}; }
-  // Fills the elements as Empty did: what they hold afterwards was written afterwards.
+  // Fills the elements with 0xff bytes again, so that results of an earlier run are erased.
   void Refill() const;
-  // An error that tells how far beyond which end the first overwritten byte lies.
+  // Returns an error if a byte of the bands was overwritten. The error tells at which end, and at which distance.
   Status Check() const;
 
  private:

@@ -1,6 +1,6 @@
-// CpuDevice: the host's own processor as a Device. Its addresses are the host's, commands run before they return, and
-// its code is a library's (runtime/module.h): it loads no images. It holds the context on which kernels run: one kernel
-// at a time per device.
+// CpuDevice: the host's own processor as a Device. Its addresses are addresses of the host, and its commands have run
+// when they return. Its code is in libraries (runtime/module.h), so it loads no images. It holds the KernelContext on
+// which kernels run: one kernel at a time per device.
 #pragma once
 #include "runtime/device.h"
 #include "runtime/kernel_context.h"
@@ -30,8 +30,8 @@ class CpuDevice final : public Device {
   std::shared_ptr<KernelContext> context_;
 };
 
-// The CPU with `num_threads` threads (0: one per CPU), then the devices that `devices` name besides it. Errors: a value
-// that is no device, a device that does not open.
+// Returns the CPU with `num_threads` threads (0: one per CPU), then the other devices that `devices` name. Errors: a
+// value that is no device, a device that does not open.
 Result<std::vector<DevicePtr>> OpenDevices(std::span<const Value> devices, int num_threads);
 
 }  // namespace autotune

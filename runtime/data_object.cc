@@ -12,9 +12,9 @@
 namespace autotune {
 namespace {
 
-constexpr uint64_t kAlignment = 64;  // of the data: a line of the cache
+constexpr uint64_t kAlignment = 64;  // alignment of the data: one cache line
 
-// Names, each ended by NUL; the first is empty.
+// An ELF string table: names, each ended by NUL; the first name is empty.
 class StringTable {
  public:
   uint32_t Add(std::string_view name) {
@@ -55,7 +55,7 @@ Result<Elf64_Ehdr> HeaderLike(std::string_view object) {
 
 }  // namespace
 
-// The file: header, data, symbols, names, headers of the sections.
+// The layout of the file: header, data, symbols, names, section headers.
 Status WriteDataObject(std::string_view like, std::string_view symbol, uint64_t size, ByteWriter& out,
                        const std::function<Status(ByteWriter&)>& data) {
   Elf64_Ehdr header = TRY(HeaderLike(like));

@@ -22,7 +22,7 @@
 
 namespace autotune {
 
-// What a device can do at most. Sizes in bytes.
+// Limits of a device. Sizes are in bytes.
 struct DeviceLimits {
   int64_t memory_bytes = 0;
   int64_t shared_bytes = 0;       // memory of a block of threads; 0: the device has no such memory
@@ -40,7 +40,7 @@ struct LaunchGeometry {
   int64_t shared_bytes = 0;
 };
 
-// Code that a device has loaded. Keeps the device alive. Immutable, thread-safe.
+// Code that a device has loaded. It keeps the device alive. Immutable, thread-safe.
 class DeviceImage {
  public:
   virtual ~DeviceImage() = default;
@@ -65,8 +65,8 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   bool IsHost() const { return dl().device_type == kDLCPU; }
   virtual DeviceLimits limits() const = 0;
 
-  // Uninitialised memory, aligned to 64 bytes at least; not null for 0 bytes, either. It is freed with the last
-  // reference, once the commands given before have run. It keeps the device alive.
+  // Returns uninitialised memory, aligned to at least 64 bytes. The pointer is not null even if `bytes` is 0. The
+  // memory is freed with the last reference, after the commands given before have run. It keeps the device alive.
   virtual Result<std::shared_ptr<void>> Allocate(int64_t bytes) = 0;
   virtual Status Zero(void* to, int64_t bytes) = 0;
   virtual Status CopyIn(void* to, const void* host, int64_t bytes) = 0;
@@ -92,29 +92,29 @@ class Device : public Object, public std::enable_shared_from_this<Device> {
   virtual bool IsLost() const { return false; }
 };
 
-// "cpu", "cuda", "opencl", ...: the names of DLPack's device types; "type 99" for others.
+// Returns the name of a DLPack device type: "cpu", "cuda", "opencl", ...; "type 99" for an unknown type 99.
 std::string DeviceTypeName(int type);
-// The reverse; an error lists the names.
+// Returns the DLPack device type of a name. An error lists the known names.
 Result<int> DeviceTypeFromName(std::string_view name);
-// "cuda(1)"
+// Returns a text such as "cuda(1)".
 std::string DeviceText(DLDevice device);
-// Of "opencl" or "opencl:1": the kind and the number, 0 unless it is given.
+// Parses "opencl" or "opencl:1": a kind and a number, which is 0 if it is left out.
 Result<DLDevice> DeviceFromText(std::string_view text);
 
-// Opens a device through the registry: function "device_api.NAME"(device id) returns an object that is a Device. An
-// error if this runtime has no such function, or if it fails. Each call for the CPU makes a device with threads of its
-// own. For other kinds the function returns the same object for the same number until that device has failed, since the
-// order of commands holds within one object only.
+// Opens a device by the registry's function "device_api.NAME"(device id), which returns a Device. Returns an error if
+// this runtime has no such function, or if the function fails. For the CPU, each call makes a device with its own
+// threads. For other kinds, calls with equal numbers return the same object until that device has failed, since the
+// order of commands is kept only within one object.
 Result<DevicePtr> OpenDevice(DLDevice device);
 
-// Copies between any two devices. Where neither is the host, the data goes through the host's memory.
+// Copies between any two devices. If neither device is the host, the data passes through the host's memory.
 Status CopyBytes(Device& to_device, void* to, Device& from_device, const void* from, int64_t bytes);
 
-// Copies the data between tensors of equal type and shape, wherever they lie.
+// Copies the data between tensors of equal type and shape, on any devices.
 Status CopyTensor(const Tensor& from, const Tensor& to);
-// The tensor itself if it lies in the host's memory, else a copy there.
+// Returns the tensor itself if it is in the host's memory, else a copy in the host's memory.
 Result<Tensor> ToHost(const Tensor& tensor);
-// The tensor itself if it lies in `device`'s memory, else a copy there.
+// Returns the tensor itself if it is in the memory of `device`, else a copy there.
 Result<Tensor> ToDevice(const Tensor& tensor, const DevicePtr& device);
 
 }  // namespace autotune

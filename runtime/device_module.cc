@@ -28,7 +28,7 @@ struct DeviceModule : ModuleNode {
 
   Result<std::shared_ptr<const DeviceImage>> ImageFor(const DevicePtr& device) {
     std::lock_guard lock(mutex);
-    // Images keep their devices; those of a device that has failed are of no use any more.
+    // Drop the images of failed devices: they are useless, and an image keeps its device alive.
     std::erase_if(images, [](const auto& entry) { return !entry.first->LastError().ok(); });
     std::shared_ptr<const DeviceImage>& image = images[device.get()];
     if (!image)
@@ -44,7 +44,7 @@ struct DeviceModule : ModuleNode {
         [self, function](std::span<const Value> args) { return self->Call(function->first, function->second, args); });
   }
 
-  // entry(tensors..., extents of the launch axes...)
+  // Calls the function as entry(tensors..., extents of the launch axes...).
   Result<Value> Call(const std::string& name, const DeviceFunction& function, std::span<const Value> args) {
     const size_t tensors = function.arg_types.size();
     if (args.size() != tensors + function.launch_axes.size()) {
@@ -61,7 +61,7 @@ struct DeviceModule : ModuleNode {
       device = tensor.device()->shared_from_this();
       addresses.push_back(tensor.data());
     }
-    if (!device) return Err(name, " takes no tensors, so it cannot tell the device");
+    if (!device) return Err(name, " takes no tensors, so its device is unknown");
     LaunchGeometry geometry;
     for (size_t i = 0; i < function.launch_axes.size(); ++i) {
       auto extent = TRY(detail::Argument<int64_t>(args, tensors + i));
@@ -94,7 +94,7 @@ struct DeviceModule : ModuleNode {
   }
 };
 
-// A kernel as a list of launches with all addresses but the caller's resolved.
+// A kernel as a list of launches. Entries and geometry are resolved; the caller passes the addresses.
 class LaunchList final : public BoundKernel {
  public:
   struct Step {
@@ -158,7 +158,7 @@ class LaunchList final : public BoundKernel {
                launch.entry, "'");
   }
 
-  // The caller's addresses are `params` parameters, then the prepared buffers.
+  // Starts the launches. `args` are `params` addresses of parameters, then the addresses of the prepared buffers.
   Status Start(const std::vector<Step>& steps, void* const* args, size_t params) {
     for (const Step& step : steps) {
       addresses_.clear();

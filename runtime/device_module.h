@@ -1,6 +1,6 @@
-// Device modules: modules with code for a device other than the CPU. The library whose kernels launch the code imports
-// them. The type key is the name of the kind of device ("cuda", "opencl"). A module loads its image into a device once,
-// at the first use. Thread-safe.
+// Device modules: modules with code for a device other than the CPU. A library imports the device modules whose code
+// its kernels launch. The type key is the name of the kind of device ("cuda", "opencl"). A module loads its image into
+// a device once, at the first use. Thread-safe.
 #pragma once
 #include <map>
 #include <string>
@@ -11,27 +11,28 @@
 
 namespace autotune {
 
-// A function of an image as callers see it.
+// The signature of a function of an image.
 struct DeviceFunction {
   std::vector<DLDataType> arg_types;     // addresses are {kDLOpaqueHandle, 64, 1}
   std::vector<std::string> launch_axes;  // "blockIdx.x", ..., "threadIdx.z": whose extents a call passes last, in order
 };
 
 struct DeviceCode {
-  std::string format;  // of the image (Device::LoadImage)
+  std::string format;  // format of the image (Device::LoadImage)
   std::map<std::string, DeviceFunction> functions;
   std::string image;
 };
 
-// Each function of `code` is a function of the module: it takes tensors of one device, one per argument, then the
-// extents of its launch axes, and starts one launch there.
+// Makes a module with the functions of `code`. A function takes one tensor per argument, all on one device, then the
+// extents of its launch axes. It starts one launch on that device.
 Module MakeDeviceModule(std::string type_key, DeviceCode code);
 
-// Restores a device module from what its Save wrote: three strings' worth, format, function map, image.
+// Restores a device module from the bytes that its Save wrote: the format, the function map and the image.
 Result<Module> LoadDeviceModule(std::string type_key, ByteReader& in);
 
-// Binds a kernel that consists of launches. Their entries are functions of device modules for this kind of device among
-// `modules`. `artifact` holds the metadata and stays alive. Errors name the entry that is missing or does not load.
+// Binds a kernel that consists of launches. It finds the functions in those of `modules` that are for this kind of
+// device. The kernel keeps `artifact`, which owns `metadata`, alive. Errors name the function that is missing or does
+// not load.
 Result<std::shared_ptr<BoundKernel>> BindLaunches(std::shared_ptr<const Artifact> artifact,
                                                   const KernelMetadata& metadata, const std::vector<Module>& modules,
                                                   const DevicePtr& device);

@@ -7,10 +7,10 @@
 namespace autotune {
 namespace {
 
-// The sequence is cut into blocks with a generator each, so that it could be filled in parallel without changing.
+// Each block has its own generator, so that blocks can be filled in any order and by any number of threads.
 constexpr int64_t kBlock = int64_t{1} << 16;
 
-// f(u) makes an element of 32 random bits.
+// Fills `out`. f(u) makes an element from 32 random bits.
 template <class T, class F>
 void FillWords(T* out, int64_t count, uint64_t seed, F f) {
   for (int64_t begin = 0; begin < count; begin += kBlock) {
@@ -25,7 +25,7 @@ void FillWords(T* out, int64_t count, uint64_t seed, F f) {
   }
 }
 
-// -4..4, without division.
+// Returns an integer in [-4, 4], without a division.
 int32_t SmallInteger(uint32_t u) { return static_cast<int32_t>((uint64_t{u} * 9) >> 32) - 4; }
 
 template <class T>
@@ -46,7 +46,7 @@ void FillFloat(T* out, int64_t count, uint64_t seed, FillKind kind) {
   }
 }
 
-// f16 and bf16 by their bits: a coarse grid that both can hold.
+// Returns the bits of `value` as f16 or bf16. The value must be exact in both types.
 uint16_t Narrow(float value, bool bfloat) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);

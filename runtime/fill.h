@@ -15,7 +15,8 @@ enum class FillKind {
 };
 AUTOTUNE_ENUM(FillKind, "uniform", "normal", "small integer")
 
-// Integers become -4..4 (unsigned: 0..7), bools 0 or 1, whatever the kind.
+// Fills `tensor` with random numbers. `kind` applies to floats only: integers are in [-4, 4], unsigned ones in [0, 7],
+// and bools are 0 or 1.
 void FillRandom(const Tensor& tensor, uint64_t seed, FillKind kind = FillKind::kUniform);
 
 }  // namespace autotune

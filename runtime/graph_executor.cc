@@ -88,7 +88,8 @@ Status GraphExecutor::BindParams(Params params) {
   return {};
 }
 
-// A reshape within one memory, or of a parameter on its device, costs nothing: its output is another view of the root.
+// The root of an entry is the entry whose memory it shares. A reshape whose output has its input's storage, or that
+// reshapes a parameter on its device, runs no code: its output is a view of the root.
 void GraphExecutor::FindRoots() {
   root_.resize(node_of_.size());
   for (size_t entry = 0; entry < root_.size(); ++entry) {
@@ -101,7 +102,7 @@ void GraphExecutor::FindRoots() {
   }
 }
 
-// Walks the plan as a run would: each memory must hold the value that is read from it.
+// Walks the plan in the order of a run and checks that each storage holds the value that is read from it.
 Status GraphExecutor::CheckMemoryPlan() const {
   std::map<int64_t, int64_t> holds;     // storage id -> root entry
   std::map<int64_t, int64_t> reserved;  // storage ids of inputs
@@ -143,7 +144,8 @@ Status GraphExecutor::CheckMemoryPlan() const {
   return {};
 }
 
-// Gives each storage its place in one block of memory per device. Fills `offsets`, by storage id, from its sizes.
+// Allocates one block of memory per device for all of its storages. On entry `offsets` holds the size of each storage
+// id; on return it holds the storage's offset in its block.
 Result<std::map<Device*, std::shared_ptr<void>>> GraphExecutor::AllocateArenas(std::map<int64_t, int64_t>& offsets) {
   constexpr int64_t kMaxBytes = int64_t{1} << 39;
   std::map<int64_t, DevicePtr> device_of;  // by storage id
@@ -161,7 +163,7 @@ Result<std::map<Device*, std::shared_ptr<void>>> GraphExecutor::AllocateArenas(s
   }
   std::map<Device*, std::shared_ptr<void>> arenas;
   for (auto& [device, total] : bytes) {
-    // Memory that no machine has would be granted, and the process killed once the pages are touched.
+    // Linux would grant more memory than the machine has, and kill the process when it touches the pages.
     const int64_t most = device->limits().memory_bytes;
     if (total > most) {
       return OutOfMemory("intermediate values take ", total, " bytes, and ",
@@ -194,14 +196,14 @@ Status GraphExecutor::AllocateMemory() {
     values_[entry] = TRY(device->IsHost() ? Tensor::View(data, plan.shape, type, memory)
                                           : Tensor::OnDevice(device, data, plan.shape, type, memory));
   }
-  for (int64_t node : inputs_) {  // a run without set_input is at least deterministic
+  for (int64_t node : inputs_) {  // zero the inputs, so that a run without set_input is deterministic
     const Tensor& input = values_[row_ptr_[node]];
     TRY(TRY(DeviceAt(row_ptr_[node]))->Zero(input.data(), input.num_bytes()));
   }
   return {};
 }
 
-// Which of the node's tensors each parameter of the kernel is.
+// Matches the kernel's parameters with the inputs and outputs of the node, and checks their types and shapes.
 Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
   const KernelMetadata& kernel = step.kernel->metadata();
   size_t next_input = 0, next_output = 0, outputs = step.kernel->ParamsOfKind(ParamKind::kOutput).size();
@@ -233,7 +235,7 @@ Status GraphExecutor::FitKernel(const GraphNode& node, Step& step) const {
   return {};
 }
 
-// A reshape between memories of one device, or a copy between devices.
+// Makes the step of a reshape between storages of one device, or of a copy between devices.
 Status GraphExecutor::AddCopy(const GraphNode& node, Step& step) const {
   const bool reshape = node.func_name == kNopFunction;
   if (node.inputs.size() != 1 || node.outputs.size() != 1) return Err(node.func_name, " has one input and one output");
@@ -266,8 +268,8 @@ Status GraphExecutor::AddStep(int64_t index) {
   return {};
 }
 
-// Gives a new kernel its device's scratch memory. Kernels run one at a time, so those of a device share one block,
-// which is as large as the largest needs.
+// Gives a new kernel scratch memory. Kernels run one at a time, so the kernels of a device share one block. Its size is
+// the largest size that a kernel needs.
 Status GraphExecutor::ShareScratch(BoundKernel& kernel, const DevicePtr& device) {
   if (kernel.ScratchBytes() == 0) return {};
   Scratch& scratch = scratch_[device.get()];
@@ -345,7 +347,7 @@ Status GraphExecutor::CheckTensor(const Tensor& tensor, GraphRef ref, const std:
   return {};
 }
 
-// The memory of `entry`, a root, and of all its reshapes is `tensor`'s from now on.
+// Makes the entry `root` and all reshapes of it use the memory of `tensor` from now on.
 Status GraphExecutor::SetMemory(int64_t root, const Tensor& tensor) {
   for (size_t entry = 0; entry < root_.size(); ++entry) {
     if (root_[entry] == root) values_[entry] = TRY(tensor.Reshape(EntryAt(entry).shape));

@@ -1,6 +1,6 @@
-// GraphExecutor: runs a network's execution plan: kernels of modules in order, each on the device of its outputs, on
-// memory planned beforehand. Constants are prepared once, at load. One thread at a time; several executors may share a
-// module and parameters. It neither compiles nor reorders anything.
+// GraphExecutor: runs the execution plan of a network. It runs the kernels of modules in the plan's order, each on the
+// device of its outputs, in the memory that the plan assigns. Constants are prepared once, at load. One thread at a
+// time; several executors may share a module and parameters. It neither compiles nor reorders anything.
 #pragma once
 #include <map>
 #include <memory>
@@ -20,29 +20,29 @@ namespace autotune {
 
 // The timings behind a profile, in seconds.
 struct ProfileSamples {
-  std::vector<double> network;               // of the whole network, per run
-  std::vector<std::vector<double>> kernels;  // per kernel in order of execution, then per run; paired with `network`
+  std::vector<double> network;               // time of the whole network, by run
+  std::vector<std::vector<double>> kernels;  // time of each kernel in order of execution, then by run as in `network`
 };
 
 struct NodeTime {
   std::string name, func_name;
-  double seconds = 0;  // median of the runs
-  double least = 0;    // the least of them, in seconds
-  double flops = 0;    // of one run, as the library states them; 0 when unknown
-  double bytes = 0;    // of its inputs, constants and outputs, each once
+  double seconds = 0;  // median time of a run
+  double least = 0;    // least time of a run, in seconds
+  double flops = 0;    // arithmetic operations of one run, from the library's metadata; 0 if unknown
+  double bytes = 0;    // bytes of the inputs, constants and outputs, each counted once
 };
 
 struct GraphExecutorOptions {
-  bool replaceable = false;  // keep every parameter, as ReplaceKernel requires
+  bool replaceable = false;  // true: keep every parameter, which ReplaceKernel requires
 };
 
 class GraphExecutor {
  public:
-  // Kernels are looked up in `module`, which may be null if the graph calls none. Each value lies on the device of
+  // Kernels are looked up in `module`, which may be null if the graph calls none. Each value is on the device of
   // `devices` that has its device type. Parameters bind to the graph's variables by name and are copied to their
-  // device; other variables are the inputs. A parameter that only NAME.prepare reads is let go after that. Errors name
-  // the node: a missing kernel or device, a kernel whose parameters do not fit or lie on another device, a memory plan
-  // in which a value is overwritten before it is read.
+  // devices; the other variables are the inputs. A parameter that only NAME.prepare reads is freed after the
+  // preparation. Errors name the node: a missing kernel or device, a kernel whose parameters do not match or are on
+  // another device, a memory plan in which a value is overwritten before it is read.
   static Result<std::unique_ptr<GraphExecutor>> Create(Graph graph, Module module, Params params,
                                                        std::vector<DevicePtr> devices,
                                                        const GraphExecutorOptions& options = {});
@@ -55,16 +55,17 @@ class GraphExecutor {
   Result<int64_t> InputIndex(std::string_view name) const;  // an error lists the inputs
   const Graph& graph() const { return graph_; }
 
-  // Copies `tensor`, which must have the input's type and shape, from whatever device it lies on.
+  // Copies `tensor` into input i. The tensor must have the input's type and shape; it may be on any device.
   Status SetInput(int64_t i, const Tensor& tensor);
-  // From now on input i is read from `tensor` itself (64-byte aligned, on the input's device), which the executor
-  // holds.
+  // Makes the executor read input i from `tensor` itself from now on. The tensor must be aligned to 64 bytes and be on
+  // the input's device. The executor keeps a reference to it.
   Status BindInput(int64_t i, Tensor tensor);
-  // From now on output i is written into `tensor` itself; refused for outputs that are inputs or parameters.
+  // Makes the executor write output i into `tensor` itself from now on. Returns an error if the output is an input or a
+  // parameter.
   Status BindOutput(int64_t i, Tensor tensor);
 
-  // Returns when all devices have finished. From the second run on, devices that have graphs (Device::Capture) replay
-  // their steps, until an input or output is bound or a kernel is replaced.
+  // Runs the network. Returns when all devices have finished. From the second run on, devices with command graphs
+  // (Device::Capture) replay recorded steps. A call of BindInput, BindOutput or ReplaceKernel discards the recordings.
   Status Run();
 
   // Makes node `node` run kernel `func_name` of the module from now on. The kernel must take the same parameters.
@@ -72,11 +73,12 @@ class GraphExecutor {
   // keeps its previous kernel.
   Status ReplaceKernel(int64_t node, const std::string& func_name);
 
-  // The executor's own memory, on the value's device, overwritten by the next run.
+  // Return the tensor of a value in the executor's memory, on the value's device. The next run overwrites it.
   Tensor Input(int64_t i) const;
   Tensor Output(int64_t i) const;
 
-  // Bytes of intermediate values, inputs and outputs, and of parameters and prepared buffers held.
+  // `memory_bytes` counts intermediate values, inputs and outputs. `constant_bytes` counts the parameters and prepared
+  // buffers that the executor holds.
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t constant_bytes() const;
 
@@ -95,11 +97,11 @@ class GraphExecutor {
     BoundKernel* kernel = nullptr;          // null: copy_bytes from args[0] of `from` to args[1] of `to`
     Device *from = nullptr, *to = nullptr;  // a kernel runs on `to`
     int64_t copy_bytes = 0;
-    std::vector<int64_t> entries;  // of each parameter; -1 where a run does not read it
-    std::vector<void*> args;       // the parameters' data, then the prepared buffers'
+    std::vector<int64_t> entries;  // entry of each parameter; -1 if runs do not read it
+    std::vector<void*> args;       // addresses of the parameters, then of the prepared buffers
   };
 
-  // Consecutive steps of one device, recorded with the arguments that they have now.
+  // A recording of consecutive steps on one device, with the arguments that they had then.
   struct Replay {
     size_t begin = 0, end = 0;
     std::shared_ptr<DeviceGraph> graph;
@@ -152,21 +154,21 @@ class GraphExecutor {
   Graph graph_;
   Module module_;
   std::map<int64_t, DevicePtr> devices_;  // by device type
-  std::vector<Device*> others_;           // those that are not the host: a run waits for them
+  std::vector<Device*> others_;           // devices that are not the host; a run waits for them
   std::map<std::pair<std::string, Device*>, std::shared_ptr<BoundKernel>> kernels_;
-  std::vector<int64_t> inputs_;   // their nodes
+  std::vector<int64_t> inputs_;   // nodes of the inputs
   std::vector<int64_t> row_ptr_;  // node -> its first entry
   std::vector<int64_t> node_of_;  // entry -> its node
-  std::vector<int64_t> root_;     // entry -> the entry whose memory it is, through reshapes
-  std::vector<bool> is_param_;    // entry -> a parameter itself
-  std::vector<Tensor> values_;    // entry -> its data; undefined once a parameter was let go
+  std::vector<int64_t> root_;     // entry -> the entry whose memory it shares (by reshapes), or itself
+  std::vector<bool> is_param_;    // entry -> true if it is a parameter, not a reshape of one
+  std::vector<Tensor> values_;    // entry -> its data; undefined after a parameter was freed
   std::vector<Step> steps_;
-  int64_t runs_ = 0;             // since an argument of a step last changed
-  std::vector<Replay> replays_;  // in order, from the second of these runs on
+  int64_t runs_ = 0;             // number of runs since an argument of a step changed
+  std::vector<Replay> replays_;  // recordings in the order of steps; empty before the second of these runs
   std::map<PreparedKey, std::vector<Tensor>> prepared_;
   std::map<Device*, Scratch> scratch_;
   std::map<Device*, PreparedMemory> prepared_memory_;
-  int64_t prepared_bytes_ = 0;  // of all blocks
+  int64_t prepared_bytes_ = 0;  // bytes of all blocks for prepared buffers
   GraphExecutorOptions options_;
   int64_t memory_bytes_ = 0;
 };
@@ -179,26 +181,27 @@ class GraphExecutor {
 // repeat}.
 Module MakeGraphExecutorModule(std::unique_ptr<GraphExecutor> executor);
 
-// What the factory makes executors of. Parameters are shared between the executors.
+// The parts from which the factory makes executors. The executors share the parameters.
 struct ExecutorParts {
   std::string model_name;
   Graph graph;
   Params params;
 };
 
-// A module of type "GraphExecutorFactory". Its functions MODEL_NAME(devices...) and "default"(devices...) make a graph
-// executor module on these devices and the CPU, with `num_threads` (0: one per CPU); get_graph_json() returns the
-// plan's text. Kernels are looked up where the look-up of the function began: in the library that imports the factory,
-// or in the factory's own imports.
+// Makes a module of type "GraphExecutorFactory". Its functions MODEL_NAME(devices...) and "default"(devices...) make a
+// graph executor module on these devices and the CPU, with `num_threads` threads (0: one per CPU). Its function
+// get_graph_json() returns the plan's text. Kernels are looked up in the module whose GetFunction returned the
+// function: the library that imports the factory, or the factory with its own imports.
 Module MakeGraphExecutorFactory(ExecutorParts parts, int num_threads = 0);
-// From the bytes that the factory's Save wrote: the graph's text, the parameters' number, names and tensors
-// (runtime/params.h), the model's name.
+// Restores a factory from the bytes that its Save wrote: the graph's text, the number, the names and the tensors of the
+// parameters (runtime/params.h), and the model's name.
 Result<Module> LoadGraphExecutorFactory(ByteReader& in);
-// Moves the parts out of the first factory in the tree, which makes no executors after that; nothing if there is none.
-// So an executor that keeps the tree does not keep parameters that it has prepared.
+// Moves the parts out of the first factory in the tree and returns them; returns nothing if there is no factory. The
+// factory makes no executors after that. So an executor that keeps the tree alive can free parameters after their
+// preparation.
 std::optional<ExecutorParts> TakeExecutorParts(const Module& root);
 
-// Gives input i, or every input, random values (runtime/fill.h), the same for equal seeds.
+// Fill input i, or every input, with random values (runtime/fill.h). Equal seeds give equal values.
 Status FillInput(GraphExecutor& executor, int64_t i, uint64_t seed);
 Status FillInputs(GraphExecutor& executor, uint64_t seed);
 

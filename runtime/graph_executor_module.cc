@@ -51,7 +51,7 @@ struct ExecutorModule : ModuleNode {
             "time_evaluator"};
   }
 
-  // An input by index or name.
+  // Returns the index of an input that is given by index or by name.
   Result<int64_t> InputOf(const Value& key) const {
     if (const std::string* name = key.If<std::string>()) return executor->InputIndex(*name);
     int64_t i = TRY(key.As<int64_t>());
@@ -160,7 +160,8 @@ struct FactoryModule : ModuleNode {
   // MODEL_NAME(devices...): an executor whose kernels are looked up in `root`.
   Result<Value> MakeExecutor(const Module& root, std::span<const Value> args) const {
     if (args.empty()) return Err("expected one device or more");
-    if (parts.graph.nodes.empty()) return Err("the parts of this factory were taken from it");
+    if (parts.graph.nodes.empty())
+      return Err("this factory makes no executors, since its graph and parameters were moved out");
     auto executor = TRY(GraphExecutor::Create(parts.graph, root, parts.params, TRY(OpenDevices(args, num_threads))));
     return Value(MakeGraphExecutorModule(std::move(executor)));
   }

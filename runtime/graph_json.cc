@@ -57,14 +57,14 @@ Result<T> Attribute(const Json& attrs, std::string_view name, std::string_view k
   return list;
 }
 
-// A [node, index, version] triple; version may be absent.
+// Parses a reference [node, index, version]; the version may be absent.
 Result<GraphRef> ToRef(const std::vector<int64_t>& triple) {
   if (triple.size() != 2 && triple.size() != 3) return Err("a reference must be [node, index, version]");
   return GraphRef{triple[0], triple[1]};
 }
 
 Result<int64_t> CountAttribute(const Json& attrs, std::string_view name) {
-  constexpr int64_t kMaxCount = 999'999'999;  // sums of such do not overflow
+  constexpr int64_t kMaxCount = 999'999'999;  // small enough that sums of counts do not overflow
   const Json& value = attrs[name];
   if (const int64_t* number = value.As<int64_t>(); number && *number >= 0 && *number <= kMaxCount) return *number;
   const std::string* text = value.As<std::string>();
@@ -80,7 +80,7 @@ bool Flag(const Json& attrs, std::string_view name) {
   return (text && *text == "1") || (number && *number == 1);
 }
 
-// One element of "nodes"; `num_outputs` tells how many entries it has.
+// Parses one element of "nodes". Sets `num_outputs` to the number of its outputs.
 Result<GraphNode> ParseNode(const Json& json, int64_t& num_outputs) {
   GraphNode node;
   node.name = TRY(Member<std::string>(json, "name"));

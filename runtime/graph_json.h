@@ -1,5 +1,5 @@
-// Graph: the static execution plan of a network, which kernels in which order on which memory, and its text, graph
-// JSON (docs/package.md). Plain values. It holds no data and runs nothing: runtime/graph_executor.h does.
+// Graph: the static execution plan of a network, that is the order of kernels and their memory, and the plan's text in
+// graph JSON (docs/package.md). Plain values. A Graph holds no data; GraphExecutor (runtime/graph_executor.h) runs it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace autotune {
 inline constexpr std::string_view kNopFunction = "__nop";    // func_name of a reshape: output and input are one memory
 inline constexpr std::string_view kCopyFunction = "__copy";  // func_name of a copy from one device to another
 
-// Output `index` of node `node`.
+// A reference to output `index` of node `node`.
 struct GraphRef {
   int64_t node = 0, index = 0;
   bool operator==(const GraphRef&) const = default;
@@ -31,8 +31,8 @@ struct GraphNode {
   std::string name;
   std::string func_name;  // kernel in the library; empty: an input or a parameter
   std::vector<GraphRef> inputs;
-  bool flatten_data = false;  // the kernel sees its tensors under other shapes of the same size
-  std::string hash;           // of the task, as records name it; empty: not known
+  bool flatten_data = false;  // true: the kernel's tensors have other shapes of the same size
+  std::string hash;           // hash of the task, by which records name it; empty if unknown
   std::vector<GraphEntry> outputs;
   bool IsVariable() const { return func_name.empty(); }
   bool operator==(const GraphNode&) const = default;
@@ -40,14 +40,15 @@ struct GraphNode {
 
 struct Graph {
   std::vector<GraphNode> nodes;  // every node after those it reads
-  std::vector<GraphRef> heads;   // the outputs
+  std::vector<GraphRef> heads;   // outputs of the network
 
   const GraphEntry& Entry(GraphRef ref) const { return nodes[ref.node].outputs[ref.index]; }
   std::vector<int64_t> Variables() const;  // arg_nodes: indices of inputs and parameters, in order
   std::string ToText() const;              // graph JSON
-  // Checks everything that ToText could not have written: references, order, counts, types, shapes, devices.
+  // Parses graph JSON. Returns an error for any text that ToText cannot have written: bad references, order, counts,
+  // types, shapes or devices.
   static Result<Graph> Parse(std::string_view text);
-  Status Check() const;  // what Parse checks of the value
+  Status Check() const;  // the checks of Parse that do not concern the text
   bool operator==(const Graph&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// The prepared constants of a GraphExecutor: which kernels repack which parameters, the memory for the results, and
-// which parameters nothing reads any more after that.
+// The prepared constants of a GraphExecutor: runs the preparation of kernels, allocates memory for the results, and
+// frees the parameters that only the preparation reads.
 #include <algorithm>
 
 #include "runtime/graph_executor.h"
@@ -7,7 +7,7 @@
 
 namespace autotune {
 
-// Returns whether a run reads parameter `i`. A copy (null kernel) reads all its entries.
+// Returns true if a run reads parameter `i` of a step. A copy (null kernel) reads all its entries.
 bool GraphExecutor::Reads(const BoundKernel* kernel, size_t i) {
   if (!kernel) return true;
   const auto& skipped = kernel->metadata().prepare_only;
@@ -21,7 +21,7 @@ GraphExecutor::PreparedKey GraphExecutor::PreparedKeyOf(const Step& step) const 
   return key;
 }
 
-// Ensures that the device's current block has `bytes` left for prepared buffers; else allocates a new block.
+// Allocates a new block for the device's prepared buffers if the current block has fewer than `bytes` bytes left.
 Status GraphExecutor::ReservePrepared(const DevicePtr& device, int64_t bytes) {
   PreparedMemory& memory = prepared_memory_[device.get()];
   if (bytes <= memory.free) return {};
@@ -67,12 +67,13 @@ void GraphExecutor::FillArgs(Step& step) {
   }
 }
 
-// Prepares constants, lets go of parameters that nothing reads any more as it goes, and fills in the arguments.
+// Prepares the constants of each step and fills in the step's arguments. Frees each parameter as soon as no later
+// preparation and no run reads it.
 Status GraphExecutor::PrepareSteps() {
-  std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> prepares that are still to read it
-  std::vector<bool> runs(root_.size(), false);     // read by runs
+  std::vector<int64_t> prepares(root_.size(), 0);  // parameter -> number of preparations that have yet to read it
+  std::vector<bool> runs(root_.size(), false);     // root -> true if runs read it
   for (GraphRef head : graph_.heads) runs[root_[EntryOf(head)]] = true;
-  std::map<Device*, int64_t> bytes;  // of all prepared buffers of a device, which share one block
+  std::map<Device*, int64_t> bytes;  // by device: size of the block for all of its prepared buffers
   for (const Step& step : steps_) {
     for (size_t i = 0; i < step.entries.size(); ++i) {
       if (Reads(step.kernel, i)) runs[root_[step.entries[i]]] = true;
@@ -110,7 +111,8 @@ Status GraphExecutor::PrepareSteps() {
 }
 
 Status GraphExecutor::ReplaceKernel(int64_t node, const std::string& func_name) {
-  if (!options_.replaceable) return Err("the executor was not made for kernels to be replaced");
+  if (!options_.replaceable)
+    return Err("the executor cannot replace kernels: it was created without the option `replaceable`");
   auto place = std::find_if(steps_.begin(), steps_.end(), [&](const Step& step) { return step.node == node; });
   if (place == steps_.end() || !place->kernel) return Err(NodeText(node), " runs no kernel");
   if (place->kernel->metadata().name == func_name) return {};

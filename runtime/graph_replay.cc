@@ -1,5 +1,6 @@
-// Command graphs of a GraphExecutor. Consecutive steps on one device are recorded once, and from then on given to the
-// device as one command. A launch costs the host a few microseconds, longer than many kernels run on a GPU.
+// Command graphs of a GraphExecutor. Consecutive steps on one device are recorded once; later runs give the recording
+// to the device as one command. Without that, the host spends a few microseconds on each launch, which is longer than
+// many kernels run on a GPU.
 #include "runtime/graph_executor.h"
 
 namespace autotune {
@@ -9,7 +10,7 @@ Status GraphExecutor::RunSteps(size_t begin, size_t end) {
   return {};
 }
 
-// The steps have run before, so their code is loaded, and errors of single steps have been named.
+// Records the steps. They must have run before, so that their code is loaded and errors of single steps were reported.
 Status GraphExecutor::RecordReplays() {
   auto stays = [&](size_t i, const Device* device) {
     const Step& step = steps_[i];

@@ -1,5 +1,5 @@
-// The info module: what a compiled network says of itself, as JSON, in the module tree of a shared object. It has no
-// code. Its type key is "autotune.info"; its function get_info() returns the text.
+// The info module: holds the description of a compiled network, as JSON, in the module tree of a shared object. Its
+// type key is "autotune.info"; its function get_info() returns the text.
 #pragma once
 #include <string>
 

@@ -16,7 +16,7 @@ void ScratchStack::Enter(int block, char* top) {
 void* ScratchStack::AllocateSlow(uint64_t bytes) {
   uint64_t size = std::max(bytes, uint64_t{64} << 10);
   if (current_ < 0 || (current_ == 0 && top_ == base_)) {
-    // Nothing is in use: one block takes the place of all, so that the next kernel of this size finds it in one piece.
+    // Nothing is in use: replace all blocks by one, so that the next kernel of this size needs only one block.
     uint64_t total = 0;
     for (int i = 0; i < num_blocks_; ++i) {
       total += blocks_[i].bytes;
@@ -30,7 +30,7 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
     resume_[current_] = top_;
     size = std::max(size, blocks_[current_].bytes * 2);
     if (current_ + 1 < num_blocks_ && blocks_[current_ + 1].bytes < bytes) {
-      // All above is free but too small for this request.
+      // The blocks above are free, but the next one is too small for this request: free them.
       for (int i = current_ + 1; i < num_blocks_; ++i) blocks_[i] = {};
       num_blocks_ = current_ + 1;
     }
@@ -38,7 +38,7 @@ void* ScratchStack::AllocateSlow(uint64_t bytes) {
   int next = current_ + 1;
   if (next == num_blocks_) {
     if (next == kMaxBlocks) return nullptr;
-    // Up to whole huge pages, where the kernel grants them: packed operands are walked through again and again.
+    // Round large blocks up to whole huge pages, which save TLB misses, since kernels read packed operands repeatedly.
     constexpr uint64_t kHugePage = uint64_t{2} << 20;
     if (size >= kHugePage / 4) size = AlignUp(size, kHugePage);
     std::shared_ptr<void> memory = AllocateAligned(static_cast<int64_t>(size));

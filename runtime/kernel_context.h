@@ -13,8 +13,8 @@
 
 namespace autotune {
 
-// A stack of scratch memory: allocations cost nanoseconds and are freed in reverse order; the memory is kept for the
-// next kernel. Not thread-safe.
+// A stack of scratch memory. An allocation takes nanoseconds. Allocations are freed in reverse order, and the stack
+// keeps the memory for the next kernel. Not thread-safe.
 class ScratchStack {
  public:
   ScratchStack() = default;
@@ -61,7 +61,7 @@ class KernelContext {
 
   AtContext* abi() { return slots_[0].get(); }
   int num_threads() const { return pool_.num_threads(); }
-  // While set, kernels run only on the calling thread, as in a context of one thread. No kernel may be running.
+  // While `serial` is set, kernels run on the calling thread only. Must not be called while a kernel runs.
   void SetSerial(bool serial);
   ThreadPool& pool() { return pool_; }
 

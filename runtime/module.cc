@@ -160,7 +160,8 @@ Module ModuleNode::FindByType(std::string_view type_key) {
   return nullptr;
 }
 
-// `seen` holds the modules that have been searched in vain, since several may import the same one.
+// Returns true if `module` is this module or is reached through its imports. `seen` holds the modules that were
+// searched already, since several modules may import the same one.
 bool ModuleNode::Reaches(const ModuleNode* module, std::set<const ModuleNode*>& seen) const {
   if (this == module) return true;
   if (!seen.insert(this).second) return false;

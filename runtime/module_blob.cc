@@ -33,8 +33,8 @@ Result<Module> RestoreModule(std::string_view key, const std::shared_ptr<ByteRea
   return module;
 }
 
-// Reads the import tree and gives each module its imports. Importers come before what they import, as in any order
-// depth first, so there are no circles.
+// Reads the import tree and gives each module its imports. A module must come before the modules that it imports, as in
+// any depth-first order, so there are no cycles.
 Status RestoreImports(ByteReader& in, const std::vector<Module>& modules) {
   auto rows = TRY(in.Numbers<uint64_t>()), children = TRY(in.Numbers<uint64_t>());
   if (rows.size() != modules.size() + 1 || rows.front() != 0 || rows.back() != children.size()) {
@@ -58,7 +58,8 @@ Status RestoreImports(ByteReader& in, const std::vector<Module>& modules) {
   return {};
 }
 
-// The bytes of the file that are mapped from `symbol` on, at most `size`, whatever the symbol table says.
+// Returns the number of bytes from `symbol` on that the file really maps, at most `size`, in case the symbol table is
+// damaged.
 size_t MappedBytes(const char* symbol, size_t size) {
   struct Search {
     uintptr_t at;
@@ -109,7 +110,7 @@ Status WriteModuleBlob(const Module& root, ByteWriter& out) {
 
 Result<Module> ParseModuleBlob(std::string_view blob, const Module& library) {
   auto in = std::make_shared<ByteReader>(blob, "module blob");
-  // Each blob takes its key at least.
+  // Each blob has at least the length of its key, a u64.
   const uint64_t count = TRY(in->Count(sizeof(uint64_t)));
   if (count > kMaxModules + 1) return Err("module blob: ", count, " parts; ", kMaxModules, " modules are the most");
   std::vector<Module> modules;
@@ -135,7 +136,8 @@ Result<Module> LoadModule(std::shared_ptr<const Artifact> artifact, std::shared_
   Module library = MakeLibraryModule(artifact, std::move(context));
   auto* symbol = static_cast<const char*>(artifact->Symbol(kModuleBlobSymbol));
   if (!symbol) return library;
-  // The symbol's size bounds what may be read, whatever the length says; and the file bounds the symbol.
+  // The stated length may be damaged, so the symbol's size limits the reads, and the mapped file limits the symbol's
+  // size.
   Dl_info info{};
   const ElfW(Sym)* entry = nullptr;
   if (!dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&entry)), RTLD_DL_SYMENT) || !entry) {

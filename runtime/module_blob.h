@@ -1,5 +1,5 @@
-// Module trees as bytes: what a shared object carries beside its code, so that one file is a whole package. Stateless,
-// thread-safe. Not the archive of a compiled model (package/).
+// Module trees as bytes. A shared object holds such bytes besides its code, so that one file is a complete package.
+// Stateless, thread-safe. The archive of a compiled model is in package/.
 //
 // The shared object exports kModuleBlobSymbol: u64 length of what follows, then (runtime/byte_stream.h) u64 number of
 // blobs; per module, depth first from the root (index 0), its type key and its own bytes: "_lib", without bytes, is the
@@ -28,13 +28,14 @@ inline constexpr int kMaxModuleDepth = 64;  // look-ups recurse
 // its factory has bytes), if the tree holds two libraries, or if two modules import the same one.
 Status WriteModuleBlob(const Module& root, ByteWriter& out);
 
-// The tree that `blob` describes; "_lib" becomes `library`.
+// Restores the tree that `blob` describes. `library` takes the place of "_lib".
 Result<Module> ParseModuleBlob(std::string_view blob, const Module& library);
 
-// The tree embedded in an artifact; without one, its plain library module. The root of what `autotune compile -o m.so`
-// writes is the library: its functions are the kernels, and its import, the executor's factory, is found through it.
+// Returns the tree embedded in an artifact, or the plain library module if the artifact has no tree. The root of a
+// shared object that `autotune compile -o m.so` writes is the library: its functions are the kernels, and it imports
+// the factory of the executor.
 Result<Module> LoadModule(std::shared_ptr<const Artifact> artifact, std::shared_ptr<KernelContext> context);
-// From a file, on all CPUs.
+// Loads a file; kernels run on all CPUs.
 Result<Module> LoadModule(const std::string& path);
 
 }  // namespace autotune

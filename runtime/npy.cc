@@ -26,7 +26,7 @@ struct Header {
   std::optional<std::vector<int64_t>> shape;
 };
 
-// The header: a Python dictionary literal with exactly three keys.
+// Parses the header, a Python dictionary literal with exactly three keys.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : text_(text) {}

@@ -1,4 +1,5 @@
-// NumPy's .npy files <-> tensors: little-endian, C order, versions 1 to 3. Thread-safe. Neither .npz nor objects.
+// Reads and writes tensors as NumPy's .npy files: little-endian, C order, versions 1 to 3. No .npz files and no arrays
+// of objects. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>

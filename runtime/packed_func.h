@@ -1,6 +1,6 @@
-// PackedFunc: a type-erased function on Values, by which languages, processes and modules call each other without
+// PackedFunc: a type-erased function on Values. Languages, processes and modules call each other by PackedFuncs without
 // sharing C++ types. Values and functions are cheap handles and may be copied on any thread. Each function decides
-// whether calls may run concurrently. Not the kernel ABI (runtime/abi.h), which has no types to erase.
+// whether calls may run concurrently. Kernels have another interface, the ABI of runtime/abi.h.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,7 @@ class ModuleNode;
 class Value;
 using Module = std::shared_ptr<ModuleNode>;  // runtime/module.h; null is no module
 
-// Anything else that functions pass around by handle; `TypeKey` tells receivers what it is.
+// Base class of all other values that functions pass by handle. `TypeKey` tells the receiver the type.
 class Object {
  public:
   virtual ~Object() = default;
@@ -38,8 +38,8 @@ class PackedFunc {
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, PackedFunc>) explicit PackedFunc(F f);
 
-  // Wraps f(a, b, ...) returning nothing, a value, a Result or a Status; calls with other argument counts or types get
-  // an error that names the argument.
+  // Wraps f(a, b, ...), which returns nothing, a value, a Result or a Status. A call with another number of arguments
+  // or other types returns an error that names the argument.
   template <class F>
   static PackedFunc Of(F f);
 
@@ -86,7 +86,8 @@ class Value {
   const T* If() const {
     return std::get_if<T>(&value_);
   }
-  // T is an alternative, any integer type (must fit), bool, float or double (integers convert), or Value itself.
+  // Converts the value to T: one of the alternatives, any integer type (an error if the value does not fit), bool,
+  // float or double (integers are converted), or Value itself.
   template <class T>
   Result<T> As() const;
   const Variant& variant() const { return value_; }

@@ -17,7 +17,7 @@ Result<double> TimeOnce(const std::function<Status()>& run) {
   return SteadySeconds() - begin;
 }
 
-// Makes a visit of about `visit_seconds` and returns the median time of one run.
+// Runs a program for about `visit_seconds` and returns the median time of one run. The first run is not timed.
 Result<double> Visit(const std::function<Status()>& run, double visit_seconds) {
   double warm_up = TRY(TimeOnce(run));
   int count = static_cast<int>(std::clamp(visit_seconds / std::max(warm_up, 1e-9), 1.0, double{kMaxRunsPerVisit}));

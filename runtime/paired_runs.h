@@ -1,6 +1,6 @@
-// Paired runs: which of two programs is faster, and by how much. The programs alternate, so that both meet the same
-// states of the machine. Each pair gives one ratio; the result is the median of the ratios with its interval. Runs on
-// the calling thread; callers hold the host's lock. Does not decide whether a difference matters.
+// Paired runs: measures which of two programs is faster, and by how much. The programs alternate, so that both meet the
+// same states of the machine. Each pair gives one ratio; the result is the median of the ratios with its interval. Runs
+// on the calling thread; callers hold the host's lock. Does not decide whether a difference matters.
 #pragma once
 #include <functional>
 #include <vector>
@@ -25,7 +25,7 @@ struct PairedTimes {
 };
 
 // Runs `first` and `second` alternately, with the order reversed every other pair. A visit is one untimed run, which
-// brings the program's data back into the caches, and some timed runs, of which the median counts. The first error of a
+// brings the program's data back into the caches, and some timed runs; its result is their median. The first error of a
 // run ends the measurement.
 Result<PairedTimes> RunInPairs(const std::function<Status()>& first, const std::function<Status()>& second,
                                const PairedOptions& options = {});

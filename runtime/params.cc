@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t kParamsMagic = 0xF7E58D4F05049CB7, kTensorMagic = 0xDD5E40F096B4A13F;
 constexpr uint64_t kReserved = 0;  // the number after each magic number
 constexpr int32_t kMaxRank = 64;
-// Bytes of a tensor without extents and data: the least that one takes.
+// Bytes of a stored tensor of rank 0 without data, the smallest possible one.
 constexpr size_t kTensorHeader = 8 + 8 + 4 + 4 + 4 + 4 + 8;
 
 }  // namespace

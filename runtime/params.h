@@ -19,22 +19,24 @@ namespace autotune {
 using Params = std::map<std::string, Tensor, std::less<>>;
 
 std::string ParamsBytes(const Params& params);
-// Copies each tensor into memory of its own, so that it can be freed alone. Errors: anything that ParamsBytes could not
-// have written. Allocates no more than the blob holds.
+// Copies each tensor into separate memory, so that each can be freed alone. Returns an error for any bytes that
+// ParamsBytes cannot have written. Allocates no more than the size of the blob.
 Result<Params> ParseParams(std::string_view blob);
-// Without copies: the tensors lie in `blob`, at any alignment, and are to be written elsewhere, not computed with.
+// Like ParseParams, but without copies: the tensors refer to `blob`. They may be unaligned, so they may be written to
+// another place, but kernels cannot use them.
 Result<Params> ViewParams(std::string_view blob);
 
 Result<Params> LoadParams(const std::string& path);
 
-// The names and tensors of a set of parameters: vector of names, then u64 number and the tensors as above. The factory
-// of a graph executor stores the number first (`count_first`), as TVM's does.
+// Writes the names and tensors of a set of parameters: a vector of names, then the number (u64) and the tensors in the
+// layout at the top of this file. With `count_first` the number comes before the names, as in the factory of a graph
+// executor of TVM.
 void WriteNamedTensors(ByteWriter& out, const Params& params, bool count_first = false);
 using TensorReader = Result<Tensor>(ByteReader&);
 Result<Tensor> ReadTensor(ByteReader& in);
 Result<Params> ReadNamedTensors(ByteReader& in, bool count_first = false, TensorReader* read = ReadTensor);
 
-// One tensor as above. `tensor` lies in CPU memory.
+// Writes one tensor in the layout at the top of this file. `tensor` must be in CPU memory.
 void WriteTensor(ByteWriter& out, const Tensor& tensor);
 
 }  // namespace autotune

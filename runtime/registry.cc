@@ -32,7 +32,7 @@ Result<Value> CreateExecutor(std::span<const Value> args) {
   return Value(MakeGraphExecutorModule(std::move(executor)));
 }
 
-// The functions that the runtime itself offers.
+// Returns the functions that the runtime itself offers.
 std::vector<Row> RuntimeFunctions() {
   return {
       // runtime.tensor.empty(dtype text, extents...) -> tensor

@@ -1,5 +1,5 @@
-// Registry: global functions by name, open to users and to the compiler's own functions. What the runtime itself offers
-// is one explicit list in registry.cc. Thread-safe.
+// Registry: global functions by name. Users and the compiler add functions. The runtime's own functions are one list in
+// registry.cc. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,10 +11,10 @@ namespace autotune {
 
 class Registry {
  public:
-  // Holds the runtime's own functions from the first call on.
+  // Returns the registry of the process. The first call adds the runtime's own functions.
   static Registry& Global();
 
-  // An error if the name is taken, unless `replace`.
+  // Adds a function. Returns an error if the name is taken and `replace` is false.
   Status Add(std::string name, PackedFunc function, bool replace = false);
   bool Remove(std::string_view name);  // false if there was none
   Result<PackedFunc> Get(std::string_view name) const;

@@ -24,7 +24,7 @@ std::string SealOf(std::string_view library) {
 
 Status CheckSeal(std::string_view file) {
   const size_t begin = file.size() - std::min(file.size(), kSealBytes);
-  const size_t at = file.substr(begin).find(kMagic);  // behind `begin`: the file is cut short within the seal
+  const size_t at = file.substr(begin).find(kMagic);  // not at `begin` if the file is truncated within the seal
   if (at == std::string_view::npos) return {};
   if (at == 0 && file.substr(begin) == SealOf(file.substr(0, begin))) return {};
   return Err(

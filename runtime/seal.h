@@ -1,4 +1,4 @@
-// Seals: a hash of a library's file, appended behind the last byte that the dynamic loader maps. A damaged file is then
+// Seals: a hash of a library's file, appended after the last byte that the dynamic loader maps. A damaged file is then
 // refused, instead of crashing in damaged code. Stateless, thread-safe.
 #pragma once
 #include <string>
@@ -12,7 +12,8 @@ namespace autotune {
 // the low half first.
 std::string SealOf(std::string_view library);
 
-// Checks a file that ends with a seal. Any other file passes: linkers and tools like strip write none.
+// Returns an error if a file has a seal that does not match its bytes. A file without a seal passes, since linkers and
+// tools such as strip write none.
 Status CheckSeal(std::string_view file);
 
 }  // namespace autotune

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kMaxBytes = int64_t{1} << 62;
-constexpr int64_t kMaxAllocation = int64_t{1} << 39;  // beyond it sanitizers end the process instead of failing
+constexpr int64_t kMaxAllocation = int64_t{1} << 39;  // sanitizers abort the process at larger allocations
 
 struct NamedType {
   std::string_view text;
@@ -28,7 +28,7 @@ constexpr NamedType kTypes[] = {
     {"bool", {kDLUInt, 1, 1}},
 };
 
-// Tells whether the elements lie side by side in row-major order. Dimensions of extent 1 may have any stride.
+// Returns true if the elements are contiguous in row-major order. Dimensions of extent 1 may have any stride.
 bool IsCompact(const DLTensor& dl) {
   if (!dl.strides) return true;
   int64_t expected = 1;
@@ -39,7 +39,7 @@ bool IsCompact(const DLTensor& dl) {
   return true;
 }
 
-// Copies the elements of a tensor with strides, whose first element is at `from`, side by side to `to`.
+// Copies the elements of a tensor with strides to `to`, where they become contiguous. `from` is the first element.
 void CopyStrided(const DLTensor& dl, const char* from, char* to) {
   const int64_t bytes = DataTypeBytes(dl.dtype);
   std::vector<int64_t> index(dl.ndim, 0);
@@ -73,7 +73,7 @@ std::string DataTypeText(DLDataType type) {
 std::string ShapeText(const std::vector<int64_t>& shape) { return "[" + Joined(shape) + "]"; }
 
 Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type) {
-  // Zero extents are looked for first, so that the overflow check does not depend on the order of dimensions.
+  // Look for zero extents first, so that the overflow check does not depend on the order of dimensions.
   bool empty = false;
   for (int64_t extent : shape) {
     if (extent < 0) return Err("shape ", ShapeText(shape), " has a negative dimension");

@@ -1,6 +1,6 @@
-// Tensor: a reference-counted, compact, row-major DLPack tensor in the memory of the host or of another device, and the
-// text of its element types. Copies share the data. Handles may be copied on any thread; the data is not synchronised.
-// Not an expression: it computes nothing.
+// Tensor: a reference-counted handle of a compact, row-major DLPack tensor in the memory of the host or of another
+// device. Copies of a handle share the data. Handles may be copied on any thread; access to the data is not
+// synchronised. This file also has the texts of element types.
 #pragma once
 #include <dlpack/dlpack.h>
 
@@ -17,7 +17,8 @@ namespace autotune {
 class Device;
 using DevicePtr = std::shared_ptr<Device>;  // runtime/device.h
 
-// "f32" <-> {kDLFloat, 32, 1}; the text of ir/dtype.h. bool is {kDLUInt, 1, 1} and takes one byte per element.
+// Convert between element types and their texts, such as {kDLFloat, 32, 1} and "f32" (ir/dtype.h). bool is {kDLUInt, 1,
+// 1} and takes one byte per element.
 Result<DLDataType> DataTypeFromText(std::string_view text);
 std::string DataTypeText(DLDataType type);
 inline int64_t DataTypeBytes(DLDataType type) { return (int64_t{type.bits} * type.lanes + 7) / 8; }
@@ -25,41 +26,44 @@ inline bool operator==(DLDataType a, DLDataType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
-// "[1, 3, 224, 224]"
+// Returns a text such as "[1, 3, 224, 224]".
 std::string ShapeText(const std::vector<int64_t>& shape);
-// Elements of a shape, at most 2^62 bytes of `type`; an error for a negative dimension or an overflow.
+// Returns the bytes of a tensor of this shape and type. Returns an error for a negative dimension or more than 2^62
+// bytes.
 Result<int64_t> ShapeBytes(const std::vector<int64_t>& shape, DLDataType type);
 
-// Memory aligned to 64 bytes (2 MiB and huge pages where large), uninitialised; null when out of memory.
+// Returns uninitialised memory, aligned to 64 bytes; large blocks are aligned to 2 MiB and may use huge pages. Returns
+// null if out of memory.
 std::shared_ptr<void> AllocateAligned(int64_t bytes);
 
 class Tensor {
  public:
   Tensor() = default;  // null: only defined(), assignment and comparison with another handle are allowed
 
-  // Uninitialised, aligned to 64 bytes.
+  // Allocates an uninitialised tensor, aligned to 64 bytes, in the host's memory.
   static Result<Tensor> Empty(std::vector<int64_t> shape, DLDataType type);
   static Result<Tensor> Empty(std::vector<int64_t> shape, std::string_view type);
   static Result<Tensor> Zeros(std::vector<int64_t> shape, std::string_view type);
-  // A copy of `bytes`, whose size must match.
+  // Makes a tensor with a copy of `bytes`, whose size must match.
   static Result<Tensor> FromBytes(std::vector<int64_t> shape, DLDataType type, std::string_view bytes);
-  // A tensor over foreign memory of the right size; `keep_alive` is held as long as the tensor lives (may be null).
+  // Makes a tensor over memory of the caller, which must have the right size. The tensor holds `keep_alive`, which may
+  // be null.
   static Result<Tensor> View(void* data, std::vector<int64_t> shape, DLDataType type, std::shared_ptr<void> keep_alive);
-  // A tensor in the memory of `device`, which is not the host: `data` is an address of that device.
+  // Makes a tensor in the memory of `device`, which must not be the host. `data` is an address of that device.
   static Result<Tensor> OnDevice(DevicePtr device, void* data, std::vector<int64_t> shape, DLDataType type,
                                  std::shared_ptr<void> keep_alive);
-  // Takes over a DLPack tensor and calls its deleter when done, on error too. A tensor in the host's memory that is
-  // compact and row-major is viewed, any other there is copied. A tensor of another device must be compact; the device
-  // is opened through the registry (runtime/device.h).
+  // Takes over a DLPack tensor and calls its deleter when done, also after an error. A compact, row-major tensor in the
+  // host's memory is not copied; any other tensor in the host's memory is. A tensor of another device must be compact;
+  // its device is opened through the registry (runtime/device.h).
   static Result<Tensor> FromDLPack(DLManagedTensor* managed);
-  // A DLPack handle that shares the data; the receiver calls its deleter.
+  // Returns a DLPack handle that shares the data. The receiver must call its deleter.
   DLManagedTensor* ToDLPack() const;
 
   bool defined() const { return node_ != nullptr; }
-  Device* device() const { return node_->device.get(); }  // whose memory it is; null: the host's
-  void* data() const { return node_->dl.data; }           // an address of that device
+  Device* device() const { return node_->device.get(); }  // device that has the memory; null: the host
+  void* data() const { return node_->dl.data; }           // address of that device
   template <class T>
-  T* Data() const {  // of a tensor in the host's memory
+  T* Data() const {  // only for a tensor in the host's memory
     CHECK(!node_->device) << "the host cannot read a tensor of another device";
     CHECK(static_cast<int64_t>(sizeof(T)) == DataTypeBytes(dtype())) << "element size of " << DataTypeText(dtype());
     return static_cast<T*>(data());
@@ -68,18 +72,18 @@ class Tensor {
   DLDataType dtype() const { return node_->dl.dtype; }
   int64_t num_elements() const { return node_->elements; }
   int64_t num_bytes() const { return node_->elements * DataTypeBytes(dtype()); }
-  std::string_view bytes() const {  // of a tensor in the host's memory
+  std::string_view bytes() const {  // only for a tensor in the host's memory
     CHECK(!node_->device) << "the host cannot read a tensor of another device";
     return {static_cast<const char*>(data()), static_cast<size_t>(num_bytes())};
   }
   const DLTensor* dl() const { return &node_->dl; }
   long use_count() const { return node_.use_count(); }
 
-  // Same data under another shape with as many elements.
+  // Returns a tensor that shares the data under another shape with as many elements.
   Result<Tensor> Reshape(std::vector<int64_t> shape) const;
-  // A deep copy of a tensor in the host's memory.
+  // Returns a deep copy of a tensor in the host's memory.
   Result<Tensor> Copy() const;
-  // "f32[1, 10]"
+  // Returns a text such as "f32[1, 10]".
   std::string TypeText() const { return DataTypeText(dtype()) + ShapeText(shape()); }
   bool SameHandle(const Tensor& other) const { return node_ == other.node_; }
 

@@ -33,7 +33,8 @@ void Pause() {
 #endif
 }
 
-// Until done() or the time is over; tells which. Between looks it calls `pause`.
+// Spins until done() returns true or the time is over. Returns true in the first case. Calls `pause` between two calls
+// of done().
 template <class F, class P = void (*)()>
 bool SpinUntil(int64_t nanoseconds, F done, P pause = Pause) {
   using Clock = std::chrono::steady_clock;
@@ -53,14 +54,15 @@ void KeepOn(std::thread& thread, const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int cpu : cpus) CPU_SET(cpu, &set);
-  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a hint: what fails changes nothing
+  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // only a hint, so errors are ignored
 }
 
 // The pool of this process that forked last. Only its workers spin, since the spinning workers of other pools would
 // take CPUs from them. Never dereferenced.
 std::atomic<const ThreadPool*> last_forked{nullptr};
 
-// The parts of a ticket. Of so many tasks that they cannot be counted in it, several are a unit.
+// The fields of a ticket (ThreadPool::ticket_). It counts units of tasks. A unit is one task; it is several tasks only
+// if there are more than kMaxUnits tasks.
 constexpr int kUnitBits = 16;
 constexpr uint32_t kMaxUnits = (1u << kUnitBits) - 1;
 uint32_t FrontOf(uint64_t ticket) { return static_cast<uint32_t>(ticket >> kUnitBits) & kMaxUnits; }
@@ -102,7 +104,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-// Takes and runs chunks until none is left; false if there was none at all.
+// Takes and runs chunks until no chunk is left. Returns false if it has run none.
 bool ThreadPool::RunSomeTasks(int thread) {
   bool any = false;
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
@@ -110,7 +112,8 @@ bool ThreadPool::RunSomeTasks(int thread) {
     Body body = body_.load(std::memory_order_relaxed);
     void* closure = closure_.load(std::memory_order_relaxed);
     int32_t num_tasks = num_tasks_.load(std::memory_order_relaxed);
-    // Shrinking chunks: few visits to the shared line when tasks are many, even shares at the end.
+    // Chunks shrink with the number of tasks left. Large chunks at the begin make few accesses to the shared cache
+    // line; small chunks at the end balance the threads.
     uint32_t take = std::max<uint32_t>(1, left / (2 * static_cast<uint32_t>(num_threads())));
     uint64_t rest = thread == 0 ? ticket + (uint64_t{take} << kUnitBits) : ticket - take;
     if (!ticket_.compare_exchange_weak(ticket, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
@@ -122,7 +125,8 @@ bool ThreadPool::RunSomeTasks(int thread) {
       int32_t none = 0;
       code_.compare_exchange_strong(none, code, std::memory_order_relaxed);
     }
-    // Sequentially consistent with caller_sleeps_: either the caller sees zero, or we see it asleep.
+    // Both atomics are sequentially consistent: either the caller reads 0 from pending_, or this thread reads true from
+    // caller_sleeps_.
     if (pending_.fetch_sub(static_cast<int32_t>(take)) == static_cast<int32_t>(take) && thread != 0 &&
         caller_sleeps_.load()) {
       FutexWake(pending_, 1);
@@ -145,7 +149,8 @@ int32_t ThreadPool::Run(int32_t num_tasks, Body body, void* closure) {
   pending_.store(static_cast<int32_t>(units), std::memory_order_relaxed);
   uint64_t region = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
   ticket_.store(region << 32 | units);  // publishes the fields above
-  // Sequentially consistent with the worker's check before it sleeps: it sees the ticket, or we see the sleeper.
+  // Both atomics are sequentially consistent: either a worker reads the new ticket before it sleeps, or this thread
+  // reads its increment of sleepers_.
   if (sleepers_.load() > 0) {
     LeaveCallersCpu();
     wakeups_.fetch_add(1);

@@ -1,7 +1,7 @@
-// ThreadPool: fork-join parallelism for kernels, a few microseconds per fork and join. Idle workers spin briefly and
-// then sleep, so that a pool that is not in use costs nothing; where a process has several, only the workers of the one
-// that forked last spin. The calling thread works too. One caller at a time.
-// Not a task queue: there are no futures, and regions do not nest.
+// ThreadPool: fork-join parallelism for kernels. A fork and join takes a few microseconds. Idle workers spin briefly
+// and then sleep, so that a pool that is not in use costs nothing. If a process has several pools, only the workers of
+// the pool that forked last spin. The calling thread runs tasks, too. One caller at a time. There are no futures, and
+// regions do not nest.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,15 +12,16 @@
 namespace autotune {
 
 struct ThreadPoolOptions {
-  int num_threads = 0;           // the caller included; 0: AvailableCpus() (support/cpus.h)
-  double spin_seconds = 100e-6;  // before a worker sleeps. Longer: cheaper forks; shorter: kinder to other processes.
-                                 // 0 is used where threads outnumber CPUs.
-  bool pin = false;              // worker i on the i-th CPU of the mask (the caller is left alone)
+  int num_threads = 0;  // the caller included; 0: AvailableCpus() (support/cpus.h)
+  // Time that a worker spins before it sleeps. A longer time makes forks cheaper, a shorter time leaves more CPU time
+  // to other processes. If there are more threads than CPUs, workers do not spin.
+  double spin_seconds = 100e-6;
+  bool pin = false;  // true: worker i runs only on the i-th CPU of the process; the caller is not pinned
 };
 
 class ThreadPool {
  public:
-  // Runs the tasks [begin, end) of a region on thread `thread` (0 is the caller); 0, or an error code.
+  // Runs the tasks [begin, end) of a region on thread `thread` (0 is the caller). Returns 0, or an error code.
   using Body = int32_t (*)(void* closure, int32_t thread, int32_t begin, int32_t end);
 
   explicit ThreadPool(ThreadPoolOptions options = {});
@@ -35,7 +36,7 @@ class ThreadPool {
   // from inside a body.
   int32_t Run(int32_t num_tasks, Body body, void* closure);
 
-  // Like Run, for a callable f(task). Must not be called from inside a body, either.
+  // Like Run, for a callable f(task). Must not be called from inside a body.
   template <class F>
   void For(int32_t num_tasks, F&& f) {
     Run(
@@ -59,15 +60,15 @@ class ThreadPool {
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> closure_{nullptr};
   std::atomic<int32_t> num_tasks_{0};
-  alignas(64) std::atomic<int32_t> pending_{0};  // units not yet finished; the caller sleeps on it
+  alignas(64) std::atomic<int32_t> pending_{0};  // number of unfinished units; the caller sleeps on this word
   std::atomic<int32_t> code_{0};
   std::atomic<bool> caller_sleeps_{false};
   alignas(64) std::atomic<int32_t> sleepers_{0};
-  std::atomic<int32_t> wakeups_{0};  // sleeping workers wait for it to change
+  std::atomic<int32_t> wakeups_{0};  // sleeping workers wait until this word changes
   std::atomic<bool> stop_{false};
   int64_t spin_nanoseconds_ = 0;
-  std::vector<int> cpus_;  // that workers may choose from; empty: they are pinned, or more than there are CPUs
-  int callers_cpu_ = -1;   // which they were told to leave last
+  std::vector<int> cpus_;  // CPUs of workers that are not pinned; empty if they are, or if threads outnumber CPUs
+  int callers_cpu_ = -1;   // CPU that the last call of LeaveCallersCpu forbade to workers
   std::vector<std::thread> workers_;
 };
 

@@ -25,7 +25,7 @@ constexpr double kHopeless = 8;            // a cold first call may take this ma
 constexpr double kLongestInterrupt = 0.1;  // seconds; a busy machine may preempt a thread this long
 constexpr double kLongEnough = 0.8;        // fraction of min_repeat_seconds that a repeat must last to count
 
-// Copies without leaving the copy in a cache, where the CPU can.
+// Copies bytes. On CPUs with streaming stores, the copy does not stay in a cache.
 #if defined(__x86_64__)
 constexpr bool kCopiesAreCold = true;
 void CopyCold(char* to, const char* from, int64_t bytes) {
@@ -56,7 +56,7 @@ namespace {
 class Cutoff {
  public:
   explicit Cutoff(double seconds) : seconds_(seconds) {}
-  // Takes note of a burst of `count` calls, which is slow beyond `tolerance` times the cutoff.
+  // Records a burst of `count` calls. The burst is slow if a call takes longer than `tolerance` times the cutoff.
   void See(double per_call, int64_t count, double tolerance = 1) {
     if (seconds_ <= 0 || fast_enough_) return;
     if (per_call <= tolerance * seconds_) {
@@ -189,7 +189,7 @@ Result<Timing> TimeKernel(const Kernel& kernel, KernelContext& context, std::spa
 
   struct Weight {
     size_t arg;
-    int64_t bytes, offset;  // in a copy
+    int64_t bytes, offset;  // size, and place within a copy
   };
   std::vector<Weight> weights;
   int64_t copy_bytes = 0, activation_bytes = 0;

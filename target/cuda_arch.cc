@@ -5,11 +5,12 @@
 namespace autotune {
 namespace {
 
-// Threads, shared memory, registers and lanes: CUDA C++ programming guide, technical specifications per compute
-// capability and throughput of arithmetic instructions.
-// Units: NVIDIA's white papers of the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
-// Tensor cores: from the rates with f32 sums of the same white papers, by units and boost clocks.
-// PTX versions and asynchronous copies (cp.async): PTX ISA, release notes.
+// Sources of the numbers:
+// - Threads, shared memory, registers and lanes: the CUDA C++ programming guide, its technical specifications per
+//   compute capability and its throughput of arithmetic instructions.
+// - Units: NVIDIA's white papers on the T4, A100, GeForce RTX 3090, GeForce RTX 4090 and H100 SXM.
+// - Tensor cores: the rates for f32 sums in these white papers, divided by the units and the boost clock.
+// - PTX versions and asynchronous copies (cp.async): the release notes of the PTX ISA.
 constexpr CudaArch kArchs[] = {
     {.name = "sm_75",
      .units = 40,

@@ -11,23 +11,23 @@ namespace autotune {
 struct CudaArch {
   std::string_view name;  // sm_80
   int units;              // streaming multiprocessors of a typical GPU
-  int64_t max_threads;    // of a block
-  int64_t shared_bytes;   // of a block, with the driver's consent above kStaticSharedBytes
-  int64_t registers;      // of 32 bits, of a unit
-  double lanes;           // multiply-adds of f32 a cycle, of a unit
-  // Multiply-adds of the tensor cores in a cycle, of a unit, with f32 sums: for operands of f16 or bf16, and for TF32.
-  // 0: the tensor cores do not have the matrix shapes of ir/mma.h.
+  int64_t max_threads;    // most threads of a block
+  int64_t shared_bytes;   // most shared memory of a block; above kStaticSharedBytes, the launch must request it
+  int64_t registers;      // 32-bit registers of a unit
+  double lanes;           // f32 multiply-adds of a unit per cycle
+  // Multiply-adds per cycle of a unit's tensor cores with f32 sums, for operands of f16 or bf16 (`half_lanes`) and of
+  // TF32 (`tf32_lanes`). 0: the tensor cores do not have the matrix shapes of ir/mma.h.
   double half_lanes, tf32_lanes;
-  bool async_copies;  // from global to shared memory
-  int ptx_version;    // first PTX ISA that has it, times ten; old drivers then load the code
+  bool async_copies;  // true: it has asynchronous copies from global to shared memory
+  int ptx_version;    // first PTX ISA version that has the architecture, times ten, so that old drivers load the code
 };
 
-// Shared memory that a function may declare in its code. The launch must request any more.
+// Most shared memory, in bytes, that a function may declare in its code. The launch must request what exceeds it.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
-// Sorted from the oldest to the newest.
+// Returns all architectures, from the oldest to the newest.
 std::span<const CudaArch> CudaArchs();
-// Null for an unknown name.
+// Returns null if the name is unknown.
 const CudaArch* FindCudaArch(std::string_view name);
 std::string CudaArchNames();  // "sm_75, sm_80"
 

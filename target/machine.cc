@@ -8,13 +8,13 @@ const std::vector<MachineRow>& MachineRows() {
   static const std::vector<MachineRow> rows = {
       {.family = "x86-64 since 2013, and what no other row names",
        .cpus = {},
-       .machine = {.hz = 3e9,                  // [chosen]
-                   .multiply_add_ports = 2,    // [Fog: Haswell to Golden Cove, Zen 2 to 5]
-                   .load_ports = 2,            // [Fog: the same]
-                   .multiply_add_latency = 4,  // [Fog: Skylake to Golden Cove, Zen 3 to 5]
-                   .loop_registers = 5,  // with 11 addresses beside them no loop on x86-64 spills; with 12, each does
-                   .page_bytes = 4096,   // [AMD, Intel]
-                   .l1_ways = 8,         // [AMD: Zen 2 to 4; Intel: Haswell to Skylake]
+       .machine = {.hz = 3e9,                    // [chosen]
+                   .multiply_add_ports = 2,      // [Fog: Haswell to Golden Cove, Zen 2 to 5]
+                   .load_ports = 2,              // [Fog: Haswell to Golden Cove, Zen 2 to 5]
+                   .multiply_add_latency = 4,    // [Fog: Skylake to Golden Cove, Zen 3 to 5]
+                   .loop_registers = 5,          // of 16: loops with 11 addresses do not spill, loops with 12 do
+                   .page_bytes = 4096,           // [AMD, Intel]
+                   .l1_ways = 8,                 // [AMD: Zen 2 to 4; Intel: Haswell to Skylake]
                    .l1_bytes_per_cycle = 64,     // two loads of 32 bytes [AMD, Intel]
                    .l2_bytes_per_cycle = 32,     // [AMD: Zen 2 to 5]
                    .l3_bytes_per_cycle = 10,     // [chosen]

@@ -1,11 +1,11 @@
 // Machine: facts about the cores of a target that its text does not state. Schedules and their estimated cost depend on
-// them, so they follow from the target alone: the same target gives the same packages everywhere. A plain value;
+// them. They follow from the target alone, so that equal targets give equal packages on every machine. A plain value;
 // thread-safe.
 //
 // target/machine.cc has the table, one row for each family of CPUs. `autotune doctor --probe` measures a row for a CPU
 // that the table lacks. Sources of numbers, in brackets: [Fog] Agner Fog's instruction tables; [AMD], [Intel], [Arm]
-// their optimization manuals; [chosen] a number between those of the cores that the row stands for, by which candidates
-// rank as measured on Zen 3 and Zen 5; [probe] measured by `doctor --probe`.
+// their optimization manuals; [chosen] a number between those of the cores of the row, with which the estimates rank
+// candidates as measured on Zen 3 and Zen 5; [probe] measured by `doctor --probe`.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -17,24 +17,24 @@
 namespace autotune {
 
 struct Machine {
-  double hz;  // a sustained clock; it scales all estimates alike
+  double hz;  // sustained clock in Hz; all estimates are proportional to its inverse
 
   // ---- A core
-  double multiply_add_ports;    // vector multiply-adds a cycle
-  double load_ports;            // vector loads a cycle
+  double multiply_add_ports;    // vector multiply-adds per cycle
+  double load_ports;            // vector loads per cycle
   double multiply_add_latency;  // cycles
-  // General registers that a loop over a reduction needs beside addresses: the stack, a panel, the counter, its end,
-  // and one to compute with.
+  // General registers that a loop over a reduction needs besides those for addresses: the stack pointer, the pointer to
+  // a panel, the counter, its end, and a temporary.
   double loop_registers;
 
   // ---- Caches and memory. The size of a line is the target's.
-  int64_t page_bytes;  // the sets of a first-level cache cover a page once, mostly
+  int64_t page_bytes;  // addresses this far apart mostly map to the same L1 set
   double l1_ways;
-  double l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;  // of one core, reading
+  double l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;  // one core's reads
 
-  // ---- Parallel loops of our runtime
-  double fork_cycles;  // fork and join of one loop
-  double task_cycles;  // handing out one task
+  // ---- Parallel loops of the runtime
+  double fork_cycles;  // time of the fork and the join of one loop
+  double task_cycles;  // time to hand out one task
 
   AUTOTUNE_FIELDS(hz, multiply_add_ports, load_ports, multiply_add_latency, loop_registers, page_bytes, l1_ways,
                   l1_bytes_per_cycle, l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle, fork_cycles,
@@ -48,33 +48,33 @@ struct MachineRow {
   Machine machine;
 };
 
-// The first row stands for all CPUs that no other row names.
+// Returns the table. The first row serves all CPUs that no other row names.
 const std::vector<MachineRow>& MachineRows();
-// The row for a CPU, by LLVM's name.
+// Returns the row for a CPU, by LLVM's name.
 const MachineRow& MachineRowOf(std::string_view cpu);
 
-// The facts about a compute unit of a GPU (a streaming multiprocessor).
+// Properties of one compute unit of a GPU (a streaming multiprocessor).
 struct GpuMachine {
   double hz;
-  double lanes;                   // multiply-adds a cycle, where the architecture does not say
-  double half_lanes, tf32_lanes;  // of tensor cores, as the architecture says; 0: there are none
-  double shared_bytes_per_cycle;  // shared memory
-  double memory_bytes_per_cycle;  // its part of the device's memory bandwidth
-  double threads, blocks;         // that it holds at a time
-  double warp;                    // threads that run together
-  double latency_warps;           // that hide the latencies of arithmetic and shared memory
-  double memory_latency;          // cycles
-  double barrier_cycles;          // of a block, with what it drains
-  double launch_cycles;           // of a kernel, from the end of the one before
+  double lanes;                   // f32 multiply-adds per cycle; the value of the CudaArch, if there is one
+  double half_lanes, tf32_lanes;  // multiply-adds per cycle of the tensor cores (CudaArch); 0: there are none
+  double shared_bytes_per_cycle;  // bandwidth of shared memory
+  double memory_bytes_per_cycle;  // the unit's share of the device's memory bandwidth
+  double threads, blocks;         // most threads and blocks that are resident at a time
+  double warp;                    // threads of a warp
+  double latency_warps;           // warps that hide the latencies of arithmetic and of shared memory
+  double memory_latency;          // cycles of a load from memory
+  double barrier_cycles;          // cycles of a barrier of a block, with the wait for the instructions before it
+  double launch_cycles;           // cycles from the end of one kernel to the start of the next
 };
 
-// One row so far, for NVIDIA's units since Volta.
+// The values for NVIDIA's GPUs since Volta. All GPUs use them.
 inline constexpr GpuMachine kCommonGpu = {
     .hz = 1.7e9,   // [chosen]
     .lanes = 128,  // [NVIDIA, CUDA C++ programming guide: compute capability 8.6, 8.9, 9.0]
     .half_lanes = 0,
     .tf32_lanes = 0,
-    .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [the same]
+    .shared_bytes_per_cycle = 128,  // 32 banks of 4 bytes [programming guide]
     .memory_bytes_per_cycle = 15,   // 3.35 TB/s for 132 units [NVIDIA, H100 data sheet]
     .threads = 2048,                // [programming guide]
     .blocks = 32,
@@ -85,7 +85,7 @@ inline constexpr GpuMachine kCommonGpu = {
     .launch_cycles = 4000,  // [chosen]
 };
 
-// The row of the table for a target.
+// Return the properties for a target.
 inline const Machine& MachineOf(const Target& target) { return MachineRowOf(target.cpu).machine; }
 inline GpuMachine GpuMachineOf(const Target& target) {
   GpuMachine machine = kCommonGpu;

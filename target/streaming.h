@@ -1,4 +1,4 @@
-// Which results are written with streaming (non-temporal) stores. Pure functions; thread-safe.
+// Decides which results are written by streaming (non-temporal) stores. Pure functions; thread-safe.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,8 @@
 
 namespace autotune {
 
-// Returns true if a result of that size bypasses the caches, because the next kernel would not find it there.
+// Returns true if kernels write a result of this size by streaming stores, which bypass the caches. The result is then
+// so large that the next kernel would not find it in a cache.
 bool IsStreamed(int64_t bytes, const Target& target);
 
 }  // namespace autotune

@@ -90,7 +90,8 @@ void ResolveHost(Target& target) {
   std::sort(target.features.begin(), target.features.end());
 }
 
-// What LLVM's names of x86-64 processors imply of vectors. LLVM's own tables are beyond this layer.
+// Returns true if LLVM's name of an x86-64 processor implies the feature. Only features of vectors are known. This
+// layer cannot use LLVM's own tables.
 bool CpuImplies(std::string_view cpu, std::string_view feature) {
   static constexpr std::string_view kAvx512[] = {
       "x86-64-v4",      "skylake-avx512",  "skx",       "cascadelake", "cooperlake",     "cannonlake",
@@ -110,7 +111,8 @@ bool CpuImplies(std::string_view cpu, std::string_view feature) {
   return avx2 || (feature == "avx" && in(kAvx));
 }
 
-// Bits of a RISC-V target's vector registers: what its name implies, else as its features state, v and zvl<n>b.
+// Returns the bits of a RISC-V target's vector registers. They follow from the CPU's name, or from the features v and
+// zvl<n>b.
 int RiscvVectorBits(const Target& target) {
   if (target.cpu == "sifive-x280") return 512;
   if (target.cpu != "sifive-p670" && !Has(target.features, "v")) return 32;  // scalars
@@ -121,7 +123,7 @@ int RiscvVectorBits(const Target& target) {
   return std::min(bits, 512);
 }
 
-// "32K", "1M" or plain bytes; -1: something else.
+// Returns the bytes of a size such as "32K", "1M" or "32768"; -1 for any other text.
 int64_t ParseSize(std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -138,7 +140,7 @@ std::string SizeText(int64_t bytes) {
 
 void ReadHostCaches(Target& target) {
   const int64_t first = HostCacheBytes(1);
-  if (first == 0) return;  // the kernel tells nothing
+  if (first == 0) return;  // the operating system does not report caches
   target.l1_bytes = first;
   target.l2_bytes = HostCacheBytes(2);
   target.l3_bytes = HostCacheBytes(3);
@@ -146,8 +148,8 @@ void ReadHostCaches(Target& target) {
 
 void Derive(Target& target) {
   if (target.IsGpu()) {
-    target.vector_bits = 128;       // the widest access to memory of one thread
-    target.vector_registers = 255;  // scalars; what a thread may have where blocks are small
+    target.vector_bits = 128;       // the widest memory access of one thread
+    target.vector_registers = 255;  // most scalar registers of a thread
     target.general_registers = 255;
     target.has_fma = true;
     const CudaArch* arch = target.kind == TargetKind::kCuda ? FindCudaArch(target.arch) : nullptr;
@@ -166,7 +168,7 @@ void Derive(Target& target) {
     target.general_registers = 16;
     target.has_fma = has("fma");
     target.has_f16 = has("f16c") && target.kind == TargetKind::kLlvm;
-    // The instruction is one of vectors, so a source without vector types has no way to name it.
+    // The instruction works on vectors, so C source without vector types cannot use it.
     target.has_ldexp = avx512 && target.vector_types;
   } else {  // 32 registers and a fused multiply-add
     target.vector_bits = target.triple.starts_with("riscv64") ? RiscvVectorBits(target) : 128;
@@ -176,12 +178,12 @@ void Derive(Target& target) {
   }
 }
 
-// A target as far as its options state it.
+// A target while its options are parsed.
 struct Stated {
   Target target;
   bool host = true, triple = false, caches = false;
   int cores = 0;
-  int64_t max_threads = 0, shared = 0, registers = 0;  // of GPUs
+  int64_t max_threads = 0, shared = 0, registers = 0;  // options of GPUs; 0: not given
 };
 
 Status ReadFeatures(const std::string& value, Target& target) {
@@ -205,7 +207,7 @@ Status ReadCaches(const std::string& value, Target& target) {
   return {};
 }
 
-// Of GPUs alone.
+// Parses an option that only targets for GPUs have.
 Status ReadGpuOption(const std::string& key, const std::string& value, Stated& stated) {
   const bool cuda = stated.target.kind == TargetKind::kCuda;
   if (cuda && key == "-arch") {
@@ -263,7 +265,8 @@ Status ReadOption(const std::string& word, Stated& stated) {
   return {};
 }
 
-// Completes a GPU's target by what its architecture has, or by the least that devices have.
+// Sets the properties of a GPU that the options do not state: to those of its architecture, or, for OpenCL, to values
+// that every device supports.
 Status FinishGpu(const Stated& stated, Target& target) {
   if (!stated.triple) target.triple = HostTriple();
   int units = 1;
@@ -350,7 +353,7 @@ Result<Target> Target::Parse(std::string_view text) {
 }
 
 void DescribeCpu(const std::string& cpuinfo, Target& target) {
-  auto field = [&](const std::string& name) {  // of the first core that has it
+  auto field = [&](const std::string& name) {  // value of the first line with this name
     std::istringstream lines(cpuinfo);
     for (std::string line; std::getline(lines, line);) {
       size_t colon = line.find(':');

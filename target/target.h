@@ -1,14 +1,14 @@
-// Target: what code is made for, and by which code generator. A value with one canonical text, which records and
-// packages store:
+// Target: the machine for which code is generated, and the code generator. A value with one canonical text, which
+// records and packages store:
 //   llvm -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2
 //   c -mtriple=x86_64-linux-gnu -mcpu=znver3 -mattr=+avx2,+fma -caches=32K,512K,32M -num-cores=2 -vectors=none
 //   opencl -mtriple=x86_64-linux-gnu -num-cores=16 -max-threads=256 -shared=32K
 //   cuda -arch=sm_80 -mtriple=x86_64-linux-gnu -num-cores=108 -max-threads=1024 -shared=163K -registers=64K -tf32=1
-// `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone `c -mcpu=host -num-cores=<all>`; `host` is resolved
-// when parsed, its caches too. The sizes of caches are part of the text, since programs depend on them: what was tuned
-// on one machine is found again on another. `cuda` needs an architecture, and takes from its row (target/cuda_arch.h)
-// what the text leaves out. Knows nothing of LLVM: attributes come from the architecture and the
-// feature list. Immutable once parsed; thread-safe.
+// `cpu` means `llvm -mcpu=host -num-cores=<all>`, and `c` alone means `c -mcpu=host -num-cores=<all>`. Parsing replaces
+// `host` by the CPU and the caches of this machine. The sizes of caches are part of the text, since programs depend on
+// them: so records of one machine are found on another machine with equal caches. `cuda` needs an architecture; its row
+// (target/cuda_arch.h) has the values that the text leaves out. Target does not use LLVM: attributes come from the
+// architecture and the feature list. Immutable once parsed; thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,16 +20,17 @@
 
 namespace autotune {
 
-// The code generator. kC: C source text, which the machine's C compiler compiles. kOpenCl: OpenCL C, which the driver
-// of the device compiles when a program is loaded. kCuda: PTX by LLVM, which the driver compiles then.
+// The code generator. kLlvm: machine code by LLVM. kC: C source, which the machine's C compiler compiles. kOpenCl:
+// OpenCL C, which the device's driver compiles when it loads a program. kCuda: PTX by LLVM, which the driver compiles
+// when it loads a program.
 enum class TargetKind { kLlvm, kC, kOpenCl, kCuda };
 AUTOTUNE_ENUM(TargetKind, "llvm", "c", "opencl", "cuda")
 
 struct Target {
   TargetKind kind = TargetKind::kLlvm;
-  // kC: the source uses vector types. Without them (-vectors=none), each vector becomes a loop over its lanes, which
-  // any C compiler understands and many vectorize. `vector_bits` is that of the machine in both cases, so that these
-  // loops have as many lanes as its vectors.
+  // For kC: true if the source uses vector types. Without them (-vectors=none), each vector becomes a loop over its
+  // lanes, which any C compiler accepts and many vectorize. `vector_bits` is the width of the machine's vectors in both
+  // cases, so that these loops have as many iterations as a vector has lanes.
   bool vector_types = true;
   std::string triple;                 // x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu
   std::string cpu;                    // LLVM's name, never "host"
@@ -40,39 +41,40 @@ struct Target {
   int64_t l2_bytes = 512 << 10;  // per core
   int64_t l3_bytes = 16 << 20;   // shared
 
-  // GPUs. `triple` is then that of the host that launches kernels, and `num_cores` counts compute units.
-  std::string arch;                 // kCuda: sm_80
-  int64_t max_threads = 256;        // of a block
-  int64_t shared_bytes = 32 << 10;  // of a block
-  int64_t registers = 64 << 10;     // of 32 bits, of a compute unit; not stated by kOpenCl
-  // kCuda (-tf32=1): sums of products of f32 may round their operands to TF32, for tensor cores.
+  // For GPUs. `triple` is then the triple of the host that launches kernels, and `num_cores` counts compute units.
+  std::string arch;                 // kCuda: the architecture, such as sm_80
+  int64_t max_threads = 256;        // most threads of a block
+  int64_t shared_bytes = 32 << 10;  // most shared memory of a block
+  int64_t registers = 64 << 10;     // 32-bit registers of a compute unit; not part of the text for kOpenCl
+  // kCuda (-tf32=1): true if sums of products of f32 may round their operands to TF32, to use tensor cores.
   bool tf32 = false;
 
   // Derived when parsed:
-  int vector_bits = 128;       // of the widest profitable vector register; 32: there are none, a scalar's
-  int vector_registers = 16;   // architectural
-  int general_registers = 16;  // architectural; addresses and counters stay in them
+  int vector_bits = 128;       // width of the widest profitable vector register; 32 (a scalar) if there is none
+  int vector_registers = 16;   // number of architectural vector registers
+  int general_registers = 16;  // number of architectural general registers, for addresses and counters
   bool has_fma = false;
-  bool has_async_copies = false;  // from global to shared memory, past the registers (ir/op.h, async)
+  bool has_async_copies = false;  // copies from global to shared memory without registers (ir/op.h, async)
   bool has_mma = false;           // tensor cores with operands of f16, bf16 and TF32 (ir/mma.h)
-  bool has_f16 = false;           // instructions that convert between f16 and f32, and a generator that names them
+  bool has_f16 = false;           // instructions that convert between f16 and f32; the generator can emit them
   bool has_ldexp = false;         // an instruction that multiplies lanes by powers of two
   int cache_line = 64;
 
-  // Returns true if code for it consists of kernels of threads (ir/threads.h), which run on a device of their own.
+  // Returns true if code for the target consists of kernels of threads (ir/threads.h), which run on a GPU.
   bool IsGpu() const { return kind == TargetKind::kOpenCl || kind == TargetKind::kCuda; }
 
-  // The format of a GPU's programs (Device::LoadImage): "cl", "ptx".
+  // Returns the format of a GPU's programs (Device::LoadImage): "cl" or "ptx".
   std::string_view ImageFormat() const { return kind == TargetKind::kCuda ? "ptx" : "cl"; }
 
-  // The CPU on which programs for this target start: of a GPU, any of its triple; else the target itself.
+  // Returns the CPU that starts programs for this target. For a GPU, that is a generic CPU of the triple; else the
+  // target itself.
   Target Host() const;
 
   // Accepts "cpu", "llvm", "c", "llvm -mcpu=host ..." and canonical text. Errors name the option at fault.
   static Result<Target> Parse(std::string_view text);
   std::string Text() const;  // canonical; Parse(Text()) == *this
-  // The error that rounding the operands of products adds to a sum of products, relative to the sum of their
-  // magnitudes: half a unit in the last place for each operand. Comparisons of results allow for it.
+  // Returns the error of a sum of products that comes from rounding the operands to TF32, relative to the sum of the
+  // products' magnitudes: half a unit in the last place for each operand. Comparisons of results allow for it.
   double ProductRounding() const { return tf32 ? 0x1p-10 : 0; }
   int VectorLanes(int bits) const { return vector_bits / bits; }
   bool operator==(const Target& other) const { return Text() == other.Text(); }
@@ -82,8 +84,8 @@ struct Target {
 // that -mcpu=host can stand for; all of these have AVX2.
 std::vector<std::string> FeaturesOfModel(std::string_view cpu);
 
-// Sets the CPU name and the features of an Arm or RISC-V host from the text of Linux's /proc/cpuinfo. `target` already
-// has its triple. Fields that the text does not tell stay as they are.
+// Sets the CPU name and the features of an Arm or RISC-V host from the text of Linux's /proc/cpuinfo. `target` must
+// have its triple. A field that the text does not state is not changed.
 void DescribeCpu(const std::string& cpuinfo, Target& target);
 
 }  // namespace autotune

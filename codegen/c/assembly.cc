@@ -32,15 +32,15 @@ std::vector<Line> LinesOf(const std::string& assembly) {
   return lines;
 }
 
-// The label that an instruction may jump to: its last operand.
+// Returns the label that an instruction may jump to: its last operand.
 std::string_view JumpTarget(const Line& line) {
   const size_t last = line.text.find_last_of(" \t,");
   const std::string_view operand = last == std::string_view::npos ? std::string_view() : line.text.substr(last + 1);
   return operand.starts_with(".L") ? operand : std::string_view();
 }
 
-// Returns true if an instruction accesses memory relative to the stack's pointer or, in functions that have one, the
-// frame's.
+// Returns true if an instruction accesses memory relative to the stack pointer or, in functions with a frame pointer,
+// relative to that.
 bool UsesFrame(std::string_view text, const std::string& triple, bool frame_pointer) {
   if (text.starts_with('.') || text.starts_with('#') || text.starts_with("lea")) return false;
   auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
@@ -57,7 +57,7 @@ void CountSpills(const std::string& assembly, const std::string& triple, BuildFa
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].is_label) labels[lines[i].text] = i;
   }
-  std::vector<char> in_loop(lines.size(), 0);  // a register loop
+  std::vector<char> in_loop(lines.size(), 0);  // by line: 1 if the line is in a loop over register buffers
   for (size_t mark = 0; mark < lines.size(); ++mark) {
     if (lines[mark].text.find(kLoopMark) == std::string_view::npos || lines[mark].is_label) continue;
     // The shortest stretch around the mark from a label to a jump back to it.

@@ -6,8 +6,9 @@
 
 namespace autotune::c {
 
-// Counts the instructions that access a function's stack frame: all, and those in the innermost loops that contain a
-// mark (c99.h). These functions keep nothing in their frames but what does not fit into registers. Adds to the facts.
+// Counts the spills in `assembly` and adds them to `facts`: all spills, and those in the innermost loops that contain a
+// mark (kLoopMark in c99.h). A spill is an instruction that accesses the stack frame, since emitted functions keep only
+// spilled values there.
 void CountSpills(const std::string& assembly, const std::string& triple, BuildFacts& facts);
 
 }  // namespace autotune::c

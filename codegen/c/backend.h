@@ -1,14 +1,14 @@
-// The code generator of targets of kind c: C source, which the machine's C compiler compiles (compiler.h) and LLVM
-// assembles; and of targets of kind opencl. Thread-safe. Internal to codegen/.
+// The code generators for targets of kinds c and opencl. For kind c, the C compiler of this machine compiles the source
+// to assembly (compiler.h), and LLVM assembles it. Thread-safe. Internal to codegen/.
 #pragma once
 #include "codegen/codegen.h"
 
 namespace autotune {
 
-// As CompileKernel. Errors, too: no C compiler, or one that fails.
+// CompileKernel for targets of kind c. Further errors: there is no C compiler, or it fails.
 Result<KernelObject> CompileWithC(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options);
 
-// As CompileKernel, for targets of kind opencl: nothing is compiled, the driver does that.
+// CompileKernel for targets of kind opencl. Returns source only, which the device's driver compiles when it loads it.
 Result<KernelObject> CompileWithOpenCl(const LoweredKernel& kernel, const Target& target);
 
 }  // namespace autotune

@@ -17,9 +17,9 @@ struct BufferMemory {
 
 struct Bindings {
   std::unordered_map<Name, BufferMemory> buffers;
-  std::unordered_map<Name, Registers> registers;  // of the register buffers that are variables
+  std::unordered_map<Name, Registers> registers;  // variables of the register buffers that are not arrays
   std::unordered_map<Name, Code> vars;
-  Analyzer analyzer;  // bounds of the variables, as far as they are known where the writer stands
+  Analyzer analyzer;  // bounds of the variables that are known at the current place in the code
 };
 
 }  // namespace autotune::c

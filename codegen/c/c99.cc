@@ -7,12 +7,12 @@
 namespace autotune::c {
 namespace {
 
-constexpr int kLaneBits = 32;  // elements of this width fill a register with the most lanes of one vector
+constexpr int kLaneBits = 32;  // width of the elements for which a register holds MaxLanes() lanes
 
-// The digit pair of x86's builtins for packed floats: ps, pd.
+// Returns the suffix of x86's builtins for vectors of f32 (ps) or f64 (pd).
 const char* PackedSuffix(DType type) { return type.bits == 32 ? "ps" : "pd"; }
 
-// A mask of all lanes of a register of 512 bits.
+// Returns a mask with all lanes of a 512-bit register set.
 const char* AllLanes(DType type) { return type.bits == 32 ? "0xffff" : "0xff"; }
 
 constexpr const char* kGcc = "defined(__GNUC__) && !defined(__clang__)";
@@ -80,7 +80,7 @@ std::string C99::Call(Op op, DType type) const {
       return "__builtin_floor" + suffix;
     case Op::kCeil:
       return "__builtin_ceil" + suffix;
-    case Op::kRound:  // of the current direction, which nobody changes: to nearest, half to even
+    case Op::kRound:  // rint uses the current rounding mode, which is always to nearest, ties to even
       return "__builtin_rint" + suffix;
     case Op::kFma:
       CHECK(target_.has_fma) << "fma without the instruction would call the math library";
@@ -96,13 +96,13 @@ std::string C99::Call(Op op, DType type) const {
   }
 }
 
-// A load of the lanes that a mask selects: an instruction since AVX.
+// Returns the body of a load of the lanes that a mask selects. Processors with AVX have an instruction for it.
 Dialect::Body C99::MaskedLoadBody(DType type) const {
   const int bits = type.bits * type.lanes;
   if (!IsX86() || target_.vector_bits < 256 || !type.IsFloat() || type.IsHalf() || bits < 128) return {};
   const DType lanes = DType::Int(type.bits).WithLanes(type.lanes);
   if (bits > 512) return {};
-  // Builtins take long long, which int64_t need not be.
+  // The builtins take vectors of long long; int64_t may be another type.
   const std::string wide = "(__attribute__((vector_size(" + std::to_string(bits / 8) + "))) long long)";
   const std::string mask = type.bits == 32 ? "mask" : wide + Convert("mask", lanes);
   if (bits == 512) {
@@ -120,7 +120,7 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
   if (function == "load_masked") return MaskedLoadBody(type);
   if (!IsX86() || !type.IsFloat() || type.IsHalf()) return {};
   if (function == "ldexp") {
-    // Whole registers; lanes beyond the end are 0.
+    // Works on whole registers and fills the lanes beyond the end with 0.
     const int whole = kRegisterBits / type.bits;
     const DType wide = type.WithLanes(whole);
     auto part = [&](const char* v, int begin) {
@@ -140,7 +140,7 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
     }
     return {"", lines + "return r;"};
   }
-  // GCC makes these instructions of loops over lanes, too, but takes six times as long for a whole kernel.
+  // GCC also compiles loops over lanes to these instructions, but then takes six times as long for a whole kernel.
   if (function != "abs" && bits != 128 && bits != 256 && bits != 512) return {};
   if (function != "abs" && bits > target_.vector_bits) return {};  // there is no such instruction
   const std::string suffix = std::string(PackedSuffix(type)) + (bits == 512 ? "512_mask" : bits == 256 ? "256" : "");
@@ -155,7 +155,7 @@ Dialect::Body C99::VectorBody(std::string_view function, DType type) const {
     return {kGcc, "return __builtin_ia32_sqrt" + suffix + "(a" +
                       (bits == 512 ? ", (" + Type(type) + "){0}" + rounding : "") + ");"};
   }
-  // The number of the direction, and no exception where the result is not exact.
+  // The rounding mode, with the bit that suppresses the exception for inexact results.
   const char* direction = function == "floor" ? "9" : function == "ceil" ? "10" : function == "round" ? "8" : nullptr;
   if (direction && bits < 512) return {kGcc, "return __builtin_ia32_round" + suffix + "(a, " + direction + ");"};
   if (direction) {
@@ -180,13 +180,13 @@ std::string C99::Barrier() const {
 }
 
 std::string C99::MarkLoop(const std::string& name) const {
-  // Without vector types the compiler decides what lives in registers.
+  // Without vector types the compiler alone decides which values are in registers, so there is nothing to report.
   return target_.vector_types ? "__asm__ volatile(\"# " + std::string(kLoopMark) + name + "\");" : "";
 }
 
 std::string C99::Prelude(const std::string& body, const std::vector<std::string>& features) const {
   std::string list = Joined(features, ",");
-  // Every processor decodes the hint of a prefetch for writing.
+  // Every x86-64 processor decodes prefetchw, even if its features do not name it.
   if (IsX86()) list += (list.empty() ? "" : ",") + std::string("prfchw");
   std::string text;
   text += "#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF\n";

@@ -1,5 +1,5 @@
-// C99: the dialect of the C target. Vectors are those of GCC (12 and newer) and Clang; a target without vector types
-// has none. Immutable; thread-safe. Internal to codegen/c.
+// C99: the dialect for targets of kind c. It uses the vector extensions of GCC (12 and newer) and Clang, or no vectors
+// if the target has no vector types. Immutable; thread-safe. Internal to codegen/c.
 #pragma once
 #include "codegen/c/dialect.h"
 #include "target/target.h"
@@ -31,11 +31,10 @@ class C99 : public Dialect {
   std::string Barrier() const override;
   std::string MarkLoop(const std::string& name) const override;
 
-  // Returns the beginning of a source whose functions are `body`: the types, and pragmas for the instructions that the
-  // functions may use, so that the compiler needs no options for them. `features` names the instructions as
-  // support/cpu_features.h does.
+  // Returns the beginning of a source whose functions are `body`: type definitions, and pragmas that enable the
+  // instruction sets `features` (names in support/cpu_features.h), so that the compiler needs no options for them.
   std::string Prelude(const std::string& body, const std::vector<std::string>& features) const;
-  // What stands at the end of a source.
+  // Returns the end of a source.
   std::string Epilogue() const;
 
  private:
@@ -45,7 +44,7 @@ class C99 : public Dialect {
   const Target& target_;
 };
 
-// The comment's text by which MarkLoop finds loops in assembly, followed by a name.
+// MarkLoop writes a comment with this text and a name into the assembly. CountSpills finds the loop by it.
 inline constexpr std::string_view kLoopMark = "register loop ";
 
 }  // namespace autotune::c

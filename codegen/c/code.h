@@ -26,16 +26,16 @@ struct Code {
   std::string text;
   Level level = Level::kPrimary;
 
-  // Short, and cheap to compute more than once: a name or a number.
+  // Returns true if the text is a name or a number, which is short and costs nothing to compute again.
   bool IsAtom() const { return level == Level::kPrimary && text.find_first_of("([{") == std::string::npos; }
-  // The text as an operand of an operator that takes operands of `least` and tighter.
+  // Returns the text as an operand of an operator whose operands need the precedence `least` or a tighter one.
   std::string Under(Level least) const { return level >= least ? text : "(" + text + ")"; }
 };
 
-// a OP b. Operators of one level group from the left, as C has it.
+// Returns the code `a OP b`. Operators of one level are left-associative, as in C.
 inline Code Infix(const Code& a, std::string_view op, const Code& b, Level level) {
   const Level tighter = static_cast<Level>(static_cast<int>(level) + 1);
-  // Compilers warn of `a & b == c` and its like, and readers stumble: such operands always have parentheses.
+  // Compilers warn about operands such as those of `a & b == c`, and people misread them. They get parentheses.
   const bool mixed = level != Level::kAdd && level != Level::kMul;
   return {a.Under(mixed ? Level::kAdd : level) + " " + std::string(op) + " " + b.Under(mixed ? Level::kAdd : tighter),
           level};

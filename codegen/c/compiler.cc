@@ -21,7 +21,8 @@ std::string CrossCompilerFor(const Target& target) { return target.triple + "-gc
 
 std::string_view ArchitectureOf(std::string_view triple) { return triple.substr(0, triple.find('-')); }
 
-// Code needs nothing of the system's, so `cc` serves every triple of this machine's architecture.
+// Returns true if `cc` can compile for the target. Emitted code uses no library and no system header but stdint.h, so
+// an equal architecture suffices.
 bool IsForThisMachine(const Target& target) {
   const Result<Target> host = Target::Parse("c");
   return host.ok() && ArchitectureOf(host->triple) == ArchitectureOf(target.triple);
@@ -35,9 +36,9 @@ std::string CompilerFor(const Target& target) {
 std::vector<std::string> CommandFor(const std::string& compiler, const Target& target) {
   std::vector<std::string> argv = {compiler,          "-std=c99",           "-O3",  "-ffp-contract=off",
                                    "-fno-math-errno", "-fno-trapping-math", "-fPIC"};
-  // A kernel may have the name of a library's function.
+  // A kernel may have the name of a function of the C library.
   argv.push_back("-fno-builtin");
-  // Distributions make these defaults of theirs: code of ours needs neither the C library nor guards of the stack.
+  // Some distributions enable these features by default. Emitted code needs none of them.
   argv.insert(argv.end(), {"-fno-stack-protector", "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-w"});
   if (!target.triple.starts_with("x86_64")) std::erase(argv, "-fcf-protection=none");
   argv.insert(argv.end(), {"-x", "c", "-S", "-o", "-", "-"});
@@ -46,10 +47,10 @@ std::vector<std::string> CommandFor(const std::string& compiler, const Target& t
 
 struct Output {
   std::string text, messages;
-  std::optional<ExitStatus> status;  // none: it has closed its outputs but goes on
+  std::optional<ExitStatus> status;  // empty: the compiler has closed its outputs but still runs
 };
 
-// Writes `source` to one descriptor and reads the other two to their ends, all at once.
+// Writes `source` to `to` and reads `from` and `messages` to their ends, concurrently, so that no pipe blocks.
 Status Exchange(const std::string& source, UniqueFd to, UniqueFd from, UniqueFd messages, Output& output) {
   size_t written = 0;
   UniqueFd* ends[] = {&from, &messages};
@@ -61,7 +62,7 @@ Status Exchange(const std::string& source, UniqueFd to, UniqueFd from, UniqueFd 
     if (to && polled[0].revents) {
       const ssize_t n = send(to.get(), source.data() + written, source.size() - written, MSG_NOSIGNAL);
       if (n > 0) written += static_cast<size_t>(n);
-      const bool broken = n < 0 && errno != EAGAIN && errno != EINTR;  // it reads no more, and says why
+      const bool broken = n < 0 && errno != EAGAIN && errno != EINTR;  // the compiler has closed its input
       if (broken || written == source.size()) to.Reset();
     }
     for (int i : {0, 1}) {
@@ -75,7 +76,7 @@ Status Exchange(const std::string& source, UniqueFd to, UniqueFd from, UniqueFd 
   return {};
 }
 
-// The line that says what is wrong, else the first one.
+// Returns the first line with an error, else the first line.
 std::string FirstMessage(const std::string& messages) {
   size_t at = messages.find("error: ");
   const size_t begin = at == std::string::npos ? 0 : messages.rfind('\n', at) + 1;
@@ -84,7 +85,7 @@ std::string FirstMessage(const std::string& messages) {
 
 // Runs a compiler with `source` as its input.
 Result<Output> Run(std::vector<std::string> argv, const std::string& source) {
-  // A socket, since a compiler that ends early would end us by SIGPIPE if its input were a pipe.
+  // The input is a socket: writing to a pipe whose reader has ended raises SIGPIPE, which would end this process.
   auto [their_source, our_source] = TRY(MakeSocketPair());
   auto [our_text, their_text] = TRY(MakePipe());
   auto [our_messages, their_messages] = TRY(MakePipe());
@@ -97,7 +98,7 @@ Result<Output> Run(std::vector<std::string> argv, const std::string& source) {
   their_source.Reset(), their_text.Reset(), their_messages.Reset();
   Output output;
   TRY(Exchange(source, std::move(our_source), std::move(our_text), std::move(our_messages), output));
-  constexpr int64_t kForever = int64_t{1} << 40;  // it has closed its outputs; the client limits the time of a build
+  constexpr int64_t kForever = int64_t{1} << 40;  // milliseconds; the client of the worker limits the time of a build
   output.status = process.Wait(kForever);
   return output;
 }

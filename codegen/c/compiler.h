@@ -10,12 +10,12 @@
 
 namespace autotune::c {
 
-// Compiles a translation unit to assembly. Errors, one line that names the compiler: there is none, and what to
-// install; it fails, with its first message; it is ended by a signal.
+// Compiles a translation unit to assembly. Errors are one line that names the compiler: there is no compiler (the line
+// says what to install), it fails (the line has its first message), or a signal ends it.
 Result<std::string> CompileToAssembly(const std::string& source, const Target& target);
 
-// The end of an error's line, if the compiler says that it is for another architecture than the target's; else "". It
-// starts a process, so ask only after a failure.
+// Returns text to append to an error if the compiler is for another architecture than the target's, else "". Starts a
+// process to find out, so call it only after a failure.
 std::string OtherMachine(const Target& target);
 
 }  // namespace autotune::c

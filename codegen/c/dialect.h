@@ -2,8 +2,8 @@
 // The emitters walk programs and use a dialect for the text. A dialect knows nothing of programs. Immutable;
 // thread-safe. Internal to codegen/c.
 //
-// Values. A number has its own type, a bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32, whose
-// lanes are 0 or -1.
+// Values: a number has the C type of its type. A bool is an int, 0 or 1. A vector of bools is a mask: a vector of i32
+// whose lanes are 0 or -1.
 #pragma once
 #include <span>
 #include <string>
@@ -22,49 +22,51 @@ class Dialect {
   // has no vectors, and a vector statement becomes a loop over lanes.
   virtual int MaxLanes() const = 0;
 
-  // The type of a value, and of an element in memory. They differ for bool.
+  // Return the type of a value, and the type of an element in memory. They differ for bool.
   virtual std::string Type(DType dtype) const = 0;
   virtual std::string MemoryType(DType element) const = 0;
-  // A pointer to elements in memory, and one as the parameter `id` of a function that no other parameter's reaches.
+  // `Pointer` returns the type of a pointer to elements in memory. `Parameter` returns the declaration of a function's
+  // parameter `id` that points to a buffer; no other parameter points to the same memory.
   virtual std::string Pointer(DType element, bool written) const = 0;
   virtual std::string Parameter(const PointerParam& p, const std::string& id) const = 0;
 
-  // Qualifiers of functions: of a function that only this source calls, of a small one that should be inlined, and of
-  // one that is called from many places.
+  // Qualifiers of a function. Local: only this source calls it. Inlined: it is small and should be inlined. Shared: it
+  // is called from many places.
   virtual std::string Local() const = 0;
   virtual std::string Inlined() const = 0;
   virtual std::string Shared() const = 0;
 
-  // The positive infinity of a type of numbers.
+  // Returns the positive infinity of a floating-point type.
   virtual std::string Infinity(DType type) const = 0;
 
   // Vectors: `type` has more than one lane. The operators of the language work on vectors as they do on numbers.
   // Comparisons of vectors with 32-bit elements give masks.
   virtual std::string Vector(DType type, std::span<const std::string> lanes) const = 0;
   virtual std::string Lane(const std::string& vector, const std::string& lane) const = 0;
-  virtual std::string Convert(const std::string& value, DType to) const = 0;      // as numbers are converted
-  virtual std::string Reinterpret(const std::string& value, DType to) const = 0;  // the same bits
-  // `Load` is the vector of elements that begins at `pointer`, which has the alignment of one element. `Store` is the
-  // statement that stores a vector there.
+  virtual std::string Convert(const std::string& value, DType to) const = 0;      // converts the number in each lane
+  virtual std::string Reinterpret(const std::string& value, DType to) const = 0;  // keeps the bits
+  // `Load` returns an expression that loads the vector of elements at `pointer`. `Store` returns a statement that
+  // stores a vector there. `pointer` has the alignment of one element.
   virtual std::string Load(DType type, const std::string& pointer) const = 0;
   virtual std::string Store(DType type, const std::string& pointer, const std::string& value) const = 0;
 
-  // The value of a call of the function `op` (ir/op.h) on numbers a, b and c.
+  // Returns an expression for the function `op` (ir/op.h) of the numbers a, b and c.
   virtual std::string Call(Op op, DType type) const = 0;
-  // How a function of vectors a, b and c computes `function` (the name of an op, "min" or "max"). Without `lines`, it
-  // applies the scalar function to each lane. A dialect states `lines` where they compile to better code, such as one
-  // instruction for all lanes. They are compiled if the preprocessor's `condition` holds; an empty one always holds.
+  // The body of a helper that computes `function` (the name of an op, "min" or "max") of vectors a, b and c. If `lines`
+  // is empty, the helper applies the scalar function to each lane. A dialect sets `lines` where they compile to better
+  // code, such as one instruction for all lanes. `lines` are compiled if the preprocessor's `condition` holds; an empty
+  // condition always holds.
   struct Body {
     std::string condition, lines;
   };
   virtual Body VectorBody(std::string_view function, DType type) const = 0;
 
-  // Statements. `Prefetch` is a hint (`op` is one of the prefetches) at pointer[index], which need not exist. `Barrier`
-  // is the barrier of a block of threads.
+  // Statements. `Prefetch` is a prefetch of pointer[index], of the kind `op`; the element need not exist. `Barrier` is
+  // the barrier of a block of threads.
   virtual std::string Prefetch(Op op, const std::string& pointer, const std::string& index) const = 0;
   virtual std::string Barrier() const = 0;
-  // A statement at the beginning of a loop over register buffers, by which reports find the loop in assembly. Empty:
-  // there are no such reports.
+  // Returns a statement for the beginning of a loop over register buffers. It marks the loop in the assembly, where
+  // spills are counted. Empty: spills are not counted.
   virtual std::string MarkLoop(const std::string& name) const = 0;
 };
 

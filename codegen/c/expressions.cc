@@ -16,7 +16,7 @@
 namespace autotune::c {
 namespace {
 
-constexpr size_t kLongestText = 90;  // of an expression that stands inside another one
+constexpr size_t kLongestText = 90;  // characters of a subexpression; a longer one gets a variable of its own
 
 Level LevelOf(BinaryOp op) {
   switch (op) {
@@ -130,7 +130,7 @@ Code Expressions::Value(const Expr& e) {
     return Key{e.get(), guard, number ? -1 : chunk_.begin, number ? -1 : chunk_.count};
   };
   auto known = memo_.find(key(guard_ ? guard_->id : ""));
-  // A value that was computed without a guard is right under every guard.
+  // A value that was computed without a guard is valid under every guard.
   if (known == memo_.end() && guard_) known = memo_.find(key(""));
   if (known != memo_.end()) return known->second.code;
   Code code = Compute(e);
@@ -175,7 +175,7 @@ Code Expressions::Compute(const Expr& e) {
   });
 }
 
-// `number` in all lanes.
+// Returns `number` in all lanes.
 Code Expressions::ComputeConstant(const Code& number, DType type) {
   return type.lanes == 1 ? number : CallOf(helpers_.Splat(type), number.text);
 }
@@ -194,7 +194,7 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
     if (std::optional<Code> mask = CompareLanes(n, operands.lanes)) return *mask;
   }
   const Code a = Value(n.a), b = Value(n.b);
-  // true is -1 in a mask, so masks have the opposite order.
+  // In a mask, true is -1, so an order of bools is the opposite order of masks.
   if (vector && operands.IsBool() && IsOrder(n.op)) return Infix(b, ToText(n.op), a, LevelOf(n.op));
   auto helper = [&] { return CallOf(helpers_.Binary(n.op, operands), a.text + ", " + b.text); };
   if (IsComparison(n.op)) {
@@ -207,11 +207,12 @@ Code Expressions::ComputeBinary(const Binary& n, DType operands) {
   }
   const bool is_operator =
       n.op == BinaryOp::kAdd || n.op == BinaryOp::kSub || n.op == BinaryOp::kMul || n.op == BinaryOp::kDiv;
-  const bool as_in_c = operands.IsFloat() || operands.IsIndex();  // which does not wrap
+  const bool as_in_c = operands.IsFloat() || operands.IsIndex();  // an index must not overflow, as in C
   return IsBits(n.op) || (is_operator && as_in_c) ? Infix(a, ToText(n.op), b, LevelOf(n.op)) : helper();
 }
 
-// Compares lanes of known distances: a vector of 32-bit numbers with one number, or lanes that are known.
+// Compares indices whose lanes have known distances: compares a vector of 32-bit constants with one number, or returns
+// a constant mask if that number is known, too.
 std::optional<Code> Expressions::CompareLanes(const Binary& n, int lanes) {
   const std::optional<LaneComparison> comparison = ComparisonOfLanes(n.a, n.b);
   if (!comparison) return std::nullopt;
@@ -284,7 +285,7 @@ Code Expressions::ComputeSelect(const Select& n, DType type) {
   return {condition.Under(Level::kOr) + " ? " + a.Under(Level::kOr) + " : " + b.Under(Level::kOr), Level::kTernary};
 }
 
-// The value of `e`, which is used only where `condition` and the present guard hold.
+// Returns the value of `e`, which is used only where `condition` and the current guard hold.
 Code Expressions::ValueUnder(const Guard& condition, const Expr& e) {
   const std::optional<Guard> outside = guard_;
   Guard both = condition;

@@ -1,13 +1,13 @@
-// Expressions: the text of expressions, loads included. An expression that is used more than once, or that is long,
-// becomes a constant of its own (t1, t2 ...) before the statement.
+// Expressions: emits the text of expressions, loads included. An expression that is used more than once, or that is
+// long, becomes a constant (t1, t2 ...) before the statement.
 //
-// A vector statement is emitted in chunks (registers.h). The caller selects a chunk, and vector expressions then give
-// its lanes. A chunk of one lane is a number; its lane may be the variable of a loop.
+// A vector statement is emitted in chunks (registers.h). The caller selects a chunk; the text of a vector expression
+// then computes the lanes of this chunk. A chunk of one lane is a number; its lane may be the variable of a loop.
 //
-// A select computes both of its sides, as the LLVM generator does; loads and divisions of the side that is not chosen
-// are guarded: they touch no memory outside of their buffer and divide by no 0.
+// A select computes both of its sides, as in the LLVM generator. Loads and divisions of the side that is not chosen are
+// guarded: they access no memory outside of their buffer and do not divide by 0.
 //
-// Borrows all that it is made of, which must outlive it. Not thread-safe. Internal to codegen/c.
+// Borrows the arguments of its constructor, which must outlive it. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <initializer_list>
 #include <map>
@@ -30,26 +30,28 @@ class Expressions {
       : dialect_(dialect), helpers_(helpers), bindings_(bindings), writer_(writer) {}
   Expressions(const Expressions&) = delete;
 
-  // Forgets all values, and learns what the next statement uses several times. To be called before each statement.
+  // Forgets all values and finds the expressions that the next statement uses several times. `roots` are the
+  // expressions of that statement. Must be called before each statement.
   void StartStatement(std::initializer_list<Expr> roots);
 
-  // Selects the lanes that vector expressions stand for from now on. `lane`: the one lane of a chunk of one, as an
+  // Selects the lanes that vector expressions compute from now on. `lane` is the lane of a chunk of one lane, as an
   // expression.
   void SelectLanes(Chunk chunk, Expr lane);
   void SelectLanes(Chunk chunk) { SelectLanes(chunk, Expr(chunk.begin)); }
 
   Code Value(const Expr& e);
-  Code Whole(const Expr& e);  // however long it is: for what stands in no other expression
-  Code Atom(const Expr& e);   // as a name or a number
-  // A variable of its own for a value: a constant of a dialect's type, or of the whole `declared` type.
+  Code Whole(const Expr& e);  // the text at any length, for an expression that is no operand of another one
+  Code Atom(const Expr& e);   // a name or a number
+  // Each declares a variable with a value and returns its name: `Temporary` a constant of `type`, `Named` a variable of
+  // the type `declared` with its qualifiers.
   Code Temporary(const Code& code, const std::string& type) { return Named(code, "const " + type); }
   Code Named(const Code& code, const std::string& declared);
-  // The type of the selected lanes of `e`.
+  // Returns the type of the selected lanes of `e`.
   DType TypeOf(const Expr& e) const { return e.dtype().lanes == 1 ? e.dtype() : e.dtype().WithLanes(chunk_.count); }
-  std::string PointerTo(const Buffer& buffer, const Expr& index);  // index: a number
+  std::string PointerTo(const Buffer& buffer, const Expr& index);  // `index` is a scalar
 
  private:
-  // The condition under which what is being computed is used: a name; an int, or a mask of `lanes` > 1.
+  // The condition under which the current expression is used: the name of an int, or of a mask if `lanes` > 1.
   struct Guard {
     std::string id;
     int lanes = 1;
@@ -84,7 +86,7 @@ class Expressions {
   Expr lane_ = Expr(0);
   std::optional<Guard> guard_;
   int temporaries_ = 0;
-  const ExprCell* whole_ = nullptr;  // the expression that stands in no other one
+  const ExprCell* whole_ = nullptr;  // the current argument of Whole, which may be long
   std::unordered_map<const ExprCell*, int> uses_;
   // The values that this statement has computed, by expression, guard, first lane and number of lanes (-1: one number
   // for all lanes). A memo holds its expression: otherwise the address of a freed cell could become that of another
@@ -97,7 +99,7 @@ class Expressions {
   std::map<Key, Memo> memo_;
 };
 
-// A constant of the language.
+// Return the literal for a constant.
 Code NumberOf(int64_t value, DType type);
 Code NumberOf(double value, DType type, const Dialect& dialect, Helpers& helpers);
 

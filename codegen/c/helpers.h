@@ -1,7 +1,7 @@
-// Helpers: small functions that a source calls where C has no operator, or one with another meaning: integers that wrap
-// around, divisions that round down, minima as the language defines them, selects between vectors, loads of lanes. Each
-// helper that is called is defined once, before its callers. Arithmetic on vectors is defined lane by lane; compilers
-// turn it into vector instructions. Borrows the dialect and the target. Not thread-safe. Internal to codegen/c.
+// Helpers: small functions for operations that C lacks or defines differently: integer arithmetic that wraps around,
+// divisions that round down, minima, selects between vectors, loads of lanes. Each helper that a source calls is
+// defined once, before its callers. Arithmetic on vectors is defined lane by lane; compilers turn it into vector
+// instructions. Borrows the dialect and the target. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <set>
 #include <string>
@@ -16,39 +16,41 @@ class Helpers {
  public:
   Helpers(const Dialect& dialect, const Target& target) : dialect_(dialect), target_(target) {}
 
-  // Each returns the name of a function. The types are of any number of lanes unless stated.
-  std::string Binary(BinaryOp op, DType type);      // type f(type a, type b); comparisons: of vectors, give a mask
+  // Each defines a helper and returns its name. The types may have any number of lanes unless the comment restricts it.
+  std::string Binary(BinaryOp op, DType type);      // type f(type a, type b); comparisons: only vectors, return a mask
   std::string Negate(DType type);                   // of integers
-  std::string Call(Op op, DType type, DType from);  // but reinterpret: type f(from a, ...)
+  std::string Call(Op op, DType type, DType from);  // type f(from a, ...); any op but reinterpret
   std::string Reinterpret(DType from, DType to);    // of numbers
-  // An elementary function of many operations (IsLongMath), as lower/math.cc expands it: type f(type a, ...).
+  // type f(type a, ...): an elementary function of many operations (IsLongMath), expanded by lower/math.cc.
   std::string Math(Op op, DType type);
   std::string Select(DType type);  // of vectors: f(mask, a, b)
   std::string Splat(DType type);   // of vectors
   std::string Narrow();            // int32_t f(int64_t): the nearest number of 32 bits
   std::string Any(int lanes);      // int f(mask)
-  // Lanes of a buffer. Vectors of bool are bytes in memory and masks as values.
+  // Loads and stores of lanes. Vectors of bool are bytes in memory and masks as values.
   std::string Load(DType type);         // f(p)
-  std::string LoadMasked(DType type);   // f(p, begin, mask): 0 where the mask is; touches nothing there
-  std::string LoadStrided(DType type);  // f(p, begin, stride, mask): likewise
+  std::string LoadMasked(DType type);   // f(p, begin, mask): a lane whose mask is 0 is 0 and is not read
+  std::string LoadStrided(DType type);  // f(p, begin, stride, mask): the mask works as in LoadMasked
   std::string Store(DType type);        // f(p, v)
   std::string Scatter(DType type);      // f(p, indices, v)
 
   const std::string& text() const { return text_; }
 
  private:
-  // Defines the function unless it is already: "RESULT NAME(PARAMETERS) {" and the lines of the body.
+  // Defines the function RESULT NAME(PARAMETERS) with the lines of `body`, unless it is defined already. Returns its
+  // name.
   std::string Define(const std::string& name, const std::string& result, const std::string& parameters,
                      const std::string& body) {
     return Define(dialect_.Inlined(), name, result, parameters, body);
   }
   std::string Define(const std::string& storage, const std::string& name, const std::string& result,
                      const std::string& parameters, const std::string& body);
-  // "type a, type b", one for each argument of the op.
+  // Returns "type a, type b", with one parameter for each argument of the op.
   std::string ParametersOf(Op op, DType type) const;
-  // The body that the dialect has for the function, else `lane_by_lane`, or one and the other by a condition.
+  // Returns the dialect's body of the function, or `lane_by_lane` if the dialect has none. If the dialect's body has a
+  // condition, returns both, selected by the preprocessor.
   std::string BodyOf(std::string_view function, DType type, const std::string& lane_by_lane) const;
-  // A function of numbers applied to each lane.
+  // Defines the helper `name`, which applies the scalar function `function` to each lane.
   std::string LaneByLane(const std::string& name, const std::string& function, DType type, int arguments);
   std::string ScalarBinary(BinaryOp op, DType type);
   std::string ForLanes(int lanes, const std::string& statement) const;
@@ -59,7 +61,7 @@ class Helpers {
   std::string text_;
 };
 
-// The element type that a value of `dtype` has in names of types and functions: index is i64.
+// Returns the text of a type in the names of types and helpers. The type index is written i64.
 std::string TypeName(DType dtype);
 inline DType MaskOf(int lanes) { return DType::Int(32).WithLanes(lanes); }
 

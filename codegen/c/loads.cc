@@ -1,4 +1,4 @@
-// The loads of Expressions.
+// The functions of Expressions for loads.
 #include <algorithm>
 
 #include "codegen/c/expressions.h"
@@ -8,7 +8,7 @@
 namespace autotune::c {
 namespace {
 
-// An element of memory as a value: a number, or a lane of a mask.
+// Returns the value of an element in memory: a number, or a lane of a mask for bool.
 std::string FromMemory(const std::string& element, DType type) {
   if (!type.IsBool()) return element;
   return type.lanes == 1 ? "(" + element + " != 0)" : "-(" + element + " != 0)";
@@ -33,7 +33,7 @@ Code Expressions::ComputeLoad(const Load& n, DType type) {
   return LoadLanes(n, type);
 }
 
-// Where the guard fails, loads the first element of the buffer instead.
+// Loads a number. Where the guard fails, loads the first element of the buffer instead.
 Code Expressions::LoadNumber(const Load& n, const Expr& index) {
   auto it = bindings_.buffers.find(n.buffer->name);
   CHECK(it != bindings_.buffers.end()) << "buffer " << n.buffer->name << " has no memory";
@@ -56,7 +56,7 @@ Code Expressions::LoadRegisters(const Registers& registers, const Load& n, DType
   for (int64_t e : *elements) {
     const Registers::Piece& piece = registers.Holding(e);
     std::string lane = piece.count == 1 ? piece.id : dialect_.Lane(piece.id, std::to_string(e - piece.begin));
-    // A bool is an int in a variable of its own, and -1 in a mask.
+    // A bool is 1 in an int and -1 in a mask.
     if (n.buffer->dtype.IsBool() && (piece.count == 1) != (type.lanes == 1)) lane = "-" + lane;
     lanes.push_back(std::move(lane));
   }
@@ -79,7 +79,7 @@ Code Expressions::LoadConsecutive(const Load& n, const Expr& first, DType type) 
   return CallOf(helpers_.LoadMasked(type), memory.pointer + ", " + at.text + ", " + MaskOfGuard(type.lanes));
 }
 
-// Lanes that do not follow one another.
+// Loads lanes that are not contiguous in memory.
 Code Expressions::LoadLanes(const Load& n, DType type) {
   const Expr& index = n.indices[0];
   const std::string& pointer = bindings_.buffers.at(n.buffer->name).pointer;
@@ -107,7 +107,8 @@ Code Expressions::LoadLanes(const Load& n, DType type) {
   return LoadOneByOne(n, type);
 }
 
-// Each lane by itself, its index computed as a number: compilers have no good code for vectors of 64-bit indices.
+// Loads each lane by itself and computes its index as a scalar, since compilers generate slow code for vectors of
+// 64-bit indices.
 Code Expressions::LoadOneByOne(const Load& n, DType type) {
   const Chunk all = chunk_;
   const std::optional<Guard> guard = guard_;

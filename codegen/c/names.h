@@ -9,17 +9,18 @@
 
 namespace autotune::c {
 
-// Equal names of one kind have one identifier, and distinct ones have distinct ones:
-// a variable and a buffer may share a name. Not thread-safe.
+// Distinct names, and equal names of different kinds, have distinct identifiers: a variable and a buffer may share a
+// name. Not thread-safe.
 class Names {
  public:
-  // kOwn: of what the emitted function declares for itself.
+  // kOwn: variables that the emitter adds to the function.
   enum class Kind { kVar, kBuffer, kOwn };
-  // No identifier begins with `prefix` and "_": the functions that this one calls do.
+  // No identifier begins with `prefix` and "_", since the names of the functions that this one calls begin so.
   explicit Names(const std::string& prefix) : prefix_(prefix + "_") {}
 
   std::string Of(Kind kind, const Name& name);
-  // An identifier that no call has returned before, which Of gives from now on: for what is declared anew.
+  // Returns an identifier that no call has returned before, for a new declaration of the name. From now on Of returns
+  // it.
   std::string Fresh(Kind kind, const Name& name);
 
  private:

@@ -1,6 +1,7 @@
-// Registers: the variables that a register buffer becomes. Each variable holds lanes that the program reads or writes
-// together. So the buffer never exists in memory, as the contract of scope `register` demands, and the compiler need
-// not remove it. Dialects without vectors use an array instead. A value; not thread-safe. Internal to codegen/c.
+// Registers: the variables that replace a register buffer. Each variable holds lanes that the program reads or writes
+// together. So the buffer is never in memory, as the contract of scope `register` demands, and does not depend on an
+// optimization of the compiler. Dialects without vectors use an array instead. A value; not thread-safe. Internal to
+// codegen/c.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,16 +12,17 @@
 
 namespace autotune::c {
 
-// Lanes begin, begin + 1, ... of a vector statement that are one vector of the dialect, or one number.
+// Lanes [begin, begin + count) of a vector statement. They are one vector of the dialect, or one number.
 struct Chunk {
   int begin = 0, count = 1;
 };
-// The lanes of a statement in vectors of powers of two, at most `max_lanes` long, longest first: 13 are 8, 4 and 1.
+// Splits the lanes of a statement into chunks of a power of two of lanes, at most `max_lanes`, the longest first: 13
+// lanes become chunks of 8, 4 and 1.
 std::vector<Chunk> ChunksOf(int lanes, int max_lanes);
 
-// The elements that the lanes of `chunk` access, in a buffer whose indices are constants; nothing if one is not.
+// Returns the elements that the lanes of `chunk` access; nothing if the index of a lane is not constant.
 std::optional<std::vector<int64_t>> ElementsOf(const Expr& index, Chunk chunk);
-// Returns true if the elements follow one another.
+// Returns true if each element is one more than the one before.
 bool AreConsecutive(const std::vector<int64_t>& elements);
 
 class Registers {
@@ -29,7 +31,7 @@ class Registers {
     int64_t begin;
     int count;
     std::string id;        // "": there is no such piece
-    bool in_part = false;  // some statement writes a part of it
+    bool in_part = false;  // true: some statement writes only a part of the piece
   };
 
   // Returns the pieces that the accesses of `body` need. Their variables are called `stem`, "_" and a number, or
@@ -39,7 +41,7 @@ class Registers {
                                       Names& names);
 
   const std::vector<Piece>& pieces() const { return pieces_; }
-  // The piece that holds an element that the body accesses.
+  // Returns the piece that holds `element`, which the body must access.
   const Piece& Holding(int64_t element) const;
 
  private:

@@ -1,4 +1,4 @@
-// Source: the text that a code generator of the C family makes of a kernel. A value. Internal to codegen/c.
+// Source: the source text of a kernel in a language of the C family. A value. Internal to codegen/c.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@ namespace autotune::c {
 
 struct Source {
   std::string text;
-  std::string rejected;  // why there is none: a broken contract of the program
+  std::string rejected;  // the contract that the program breaks, if there is no text; else empty
 };
 
 }  // namespace autotune::c

@@ -16,20 +16,21 @@ namespace autotune::c {
 
 class Statements : protected StatementEmitter {
  public:
-  // `prefix` begins the names of the functions that this one calls, but for the helpers.
+  // The names of the functions that this one calls begin with `prefix`, except those of helpers.
   Statements(const Dialect& dialect, Helpers& helpers, const std::string& prefix)
       : dialect_(dialect), helpers_(helpers), names_(prefix), expressions_(dialect, helpers, bindings_, writer_) {}
 
-  // Why there is no code for the function: a broken contract of the program. Empty: there is.
+  // Returns the contract that the program breaks, if there is no code for the function; else an empty text.
   const std::string& rejected() const { return rejected_; }
 
  protected:
-  // A loop over [begin, end), which are texts. The caller has bound the bounds of its variable.
+  // Emits a loop over [begin, end). The two texts are C expressions. The caller has added the bounds of the loop's
+  // variable to the analyzer.
   void EmitLoop(const For& loop, const std::string& begin, const std::string& end);
-  // A loop whose iterations may run at the same time.
+  // Emits a loop whose iterations may run concurrently.
   virtual void EmitFork(const For& loop) = 0;
   void Reject(const Buffer& registers, const std::string& why);
-  // The parameter of a function that stands for the buffer, and binds it.
+  // Returns the declaration of the function's parameter for a buffer, and binds the buffer to it.
   std::string BindParameter(const PointerParam& p);
 
   const Dialect& dialect_;

@@ -7,7 +7,7 @@ namespace autotune::c {
 
 class Writer {
  public:
-  // Long lines are broken behind commas.
+  // Adds a line. Breaks a long line after a comma.
   void Line(std::string_view text) {
     constexpr size_t kWidth = 120, kContinued = 4;
     size_t indent = static_cast<size_t>(2 * depth_);
@@ -21,7 +21,7 @@ class Writer {
     if (!text.empty()) text_.append(indent, ' ').append(text);
     text_ += '\n';
   }
-  // A line that begins a block, and the brace that ends it.
+  // Open adds a line that begins a block, Close the brace that ends it.
   void Open(std::string_view head) {
     Line(std::string(head) + " {");
     ++depth_;
@@ -37,7 +37,8 @@ class Writer {
   const std::string& text() const { return text_; }
 
  private:
-  // The end of the last comma that a space follows, within `room`, outside of string literals; 0: there is none.
+  // Returns the place after the last comma that is followed by a space, within the first `room` characters and outside
+  // of string literals; 0 if there is none.
   static size_t CommaBefore(std::string_view text, size_t room) {
     size_t end = 0;
     bool quoted = false;

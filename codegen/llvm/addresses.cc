@@ -8,7 +8,7 @@
 namespace autotune {
 namespace {
 
-// The largest power of two that divides `n` bytes, limited to the alignment of the buffer.
+// Returns the largest power of two that divides `n` bytes, at most `at_most`, the alignment of the buffer.
 llvm::Align AlignmentOf(int64_t n, int64_t at_most) {
   int64_t power = n == 0 ? at_most : n & -n;
   return llvm::Align(std::min(power, at_most));

@@ -33,7 +33,7 @@ Result<std::string> Assemble(const std::string& assembly, const Target& target) 
   const llvm::MCTargetOptions options = MachineOptions(target).MCOptions;
   std::unique_ptr<llvm::MCRegisterInfo> registers(found->createMCRegInfo(target.triple));
   std::unique_ptr<llvm::MCAsmInfo> info(found->createMCAsmInfo(*registers, target.triple, options));
-  // The compiler has decided which instructions the target has.
+  // Enable all features of the target, since the compiler may have used any of them.
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       found->createMCSubtargetInfo(target.triple, target.cpu, MachineFeatures(target)));
   std::unique_ptr<llvm::MCInstrInfo> instructions(found->createMCInstrInfo());

@@ -1,4 +1,5 @@
-// LLVM as the rest of codegen/ sees it: without its types. One build at a time per process. Internal to codegen/.
+// The interface of codegen/llvm to the rest of codegen/. It has no types of LLVM. One build at a time per process.
+// Internal to codegen/.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,16 +8,17 @@
 
 namespace autotune {
 
-// As CompileKernel, for targets of kind llvm.
+// CompileKernel for targets of kind llvm.
 Result<KernelObject> CompileWithLlvm(const LoweredKernel& kernel, const Target& target, const CodegenOptions& options);
 
-// The names in support/cpu_features.h of what code for a target may use. Errors: LLVM does not know the target.
+// Returns the CPU features that code for the target may use (names in support/cpu_features.h). Returns an error if LLVM
+// does not know the target.
 Result<std::vector<std::string>> CpuFeaturesOf(const Target& target);
 
-// Makes a relocatable object of a compiler's assembly. An error has the assembler's first message.
+// Assembles the output of a compiler to a relocatable object. An error has the assembler's first message.
 Result<std::string> Assemble(const std::string& assembly, const Target& target);
 
-// The bytes of code in a relocatable object; 0 if it is none.
+// Returns the number of bytes of code in a relocatable object; 0 if `elf` is no such object.
 int64_t CodeBytes(const std::string& elf);
 
 }  // namespace autotune

@@ -9,18 +9,18 @@
 
 namespace autotune {
 
-// The memory of a buffer. The pointer's address space is free: a GPU's shared memory has another one than global
-// memory.
+// The memory of a buffer. The pointer may be in any address space: on a GPU, shared and global memory have different
+// ones.
 struct BufferMemory {
   llvm::Value* pointer = nullptr;
   int64_t elements = 0;
-  int64_t alignment = 64;  // of the pointer, in bytes
+  int64_t alignment = 64;  // alignment of the pointer in bytes
 };
 
 struct Bindings {
   std::unordered_map<Name, BufferMemory> buffers;
   std::unordered_map<Name, llvm::Value*> vars;
-  Analyzer analyzer;  // bounds of the variables, as far as they are known where the builder stands
+  Analyzer analyzer;  // bounds of the variables that are known at the current place in the code
 };
 
 }  // namespace autotune

@@ -14,7 +14,8 @@
 namespace autotune {
 namespace {
 
-// Returns an object with `autotune.check`. It is the same for all kernels, so each thread makes it once per target.
+// Returns an object with the function `autotune.check`. All kernels of a target use the same object, so each thread
+// compiles it once per target.
 Result<const std::string*> CheckObject(const Machine& machine, const std::string& target) {
   thread_local std::map<std::string, std::string> made;
   std::string& object = made[target];
@@ -102,7 +103,7 @@ Result<LinkedKernels> LinkKernels(const std::vector<const KernelObject*>& object
   linked.support.emplace_back().data = TRY(machine.Emit(*module, false, nullptr));
   linked.support.emplace_back().data = *TRY(CheckObject(machine, host.Text()));
   for (const Json::Bytes& object : linked.support) files.push_back(&object.data);
-  std::string blob;  // an object
+  std::string blob;  // the relocatable object with the module tree; empty for CPUs
   if (target.IsGpu()) {
     linked.device_blob.data = TRY(DeviceBlobOf(objects, target));
     const std::string& bytes = linked.device_blob.data;

@@ -1,6 +1,6 @@
-// ControlFlow: counted loops and branches. The caller emits what is in them. All code generators that emit LLVM IR
-// share it. It keeps the bindings, their bounds and the scopes of addresses in step with the blocks.
-// Borrows all that it is made of, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+// ControlFlow: emits counted loops and branches. The caller emits their bodies. All code generators that emit LLVM IR
+// use it. At the begin and end of a body it updates the bindings, the bounds of variables and the scopes of addresses.
+// Borrows the arguments of its constructor, which must outlive it. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
 
@@ -18,13 +18,13 @@ class ControlFlow {
   ControlFlow(llvm::IRBuilder<>& builder, Bindings& bindings, Addresses& addresses)
       : builder_(builder), bindings_(bindings), addresses_(addresses) {}
 
-  // A loop over [begin, end) in steps of one. The caller has bound the bounds of `var`.
+  // A loop over [begin, end) in steps of one. The caller has added the bounds of `var` to the analyzer.
   struct Counted {
     Name var;
     llvm::Value *begin, *end;
-    bool known_nonempty = false;  // saves a test before the loop
-    bool innermost = false;       // no other loop is inside
-    std::string label;            // of the body's first block
+    bool known_nonempty = false;  // true: begin < end, so no test is emitted before the loop
+    bool innermost = false;       // true: the body contains no other loop
+    std::string label;            // name of the body's first block
   };
   void Loop(const Counted& loop, Body body);
 

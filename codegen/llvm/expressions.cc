@@ -28,8 +28,8 @@ Expressions::Expressions(llvm::IRBuilder<>& builder, const Target& target, const
 llvm::Value* Expressions::Value(const Expr& e) {
   auto key = std::pair{e.get(), guard_};
   if (auto it = memo_.find(key); it != memo_.end()) return it->second.value;
-  // A value that was computed without a guard is right under every guard. So x is loaded once in x < 0 ? f(x) : g(x),
-  // and f and g share what they have in common.
+  // A value that was computed without a guard is valid under every guard. So in x < 0 ? f(x) : g(x), x is loaded once,
+  // and f and g share their common subexpressions.
   if (guard_) {
     if (auto it = memo_.find({e.get(), nullptr}); it != memo_.end()) return it->second.value;
   }
@@ -89,7 +89,8 @@ llvm::Value* Expressions::ComputeBinary(const Binary& n) {
   return operations_.Divide(quotient, a, b, n.a.dtype(), {divisor, dividend});
 }
 
-// Returns a mask made of 32-bit lanes. Null if the distances of the lanes are not known, or if all are the same.
+// Compares indices by a vector of 32-bit lanes and returns the mask. Returns null if the distances between the lanes
+// are not known, or if all are equal.
 llvm::Value* Expressions::CompareLanes(const Binary& n) {
   const std::optional<LaneComparison> comparison = ComparisonOfLanes(n.a, n.b);
   if (!comparison || comparison->limit.IsConst()) return nullptr;
@@ -109,10 +110,11 @@ llvm::Value* Expressions::CompareLanes(const Binary& n) {
                             operations_.Splat(limit, static_cast<int>(lanes.size())), DType::Int(32));
 }
 
-// A divisor under the guard: where the guard fails the division still runs, and `divisor` may be 0.
+// Returns `divisor`, or 1 where the guard fails: there the division still runs, and `divisor` may be 0.
 llvm::Value* Expressions::NonZero(llvm::Value* divisor) {
   llvm::Value* one = llvm::ConstantInt::get(divisor->getType(), 1);
-  // A scalar divisor under a vector of conditions is the same for all lanes, so it is not 0 if any lane is used.
+  // A scalar divisor under a vector of conditions is common to all lanes, so it is not 0 if the guard of any lane
+  // holds.
   const bool lane_wise = !guard_->getType()->isVectorTy() || divisor->getType()->isVectorTy();
   return lane_wise ? builder_.CreateSelect(guard_, divisor, one)
                    : builder_.CreateSelect(builder_.CreateIsNull(divisor), one, divisor);
@@ -132,7 +134,7 @@ llvm::Value* Expressions::ComputeSelect(const Select& n) {
   return builder_.CreateSelect(condition, a, b);
 }
 
-// The value of `e`, which is used only where `condition` and the present guard hold.
+// Returns the value of `e`, which is used only where `condition` and the current guard hold.
 llvm::Value* Expressions::ValueUnder(llvm::Value* condition, const Expr& e) {
   llvm::Value* outside = guard_;
   if (outside) {
@@ -152,8 +154,9 @@ llvm::Value* Expressions::ValueUnder(llvm::Value* condition, const Expr& e) {
 
 llvm::Value* Expressions::ComputeLoad(const Load& n, DType dtype) {
   llvm::Type* type = operations_.MemoryType(dtype);
-  // A register buffer is always read within its bounds, and an address that is chosen at run time would keep it in
-  // memory. Its index is computed under the guard all the same, since it may contain other loads.
+  // Loads from register buffers need no guard: their indices are always in bounds, and an address that is selected at
+  // run time would force the buffer into memory. The index is still computed under the guard, since it may contain
+  // other loads.
   llvm::Value* guard = n.buffer->scope == Scope::kRegister ? nullptr : guard_;
   const Ramp* ramp = n.indices[0].As<Ramp>();
   llvm::Value* value = nullptr;
@@ -168,7 +171,7 @@ llvm::Value* Expressions::ComputeLoad(const Load& n, DType dtype) {
   return operations_.FromMemory(value, dtype);
 }
 
-// Where the guard fails, loads the first element of the buffer instead.
+// Emits a scalar load. Where the guard fails, it loads the first element of the buffer instead.
 llvm::Value* Expressions::LoadScalar(const Load& n, llvm::Type* type, llvm::Value* guard) {
   const Expr& index = n.indices[0];
   Addresses::Address address = guard ? addresses_.Element(n.buffer, Index(index)) : addresses_.Of(n.buffer, index);
@@ -193,7 +196,7 @@ llvm::Value* Expressions::LoadContiguous(const Load& n, const Ramp& ramp, llvm::
                                    llvm::Constant::getNullValue(type));
 }
 
-// One load per lane. Where the guard fails, lanes load the first element of the buffer.
+// Emits one load per lane. A lane whose guard fails loads the first element of the buffer instead.
 llvm::Value* Expressions::LoadLanes(const Load& n, const Ramp* ramp, llvm::Type* type, llvm::Value* guard) {
   const int lanes = LaneCount(type);
   llvm::Value* indices = Value(n.indices[0]);

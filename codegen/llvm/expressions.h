@@ -1,10 +1,10 @@
-// Expressions: LLVM values of expressions, loads included. All code generators that emit LLVM IR share it.
+// Expressions: emits LLVM values of expressions, loads included. All code generators that emit LLVM IR use it.
 //
-// A value is computed once per statement. A select computes both of its sides, so that no hot loop branches; loads and
-// divisions of the side that is not chosen are guarded: they touch no memory outside of their buffer and divide by no
-// 0.
+// A value is computed once per statement. A select computes both of its sides, so that hot loops have no branches.
+// Loads and divisions of the side that is not chosen are guarded: they access no memory outside of their buffer and do
+// not divide by 0.
 //
-// Borrows all that it is made of, which must outlive it. Not thread-safe. Internal to codegen/llvm.
+// Borrows the arguments of its constructor, which must outlive it. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <map>
 #include <utility>
@@ -19,24 +19,24 @@ namespace autotune {
 class StridedLoads {
  public:
   virtual ~StridedLoads() = default;
-  // Returns the lanes of `load` as a value of `type`, or null where there is no better way. `guard` is the condition
-  // under which the load may touch its lanes (a bool or a vector of bools); null: always.
+  // Returns the lanes of `load` as a value of `type`, or null if one load per lane is best. `guard` is the condition
+  // under which a lane may be read (a bool or a vector of bools); null: always.
   virtual llvm::Value* Emit(Addresses& addresses, const Load& load, llvm::Type* type, llvm::Value* guard) = 0;
 };
 
 class Expressions {
  public:
-  // `strided` may be null. `index_bits`: as of Operations.
+  // `strided` may be null. `index_bits` is the width of an index, 64 or 32 (Operations).
   Expressions(llvm::IRBuilder<>& builder, const Target& target, const Bindings& bindings, StridedLoads* strided,
               int index_bits = 64);
   Expressions(const Expressions&) = delete;
 
-  // Forgets all values. To be called before each statement, since values of the last one may not dominate the next one,
-  // and memory changes in between.
+  // Forgets all values. Must be called before each statement: values of the last statement may not dominate the next
+  // one, and memory changes in between.
   void StartStatement() { memo_.clear(); }
 
   llvm::Value* Value(const Expr& e);
-  llvm::Value* Index(const Expr& e);  // of a scalar index
+  llvm::Value* Index(const Expr& e);  // the value of a scalar index
 
   Operations& operations() { return operations_; }
   Addresses& addresses() { return addresses_; }
@@ -60,10 +60,10 @@ class Expressions {
   StridedLoads* strided_;
   Operations operations_;
   Addresses addresses_;
-  // The condition under which the expression that is being computed is used: a bool or a vector of bools. Null: always.
+  // The condition under which the current expression is used: a bool or a vector of bools. Null: always.
   llvm::Value* guard_ = nullptr;
-  // The values of the statement, by expression and guard. A memo holds its expression: the address of a cell that is
-  // freed could come back as another expression.
+  // The values of the statement, by expression and guard. A memo holds its expression: otherwise the address of a freed
+  // cell could become that of another expression.
   struct Memo {
     Expr expr;
     llvm::Value* value;

@@ -16,14 +16,15 @@ LLD_HAS_DRIVER(elf)
 namespace autotune {
 namespace {
 
-struct File {  // closed at the end
+struct File {  // closes the descriptor at the end
   int fd = -1;
   ~File() {
     if (fd >= 0) close(fd);
   }
 };
 
-// Standard output is the file as long as this lives: LLD writes to a file that has no name as its `-o -`.
+// Redirects standard output to a file as long as the object lives. LLD can write to a file without a name only through
+// standard output.
 class StandardOutputIs {
  public:
   explicit StandardOutputIs(int fd) : saved_{fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)} {
@@ -34,10 +35,10 @@ class StandardOutputIs {
     if (saved_.fd >= 0) {
       dup2(saved_.fd, STDOUT_FILENO);
     } else {
-      close(STDOUT_FILENO);  // as it was
+      close(STDOUT_FILENO);  // it was closed before
     }
   }
-  // Whether all was written.
+  // Flushes the output. Returns an error if some of it could not be written.
   Status Finish() {
     llvm::outs().flush();
     const std::error_code error = llvm::outs().error();
@@ -49,7 +50,7 @@ class StandardOutputIs {
   File saved_;
 };
 
-// `data`: the path of one more object; empty: none.
+// Links the objects to standard output. `data` is the path of one more object; empty: there is none.
 Status Link(const std::vector<const std::string*>& objects, const std::string& data) {
   std::vector<File> inputs(objects.size());
   std::vector<std::string> args{"ld.lld",
@@ -68,7 +69,7 @@ Status Link(const std::vector<const std::string*>& objects, const std::string& d
                                 "--threads=1",
                                 "--no-dependent-libraries",
                                 "--error-limit=5"};
-  if (!data.empty()) args.push_back(data);  // before all code and its constants, so that these stay close together
+  if (!data.empty()) args.push_back(data);  // first, so that it does not separate code from its constants
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs[i].fd = memfd_create("object", MFD_CLOEXEC);
     if (inputs[i].fd < 0) return Err("memfd_create: ", strerror(errno));

@@ -57,7 +57,8 @@ void InitializeTargets() {
   });
 }
 
-// Sets an option that LLVM offers only on its command line. To be called before every use, since LLD resets them all.
+// Sets an option that LLVM offers only on its command line. Must be called before every use, since LLD resets all
+// options.
 void SetOption(llvm::StringRef name, bool value) {
   llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup(name);
   CHECK(option) << "LLVM has no option -" << name.str();
@@ -75,7 +76,7 @@ class SpillHandler : public llvm::DiagnosticHandler {
 
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoMIROptimization>(&info);
-    if (!remark) return info.getSeverity() != llvm::DS_Error;  // errors go the usual way
+    if (!remark) return info.getSeverity() != llvm::DS_Error;  // LLVM's default handling reports errors
     if (remark->getPassName() != "regalloc") return true;
     int64_t count = 0;
     for (const auto& arg : remark->getArgs()) {
@@ -98,7 +99,7 @@ class SpillHandler : public llvm::DiagnosticHandler {
   BuildFacts* facts_;
 };
 
-// The passes over LLVM's IR.
+// The optimization passes on LLVM IR.
 class Optimizer {
  public:
   explicit Optimizer(llvm::TargetMachine& machine) : builder_(&machine) {
@@ -135,7 +136,8 @@ class Optimizer {
   llvm::FunctionPassManager passes_;
 };
 
-// The passes from LLVM's IR to bytes. One module after another goes through them: each pass starts anew with a module.
+// The passes from LLVM IR to bytes. They are made once and run on one module after another, since no pass keeps state
+// between modules.
 class ObjectWriter {
  public:
   static std::unique_ptr<ObjectWriter> Make(llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
@@ -161,7 +163,7 @@ class ObjectWriter {
 
 struct Machine::Tools {
   std::unique_ptr<llvm::TargetMachine> machine;
-  std::unique_ptr<Optimizer> optimizer;  // this and the writer are made at their first use
+  std::unique_ptr<Optimizer> optimizer;  // made at the first use, as is `writer`
   std::unique_ptr<ObjectWriter> writer;
 };
 
@@ -175,11 +177,12 @@ void VerifyModule([[maybe_unused]] const llvm::Module& module) {
 
 std::string MachineFeatures(const Target& target) {
   std::vector<std::string> features = target.features;
-  // The baseline of the Linux ABI. Without it, operations on floats would be library calls.
+  // These extensions are the baseline of Linux. Without them, operations on floats would be library calls.
   if (target.triple.starts_with("riscv64") && target.cpu.starts_with("generic")) {
     features.insert(features.begin(), {"+m", "+a", "+f", "+d", "+c"});
   }
-  // Without prefetchw, a prefetch for writing becomes one for reading. Every x86-64 processor decodes the hint.
+  // Without prefetchw, LLVM emits a prefetch for reading instead of one for writing. Every x86-64 processor decodes
+  // prefetchw.
   if (target.triple.starts_with("x86_64")) features.push_back("+prfchw");
   return Joined(features, ",");
 }
@@ -196,7 +199,7 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (!found) return Err("LLVM has no code generator for -mtriple=", target.triple, ": ", error);
-  // Check the names first: LLVM prints a wrong one to stderr and goes on.
+  // Check the names first: LLVM only prints a message to stderr if a name is wrong.
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(found->createMCSubtargetInfo(target.triple, "", ""));
   if (!subtarget->isCPUStringValid(target.cpu))
     return Err("LLVM does not know -mcpu=", target.cpu, " of ", target.triple);
@@ -210,7 +213,7 @@ Result<const llvm::Target*> FindLlvmTarget(const Target& target) {
 
 Result<std::shared_ptr<Machine::Tools>> Machine::Create(const Target& target, Effort effort) {
   const llvm::Target* found = TRY(FindLlvmTarget(target));
-  // Addresses of shared memory then have 32 bits on GPUs, and take half of the registers.
+  // With this option, addresses of shared memory on GPUs have 32 bits and take half of the registers.
   SetOption("nvptx-short-ptr", true);
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
       target.triple, target.cpu, MachineFeatures(target), MachineOptions(target), llvm::Reloc::PIC_,
@@ -283,10 +286,10 @@ std::string Machine::Optimize(llvm::Module& module) const {
 
 Result<std::string> Machine::Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const {
   Describe(module);
-  // Addresses (codegen/llvm/addresses.h) has reduced the strength of addresses already, as far as a CPU needs it: its
-  // loads and stores scale an index, those of GPUs do not.
+  // Addresses (codegen/llvm/addresses.h) has already reduced the strength of address computations as far as CPUs need
+  // it, whose loads and stores can scale an index. Those of GPUs cannot, so LLVM's pass runs for GPUs.
   SetOption("disable-lsr", !tools_->machine->getTargetTriple().isNVPTX());
-  // This pass searches long for scalars that could be vector masks; there are none.
+  // This pass takes long to search for scalars that could be vector masks, and emitted code has none.
   SetOption("disable-x86-domain-reassignment", true);
   BuildFacts ignored;
   module.getContext().setDiagnosticHandler(std::make_unique<SpillHandler>(facts ? facts : &ignored));

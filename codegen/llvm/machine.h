@@ -1,5 +1,5 @@
-// Machine: LLVM's code generator for one target, and the facts that it reports. A value that borrows the target. Not
-// thread-safe; each thread has its own tools. Internal to codegen/llvm.
+// Machine: LLVM's code generator for one target, and the numbers that it reports. A value that borrows the target. Not
+// thread-safe; each thread has its own Tools. Internal to codegen/llvm.
 #pragma once
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
@@ -11,22 +11,25 @@
 
 namespace autotune {
 
-// Names in LLVM IR by which reports find what the register contract is about: basic blocks of innermost loops over
-// register buffers, and the memory of register buffers, which optimization must remove.
+// Prefixes of names in LLVM IR, by which the register contract is checked. The first one marks the basic blocks of
+// innermost loops over register buffers. The second one marks the memory of register buffers, which optimization must
+// remove.
 inline constexpr const char* kRegisterLoopPrefix = "regloop.";
 inline constexpr const char* kRegisterBufferPrefix = "register.";
 
-// What LLVM needs to know of a target besides its triple and CPU. An error: it does not know the target.
+// Return LLVM's description of the target's architecture, and the features of the target in LLVM's syntax. The first
+// one returns an error if LLVM does not know the target.
 Result<const llvm::Target*> FindLlvmTarget(const Target& target);
 std::string MachineFeatures(const Target& target);
 llvm::TargetOptions MachineOptions(const Target& target);
 
-// Checks a module where AUTOTUNE_VERIFY is set. LLVM's own passes and code generator do not check.
+// Checks that a module is well-formed, in builds that define AUTOTUNE_VERIFY. LLVM's passes and code generator do not
+// check it.
 void VerifyModule(const llvm::Module& module);
 
 class Machine {
  public:
-  // kQuick: no optimization; for code that runs once per call.
+  // kQuick: no optimization, for code that runs once per call of a kernel.
   enum class Effort { kFull, kQuick };
   static Result<Machine> For(const Target& target, Effort effort = Effort::kFull);
 
@@ -38,14 +41,14 @@ class Machine {
   // Runs the fixed list of passes over all functions. Returns the name of a register buffer that is still in memory,
   // which breaks its contract; empty if there is none.
   std::string Optimize(llvm::Module& module) const;
-  // Sets the attributes of every function: its target, and that it calls no C library.
+  // Sets the attributes of every function: the target's CPU and features, and that it calls no C library.
   void Describe(llvm::Module& module) const;
-  // Returns a relocatable object, or assembly text if `assembly`. Adds the facts about spills to `facts`.
+  // Returns a relocatable object, or assembly text if `assembly` is true. Adds the counts of spills to `facts`.
   Result<std::string> Emit(llvm::Module& module, bool assembly, BuildFacts* facts) const;
 
  private:
-  // LLVM's objects for one thread, target and effort. They are kept, since making them takes longer than running them
-  // over a small kernel.
+  // LLVM's objects for one thread, target and effort. They are kept, since it takes longer to make them than to compile
+  // a small kernel with them.
   struct Tools;
   static Result<std::shared_ptr<Tools>> Create(const Target& target, Effort effort);
 

@@ -1,5 +1,5 @@
-// Operations: LLVM IR for one operation of the language on values that exist already. All code generators that emit
-// LLVM IR share it. It knows types and arithmetic; it knows no buffers, variables or statements.
+// Operations: emits LLVM IR for one operation of the language on LLVM values. All code generators that emit LLVM IR use
+// it. It knows types and arithmetic; it knows no buffers, variables or statements.
 // Borrows the builder and the target, which must outlive it. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -14,38 +14,40 @@ namespace autotune {
 
 class Operations {
  public:
-  // `index_bits`: of an index, 64 or 32. With 32, the caller knows that no index needs more (codegen/index_width.h).
+  // `index_bits` is the width of an index, 64 or 32. The caller passes 32 only if no index needs more
+  // (codegen/index_width.h).
   Operations(llvm::IRBuilder<>& builder, const Target& target, int index_bits)
       : builder_(builder), target_(target), index_bits_(index_bits) {}
 
   llvm::IntegerType* IndexType() { return builder_.getIntNTy(static_cast<unsigned>(index_bits_)); }
   llvm::ConstantInt* Index(int64_t value) { return llvm::ConstantInt::getSigned(IndexType(), value); }
 
-  // The type of a value, and the type of its bytes in memory. They differ for bool, which is i1 and i8.
+  // Return the type of a value, and its type in memory. They differ for bool: i1 and i8.
   llvm::Type* ValueType(DType dtype);
   llvm::Type* MemoryType(DType dtype);
   llvm::Value* FromMemory(llvm::Value* value, DType dtype);
   llvm::Value* ToMemory(llvm::Value* value, DType dtype);
 
-  // `lanes` copies of a scalar. Returns a vector, or any value if `lanes` is 1, unchanged.
+  // Returns a vector of `lanes` copies of a scalar. Returns `value` unchanged if it is a vector or if `lanes` is 1.
   llvm::Value* Splat(llvm::Value* value, int lanes);
-  // base, base + stride, base + 2 * stride ... in `lanes` lanes.
+  // Returns the vector base, base + stride, base + 2 * stride ... of `lanes` lanes.
   llvm::Value* Ramp(llvm::Value* base, llvm::Value* stride, int lanes);
 
   llvm::Value* Unary(UnaryOp op, llvm::Value* a, DType dtype);
-  // Any operator but floordiv and floormod. `dtype` is the operands' type.
+  // Applies any operator but floordiv and floormod. `dtype` is the operands' type.
   llvm::Value* Binary(BinaryOp op, llvm::Value* a, llvm::Value* b, DType dtype);
 
   // Facts about a division.
   struct DivisionFacts {
-    const int64_t* divisor = nullptr;         // its value, if it is a constant
+    const int64_t* divisor = nullptr;         // the divisor, if it is a constant; else null
     llvm::function_ref<Interval()> dividend;  // computes the dividend's bounds
   };
-  // floordiv (`quotient`) or floormod of integers. `b` must not be 0 in any lane.
+  // Returns floordiv(a, b) of integers if `quotient` is true, else floormod(a, b). No lane of `b` may be 0.
   llvm::Value* Divide(bool quotient, llvm::Value* a, llvm::Value* b, DType dtype, const DivisionFacts& facts);
 
   llvm::Value* Convert(llvm::Value* a, DType from, DType to);
-  // A function of ir/op.h that needs no expansion on this target. `from` is the type of the first argument.
+  // Calls a function of ir/op.h that needs no expansion on this target. `from` is the type of the first argument, `to`
+  // the type of the result.
   llvm::Value* Call(Op op, const std::vector<llvm::Value*>& args, DType from, DType to);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 constexpr int kRegisterBits = 512;
 constexpr int kCurrentRounding = 4;  // _MM_FROUND_CUR_DIRECTION
 
-// Lanes begin, begin + 1, ... of `v` up to `end`, then zeros up to `size` lanes. `lanes` is the number of lanes of `v`.
+// Returns lanes [begin, end) of `v`, then zeros up to `size` lanes. `lanes` is the number of lanes of `v`.
 llvm::Value* Piece(llvm::IRBuilder<>& builder, llvm::Value* v, int lanes, int begin, int end, int size) {
   std::vector<int> at;
   for (int i = 0; i < size; ++i) at.push_back(begin + i < end ? begin + i : lanes);

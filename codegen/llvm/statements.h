@@ -1,5 +1,5 @@
-// Functions for the statements of all code generators that emit LLVM IR: where the lanes of a store go, and memory that
-// a function owns. Borrows its arguments. Not thread-safe. Internal to codegen/llvm.
+// Functions for statements that all code generators for LLVM IR use: stores of lanes, and memory that a function owns.
+// Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace autotune {
 
-// The index of a store's first lane, if its lanes follow one another in memory: then they are one access.
+// Returns the index of a store's first lane if the lanes are contiguous in memory, so that one access stores them; else
+// nothing.
 std::optional<Expr> FirstOfContiguous(const Store& store);
 
-// Stores each lane of `value`, a vector in the form that memory has, by itself.
+// Emits one store per lane of `value`, a vector of the type that elements have in memory (Operations::MemoryType).
 void StoreLanes(llvm::IRBuilder<>& builder, Expressions& expressions, const Store& store, llvm::Value* value);
 
-// Memory for `buffer` in the entry block of the function, where LLVM's pass SROA turns its elements into values.
-// `alignment` in bytes.
+// Allocates `buffer` on the stack in the entry block of the function. There LLVM's pass SROA turns its elements into
+// values. `alignment` is in bytes.
 BufferMemory AllocaOf(llvm::Function& function, Operations& operations, const Buffer& buffer, const std::string& name,
                       int64_t alignment);
 

@@ -1,6 +1,6 @@
-// The functions of NVIDIA's driver that we call. The library libcuda.so.1, or the one that AUTOTUNE_LIBCUDA names, is
-// loaded at the first use, so programs run on machines without it. The declarations are our own, since the driver comes
-// without headers. Thread-safe. Internal to runtime/cuda.
+// The functions of NVIDIA's driver that the runtime calls. The library libcuda.so.1, or the library that the
+// environment variable AUTOTUNE_LIBCUDA names, is loaded at the first use, so programs run on machines without it. The
+// declarations are written here, since the driver comes without headers. Thread-safe. Internal to runtime/cuda.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +70,7 @@ struct Api {
   bool has_graphs() const { return cuStreamBeginCapture_v2 && cuGraphInstantiateWithFlags && cuGraphLaunch; }
 };
 
-// Codes (CUresult) that are treated in some way of their own.
+// Codes (CUresult) that need special treatment.
 inline constexpr Code kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kStubLibrary = 34, kDeviceUnavailable = 46,
                       kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200, kNoBinaryForGpu = 209,
                       kEccUncorrectable = 214, kInvalidPtx = 218, kNvlinkUncorrectable = 220,
@@ -82,19 +82,19 @@ inline constexpr Code kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kStubLi
 // Attributes of a device (CUdevice_attribute).
 inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessors = 16, kL2Bytes = 38, kCapabilityMajor = 75,
                      kCapabilityMinor = 76, kSharedPerBlockOptIn = 97, kMemoryPoolsSupported = 115;
-// Of a function (CUfunction_attribute): the dynamic shared memory that a launch may ask for.
+// Attribute of a function (CUfunction_attribute): the most dynamic shared memory that a launch may request.
 inline constexpr int kMaxDynamicSharedBytes = 8;
-// Options of cuModuleLoadDataEx (CUjit_option): where errors are written, and its size.
+// Options of cuModuleLoadDataEx (CUjit_option): the buffer for error messages, and its size.
 inline constexpr int kErrorLogBuffer = 5, kErrorLogBytes = 6;
 // A stream that does not wait for the legacy default stream (CU_STREAM_NON_BLOCKING).
 inline constexpr unsigned kNonBlocking = 1;
-// Calls of other threads are no part of a capture, nor forbidden during one (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
+// A capture does not record calls of other threads, and does not forbid them (CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).
 inline constexpr int kThreadLocal = 1;
 
-// An error says that there is no driver, or which function it lacks.
+// Loads the driver. An error says that there is no driver, or which function it lacks.
 Result<const Api*> LoadDriver();
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS (700)"
+// Returns a text such as "CUDA_ERROR_ILLEGAL_ADDRESS (700)".
 std::string ErrorName(const Api& api, Code code);
 
 }  // namespace autotune::cuda

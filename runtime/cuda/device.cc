@@ -15,7 +15,8 @@ namespace {
 using cuda::Api;
 using cuda::ErrorName;
 
-// Errors that refuse one call and leave the context as it was. After any other error the driver answers nothing else.
+// Returns true for errors that refuse one call and do not change the context. After any other error, all later calls
+// return that error.
 bool IsRefusal(cuda::Code code) {
   constexpr cuda::Code kRefusals[] = {cuda::kInvalidValue,
                                       cuda::kOutOfMemory,
@@ -33,7 +34,7 @@ bool IsRefusal(cuda::Code code) {
          (code >= cuda::kFirstCaptureError && code <= cuda::kLastCaptureError);
 }
 
-// Errors that no kernel can cause. CUDA_ERROR_UNKNOWN (999) is none of them: kernels cause it, too.
+// Returns true for errors that no kernel can cause. CUDA_ERROR_UNKNOWN (999) is not one of them: kernels cause it, too.
 bool IsLoss(cuda::Code code) {
   constexpr cuda::Code kLosses[] = {
       cuda::kDeviceUnavailable,   cuda::kNoDevice,       cuda::kInvalidDevice,        cuda::kEccUncorrectable,
@@ -49,13 +50,13 @@ std::string DriverVersion(const Api& api) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Starts the driver and returns the number of its devices, one at least.
+// Starts the driver and returns the number of its devices. Returns an error if there is no device.
 Result<int> CountDevices(const Api& api) {
   int count = 0;
   cuda::Code code = api.cuInit(0);
   if (code == cuda::kSuccess) code = api.cuDeviceGetCount(&count);
   if (code == cuda::kNoDevice || (code == cuda::kSuccess && count == 0))
-    return Err("the CUDA driver finds no GPU; nvidia-smi lists them, and CUDA_VISIBLE_DEVICES hides them");
+    return Err("the CUDA driver finds no GPU; nvidia-smi lists all GPUs, and CUDA_VISIBLE_DEVICES may hide some");
   if (code == cuda::kStubLibrary)
     return Err("the CUDA driver is a stub of the toolkit, which runs nothing: install NVIDIA's driver");
   if (code != cuda::kSuccess)
@@ -88,7 +89,7 @@ DeviceLimits LimitsOf(const Api& api, cuda::Ordinal device) {
                           std::to_string(attribute(cuda::kCapabilityMinor))};
 }
 
-// A function of an image: what Device::Launch gets as its entry.
+// A function of an image. Device::Launch gets a pointer to it as `entry`.
 struct CudaFunction {
   cuda::Function handle = nullptr;
   mutable int64_t shared_bytes = 0;  // dynamic shared memory that launches may ask for so far; the device's lock
@@ -124,7 +125,8 @@ class CudaDevice final : public Device {
   friend class CudaImage;
   friend class CudaGraph;
 
-  // One call: holds the device's lock, with the context made and current in this thread.
+  // Lives during one call of the device. Holds the device's lock, creates the context if there is none, and makes it
+  // current in this thread.
   class Session {
    public:
     explicit Session(CudaDevice& device) : lock_(device.mutex_), device_(device), status_(device.MakeContext()) {
@@ -135,7 +137,7 @@ class CudaDevice final : public Device {
       if (device_.context_) device_.api_.cuCtxPopCurrent_v2(&context);
     }
     Session(const Session&) = delete;
-    // An error: the device has failed, before or just now.
+    // Returns an error if the device has failed, before this session or at its start.
     const Status& status() const { return status_; }
 
    private:
@@ -145,7 +147,7 @@ class CudaDevice final : public Device {
   };
 
   Status MakeContext();
-  // What a code says. Keeps the first final error, which all later calls return. The lock is held.
+  // Converts a code to a Status. Keeps the first final error, which all later calls return. The caller holds the lock.
   Status Check(cuda::Code code, const char* what);
   Status CheckNotCapturing(const char* what) const {
     if (capturing_) return Err(what, " cannot be part of a graph of ", DeviceText(dl()));
@@ -158,13 +160,13 @@ class CudaDevice final : public Device {
   const cuda::Ordinal device_;
   const int id_;
   const DeviceLimits limits_;
-  // Guards all below. Recursive: Capture holds it while its caller records.
+  // Guards the members below. Recursive: Capture holds it while its caller records.
   mutable std::recursive_mutex mutex_;
   cuda::Context context_ = nullptr;
   cuda::Stream stream_ = nullptr;
   bool has_pool_ = false;
   bool capturing_ = false;
-  std::vector<cuda::Address> freed_;  // while capturing, which would record the call
+  std::vector<cuda::Address> freed_;  // memory to free after a capture, which would record the call
   Status error_;
   bool lost_ = false;
 };
@@ -269,7 +271,7 @@ Result<std::shared_ptr<void>> CudaDevice::Allocate(int64_t bytes) {
   });
 }
 
-// Errors are those of earlier commands, which the next call returns.
+// An error of these calls comes from an earlier command. The next call of the device returns it.
 void CudaDevice::Free(cuda::Address address) {
   if (capturing_) return freed_.push_back(address);
   if (has_pool_) {
@@ -286,7 +288,7 @@ Status CudaDevice::Zero(void* to, int64_t bytes) {
   return Check(api_.cuMemsetD8Async(AddressOf(to), 0, static_cast<size_t>(bytes), stream_), "a fill");
 }
 
-// Waits, too: how long the driver reads pageable memory of the host differs.
+// Waits for the copy, since the driver may still read the host's pageable memory when cuMemcpyHtoDAsync returns.
 Status CudaDevice::CopyIn(void* to, const void* host, int64_t bytes) {
   Session session(*this);
   TRY(session.status());
@@ -320,7 +322,7 @@ Status CudaDevice::Synchronize() {
   return Wait();
 }
 
-// The first line of the compiler's log that tells an error, or the first one that tells anything.
+// Returns the first line of the compiler's log with an error, else its first line that is not empty.
 std::string FirstErrorOf(const std::string& log) {
   size_t at = log.find("error");
   if (at == std::string::npos) at = log.find_first_not_of("\n ");
@@ -375,11 +377,11 @@ Status CudaDevice::Launch(const void* entry, const LaunchGeometry& geometry, std
   for (void*& address : addresses) places.push_back(&address);
   Session session(*this);
   TRY(session.status());
-  // A function may use no dynamic shared memory beyond 48 KiB, less its static memory, unless it says so.
+  // A function may use more than 48 KiB of shared memory, static and dynamic, only after this attribute is set.
   if (geometry.shared_bytes > function.shared_bytes) {
     TRY(Check(
         api_.cuFuncSetAttribute(function.handle, cuda::kMaxDynamicSharedBytes, static_cast<int>(geometry.shared_bytes)),
-        "asking for shared memory"));
+        "requesting shared memory"));
     function.shared_bytes = geometry.shared_bytes;
   }
   return Check(api_.cuLaunchKernel(function.handle, grid[0], grid[1], grid[2], block[0], block[1], block[2],

@@ -1,8 +1,10 @@
-// CUDA devices (runtime/device.h). Memory is the driver's, from its pool where it has one; commands go to one stream of
-// the device's primary context, which PyTorch and others share. Images are PTX ("ptx"), which the driver compiles, and
-// machine code ("cubin"). An entry's parameters are addresses of global memory. The context takes memory of the GPU and
-// a part of a second, so it is made with the first command that needs it, not when the device is opened.
-// Refusals (no memory, a bad image or launch) are not final; all other errors are, for the whole process.
+// CUDA devices (runtime/device.h). Memory comes from the driver's memory pool, if the driver has one. Commands go to
+// one stream of the device's primary context, which other libraries of the process, such as PyTorch, share. Images are
+// PTX
+// ("ptx"), which the driver compiles, and machine code ("cubin"). The parameters of an entry are addresses of global
+// memory. Making the context takes memory of the GPU and a part of a second, so the first command that needs the
+// context makes it. Refusals (no memory, a bad image or launch) are not final. All other errors are final for the whole
+// process.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,10 +13,11 @@
 
 namespace autotune {
 
-// The names of this machine's CUDA devices, by number. An error: there is no driver, or it finds no device.
+// Returns the names of this machine's CUDA devices, by number. Returns an error if there is no driver, or if it finds
+// no device.
 Result<std::vector<std::string>> CudaDeviceNames();
 
-// Opens a device by its number. Errors: those of CudaDeviceNames; no such number.
+// Opens a device by its number. Errors: those of CudaDeviceNames; there is no device of this number.
 Result<DevicePtr> OpenCudaDevice(int id);
 
 }  // namespace autotune

@@ -46,7 +46,7 @@ struct CodeName {
   cl_int code;
   const char* name;
 };
-// Those that a user's machine or kernel may cause; the others are our bugs, whose number is enough.
+// The errors that a machine or a kernel may cause. Other errors are bugs of this program; for them the number suffices.
 constexpr CodeName kCodes[] = {
     {CL_DEVICE_NOT_FOUND, "CL_DEVICE_NOT_FOUND"},
     {CL_DEVICE_NOT_AVAILABLE, "CL_DEVICE_NOT_AVAILABLE"},

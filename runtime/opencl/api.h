@@ -1,5 +1,5 @@
-// The functions of OpenCL that we call. The library libOpenCL.so.1 is loaded at the first use, so programs run on
-// machines without it. Thread-safe. Internal to runtime/opencl.
+// The functions of OpenCL that the runtime calls. The library libOpenCL.so.1 is loaded at the first use, so programs
+// run on machines without it. Thread-safe. Internal to runtime/opencl.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 200
 #include <CL/cl.h>
@@ -34,10 +34,10 @@ struct Api {
   decltype(&clEnqueueNDRangeKernel) EnqueueNDRangeKernel = nullptr;
 };
 
-// An error says that there is no libOpenCL, or which function it lacks (those of OpenCL 1).
+// Loads the library. An error says that there is no libOpenCL, or which function of OpenCL 2.0 it lacks.
 Result<const Api*> LoadApi();
 
-// "CL_OUT_OF_RESOURCES (-5)"
+// Returns a text such as "CL_OUT_OF_RESOURCES (-5)".
 std::string ErrorName(cl_int code);
 
 }  // namespace autotune::opencl

@@ -12,7 +12,7 @@ namespace {
 using opencl::Api;
 using opencl::ErrorName;
 
-constexpr cl_uint kAlignment = 128;  // of allocations: a line of the GPUs at hand, and more than the contract's 64
+constexpr cl_uint kAlignment = 128;  // alignment of allocations: a cache line of common GPUs; Device requires 64
 
 Result<std::vector<cl_device_id>> DevicesOfType(const Api& api, cl_device_type type) {
   cl_uint platforms = 0;
@@ -32,7 +32,7 @@ Result<std::vector<cl_device_id>> DevicesOfType(const Api& api, cl_device_type t
 Result<std::vector<cl_device_id>> FindDevices(const Api& api) {
   std::vector<cl_device_id> devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_GPU));
   if (devices.empty()) devices = TRY(DevicesOfType(api, CL_DEVICE_TYPE_ALL));
-  if (devices.empty()) return Err("this machine has libOpenCL, but no OpenCL device; clinfo lists them");
+  if (devices.empty()) return Err("this machine has libOpenCL, but no OpenCL device; the program clinfo lists devices");
   return devices;
 }
 
@@ -96,7 +96,7 @@ class OpenClDevice final : public Device {
  private:
   friend class OpenClImage;
 
-  // Keeps the first error, which all later commands return. The mutex is held.
+  // Converts a code to a Status. Keeps the first error, which all later commands return. The caller holds the mutex.
   Status Check(cl_int code, const char* what) {
     if (error_.ok() && code != CL_SUCCESS) error_ = Err(DeviceText(dl()), ": ", what, " failed: ", ErrorName(code));
     return error_;
@@ -113,7 +113,7 @@ class OpenClDevice final : public Device {
   const int id_;
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
-  mutable std::mutex mutex_;  // guards the queue, the arguments of kernels, and all below
+  mutable std::mutex mutex_;  // guards the queue, the arguments of kernels, and the members below
   Status error_;
 };
 
@@ -131,7 +131,7 @@ class OpenClImage final : public DeviceImage {
     const size_t size = source.size();
     cl_int code = CL_SUCCESS;
     program_ = api.CreateProgramWithSource(device_->context_, 1, &text, &size, &code);
-    if (!program_) return Err("OpenCL takes no program: ", ErrorName(code));
+    if (!program_) return Err("OpenCL does not accept the program: ", ErrorName(code));
     code = api.BuildProgram(program_, 1, &device_->device_, "", nullptr, nullptr);
     if (code == CL_SUCCESS) return {};
     return Err("OpenCL's compiler refuses the program, ", ErrorName(code), ": ", FirstError());
@@ -148,7 +148,7 @@ class OpenClImage final : public DeviceImage {
   }
 
  private:
-  // The first line of the build log that tells an error, or the first one that tells anything.
+  // Returns the first line of the build log with an error, else its first line that is not empty.
   std::string FirstError() const {
     std::string log(16 << 10, '\0');
     device_->api_.GetProgramBuildInfo(program_, device_->device_, CL_PROGRAM_BUILD_LOG, log.size(), log.data(),
@@ -156,7 +156,7 @@ class OpenClImage final : public DeviceImage {
     log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
     size_t at = log.find("error");
     if (at == std::string::npos) at = log.find_first_not_of("\n ");
-    if (at == std::string::npos) return "it does not say why";
+    if (at == std::string::npos) return "the compiler gives no reason";
     const size_t begin = log.rfind('\n', at) == std::string::npos ? 0 : log.rfind('\n', at) + 1;
     return OneLine(log.substr(begin, log.find('\n', at) - begin));
   }

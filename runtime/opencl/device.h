@@ -9,12 +9,12 @@
 
 namespace autotune {
 
-// The names of this machine's OpenCL devices, by number: the GPUs of all platforms, or, where there are none, all
-// devices. An error: there is no OpenCL, or it has no device.
+// Returns the names of this machine's OpenCL devices, by number: the GPUs of all platforms, or all devices if there is
+// no GPU. Returns an error if there is no OpenCL, or if it has no device.
 Result<std::vector<std::string>> OpenClDeviceNames();
 
-// Opens a device by its number. Each call makes a device with its own queue. Errors: those of OpenClDeviceNames; no
-// such number; a device without shared virtual memory.
+// Opens a device by its number. Errors: those of OpenClDeviceNames; there is no device of this number; the device has
+// no shared virtual memory.
 Result<DevicePtr> OpenOpenClDevice(int id);
 
 }  // namespace autotune

@@ -351,7 +351,7 @@ TEST_F(CompileTest, AChoiceComesBeforeRecordsIfItFits) {
   ASSERT_TRUE(StoreChoice(*store, choice).ok());
   CompileResult result = CompileWith(store.get()).value();
   EXPECT_FALSE(result.followed_choice);
-  EXPECT_THAT(result.note, HasSubstr("of another version"));
+  EXPECT_THAT(result.note, HasSubstr("from another version"));
   EXPECT_EQ(result.choices[0].trace, "");
 }
 

@@ -11,7 +11,8 @@
 namespace autotune::c {
 namespace {
 
-// What of runtime/abi.h and dlpack.h the functions use; AT_TASKS_PER_THREAD stands for a number.
+// The declarations of runtime/abi.h and dlpack.h that emitted functions use. The emitter replaces TASKS_PER_THREAD by a
+// number.
 constexpr const char* kAbi = R"(/* The context of a call: who runs parallel loops and gives scratch memory. */
 typedef struct AtContext AtContext;
 struct AtContext {
@@ -71,7 +72,7 @@ void Replace(std::string& text, const std::string& from, const std::string& to) 
   for (size_t at; (at = text.find(from)) != std::string::npos;) text.replace(at, from.size(), to);
 }
 
-// The bytes as a string literal.
+// Returns the bytes as a string literal.
 std::string Quoted(const std::string& bytes) {
   std::string text = "\"";
   for (unsigned char ch : bytes) {
@@ -86,8 +87,8 @@ std::string Quoted(const std::string& bytes) {
   return text + "\"";
 }
 
-// Returns the end of a declaration, which gives the function its symbol if the symbol differs from the name in C. In
-// quotes an assembler accepts all characters but quotes, backslashes and control characters.
+// Returns the end of a function's declaration. It sets the symbol if the symbol differs from the function's name in C.
+// The symbol is quoted: then assemblers accept all characters but quotes, backslashes and control characters.
 std::string SymbolLabel(const std::string& id, const std::string& symbol) {
   if (id == symbol) return "";
   bool plain = !std::isdigit(static_cast<unsigned char>(symbol[0]));
@@ -202,7 +203,7 @@ class SourceEmitter {
     functions_ += w.text();
   }
 
-  // Text that cannot end a comment.
+  // Returns `text` changed so that it cannot end a comment.
   static std::string Comment(const std::string& text) {
     std::string plain;
     for (unsigned char ch : text) plain += std::isalnum(ch) || ch == '_' || ch == '.' ? static_cast<char>(ch) : '_';

@@ -1,4 +1,4 @@
-// A kernel's source for a CPU: its entry points (runtime/abi.h) and all that they need. Thread-safe.
+// The C source of a kernel for a CPU: its entry points (runtime/abi.h) and the functions that they call. Thread-safe.
 // Internal to codegen/c.
 #pragma once
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace autotune::c {
 
-// Returns a complete translation unit in the target's dialect. `features` are the instructions that it may use, by
-// their names in support/cpu_features.h. Returns an error if no assembler accepts the kernel's name as a symbol.
+// Returns a complete translation unit in the target's dialect. `features` are the instruction sets that it may use
+// (names in support/cpu_features.h). Returns an error if assemblers do not accept the kernel's name as a symbol.
 Result<Source> KernelSource(const LoweredKernel& kernel, const Target& target,
                             const std::vector<std::string>& features);
 
-// A translation unit that defines `autotune.metadata`.
+// Returns a translation unit that defines `autotune.metadata`.
 std::string MetadataUnit(const ArtifactMetadata& metadata);
 
 }  // namespace autotune::c

@@ -35,7 +35,7 @@ std::string CpuFunction::EmitIterations(const For& loop, const Captures& capture
          ". */\n" + writer_.text() + "\n";
 }
 
-// The task's argument, a struct PREFIX, and the function that the pool calls.
+// Returns the struct that all tasks of the loop share, and the function that the pool calls for each task.
 std::string CpuFunction::EmitTask(const For& loop, const Captures& captures, const std::string& name) {
   Writer w;
   Names names(prefix_);

@@ -12,7 +12,7 @@ namespace autotune::c {
 
 class CpuFunction : public Statements {
  public:
-  // `prefix` begins the names of all functions.
+  // The names of all functions begin with `prefix`.
   CpuFunction(const Dialect& dialect, Helpers& helpers, std::string prefix)
       : Statements(dialect, helpers, prefix), prefix_(std::move(prefix)) {}
 

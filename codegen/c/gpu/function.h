@@ -1,6 +1,6 @@
-// GpuFunction: emits one kernel of threads in a dialect of the C family that has them. The variables of loops over
-// blocks and threads become the numbers of the running block and thread. Shared buffers are arrays of a block, local
-// ones arrays of a thread. Emits once. Not thread-safe. Internal to codegen/c.
+// GpuFunction: emits one kernel of threads in a dialect for GPUs. The variables of loops over blocks and threads become
+// the numbers of the running block and thread. A shared buffer is an array of the block, a local buffer an array of the
+// thread. Emits one function. Not thread-safe. Internal to codegen/c.
 #pragma once
 #include <string>
 
@@ -13,14 +13,14 @@ namespace autotune::c {
 class GpuFunction : public Statements {
  public:
   using Statements::Statements;
-  // The function's text; check rejected() first.
+  // Returns the function's text, which is valid only if rejected() is empty afterwards.
   std::string Emit(const KernelFunction& kernel);
 
  private:
   void EmitFork(const For& loop) override;
 };
 
-// A program of OpenCL C with the functions of one kernel, called `name`.
+// Returns a program in OpenCL C with the functions of the kernel `name`.
 Source OpenClSource(const KernelFunctions& functions, const std::string& name, const Target& target);
 
 }  // namespace autotune::c

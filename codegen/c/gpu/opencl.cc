@@ -24,7 +24,7 @@ std::string OpenClC::Parameter(const PointerParam& p, const std::string& id) con
   return Pointer(p.buffer->dtype, p.written) + " restrict " + id;
 }
 
-// The emitters ask for nothing of vectors where MaxLanes is 1.
+// The emitters do not call the functions for vectors, since MaxLanes is 1.
 std::string OpenClC::Vector(DType, std::span<const std::string>) const {
   CHECK(false) << "OpenCL C is written without vectors";
   return "";

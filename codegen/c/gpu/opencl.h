@@ -28,7 +28,8 @@ class OpenClC : public Dialect {
   std::string Barrier() const override;
   std::string MarkLoop(const std::string&) const override { return ""; }
 
-  // What stands before functions whose text is `body`: extensions, and the names of types that C has and OpenCL lacks.
+  // Returns the beginning of a program whose functions are `body`: extensions, and the types of stdint.h, which OpenCL
+  // C lacks.
   std::string Prelude(const std::string& body) const;
 };
 

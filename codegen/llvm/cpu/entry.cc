@@ -13,7 +13,8 @@ namespace {
 // Offsets in bytes of the fields of DLTensor (dlpack.h), whose layout is a public ABI.
 constexpr int kData = 0, kDeviceType = 8, kNdim = 16, kDtype = 20, kShape = 24, kStrides = 32, kByteOffset = 40;
 
-// ptr autotune.check(ptr tensor, ptr description): returns the data pointer; null if the tensor does not fit.
+// Declares ptr autotune.check(ptr tensor, ptr description), which returns the tensor's data pointer, or null if the
+// tensor does not match the description.
 llvm::Function* DeclareCheck(llvm::Module& module) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(module.getContext());
   llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, pointer}, false);
@@ -32,7 +33,8 @@ class EntryEmitter {
         target_(target),
         b_(context_) {}
 
-  // i32 NAME(ptr context, ptr args): loads the pointers that the body uses, allocates its scratch memory, calls it.
+  // Emits i32 NAME(ptr context, ptr args), which loads the pointers that the body uses, allocates the body's scratch
+  // memory and calls the body.
   void EmitRaw(const std::string& name, const PrimFunc& f) {
     const auto [pointers, positions, workspace] = BodyPointersOf(f);
     FunctionEmitter emitter(modules_, target_, name, StreamedBuffers(f.body, target_));
@@ -51,7 +53,7 @@ class EntryEmitter {
     b_.CreateRet(code);
   }
 
-  // i32 NAME(ptr context, ptr tensors, i32 num_args)
+  // Emits i32 NAME(ptr context, ptr tensors, i32 num_args), which checks the arguments and calls NAME.raw.
   void EmitChecked() {
     const std::string name = kernel_.name.str();
     const std::vector<ExpectedArgument> expected = ExpectedArgumentsOf(kernel_);
@@ -102,7 +104,8 @@ class EntryEmitter {
     return llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
   }
 
-  // { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape }
+  // Returns the description of an argument for autotune.check: { ptr message, i32 dtype, i32 ndim, [ndim x i64] shape
+  // }.
   llvm::Constant* Description(const ExpectedArgument& e) {
     std::vector<llvm::Constant*> shape;
     for (int64_t extent : e.shape) shape.push_back(b_.getInt64(extent));
@@ -114,7 +117,7 @@ class EntryEmitter {
   }
 
   Modules modules_;
-  llvm::Module& module_;  // the cold one
+  llvm::Module& module_;  // the cold module (Modules)
   llvm::LLVMContext& context_;
   const LoweredKernel& kernel_;
   const Target& target_;

@@ -1,5 +1,5 @@
-// The entry points of a kernel on a CPU (runtime/abi.h): NAME, NAME.raw, NAME.prepare. They call what FunctionEmitter
-// emits. Not thread-safe. Internal to codegen/llvm.
+// The entry points of a kernel on a CPU (runtime/abi.h): NAME, NAME.raw, NAME.prepare. They call the functions that
+// FunctionEmitter emits. Not thread-safe. Internal to codegen/llvm.
 #pragma once
 #include <llvm/IR/Module.h>
 

@@ -1,7 +1,7 @@
-// FunctionEmitter: one function of a CPU's code, made of a lowered body. It emits the statements; values, addresses and
-// control flow come from classes that it shares with other code generators. A parallel loop becomes functions of its
-// own, of which another FunctionEmitter emits the body.
-// Owns all state of its function; borrows the modules and the target. Emits once. Not thread-safe.
+// FunctionEmitter: emits one function for a CPU from a lowered body. It emits the statements. Values, addresses and
+// control flow come from classes that the generator for GPUs uses, too. The body of a parallel loop becomes a separate
+// function, which another FunctionEmitter emits.
+// Owns all state of its function; borrows the modules and the target. Emits one function. Not thread-safe.
 // Internal to codegen/llvm/cpu.
 #pragma once
 #include <set>
@@ -20,15 +20,16 @@ namespace autotune {
 
 class FunctionEmitter : private StatementEmitter {
  public:
-  // `prefix` begins the names of the functions of parallel loops; `streamed` are the buffers for streaming stores.
+  // The names of the functions of parallel loops begin with `prefix`. `streamed` are the buffers for streaming stores.
   FunctionEmitter(Modules modules, const Target& target, std::string prefix, std::set<Name> streamed);
 
-  // i32 PREFIX.body(ptr context, pointers...): hidden, never inlined. Returns 0, or the code of a parallel loop that
-  // failed. `pointers` are the buffers that `body` uses from outside, then the slots of its workspace.
+  // Emits i32 PREFIX.body(ptr context, pointers...), a hidden function that is never inlined. It returns 0, or the code
+  // of a parallel loop that failed. `pointers` are the buffers that `body` uses from outside, then the slots of its
+  // workspace.
   llvm::Function* EmitBody(const std::vector<PointerParam>& pointers, const Stmt& body);
 
-  // void PREFIX(i64 begin, i64 end, pointers..., i64 scalars...): hidden, never inlined. Runs iterations [begin, end)
-  // of a parallel loop. `outside` holds the bounds that are known around the loop.
+  // Emits void PREFIX(i64 begin, i64 end, pointers..., i64 scalars...), a hidden function that is never inlined. It
+  // runs iterations [begin, end) of a parallel loop. `outside` holds the bounds that are known outside of the loop.
   llvm::Function* EmitParallelBody(const For& loop, const Captures& captures, const Analyzer& outside);
 
  private:
@@ -58,7 +59,7 @@ class FunctionEmitter : private StatementEmitter {
   llvm::Function* function_ = nullptr;
   llvm::Value* at_context_ = nullptr;  // null in the body of a parallel loop
   int next_parallel_ = 0;
-  bool in_else_ = false;  // in the second version of a statement
+  bool in_else_ = false;  // true while the else branch of a condition is emitted
 };
 
 }  // namespace autotune

@@ -1,5 +1,5 @@
-// The modules that a CPU's functions go to, how functions see each other, and the fields of AtContext
-// (runtime/abi.h) that they read. Internal to codegen/llvm/cpu.
+// The LLVM modules that hold the functions for a CPU, calls between the modules, and access to the fields of AtContext
+// (runtime/abi.h). Internal to codegen/llvm/cpu.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -10,19 +10,19 @@
 
 namespace autotune {
 
-// The modules that functions go to. `hot` is optimized. `cold` holds the straight-line code around it (entry points,
-// thunks), for which LLVM's quickest code generation suffices: this halves the time of a build. Both belong to one
-// context.
+// `hot` holds the functions with loops and is optimized. `cold` holds straight-line code (entry points, thunks), for
+// which LLVM's quickest code generation suffices: this halves the time of a build. Both modules belong to one context.
 struct Modules {
   llvm::Module& hot;
   llvm::Module& cold;
 };
 
-// Creates a function that both modules see and nothing outside the artifact sees.
+// Creates a function that both modules can call, but no code outside of the artifact.
 llvm::Function* MakeHidden(llvm::Module& module, llvm::FunctionType* type, const std::string& name);
-// Returns `function`, or its declaration if `module` is the other one.
+// Returns `function` if it belongs to `module`, else its declaration in `module`.
 llvm::Function* SeenFrom(llvm::Module& module, llvm::Function* function);
-// Tells LLVM about pointer parameter `index`: it is aligned, all of its memory exists, and nothing else reaches it.
+// Sets the attributes of pointer parameter `index`: it is aligned, all of its buffer may be read, and no other pointer
+// accesses the same memory.
 void DescribeParam(llvm::Function* function, unsigned index, const PointerParam& p);
 
 // Loads the field of AtContext at `byte_offset`.

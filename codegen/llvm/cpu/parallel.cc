@@ -9,7 +9,7 @@
 namespace autotune {
 namespace {
 
-// What the thunk gets through the pool: { i64 tasks, ptr buffers..., scalars... }.
+// The argument that the pool passes to the thunk: { i64 tasks, ptr buffers..., scalars... }.
 struct Closure {
   std::vector<llvm::Type*> fields;
   llvm::StructType* type;
@@ -25,8 +25,8 @@ struct Closure {
   }
 };
 
-// i32 NAME.thunk(ptr context, ptr closure, i32 task). Task t of n runs the iterations from t * extent / n up to
-// (t + 1) * extent / n.
+// Emits i32 NAME.thunk(ptr context, ptr closure, i32 task). Task t of n runs iterations [t * extent / n,
+// (t + 1) * extent / n).
 llvm::Function* EmitThunk(llvm::IRBuilder<>& builder, Modules modules, const Closure& closure, const ParallelRun& run) {
   const Captures& captures = run.captures;
   llvm::Type* pointer = builder.getPtrTy();
@@ -52,7 +52,7 @@ llvm::Function* EmitThunk(llvm::IRBuilder<>& builder, Modules modules, const Clo
   return thunk;
 }
 
-// The number of tasks: 1 on one thread, else kTasksPerThread per thread, at most one per iteration.
+// Returns the number of tasks: 1 on one thread, else kTasksPerThread per thread, but at most one per iteration.
 llvm::Value* TaskCount(llvm::IRBuilder<>& builder, llvm::Value* context, int64_t extent) {
   llvm::Value* threads = ContextField(builder, context, offsetof(AtContext, num_threads), builder.getInt32Ty());
   llvm::Value* many = builder.CreateMul(threads, builder.getInt32(kTasksPerThread));
@@ -62,7 +62,8 @@ llvm::Value* TaskCount(llvm::IRBuilder<>& builder, llvm::Value* context, int64_t
   return builder.CreateSelect(alone, builder.getInt32(1), fewer);
 }
 
-// Calls the thunk directly if there is one task, else through parallel_for. Returns from the function on failure.
+// Emits the call of the thunk: a direct call if there is one task, else a call of parallel_for. If a task fails, the
+// emitted function returns.
 void CallTasks(llvm::IRBuilder<>& builder, llvm::Value* context, llvm::Function* thunk, llvm::Value* closure,
                llvm::Value* tasks, const Name& var) {
   llvm::Function* function = builder.GetInsertBlock()->getParent();

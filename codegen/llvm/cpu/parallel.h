@@ -17,8 +17,8 @@ struct ParallelRun {
   int64_t extent;  // > 0
   Name var;
 };
-// Emits the thunk, into the cold module, and the call of the pool where `builder` stands. If a task fails, that
-// function returns the task's code. `context` is its AtContext.
+// Emits the thunk into the cold module, and the call of the pool at the place of `builder`. If a task fails, the
+// calling function returns the task's code. `context` is the AtContext of the calling function.
 void EmitParallelRun(llvm::IRBuilder<>& builder, Modules modules, llvm::Value* context, const Bindings& bindings,
                      const ParallelRun& run);
 

@@ -7,7 +7,7 @@
 namespace autotune {
 namespace {
 
-// Calls workspace_alloc and returns 1 from the function if it fails.
+// Emits a call of workspace_alloc. If the call fails, the emitted function returns 1.
 llvm::Value* AllocateFromContext(llvm::IRBuilder<>& builder, llvm::Value* context, int64_t bytes) {
   llvm::Type* pointer = builder.getPtrTy();
   llvm::FunctionType* type = llvm::FunctionType::get(pointer, {pointer, builder.getInt64Ty()}, false);

@@ -1,4 +1,4 @@
-// Scratch memory of a CPU's function at run time: small blocks come from the stack, others from AtContext
+// Emits the allocation of a function's scratch memory: small blocks are on the stack, larger ones come from AtContext
 // (runtime/abi.h). Internal to codegen/llvm/cpu.
 #pragma once
 #include <vector>
@@ -9,7 +9,7 @@ namespace autotune {
 
 struct ScratchMemory {
   std::vector<llvm::Value*> pointers;  // one per slot of the workspace
-  llvm::Value* to_free = nullptr;      // null: nothing to give back
+  llvm::Value* to_free = nullptr;      // block of AtContext that FreeScratch frees; null if there is none
 };
 // Emits the allocation of `workspace`. If it fails, the function that `builder` stands in returns 1.
 ScratchMemory AllocateScratch(llvm::IRBuilder<>& builder, llvm::Value* context, const Workspace& workspace);

@@ -12,8 +12,8 @@ namespace autotune {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kMaxStep = 4 * kLineBytes;  // an innermost loop that advances further leaves gaps between its stores
-constexpr int64_t kMinBytes = 16;             // of a vector that has a streaming store
+constexpr int64_t kMaxStep = 4 * kLineBytes;  // with a larger step, an innermost loop leaves gaps between its stores
+constexpr int64_t kMinBytes = 16;             // smallest vector for which there is a streaming store
 
 }  // namespace
 
@@ -52,10 +52,11 @@ bool StreamingStores::Store(const autotune::Store& store, llvm::Value* value, co
   const int lanes = store.value.dtype().lanes;
   if (!ramp || !buffers_.contains(store.buffer->name)) return false;
   const int64_t bytes = store.buffer->dtype.Bytes(), aligned = static_cast<int64_t>(address.alignment.value());
-  // A store that the innermost loop does not move is a tail.
+  // A store whose index does not depend on the innermost loop's variable is the tail of a row.
   const bool tail = innermost && after_vectors && ToLinear(ramp->base).Coefficient(*innermost) == 0;
   if (!tail && !FillsLines(store.buffer, ramp->base, lanes, innermost)) return false;
-  // A streaming store must be aligned. Where rows are no whole number of vectors, a vector takes several stores.
+  // A streaming store must be aligned. If the length of rows is no multiple of the vector's length, a vector is less
+  // aligned and takes several shorter stores.
   const int64_t piece = std::min<int64_t>(lanes, aligned / bytes);
   if (piece * bytes < kMinBytes || lanes % piece != 0) return false;
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));

@@ -1,5 +1,5 @@
-// Streaming (non-temporal) stores: they bypass the caches, for results that no cache holds until they are read.
-// Internal to codegen/llvm/cpu.
+// Streaming (non-temporal) stores, which bypass the caches. They serve results that are too large to stay in a cache
+// until they are read. Internal to codegen/llvm/cpu.
 #pragma once
 #include <optional>
 #include <set>
@@ -9,15 +9,14 @@
 
 namespace autotune {
 
-// Returns the buffers that code for `body` writes by streaming stores: large ones that come from outside and that it
-// does not read. A cached store reads its line first unless a cache holds it, and then evicts another line; both are a
-// third of the traffic of a copy. Empty unless the processor is x86-64, which writes streaming stores out at once and
-// orders them by a fence.
+// Returns the buffers that code for `body` writes by streaming stores: large buffers from outside that `body` does not
+// read. A cached store that misses first reads its line from memory; in a copy, this read is a third of the traffic.
+// Returns an empty set unless the processor is x86-64, where a fence orders streaming stores.
 std::set<Name> StreamedBuffers(const Stmt& body, const Target& target);
 
-// Returns true if vectors of `lanes` elements at `index` fill whole cache lines, alone or with their neighbours in this
-// and the next iteration of the loop over `innermost`. A streaming store of a part of a line costs more than one of all
-// of it.
+// Returns true if vectors of `lanes` elements at `index` fill whole cache lines, alone or together with the
+// neighbouring vectors of this and the next iterations of the loop over `innermost`. Streaming stores to a part of a
+// line cost more than streaming stores to the whole line.
 bool FillsLines(const Buffer& buffer, const Expr& index, int lanes, const std::optional<Name>& innermost);
 
 // The streaming stores of one function. Borrows the builder. Not thread-safe.
@@ -28,13 +27,14 @@ class StreamingStores {
 
   const std::set<Name>& buffers() const { return buffers_; }
 
-  // Stores `value`, which is `store`'s, at `address`, and returns true; returns false and does nothing where a cached
-  // store is better. `after_vectors`: the store is in the second version of a statement, whose first version stores
-  // vectors, so that a tail lies beside full lines.
+  // Emits a streaming store of `value`, the value of `store`, at `address` and returns true. Emits nothing and returns
+  // false if a cached store is better. `after_vectors`: the store is in the second version of a statement. The first
+  // version stores vectors, so the lines beside this tail are full.
   bool Store(const autotune::Store& store, llvm::Value* value, const Addresses::Address& address,
              const std::optional<Name>& innermost, bool after_vectors);
 
-  // Streaming stores are weakly ordered: makes those of this function visible before it signals that it has finished.
+  // Emits a fence if the function has streaming stores. They are weakly ordered: the fence makes them visible before
+  // the function signals that it has finished.
   void Fence();
 
  private:

@@ -41,8 +41,7 @@ llvm::Value* CpuStridedLoads::ElementsGuarded(llvm::Value* guard, const Lanes& a
   return mask;
 }
 
-// Loads the vector that begins at the lowest lane and permutes it. Returns null if a lane lies further away than a
-// vector is long.
+// Loads one vector that contains all lanes and permutes it. Returns null if the lanes are too far apart for one vector.
 llvm::Value* CpuStridedLoads::LoadNeighbours(Addresses& addresses, const Buffer& buffer, const Lanes& at,
                                              llvm::Type* type, llvm::Value* guard) {
   const auto count = static_cast<int64_t>(at.offsets.size());
@@ -51,8 +50,8 @@ llvm::Value* CpuStridedLoads::LoadNeighbours(Addresses& addresses, const Buffer&
   const BufferMemory& memory = bindings_.buffers.at(buffer->name);
   if (!std::has_single_bit(static_cast<uint64_t>(count))) return nullptr;
   if (span >= count || memory.elements < count || buffer->scope == Scope::kRegister) return nullptr;
-  // An aligned vector lies in the buffer as a whole if one of its elements does. Where the vector is not aligned, a
-  // mask leaves out the elements behind the last lane, which may lie beyond the end.
+  // If one element of an aligned vector is in the buffer, the whole vector is. If the vector is not aligned, a mask
+  // leaves out the elements after the last lane, since they may be beyond the end of the buffer.
   const int64_t bytes = buffer->dtype.Bytes();
   int64_t before = FloorModulo(ToLinear(at.base + Expr(*low)).constant, count);
   Addresses::Address address = addresses.Of(buffer, at.base + Expr(*low - before));

@@ -1,6 +1,7 @@
-// Loads a vector whose lanes are not contiguous (see StridedLoads) on a CPU. It is a column of a square that is
-// transposed in registers, or, if all lanes lie close together, one contiguous vector that is permuted. Borrows the
-// builder and the bindings. Not thread-safe. Internal to codegen/llvm/cpu.
+// CpuStridedLoads: loads vectors whose lanes are not contiguous (see StridedLoads) on a CPU. If such a vector is a
+// column of a square, the square is transposed in registers (transposes.h). If all lanes are close together, one
+// contiguous vector is loaded and permuted. Borrows the builder and the bindings. Not thread-safe. Internal to
+// codegen/llvm/cpu.
 #pragma once
 #include "codegen/lanes.h"
 #include "codegen/llvm/cpu/transposes.h"
@@ -19,9 +20,9 @@ class CpuStridedLoads final : public StridedLoads {
  private:
   llvm::Value* LoadNeighbours(Addresses& addresses, const Buffer& buffer, const Lanes& at, llvm::Type* type,
                               llvm::Value* guard);
-  // A mask of `count` elements: element i is set if i < end.
+  // Returns a mask of `count` elements: element i is set if i < end.
   llvm::Value* ElementsBefore(int64_t end, int64_t count);
-  // A mask of the elements from the lowest lane's on: element i is set if a lane whose guard holds reads it.
+  // Returns a mask of the elements from the lowest lane on: element i is set if a lane whose guard holds reads it.
   llvm::Value* ElementsGuarded(llvm::Value* guard, const Lanes& at, int64_t low);
 
   llvm::IRBuilder<>& builder_;

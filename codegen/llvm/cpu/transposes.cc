@@ -62,11 +62,11 @@ std::vector<Column> ColumnsOf(const Seq& seq) {
   return columns;
 }
 
-// The loads of columns of one group, by the constant that their first element's index ends with. Several loads may
-// read the same column.
+// The loads of one group of columns. The key is the constant term of the index of a column's first element. Several
+// loads may read the same column.
 using Starts = std::map<int64_t, std::vector<const Load*>>;
 
-// Takes the first column and all that may form a square with it out of `columns`.
+// Removes the first column from `columns`, and all columns that may form a square with it. Returns them.
 Starts TakeGroup(std::vector<Column>& columns) {
   auto others = std::stable_partition(columns.begin(), columns.end(),
                                       [first = columns[0]](const Column& c) { return c.InOneSquareWith(first); });
@@ -119,8 +119,8 @@ llvm::Value* Transposes::ColumnOf(Addresses& addresses, const Load& load, llvm::
 std::vector<llvm::Value*> Transposes::Transposed(std::vector<llvm::Value*> rows, int64_t element_bytes) {
   const int lanes = static_cast<int>(rows.size());
   const int block = std::min(lanes, std::max(1, kBlockBytes / static_cast<int>(element_bytes)));
-  // Cuts two vectors into pieces of `piece` lanes, takes the elements of each piece with even numbers (`odd` = 0) or
-  // odd ones (1), and joins them piece by piece. An element here is `size` lanes.
+  // Cuts two vectors into pieces of `piece` lanes and each piece into elements of `size` lanes. Takes the elements with
+  // even numbers (`odd` = 0) or odd numbers (`odd` = 1) of each piece, and joins them piece by piece.
   auto half = [&](llvm::Value* a, llvm::Value* b, int odd, int piece, int size) {
     std::vector<int> order;
     for (int begin = 0; begin < lanes; begin += piece) {
@@ -132,8 +132,9 @@ std::vector<llvm::Value*> Transposes::Transposed(std::vector<llvm::Value*> rows,
     }
     return builder_.CreateShuffleVector(a, b, order);
   };
-  // One pass over pairs of a list of vectors, even halves first, rotates the bits of the pair (vector, lane) by one.
-  // After as many passes as a lane's number has bits, vector and lane have changed places.
+  // Transposes a list of vectors. A pass replaces each pair of vectors by the even half and the odd half of the pair.
+  // In terms of the binary number (vector, lane) of an element, a pass rotates its bits by one. After log2(lanes)
+  // passes vector and lane are exchanged.
   auto rotate = [&](std::vector<llvm::Value*> list, int piece, int size) {
     for (int n = piece / size; n > 1; n /= 2) {
       std::vector<llvm::Value*> next;
@@ -144,7 +145,7 @@ std::vector<llvm::Value*> Transposes::Transposed(std::vector<llvm::Value*> rows,
     }
     return list;
   };
-  // First transposes the squares within blocks, then the square whose elements are blocks.
+  // First transpose the squares within blocks, then the square whose elements are blocks.
   for (int begin = 0; begin < lanes; begin += block) {
     std::vector<llvm::Value*> group = rotate({rows.begin() + begin, rows.begin() + begin + block}, block, 1);
     std::copy(group.begin(), group.end(), rows.begin() + begin);

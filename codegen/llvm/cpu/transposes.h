@@ -1,8 +1,7 @@
-// Transposes in registers, for copies that transpose and write vectors. The lanes of such a vector are a stride apart
-// in memory, so it would take one load per lane. Where as many of these vectors as they have lanes begin one element
-// after the other, together they read a square of elements: its rows are loaded as vectors, and log2(lanes) shuffles
-// per vector turn the rows into the columns.
-// Borrows the builder. Not thread-safe. Internal to codegen/llvm/cpu.
+// Transposes in registers, for copies that transpose a tensor and write vectors. The lanes of such a vector are a
+// stride apart in memory, so it would take one load per lane. If n vectors of n lanes begin at consecutive elements,
+// together they read an n x n square. Its rows are contiguous and are loaded as vectors. Then log2(n) shuffles per
+// vector turn the rows into the columns. Borrows the builder. Not thread-safe. Internal to codegen/llvm/cpu.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -17,18 +16,18 @@ class Transposes {
  public:
   explicit Transposes(llvm::IRBuilder<>& builder) : builder_(builder) {}
 
-  // Finds the squares that the stores of `seq` read. To be called before the sequence is emitted.
+  // Finds the squares that the stores of `seq` read. Must be called before the sequence is emitted.
   void Find(const Seq& seq);
-  // Forgets them all. To be called after the sequence, since another one may share a load with it.
+  // Forgets all squares. Must be called after the sequence is emitted, since another sequence may share a load with it.
   void Clear() { columns_.clear(); }
 
-  // Returns the value of a load that is a column of a square; null if it is none. The first column that is needed
-  // emits the loads and shuffles of the whole square.
+  // Returns the value of `load` if it is a column of a square, else null. The first column that is requested emits the
+  // loads and shuffles of the whole square.
   llvm::Value* ColumnOf(Addresses& addresses, const Load& load, llvm::Type* type);
 
  private:
   struct Square {
-    const Load* first = nullptr;        // the column that begins first: row i begins at its lane i
+    const Load* first = nullptr;        // the column at the lowest address; row i begins at lane i of this column
     std::vector<llvm::Value*> columns;  // empty until one of them is needed
   };
   struct Place {

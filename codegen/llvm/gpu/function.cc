@@ -18,7 +18,7 @@ namespace autotune {
 namespace {
 
 constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;  // address spaces of NVPTX
-constexpr int64_t kVectorBytes = 16;                    // the widest access of one thread, and its alignment
+constexpr int64_t kVectorBytes = 16;                    // size and alignment of the widest access of one thread
 
 int64_t AlignedBytes(const Buffer& buffer) { return AlignUp(BytesOf(buffer), kVectorBytes); }
 
@@ -46,7 +46,7 @@ void KernelEmitter::BeginFunction(const KernelFunction& kernel) {
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", function_));
   for (unsigned i = 0; i < kernel.pointers.size(); ++i) DescribeParam(i, kernel.pointers[i]);
-  // The size of a block, from which the driver's compiler knows how many registers a thread may have.
+  // The size of a block tells the driver's compiler how many registers a thread may have.
   std::vector<llvm::Metadata*> limits = {llvm::ValueAsMetadata::get(function_)};
   constexpr const char* kAxes[] = {"maxntidx", "maxntidy", "maxntidz"};
   for (int axis = 0; axis < 3; ++axis) {
@@ -125,7 +125,7 @@ void KernelEmitter::EmitFor(const For& loop) {
                 [&] { Emit(loop.body); });
 }
 
-// The number of the block or thread along an axis, as an index.
+// Returns the number of the block or thread along an axis, as an index.
 llvm::Value* KernelEmitter::SpecialRegister(LoopKind axis, int64_t extent) {
   static constexpr llvm::Intrinsic::ID kRegisters[] = {
       llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
@@ -144,9 +144,9 @@ void KernelEmitter::EmitIf(const If& branch) {
   control_.Branch(branch.condition, condition, then_body, branch.else_body ? ControlFlow::Body(else_body) : nullptr);
 }
 
-// Emits the store of async(value) as one instruction, which needs no register and does not wait. The value is a number
-// or a vector of 4, 8 or 16 bytes, as it lies in memory, or 0 where a condition fails. Returns false for any other
-// value.
+// Emits a store of async(value) as one cp.async instruction. It copies from global to shared memory without a register
+// and without waiting. The value must be a load of 4, 8 or 16 bytes, or such a load where a condition holds and 0
+// elsewhere. Emits nothing and returns false for any other value.
 bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   const Expr& value = AsyncValue(store);
   const Select* select = value.As<Select>();
@@ -159,7 +159,7 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   const std::optional<Expr> to = FirstOfContiguous(store);
   if (!to || (vector && (!ramp || !IsConst(ramp->stride, 1)))) return false;
   const Expr& from = vector ? ramp->base : load->indices[0];
-  if (HasNode<Load>(from)) return false;  // what decides about a load may decide about its subscript, too
+  if (HasNode<Load>(from)) return false;  // such a subscript may be valid only where the condition holds
   Addresses& addresses = expressions_.addresses();
   Addresses::Address source = addresses.Of(load->buffer, from), target = addresses.Of(store.buffer, *to);
   const auto aligned = static_cast<uint64_t>(bytes);
@@ -176,7 +176,8 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
                         values);
   };
   if (!select) return emit(head + ";", "r,l", {target.pointer, source.pointer}), true;
-  // Bytes beyond the size are 0. Where it is 0, nothing is read, but the address should be one all the same.
+  // The instruction reads `size` bytes and fills the rest with 0. If `size` is 0, it reads nothing, but the address
+  // should still be valid.
   llvm::Value* condition = expressions_.Value(select->condition);
   llvm::Value* size =
       builder_.CreateSelect(condition, builder_.getInt32(static_cast<uint32_t>(bytes)), builder_.getInt32(0));
@@ -186,7 +187,7 @@ bool KernelEmitter::EmitAsyncCopy(const Store& store) {
   return true;
 }
 
-// Where the words of 32 bits of a vector in registers lie.
+// Returns the addresses of the 32-bit words of a vector in registers.
 std::vector<Addresses::Address> KernelEmitter::WordsOf(const Buffer& buffer, const Expr& index) {
   const Ramp* ramp = index.As<Ramp>();
   CHECK(ramp && buffer->scope == Scope::kRegister) << "matrices of tensor cores are in registers";
@@ -224,7 +225,8 @@ void KernelEmitter::EmitStore(const Store& given) {
   const Call* call = given.value.As<Call>();
   if (call && call->op == Op::kAsync && EmitAsyncCopy(given)) return;
   if (call && call->op == Op::kMma) return EmitMma(given);
-  // A store that completes at once is complete before any wait for it.
+  // async(value) has no instruction here: store the value at once. That is correct, since a wait for it then finds the
+  // store complete.
   const Store store{given.buffer, given.indices, AsyncValue(given)};
   llvm::Value* value = expressions_.operations().ToMemory(expressions_.Value(store.value), store.value.dtype());
   if (const std::optional<Expr> first = FirstOfContiguous(store)) {
@@ -263,7 +265,7 @@ void KernelEmitter::EmitEvaluate(const Expr& value) {
     builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {}, {groups});
     return;
   }
-  // GPUs have no use for the hint: other threads run while one waits for memory.
+  // Prefetches are dropped on GPUs, since other threads run while one waits for memory.
   CHECK(IsPrefetch(call->op)) << "only hints, barriers and groups of asynchronous stores may be evaluated";
 }
 

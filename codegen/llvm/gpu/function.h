@@ -15,12 +15,12 @@ namespace autotune {
 
 class KernelEmitter : private StatementEmitter {
  public:
-  // `index_bits`: of the kernel (codegen/index_width.h).
+  // `index_bits` is the width of the kernel's indices (codegen/index_width.h).
   KernelEmitter(llvm::Module& module, const Target& target, int index_bits);
 
-  // ptx_kernel void ENTRY(ptr addrspace(1)...): the parameters are `kernel.pointers`. If its shared buffers need more
-  // memory than a function may declare, they become one array outside of the function, and `kernel.launch.shared_bytes`
-  // becomes the size of that array.
+  // Emits ptx_kernel void ENTRY(ptr addrspace(1)...). The parameters are `kernel.pointers`. If the shared buffers need
+  // more memory than a function may declare, they become one array outside of the function, and
+  // `kernel.launch.shared_bytes` becomes the size of that array.
   void EmitKernel(KernelFunction& kernel);
 
  private:

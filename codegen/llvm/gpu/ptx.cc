@@ -13,7 +13,7 @@
 namespace autotune {
 namespace {
 
-// The GPU as LLVM's code generator knows it.
+// Returns the target of LLVM's code generator for the GPU.
 Target DeviceOf(const Target& target) {
   const CudaArch* arch = FindCudaArch(target.arch);
   CHECK(arch) << "no architecture " << target.arch;
@@ -76,7 +76,7 @@ Result<KernelObject> CompileToPtx(const LoweredKernel& kernel, const Target& tar
   }
   result.source = TRY(machine.Emit(*module, /*assembly=*/true, nullptr));
   timer.End("machine_code");
-  // LLVM may want memory for a vector that is indexed by a variable, too.
+  // LLVM also puts a vector into memory if a variable indexes it.
   if (kernel.has_register_tile && !HasLocalBuffers(kernel) && result.source.find(".local") != std::string::npos) {
     result.rejected = "a register tile did not fit into registers: its code needs memory of each thread";
     result.source.clear();

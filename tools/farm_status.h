@@ -1,4 +1,4 @@
-// What a tracker says of its devices, for people: one way to show it in `rpc_tracker status` and `autotune devices`.
+// Prints a tracker's report on its devices, for `rpc_tracker status` and `autotune devices`.
 #pragma once
 #include "rpc/message.h"
 

@@ -158,7 +158,7 @@ def check(arguments):
                     sys.exit(f"{package} wrote no {' or '.join(names)}")
                 ratio = error_ratio(read_npy(file), read_npy(theirs / f"output_{i}.npy"), arguments.rtol, arguments.atol)
                 passed = passed and ratio <= 1
-                print(f"{package} {name}: largest error {ratio:.3g} of what is allowed: {'right' if ratio <= 1 else 'WRONG'}")
+                print(f"{package} {name}: largest error {ratio:.3g} of the allowed one: {'right' if ratio <= 1 else 'WRONG'}")
     sys.exit(0 if passed else 1)
 
 

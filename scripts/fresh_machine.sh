@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs both README commands on a bare Debian 12: in a chroot made by debootstrap, with a clean clone of HEAD and without a
-# compiler cache. Prints the time of each command. Needs root permissions (chroot, mounts) and the network.
+# Runs both README commands on a bare Debian 12: in a chroot made by debootstrap, with a clean clone of HEAD and without
+# a compiler cache. Prints the time of each command. Needs root permissions (chroot, mounts) and the network.
 #   scripts/fresh_machine.sh [FOLDER]
 # FOLDER (default: a temporary one) is removed at the end unless KEEP=1. MIRROR names another Debian mirror.
 set -euo pipefail

@@ -214,7 +214,7 @@ def _neighbours(attributes, place):
 
 
 def resize(attributes, opset, x, *rest):
-    """Resizes with one matrix per axis. Before operator set 11 the coordinates are asymmetric and `nearest` is floor."""
+    """Resizes with one matrix per axis. Before operator set 11, coordinates are asymmetric; `nearest` rounds down."""
     if opset < 11:
         attributes = {"mode": attributes.get("mode", b"nearest"), "nearest_mode": b"floor",
                       "coordinate_transformation_mode": b"asymmetric", "scales": attributes.get("scales", rest[-1:])}

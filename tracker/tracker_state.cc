@@ -288,7 +288,7 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
     queued.text = "no device `" + key + "` is connected; last seen " + AgeText(now - seen->second);
   } else {
-    queued.text = "no device `" + key + "` has arrived yet";
+    queued.text = "no device `" + key + "` has connected yet";
   }
   return queued;
 }
@@ -412,7 +412,7 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
   for (auto& [id, server] : servers_) {
     if (now - server.last_seen > options_.server_silence_ms) {
       if (server.reachable) {
-        Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") fell silent");
+        Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") stopped reporting");
         server.reachable = false;
       }
       if (server.lease) EndLease(*server.lease, now);

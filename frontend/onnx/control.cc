@@ -222,7 +222,7 @@ Result<std::vector<Operand>> RunScan(ImportContext& c, const ScanNode& scan, con
 // Imports the Scan of operator set 8, where all tensors have a batch dimension in front. Each batch entry is a scan of
 // its own.
 Status ImportBatchedScan(ImportContext& c) {
-  if (c.Has(0)) return Err("of sequences of several lengths is not supported");
+  if (c.Has(0)) return Err("sequences of several lengths are not supported");
   const ScanNode scan = TRY(ReadScan(c, 1));
   std::vector<Operand> inputs;
   for (size_t i = 1; i < c.node().inputs.size(); ++i) inputs.push_back(TRY(c.Input(i)));

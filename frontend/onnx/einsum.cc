@@ -116,7 +116,8 @@ class Contraction {
     const Shape shape = c_.ShapeOfValue(operand.value);
     const int label = operand.labels[i];
     const int64_t n = shape[i];
-    if (shape[j] != n) return Err("takes the diagonal of ", c_.builder.Spec(operand.value).Text());
+    if (shape[j] != n)
+      return Err("takes the diagonal of ", c_.builder.Spec(operand.value).Text(), ", whose extents differ");
     std::vector<int64_t> perm;
     Labels labels;
     Shape rest;

@@ -218,7 +218,7 @@ Status ImportMultiHeadAttention(ImportContext& c) {
   enum { kMask = 4, kScoreBias, kPastKey, kPastValue, kPastLength, kIndirection };
   TRY(Refuse(c, kPastLength, "past_sequence_length"));
   TRY(Refuse(c, kIndirection, "cache_indirection"));
-  if (c.IsUsed(3)) return Err("output '", c.node().outputs[3], "' is used, but scores are not given");
+  if (c.IsUsed(3)) return Err("output '", c.node().outputs[3], "' is used, but scores are not supported as an output");
   AttentionParts p;
   TRY(ReadMultiHead(c, p, TRY(Positive(c, "num_heads"))));
   p.scale = TRY(ScaleOf(c, c.ShapeOfValue(p.q)[3]));

@@ -16,7 +16,7 @@ struct Pool {
 
 Result<Pool> ReadPool(const ImportContext& c) {
   Pool p;
-  if (c.HasAttr("pool_strings")) return Err("of strings is not supported");
+  if (c.HasAttr("pool_strings")) return Err("strings are not supported");
   p.elements = TRY(c.IntList("pool_int64s", {}));
   p.begins = TRY(c.IntList("ngram_counts", {}));
   p.columns = TRY(c.IntList("ngram_indexes", {}));

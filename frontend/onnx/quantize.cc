@@ -40,7 +40,8 @@ Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
 
 // Returns round(x / scale) + zero, clamped to the range of the type.
 Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
-  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16)) return Err("to ", type.Text(), " is not supported");
+  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16))
+    return Err("quantization to ", type.Text(), " is not supported");
   ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
   y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
   const float range = std::ldexp(1.f, type.bits), low = type.code == TypeCode::kUInt ? 0.f : -range / 2;
@@ -87,7 +88,7 @@ Status ImportDequantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (int64_t wanted = c.opset >= 23 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {
     if (DType type = TRY(SupportedType(wanted)); type != TRY(c.StoredType(1)))
-      return Err("from a scale of ", TRY(c.StoredType(1)).Text(), " to ", type.Text(), " is not supported");
+      return Err("a scale of ", TRY(c.StoredType(1)).Text(), " with outputs of ", type.Text(), " is not supported");
   }
   ValueId y = TRY(c.Cast(x, DType::Int(32)));
   if (c.Has(2)) y = TRY(c.Apply(Op::kSub, y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))));

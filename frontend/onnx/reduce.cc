@@ -57,9 +57,10 @@ Result<ValueId> ReducedNothing(ImportContext& c, ValueId x, const std::vector<in
   for (int64_t axis : axes) shape[axis] = 1;
   const double value = OfNothing(reduction, type);
   if (!type.IsFloat() && !std::isfinite(value))
-    return Err("of no ", type.Text(), " elements has no value that ", type.Text(), " holds");
+    return Err("a reduction of no elements has no value in type ", type.Text());
   constexpr double kExact = 0x1p53;  // limit of exact integers, since constants are made from doubles
-  if (!type.IsFloat() && value >= kExact) return Err("of no ", type.Text(), " elements is not supported");
+  if (!type.IsFloat() && value >= kExact)
+    return Err("a reduction of no elements of type ", type.Text(), " is not supported");
   return c.Emit(Op::kBroadcastTo, {c.Number(value, x)}, ReshapeAttrs{shape});
 }
 
@@ -84,7 +85,7 @@ Result<ValueId> Plain(ImportContext& c, ValueId x, const std::vector<int64_t>& a
 template <Op op>
 Result<ValueId> Extreme(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   if (!c.Type(x).IsBool()) return c.Reduce(op, x, axes);
-  if (c.opset < 20) return Err("of bools is defined from operator set 20 on, not in ", c.opset);
+  if (c.opset < 20) return Err("bools can be reduced from operator set 20 on, not in ", c.opset);
   return c.Cast(TRY(c.Reduce(op, TRY(c.Cast(x, DType::UInt(8))), axes)), DType::Bool());
 }
 

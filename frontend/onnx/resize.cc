@@ -185,7 +185,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
   for (size_t d = 0; d < in.size(); ++d) {
     if (in[d] == 0) {
       if (!sizes.empty() && sizes[d] != 0)
-        return Err("makes ", sizes[d], " elements of dimension ", d, " of ", ShapeText(in), ", which has none");
+        return Err("cannot make ", sizes[d], " elements of dimension ", d, " of ", ShapeText(in), ", which has none");
       continue;
     }
     double scale = !scales.empty() ? scales[d] : static_cast<double>(sizes[d]) / static_cast<double>(in[d]);
@@ -261,7 +261,7 @@ Status FitSizes(const ImportContext& c, const std::vector<int64_t>& axes, std::v
   if (policy == "stretch") return {};
   std::optional<double> scale;
   for (int64_t axis : axes) {
-    if (in[axis] == 0) return Err("keeps the aspect ratio of ", ShapeText(in), ", which has none");
+    if (in[axis] == 0) return Err("cannot keep the aspect ratio of ", ShapeText(in), ", since an extent is 0");
     const double own = static_cast<double>(sizes[axis]) / static_cast<double>(in[axis]);
     scale = !scale ? own : policy == "not_larger" ? std::min(*scale, own) : std::max(*scale, own);
   }

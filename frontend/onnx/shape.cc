@@ -196,7 +196,7 @@ Status ImportRange(ImportContext& c) {
   double start = TRY(c.ConstantNumber(0, "start")), limit = TRY(c.ConstantNumber(1, "limit")),
          delta = TRY(c.ConstantNumber(2, "delta"));
   double count = delta != 0 ? std::ceil((limit - start) / delta) : kMost + 1;
-  if (!(count <= kMost)) return Err("from ", start, " to ", limit, " by ", delta, " is no reasonable range");
+  if (!(count <= kMost)) return Err("the range from ", start, " to ", limit, " by ", delta, " is too long");
   count = std::max(0.0, count);
   TRY(c.Reserve({static_cast<int64_t>(count)}));
   std::vector<double> numbers;

@@ -72,7 +72,7 @@ void Measure(Doctor& doctor, const Target& target) {
   };
   Result<HostSpeed> speed = measure();
   if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
-  doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who disturb what follows"));
+  doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who may disturb these speeds"));
   std::string copying;
   for (const CopySpeed& level : speed->roofline.copying) {
     char text[64];
@@ -210,7 +210,7 @@ Result<int> Probe() {
 
 Command DoctorCommand(CLI::App& root) {
   auto options = std::make_shared<DoctorOptions>();
-  CLI::App* app = root.add_subcommand("doctor", "Looks whether this machine is fit for tuning, in a few seconds.");
+  CLI::App* app = root.add_subcommand("doctor", "Checks in a few seconds whether this machine is fit for tuning.");
   app->add_option("--db", options->db,
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
   app->add_flag("--probe", options->probe,

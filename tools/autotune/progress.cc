@@ -304,7 +304,7 @@ std::string Progress::WhyEnded(const TuneReport& report) const {
   if (at_peak > 0)
     why += (why.empty() ? "" : ", ") + Counted(at_peak, "task") + (at_peak == 1 ? " runs" : " run") +
            " at the machine's peak";
-  return why.empty() ? "" : "no more than " + Counted(report.trials, "trial") + " were of use: " + why;
+  return why.empty() ? "" : "the search ended after " + Counted(report.trials, "trial") + ": " + why;
 }
 
 void Progress::NextSteps(const std::string& package, const std::string& compile) const {

@@ -293,7 +293,7 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
   app->add_option("-o,--output", options->output,
                   "write the compiled network here: M.tar, a package, or M.so, one shared object");
-  app->add_option("--search", options->search, "evolution, or random (a yardstick)")
+  app->add_option("--search", options->search, "evolution, or random (for comparison)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();
   app->add_flag("--fresh", options->fresh,

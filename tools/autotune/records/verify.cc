@@ -68,7 +68,7 @@ class Verifier {
     for (Item& item : items) {
       if (item.verdict == Verdict::kBroken) continue;
       if (item.record.versions.step_language != kStepLanguageVersion) {
-        item.Is(Verdict::kNotRun, "made with another version of the step language: compile passes it over");
+        item.Is(Verdict::kNotRun, "made with another version of the step language: compile ignores it");
         continue;
       }
       BuildRequest request;

@@ -11,7 +11,7 @@
 namespace autotune::bench {
 
 struct Arguments {
-  std::map<std::string, std::string> options;  // by name, without dashes
+  std::map<std::string, std::string> options;  // name without dashes -> value
   std::vector<std::string> words;
 
   bool Has(const std::string& name) const { return options.contains(name); }

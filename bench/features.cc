@@ -14,7 +14,7 @@
 namespace autotune::bench {
 namespace {
 
-constexpr double kMilliseconds = 100;  // of CPU time for one measurement
+constexpr double kMilliseconds = 100;  // CPU time of one measurement
 
 size_t SizeOf(const Nest& nest) {
   auto bytes = [](const auto& table) { return table.size() * sizeof(table[0]); };

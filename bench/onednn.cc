@@ -166,7 +166,7 @@ Result<double> Burst(int calls, const std::function<Status()>& call) {
 
 struct Comparison {
   std::vector<double> ours, theirs;  // seconds per call, one for each run
-  std::string algorithm;             // of oneDNN's kernel
+  std::string algorithm;             // algorithm of oneDNN's kernel
   bool tuned = false;
 
   MedianInterval Ratio() const {

@@ -103,7 +103,7 @@ Status StoreSettings(RecordStore& store, const OracleSettings& settings) {
 Result<std::vector<Candidate>> CandidatesOf(RecordStore& store, const TuneTask& task, const Target& target,
                                             const std::optional<RecordVersions>& versions) {
   std::vector<Record> records = TRY(RecordsOf(store, task, target, versions));
-  std::map<std::string, Candidate> candidates;  // by KeyOf
+  std::map<std::string, Candidate> candidates;  // KeyOf the record -> candidate
   for (const Record& record : records) {
     Candidate& candidate = candidates[KeyOf(record)];
     if (!candidate.Ran()) candidate.record = record;

@@ -24,7 +24,7 @@ std::string Shown(std::string_view text, size_t most) {
   return OneLine(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
-// "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others"
+// Describes a wait: "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others".
 std::string WaitText(const LeaseQueued& queued) {
   constexpr size_t kNamed = 3;                       // holders; more would not fit on a line
   constexpr size_t kMostText = 400, kMostName = 80;  // bytes; the text may contain a key of 256 bytes

@@ -71,7 +71,7 @@ struct TrialResult {
   double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
-  std::string device;         // which device measured it
+  std::string device;         // device that measured the candidate: key and server id
   AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device)
 };
 
@@ -83,18 +83,18 @@ struct LeaseHolder {
   AUTOTUNE_FIELDS(client_name, tenant, job, held_ms)
 };
 
-// Why a job still waits for a device.
+// The reason why a job still waits for a device.
 struct DeviceWait {
   std::string text;                  // the whole report as one readable line, with the place and the holders
-  int64_t position = 0;              // in the queue, from 1; 0: unknown, the tracker has not answered
-  int64_t waited_ms = 0;             // since the job asked for a device
-  std::vector<LeaseHolder> holders;  // of devices with the wanted key, longest first; at most 8
+  int64_t position = 0;              // place in the queue, from 1; 0: unknown, since the tracker has not answered
+  int64_t waited_ms = 0;             // time since the job requested a device
+  std::vector<LeaseHolder> holders;  // holders of devices with the wanted key, the longest holder first; at most 8
 };
 
 // One call of FarmClient::Measure, of any size: the client cuts it into batches.
 struct MeasureJob {
   MeasureTask task;
-  Blob reference;  // may be null: nothing is checked
+  Blob reference;  // reference artifact; null: no candidate is checked
   std::vector<Candidate> candidates;
   std::vector<Blob> artifacts;
 };

@@ -29,7 +29,7 @@ inline constexpr int kWireMajor = 1;
 inline constexpr int kWireMinor = 3;
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
-Id RandomId();           // from the kernel's generator; thread-safe
+Id RandomId();           // uses the operating system's random numbers; thread-safe
 
 struct Header {
   int major = kWireMajor, minor = kWireMinor;

@@ -162,8 +162,8 @@ class Server {
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
-  bool wants_host_ = false;  // from AcquireHost to OnHostAcquired
-  bool needs_host_ = false;  // from AcquireHost to ReleaseHost
+  bool wants_host_ = false;  // true from AcquireHost to OnHostAcquired
+  bool needs_host_ = false;  // true from AcquireHost to ReleaseHost
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
   std::optional<HostLock> host_;

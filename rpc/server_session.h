@@ -135,8 +135,8 @@ class ServerSession {
   std::optional<Batch> batch_;
   int64_t now_ = -1;                // time of the latest input; -1: none yet
   std::map<Id, int64_t> finished_;  // batch -> when
-  Cache references_;                // by their hash
-  Cache outputs_;                   // by ReferenceKey
+  Cache references_;                // hash -> reference artifact
+  Cache outputs_;                   // ReferenceKey -> outputs of the reference
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner

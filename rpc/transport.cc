@@ -29,7 +29,7 @@ void SetOption(void* socket, int option, int value) {
   CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << LastError();
 }
 
-// Every option of every socket.
+// Sets all options of a socket.
 void SetOptions(void* socket, bool router) {
   // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
   // not wait for that, since the context is never terminated.

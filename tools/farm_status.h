@@ -4,6 +4,6 @@
 
 namespace autotune::tools {
 
-void PrintStatus(const rpc::StatusReply& status);  // to standard output
+void PrintStatus(const rpc::StatusReply& status);  // prints to standard output
 
 }  // namespace autotune::tools

@@ -188,8 +188,8 @@ std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& context);
 
 // An activation function of a recurrent operator, with its parameters.
 struct RecurrentActivation {
-  const char* name;  // in lower case
-  int numbers;       // how many of alpha and beta it takes
+  const char* name;  // name in lower case
+  int numbers;       // number of parameters: 0, 1 (alpha) or 2 (alpha and beta)
   float alpha, beta;
   Result<ValueId> (*apply)(ImportContext&, const RecurrentActivation&, ValueId x);
 };

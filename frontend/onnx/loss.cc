@@ -1,4 +1,4 @@
-// Losses. Networks that were exported with their training criterion contain them.
+// Imports losses, which networks contain if they were exported with their training criterion.
 #include <numeric>
 
 #include "frontend/onnx/importer.h"

@@ -1,4 +1,4 @@
-// Element-wise arithmetic, comparisons, logic and casts.
+// Imports element-wise arithmetic, comparisons, logic and casts.
 #include <cmath>
 #include <limits>
 
@@ -46,7 +46,7 @@ Status ImportUnary(ImportContext& c) {
 
 template <Op op>
 Status ImportBinary(ImportContext& c) {
-  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // which knows trailing dimensions only
+  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // FoldIntegers ignores axis
   if (folded) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, a, b)));
@@ -54,7 +54,7 @@ Status ImportBinary(ImportContext& c) {
 
 template <Op op>
 Status ImportSwapped(ImportContext& c) {
-  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // which knows trailing dimensions only
+  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // FoldIntegers ignores axis
   if (folded) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, b, a)));

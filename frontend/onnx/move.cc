@@ -1,4 +1,4 @@
-// Operators that pick, repeat and rearrange elements.
+// Imports operators that select, repeat and rearrange elements.
 #include <algorithm>
 #include <cmath>
 #include <functional>

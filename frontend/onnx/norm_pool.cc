@@ -1,4 +1,4 @@
-// Pooling and normalization.
+// Imports pooling and normalization.
 #include <algorithm>
 #include <numeric>
 

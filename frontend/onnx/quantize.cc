@@ -1,4 +1,4 @@
-// Conversions between floats and small integers, and products and convolutions of small integers.
+// Imports conversions between floats and small integers, and products and convolutions of small integers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,6 +1,6 @@
-// RNN, LSTM and GRU. Import unrolls the steps. The input projection of all steps is one product. Each step is another
-// product, followed by element-wise operators. A step selects its row with an index that is a constant operand, not an
-// attribute, so all steps share their kernels.
+// Imports RNN, LSTM and GRU by unrolling the steps. The input projection of all steps is one product. Each step is
+// another product, followed by element-wise operators. A step selects its row with an index that is a constant operand,
+// not an attribute, so all steps share their kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Reductions. Each becomes a sum, product, maximum or minimum, with element-wise operators before and after it.
+// Imports reductions. Each becomes a sum, product, maximum or minimum, with element-wise operators before and after it.
 #include <algorithm>
 #include <cmath>
 #include <limits>

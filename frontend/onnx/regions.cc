@@ -1,4 +1,4 @@
-// RoiAlign and MaxRoiPool, which pool over regions of interest, and NonMaxSuppression, which selects boxes.
+// Imports RoiAlign and MaxRoiPool, which pool over regions of interest, and NonMaxSuppression, which selects boxes.
 #include <algorithm>
 #include <cmath>
 #include <limits>

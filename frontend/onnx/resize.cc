@@ -13,7 +13,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostTaps = 4;  // with up to 4 input elements per output element they are gathered; else by a product
+constexpr int64_t kMostTaps = 4;  // most input elements per output element that are gathered; for more, uses a product
 
 struct Rules {
   std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";

@@ -1,4 +1,4 @@
-// RotaryEmbedding, and the rotation of pairs that other operators use too.
+// Imports RotaryEmbedding, and builds the rotation of pairs that other operators use too.
 #include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {

@@ -1,4 +1,4 @@
-// Operators that sort, scatter, and select by value.
+// Imports operators that sort, scatter, and select by value.
 #include <algorithm>
 #include <numeric>
 

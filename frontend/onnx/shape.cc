@@ -1,4 +1,4 @@
-// Reshapes, concatenations and transposes; constants; and the shape arithmetic of exported models.
+// Imports reshapes, concatenations, transposes and constants, and the shape arithmetic of exported models.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Fourier transforms, window functions, and the mel weight matrix.
+// Imports Fourier transforms, window functions, and the mel weight matrix.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -158,7 +158,7 @@ Status ImportDft(ImportContext& c) {
   const int64_t whole = o.inverse && o.one_sided ? std::max<int64_t>(1, 2 * (shape[axis] - 1)) : shape[axis];
   o.n = TRY(Length(c, 1, whole, "dft_length"));
   if (c.builder.Spec(x).NumElements() == 0) return Err("the input has no elements");
-  // [others, parts, n]
+  // Bring the signal into the layout [others, parts, n].
   std::vector<int64_t> perm;
   for (int64_t d = 0; d + 1 < rank; ++d) {
     if (d != axis) perm.push_back(d);

@@ -1,4 +1,5 @@
-// Operators that pass a state from one call of the network to the next: caches, causal convolutions, linear attention.
+// Imports operators that pass a state from one call of the network to the next: caches, causal convolutions, linear
+// attention.
 #include <cmath>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// Col2Im and MaxUnpool, which put the columns or maxima of windows back at their pixels.
+// Imports Col2Im and MaxUnpool, which put the columns or maxima of windows back at their pixels.
 #include <algorithm>
 
 #include "frontend/onnx/importer.h"

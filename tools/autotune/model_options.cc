@@ -1,4 +1,4 @@
-// The options that name a network: a model or one operator.
+// Declares and parses the options that name a network: a model or one operator.
 #include <algorithm>
 
 #include "frontend/onnx/import.h"

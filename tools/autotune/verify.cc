@@ -1,4 +1,4 @@
-// `autotune compile` and `autotune verify`.
+// `autotune compile` makes a package of a model. `autotune verify` compares a model's outputs with expected ones.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

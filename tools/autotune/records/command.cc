@@ -1,4 +1,4 @@
-// `autotune records`: its subcommands and their options.
+// Declares `autotune records`, its subcommands and their options.
 #include "tools/autotune/command.h"
 #include "records/open.h"
 #include "support/task_id.h"

@@ -1,4 +1,4 @@
-// `autotune records export`, `import`, `merge` and `prune`.
+// Implements `autotune records export`, `import`, `merge` and `prune`.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>

@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--trials-per-task", type=int, default=100)
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--runs", type=int, default=5, help="of a network in a round")
+    parser.add_argument("--runs", type=int, default=5, help="runs of a network in a round")
     parser.add_argument("--work", type=Path, default=Path("nets"))
     parser.add_argument("--layers", action="store_true", help="a table of the kernels of each network as well")
     parser.add_argument("--tune-only", action="store_true")

@@ -45,11 +45,11 @@ def main():
     parser.add_argument("--shapes", default=SHAPES, help="MxNxK, separated by commas")
     parser.add_argument("--constant", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--trials", type=int, default=300, help="for each product")
+    parser.add_argument("--trials", type=int, default=300, help="trials for each product")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path("sgemm"))
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--retune", action="store_true", help="go on tuning, if more trials are asked for")
+    parser.add_argument("--retune", action="store_true", help="continue tuning if --trials has grown")
     parser.add_argument("--tune-only", action="store_true")
     arguments = parser.parse_args()
     folders = []

@@ -57,7 +57,7 @@ inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_versi
 struct Refusal {
   static constexpr std::string_view kKind = "refusal";
   std::string code;  // a constant of namespace code; later versions may add some
-  std::string text;  // one line for people
+  std::string text;  // explanation in one line, for the user
   AUTOTUNE_FIELDS(code, text)
 };
 struct Ping {  // tests whether the peer is still connected; the peer answers with Pong

@@ -69,8 +69,8 @@ def check(autotune, folder, seeds, trials, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", type=int, default=20, help="how many (default 20)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first network (default 0); the others follow")
+    parser.add_argument("--networks", type=int, default=20, help="number of networks (default 20)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first network (default 0); others follow")
     parser.add_argument("--trials", type=int, default=0, help="tune each with this many candidates, and check again")
     parser.add_argument("--threads", type=int, default=0, help="threads of the kernels; 0: one per CPU")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune", help="the program")

@@ -170,7 +170,8 @@ Status ImportShrink(ImportContext& c) {
 std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name) {
   using A = RecurrentActivation;
   using C = ImportContext;
-  // ONNX has no defaults for the numbers of Affine and ScaledTanh. These make them the identity and tanh.
+  // ONNX has no default numbers for Affine and ScaledTanh. Those in this table make Affine the identity and ScaledTanh
+  // tanh.
   static const std::vector<A> all = {
       {"relu", 0, 0, 0, [](C& c, const A&, ValueId x) { return Positive(c, x); }},
       {"tanh", 0, 0, 0, [](C& c, const A&, ValueId x) { return c.Apply(Op::kTanh, x); }},

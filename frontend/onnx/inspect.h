@@ -1,4 +1,4 @@
-// Reports the contents of a model file and the cost of running it, for people. Thread-safe.
+// Reports the contents of a model file and the work of running it, for `autotune inspect`. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>

@@ -11,7 +11,7 @@
 namespace autotune::bench {
 
 struct Arguments {
-  std::map<std::string, std::string> options;  // by name, without dashes
+  std::map<std::string, std::string> options;  // name without dashes -> value
   std::vector<std::string> words;
 
   bool Has(const std::string& name) const { return options.contains(name); }
@@ -24,8 +24,9 @@ struct Arguments {
     return it == options.end() ? otherwise : std::atof(it->second.c_str());
   }
 
-  // Parses the command line. `numbers` is the subset of `names` whose values are numbers. Errors: an option that is not
-  // one of `names`; an option without a value; a value that is not the number that it should be.
+  // Parses the command line. `numbers` is the subset of `names` whose values are numbers. Returns an error for an
+  // option that is not one of `names`, for an option without a value, and for a value of `numbers` that is not a
+  // number.
   static Result<Arguments> Parse(int argc, char** argv, const std::set<std::string>& names,
                                  const std::set<std::string>& numbers) {
     Arguments arguments;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Attention, softmax(q * k) * v, untuned, beside ONNX Runtime's MatMul, Softmax and MatMul: one row per number of tokens.
+"""Compares untuned attention, softmax(q * k) * v, with ONNX Runtime's MatMul, Softmax, MatMul: one row per token count.
 
     /usr/bin/python3 bench/attention.py --work FOLDER
     /usr/bin/python3 bench/attention.py --work FOLDER --tokens 512 --queries 1 --form decoder --threads 1
 
 Forms: `plain` is the three nodes; `masked` has a scale and an additive mask between the products; `decoder` is `masked`
-with keys as they are kept, a row for each token, behind a Transpose.
+with a Transpose of the keys, which are cached with one row per token.
 
-ONNX Runtime and the package take turns. `ratio` is ONNX Runtime / ours, the median over the rounds, of the least times
-in each round: above 1 we are faster. The time of an empty model is subtracted from ONNX Runtime's, as in odd_shapes.py.
---check compares the outputs, too. Exit code 1: an output is wrong, or a model failed. Needs python3-numpy, python3-onnx,
-(cd bench/peer && npm install --ignore-scripts).
+ONNX Runtime and the package take turns. `ratio` is the median over the rounds of ONNX Runtime's least time in the round
+divided by ours: above 1 we are faster. The time of an empty model is subtracted from ONNX Runtime's (odd_shapes.py).
+--check compares the outputs, too. The exit code is 1 if an output is wrong or a model failed. Needs python3-numpy,
+python3-onnx, (cd bench/peer && npm install --ignore-scripts).
 """
 
 import argparse
@@ -24,11 +24,11 @@ from onnx import helper, numpy_helper
 from beside_ort import Case, add_arguments, run_all
 
 OPSET, IR_VERSION = 13, 7
-LEAST_RATIO = 1.3  # that no row is to fall below
+LEAST_RATIO = 1.3  # no row should fall below this ratio
 
 
 def make_model(arguments, tokens):
-    """Its inputs are x0 to x2, q, k and v of attention, and x3, the mask."""
+    """Makes a model whose inputs are x0 to x2 (q, k and v of attention) and x3 (the mask)."""
     heads, width, queries = arguments.heads, arguments.width, arguments.queries or tokens
     shapes = {"x0": [1, heads, queries, width], "x1": [1, heads, width, tokens], "x2": [1, heads, tokens, width]}
     nodes, weights, keys, scores = [], [], "x1", "products"

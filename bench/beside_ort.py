@@ -1,4 +1,4 @@
-"""One model's package, untuned, beside ONNX Runtime: what benches of single operators share."""
+"""Compares one model's untuned package with ONNX Runtime. Benches of single operators share this module."""
 
 import fcntl
 import json
@@ -22,8 +22,8 @@ EMPTY_IR_VERSION, EMPTY_OPSET = 7, 13
 
 
 class Case:
-    """A model that `write(path)` makes if it is not in `folder` yet, and its package. `error` says why there is none.
-    Its inputs are floats of `shapes`; `text` and `kind` are for tables."""
+    """A model and its package. `write(path)` makes the model if it is not in `folder` yet. If there is no package,
+    `error` is the reason. The inputs are floats of `shapes`; `text` and `kind` are for tables."""
 
     def __init__(self, arguments, folder, name, kind, text, shapes, write):
         self.name, self.kind, self.text, self.shapes, self.error = name, kind, text, shapes, None
@@ -39,7 +39,8 @@ class Case:
                 self.error = (result.stderr.strip().splitlines() or ["no message"])[-1]
 
     def compare(self, arguments, threads, empty_ms):
-        """Returns the ratio and both times in milliseconds. ONNX Runtime's is NaN, and the ratio, if it refuses the model."""
+        """Returns the ratio and both times in milliseconds. The ratio and ONNX Runtime's time are NaN if it refuses the
+        model."""
         ours = Serving(arguments, self.package, threads)
         peer = OnnxRuntime(str(self.model), threads, must=False)
         ratios, times = [], []
@@ -91,7 +92,7 @@ def add_arguments(parser):
 
 
 def empty_call_ms(arguments, threads):
-    """What a call of ONNX Runtime takes that computes next to nothing."""
+    """Returns the time of a call of ONNX Runtime that computes almost nothing."""
     path = arguments.work / "empty.onnx"
     x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1]) for n in "xy")
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "empty", [x], [y])
@@ -105,7 +106,7 @@ def empty_call_ms(arguments, threads):
 
 
 def run_cases(arguments, cases):
-    """Compares each of `cases`, prints a row for each; returns the rows and the number of cases that failed."""
+    """Compares each of `cases` and prints a row for each. Returns the rows and the number of cases that failed."""
     arguments.work.mkdir(parents=True, exist_ok=True)
     host_lock = open(os.environ.get("AUTOTUNE_HOST_LOCK", "/tmp/autotune-host.lock"), "a", encoding="ascii")
     rows, failed = [], 0
@@ -117,7 +118,7 @@ def run_cases(arguments, cases):
             failed += 1
             print(f"{case.name:>16} {case.kind:8} {case.text}: {case.error}", flush=True)
             continue
-        os.environ["AUTOTUNE_HOST_LOCK"] = str(arguments.work / "lock")  # we hold the real one
+        os.environ["AUTOTUNE_HOST_LOCK"] = str(arguments.work / "lock")  # this process holds the host lock itself
         fcntl.flock(host_lock, fcntl.LOCK_EX)
         here = []
         for threads in arguments.threads:

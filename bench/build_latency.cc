@@ -1,6 +1,7 @@
-// How long a candidate takes from request to bytes: candidates that the search would build for ResNet-50's
-// convolutions, by every algorithm that the compiler offers for them, one after another through one real build worker.
-// Prints medians, of all and of those built; the bar is 25 ms on an idle machine.
+// Measures the time from the request to build a candidate to its artifact. The candidates are those that the search
+// would build for ResNet-50's convolutions, with every algorithm of the compiler. One real build worker builds them one
+// after another. Prints the medians of all candidates and of those that were built; the bar is 25 ms on an idle
+// machine.
 //   build_latency [candidates=500] [seed=1] [target=cpu]
 #include <algorithm>
 #include <chrono>
@@ -30,7 +31,7 @@ struct ConvShape {
   int64_t size, ic, oc, kernel, stride, pad;
 };
 
-// ResNet-50's, each distinct one once; strides are in the 3x3 convolutions and in the shortcuts.
+// The distinct convolutions of ResNet-50. The 3x3 convolutions and the shortcuts have the strides.
 constexpr ConvShape kShapes[] = {
     {224, 3, 64, 7, 2, 3},     {56, 64, 64, 1, 1, 0},    {56, 64, 64, 3, 1, 1},    {56, 64, 256, 1, 1, 0},
     {56, 256, 64, 1, 1, 0},    {56, 256, 128, 1, 1, 0},  {56, 128, 128, 3, 2, 1},  {28, 128, 512, 1, 1, 0},
@@ -39,7 +40,8 @@ constexpr ConvShape kShapes[] = {
     {14, 256, 256, 3, 1, 1},   {14, 1024, 512, 1, 1, 0}, {14, 512, 512, 3, 2, 1},  {7, 512, 2048, 1, 1, 0},
     {14, 1024, 2048, 1, 2, 0}, {7, 2048, 512, 1, 1, 0},  {7, 512, 512, 3, 1, 1}};
 
-// With bias and ReLU, each a branch of its own, in the layout in which the compiler tunes them.
+// Returns a graph with all convolutions as separate branches, each with bias and ReLU, in the layout in which the
+// compiler tunes them.
 graph::Graph Convolutions() {
   graph::GraphBuilder b;
   auto constant = [&](graph::Shape shape) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times packages and ONNX Runtime in alternation, so that both see the same machine; compares their outputs.
+"""Measures packages and ONNX Runtime in turns, so that both meet the same state of the machine; or compares outputs.
 
     bench/compare_ort.py model.onnx tuned.tar [default.tar ...] --threads 2 --rounds 10
     bench/compare_ort.py model.onnx tuned.tar --check test_data_set_0
 
-A round is some seconds of ONNX Runtime, then of each package. `ratio` is the median over rounds of
-package / ONNX Runtime, by the medians (and by the minima) within one round: below 1 the package is faster.
---check runs both on the same inputs and passes if |a - b| <= atol * max|b| + rtol * |b| at every element, b being
-ONNX Runtime's; exit code 1 if not. Needs: (cd bench/peer && npm install --ignore-scripts).
+A round runs ONNX Runtime for some seconds, then each package. `ratio` is the median over the rounds of the package's
+median time in a round divided by ONNX Runtime's; `of min` uses the least times instead. Below 1 the package is faster.
+--check runs both on the same inputs and passes if |a - b| <= atol * max|b| + rtol * |b| at every element, where b is
+ONNX Runtime's; if not, the exit code is 1. Needs: (cd bench/peer && npm install --ignore-scripts).
 """
 
 import argparse
@@ -26,8 +26,8 @@ PEER = ROOT / "bench" / "peer" / "ort_bench.js"
 
 
 class OnnxRuntime:
-    """A long-lived process that answers one command at a time and is idle between them. With must=False, a model that
-    ONNX Runtime refuses is no end of the program: `refusal` says why, and it answers nothing."""
+    """A process that runs ONNX Runtime, answers one command at a time and is idle between commands. If ONNX Runtime
+    refuses the model, the program ends. With must=False it continues, and `refusal` holds the reason."""
 
     def __init__(self, model, threads, inputs=None, profile=False, must=True):
         self.refusal, self.must = None, must
@@ -121,7 +121,7 @@ def read_npy(path):
 
 
 def error_ratio(ours, theirs, rtol, atol):
-    """The largest error as a multiple of what is allowed; at most 1 passes."""
+    """Returns the largest error relative to the allowed one; at most 1 passes."""
     if ours[0] != theirs[0]:
         return float("inf")
     scale = atol * max((abs(b) for b in theirs[1]), default=0)
@@ -131,7 +131,7 @@ def error_ratio(ours, theirs, rtol, atol):
             continue
         allowed = scale + rtol * abs(b)
         ratio = abs(a - b) / allowed if allowed > 0 else float("inf")
-        if not ratio <= worst:  # NaN too is worse
+        if not ratio <= worst:  # a NaN counts as worse
             worst = ratio if ratio == ratio else float("inf")
     return worst
 
@@ -158,7 +158,7 @@ def check(arguments):
                     sys.exit(f"{package} wrote no {' or '.join(names)}")
                 ratio = error_ratio(read_npy(file), read_npy(theirs / f"output_{i}.npy"), arguments.rtol, arguments.atol)
                 passed = passed and ratio <= 1
-                print(f"{package} {name}: largest error {ratio:.3g} of what is allowed: {'right' if ratio <= 1 else 'WRONG'}")
+                print(f"{package} {name}: largest error {ratio:.3g} of the allowed one: {'right' if ratio <= 1 else 'WRONG'}")
     sys.exit(0 if passed else 1)
 
 
@@ -168,8 +168,8 @@ def main():
     parser.add_argument("packages", nargs="+", metavar="package")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each contender in each round")
-    parser.add_argument("--autotune", default=str(ROOT / "build" / "tools" / "autotune"), help="the program to run packages with")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time of each side in each round")
+    parser.add_argument("--autotune", default=str(ROOT / "build" / "tools" / "autotune"), help="program that runs packages")
     parser.add_argument("--json", action="store_true", help="one JSON line instead of a table")
     parser.add_argument("--check", metavar="DIR", help="compare outputs on the inputs in DIR instead of times")
     parser.add_argument("--rtol", type=float, default=1e-3)

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Every distinct convolution and dense layer of networks, tuned, beside ONNX Runtime.
+"""Compares every distinct convolution and dense layer of networks, tuned, with ONNX Runtime.
 
     /usr/bin/python3 bench/conv_layers.py vgg19/model.onnx resnet18/model.onnx --only 3x3s1 --trials 100 --work FOLDER
 
-For each layer: a model of `--layers` equal ones with random weights and ReLUs. Where the output has the input's shape they
-form a chain, and whole runs are compared: ONNX Runtime's and ours in alternation, the least of each. Elsewhere they
-are branches that read one input, and the kernels alone are compared, by either side's own profile (marked `p`): what
-changes layouts at the ends of a branch stands apart, in `reorders` (ours / ONNX Runtime's). Layers of large weights come
-fewer times. Each layer is tuned for each number of threads it is measured on.
+Each layer becomes a model of `--layers` equal layers with random weights and ReLUs; of layers with large weights there
+are fewer. If the output has the input's shape, the layers form a chain, and the least times of whole runs are compared;
+ONNX Runtime and our package run in turns. Otherwise the layers are branches that read one input, and the kernels alone
+are compared, by each side's own profile (marked `p`). The times of layout changes at the ends of the branches are in
+`reorders` (ours / ONNX Runtime's). Each layer is tuned for each number of threads.
 
-`ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak`: of the multiply-add peak of these threads (--peak, else
-what `autotune doctor` finds), counted as a direct convolution, so that Winograd's may exceed 100. `bound`: the time that
-memory traffic and that peak allow for the direct sum at least. `error`: the largest difference from float64 arithmetic
-as part of its largest value, behind all layers of the model (--check).
+`ratio` is ONNX Runtime / ours: above 1 we are faster. `% peak` is relative to the multiply-add peak of these threads
+(--peak, else by `autotune doctor`). It counts the work of a direct convolution, so that Winograd's may exceed 100.
+`bound` is the least time of a direct convolution by this peak and by the memory traffic. `error` is the largest
+difference from float64 arithmetic after all layers of the model, relative to the largest value (--check).
 
-Models, packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second
-one only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
+Models, packages and the tuning database stay in FOLDER. So an interrupted run resumes where it ended, and a second run
+only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
 """
 
 import argparse
@@ -37,9 +37,9 @@ from compare_ort import OnnxRuntime, read_npy
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
-MAX_WEIGHT_BYTES = 192 << 20  # of one model
-MEMORY = 20e9  # bytes a second
-REST = 0.1  # seconds after which ONNX Runtime's threads have stopped spinning: they would run on the cores that we need
+MAX_WEIGHT_BYTES = 192 << 20  # limit of one model
+MEMORY = 20e9  # memory bandwidth in bytes per second
+REST = 0.1  # seconds until ONNX Runtime's threads stop spinning, since they would disturb the other side
 
 
 class Layer:
@@ -70,7 +70,7 @@ class Layer:
         return 4 * (math.prod(self.data) + math.prod(self.weight) + math.prod(self.output()))
 
     def one_pixel(self):
-        """A convolution of an image of one pixel: a call costs more than its work."""
+        """Returns whether this is a convolution of an image of one pixel. Its call takes longer than its work."""
         return self.kind == "conv" and math.prod(self.output()[2:]) == 1
 
     def tags(self):
@@ -123,7 +123,7 @@ def layers_of(path):
 
 
 def make_model(layer, count, path):
-    """Returns the number of layers in it, and whether they are a chain."""
+    """Writes the model. Returns the number of its layers, and whether they are a chain."""
     count = max(1, min(count, MAX_WEIGHT_BYTES // (4 * math.prod(layer.weight))))
     chain = layer.output() == layer.data
     rng = np.random.default_rng(int(hashlib.sha256(layer.key().encode()).hexdigest()[:8], 16))
@@ -161,7 +161,7 @@ def run(arguments, *words, quiet=True):
 
 
 def measured_peak(autotune):
-    """GFLOPS of one core's multiply-adds, by `autotune doctor`."""
+    """Returns the GFLOPS of one core's multiply-adds, by `autotune doctor`."""
     text = subprocess.run([str(autotune), "doctor"], stdout=subprocess.PIPE, text=True).stdout
     speed = re.search(r"([\d.]+) GFLOPS \(fp32 multiply-adds, (\d+) core", text)
     if not speed:
@@ -170,7 +170,7 @@ def measured_peak(autotune):
 
 
 def package_of(arguments, layer, model, folder, threads):
-    """What is there is not tuned again."""
+    """Tunes a layer and compiles its package. An existing package is not tuned again."""
     options = f"{threads}-{arguments.trials}{'-no-winograd' if arguments.no_winograd else ''}"
     package = folder / f"tuned-{options}.tar"
     if package.exists() and not arguments.retune:
@@ -184,7 +184,7 @@ def package_of(arguments, layer, model, folder, threads):
 
 
 class Serving:
-    """`autotune bench --serve`."""
+    """A process of `autotune bench --serve`, which measures when asked."""
 
     def __init__(self, arguments, package, threads):
         command = [str(arguments.autotune), "bench", str(package), "--threads", str(threads), "--serve", "--json"]
@@ -210,7 +210,7 @@ class Serving:
 
 
 def runs_for(milliseconds):
-    """Of a round: some 20 ms."""
+    """Returns the number of runs of a round, which takes about 20 ms."""
     return max(1, min(200, round(20 / max(0.02, milliseconds))))
 
 
@@ -228,8 +228,8 @@ def compare_chains(arguments, model, package, threads):
 
 
 def compare_kernels(arguments, model, package, threads):
-    """Kernels named after a layer, and ONNX Runtime's nodes of these operators: the sum of each one's least time; and the
-    same of all others."""
+    """Returns two sums of least times: of the kernels that are named after a layer (for ONNX Runtime, the nodes of
+    these operators), and of all others."""
     peer, ours = OnnxRuntime(str(model), threads, profile=True), Serving(arguments, package, threads)
     least = {}
     runs = runs_for(min(peer.ask("run 3")["times_ms"]))
@@ -300,7 +300,7 @@ def measure(arguments, layer):
 
 
 def print_means(ratios, what, as_json):
-    """`ratios`: by number of threads."""
+    """Prints means. `ratios` holds lists by number of threads."""
     for threads, values in ratios.items():
         mean = math.exp(sum(math.log(v) for v in values) / len(values))
         line = {"threads": threads, what: len(values), "geomean": mean, "least": min(values)}
@@ -312,7 +312,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--only", default="", help="layers of this kind: conv, dense, depthwise, grouped, 1x1, 3x3s1, ...")
-    parser.add_argument("--trials", type=int, default=100, help="for each layer")
+    parser.add_argument("--trials", type=int, default=100, help="trials for each layer")
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=20)
@@ -321,7 +321,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-winograd", action="store_true")
     parser.add_argument("--tune-only", action="store_true")
-    parser.add_argument("--retune", action="store_true", help="go on tuning with more trials, if asked for more")
+    parser.add_argument("--retune", action="store_true", help="continue tuning if --trials has grown")
     parser.add_argument("--json", action="store_true", help="one JSON line for each row")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune")
     arguments = parser.parse_args()

@@ -1,8 +1,8 @@
-// The schedules that are chosen without records: for each task of networks, or of drawn tasks, the default candidates
-// in the order in which `compile` tries them, one line each. A change that should not touch them is checked by the
-// difference of two outputs. Times nothing.
+// Prints the schedules that are chosen without records: for each task of networks or each drawn task, the default
+// candidates in the order in which `compile` tries them, one per line. Compare the outputs before and after a change to
+// see whether it affects these schedules. Measures no times.
 //   bench_default_traces [--target TEXT] [--drawn 0] [--seed 1] [MODEL.onnx ...]
-// --drawn: how many tasks to draw (bench/drawn_tasks.h).
+// --drawn is the number of tasks to draw (bench/drawn_tasks.h).
 #include <cstdio>
 
 #include "bench/arguments.h"
@@ -17,9 +17,9 @@
 namespace autotune::bench {
 namespace {
 
-constexpr size_t kHashDigits = 12;  // enough to tell traces apart
+constexpr size_t kHashDigits = 12;  // enough to distinguish traces
 
-// Task, alternative, sketch, hash of the trace, decisions by knob.
+// Prints a line for each default candidate: task, alternative, sketch, hash of the trace, decisions by knob.
 Status Print(const std::string& where, const TuneTask& task, const Target& target) {
   const TaskSpace space = TRY(TaskSpace::Make(task, target));
   for (const Proposal& proposal : DefaultCandidates(space)) {

@@ -1,5 +1,5 @@
-// Coordinate descent: proposes all points that differ from the best measured point in one decision. It goes on from the
-// point that is the best by then, or from the next best one if no such points are left.
+// Coordinate descent: proposes all points that differ from the best measured point in one decision. Then it continues
+// from the point that is the best now, or from the next best one if all such neighbours have been measured.
 #pragma once
 #include <memory>
 

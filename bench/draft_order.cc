@@ -1,11 +1,12 @@
-// How near the draft score and the cost model come to the measured order. Takes the candidates of a recording
-// (docs/recordings.md) that ran, and prints for each task Spearman's rank correlation with the measured time of
-// - the draft score, and its regret: the time of the candidate that it finds best, over the least time;
-// - the model that learned from the other tasks only, which is what a new task starts with;
-// - the model that learned from some of the task's own candidates, too, on the task's other candidates.
+// Compares the orders by the draft score and by the cost model with the measured order. Takes the candidates of a
+// recording (docs/recordings.md) that ran, and prints for each task Spearman's rank correlation with the measured time
+// - of the draft score, with its regret: the time of the candidate with the best score, over the least time;
+// - of a model that was fitted to the other tasks only, as for a new task;
+// - of a model that was also fitted to some of the task's candidates, on the task's other candidates.
 //   bench_draft_order FILE [--own 64] [--others 200] [--seed 1]
-// --own, --others: how many candidates of a task teach the model. Tasks marked `fitted` are those by whose times a
-// number of the draft score was chosen; the last lines leave them out.
+// --own and --others are the numbers of candidates of the task itself, and of each other task, to which the model is
+// fitted. Constants of the draft score were chosen by the times of tasks marked `fitted`; the last lines omit these
+// tasks.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +33,7 @@ bool Ran(const LocatedCandidate& candidate) {
   return candidate.status == TrialStatus::kOk && std::isfinite(candidate.proposal.draft_seconds);
 }
 
-// The candidates that ran, in random order.
+// Returns the candidates that ran, in random order.
 std::vector<const LocatedCandidate*> Shuffled(const LocatedTask& task, uint64_t seed) {
   std::vector<const LocatedCandidate*> list;
   for (const LocatedCandidate& candidate : task.candidates) {
@@ -62,7 +63,7 @@ double OrderOf(const CostModel& model, const std::vector<const LocatedCandidate*
   return RankCorrelation(scores, seconds);
 }
 
-// Adds what the model makes of the task.
+// Fits the models and adds their orders of the task's candidates to `orders`.
 Status Judge(const std::vector<std::vector<const LocatedCandidate*>>& lists, size_t task, size_t own, size_t others,
              Orders& orders) {
   const std::vector<const LocatedCandidate*>& list = lists[task];

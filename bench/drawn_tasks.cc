@@ -123,7 +123,7 @@ ValueId MaxPool(GraphBuilder& b, Rng& rng) {
 
 struct Kind {
   const char* name;
-  bool counts_flops;  // measure of its size: true: operations, false: elements of its inputs
+  bool counts_flops;  // unit of the task's size: true: operations; false: elements of its inputs
   std::function<ValueId(GraphBuilder&, Rng&)> make;
 };
 

@@ -1,6 +1,6 @@
-// How fast candidates get their features. Takes the candidates of a recording (docs/recordings.md), replays them, and
-// prints for each task how many of them the present rules still make, the mean size of a Nest, how many functions a
-// second one core turns into a Nest, and how many Nests into features (the bar: 100,000 over all tasks).
+// Measures the speed of feature extraction. Takes the candidates of a recording (docs/recordings.md), replays them, and
+// prints for each task: the number of candidates that the present rules still make, the mean size of a Nest, and how
+// many functions per second one core converts to a Nest and how many Nests to features (bar: 100,000 over all tasks).
 //   bench_features FILE [--candidates 300]
 #include <cstdio>
 
@@ -14,7 +14,7 @@
 namespace autotune::bench {
 namespace {
 
-constexpr double kMilliseconds = 100;  // of CPU time for one measurement
+constexpr double kMilliseconds = 100;  // CPU time of one measurement
 
 size_t SizeOf(const Nest& nest) {
   auto bytes = [](const auto& table) { return table.size() * sizeof(table[0]); };

@@ -1,6 +1,6 @@
-// What a parallel loop costs: microseconds from the fork to the join of a region of one task per thread, for 1 to N
-// threads. The tasks of a region wait for each other, so that every thread takes part: an empty task would be done by
-// the caller alone before anyone else has seen it.
+// Measures the overhead of a parallel loop: microseconds from the fork to the join of a region of one task per thread,
+// for 1 to N threads. The tasks of a region wait for each other, so that every thread takes part. Otherwise the caller
+// could run all tasks before another thread wakes up.
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ void Print(const char* what, int threads, bool pin, std::vector<double> costs) {
 
 enum class Pause { kNone, kSerialWork, kSleep };
 
-// Each sample is the mean of `regions` in a row, after a pause of the caller. On a machine that is busy with other
-// things there are fewer samples.
+// Returns samples, each the mean of `regions` consecutive regions after a pause of the caller. Takes fewer samples on a
+// machine that is busy with other work.
 std::vector<double> Measure(ThreadPool& pool, int regions, int samples, Pause pause) {
   std::vector<double> costs;
   Clock::time_point end = Clock::now() + std::chrono::milliseconds(1500);
@@ -70,7 +70,7 @@ int Main(int argc, char** argv) {
     }
   }
   if (most == 1) return 0;
-  // Two pools of one process: the workers of the one that waits must not stand in the other's way.
+  // Measures two pools of one process in turns: the waiting workers of one must not slow down the other.
   ThreadPool first({.num_threads = most}), second({.num_threads = most});
   std::vector<double> costs;
   for (int i = 0; i < 500; ++i) {

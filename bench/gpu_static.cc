@@ -1,15 +1,16 @@
-// Facts of the matrix products that are chosen untuned for a GPU, computed without one, for scripts/gpu_static.sh.
+// Prints facts about the default schedules of matrix products and of passes over rows for a GPU, for
+// scripts/gpu_static.sh. Needs no GPU.
 //   gpu_static ARCH TYPE SIZE FILE.ptx    writes the PTX and prints one row: architecture, type, size, decisions,
-//                                         stages, barriers of a piece of the sum, conflicts of banks, sectors that
-//                                         are used in part, percent of fma in the main loop (of tensor cores: their
-//                                         products in the code), percent of the peak as predicted
-//   gpu_static ARCH TYPE SIZE --show      the trace, the lowered program, and how its warps access memory
-// TYPE of the operands: f32, tf32, f16 or bf16; all but f32 are multiplied by tensor cores.
-//   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show    the same of passes over rows: softmax, layer_norm or
-//                                         row_sums. One row: architecture, passes, size, decisions, threads of a block,
-//                                         bytes of the least access of the operand, conflicts of banks, sectors
-//                                         that are used in part, loads of global memory in the code, percent of a
-//                                         copy's speed as predicted
+//                                         stages, barriers per iteration of the reduction loop, bank conflicts, sectors
+//                                         that are used in part, percent of fma in the main loop (with tensor cores:
+//                                         number of their products in the code), predicted percent of the peak
+//   gpu_static ARCH TYPE SIZE --show      prints the trace, the lowered program, and how its warps access memory
+// TYPE is that of the operands: f32, tf32, f16 or bf16. Tensor cores multiply all types but f32.
+//   gpu_static ARCH PASSES ROWSxCOLUMNS FILE.ptx | --show    does so for passes over rows: softmax, layer_norm or
+//                                         row_sums. Prints one row: architecture, passes, size, decisions, threads of
+//                                         a block, bytes of the smallest access to the operand, bank conflicts, sectors
+//                                         that are used in part, loads of global memory in the code, predicted percent
+//                                         of a copy's speed
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -38,7 +39,7 @@ using namespace autotune;
 
 namespace {
 
-// `type` of the operands: f32, tf32, f16 or bf16.
+// Returns the program of a square matrix product. `type` is that of the operands: f32, tf32, f16 or bf16.
 PrimFunc Product(int64_t size, const std::string& type) {
   const DType dtype = type == "tf32" ? DType::Float(32) : *DType::Parse(type);
   te::Tensor a = te::Placeholder("a", {size, size}, dtype), b = te::Placeholder("b", {size, size}, dtype);
@@ -47,7 +48,7 @@ PrimFunc Product(int64_t size, const std::string& type) {
                             {.use_fma = true});
 }
 
-// Softmax, a layer normalization or sums of rows; none: an empty function.
+// Returns the program of softmax, layer normalization or row sums; an empty function for any other name.
 PrimFunc Passes(const std::string& passes, int64_t rows, int64_t columns) {
   te::Tensor x = te::Placeholder("x", {rows, columns}), y;
   auto sum = [&](const std::string& name, const te::Tensor& of) {
@@ -73,11 +74,11 @@ bool IsAsyncWait(const Stmt& s) {
   return call && call->op == Op::kAsyncWait;
 }
 
-// What one iteration of the loop over pieces of the sum does.
+// Facts about one iteration of the main loop, which runs over tiles of the reduction.
 struct MainLoop {
   int barriers = 0;
   int64_t stages = 1;
-  int64_t steps = 1;  // iterations of the loop in it that computes
+  int64_t steps = 1;  // iterations of the inner loop that computes
 };
 MainLoop MainLoopOf(const Stmt& kernel) {
   MainLoop main;
@@ -86,7 +87,7 @@ MainLoop MainLoopOf(const Stmt& kernel) {
     if (!loop || IsBound(loop->kind) || !HasBarrier(loop->body)) return true;
     Walk(loop->body, [&](const Stmt& x) {
       main.barriers += IsBarrier(x);
-      // The groups that may be under way are all but the one that is used and the one that begins.
+      // A wait allows a number of copy groups in flight: all stages but the one in use and the one that begins.
       if (IsAsyncWait(x)) main.stages = *AsInt(x.As<Evaluate>()->value.As<Call>()->args[0]) + 2;
       if (const For* inner = x.As<For>()) main.steps *= *AsInt(inner->extent);
       return true;
@@ -96,7 +97,8 @@ MainLoop MainLoopOf(const Stmt& kernel) {
   return main;
 }
 
-// The part of fma among the instructions of the loop that has barriers, by how often each is run in an iteration.
+// Returns the share of fma among the instructions of the loop with barriers. Each instruction is weighted by how often
+// an iteration executes it.
 double FmaShare(const std::string& ptx, int64_t steps) {
   std::vector<std::string> lines;
   std::istringstream stream(ptx);
@@ -133,7 +135,7 @@ double FmaShare(const std::string& ptx, int64_t steps) {
   return all > 0 ? fma / all : 0;
 }
 
-// Seconds of an ideal GPU that does nothing but multiply-adds, over those of the draft score.
+// Returns the time of a GPU that only computes multiply-adds at its peak, over the time that the draft score predicts.
 double PeakShare(int64_t size, const std::string& type, double seconds, const Target& target) {
   const GpuMachine machine = GpuMachineOf(target);
   const double lanes = type == "f32" ? machine.lanes : type == "tf32" ? machine.tf32_lanes : machine.half_lanes;
@@ -156,14 +158,14 @@ void Show(const Proposal& proposal, const LoweredKernel& kernel) {
   }
 }
 
-// The program as it is chosen untuned.
+// The program with its default schedule.
 struct Chosen {
   std::string decisions;
-  double seconds = 0;  // draft score
+  double seconds = 0;  // time predicted by the draft score
   LoweredKernel lowered;
   KernelObject object;
 };
-// `file`: where the PTX goes; --show: prints the program instead.
+// Chooses the default schedule and writes its PTX to `file`; if `file` is --show, prints the program instead.
 Result<Chosen> Choose(const Target& target, TuneTask task, const std::string& file) {
   const TaskSpace space = TRY(TaskSpace::Make(task, target));
   const std::vector<Proposal> proposals = DefaultProposals(space, 1);
@@ -209,7 +211,7 @@ Status RunPasses(const Target& target, const std::string& passes, const std::str
   const double bytes =
       4.0 * static_cast<double>(rows) * static_cast<double>(passes == "row_sums" ? columns + 1 : 2 * columns);
   const GpuMachine machine = GpuMachineOf(target);
-  // A copy of as many bytes is a kernel, too.
+  // The ideal time is that of a copy kernel for as many bytes, with its launch.
   const double ideal =
       (bytes / (machine.memory_bytes_per_cycle * target.num_cores) + machine.memory_latency + machine.launch_cycles) /
       machine.hz;

@@ -1,4 +1,4 @@
-// Pieces of graphs that several benches measure.
+// Parts of graphs that several benches measure.
 #pragma once
 #include <utility>
 #include <vector>
@@ -9,7 +9,7 @@ namespace autotune::bench {
 
 inline graph::TensorSpec F32(graph::Shape shape) { return {DType::Float(32), std::move(shape)}; }
 
-// Layer normalization of the columns of a matrix, with a scale and a shift per column.
+// Adds a layer normalization over the columns of a matrix, with a scale and a shift per column.
 inline graph::ValueId LayerNorm(graph::GraphBuilder& b, graph::ValueId x) {
   using graph::Op;
   const int64_t columns = b.Spec(x).shape.back();

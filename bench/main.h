@@ -9,15 +9,15 @@
 
 namespace autotune::bench {
 
-// Has the library start the programs of the build tree (build workers, device servers), which lie beside the folder of
-// this program. AUTOTUNE_LIBEXEC names another folder, if it is set.
+// Makes the library start the programs (build workers, device servers) of the build tree, whose folder lies beside that
+// of this program. AUTOTUNE_LIBEXEC, if set, names another folder.
 inline void UseProgramsOfBuildTree() {
   const std::filesystem::path tools =
       std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "tools";
   setenv("AUTOTUNE_LIBEXEC", tools.c_str(), 0);
 }
 
-// The exit code of the program `name`. Prints the error, if there is one.
+// Returns the exit code of the program `name`. Prints the error if there is one.
 inline int ExitCode(const char* name, const Result<int>& done) {
   if (done.ok()) return *done;
   std::fprintf(stderr, "%s: %s\n", name, done.error().Text().c_str());

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Whole networks, tuned, beside ONNX Runtime: a table.
+"""Prints a table that compares whole tuned networks with ONNX Runtime.
 
     /usr/bin/python3 bench/nets.py resnet50/model.onnx bert2/model.onnx --trials-per-task 100 --work FOLDER
 
-Each network is tuned for the machine's cores (or the most --threads), then runs in alternation with ONNX Runtime: the
-least and the median of each over all rounds. `ratio` is ONNX Runtime / ours: above 1 we are faster. `untuned`: our
-default schedules. --layers also prints the profile of each tuned network (`autotune bench --profile`).
+Each network is tuned for the machine's cores, or for the largest of --threads. Then it runs in turns with ONNX Runtime,
+and the least and the median time over all rounds count. `ratio` is ONNX Runtime / ours: above 1 we are faster.
+`untuned` is the time with our default schedules. --layers also prints the profile of each tuned network (`autotune
+bench --profile`).
 
-Packages and the tuning database stay in FOLDER: a run that was interrupted goes on where it ended, and a second one
-only measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
+Packages and the tuning database stay in FOLDER. So an interrupted run resumes where it ended, and a second run only
+measures. Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
 """
 
 import argparse
@@ -71,7 +72,7 @@ def main():
     parser.add_argument("--trials-per-task", type=int, default=100)
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--runs", type=int, default=5, help="of a network in a round")
+    parser.add_argument("--runs", type=int, default=5, help="runs of a network in a round")
     parser.add_argument("--work", type=Path, default=Path("nets"))
     parser.add_argument("--layers", action="store_true", help="a table of the kernels of each network as well")
     parser.add_argument("--tune-only", action="store_true")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Single operators of random shapes, untuned, beside ONNX Runtime: finds shapes for which the default schedules are bad.
+"""Compares untuned operators of random shapes with ONNX Runtime, to find shapes with bad default schedules.
 
     /usr/bin/python3 bench/odd_shapes.py --seed 1 --work FOLDER
     /usr/bin/python3 bench/odd_shapes.py --seed 1 --only conv --threads 1 --count 40 --work FOLDER
@@ -8,13 +8,13 @@ A seed draws convolutions (channels from 1 to 300, groups, windows from 1 to 11,
 (M, N and K from 1 to 5,000, with a constant or a computed second operand), reductions over any axes, softmax, and
 pooling. Sizes are drawn so that an operator takes between about 30 us and 30 ms.
 
-Each operator is a model of its own, in ONNX's layout. So both sides pay for changes of layout, and the whole run is
-compared. ONNX Runtime and the package take turns. `ratio` is ONNX Runtime / ours: above 1 we are faster. It is the
-median over the rounds, of the least times in each round. The time of an empty model is subtracted from ONNX Runtime's,
-since a call through its JavaScript interface takes tens of microseconds.
+Each operator is a model of its own, in ONNX's layout. The whole run is compared, so the times of both sides include
+changes of layout. ONNX Runtime and the package take turns. `ratio` is the median over the rounds of ONNX Runtime's
+least time in the round divided by ours: above 1 we are faster. The time of an empty model is subtracted from ONNX
+Runtime's, since a call through its JavaScript interface takes tens of microseconds.
 
---check compares the outputs, too. Exit code 1: an output is wrong, or an operator failed. Models and packages stay in
-FOLDER. --recompile compiles them anew. Needs python3-numpy, python3-onnx,
+--check compares the outputs, too. The exit code is 1 if an output is wrong or an operator failed. Models and packages
+stay in FOLDER. --recompile compiles them again. Needs python3-numpy, python3-onnx,
 (cd bench/peer && npm install --ignore-scripts).
 """
 
@@ -29,10 +29,10 @@ from onnx import helper, numpy_helper
 
 from beside_ort import Case, add_arguments, run_all
 
-FLOPS, BYTES = 60e9, 10e9  # a second, of a core: only to choose sizes
+FLOPS, BYTES = 60e9, 10e9  # per second and core; used only to choose sizes
 LEAST_SECONDS, MOST_SECONDS = 30e-6, 30e-3
 OPSET = 13
-LEAST_RATIO = 0.85  # that no operator is to fall below
+LEAST_RATIO = 0.85  # no operator should fall below this ratio
 
 
 def log_uniform(rng, low, high):
@@ -40,7 +40,7 @@ def log_uniform(rng, low, high):
 
 
 class Operator:
-    """One node, its inputs and its constants. `flops` and `bytes` estimate its work."""
+    """A model of one node, with its inputs and constants. `flops` and `bytes` estimate its work."""
 
     def __init__(self, kind, text, op, data, constants, flops, out_elements, attributes):
         self.kind, self.text, self.op, self.data = kind, text, op, data
@@ -53,7 +53,7 @@ class Operator:
 
 
 def window(rng, size, most):
-    """Kernel, stride, dilation and padding of one dimension; None if the window is larger than the image."""
+    """Draws kernel, stride, dilation and padding of one dimension. Returns None if the window exceeds the image."""
     kernel, stride = rng.randint(1, most), rng.choice([1, 1, 1, 2, 2, 3])
     dilation = rng.choice([1, 1, 1, 1, 2, 3]) if kernel > 1 else 1
     reach = dilation * (kernel - 1) + 1

@@ -166,7 +166,7 @@ Result<double> Burst(int calls, const std::function<Status()>& call) {
 
 struct Comparison {
   std::vector<double> ours, theirs;  // seconds per call, one for each run
-  std::string algorithm;             // of oneDNN's kernel
+  std::string algorithm;             // algorithm of oneDNN's kernel
   bool tuned = false;
 
   MedianInterval Ratio() const {
@@ -252,7 +252,7 @@ Result<Comparison> CompareShape(const ConvShape& s, const Options& options, Reco
   return result;
 }
 
-// Sets the number of oneDNN's threads, which are OpenMP's.
+// Sets the number of oneDNN's threads, which OpenMP runs.
 void SetPeerThreads(int threads) {
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(threads);
 }

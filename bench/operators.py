@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Operators on tensors of about 1 MB and 16 MB, untuned, beside ONNX Runtime: one row for each.
+"""Compares untuned operators on tensors of about 1 MB and 16 MB with ONNX Runtime: one row for each.
 
     /usr/bin/python3 bench/operators.py --work FOLDER
     /usr/bin/python3 bench/operators.py --only TopK Scatter --megabytes 1 --threads 1 --work FOLDER
 
 Each operator is a model of its own, whose data are inputs and whose indices and weights are constants. ONNX Runtime and
-the package take turns. `ratio` is ONNX Runtime / ours: above 1 we are faster; nan where ONNX Runtime refuses the model.
-See odd_shapes.py for how they are measured, and for --check. Exit code 1: an output is wrong, or an operator failed.
+the package take turns. `ratio` is ONNX Runtime / ours: above 1 we are faster; nan if ONNX Runtime refuses the model.
+odd_shapes.py explains the measurement and --check. The exit code is 1 if an output is wrong or an operator failed.
 Needs python3-numpy, python3-onnx, (cd bench/peer && npm install --ignore-scripts).
 """
 
@@ -21,12 +21,12 @@ from onnx import TensorProto, helper, numpy_helper
 from beside_ort import Case, add_arguments, run_all
 
 OPSET, IR_VERSION = 24, 11
-LEAST_RATIO = 0.5  # that no operator is to fall below
+LEAST_RATIO = 0.5  # no operator should fall below this ratio
 WIDTH = 1024  # elements of a row
 
 
 class Model:
-    """A graph in the making. `x(shape)` adds an input, `w(array)` a constant, `n(op, inputs)` a node."""
+    """A graph under construction. `x(shape)` adds an input, `w(array)` a constant, `n(op, inputs)` a node."""
 
     def __init__(self):
         self.inputs, self.constants, self.nodes, self.shapes = [], [], [], []
@@ -70,7 +70,7 @@ def unary(op, **attributes):
 
 
 def of_unit(op):
-    """Of numbers between -1 and 1, which the inputs need not be."""
+    """Applies the operator to numbers between -1 and 1: the inputs are mapped there by Tanh."""
     return lambda m, rows: m.n(op, [m.n("Tanh", [m.x(rows, WIDTH)])])
 
 
@@ -80,7 +80,7 @@ def predicate(op):
 
 def of_integers(op, count=2, **attributes):
     def build(m, rows):
-        whole = lambda x: m.n("Add", [m.n("Abs", [m.n("Mul", [x, m.w(1000.0)])]), m.w(1.0)])  # above 0, for Mod
+        whole = lambda x: m.n("Add", [m.n("Abs", [m.n("Mul", [x, m.w(1000.0)])]), m.w(1.0)])  # positive, for Mod
         x = [m.cast(whole(m.x(rows, WIDTH)), TensorProto.INT32) for _ in range(count)]
         return m.cast(m.n(op, x, **attributes), TensorProto.FLOAT)
 
@@ -88,13 +88,13 @@ def of_integers(op, count=2, **attributes):
 
 
 def shift(m, rows):
-    below = lambda x: m.n("Abs", [m.n("Mul", [m.n("Tanh", [x]), m.w(9.0)])])  # the width of the type
+    below = lambda x: m.n("Abs", [m.n("Mul", [m.n("Tanh", [x]), m.w(9.0)])])  # less than the width of the type
     x = [m.cast(below(m.x(rows, WIDTH)), TensorProto.UINT32) for _ in range(2)]
     return m.cast(m.n("BitShift", x, direction="LEFT"), TensorProto.FLOAT)
 
 
 def image(rows, channels=64):
-    """A batch of one whose elements are rows * WIDTH."""
+    """An image with batch 1 and rows * WIDTH elements."""
     side = math.isqrt(rows * WIDTH // channels)
     return [1, channels, side, side]
 
@@ -246,7 +246,7 @@ def reverse_sequence(m, rows):
 
 
 def recurrent(op, gates, batch=1, directions=1):
-    """100 steps of 256 units: the 1 MB of the table are their weights."""
+    """A recurrent operator with 100 steps of 256 units. Its weights take the 1 MB of the table."""
 
     def build(m, rows):
         units = 256 if rows == rows_of(1) else 1024
@@ -289,7 +289,8 @@ def where(m, rows):
     return m.n("Where", [m.n("Less", x), *x])
 
 
-# By name: what makes the node, given a Model and the number of rows of WIDTH elements.
+# Operators by kind and name. Each value is a function that makes the node, given a Model and the number of rows of
+# WIDTH elements.
 OPERATORS = {
     "unary": {
         **{op: unary(op) for op in ("Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Asinh", "Erf", "Exp", "Mish", "Swish",

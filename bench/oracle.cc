@@ -199,7 +199,7 @@ class Recorder {
   RecordStore& store_;
   Measurer& measurer_;
   double started_;
-  int trials_ = 0;  // of this process
+  int trials_ = 0;  // number of trials of this process
 };
 
 Status RecordTasks(const std::string& path, RecordOptions options, const Arguments& arguments) {

@@ -1,5 +1,5 @@
-// Judges the tuner by the oracle, on the machine itself. Each task is tuned anew with different seeds. Then the
-// winners, the default schedule and the best known schedule are measured in turns.
+// Judges the tuner by the oracle, on the machine itself. Tunes each task anew with different seeds. Then measures the
+// winners, the default schedule and the best known schedule in turns.
 #pragma once
 #include <atomic>
 

@@ -57,7 +57,7 @@ Result<RecordedTask> RecordTask(const DrawnTask& drawn, const std::vector<Candid
 
 std::string KeyOf(const Record& record) { return record.alternative + '\n' + record.trace; }
 
-// The task's records whose outcome is the candidate's own, in the order stored.
+// Returns the task's records in the order stored, without failures for which the candidate is not to blame.
 Result<std::vector<Record>> RecordsOf(RecordStore& store, const TuneTask& task, const Target& target,
                                       const std::optional<RecordVersions>& versions) {
   std::vector<Record> records;
@@ -72,8 +72,8 @@ Result<std::vector<Record>> RecordsOf(RecordStore& store, const TuneTask& task, 
   }
 }
 
-// Adds the times of one confirmation. Its turns all met one state of the machine, but no reference kernel shows which.
-// The ratios to the same candidates' trials show it instead.
+// Adds the times of one confirmation. All its turns ran in one state of the machine, which may differ from that of the
+// trials. The ratio of each candidate's time to its time in a trial measures the difference.
 void AddConfirmation(std::span<const Record> records, std::map<std::string, Candidate>& candidates) {
   std::vector<double> ratios;
   for (const Record& record : records) {
@@ -103,7 +103,7 @@ Status StoreSettings(RecordStore& store, const OracleSettings& settings) {
 Result<std::vector<Candidate>> CandidatesOf(RecordStore& store, const TuneTask& task, const Target& target,
                                             const std::optional<RecordVersions>& versions) {
   std::vector<Record> records = TRY(RecordsOf(store, task, target, versions));
-  std::map<std::string, Candidate> candidates;  // by KeyOf
+  std::map<std::string, Candidate> candidates;  // KeyOf the record -> candidate
   for (const Record& record : records) {
     Candidate& candidate = candidates[KeyOf(record)];
     if (!candidate.Ran()) candidate.record = record;
@@ -144,7 +144,7 @@ Result<Recording> MakeRecording(RecordStore& store, const OracleSettings& settin
   recording.header.versions.feature_schema = kFeatureVersion;
   for (const DrawnTask& drawn : tasks) {
     std::vector<Candidate> candidates = TRY(CandidatesOf(store, drawn.task, target, versions));
-    if (candidates.empty() || !candidates[0].Ran()) continue;  // nothing to compare with
+    if (candidates.empty() || !candidates[0].Ran()) continue;  // no candidate of this task ran
     recording.tasks.push_back(TRY_NOTE(RecordTask(drawn, candidates, target, skipped), "in task " + drawn.task.label));
   }
   return recording;

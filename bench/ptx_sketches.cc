@@ -1,7 +1,7 @@
-// Writes the PTX of drawn schedules of matrix products, for scripts/ptx.sh. No GPU is needed.
+// Writes the PTX of randomly drawn schedules of matrix products, for scripts/ptx.sh. Needs no GPU.
 //   ptx_sketches FOLDER ARCH [schedules=64] [seed=1]
-// Writes FOLDER/NAME.ptx, where NAME begins with `tile` if the product is in registers, and prints how many draws
-// lowering or the code generator refused, and why.
+// Writes FOLDER/NAME.ptx for each schedule. NAME begins with `tile` if the schedule accumulates a tile in registers.
+// Prints how many draws lowering or the code generator refused, and why.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -23,12 +23,12 @@ namespace {
 struct Shape {
   int64_t m, n, k;
 };
-// Squares; layers of BERT, ViT and ResNet-50; extents that no tile divides.
+// Square products, layers of BERT, ViT and ResNet-50, and extents that no tile divides.
 constexpr Shape kShapes[] = {{1024, 1024, 1024}, {256, 256, 256}, {128, 3072, 768}, {197, 768, 768},
                              {49, 512, 4608},    {3136, 64, 64},  {100, 100, 100},  {37, 1000, 129}};
-constexpr int kMostDraws = 100;  // for one schedule that is accepted
+constexpr int kMostDraws = 100;  // attempts per accepted schedule
 
-// Types of operands, in turn; those for tensor cores only where the target has them.
+// Types of the operands, used in turn. Those for tensor cores are left out if the target has none.
 constexpr const char* kTypes[] = {"f32", "f16", "tf32", "bf16"};
 
 PrimFunc Product(const Shape& shape, const std::string& type) {
@@ -39,7 +39,7 @@ PrimFunc Product(const Shape& shape, const std::string& type) {
                             {.use_fma = true});
 }
 
-// Compiles one draw. An error says who refuses it.
+// Compiles one draw. The error says whether lowering or the code generator refuses it.
 Result<KernelObject> CompileDraw(const PrimFunc& f, const Sketch& sketch, const Target& target, Rng& rng, bool& tiled) {
   Schedule schedule = TRY(Replay(f, Decide(sketch, DrawDecisions(sketch, rng))));
   LoweredKernel lowered = TRY(Lower(schedule.func(), target));

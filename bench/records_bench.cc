@@ -1,6 +1,6 @@
-// The record database at size: bench_records [RECORDS [FILE]]. Fills a database (1,000,000 records of 500 tasks on 2
-// targets unless told otherwise) and prints the times of appending to it, opening it and looking up, with what they
-// should be at most. A FILE that is there already is filled up to RECORDS and kept, so that it can be prepared first.
+// Measures a large record database: bench_records [RECORDS [FILE]]. Fills a database with RECORDS records (default
+// 1,000,000) of 500 tasks on 2 targets. Prints the times of appending to it, opening it and looking up records, with
+// their limits. An existing FILE is filled up to RECORDS and kept, so that it can be prepared beforehand.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ int Fail(const Error& error) {
   return 1;
 }
 
-// Appends `share` records; seconds spent in Append.
+// Appends `share` records and returns the seconds spent in Append.
 Result<double> Append(RecordStore& store, int64_t first, int64_t share, int64_t batch_size, Rng& rng) {
   double seconds = 0;
   for (int64_t done = 0; done < share;) {
@@ -68,7 +68,7 @@ int Main(int64_t records, std::string path) {
     path = std::filesystem::temp_directory_path() / "autotune_records_bench.db";
     for (const char* suffix : {"", "-wal", "-shm", ".lock"}) std::filesystem::remove(path + suffix);
   }
-  Rng rng(static_cast<uint64_t>(SteadySeconds() * 1e9));  // other ids than those of an earlier run
+  Rng rng(static_cast<uint64_t>(SteadySeconds() * 1e9));  // a new seed, so that the ids differ from an earlier run's
   {
     auto store = OpenStore(path);
     if (!store.ok()) return Fail(store.error());

@@ -1,7 +1,7 @@
-// Are the times in a database true? bench_remeasure DB [COUNT [SEED]] measures COUNT (20) random good records of this
-// machine's target and the best record of every task once more, over the path that a tuning run takes (build worker,
-// device server, runner). It prints how far the two times are apart, and how many pairs of records of one task keep
-// their order.
+// Checks the times in a database: bench_remeasure DB [COUNT [SEED]] measures COUNT (default 20) random good records of
+// this machine's target and the best record of every task again, with build worker, device server and runner as in a
+// tuning run. Prints the differences between old and new times, and how many pairs of records of one task keep their
+// order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@
 namespace autotune {
 namespace {
 
-constexpr double kFlopsAtMost = 1e11;  // a second and core: from a time to how long the reference may take
+// FLOPs per second and core. Bounds the work of a record by its time, for the deadline of the reference.
+constexpr double kFlopsAtMost = 1e11;
 
 struct Choice {
   Record record;
@@ -33,7 +34,7 @@ struct Choice {
   double Difference() const { return now.cost / record.cost - 1; }
 };
 
-// All good records pass by once; `count` stay, each with the same chance.
+// Draws `count` good records, each with the same probability, in one pass over the records.
 Result<std::vector<Choice>> Choose(RecordStore& store, const std::string& target, size_t count, uint64_t seed) {
   Rng rng(seed);
   std::vector<Record> sample;
@@ -73,12 +74,12 @@ Result<std::vector<Choice>> Choose(RecordStore& store, const std::string& target
   return list;
 }
 
-// A record says everything that measuring needs; the network it came from is not asked.
+// Measures a record again. The record holds everything that this needs; its network is not needed.
 Status MeasureAgain(Measurer& measurer, const Target& target, Choice& choice) {
   const Record& record = choice.record;
   PrimFunc func = TRY(ParsePrimFunc(record.func));
   TuneTask task{.label = func.name.str(), .flops = record.cost * kFlopsAtMost * target.num_cores};
-  // One reference per program: alternatives of one task may differ in what their intermediates round to.
+  // Use one reference per program: alternatives of one task may round their intermediates differently.
   task.hash = HashBytes128(record.task + record.func);
   task.reference = te::ToReference(func);
   task.alternatives.push_back({record.alternative, std::move(func)});
@@ -89,7 +90,7 @@ Status MeasureAgain(Measurer& measurer, const Target& target, Choice& choice) {
   return {};
 }
 
-// The shapes of its parameters, the output's last: "1x56x56x64 64x64 1x56x56x64".
+// Returns the shapes of a record's parameters, that of the output last: "1x56x56x64 64x64 1x56x56x64".
 std::string ShapesOf(const Record& record) {
   Result<PrimFunc> func = ParsePrimFunc(record.func);
   if (!func.ok()) return "?";
@@ -117,7 +118,8 @@ void PrintGroup(const char* name, const std::vector<Choice>& choices, bool Choic
          Median(absolute), Median(signed_), *std::max_element(absolute.begin(), absolute.end()));
 }
 
-// Of the pairs of one task whose recorded times differ by kDiffer or more, how many have the same order again.
+// Prints how many pairs of records of one task have the same order again, among the pairs whose recorded times differ
+// by a factor of kDiffer or more.
 void PrintOrder(const std::vector<Choice>& choices) {
   constexpr double kDiffer = 1.03;
   int pairs = 0, alike = 0;

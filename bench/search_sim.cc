@@ -1,9 +1,9 @@
-// Compares searches on a recording of the oracle (bench/oracle.cc) instead of a device. It runs the real tune loop with
-// each variant of the search, on every task of the recording.
+// Compares variants of the search on a recording of the oracle (bench/oracle.cc) instead of a device. Runs the real
+// tuning loop with each variant, on every task of the recording.
 //   bench_search_sim FILE [--seeds 20] [--trials 64] [--noise 0] [--threads N] [--variants evolution,random]
-// Prints the model's errors on candidates that it was not fitted to. Then prints, for each task, how near each variant
-// comes to the best known time. Exit code 1: an error, or a worsened variant does not rank last, so that the comparison
-// cannot be believed.
+// Prints the model's errors on candidates to which it was not fitted. Then prints, for each task, how near each variant
+// comes to the best known time. The exit code is 1 after an error, or if a variant that was worsened on purpose does
+// not rank last, since the comparison is then not reliable.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,8 +18,8 @@
 namespace autotune::bench {
 namespace {
 
-// Reads a recording without the tasks of which no candidate that ran is a point of today's sketches: nothing can be
-// replayed of them until they are recorded again.
+// Reads a recording. Leaves out tasks without a candidate that ran and is a point of the present sketches, since none
+// of their candidates can be replayed.
 Result<Recording> ReadFitting(const std::string& path) {
   Recording recording = TRY(ReadRecording(path));
   const std::vector<LocatedTask> located = TRY(LocateRecording(recording));
@@ -61,7 +61,7 @@ std::vector<const SimulatedRun*> Select(const std::vector<SimulatedRun>& runs, s
   return selected;
 }
 
-// Prints the best known time / the time found, in percent, for each task and variant.
+// Prints for each task and variant the best known time, divided by the time that the variant has found, in percent.
 void PrintTasks(const RecordedDevice& device, const std::vector<SearchVariant>& variants,
                 const std::vector<SimulatedRun>& runs, const SimulationOptions& options) {
   std::printf("%% of the best known speed after %d trials, geometric mean of %d seeds (worst)\n%-28s",

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The search beside random draws from the same space: same model, same trials, a database of its own for each run.
+"""Compares the search with random draws from its space, for one model and number of trials.
 
     bench/search_vs_random.py model.onnx FOLDER --trials 400 --seeds 5
 
-For each seed one run of `autotune tune` with the search and one with --search random, whose order alternates. What is
-compared are the best times of the heaviest tasks: those with the greatest weight * time, averaged over all runs.
-`sum` adds up these best times, `weighted` counts each as often as the network has it; `ratio` is the mean of the search's
-sums over the mean of random's: below 1 the search is better. FOLDER keeps databases and results, and the same command
-goes on where it was interrupted. Only a quiet machine's answer means anything.
+For each seed, runs `autotune tune` once with the search and once with --search random, in alternating order, each with
+a database of its own. Then compares the best times of the heaviest tasks: those with the greatest weight * time,
+averaged over all runs. `sum` is the sum of these times, `weighted` the sum of time * weight. `ratio` is the mean sum of
+the search divided by that of random draws: below 1 the search is better. Databases and results stay in FOLDER, so the
+same command resumes an interrupted comparison. The result is only meaningful on an otherwise idle machine.
 """
 
 import argparse
@@ -22,7 +22,7 @@ KINDS = ("evolution", "random")
 
 
 def tune(arguments, kind, seed):
-    """The tasks of a finished run, by hash."""
+    """Returns the tasks of a finished run, by hash."""
     name = f"{kind}-{seed}"
     result = arguments.folder / f"{name}.json"
     if not result.exists():
@@ -41,7 +41,7 @@ def tune(arguments, kind, seed):
 
 
 def check_settings(arguments):
-    """A folder belongs to one model and one number of trials."""
+    """Ends the program if the folder belongs to another model or another number of trials."""
     settings = {"model": str(Path(arguments.model).resolve()), "trials": arguments.trials}
     file = arguments.folder / "settings.json"
     if file.exists() and json.loads(file.read_text()) != settings:
@@ -54,8 +54,8 @@ def main():
     parser.add_argument("model")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--trials", type=int, default=400)
-    parser.add_argument("--seeds", type=int, default=5, help="seeds 1 to this")
-    parser.add_argument("--tasks", type=int, default=5, help="how many of the heaviest tasks count")
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds, from seed 1 on")
+    parser.add_argument("--tasks", type=int, default=5, help="number of the heaviest tasks to compare")
     parser.add_argument("--autotune", default=str(ROOT / "build" / "tools" / "autotune"))
     parser.add_argument("--json", action="store_true", help="one JSON line instead of a table")
     arguments = parser.parse_args()

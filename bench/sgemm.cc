@@ -1,7 +1,7 @@
-// Matrix products of compiled packages beside OpenBLAS and the peak of multiply-adds, in alternation: each round runs
-// every product of ours, OpenBLAS's, and a loop of independent multiply-adds; the least time of each counts.
-// bench/sgemm.py makes, tunes and hands over the packages. OpenBLAS is a peer, not a dependency: it is loaded when
-// asked.
+// Compares matrix products of compiled packages with OpenBLAS and with the peak of multiply-adds. Each round runs every
+// product of ours, the same product of OpenBLAS, and a loop of independent multiply-adds; the least time of each
+// counts. bench/sgemm.py makes and tunes the packages and runs this program. OpenBLAS is not a dependency: it is loaded
+// at run time.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 namespace autotune {
 namespace {
 
-constexpr double kBurstSeconds = 0.02;  // of one side's calls in one round
-constexpr double kTolerance = 1e-4;     // of the largest value: both sides round, in different orders
+constexpr double kBurstSeconds = 0.02;  // duration of one side's calls in one round
+constexpr double kTolerance = 1e-4;     // largest difference relative to the largest value; both sides round
 
 struct Blas {
   using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float* a, int lda,
@@ -45,7 +45,7 @@ Result<Blas> LoadBlas(const std::string& path, int threads) {
   return blas;
 }
 
-// Multiply-adds of independent accumulators, as wide as this machine's vectors.
+// The peak loop computes multiply-adds of independent accumulators, as wide as this machine's vectors.
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;
 #elif defined(__AVX__)
@@ -62,7 +62,7 @@ constexpr int kAccumulators = 16;
 #endif
 typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
 #if defined(__x86_64__)
-#define AUTOTUNE_HIDE(v) asm("" : "+x"(v))  // its value from the compiler
+#define AUTOTUNE_HIDE(v) asm("" : "+x"(v))  // hides the value of v from the compiler
 #elif defined(__aarch64__)
 #define AUTOTUNE_HIDE(v) asm("" : "+w"(v))
 #else
@@ -70,10 +70,11 @@ typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
 #endif
 
 double PeakGflops(ThreadPool& pool, float* sink) {
-  constexpr int kSteps = 4000000;  // as long as a large product: short bursts may run at a clock that does not last
+  constexpr int kSteps = 4000000;  // takes as long as a large product, since short bursts may run at a higher clock
   double begin = SteadySeconds();
   pool.For(pool.num_threads(), [&](int thread) {
-    // Scalars, not an array, which the compiler would keep in memory; unequal ones, or they would become one.
+    // The accumulators are separate variables, since the compiler would keep an array in memory. Their values differ,
+    // since it would merge equal ones.
     Vector a = {}, b = {};
     a += 0.5F;
     b += 1.0F;
@@ -96,7 +97,7 @@ double PeakGflops(ThreadPool& pool, float* sink) {
 struct Product {
   int m = 0, n = 0, k = 0;
   LoadedModel model;
-  Tensor a, b, c;  // OpenBLAS's
+  Tensor a, b, c;  // operands and result of OpenBLAS
   int runs = 1;
   double ours = 1e30, theirs = 1e30, error = 0;
 };
@@ -172,7 +173,7 @@ Result<int> Main(int argc, char** argv) {
   for (Product& p : products) {
     p.ours = TRY(LeastOf(2, ours(p)));
     TRY(theirs(p)());
-    p.runs = std::clamp(static_cast<int>(kBurstSeconds / p.ours), 3, 1000);  // the first finds cold caches
+    p.runs = std::clamp(static_cast<int>(kBurstSeconds / p.ours), 3, 1000);  // at least 3, since the first is cold
     const float *y = p.model.executor->Output(0).Data<float>(), *c = p.c.Data<float>();
     double largest = 0;
     for (int64_t i = 0; i < static_cast<int64_t>(p.m) * p.n; ++i) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Matrix products C = A * B, tuned, beside OpenBLAS and the peak of multiply-adds.
+"""Compares tuned matrix products C = A * B with OpenBLAS and with the peak of multiply-adds.
 
     /usr/bin/python3 bench/sgemm.py --threads 1 --work FOLDER             A and B are inputs; packing is timed
     /usr/bin/python3 bench/sgemm.py --threads 1 --work FOLDER --constant  B is a constant, packed beforehand
 
-Each product is an ONNX model of one MatMul, tuned through the whole service for that number of threads. Then
-bench_sgemm runs all of them, OpenBLAS's and a loop of multiply-adds in alternation. Models, packages and the tuning
-database stay in FOLDER: a run that was interrupted goes on where it ended, a second one only measures.
-OpenBLAS chooses its kernels by the processor; OPENBLAS_CORETYPE=Zen and the like overrule it (the table says which).
+Each product is an ONNX model of one MatMul, which `autotune tune` tunes for that number of threads. Then bench_sgemm
+runs all products, those of OpenBLAS and a loop of multiply-adds in turns. Models, packages and the tuning database stay
+in FOLDER. So an interrupted run resumes where it ended, and a second run only measures. OpenBLAS chooses its kernels by
+the processor; OPENBLAS_CORETYPE, for example Zen, overrides that (the table names the kernels).
 Needs python3-numpy, python3-onnx, libopenblas0-pthread, and build/bench/bench_sgemm.
 """
 
@@ -45,11 +45,11 @@ def main():
     parser.add_argument("--shapes", default=SHAPES, help="MxNxK, separated by commas")
     parser.add_argument("--constant", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--trials", type=int, default=300, help="for each product")
+    parser.add_argument("--trials", type=int, default=300, help="trials for each product")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path("sgemm"))
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--retune", action="store_true", help="go on tuning, if more trials are asked for")
+    parser.add_argument("--retune", action="store_true", help="continue tuning if --trials has grown")
     parser.add_argument("--tune-only", action="store_true")
     arguments = parser.parse_args()
     folders = []

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The Markdown tables of docs/performance.md, docs/layers.md and docs/nets.md, from what the benches print.
+"""Prints the Markdown tables of docs/performance.md, docs/layers.md and docs/nets.md from the outputs of benches.
 
     bench/tables.py sgemm RUN_TIME.txt CONSTANT.txt TWO_THREADS.txt    outputs of sgemm.py
     bench/tables.py layers ROWS.jsonl                                  output of conv_layers.py --json: every row
-    bench/tables.py kinds ROWS.jsonl                                   the same by kinds of layers
+    bench/tables.py kinds ROWS.jsonl                                   output of conv_layers.py --json: kinds of layers
     bench/tables.py nets NETS.txt                                      output of nets.py --layers: times, then kernels
 """
 
@@ -38,7 +38,7 @@ def sgemm(*paths):
 
 
 def layer_rows(path):
-    """By layer, by number of threads."""
+    """Returns the rows by layer and by number of threads."""
     layers = {}
     for line in open(path):
         row = json.loads(line)

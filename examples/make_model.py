@@ -1,8 +1,9 @@
-"""Makes examples/resnet20.onnx: ResNet-20 for 32x32 images (He et al. 2015, section 4.2), random but well-behaved.
+"""Makes examples/resnet20.onnx: ResNet-20 for 32x32 images (He et al. 2015, section 4.2), with random weights.
 
-He-normal weights from a fixed seed; batch-norm statistics from a forward pass over random images, so that activations
-are normalised as in a trained network. Also a test case, examples/resnet20/test_data_set_0, whose output comes from
-float64 arithmetic. The files are checked in; this is not needed to build. Needs python3-numpy and python3-onnx.
+The weights are He-normal, from a fixed seed. The batch-norm statistics come from a forward pass over random images, so
+that activations are normalised as in a trained network. Also makes a test case, examples/resnet20/test_data_set_0,
+whose output comes from float64 arithmetic. The files are checked in, so the build does not need this script. Needs
+python3-numpy and python3-onnx.
 
     python3 examples/make_model.py
 """
@@ -20,7 +21,7 @@ CLASSES = 10
 
 
 class Builder:
-    """Appends nodes, and computes each at once on a batch of sample images."""
+    """A graph under construction. It computes each appended node at once, on a batch of sample images."""
 
     def __init__(self, images, seed):
         self.rng = np.random.default_rng(seed)
@@ -39,7 +40,7 @@ class Builder:
         return name
 
     def node(self, kind, inputs, output, others=(), **attributes):
-        """Returns `output`; `others` are names of the node's further outputs."""
+        """Appends a node and returns `output`; `others` are the names of the node's further outputs."""
         node = helper.make_node(kind, inputs, [output, *others], name=output, **attributes)
         self.nodes.append(node)
         decoded = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -64,7 +65,7 @@ class Builder:
 
     def block(self, x, name, channels, stride):
         y = self.node("Relu", [self.conv_bn(x, f"{name}.a", channels, 3, stride)], f"{name}.a.relu")
-        # A residual branch adds less than its input, as in trained networks.
+        # A residual branch is smaller than its input, as in trained networks.
         y = self.conv_bn(y, f"{name}.b", channels, 3, 1, gain=0.5)
         if stride != 1:
             x = self.conv_bn(x, f"{name}.shortcut", channels, 1, stride)

@@ -1,14 +1,16 @@
-"""Makes networks whose trained weights cannot be fetched, with random but well-behaved ones: seeded, architectures exact.
+"""Makes networks of known architectures with random weights from a seed, since trained weights cannot be downloaded.
 
     python3 examples/make_nets.py OUT [resnet18 mobilenet_v2 efficientnet_b0 mobilenet_v3 bert2 llama gpt2 ...]
 
-writes OUT/<name>/model.onnx (operator set 13, in the operators that exporters emit) and OUT/<name>/test_data_set_0, whose
-output comes from float64 arithmetic (reference.py). Weights are He-normal; batch-norm statistics come from a forward pass,
-so activations are normalised as in a trained network. Classifiers end in logits, where errors show.
+The script writes OUT/<name>/model.onnx (operator set 13, with the operators that exporters emit) and
+OUT/<name>/test_data_set_0, whose output comes from float64 arithmetic (reference.py). Weights are He-normal; batch-norm
+statistics come from a forward pass, so that activations are normalised as in a trained network. Classifiers end in
+logits, since a softmax would hide errors.
 
 bert2 is two encoder layers of BERT-base on 128 embedded tokens: `hidden` [1,128,768] and an additive attention mask
-[1,1,1,128]; layer normalization and GELU stand there in primitive parts. Smaller networks of today's kinds are in transformer_nets.py: llama,
-gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo, maxvit, lstm2, gru2. Needs python3-numpy, python3-onnx.
+[1,1,1,128]. It writes layer normalization and GELU as primitive operators. transformer_nets.py has smaller networks of
+current kinds: llama, gpt2, whisper_encoder, whisper_decoder, vit, swin, unet, detr, yolo, maxvit, lstm2, gru2. Needs
+python3-numpy, python3-onnx.
 """
 
 import argparse
@@ -28,7 +30,7 @@ CLASSES = 1000
 
 
 class Net(Builder):
-    """What the architectures share."""
+    """A builder with the layers that several architectures share."""
 
     def __init__(self, inputs, seed):
         name, sample = next(iter(inputs.items()))
@@ -49,7 +51,7 @@ class Net(Builder):
     def silu(self, x, name):
         return self.node("Mul", [x, self.node("Sigmoid", [x], f"{name}.sigmoid")], f"{name}.silu")
 
-    def hard_swish(self, x, name):  # as exported before operator set 14
+    def hard_swish(self, x, name):  # in primitive operators, as exporters emit it before operator set 14
         return self.node("Mul", [x, self.hard_sigmoid(x, name)], f"{name}.hardswish")
 
     def hard_sigmoid(self, x, name):
@@ -94,7 +96,7 @@ class Net(Builder):
     def features(self, x):
         return self.node("Flatten", [self.node("GlobalAveragePool", [x], "pool")], "features", axis=1)
 
-    # The mobile networks' block: widen, filter each channel, narrow; a residual where the shape stays.
+    # The block of mobile networks: widens, convolves each channel, narrows; adds a residual if the shape stays.
     def inverted_residual(self, x, name, hidden, channels, kernel, stride, activation, excite=None):
         y = x
         if hidden != self.values[x].shape[1]:
@@ -145,7 +147,7 @@ def efficientnet_b0(b):
     return b.linear(b.features(x), "logits", CLASSES)
 
 
-def mobilenet_v3(b):  # large
+def mobilenet_v3(b):  # the large variant
     x = b.conv_bn("image", "stem", 16, 3, 2, activation=b.hard_swish)
     r, h = b.relu, b.hard_swish
     rows = [  # kernel, hidden, channels, squeeze-excite, activation, stride
@@ -223,11 +225,11 @@ def image(rng, batch):
 
 def tokens(rng, batch):
     mask = np.zeros((1, 1, 1, TOKENS), np.float32)
-    mask[..., TOKENS - 7 :] = -10000.0  # the last tokens are padding
+    mask[..., TOKENS - 7 :] = -10000.0  # masks the last tokens, which are padding
     return {"hidden": rng.normal(0, 1, (1, TOKENS, WIDTH)).astype(np.float32), "mask": mask}
 
 
-# Name to (architecture, inputs, batch of the sample that statistics are taken from).
+# Maps a name to (architecture, inputs, batch of the sample for the statistics).
 NETS = {
     "resnet18": (resnet18, image, 2),
     "mobilenet_v2": (mobilenet_v2, image, 2),

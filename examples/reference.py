@@ -1,7 +1,7 @@
-"""An ONNX interpreter in numpy with float64 arithmetic: an independent opinion of what a network computes.
+"""An ONNX interpreter in numpy with float64 arithmetic: an independent reference for the outputs of a network.
 
-Slow and plain; knows the inference operators of convolutional networks and transformers, opsets 7 to 28. Those on
-images are in reference_images.py, attention in reference_attention.py.
+It is slow and simple. It has the inference operators of convolutional networks and transformers, opsets 7 to 28.
+reference_images.py has the operators on images, reference_attention.py attention.
 
     python3 examples/reference.py model.onnx test_data_set_0     compares with output_*.pb, prints the largest error
 
@@ -35,13 +35,13 @@ from reference_select import SELECT_OPS
 
 
 def run(model, inputs, until=None):
-    """All tensors by name, given the inputs by name; stops once the tensor `until` is known."""
+    """Returns all tensors by name, given the inputs by name. Stops once the tensor `until` is known."""
     opset = max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     values = {i.name: _wide(numpy_helper.to_array(i)) for i in model.graph.initializer}
     values.update({name: _wide(value) for name, value in inputs.items()})
     for node in model.graph.node:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        attributes["outputs"] = len(node.output)  # all that Split without sizes knows
+        attributes["outputs"] = len(node.output)  # Split without sizes needs the number of outputs
         if node.op_type not in OPS:
             raise NotImplementedError(f"operator {node.op_type}")
         arguments = [values[name] if name else None for name in node.input]
@@ -144,7 +144,7 @@ def log_sum_exp(x, axis, keepdims):
 
 
 def arg(function):
-    """The place of an extreme: of the first of equal ones, with select_last_index of the last."""
+    """Returns the index of the extreme element. Of equal elements it is the first, with select_last_index the last."""
 
     def places(attributes, _, x):
         axis = attributes.get("axis", 0)
@@ -166,7 +166,7 @@ def hardmax(attributes, opset, x):
 def divide(_, __, a, b):
     if a.dtype.kind == "f":
         return a / b
-    return (np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)).astype(a.dtype)  # towards 0
+    return (np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)).astype(a.dtype)  # rounds towards 0
 
 
 def cum_sum(attributes, _, x, axis):
@@ -207,12 +207,12 @@ def one_hot(attributes, _, indices, depth, values):
 
 
 def cast(attributes, _, x):
-    """Floats become whole numbers by truncation; all floats are float64 here."""
+    """Converts to another type. Floats become whole numbers by truncation; all floats are float64 here."""
     return _wide(x.astype(TENSOR_TYPE_TO_NP_TYPE[attributes["to"]]))
 
 
 def _along(v, attributes, x):
-    """One number, or one for each index of the axis."""
+    """Reshapes a scale or zero point, one number or one for each index of the axis, so that it broadcasts to x."""
     axis = attributes.get("axis", 1)
     return v.reshape(()) if v.size == 1 else v.reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
 
@@ -236,13 +236,13 @@ def dynamic_quantize(_, opset, x):
 
 def matmul_integer(_, __, a, b, a_zero=None, b_zero=None):
     a, b = a.astype(np.int32), b.astype(np.int32)
-    if a_zero is not None:  # one, or one for each row; and for each column of b
+    if a_zero is not None:  # one number, or one for each row of a; for b, one for each column
         a = a - (a_zero.reshape(-1, 1) if a_zero.size > 1 else a_zero)
     return np.matmul(a, b if b_zero is None else b - b_zero)
 
 
 def likelihood_loss(attributes, _, x, labels, weights=None):
-    """Minus the labels' log-probabilities, which the classes may weigh."""
+    """Returns the negative log-probabilities of the labels, optionally weighted by class."""
     weights = np.ones(x.shape[1]) if weights is None else weights
     counted = labels != attributes["ignore_index"] if "ignore_index" in attributes else np.ones(labels.shape, bool)
     known = np.where(counted, labels, 0)
@@ -276,7 +276,7 @@ def slice_(attributes, _, x, starts=None, ends=None, axes=None, steps=None):
     steps = [1] * len(starts) if steps is None else steps
     cut = [slice(None)] * x.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps):
-        # A negative step runs to the front: an end before it means "through element 0".
+        # With a negative step, an end before the first element means that the slice includes element 0.
         end = None if step < 0 and end < -x.shape[int(axis)] else int(end)
         cut[int(axis)] = slice(int(start), end, int(step))
     return x[tuple(cut)]
@@ -306,7 +306,7 @@ OPS = {
     "Neg": lambda _, __, x: -x,
     "Floor": lambda _, __, x: np.floor(x),
     "Ceil": lambda _, __, x: np.ceil(x),
-    "Round": lambda _, __, x: np.round(x),  # halves to even
+    "Round": lambda _, __, x: np.round(x),  # rounds halves to even
     "Sign": lambda _, __, x: np.sign(x),
     "Reciprocal": lambda _, __, x: 1.0 / x,
     "Cosh": lambda _, __, x: np.cosh(x),
@@ -429,7 +429,7 @@ def write_pb(path, name, array):
 
 
 def graph_inputs(model):
-    """Name to shape of the inputs that have no initializer; unknown dimensions are 1."""
+    """Returns the shapes, by name, of the inputs without an initializer; unknown dimensions become 1."""
     known = {i.name for i in model.graph.initializer}
     return {
         i.name: [d.dim_value if d.HasField("dim_value") else 1 for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in known
@@ -437,7 +437,7 @@ def graph_inputs(model):
 
 
 def error_ratio(a, b, rtol=1e-3, atol=1e-4):
-    """The largest |a - b| as a multiple of what is allowed, atol * max|b| + rtol * |b|; at most 1 passes."""
+    """Returns the largest |a - b| relative to the allowed error, atol * max|b| + rtol * |b|; at most 1 passes."""
     if a.shape != b.shape:
         return float("inf")
     if b.size == 0:
@@ -456,7 +456,7 @@ def main():
     worst = 0.0
     for i, output in enumerate(model.graph.output):
         worst = max(worst, error_ratio(read_pb(folder / f"output_{i}.pb"), values[output.name]))
-    print(f"largest error: {worst:.3g} of what is allowed")
+    print(f"largest error: {worst:.3g} of the allowed one")
     sys.exit(0 if worst <= 1 else 1)
 
 

@@ -1,15 +1,15 @@
-"""Attention, linear attention and what goes with them, for examples/reference.py, in numpy with float64 arithmetic."""
+"""Attention, linear attention and related operators for examples/reference.py, in numpy with float64 arithmetic."""
 
 import numpy as np
 
 
 def heads_of(x, heads):
-    """[B, S, heads * D] as [B, heads, S, D]; of rank 4 already as it is."""
+    """Transposes [B, S, heads * D] to [B, heads, S, D]. Returns a tensor of rank 4 as it is."""
     return x if x.ndim == 4 else x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3)
 
 
 def visible(attributes, lengths, past, batch, queries, keys):
-    """Bools [batch, 1, queries, keys]: the keys that a query may see by its position."""
+    """Returns bools [batch, 1, queries, keys]: whether a query may see a key by its position."""
     first = np.full((batch, 1, 1, 1), past)
     if lengths is not None and past == 0:
         first = lengths.reshape(batch, 1, 1, 1) - queries

@@ -1,5 +1,5 @@
-"""Operators on images, for reference.py: windows, normalization by channel, and resizing, in float64 and any number of
-dimensions."""
+"""Operators on images for reference.py: windows, normalization per channel and resizing, in float64 and for any number
+of dimensions."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def _windows(attributes, size, kernel):
-    """Strides, dilations and pads (begin, end) per spatial axis; ceil_mode adds to the end."""
+    """Returns strides, dilations and pads (begin, end) per spatial axis. ceil_mode increases the pads at the end."""
     n = len(size)
     strides = attributes.get("strides", [1] * n)
     dilations = attributes.get("dilations", [1] * n)
@@ -32,7 +32,7 @@ def _windows(attributes, size, kernel):
 
 
 def _taps(x, kernel, strides, dilations, pads, counts, fill):
-    """For each position in the window, the index of that position and the input it meets at each output position."""
+    """Yields, for each position in the window, its index and the input elements that it reads for all outputs."""
     x = np.pad(x, [(0, 0), (0, 0)] + [tuple(p) for p in pads], constant_values=fill)
     for position in np.ndindex(*kernel):
         cut = tuple(
@@ -49,7 +49,7 @@ def conv(attributes, _, x, w, b=None):
     y = np.zeros((n, groups, m // groups, int(np.prod(counts))))
     depthwise = groups == c == m
     for position, part in _taps(x, kernel, strides, dilations, pads, counts, 0.0):
-        if depthwise:  # the same product without a matrix per channel
+        if depthwise:  # multiply element-wise, which avoids one matrix product per channel
             y += (part * w[(slice(None), 0) + position].reshape([1, m] + [1] * len(counts))).reshape(y.shape)
             continue
         columns = part.reshape(n, groups, c // groups, -1)
@@ -60,7 +60,7 @@ def conv(attributes, _, x, w, b=None):
 
 
 def conv_transpose(attributes, _, x, w, b=None):
-    """Every element spreads its multiple of the kernel over the output, of which pads cut the border."""
+    """Adds the kernel, times each input element, to the output around that element. Pads then crop the output."""
     groups, n, c, size, kernel = attributes.get("group", 1), x.shape[0], x.shape[1], x.shape[2:], w.shape[2:]
     dims, m = len(size), w.shape[1] * groups
     strides = attributes.get("strides", [1] * dims)
@@ -80,7 +80,7 @@ def conv_transpose(attributes, _, x, w, b=None):
     if wanted is None and auto.startswith("SAME"):
         wanted = [s * t for s, t in zip(size, strides)]
     for i in range(dims):
-        reach = full[i] + more[i]  # output_padding joins the end, before pads cut
+        reach = full[i] + more[i]  # output_padding extends the end before the pads crop
         begin, extent = flat[i], reach - flat[i] - flat[dims + i]
         if wanted is not None:
             total = max(reach - wanted[i], 0)
@@ -92,8 +92,8 @@ def conv_transpose(attributes, _, x, w, b=None):
 
 
 def max_pool(attributes, _, x):
-    """The largest elements, and where each one's first occurrence is in the whole input: with storage_order 1 counted
-    along the columns of the images."""
+    """Returns the largest elements, and the index of the first occurrence of each in the whole input. If storage_order
+    is 1, the pixels of an image are numbered column by column."""
     kernel, size = attributes["kernel_shape"], x.shape[2:]
     strides, dilations, pads, counts = _windows(attributes, size, kernel)
     pixels = int(np.prod(size))
@@ -116,7 +116,7 @@ def average_pool(attributes, _, x):
     total, weight = 0.0, 0.0
     inside = np.ones((1, 1) + x.shape[2:])
     rest = pads
-    if attributes.get("count_include_pad", 0):  # what ceil_mode adds at the end does not count even then
+    if attributes.get("count_include_pad", 0):  # pads count, but the elements that ceil_mode adds at the end do not
         declared = _windows({**attributes, "ceil_mode": 0}, x.shape[2:], kernel)[2]
         inside = np.pad(inside, [(0, 0), (0, 0)] + [tuple(p) for p in declared], constant_values=1.0)
         rest = [[0, p[1] - d[1]] for p, d in zip(pads, declared)]
@@ -128,7 +128,7 @@ def average_pool(attributes, _, x):
 
 
 def batch_norm(attributes, _, x, scale, bias, mean, variance):
-    if attributes.get("training_mode", 0):  # by the batch's own statistics, which the running ones follow
+    if attributes.get("training_mode", 0):  # uses the statistics of the batch, and moves the running ones towards them
         axes = tuple(d for d in range(x.ndim) if d != 1)
         momentum = attributes.get("momentum", 0.9)
         pairs = (mean, x.mean(axes)), (variance, x.var(axes))
@@ -165,7 +165,7 @@ def depth_to_space(attributes, _, x):
     n, c, h, w = x.shape
     s = attributes["blocksize"]
     y = np.empty((n, c // (s * s), h * s, w * s))
-    for row, column in np.ndindex(s, s):  # of each block
+    for row, column in np.ndindex(s, s):  # position in each block
         block = row * s + column
         part = x[:, block * (c // (s * s)) :][:, : c // (s * s)]
         if attributes.get("mode", b"DCR") == b"CRD":
@@ -180,7 +180,7 @@ def space_to_depth(attributes, _, x):
 
 
 def _source(mode, i, length, scale, wanted, out, box):
-    """Where element i of an axis lies among the input's."""
+    """Returns the position of output element i of an axis in the input."""
     if mode == "tf_crop_and_resize":
         start, end = box[0] * (length - 1), box[1] * (length - 1)
         return start + i * (end - start) / (out - 1) if out > 1 else (start + end) / 2
@@ -196,7 +196,7 @@ def _source(mode, i, length, scale, wanted, out, box):
 
 
 def _neighbours(attributes, place):
-    """Elements, of which some may lie outside, and their weights."""
+    """Returns the indices of input elements, of which some may lie outside the input, and their weights."""
     mode, below = attributes.get("mode", b"nearest").decode(), math.floor(place)
     if mode == "nearest":
         rule = attributes.get("nearest_mode", b"round_prefer_floor").decode()
@@ -214,7 +214,7 @@ def _neighbours(attributes, place):
 
 
 def resize(attributes, opset, x, *rest):
-    """A matrix per axis. Before operator set 11 coordinates have no mode, and the nearest is the one below."""
+    """Resizes with one matrix per axis. Before operator set 11, coordinates are asymmetric; `nearest` rounds down."""
     if opset < 11:
         attributes = {"mode": attributes.get("mode", b"nearest"), "nearest_mode": b"floor",
                       "coordinate_transformation_mode": b"asymmetric", "scales": attributes.get("scales", rest[-1:])}

@@ -1,4 +1,4 @@
-"""Operators of reference.py that recur, sort, scatter and sample."""
+"""Operators of reference.py: recurrent ones, and those that sort, scatter and sample."""
 
 import itertools
 
@@ -117,7 +117,7 @@ def _reflected(v, low, high):
 
 
 def _taps(position, n, mode, outside, align):
-    """Pairs of pixels and weights along a dimension of n pixels."""
+    """Returns pairs of pixels and weights along a dimension of n pixels."""
     low, high = (0, n - 1) if align else (-0.5, n - 0.5)
     if mode == "nearest":
         position = np.rint(position)

@@ -1,16 +1,16 @@
-"""Gives a network of placeholder weights seeded random ones, so that its numbers mean something.
+"""Replaces the placeholder weights of a network by random ones from a seed, so that errors show in its outputs.
 
-The ONNX project's "light" test models have the real architectures, but each weight tensor is made by a ConstantOfShape
-node: every kernel computes the same number. This writes
+The ONNX project's "light" test models have the real architectures, but a ConstantOfShape node makes each weight tensor,
+so that every kernel computes equal numbers. This script writes
 
     OUT/model.onnx                     the network with float weights as ordinary initializers
     OUT/test_data_set_0/*.pb           a random input and the expected output (float64 arithmetic, reference.py)
-    OUT/logits/model.onnx, …           the same up to the tensor before the last Softmax, where errors show
+    OUT/logits/model.onnx, …           the network without its last Softmax, which would hide errors
 
     python3 examples/refill.py light_resnet50/model.onnx OUT [--seed 1]
 
-Conv and Gemm weights are He-normal, biases small, batch-norm variances in [0.5, 1.5], other scales near 1; integers are
-left alone; the last layer is scaled so that the logits of the sample stay below 5. Needs python3-numpy, python3-onnx.
+Conv and Gemm weights are He-normal, biases small, batch-norm variances in [0.5, 1.5], other scales near 1. Integers are
+not changed. The last layer is scaled so that the logits of the sample stay below 5. Needs python3-numpy, python3-onnx.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LOGIT_LIMIT = 5.0
 
 
 def roles(graph):
-    """Tensor name to (operator, input position) of its first consumer, seen through Unsqueeze, Reshape and Identity."""
+    """Maps a tensor name to (operator, input position) of its first consumer, ignoring Unsqueeze, Reshape, Identity."""
     consumer = {}
     for node in graph.node:
         for position, name in enumerate(node.input):
@@ -44,7 +44,7 @@ def roles(graph):
 
 
 def random_weights(rng, node, position, shape):
-    """Float weights for input `position` of `node`; None if it should stay as it is."""
+    """Returns float weights for input `position` of `node`, or None if it should stay as it is."""
     normal = lambda mean, deviation: rng.normal(mean, deviation, shape)
     kind = node.op_type if node is not None else ""
     if kind == "Conv":
@@ -69,7 +69,7 @@ def random_weights(rng, node, position, shape):
 
 
 def refill(model, seed):
-    """The same network with random weights: a new model."""
+    """Returns a new model: the network with random weights."""
     graph, rng = model.graph, np.random.default_rng(seed)
     role = roles(graph)
     initializers = {i.name: i for i in graph.initializer}
@@ -98,7 +98,7 @@ def build(model, nodes, filled, others, output=None):
     tensors = others + [numpy_helper.from_array(v.astype(np.float32), name) for name, v in filled.items()]
     constant = {t.name for t in tensors}
     inputs = [i for i in model.graph.input if i.name not in constant and any(i.name in n.input for n in nodes)]
-    # Before IR version 4 an initializer is an input too.
+    # Before IR version 4, an initializer must also be an input.
     if model.ir_version < 4:
         inputs += [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in tensors]
     graph = helper.make_graph(nodes, model.graph.name, inputs, [output] if output else list(model.graph.output), tensors)
@@ -115,7 +115,7 @@ def last_softmax(graph):
 
 
 def scale_last_layer(model, logits):
-    """Divides the weights and bias of the last Conv or Gemm, behind which only homogeneous operators may come."""
+    """Divides the weights and bias of the last Conv or Gemm. Only homogeneous operators may follow it."""
     factor = LOGIT_LIMIT / max(np.abs(logits).max(), LOGIT_LIMIT)
     last = [n for n in model.graph.node if n.op_type in ("Conv", "Gemm", "MatMul")][-1]
     for tensor in model.graph.initializer:
@@ -124,7 +124,7 @@ def scale_last_layer(model, logits):
 
 
 def up_to(model, name, shape):
-    """The part of the network that computes the tensor `name`."""
+    """Returns the part of the network that computes the tensor `name`."""
     wanted, nodes = {name}, []
     for node in reversed(model.graph.node):
         if wanted & set(node.output):

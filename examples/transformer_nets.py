@@ -1,13 +1,13 @@
-"""Networks of today for make_nets.py, in the operators that exporters emit: language models, Whisper, vision transformers,
-a diffusion UNet, detection heads, recurrent nets. Small, but with all their parts. Positions, masks and shapes are computed in the graph,
-as exporters leave them there.
+"""Current networks for make_nets.py, with the operators that exporters emit: language models, Whisper, vision
+transformers, a diffusion UNet, detection heads, recurrent nets. They are small, but have all parts of the originals.
+The graph computes positions, masks and shapes, as in exported models.
 """
 
 import numpy as np
 
 
 class Parts:
-    """Layers on a builder (make_nets.Net)."""
+    """Layers that are added to a builder (make_nets.Net)."""
 
     def __init__(self, b):
         self.b, self.count = b, 0
@@ -68,7 +68,7 @@ class Parts:
         return self.mul(self.weight(self.shape(x)[-1:], 0.1, 1.0), self.mul(x, factor))
 
     def group_norm(self, x, groups):
-        """As torch exports it: an InstanceNormalization of the groups."""
+        """Adds a group normalization as torch exports it: an InstanceNormalization of the groups."""
         n, c, h, w = self.shape(x)
         y = self.node("InstanceNormalization", [self.reshaped(x, [n, groups, -1]), self.ones(groups), self.zeros(groups)])
         y = self.node("Reshape", [y, self.node("Shape", [x])])
@@ -120,21 +120,21 @@ class Parts:
         return self.linear((activation or self.gelu)(self.linear(x, inner, gain=2.0)), self.shape(x)[-1])
 
     def extent(self, x, axis):
-        """A scalar of the graph: the extent of a dimension."""
+        """Adds nodes that compute the extent of a dimension, as a scalar."""
         return self.node("Gather", [self.node("Shape", [x]), self.b.integers(f"index_{axis}", axis)], axis=0)
 
     def positions(self, count):
         return self.node("Range", [self.b.integers("index_0", 0), count, self.b.integers("index_1", 1)])
 
     def causal_mask(self, count):
-        """[count, count]: the most negative float above the diagonal."""
+        """Adds a causal mask [count, count]: -10000 above the diagonal, 0 elsewhere."""
         row = self.positions(count)
         later = self.node("Less", [self.node("Unsqueeze", [row, self.integers([1])]), row])
         return self.node("Where", [later, self.b.scalar(-1e4), self.b.scalar(0)])
 
 
 def llama(b):
-    """Two layers: RMSNorm, rotary positions, grouped-query attention, SwiGLU."""
+    """Builds two layers with RMSNorm, rotary positions, grouped-query attention and SwiGLU."""
     p, heads, groups, width = Parts(b), 8, 2, 256
     x = p.node("Gather", [p.weight((512, width), 1.0), "input_ids"], axis=0)
     count = p.extent("input_ids", 1)
@@ -153,7 +153,7 @@ def llama(b):
         turned = p.node("Concat", [p.node("Neg", [high]), low], axis=-1)
         return p.add(p.mul(t, cos), p.mul(turned, sin))
 
-    def repeated(t):  # key and value heads, once for each query head of their group
+    def repeated(t):  # repeats key and value heads for each query head of their group
         n, _, tokens, _ = p.shape(t)
         t = p.node("Unsqueeze", [t, p.integers([2])])
         t = p.node("Expand", [t, p.integers([n, groups, heads // groups, tokens, size])])
@@ -172,7 +172,7 @@ def llama(b):
 
 
 def gpt2(b):
-    """Two layers: one product for query, key and value; GELU by tanh."""
+    """Builds two layers with one product for query, key and value, and GELU by tanh."""
     p, heads, width = Parts(b), 8, 256
     x = p.node("Gather", [p.weight((512, width), 0.5), "input_ids"], axis=0)
     count = p.extent("input_ids", 1)
@@ -188,7 +188,7 @@ def gpt2(b):
 
 
 def whisper_encoder(b):
-    """Two convolutions over the spectrogram, and two layers."""
+    """Builds two convolutions over the spectrogram, then two layers."""
     p, heads, width = Parts(b), 6, 192
     x = p.gelu(p.conv("mel", width, 3, pad=1))
     x = p.transposed(p.gelu(p.conv(x, width, 3, stride=2, pad=1)), 0, 2, 1)
@@ -200,7 +200,7 @@ def whisper_encoder(b):
 
 
 def whisper_decoder(b):
-    """One step: a token, the keys and values of those before, the encoder's output."""
+    """Builds one step. Its inputs are a token, the keys and values of earlier tokens, and the encoder's output."""
     p, heads, width = Parts(b), 6, 192
     x = p.node("Gather", [p.weight((512, width), 0.5), "token"], axis=0)
     past = p.extent("past_key", 2)
@@ -215,13 +215,13 @@ def whisper_decoder(b):
 
 
 def vit(b):
-    """Patches, a class token, two layers."""
+    """Builds patches with a class token, then two layers."""
     p, heads, width = Parts(b), 6, 192
     x = p.conv("image", width, 16, stride=16)
     x = p.transposed(p.reshaped(x, [0, width, -1]), 0, 2, 1)
     batch = p.node("Unsqueeze", [p.extent("image", 0), p.integers([0])])
     shape = p.node("Concat", [batch, p.integers([-1]), p.integers([-1])], axis=0)
-    open_ = p.node("Equal", [shape, p.integers([-1])])  # torch's -1: as the input has it
+    open_ = p.node("Equal", [shape, p.integers([-1])])  # -1 in torch's expand means the extent of the input
     shape = p.node("Where", [open_, p.node("ConstantOfShape", [p.integers([3])], value=one()), shape])
     x = p.node("Concat", [p.node("Expand", [p.weight((1, 1, width), 0.5), shape]), x], axis=1)
     x = p.add(x, p.weight(p.shape(x)[1:], 0.3))
@@ -239,8 +239,8 @@ def one():
 
 
 def swin(b):
-    """A pair of blocks on a 14x14 map: windows of 7x7, and shifted windows with the mask that keeps apart what the shift
-    brings together."""
+    """Builds a pair of blocks on a 14x14 map: one with windows of 7x7, and one with shifted windows. A mask separates
+    pixels that only the shift has put into one window."""
     p, heads, width, side, window, shift = Parts(b), 3, 96, 14, 7, 3
     x = "hidden"
 
@@ -263,7 +263,7 @@ def swin(b):
         return p.reshaped(p.transposed(t, 0, 1, 3, 2, 4, 5), [1, side, side, width])
 
     def mask():
-        """Pixels of one window see each other only if they belong to one region of the unshifted map."""
+        """Adds the mask: pixels of a window see each other only if they belong to one region of the unshifted map."""
         i = p.positions(p.extent(x, 1))
         parts = [p.node("Cast", [p.node("Less", [b.integers(f"bound_{edge}", edge - 1), i])], to=7)
                  for edge in (side - window, side - shift)]
@@ -286,7 +286,8 @@ def swin(b):
 
 
 def unet(b):
-    """A denoising step: the time as sines, residual blocks with it, attention at the lowest resolution, skips."""
+    """Builds a denoising step: a time embedding of sines, residual blocks that use it, attention at the lowest
+    resolution, and skip connections."""
     p, width = Parts(b), 32
     half = width // 2
     angles = p.mul("time", b.weight("frequencies", np.exp(-np.log(1e4) * np.arange(half) / half)[None]))
@@ -320,7 +321,7 @@ def unet(b):
 
 
 def detr(b):
-    """The head: a layer of the encoder on a map of features, one of the decoder with queries, classes and boxes."""
+    """Builds the head: an encoder layer on a map of features, a decoder layer with queries, then classes and boxes."""
     p, heads, width = Parts(b), 8, 128
     x = p.conv("features", width, 1)
     x = p.transposed(p.reshaped(x, [0, 0, -1]), 0, 2, 1)
@@ -337,7 +338,7 @@ def detr(b):
 
 
 def yolo(b):
-    """The head: boxes around the cells of a grid, and classes; of them the 100 that are likeliest to hold an object."""
+    """Builds the head: boxes and classes for the cells of a grid, and the selection of the 100 most likely boxes."""
     p, classes = Parts(b), 20
     side = p.shape("features")[2]
     y = p.conv(p.silu(p.conv("features", 64, 3, pad=1)), 3 * (5 + classes), 1)
@@ -361,7 +362,7 @@ def yolo(b):
 
 
 def maxvit(b):
-    """A block on a 14x14 map: an inverted residual, attention in windows of 7x7, attention across a grid of 7x7."""
+    """Builds a block on a 14x14 map: an inverted residual, attention in windows of 7x7, attention across a 7x7 grid."""
     p, heads, width, side, window = Parts(b), 4, 64, 14, 7
     n = side // window
 
@@ -374,7 +375,8 @@ def maxvit(b):
         return p.mul(x, p.node("Sigmoid", [p.conv(p.silu(p.conv(y, width // 4, 1)), p.shape(x)[1], 1)]))
 
     def attend(x, perm):
-        """Tokens of one window: the axes [rows, columns] of the map are [n, window] each, which `perm` sorts."""
+        """Adds attention among the tokens of a window. Rows and columns of the map are split into axes [n, window], and
+        `perm` sorts these axes."""
         y = p.reshaped(p.layer_norm(x), [1, n, window, n, window, width])
         y = p.reshaped(p.transposed(y, *perm), [n * n, window * window, width])
         q, k, v = (p.reshaped(p.linear(y, width), [n * n, window * window, heads, width // heads]) for _ in range(3))
@@ -394,7 +396,7 @@ def maxvit(b):
 
 
 def recurrent(kind, gates):
-    """Two layers in both directions, then classes for each step."""
+    """Returns a function that builds two bidirectional layers, then classes for each step."""
 
     def net(b):
         p, x, units = Parts(b), "steps", 128
@@ -409,7 +411,7 @@ def recurrent(kind, gates):
 
 
 def floats(*shapes):
-    """Inputs of normal numbers, by name."""
+    """Returns inputs of normal numbers, by name."""
     return lambda rng, _: {name: rng.normal(0, 1, shape).astype(np.float32) for name, shape in shapes}
 
 
@@ -418,7 +420,7 @@ def ids(name, shape, *others):
 
 
 CACHE = (1, 6, 24, 32)
-# Name to (architecture, inputs, batch of the sample).
+# Maps a name to (architecture, inputs, batch of the sample).
 NETS = {
     "llama": (llama, ids("input_ids", (1, 64)), 1),
     "gpt2": (gpt2, ids("input_ids", (1, 64)), 1),

@@ -52,7 +52,8 @@ Result<std::optional<Frames>> Unpacker::Next() {
   size_t total = head;
   for (size_t i = 0; i < count; ++i) total += GetNumber(buffer_, 4 + 4 * i);
   if (total > kMaxChannelBytes) return Err("a message of ", total, " bytes");
-  if (buffer_.size() < total) return std::optional<Frames>();  // it grows with what comes, not with what is announced
+  // The announced size reserves no memory: the buffer grows only with the bytes that arrive.
+  if (buffer_.size() < total) return std::optional<Frames>();
   Frames frames;
   size_t at = head;
   for (size_t i = 0; i < count; ++i) {
@@ -87,7 +88,7 @@ void LoopChannel::Write() {
       if (!writing_) writing_ = loop_.OnWritable(fd_.get(), [this] { Write(); });
       return;
     }
-    // The peer is gone: reading will see the end, and what was sent before it.
+    // The peer is gone. Read still delivers the messages that the peer sent before its end, and then notices the end.
     if (n < 0) break;
     sent_ += static_cast<size_t>(n);
   }
@@ -112,7 +113,7 @@ void LoopChannel::Read() {
       auto message = DecodeFrames(**frames);
       if (!message) return Close(message.error().Text());
       on_message_(std::move(*message));
-      if (!*alive) return;  // the handler dropped this channel
+      if (!*alive) return;  // the handler has destroyed this channel
     }
   }
 }
@@ -121,7 +122,7 @@ void LoopChannel::Close(const std::string& reason) {
   reading_.reset();
   writing_.reset();
   fd_.Reset();
-  auto on_closed = on_closed_;  // it may drop this channel
+  auto on_closed = on_closed_;  // a copy, since the callback may destroy this channel
   on_closed(reason);
 }
 

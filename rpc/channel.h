@@ -14,7 +14,7 @@
 namespace autotune::rpc {
 
 inline constexpr size_t kMaxChannelFrames = 256;
-inline constexpr size_t kMaxChannelBytes = 512u << 20;  // of one message
+inline constexpr size_t kMaxChannelBytes = 512u << 20;  // limit of one message
 
 // Returns whether the outputs of a reference fit into one message together with two artifacts.
 bool OutputsFit(const std::vector<Blob>& outputs);
@@ -25,7 +25,7 @@ std::string PackFrames(const Frames& frames);
 class Unpacker {
  public:
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
-  // nullopt: not yet complete. An error is final.
+  // Returns the next message, or nullopt if it is not complete yet. An error (too many frames or bytes) is final.
   Result<std::optional<Frames>> Next();
 
  private:
@@ -34,13 +34,13 @@ class Unpacker {
 
 class LoopChannel {
  public:
-  // on_closed is called once, at end of file or at the first byte that makes no sense (then with the reason).
+  // Calls on_closed once: at the end of the stream with an empty reason, or at the first malformed message.
   LoopChannel(Loop& loop, UniqueFd fd, std::function<void(Message)> on_message,
               std::function<void(const std::string& reason)> on_closed);
   ~LoopChannel();
-  void Send(const Message& message);  // queued without bound: the parent itself decides what it sends
+  void Send(const Message& message);  // the queue has no limit, since only the parent fills it
 
-  void Read();  // handles what has arrived; the loop calls it by itself
+  void Read();  // handles the messages that have arrived; the loop also calls it when the socket becomes readable
 
  private:
   void Write();
@@ -60,7 +60,7 @@ class LoopChannel {
 class BlockingChannel {
  public:
   explicit BlockingChannel(int fd) : fd_(fd) {}
-  Result<std::optional<Message>> Receive();  // nullopt: the other end is closed
+  Result<std::optional<Message>> Receive();  // waits for the next message; nullopt: the other end is closed
   Status Send(const Message& message);
 
  private:

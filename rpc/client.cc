@@ -31,7 +31,7 @@ std::string ClientName() {
 // Only the loop's thread uses the fields. Exceptions: any thread may read `options` and `client`, which never change,
 // and call the loop's Post.
 struct FarmClient::Impl {
-  // One job's way to its results.
+  // One call of Measure: its candidates and the results so far.
   struct Job {
     std::shared_ptr<const MeasureJob> work;
     MeasureCallbacks callbacks;
@@ -60,7 +60,7 @@ struct FarmClient::Impl {
                                 {.on_message = [this](Message m) { Perform(session.OnServer(m, BootMillis())); },
                                  .on_connected = [this] { Perform(session.OnServerConnected(BootMillis())); },
                                  .on_disconnected = [this] { Perform(session.OnServerDisconnected(BootMillis())); }});
-      // An address that cannot be dialled is a silent server.
+      // If the address is invalid, there is no socket, and the session treats the server as a silent one.
       server = socket ? std::move(*socket) : nullptr;
     }
     void Do(AskServer& a) {
@@ -122,7 +122,7 @@ struct FarmClient::Impl {
     seat->Perform(seat->session.Start(seat->job->work, BootMillis()));
   }
 
-  // An idle device is not kept while another job of this client waits for one.
+  // Gives the device of `idle` back if another job of this client waits for a device.
   void HandOver(Seat& idle) {
     bool waiting = false;
     for (auto& seat : seats) waiting |= seat->job && !seat->session.HasLease();
@@ -163,7 +163,7 @@ FarmClient::~FarmClient() {
     bool leases = false;
     for (auto& seat : impl->seats) leases |= seat->session.HasLease();
     impl->CloseSeats();
-    // For the releases to leave; without them the devices would be missing for a lease's time-to-live.
+    // The 50 ms let the sockets send the releases. Without a release, a device stays leased for a time-to-live.
     impl->stop = impl->loop.After(leases ? 50 : 0, [impl] { impl->loop.Stop(); });
   });
   impl->thread.join();

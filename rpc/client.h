@@ -14,15 +14,15 @@ namespace autotune::rpc {
 
 struct FarmOptions {
   std::string tracker;             // endpoint: "127.0.0.1:9190", "ipc:///path"
-  std::string key;                 // of the devices wanted
+  std::string key;                 // key of the wanted devices
   std::string tenant, job;         // shown in the tracker's status
-  double connect_seconds = 5;      // for the tracker's first answer
-  double wait_seconds = 30 * 60;   // in the queue, for a device
-  double idle_lease_seconds = 30;  // a device is kept that long between jobs
+  double connect_seconds = 5;      // longest wait for the tracker's first answer
+  double wait_seconds = 30 * 60;   // longest wait in the queue for a device
+  double idle_lease_seconds = 30;  // time for which a device is kept between jobs
 };
 
-// The client calls them on its own thread, one at a time. They must return quickly. Cancel is the only method of the
-// client that they may call.
+// The client makes these calls on its own thread, one at a time. A callback must return quickly. Cancel is the only
+// method of the client that a callback may call.
 struct MeasureCallbacks {
   // Called once for each candidate, when its result arrives.
   std::function<void(const TrialResult&)> on_result = nullptr;
@@ -35,14 +35,14 @@ struct MeasureCallbacks {
 
 class FarmClient {
  public:
-  // Errors: no tracker answers there, or it speaks another version.
+  // Errors: no tracker answers at the endpoint, or the tracker speaks another version of the protocol.
   static Result<std::unique_ptr<FarmClient>> Connect(const FarmOptions& options);
-  ~FarmClient();  // cancels what runs, gives the devices back
+  ~FarmClient();  // cancels the running jobs and gives the devices back
   FarmClient(const FarmClient&) = delete;
 
-  // One result for each candidate, in the order of the candidates, whatever happens to devices and servers; what fails
-  // for no fault of its own has status "infrastructure". An error only if nothing at all could be measured: no device
-  // of that key, or none within wait_seconds.
+  // Returns one result for each candidate, in the order of the candidates, whatever happens to devices and servers. A
+  // candidate that fails through the fault of a device or server has status "infrastructure". Returns an error only if
+  // no candidate could be measured, for example because no device was free within wait_seconds.
   Result<std::vector<TrialResult>> Measure(MeasureJob job, MeasureCallbacks callbacks = {});
   // Ends all Measure calls that have begun; each returns without an error. A running candidate finishes, the others get
   // status "cancelled". A call that waits for a device returns at once, even if the tracker is silent. A call with a
@@ -61,7 +61,7 @@ class FarmClient {
   std::unique_ptr<Impl> impl_;
 };
 
-// The status of a tracker, asked by no client in particular; `key` empty: of all its devices.
+// Asks a tracker for its status, without a FarmClient. An empty `key` means all its devices.
 Result<StatusReply> QueryStatus(const std::string& tracker, const std::string& key = "", double timeout_seconds = 5);
 
 }  // namespace autotune::rpc

@@ -9,7 +9,7 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kQuietTrackerMs = 3000;  // three unanswered requests; then the silence is reported
+constexpr int64_t kQuietTrackerMs = 3000;  // silence before it is reported: three unanswered requests
 
 std::string LastingText(int64_t ms) {
   if (ms < 120 * 1000) return std::to_string(ms / 1000) + " s";
@@ -24,7 +24,7 @@ std::string Shown(std::string_view text, size_t most) {
   return OneLine(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
-// "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others"
+// Describes a wait: "...; held by ann@lab:411 (job resnet) for 4 min, bob@lab:97 for 12 s and others".
 std::string WaitText(const LeaseQueued& queued) {
   constexpr size_t kNamed = 3;                       // holders; more would not fit on a line
   constexpr size_t kMostText = 400, kMostName = 80;  // bytes; the text may contain a key of 256 bytes
@@ -106,7 +106,7 @@ ClientActions ClientSession::Start(std::shared_ptr<const MeasureJob> job, int64_
   return Take();
 }
 
-// Takes the next step of the job; nothing is under way.
+// Takes the next step of the job: ends it, requests a lease, or sends a batch. Does nothing while a batch is measured.
 void ClientSession::Continue(int64_t now) {
   if (!job_ || batch_) return;
   if (unanswered_ == 0) {
@@ -122,7 +122,7 @@ void ClientSession::Continue(int64_t now) {
     if (!request_) RequestLease(now, now);
     return;
   }
-  // As many of the unanswered as one batch takes; candidates that share an artifact share its blob.
+  // Fills a batch with unanswered candidates, up to its limits. Candidates that share an artifact share its blob.
   MeasureRequest request{Claim(), WithinLimits(job_->task), {}, false};
   Batch batch;
   std::map<int, int> blobs;
@@ -274,7 +274,7 @@ ClientActions ClientSession::OnTracker(const Message& message, int64_t now) {
   if (ours) request_->last_answer = now;
   if (auto* granted = message.As<LeaseGranted>()) {
     if (lease_ && lease_->granted.lease == granted->lease) return Take();
-    if (!ours) {  // of a request that we have withdrawn since
+    if (!ours) {  // the grant answers a request that was withdrawn since
       actions_.push_back(AskTracker{{options_.new_id(), LeaseRelease{granted->lease}, {}}});
       return Take();
     }
@@ -352,7 +352,7 @@ void ClientSession::OnResult(const Message& message, const ResultReport& report,
   batch_->accepted = true;
   TrialStatus status = report.result.status;
   if (status == TrialStatus::kDeviceError) {
-    batch_->device_failed = true;  // nobody's fault but the device's: goes elsewhere
+    batch_->device_failed = true;  // the candidate stays unanswered and goes to another device
   } else if (status != TrialStatus::kCancelled || cancelled_) {
     losses_ = 0;
     anything_delivered_ = true;
@@ -377,7 +377,7 @@ ClientActions ClientSession::OnServer(const Message& message, int64_t now) {
       lease_->references_sent.insert(job_->task.reference_hash);
     }
   } else if (auto* beat = message.As<ServerBeat>()) {
-    // Long accepted, yet unknown to the server: it has started anew at the same place.
+    // The server accepted this batch long ago, but works on another one or none. So it was restarted at this endpoint.
     if (batch_ && batch_->accepted && beat->batch != batch_->message.request &&
         now - batch_->accepted_at > 2 * options_.resend_ms) {
       batch_->accepted = false;

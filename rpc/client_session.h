@@ -1,6 +1,7 @@
-// ClientSession: how a tuner gets one device and has one job at a time measured on it, as a pure state machine: leases,
-// batches, lost servers, each candidate answered exactly once. It knows no socket, thread or clock: inputs come with
-// the time, outputs are actions for the driver (rpc/client.cc, or a simulator). Not thread-safe.
+// ClientSession gets one device for a tuner and has one job at a time measured on it. It is a pure state machine: it
+// handles leases, batches and lost servers, and answers each candidate exactly once. It knows no socket, thread or
+// clock: inputs come with the time, outputs are actions for the driver (rpc/client.cc, or a simulator). Not
+// thread-safe.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,20 +19,20 @@ namespace autotune::rpc {
 struct AskTracker {
   Message message;
 };
-struct ConnectServer {  // a new connection; nothing that arrives over an older one may be passed on
+struct ConnectServer {  // opens a new connection; the driver must drop messages that arrive over older ones
   std::string endpoint;
 };
 struct AskServer {
   Message message;
 };
 struct DropServer {};
-struct Deliver {  // exactly once for each candidate of the job
+struct Deliver {  // passes on a result, exactly once for each candidate of the job
   TrialResult result;
 };
-struct JobDone {  // after the last Deliver; an error if no device could be had, or the job itself is refused
-  std::optional<Error> error;
+struct JobDone {               // follows the last Deliver
+  std::optional<Error> error;  // set if no device was available or the job was refused
 };
-struct JobWaits {  // for a device
+struct JobWaits {  // reports that the job waits for a device
   DeviceWait wait;
 };
 using ClientAction = std::variant<AskTracker, ConnectServer, AskServer, DropServer, Deliver, JobDone, JobWaits>;
@@ -42,24 +43,24 @@ class ClientSession {
   struct Options {
     Id client;
     std::string client_name, key, tenant, job;
-    int64_t wait_ms = 30 * 60 * 1000;    // in the queue, for a device
-    int64_t tracker_silence_ms = 30000;  // while we need something of the tracker
+    int64_t wait_ms = 30 * 60 * 1000;    // longest wait in the queue for a device
+    int64_t tracker_silence_ms = 30000;  // longest silence of the tracker while a request is open
     int64_t server_silence_ms = 5000;
     int64_t resend_ms = 1000;
     int64_t renew_ms = 3000;
     int64_t beat_ms = 1000;
-    int64_t idle_lease_ms = 30000;  // keep the device that long between jobs
-    int64_t cancel_ms = 15000;      // for the candidate that runs while the job is cancelled
-    int64_t wait_report_ms = 5000;  // between two reports of an unchanged wait
-    int64_t exclude_ms = 60000;     // how long a lost device is avoided
-    int max_losses = 5;             // of a device, one after the other, without any result
+    int64_t idle_lease_ms = 30000;  // time for which the device is kept between jobs
+    int64_t cancel_ms = 15000;      // longest wait for the running candidate of a cancelled job
+    int64_t wait_report_ms = 5000;  // time between two reports of an unchanged wait
+    int64_t exclude_ms = 60000;     // time for which a lost device is avoided
+    int max_losses = 5;             // devices lost in a row, without a result between, before the job fails
     std::function<Id()> new_id = RandomId;
   };
   explicit ClientSession(Options options) : options_(std::move(options)) {}
 
   ClientActions Start(std::shared_ptr<const MeasureJob> job, int64_t now);
-  ClientActions Cancel(int64_t now);  // what has not begun is delivered as "cancelled"
-  ClientActions Close(int64_t now);   // gives the device back; cancels without waiting
+  ClientActions Cancel(int64_t now);  // delivers the candidates that have not begun as "cancelled"
+  ClientActions Close(int64_t now);   // gives the device back and cancels the job without waiting
   ClientActions OnTracker(const Message& message, int64_t now);
   ClientActions OnTrackerConnected(int64_t now);
   ClientActions OnServer(const Message& message, int64_t now);
@@ -71,7 +72,7 @@ class ClientSession {
   bool HasLease() const { return lease_.has_value(); }
 
  private:
-  struct Request {  // for a lease
+  struct Request {  // an open request for a lease
     Id id;
     int64_t began = 0, last_sent = 0, last_answer = 0;
     std::optional<LeaseQueued> reported;  // the tracker's answer behind the latest report
@@ -80,7 +81,7 @@ class ClientSession {
   struct Lease {
     LeaseGranted granted;
     int64_t last_renew = 0, last_beat = 0, last_heard = 0;
-    std::set<Id> renewals;  // request ids of renewals under way
+    std::set<Id> renewals;  // request ids of unanswered renewals
     std::set<std::string> references_sent;
     bool yield = false;
   };
@@ -114,7 +115,7 @@ class ClientSession {
   std::vector<bool> answered_;
   size_t unanswered_ = 0;
   bool anything_delivered_ = false;
-  std::optional<int64_t> cancelled_;  // since when
+  std::optional<int64_t> cancelled_;  // time of Cancel
   std::optional<Request> request_;
   std::optional<Lease> lease_;
   std::optional<Batch> batch_;

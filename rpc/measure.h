@@ -1,5 +1,5 @@
-// The measuring job: what a tuner sends to a device server, and what comes back, one TrialResult per Candidate.
-// Plain values; not the protocol around them (rpc/message.h).
+// The measuring job: a tuner sends a MeasureTask and Candidates to a device server, and gets one TrialResult per
+// Candidate. Plain values; the protocol is in rpc/message.h.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,22 +12,21 @@
 
 namespace autotune::rpc {
 
-// Bytes that travel beside a message's body; shared, never changed.
+// Bytes that follow a message's body in frames of their own. Shared and immutable.
 using Blob = std::shared_ptr<const std::string>;
 
-inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // one artifact
-inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // all artifacts of one batch
+inline constexpr int64_t kMaxBlobBytes = 4 << 20;   // limit of one artifact
+inline constexpr int64_t kMaxBatchBytes = 8 << 20;  // limit of all artifacts of one batch
 inline constexpr int kMaxBatchArtifacts = 64;
 inline constexpr double kMaxDeadlineSeconds = 3600;  // limit of every deadline; clients clamp longer ones
 
-// The common part of all candidates of a batch. The device makes the inputs and constants from the seed, for the
-// signature in the artifacts' metadata. The reference is the unscheduled kernel (te/reference.h); a runner runs each
-// reference once.
+// The common part of all candidates of a batch. The device makes the inputs and constants from the seed; their shapes
+// are in the artifacts' metadata. The reference is the unscheduled kernel (te/reference.h). A runner runs it once.
 struct MeasureTask {
   std::string id;
   std::string reference_hash;     // HashBytes128(artifact).Hex(); empty: no candidate can be checked
-  std::string reference_kernel;   // name in that artifact
-  double reference_seconds = 60;  // deadline of the one run of the reference; scale it by the work
+  std::string reference_kernel;   // name of the kernel in the reference artifact
+  double reference_seconds = 60;  // deadline of the one run of the reference; the client scales it by the work
   int64_t seed = 0;
   bool integers = false;            // inputs and constants are small integers, whose sums are exact
   double rtol = 1e-3, atol = 1e-4;  // |a - b| <= atol * max|b| + rtol * |b|, for every element
@@ -46,7 +45,7 @@ struct Candidate {
   std::string kernel;
   int blob = 0;               // index of the artifact
   bool check = true;          // compare the outputs with the reference's
-  int repeats = 3;            // number of repeats, at least
+  int repeats = 3;            // least number of repeats
   int max_repeats = 0;        // repeats go on, up to this number, until the two fastest agree
   double min_repeat_ms = 20;  // least duration of a repeat, which calls the kernel as often as needed
   double cutoff_seconds = 0;  // per call; two slower bursts and no faster one end the measurement; 0: never
@@ -72,30 +71,30 @@ struct TrialResult {
   double worst_error = 0;     // largest |a - b| / (atol * max|b| + rtol * |b|); above 1 is wrong
   int64_t started = 0;        // wall clock of the device, milliseconds since 1970; for display
   double elapsed = 0;         // seconds this candidate kept the device
-  std::string device;         // which device measured it
+  std::string device;         // device that measured the candidate: key and server id
   AUTOTUNE_FIELDS(candidate, status, error, times, cut_off, checked, worst_error, started, elapsed, device)
 };
 
 // A client that holds a device for which another job waits.
 struct LeaseHolder {
   std::string client_name;  // "user@host:pid"
-  std::string tenant, job;  // as the holder named them
+  std::string tenant, job;  // named by the holder
   int64_t held_ms = 0;      // time since the grant
   AUTOTUNE_FIELDS(client_name, tenant, job, held_ms)
 };
 
-// Why a job still waits for a device.
+// The reason why a job still waits for a device.
 struct DeviceWait {
   std::string text;                  // the whole report as one readable line, with the place and the holders
-  int64_t position = 0;              // in the queue, from 1; 0: unknown, the tracker has not answered
-  int64_t waited_ms = 0;             // since the job asked for a device
-  std::vector<LeaseHolder> holders;  // of devices with the wanted key, longest first; at most 8
+  int64_t position = 0;              // place in the queue, from 1; 0: unknown, since the tracker has not answered
+  int64_t waited_ms = 0;             // time since the job requested a device
+  std::vector<LeaseHolder> holders;  // holders of devices with the wanted key, the longest holder first; at most 8
 };
 
 // One call of FarmClient::Measure, of any size: the client cuts it into batches.
 struct MeasureJob {
   MeasureTask task;
-  Blob reference;  // may be null: nothing is checked
+  Blob reference;  // reference artifact; null: no candidate is checked
   std::vector<Candidate> candidates;
   std::vector<Blob> artifacts;
 };

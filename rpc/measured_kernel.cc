@@ -23,7 +23,7 @@ class CpuKernel final : public MeasuredKernel {
     return {};
   }
 
-  // Through the entry point that checks its arguments, as the executor's first call does.
+  // Calls the entry point that checks the arguments, as the executor does in its first call.
   Status Call() override { return CallKernel(kernel_, context_, args_, prepared_); }
   Status Refill() override {
     for (const GuardedTensor& output : outputs_) output.Refill();

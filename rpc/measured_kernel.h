@@ -1,5 +1,5 @@
-// MeasuredKernel: a kernel of an artifact on the device that a runner offers, with outputs of its own. It can be
-// called, checked and timed. One thread at a time; at most one exists per device and CopyArena.
+// MeasuredKernel: a kernel of an artifact on the device that a runner offers. It owns its outputs, and can be called,
+// checked and timed. Not thread-safe. At most one may exist per device and per CopyArena at a time.
 #pragma once
 #include <memory>
 #include <span>
@@ -17,14 +17,14 @@ class MeasuredKernel {
  public:
   virtual ~MeasuredKernel() = default;
 
-  // Runs the kernel once. The outputs are on the host then.
+  // Runs the kernel once and copies the outputs to the host.
   virtual Status Call() = 0;
-  // Fills the outputs with bytes that no kernel leaves.
+  // Overwrites the outputs with a pattern that no right kernel produces.
   virtual Status Refill() = 0;
-  // Calls it many times. The outputs are on the host then.
+  // Calls the kernel many times and copies the outputs to the host.
   virtual Result<Timing> Time(const KernelTimeOptions& options) = 0;
 
-  // On the host, as the last call left them; in the parameters' order.
+  // The outputs of the last call, on the host, in the order of the parameters.
   const std::vector<GuardedTensor>& outputs() const { return outputs_; }
 
  protected:
@@ -33,11 +33,12 @@ class MeasuredKernel {
   std::vector<GuardedTensor> outputs_;
 };
 
-// `inputs`: by parameter; undefined at outputs. The constants are prepared. All arguments outlive the kernel.
+// Makes a kernel on the CPU and prepares its constants. `inputs` has one tensor per parameter, undefined for outputs.
+// All arguments must outlive the result.
 Result<std::unique_ptr<MeasuredKernel>> OnCpu(const Kernel& kernel, std::span<const Tensor> inputs,
                                               KernelContext& context, CopyArena& arena);
-// Makes a kernel on a device other than the CPU and copies the inputs there. The weights stay in the device's caches,
-// since KernelTimeOptions::cold_bytes is ignored.
+// Makes a kernel on a device other than the CPU and copies the inputs to it. The weights stay in the device's caches
+// between calls, since KernelTimeOptions::cold_bytes is ignored.
 Result<std::unique_ptr<MeasuredKernel>> OnDevice(std::shared_ptr<const Artifact> artifact, const Kernel& kernel,
                                                  std::span<const Tensor> inputs, const DevicePtr& device);
 

@@ -1,8 +1,8 @@
-// Every message of the wire, each a struct that declares its fields once; docs/wire.md says when each is sent.
-// On the wire a message is frames: the header, the body (both CBOR maps by field name: unknown fields are ignored,
-// missing ones keep their default), then the blobs. A new minor version may add fields and messages. Peers of different
-// major versions refuse each other. Plain values. The transport is in rpc/transport.h; the state machines say which
-// message may follow which.
+// The messages of the protocol. Each is a struct that declares its fields once; docs/wire.md says when each is sent.
+// A message is sent as frames: the header, the body, then the blobs. Header and body are CBOR maps by field name:
+// unknown fields are ignored, and missing ones keep their default. A new minor version may add fields and messages.
+// Peers of different major versions refuse each other. Plain values. The transport is in rpc/transport.h; the state
+// machines define the order of messages.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace autotune {
 namespace rpc {
-enum class RunnerPhase { kLoad, kReference, kRun };  // what a runner is about to do
+enum class RunnerPhase { kLoad, kReference, kRun };  // the phase that a runner begins
 }
 AUTOTUNE_ENUM(rpc::RunnerPhase, "load", "reference", "run")
 }  // namespace autotune
@@ -29,7 +29,7 @@ inline constexpr int kWireMajor = 1;
 inline constexpr int kWireMinor = 3;
 
 using Id = std::string;  // 128 random bits as 32 lower-case hexadecimal digits
-Id RandomId();           // from the kernel's generator; thread-safe
+Id RandomId();           // uses the operating system's random numbers; thread-safe
 
 struct Header {
   int major = kWireMajor, minor = kWireMinor;
@@ -38,10 +38,10 @@ struct Header {
   AUTOTUNE_FIELDS(major, minor, kind, request)
 };
 
-// The fencing token of a lease. A device remembers the highest it has seen and refuses all lower ones.
+// The fencing token of a lease. A device remembers the highest token it has seen and refuses all lower ones.
 struct Token {
-  int64_t epoch = 0;    // of the tracker: one more at each start
-  int64_t counter = 0;  // of the grant
+  int64_t epoch = 0;    // number of the tracker's start: one more at each start
+  int64_t counter = 0;  // number of the grant since that start
   auto operator<=>(const Token&) const = default;
   AUTOTUNE_FIELDS(epoch, counter)
 };
@@ -56,11 +56,11 @@ inline constexpr char kMalformed[] = "malformed", kWrongVersion[] = "wrong_versi
 }
 struct Refusal {
   static constexpr std::string_view kKind = "refusal";
-  std::string code;  // one of the words above; more may come
-  std::string text;  // one line for people
+  std::string code;  // a constant of namespace code; later versions may add some
+  std::string text;  // explanation in one line, for the user
   AUTOTUNE_FIELDS(code, text)
 };
-struct Ping {  // answered by Pong; the sender learns whether the peer is still connected
+struct Ping {  // tests whether the peer is still connected; the peer answers with Pong
   static constexpr std::string_view kKind = "ping";
   std::string payload;
   AUTOTUNE_FIELDS(payload)
@@ -74,9 +74,9 @@ struct Pong {
 // --- Server and tracker ----------------------------------------------------------------------------------------------
 
 struct DeviceInfo {
-  std::string key;       // what clients ask for; chosen by the operator, any text
-  std::string endpoint;  // where clients reach the server
-  std::string model;     // what the device calls itself
+  std::string key;       // name of this kind of device, by which clients request it; the operator chooses any text
+  std::string endpoint;  // address of the server for clients
+  std::string model;     // the device's own name
   std::string machine;   // "x86_64", "aarch64", ...
   std::vector<int> cores;
   int64_t memory_bytes = 0;
@@ -98,10 +98,10 @@ struct ServerReport {
   Id server;
   Id incarnation;  // new at each start of the server
   DeviceInfo device;
-  bool ready = false;  // a runner is up
+  bool ready = false;  // a runner is ready
   std::vector<HeldLease> leases;
-  Token highest;                          // token seen
-  std::map<std::string, int64_t> trials;  // how many ended with each status
+  Token highest;                          // highest token seen
+  std::map<std::string, int64_t> trials;  // number of trials that ended with each status
   std::string last_error;
   AUTOTUNE_FIELDS(server, incarnation, device, ready, leases, highest, trials, last_error)
 };
@@ -126,7 +126,7 @@ struct LeaseRequest {
   Id client;
   std::string client_name;  // "user@host:pid"
   std::string key;
-  std::vector<Id> exclude;  // servers that have just failed this client; taken all the same if there is no other
+  std::vector<Id> exclude;  // servers that have just failed this client; they are used only if there is no other
   std::string tenant, job;
   int64_t wait_ms = 0;
   AUTOTUNE_FIELDS(client, client_name, key, exclude, tenant, job, wait_ms)
@@ -134,9 +134,10 @@ struct LeaseRequest {
 inline constexpr size_t kMaxHolders = 8;
 struct LeaseQueued {
   static constexpr std::string_view kKind = "lease_queued";
-  int64_t position = 0;              // 1: the next
-  std::string text;                  // why
-  std::vector<LeaseHolder> holders;  // since 1.1; of devices with this key, longest first, at most kMaxHolders
+  int64_t position = 0;  // place in the queue, from 1
+  std::string text;      // why the client waits
+  // Since 1.1. Holders of devices with this key, the longest holder first; at most kMaxHolders.
+  std::vector<LeaseHolder> holders;
   AUTOTUNE_FIELDS(position, text, holders)
 };
 struct LeaseGranted {
@@ -148,7 +149,7 @@ struct LeaseGranted {
   int64_t ttl_ms = 0;
   AUTOTUNE_FIELDS(lease, token, server, device, ttl_ms)
 };
-struct LeaseWithdraw {  // leaves the queue; a grant that is under way is released
+struct LeaseWithdraw {  // leaves the queue; if the lease was granted meanwhile, releases it
   static constexpr std::string_view kKind = "lease_withdraw";
   Id withdrawn;  // the request id of the LeaseRequest
   AUTOTUNE_FIELDS(withdrawn)
@@ -161,7 +162,7 @@ struct LeaseRenew {
 struct LeaseRenewed {
   static constexpr std::string_view kKind = "lease_renewed";
   int64_t ttl_ms = 0;
-  bool yield = false;  // others wait and the quantum is over: end at the next candidate
+  bool yield = false;  // others wait and the holder's quantum is over: give the device back after this batch
   AUTOTUNE_FIELDS(ttl_ms, yield)
 };
 struct LeaseRelease {
@@ -177,7 +178,7 @@ struct LeaseReleased {
 
 struct StatusRequest {
   static constexpr std::string_view kKind = "status_request";
-  std::string key;  // empty: all
+  std::string key;  // key of the devices to show; empty: all devices
   AUTOTUNE_FIELDS(key)
 };
 namespace device_state {
@@ -187,11 +188,11 @@ struct DeviceStatus {
   Id server;
   std::string key, endpoint, model;
   std::vector<int> cores;
-  std::string state;  // one of the words above; more may come
+  std::string state;  // a constant of namespace device_state; later versions may add some
   Id lease;
   std::string client_name, tenant, job;
-  int64_t since_ms = 0;      // how long it has been busy
-  int64_t last_seen_ms = 0;  // how long ago
+  int64_t since_ms = 0;      // time for which the device has been busy
+  int64_t last_seen_ms = 0;  // time since the server's last report
   std::map<std::string, int64_t> trials;
   std::string last_error;
   AUTOTUNE_FIELDS(server, key, endpoint, model, cores, state, lease, client_name, tenant, job, since_ms, last_seen_ms,
@@ -209,15 +210,15 @@ struct StatusReply {
   int64_t uptime_ms = 0;
   std::vector<DeviceStatus> devices;
   std::vector<QueueStatus> queue;
-  std::map<std::string, int64_t> absent_keys;  // offered before, by nobody now -> milliseconds since
+  std::map<std::string, int64_t> absent_keys;  // key that no server offers any more -> milliseconds since it was seen
   int64_t grants = 0, expired = 0, malformed = 0;
-  std::vector<std::string> errors;  // the latest ones
+  std::vector<std::string> errors;  // the latest errors
   AUTOTUNE_FIELDS(epoch, recovering, uptime_ms, devices, queue, absent_keys, grants, expired, malformed, errors)
 };
 
 // --- Client and server -----------------------------------------------------------------------------------------------
 
-struct LeaseClaim {  // in every message of a client to a server
+struct LeaseClaim {  // proof of the lease, in every message that a client sends to a server
   Id lease;
   Token token;
   int64_t ttl_ms = 0;
@@ -239,7 +240,7 @@ struct MeasureAccepted {
   int64_t candidates = 0;
   AUTOTUNE_FIELDS(candidates)
 };
-struct ResultReport {  // sent again until acknowledged; the header's request id is the batch's
+struct ResultReport {  // repeated until acknowledged; the header's request id is that of the batch
   static constexpr std::string_view kKind = "result_report";
   TrialResult result;
   AUTOTUNE_FIELDS(result)
@@ -250,7 +251,7 @@ struct ResultAck {
   std::string candidate;
   AUTOTUNE_FIELDS(batch, candidate)
 };
-struct BatchCancel {  // what has not begun is answered "cancelled"
+struct BatchCancel {  // candidates that have not begun get status "cancelled"
   static constexpr std::string_view kKind = "batch_cancel";
   LeaseClaim claim;
   Id batch;
@@ -259,16 +260,16 @@ struct BatchCancel {  // what has not begun is answered "cancelled"
 struct ClientBeat {
   static constexpr std::string_view kKind = "client_beat";
   LeaseClaim claim;
-  Id batch;  // the one the client waits for, or empty
+  Id batch;  // the batch that the client waits for, or empty
   AUTOTUNE_FIELDS(claim, batch)
 };
 struct ServerBeat {
   static constexpr std::string_view kKind = "server_beat";
-  Id batch;               // the one the server works on or holds results of
+  Id batch;               // the batch that the server works on or holds results of, or empty
   int64_t remaining = 0;  // candidates without a result
   AUTOTUNE_FIELDS(batch, remaining)
 };
-struct LeaseEnd {  // the client needs the device no more
+struct LeaseEnd {  // the client gives the device back
   static constexpr std::string_view kKind = "lease_end";
   LeaseClaim claim;
   AUTOTUNE_FIELDS(claim)
@@ -296,7 +297,7 @@ struct RunnerProgress {
   RunnerPhase phase = RunnerPhase::kLoad;
   AUTOTUNE_FIELDS(run, phase)
 };
-struct RunnerReference {  // blobs: the reference's outputs, kept for the runners to come
+struct RunnerReference {  // blobs: the reference's outputs, which the server keeps for later runners
   static constexpr std::string_view kKind = "runner_reference";
   int64_t run = 0;
   AUTOTUNE_FIELDS(run)
@@ -305,7 +306,7 @@ struct RunnerResult {
   static constexpr std::string_view kKind = "runner_result";
   int64_t run = 0;
   TrialResult result;
-  bool last = false;  // its device has failed for this process: it takes no further request
+  bool last = false;  // the runner's device has failed, so the runner takes no further request
   AUTOTUNE_FIELDS(run, result, last)
 };
 
@@ -330,9 +331,9 @@ std::string_view KindOf(const Body& body);
 
 using Frames = std::vector<Blob>;
 Frames Encode(const Message& message);
-// Never throws, whatever the bytes; the error says what to answer.
+// The error of Decode, with the answer to send. Decode never throws, whatever the bytes.
 struct DecodeError {
-  Id request;       // as far as it could be read
+  Id request;       // the request id; empty if it could not be read
   Refusal refusal;  // wrong_version or malformed
 };
 std::variant<Message, DecodeError> Decode(const Frames& frames);

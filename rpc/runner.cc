@@ -61,14 +61,15 @@ void LeaveCrashesToTheParent() {
   for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(crash, SIG_DFL);
 }
 
-// Memory whose pages are read-only once filled, between two pages that may not be touched: a candidate that writes to
-// its inputs, or reads far past them, crashes instead of spoiling the next one's measurement.
+// Memory between two inaccessible pages. Seal makes it read-only. So a candidate that writes to its inputs, or reads
+// far past them, crashes instead of spoiling the measurement of the next candidate.
 class SealedMemory {
  public:
   static std::shared_ptr<SealedMemory> Allocate(int64_t bytes) {
     constexpr size_t kPage = 4096, kHuge = 2 << 20;
     size_t size = AlignUp(static_cast<size_t>(std::max<int64_t>(bytes, 1)), kPage);
-    // Large tensors start at a huge page, as AllocateAligned's do: timings must not depend on who allocated.
+    // Large tensors start at a huge page, as those of AllocateAligned do, so that timings here and in the executor
+    // agree.
     size_t slack = size >= kHuge ? kHuge : 0, total = size + slack + 2 * kPage;
     void* base = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return nullptr;
@@ -96,14 +97,14 @@ class SealedMemory {
   size_t total_ = 0, size_ = 0;
 };
 
-// A task's inputs, made once and shared by all its candidates, and what the reference made of them.
+// A task's inputs, made once and shared by all its candidates, and the reference's outputs for them.
 struct TaskState {
   std::string reference_key;  // ReferenceKey; empty: there is no reference
   int64_t seed = 0;
   bool integers = false;
   std::vector<TensorSpec> params;
-  std::vector<Tensor> tensors;    // by parameter; outputs undefined
-  std::vector<Tensor> reference;  // by output, in order
+  std::vector<Tensor> tensors;    // one per parameter; undefined for outputs
+  std::vector<Tensor> reference;  // the reference's outputs, in the order of the parameters
 };
 
 struct Failure {
@@ -113,10 +114,10 @@ struct Failure {
 
 class Runner {
  public:
-  // `device`: what it offers beside the CPU; may be null.
+  // `device` is a device that the runner offers beside the CPU, or null.
   Runner(BlockingChannel& channel, DevicePtr device) : channel_(channel), device_(std::move(device)) {}
 
-  // Returns true if the device has failed for good: this process can measure nothing more.
+  // Returns true if the device has failed for good, so that this process can measure no further candidate.
   bool IsBroken() const { return device_ && !device_->LastError().ok(); }
 
   TrialResult Run(const Message& message, const RunnerRequest& request) {
@@ -143,7 +144,7 @@ class Runner {
  private:
   void Fail(TrialResult& result, const Error& error) {
     result.error = error.Text();
-    if (result.status != TrialStatus::kOk) return;  // set where it happened
+    if (result.status != TrialStatus::kOk) return;  // already set where the error occurred
     result.status = device_ && device_->IsLost()            ? TrialStatus::kDeviceError
                     : error.kind == ErrorKind::kOutOfMemory ? TrialStatus::kOutOfMemory
                     : phase_ == RunnerPhase::kLoad          ? TrialStatus::kLoadFailed
@@ -194,7 +195,7 @@ class Runner {
     return {};
   }
 
-  // The parameters of a candidate must be those of its task.
+  // Returns an error if the parameters of a candidate differ from those of its task.
   Status CheckSignature(const KernelMetadata& kernel) const {
     auto text = [](const TensorSpec& spec) {
       return std::string(ToText(spec.kind)) + " " + spec.dtype + ShapeText(spec.shape);
@@ -211,7 +212,8 @@ class Runner {
     return {};
   }
 
-  // Runs the reference artifact, or takes the outputs that an earlier runner made.
+  // Makes the inputs. Then runs the reference artifact, or takes the reference's outputs from the message if an earlier
+  // runner has computed them.
   Status MakeReference(const Message& message, const RunnerRequest& request) {
     TRY(Enter(request, RunnerPhase::kReference));
     if (message.blobs.size() < 2) return Err("the reference artifact is missing");
@@ -242,7 +244,7 @@ class Runner {
     return {};
   }
 
-  // The kernel on the device that its code is for.
+  // Returns the kernel, placed on the device that its code is for.
   Result<std::unique_ptr<MeasuredKernel>> Place(const std::shared_ptr<const Artifact>& artifact, const Kernel& kernel,
                                                 int threads) {
     const std::string& kind = kernel.metadata.device;
@@ -264,7 +266,7 @@ class Runner {
       auto compared = CompareTensors(outputs[i].tensor(), task_.reference[i],
                                      {.atol = request.task.atol, .rtol = request.task.rtol});
       if (!compared) return Failure{TrialStatus::kWrongAnswer, which + compared.error().Text()};
-      // Infinite for NaN; the wire carries numbers.
+      // worst_ratio is infinite for a NaN, and the messages carry only finite numbers.
       result.worst_error = std::max(result.worst_error, std::min(compared->worst_ratio, 1e300));
       result.checked = true;
       if (!compared->ok) return Failure{TrialStatus::kWrongAnswer, which + compared->Text()};
@@ -305,18 +307,18 @@ class Runner {
       result.status = failure->status;
       return Err(failure->text);
     }
-    // Overwrite the outputs: results that are right afterwards were then written by the timed calls.
+    // Overwrite the outputs, so that the check after the timed calls sees only results of those calls.
     TRY(placed->Refill());
     KernelTimeOptions options;
     options.time.repeats = candidate.repeats;
     options.time.max_repeats = candidate.max_repeats;
     options.time.min_repeat_seconds = candidate.min_repeat_ms / 1000;
     options.time.cutoff_seconds = candidate.cutoff_seconds;
-    // Leave room for the last repeat before the deadline kills what is merely slow.
+    // Half of the deadline leaves room for the last repeat, so that a slow kernel is not killed.
     options.time.max_seconds = candidate.run_seconds / 2;
     options.cold_bytes = candidate.cold_weights ? candidate.cold_bytes : 0;
     Timing timing = TRY(placed->Time(options));
-    // Right the first time is not enough: a race shows in the thousandth call.
+    // Check again: a data race may give wrong outputs only after many calls.
     if (auto failure = CheckOutputs(placed->outputs(), request, result)) {
       result.status = failure->status;
       return Err(failure->text, " (after ", timing.calls, " calls)");
@@ -342,13 +344,13 @@ int RunRunner(const RunnerOptions& options) {
   LeaveCrashesToTheParent();
   DevicePtr device;
   if (options.device.device_type == kDLCPU) {
-    RestrictSystemCalls();  // where the kernel can
+    RestrictSystemCalls();  // has no effect where the operating system has no filters
   } else {
     // OpenCL's compiler may be a separate program and writes files, so the runner keeps all system calls for OpenCL.
     // For CUDA they are restricted once the driver has started. No results of either compiler are cached.
     setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
     setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0);
-    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // code that does not load fails as such
+    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);  // invalid code fails when it is loaded, not when it runs
     Result<DevicePtr> opened = OpenDevice(options.device);
     if (!opened.ok()) {
       fprintf(stderr, "%s\n", opened.error().Text().c_str());
@@ -356,7 +358,7 @@ int RunRunner(const RunnerOptions& options) {
     }
     device = *opened;
   }
-  // A candidate that loops never reads the socket: someone must see that the parent is gone.
+  // Ends the process when the parent is gone. The main thread cannot notice that while a candidate loops forever.
   std::thread([] {
     pollfd p{kRunnerDescriptor, 0, 0};
     while (poll(&p, 1, -1) < 0 && errno == EINTR) {
@@ -376,7 +378,7 @@ int RunRunner(const RunnerOptions& options) {
     const auto* request = (*message)->As<RunnerRequest>();
     if (!request) continue;
     RunnerResult result{request->run, runner.Run(**message, *request)};
-    result.last = runner.IsBroken();  // a fresh process opens the device anew
+    result.last = runner.IsBroken();  // then this process ends, and a fresh one opens the device again
     if (!channel.Send({"", result, {}}) || result.last) return 1;
   }
 }

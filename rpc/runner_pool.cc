@@ -16,8 +16,8 @@
 namespace autotune::rpc {
 namespace {
 
-constexpr int64_t kCleanUpMs = 2;       // between two checks of killed runners; a kill takes about this long
-constexpr int64_t kUnkillableMs = 100;  // the same, once a runner has outlived unkillable_ms
+constexpr int64_t kCleanUpMs = 2;       // time between two checks of killed runners; a kill takes about this long
+constexpr int64_t kUnkillableMs = 100;  // time between two checks once a runner has outlived unkillable_ms
 
 }  // namespace
 
@@ -34,14 +34,14 @@ struct RunnerPool::Runner {
   explicit Runner(Subprocess p) : process(std::move(p)) {}
   Subprocess process;
   std::unique_ptr<LoopChannel> channel;
-  UniqueFd errors;  // the read end of its standard error
+  UniqueFd errors;  // the read end of the runner's standard output and standard error
   OutputTail last_words;
   Loop::Watch exit_watch, error_watch, start_watch;
   bool ready = false;
   bool replaced = false;    // killed by Replace, so its end is not reported
-  bool was_active = false;  // when it ended
+  bool was_active = false;  // it was the active runner when it ended
   bool reported = false;    // its end has been reported
-  std::string nonsense;     // why it had to be killed, if it did not end by itself
+  std::string nonsense;     // why the pool killed it; empty if it ended by itself
   int64_t killed_at = 0;
   int64_t oom_kills = 0;  // OomKills before the latest request
 
@@ -64,7 +64,7 @@ void RunnerPool::Fill() {
 }
 
 void RunnerPool::Failed(const std::string& why) {
-  // A runner that cannot start will hardly start right away.
+  // The waits before the next attempts grow, since the cause of a failed start rarely goes away at once.
   constexpr int64_t kRetryMs[] = {0, 100, 500, 1000, 5000};
   failures_ = std::min(failures_ + 1, 5);
   Log(LogLevel::kWarning, "a runner could not be started: ", why);
@@ -95,7 +95,7 @@ void RunnerPool::Start() {
   raw->channel = std::make_unique<LoopChannel>(
       loop_, std::move(ours),
       [this, raw](Message message) {
-        if (raw->killed_at) return;  // still buffered when it was killed
+        if (raw->killed_at) return;  // the message was still buffered when the runner was killed
         if (!raw->ready && message.As<RunnerHello>()) {
           raw->ready = true;
           raw->start_watch.reset();
@@ -109,7 +109,7 @@ void RunnerPool::Start() {
   if (raw->process.exit_descriptor() >= 0) {
     raw->exit_watch = loop_.OnReadable(raw->process.exit_descriptor(), [this, raw] {
       raw->exit_watch.reset();
-      raw->channel->Read();  // a last result may have arrived before the end; it also notices the end
+      raw->channel->Read();  // delivers a last result, and notices the end of the stream
       if (raw->channel) OnEnd(raw, "");
     });
   }
@@ -122,7 +122,7 @@ void RunnerPool::Promote() {
   for (auto& runner : runners_) {
     if (!runner->ready) continue;
     active_ = runner.get();
-    // Not from within the callback that ended the last one.
+    // The call is posted, so that on_ready never runs inside the callback that ended the previous runner.
     loop_.Post([this, alive = alive_] {
       if (*alive && active_) handlers_.on_ready();
     });
@@ -144,7 +144,7 @@ void RunnerPool::Kill(Runner* runner) {
   CleanUp();
 }
 
-// Kills the processes that killed runners left behind. Returns whether all of them and the runners are dead.
+// Kills the processes that killed runners left behind. Returns whether these processes and the killed runners are dead.
 bool RunnerPool::AllDead() {
   std::vector<pid_t> known;
   for (auto& r : runners_) known.push_back(r->process.pid());
@@ -207,8 +207,8 @@ void RunnerPool::Report(Runner& runner) {
   if (!runner.ready) Failed(end.text);
 }
 
-// If a killed runner has outlived unkillable_ms, makes the device unavailable, and reports the ends of the overdue and
-// the dead runners, so that nobody waits for them.
+// If a killed runner has outlived unkillable_ms, makes the device unavailable. Reports the ends of the overdue and of
+// the dead runners, so that their candidates get results.
 void RunnerPool::ReportUnkillable() {
   auto overdue = [&](auto& runner) { return BootMillis() - runner->killed_at >= options_.unkillable_ms; };
   if (std::none_of(dying_.begin(), dying_.end(), overdue)) return;

@@ -1,7 +1,7 @@
-// RunnerPool: the parent's side of the runners: one active runner, and one warm spare that takes its place when it dies
-// or is killed. The pool hands out the next runner only after it has verified that the last one, its process group and
-// its orphans are dead; the loop goes on meanwhile. A runner that does not die makes the device unavailable until it is
-// dead. Belongs to its loop's thread.
+// RunnerPool starts and kills runners for their parent. It keeps one active runner and one warm spare, which takes the
+// place of the active one when that dies or is killed. The pool activates the next runner only after it has verified
+// that the last one, its process group and its orphans are dead; it does not block meanwhile. A runner that does not
+// die makes the device unavailable until it is dead. May be used only on the thread of its loop.
 #pragma once
 #include <deque>
 #include <functional>
@@ -20,27 +20,27 @@ class RunnerPool {
   struct Options {
     std::vector<std::string> argv;  // the runner's command line
     bool wrapped = false;           // argv begins with a foreign program (--runner-prefix)
-    bool adopt_orphans = false;     // this process is a device server's and has no other children than runners
+    bool adopt_orphans = false;     // kill orphans of runners too; this process may have no children but runners
     int runners = 2;
-    int64_t start_ms = 10000;      // to say hello
-    int64_t unkillable_ms = 5000;  // time to die after SIGKILL, before a report
+    int64_t start_ms = 10000;      // time limit for a new runner's RunnerHello
+    int64_t unkillable_ms = 5000;  // time after SIGKILL before a runner is reported as unkillable
     std::function<int64_t()> oom_kills = OomKills;
   };
   struct Handlers {
-    std::function<void()> on_ready;                  // there is an active runner
-    std::function<void(const Message&)> on_message;  // of the active one
-    std::function<void(const RunnerEnd&)> on_end;    // of the active one, unless Replace ended it
-    // Several runners failed to start, or one does not die. The pool goes on trying; on_ready follows a success.
+    std::function<void()> on_ready;                  // a runner has become active
+    std::function<void(const Message&)> on_message;  // the active runner has sent a message
+    std::function<void(const RunnerEnd&)> on_end;    // the active runner has ended, but not through Replace
+    // Several runners failed to start, or one does not die. The pool keeps trying, and calls on_ready when it succeeds.
     std::function<void(const std::string&)> on_unavailable;
     std::function<void()> on_all_dead = [] {};  // every killed runner is dead
   };
   // Returns how many processes the operating system has killed for lack of memory.
   static int64_t OomKills();
   RunnerPool(Loop& loop, Options options, Handlers handlers);
-  ~RunnerPool();  // kills all
+  ~RunnerPool();  // kills all runners
 
-  void Send(const Message& message);  // to the active one
-  void Replace();                     // kills the active one; on_ready follows
+  void Send(const Message& message);  // sends to the active runner; drops the message if there is none
+  void Replace();                     // kills the active runner; on_ready follows
   // True if a killed runner may still run. on_all_dead follows, or on_unavailable if it does not die in time.
   bool KillPending() const { return !dying_.empty() && !unkillable_; }
 
@@ -61,8 +61,8 @@ class RunnerPool {
   Options options_;
   Handlers handlers_;
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<std::unique_ptr<Runner>> dying_;  // killed, but they or their orphans may still run
-  std::vector<std::unique_ptr<Runner>> dead_;   // destroyed when no callback of theirs is on the stack
+  std::vector<std::unique_ptr<Runner>> dying_;  // killed runners that may still run, or whose orphans may
+  std::vector<std::unique_ptr<Runner>> dead_;   // dead runners, to be destroyed outside their callbacks
   bool unkillable_ = false;                     // a runner has outlived unkillable_ms, and this was reported
   Runner* active_ = nullptr;
   int failures_ = 0;

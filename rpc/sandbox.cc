@@ -44,7 +44,8 @@ constexpr int kDenied[] = {
 
 constexpr uint32_t kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC;
 
-// A filter reads 32-bit words of seccomp_data; the low half of an argument comes first on our machines.
+// Returns the offset of the low half of system call argument n. A filter reads 32-bit words of seccomp_data, and all
+// supported machines are little-endian.
 constexpr uint32_t Argument(int n) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8 * static_cast<uint32_t>(n);
 }
@@ -57,7 +58,8 @@ class Program {
     Add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1);
     Return(action);
   }
-  // Denies `number` if any of `bits` is set in its argument n (`set`), or if none is.
+  // Returns `action` for system call `number` if argument n has any of `bits` (`set`) or has none of them (`!set`).
+  // Allows the other calls of `number`.
   void IfCallWith(int number, int n, uint32_t bits, bool set, uint32_t action) {
     Add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 4);
     Load(Argument(n));
@@ -65,8 +67,8 @@ class Program {
     Return(action);
     Return(SECCOMP_RET_ALLOW);
   }
-  // Without this flag, kernels before 5.16 slow down the memory accesses of filtered threads (a mitigation against
-  // scripts that spy), and so falsify measurements.
+  // SECCOMP_FILTER_FLAG_SPEC_ALLOW: without it, Linux before 5.16 slows down the memory accesses of filtered threads
+  // (a mitigation of Spectre), and so falsifies measurements.
   bool Install() {
     sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) == 0;
@@ -95,9 +97,10 @@ bool RestrictSystemCalls(Restriction restriction) {
   program.Add(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);  // x32
   program.Return(kRefuse);
 #endif
-  program.IfCall(SYS_futex, SECCOMP_RET_ALLOW);  // first: parallel loops make it, and are timed
+  program.IfCall(SYS_futex, SECCOMP_RET_ALLOW);  // comes first, since timed parallel loops make this call
   for (int call : kDenied) program.IfCall(call, kRefuse);
-  // The flags of clone3 lie in memory, which a filter cannot read: the C library falls back to clone.
+  // The flags of clone3 and openat2 lie in memory, which a filter cannot read. ENOSYS makes callers use clone and
+  // openat instead.
   program.IfCall(SYS_clone3, kUnknown);
   program.IfCall(SYS_openat2, kUnknown);
   program.IfCallWith(SYS_clone, 0, CLONE_THREAD, false, kRefuse);

@@ -64,7 +64,7 @@ class Server {
     device.model = (options_.device.empty() ? "" : options_.device + " of ") + CpuModel();
     device.machine = names.machine;
     device.cores = options_.cores;
-    if (device.cores.empty()) {  // all of them
+    if (device.cores.empty()) {  // the server offers all cores
       device.cores.resize(std::max(1u, std::thread::hardware_concurrency()));
       std::iota(device.cores.begin(), device.cores.end(), 0);
     }
@@ -79,7 +79,7 @@ class Server {
                 [this] {
                   bool first = !std::exchange(ever_ready_, true);
                   Perform(session_->OnRunnerReady(BootMillis()));
-                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // say at once that we are ready
+                  if (first) Perform(session_->OnTrackerConnected(BootMillis()));  // sends a report at once
                 },
             .on_message = [this](const Message& m) { Perform(session_->OnRunnerMessage(m, BootMillis())); },
             .on_end = [this](const RunnerEnd& end) { Perform(session_->OnRunnerEnd(end, BootMillis())); },
@@ -108,7 +108,7 @@ class Server {
   void Stop() {
     stdin_.reset();
     Perform(session_->OnShutdown(BootMillis()));
-    last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // for the goodbye to leave
+    last_words_ = loop_.After(50, [this] { loop_.Stop(); });  // leaves time to send the goodbye
   }
 
   void Perform(ServerActions actions) {
@@ -125,7 +125,7 @@ class Server {
   void Do(AcquireHost&) {
     wants_host_ = needs_host_ = true;
     host_wanted_since_ = BootMillis();
-    // Never inside the session's own call.
+    // TryHost calls the session, so it must not run inside a call of the session.
     loop_.Post([this] { TryHost(); });
   }
   void Do(ReleaseHost&) {
@@ -162,8 +162,8 @@ class Server {
   std::unique_ptr<RouterSocket> router_;
   std::unique_ptr<RunnerPool> pool_;
   std::unique_ptr<DealerSocket> tracker_;
-  bool wants_host_ = false;  // from AcquireHost to OnHostAcquired
-  bool needs_host_ = false;  // from AcquireHost to ReleaseHost
+  bool wants_host_ = false;  // true from AcquireHost to OnHostAcquired
+  bool needs_host_ = false;  // true from AcquireHost to ReleaseHost
   bool ever_ready_ = false;
   int64_t host_wanted_since_ = 0;
   std::optional<HostLock> host_;

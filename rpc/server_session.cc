@@ -199,7 +199,7 @@ void ServerSession::OnMeasure(const Peer& peer, const Message& message, int64_t 
     MeasureAccepted accepted{static_cast<int64_t>(request.candidates.size())};
     actions_.push_back(ToPeer{peer, {message.request, accepted, {}}});
   };
-  if (batch_ && batch_->id == message.request) {  // repeated: the answer was lost, and perhaps results too
+  if (batch_ && batch_->id == message.request) {  // a repeated request: its answer was lost, and perhaps results too
     accept();
     for (auto& [id, result] : batch_->unacknowledged) SendResult(result, now);
     return;
@@ -305,7 +305,7 @@ void ServerSession::SendResult(Unacknowledged& result, int64_t now) {
   actions_.push_back(ToPeer{lease_->peer, {batch_->id, ResultReport{result.result}, {}}});
 }
 
-// The result of candidates[next].
+// Records the result of candidates[next], which is the current candidate, and sends it.
 void ServerSession::Finish(TrialResult result, int64_t now) {
   ++trials_[std::string(ToText(result.status))];
   if (result.status != TrialStatus::kOk && result.status != TrialStatus::kCancelled) last_error_ = result.error;
@@ -321,7 +321,7 @@ void ServerSession::Finish(TrialResult result, int64_t now) {
   }
 }
 
-// Finishes the running candidate, which ended without a result of its own. Keeps the active runner, if there is one,
+// Finishes the running candidate, for which the runner has sent no result. Keeps the active runner, if there is one,
 // unless the reference needs a second try.
 void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t now) {
   TrialResult result;
@@ -346,7 +346,7 @@ void ServerSession::FinishRunning(TrialStatus status, std::string error, int64_t
   StartNext(now);
 }
 
-// Accepts only later phases: a runner that a candidate has taken over must not get a new deadline by starting again.
+// Accepts only later phases: a candidate that has corrupted its runner must not get a new deadline by a repeated phase.
 void ServerSession::OnProgress(RunnerPhase phase, int64_t now) {
   Running& running = *batch_->running;
   if (phase <= running.phase) return;

@@ -1,7 +1,7 @@
-// ServerSession: what a device server does, as a pure state machine: leases and fencing, one batch at a time,
-// candidates handed to the runner one by one with their deadlines, results kept until acknowledged. It knows no socket,
-// process or clock: inputs come with the time, outputs are actions for the driver (rpc/server.cc, or a simulator). Not
-// thread-safe. Not the measurement itself: that is the runner's.
+// ServerSession: the logic of a device server as a pure state machine. It checks leases and their fencing tokens, works
+// on one batch at a time, hands the candidates to the runner one by one with deadlines, and keeps results until they
+// are acknowledged. It knows no socket, process or clock: inputs come with the time, outputs are actions for the driver
+// (rpc/server.cc, or a simulator). The runner makes the measurement itself. Not thread-safe.
 #pragma once
 #include <map>
 #include <optional>
@@ -22,12 +22,12 @@ struct ToPeer {
 struct ToTracker {
   Message message;
 };
-struct AcquireHost {};  // answer with OnHostAcquired once nothing else disturbs this host's timings
+struct AcquireHost {};  // lock the host; the driver answers with OnHostAcquired
 struct ReleaseHost {};
-struct StartCandidate {  // to the active runner; answer with OnRunner*
+struct StartCandidate {  // send to the active runner; the driver answers with OnRunnerMessage or OnRunnerEnd
   Message request;       // a RunnerRequest with its blobs
 };
-struct KillRunner {  // the active one; answer with OnRunnerReady once another has taken its place
+struct KillRunner {  // kill the active runner; the driver answers with OnRunnerReady once another is active
   std::string reason;
 };
 using ServerAction = std::variant<ToPeer, ToTracker, AcquireHost, ReleaseHost, StartCandidate, KillRunner>;
@@ -37,7 +37,7 @@ using ServerActions = std::vector<ServerAction>;
 struct RunnerEnd {
   std::string text;  // "was ended by signal 11 (Segmentation fault): last words on standard error"
   int signal = 0;
-  bool out_of_memory = false;  // the kernel's OOM killer took it
+  bool out_of_memory = false;  // probably killed by the operating system for lack of memory
 };
 
 class ServerSession {
@@ -46,9 +46,9 @@ class ServerSession {
     Id server, incarnation;
     DeviceInfo device;
     int64_t resend_ms = 1000;
-    int64_t remember_ms = 60000;         // finished batches
-    int64_t reference_bytes = 64 << 20;  // reference artifacts kept
-    int64_t output_bytes = 512 << 20;    // outputs of references kept
+    int64_t remember_ms = 60000;         // time for which finished batches are remembered
+    int64_t reference_bytes = 64 << 20;  // limit of the cache of reference artifacts
+    int64_t output_bytes = 512 << 20;    // limit of the cache of the references' outputs
   };
   explicit ServerSession(Options options) : options_(std::move(options)) {}
 
@@ -70,7 +70,7 @@ class ServerSession {
  private:
   struct Lease {
     LeaseClaim claim;
-    Peer peer;  // of the latest message
+    Peer peer;  // sender of the client's latest message
     int64_t began = 0, expires = 0;
   };
   struct Running {
@@ -91,13 +91,13 @@ class ServerSession {
     std::vector<Blob> artifacts;
     size_t next = 0;
     bool host_held = false, cancelled = false;
-    int repeats = 0;  // of the current candidate, after its runner was killed from outside
+    int repeats = 0;  // reruns of the current candidate after its runner was killed from outside
     int reference_failures = 0;
     std::string broken_reference;  // why candidates with a check cannot be measured; empty if they can
     std::optional<Running> running;
     std::map<std::string, Unacknowledged> unacknowledged;
   };
-  // Some blobs under a key, the least recently used forgotten first.
+  // Lists of blobs by key. If they exceed the limit, the least recently used lists are dropped.
   class Cache {
    public:
     const std::vector<Blob>* Find(const std::string& key);
@@ -112,7 +112,7 @@ class ServerSession {
     std::vector<Entry> entries_;  // most recently used last
   };
 
-  // True if the claim holds the device (now); else a refusal was sent.
+  // Returns true if the claim holds the device; a claim with a higher token takes it over. Otherwise sends a refusal.
   bool CheckClaim(const Peer& peer, const LeaseClaim& claim, const Id& request, int64_t now);
   void OnMeasure(const Peer& peer, const Message& message, int64_t now);
   std::optional<Refusal> CheckMeasure(const MeasureRequest& request, const std::vector<Blob>& blobs);
@@ -135,8 +135,8 @@ class ServerSession {
   std::optional<Batch> batch_;
   int64_t now_ = -1;                // time of the latest input; -1: none yet
   std::map<Id, int64_t> finished_;  // batch -> when
-  Cache references_;                // by their hash
-  Cache outputs_;                   // by ReferenceKey
+  Cache references_;                // hash -> reference artifact
+  Cache outputs_;                   // ReferenceKey -> outputs of the reference
   bool runner_ready_ = false;
   std::string runner_reference_;  // ReferenceKey of the reference that the active runner holds
   std::string unavailable_;       // why there is no runner

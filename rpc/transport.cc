@@ -11,7 +11,8 @@
 namespace autotune::rpc {
 namespace {
 
-// One context per process: its io thread carries all sockets. Never terminated: zmq_ctx_term could block the exit.
+// The process's ZeroMQ context, whose io thread serves all sockets. Never terminated: zmq_ctx_term could block the
+// exit.
 void* Context() {
   static void* context = [] {
     void* made = zmq_ctx_new();
@@ -28,12 +29,13 @@ void SetOption(void* socket, int option, int value) {
   CHECK(rc == 0) << "zmq_setsockopt " << option << ": " << LastError();
 }
 
-// Every option of every socket.
+// Sets all options of a socket.
 void SetOptions(void* socket, bool router) {
   // A closed socket still sends its queued messages (LeaseEnd) for up to a second, in the background. Process exit does
   // not wait for that, since the context is never terminated.
   SetOption(socket, ZMQ_LINGER, 1000);
-  // No frame above the largest artifact: a peer that announces more is cut off before memory is reserved.
+  // The limit of a frame is the largest artifact. A peer that announces more is disconnected before memory is
+  // allocated.
   int64_t max_frame = kMaxBlobBytes + 4096;
   CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof max_frame) == 0);
   // A peer that does not read fills its own queue of 64 and no more; then sends to it fail.
@@ -45,7 +47,7 @@ void SetOptions(void* socket, bool router) {
   SetOption(socket, ZMQ_HEARTBEAT_IVL, 1000);
   SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, 3000);
   SetOption(socket, ZMQ_HEARTBEAT_TTL, 3000);
-  // A thousand servers reconnect at once after a tracker's restart.
+  // After a tracker's restart, a thousand servers may reconnect at once.
   SetOption(socket, ZMQ_BACKLOG, 4096);
   if (router) {
     // Sending to a peer that has left is an error that we see, instead of being dropped in silence.
@@ -54,15 +56,15 @@ void SetOptions(void* socket, bool router) {
     // Queue nothing while there is no connection, so that a tracker that returns gets no outdated messages. Senders
     // repeat unanswered messages as soon as on_connected is called.
     SetOption(socket, ZMQ_IMMEDIATE, 1);
-    // Quick at first, never slower than once a second, for ever.
+    // Reconnect at first after 50 ms, later at least once a second, without end.
     SetOption(socket, ZMQ_RECONNECT_IVL, 50);
     SetOption(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
   }
   // Routing ids stay automatic: an id chosen by the peer could be that of another peer.
 }
 
-// A blob that ZeroMQ's io thread releases. ZeroMQ synchronizes that thread with ours in a way that ThreadSanitizer does
-// not see, so this does it again.
+// A blob that ZeroMQ's io thread releases. ThreadSanitizer does not see how ZeroMQ synchronizes that thread with ours,
+// so this struct synchronizes them once more.
 struct HandedOver {
   Blob blob;
   std::atomic<bool> complete{false};
@@ -101,7 +103,7 @@ bool SendFrames(void* socket, const Frames& frames) {
   return true;
 }
 
-// One whole message, or nothing.
+// Receives one whole message. Returns false if none has arrived.
 bool ReceiveFrames(void* socket, Frames& frames) {
   frames.clear();
   for (int more = 1; more;) {
@@ -157,13 +159,13 @@ class Watched : public std::enable_shared_from_this<Watched> {
     });
   }
   void Drain() {
-    auto self = shared_from_this();  // a handler may drop the socket
+    auto self = shared_from_this();  // a handler may destroy the socket
     Frames frames;
     for (int n = 0; socket_; ++n) {
       int events = 0;
       size_t size = sizeof events;
       if (zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size) || !(events & ZMQ_POLLIN)) return;
-      // A flood on one socket must not starve timers and other sockets.
+      // After 128 messages, let timers and other sockets run before the next ones.
       if (n == 128) return DrainSoon();
       if (ReceiveFrames(socket_, frames)) Receive(std::move(frames));
     }
@@ -175,7 +177,7 @@ class Watched : public std::enable_shared_from_this<Watched> {
   bool drain_posted_ = false;
 };
 
-// ZeroMQ's report on the connections of a socket.
+// Calls a handler for each event that ZeroMQ reports about the connections of a socket.
 class Monitor : public Watched {
  public:
   static std::shared_ptr<Monitor> Start(Loop& loop, void* socket, int events, std::function<void(int)> on_event) {
@@ -225,7 +227,7 @@ Result<std::string> NormalizeEndpoint(const std::string& text) {
   if (rest.starts_with("ipc://")) {
     std::string path = rest.substr(6);
     if (!path.starts_with("/")) return Err("endpoint ", text, ": an ipc path must be absolute");
-    // sun_path holds 108 bytes; ZeroMQ cuts longer ones off in silence.
+    // sun_path holds 108 bytes, and ZeroMQ cuts off longer paths without an error.
     if (path.size() > 107) return Err("endpoint ", text, ": an ipc path has at most 107 bytes");
     return rest;
   }
@@ -263,7 +265,8 @@ struct RouterSocket::Impl : Watched {
     DrainSoon();
     return sent;
   }
-  // Out of descriptors libzmq would spin in accept: stop listening for a second.
+  // Stops listening for a second after accept has failed. Without free descriptors, libzmq would call accept in a busy
+  // loop.
   void OnEvent(int event) {
     if (event != ZMQ_EVENT_ACCEPT_FAILED || rebind) return;
     Log(LogLevel::kError, "cannot accept connections on ", endpoint, " (descriptors used up?); trying again in 1 s");
@@ -312,7 +315,7 @@ struct DealerSocket::Impl : Watched {
 
   void Receive(Frames frames) override {
     auto decoded = Decode(frames);
-    // A refusal is never answered, or two sides could refuse each other's refusals for ever.
+    // A malformed message gets no refusal here, or two sides could refuse each other's refusals forever.
     if (auto* message = std::get_if<Message>(&decoded)) handlers.on_message(std::move(*message));
   }
 
@@ -340,7 +343,7 @@ Result<std::unique_ptr<DealerSocket>> DealerSocket::Connect(Loop& loop, const st
   auto impl = std::make_shared<Impl>(loop, socket, std::move(handlers));
   int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
   impl->monitor = Monitor::Start(loop, socket, events, [weak = std::weak_ptr<Impl>(impl)](int event) {
-    auto self = weak.lock();  // a handler may drop the socket
+    auto self = weak.lock();  // null if the socket was destroyed
     if (!self) return;
     auto& f = event == ZMQ_EVENT_DISCONNECTED ? self->handlers.on_disconnected : self->handlers.on_connected;
     if (f) f();

@@ -1,7 +1,7 @@
-// ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one. No other file
-// uses ZeroMQ. All its options are set in one function of transport.cc, each with its reason. A socket belongs to its
-// loop's thread. There is no encryption and no authentication, so only ipc:// and tcp://127.0.0.1 are accepted. Any
-// user of this host can reach a tcp endpoint.
+// ZeroMQ sockets on a Loop: a RouterSocket listens and answers peers, a DealerSocket connects to one peer. No other
+// files use ZeroMQ. One function of transport.cc sets all ZeroMQ options and explains each. A socket may be used only
+// on the thread of its loop. There is no encryption and no authentication, so only ipc:// and tcp://127.0.0.1 are
+// accepted. Any user of this host can reach a tcp endpoint.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,22 +15,22 @@ namespace autotune::rpc {
 
 using Peer = std::string;  // ZeroMQ's routing id of one connection: a peer that connects again gets a new one
 
-// "127.0.0.1:9190", "localhost:9190", "tcp://127.0.0.1:9190", "ipc:///path", "/path" -> the full form, or an error that
-// says why it is refused.
+// Completes an endpoint: "127.0.0.1:9190" and "localhost:9190" -> "tcp://127.0.0.1:9190", "/path" -> "ipc:///path". The
+// error says why an endpoint is refused.
 Result<std::string> NormalizeEndpoint(const std::string& text);
 
 class RouterSocket {
  public:
   struct Handlers {
     std::function<void(const Peer&, Message)> on_message;
-    // After a malformed message, already answered with a refusal.
+    // Called after a malformed message; the refusal has been sent to the peer.
     std::function<void(const Peer&, const Refusal&)> on_malformed = {};
   };
-  // tcp port 0 or "*" takes a free one; endpoint() tells which.
+  // Listens at the endpoint. TCP port 0 or "*" means a free port; endpoint() returns its number.
   static Result<std::unique_ptr<RouterSocket>> Bind(Loop& loop, const std::string& endpoint, Handlers handlers);
   ~RouterSocket();
   const std::string& endpoint() const;
-  // False: that peer is gone, or so slow that its queue is full; the message is dropped.
+  // Returns false if the peer is gone or its queue is full. Then the message is dropped.
   bool Send(const Peer& peer, const Message& message);
 
   struct Impl;
@@ -45,11 +45,12 @@ class DealerSocket {
   struct Handlers {
     std::function<void(Message)> on_message;
     std::function<void()> on_connected = {};
-    std::function<void()> on_disconnected = {};  // ZeroMQ connects again by itself, for ever
+    std::function<void()> on_disconnected = {};  // ZeroMQ reconnects by itself, without limit
   };
   static Result<std::unique_ptr<DealerSocket>> Connect(Loop& loop, const std::string& endpoint, Handlers handlers);
   ~DealerSocket();
-  // False: not connected, or the peer does not read; the message is dropped. Repeat it in on_connected.
+  // Returns false if there is no connection or the peer does not read. Then the message is dropped, and the caller
+  // should repeat it in on_connected.
   bool Send(const Message& message);
 
   struct Impl;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Packs autotune, rpc_server and rpc_tracker with every shared library that they load, but for glibc, into one archive.
-# It runs where it is unpacked, on any x86-64 Linux of this machine's glibc or a newer one, without installing anything.
+# Packs autotune, rpc_server and rpc_tracker into one archive, with every shared library that they load except glibc.
+# The unpacked programs run on any x86-64 Linux with this machine's glibc or a newer one, without further installation.
 #   scripts/bundle.sh [--check] [FILE.tar.xz]     default: build/autotune.tar.xz
-# --check also unpacks the archive into a root that holds glibc and nothing else, where it tunes, compiles and runs a
-# network; and refuses an archive above 56 MiB, so that it fits where uploads are limited. Needs root for that (chroot).
+# --check also fails for an archive above 56 MiB, since uploads may be limited. Then it unpacks the archive into a root
+# that holds only glibc, and tunes, compiles and runs a network there. Needs root permissions for that (chroot).
 # Needs patchelf and xz-utils (installed if missing); the three programs must be built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,7 +30,8 @@ release() {
 trap release EXIT
 mkdir -p "$work/autotune/bin" "$work/autotune/lib"
 
-# What a program loads, by name and path. glibc's own libraries must be those of the machine's loader.
+# libraries PROGRAM...: prints the libraries that the programs load, by name and path. glibc's libraries are not packed,
+# since they must match the loader of the machine.
 libraries() { ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u; }
 is_glibc() { [[ $1 =~ ^lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl)\.so\. ]]; }
 for program in "${programs[@]}"; do

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Code for other machines, proven without them: compiles networks for AArch64 and RISC-V, by LLVM and as C, and for
-# older and newer x86-64, runs the packages under qemu-user by a loader cross-built from runtime/, and compares outputs
-# with this machine's; then inspects the x86-64 code for instructions beyond the target.
+# Tests code for other machines without these machines. Compiles networks for AArch64 and RISC-V, with LLVM and as C,
+# and for older and newer x86-64 CPUs. Runs the packages under qemu-user with a loader that is cross-compiled from
+# runtime/, and compares the outputs with this machine's. Then checks that the x86-64 code has only instructions of the
+# target.
 # scripts/cross.sh [--strict] [MODEL.onnx ...]
 # Needs a built tree (build/, or BUILD=...) and qemu-user, g++-aarch64-linux-gnu, g++-riscv64-linux-gnu, which
-# scripts/install.sh does not install; a machine without its tools is skipped with a line that says so, and a failure
-# with --strict.
+# scripts/install.sh does not install. If the tools for a machine are missing, the script prints so and skips it; with
+# --strict, it fails.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -17,21 +18,21 @@ strict=0
 [ "${1-}" != --strict ] || { strict=1; shift; }
 export AUTOTUNE_DB=$work/records.db
 
-# What runtime/ takes of support/.
+# The files of support/ that runtime/ needs.
 support=$(for name in cpu_features cpus file half hash json statistics utf8; do echo "support/$name.cc"; done)
 
-# build_loader NAME COMPILER: what the loader takes of this project, and no library of the target beside its C++'s.
+# build_loader NAME COMPILER: builds the loader from the sources that it needs. Links only the target's C++ library.
 build_loader() {
   mkdir -p "$work/$1"
   for source in scripts/cross/loader.cc $support runtime/*.cc runtime/cuda/*.cc runtime/opencl/*.cc; do
-    # -idirafter: header-only packages of this machine, behind the target's own headers
+    # -idirafter: searches this machine's header-only packages after the target's own headers
     echo "$source" | tr / _ | sed 's/cc$/o/' | xargs -I OBJECT echo "$source -o $work/$1/OBJECT"
   done | xargs -P "$(nproc)" -L 1 ${CCACHE-$(command -v ccache || true)} "$2" -std=gnu++20 -O1 -fvisibility=hidden \
     -ffp-contract=off -I"$root" -idirafter /usr/include -c
   "$2" -o "$work/$1/loader" "$work/$1"/*.o -ldl -lpthread
 }
 
-# unpack MODEL TARGET FOLDER
+# unpack MODEL TARGET FOLDER: compiles the model for the target and unpacks the package into the folder
 unpack() {
   mkdir -p "$3"
   "$build/tools/autotune" compile --model "$1" --target "$2" -o "$3/package.tar" >"$3/log" 2>&1 || {
@@ -41,7 +42,7 @@ unpack() {
   tar -xf "$3/package.tar" -C "$3"
 }
 
-# on NAME TARGET EMULATOR...: every model, on the emulator or (none given) on this machine
+# on NAME TARGET EMULATOR...: compiles and runs every model, on the emulator or, if none is given, on this machine
 on() {
   name=$1 target=$2
   shift 2
@@ -66,7 +67,8 @@ on() {
   done
 }
 
-# none NAME PATTERN WHAT: no instruction of the libraries made for NAME matches; `some`: one does
+# none NAME PATTERN WHAT: fails if an instruction of the libraries made for NAME matches
+# some NAME PATTERN WHAT: fails if no instruction of them matches
 disassemble() { objdump -d --no-show-raw-insn "$work/$1"-*/codegen/host/lib/*.so | cut -f 2-; }
 none() {
   found=$(disassemble "$1" | grep -E -m 1 "$2" || true)
@@ -78,7 +80,7 @@ none() {
   fi
 }
 some() {
-  [ -z "$given" ] || return 0 # whether a model has products to contract is its own affair
+  [ -z "$given" ] || return 0 # a given model may have no products, and so no multiply-adds
   if disassemble "$1" | grep -q -E "$2"; then
     echo "$1: uses $3"
   else
@@ -104,12 +106,12 @@ host='llvm -mtriple=x86_64-linux-gnu'
 arch=host
 build_loader host g++
 on host cpu
-# The comparison itself: an output whose last value is another one, about 50, must be refused.
+# Tests the comparison itself: it must refuse an output whose last value was replaced by about 50.
 right=$(ls "$work"/host-*/out*.npy | head -n 1)
 cp "$right" "$work/wrong.npy"
 printf '\111\102' | dd of="$work/wrong.npy" bs=1 seek=$(($(wc -c <"$right") - 2)) conv=notrunc 2>/dev/null
 if "$work/host/loader" compare "$work/wrong.npy" "$right" >/dev/null 2>&1; then
-  echo "FAILED: a wrong output passes for right"
+  echo "FAILED: the comparison accepts a wrong output"
   failed=1
 fi
 if have qemu-aarch64 aarch64-linux-gnu-g++; then
@@ -130,7 +132,7 @@ if have qemu-riscv64 riscv64-linux-gnu-g++; then
     qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0 -L /usr/riscv64-linux-gnu
 fi
 arch=host
-# Older processors are emulated where qemu is there, so that an instruction too many is a crash; else they run here.
+# Emulates older processors with qemu, so that an instruction that they lack is a crash. Without qemu, runs here.
 run_as() { command -v qemu-x86_64 >/dev/null && echo "qemu-x86_64 -cpu $1" || true; }
 on nehalem "$host -mcpu=nehalem -num-cores=2" $(run_as Nehalem)
 none nehalem '%[yz]mm|^v[a-z0-9]+ ' AVX

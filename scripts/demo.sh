@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The first look: installs missing packages, builds autotune, then checks, tunes, compiles, runs and measures a small
-# network on this machine. A second run resumes the first. TRIALS (default 120) is the number of candidates to measure.
-# At its end, `autotune tune` compares the whole network before and after tuning. The profile at the end of the demo
-# shows the distance of each kernel to the limit of the machine, and so what is left to gain.
+# A demo: installs missing packages, builds autotune, then checks, tunes, compiles, runs and measures a small network on
+# this machine. A second run resumes the first. TRIALS (default 120) is the number of candidates to measure. At its end,
+# `autotune tune` compares the whole network before and after tuning. The profile at the end of the demo shows how far
+# each kernel is from the limit of the machine, and so the possible gain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

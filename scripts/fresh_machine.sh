@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs both README commands on a bare Debian 12: a chroot made by debootstrap, with a clean clone of HEAD and no compiler
-# cache. Prints how long each took. Needs root (chroot, mounts) and the network; usage: scripts/fresh_machine.sh [FOLDER].
+# Runs both README commands on a bare Debian 12: in a chroot made by debootstrap, with a clean clone of HEAD and without
+# a compiler cache. Prints the time of each command. Needs root permissions (chroot, mounts) and the network.
+#   scripts/fresh_machine.sh [FOLDER]
 # FOLDER (default: a temporary one) is removed at the end unless KEEP=1. MIRROR names another Debian mirror.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +29,7 @@ mount --bind /dev/pts "$root/dev/pts"
 mount --bind /dev/shm "$root/dev/shm"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 
-# A clone, so that nothing git ignores and nothing uncommitted comes along.
+# Clone the repository, so that the copy has no ignored files and no uncommitted changes.
 git clone -q --no-hardlinks . "$root/autotune"
 
 inside() {

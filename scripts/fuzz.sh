@@ -1,9 +1,9 @@
 #!/bin/sh
 # Fuzzes one target with libFuzzer, AddressSanitizer and UBSan: scripts/fuzz.sh TARGET SECONDS [options of libFuzzer]
-# Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET; one that crashes, hangs or takes 2 GiB
-# to build-fuzz/findings/: mend it, then keep it in tests/fuzz/corpus/TARGET. Each target runs so for 20,000 inputs as a
-# test, LibFuzzer.TARGET. Environment: BUILD, another folder than build-fuzz; LEVEL, -O0 for a short run; JOBS, of the build;
-# FRESH=1, without what earlier runs have added to the corpus.
+# Targets are tests/fuzz/TARGET_fuzz.cc. New inputs go to build-fuzz/corpus/TARGET. Inputs that crash, hang or take 2 GiB
+# go to build-fuzz/findings/; after fixing the bug, keep them in tests/fuzz/corpus/TARGET. LibFuzzer.TARGET, a test, runs
+# 20,000 inputs. Environment: BUILD replaces build-fuzz; LEVEL=-O0 suits a short run; JOBS limits the jobs of the build;
+# FRESH=1 first deletes the inputs that earlier runs have added.
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -lt 2 ] || [ ! -f "tests/fuzz/$1_fuzz.cc" ]; then
@@ -16,7 +16,7 @@ target=$1 seconds=$2 build=${BUILD:-build-fuzz}
 shift 2
 mkdir -p "$build"
 (
-  flock 9 # whoever fuzzes another target builds in the same folder
+  flock 9 # another run of this script may build another target in this folder
   cmake --preset fuzz -B "$build" -DAUTOTUNE_SANITIZE_LEVEL="${LEVEL:--O1}" >/dev/null
   cmake --build "$build" -j "${JOBS:-$(nproc)}" --target "fuzz_$target"
 ) 9>"$build/lock"

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Random networks against an independent reference: each is made from a seed (scripts/random_network.py), and checked by
-`autotune verify`, untuned and, with --trials, tuned as well.
+"""Checks random networks against an independent reference. scripts/random_network.py makes each network from a seed,
+and `autotune verify` checks it, untuned and, with --trials, also tuned.
 
     scripts/fuzz_networks.py --networks 50                   seeds 0 to 49, default schedules
     scripts/fuzz_networks.py --seed 1234 --networks 1 --keep /tmp/case --trials 24
 
-Prints one line for each network that fails, with the seed that makes it again, and exits with 1 if there was any.
+Prints one line for each network that fails, with the seed that makes it again. The exit code is 1 if a network fails.
 Needs Debian's python3-numpy and python3-onnx.
 """
 
@@ -38,12 +38,12 @@ def call(command):
     return process.returncode, process.stdout.strip()
 
 
-# A shape follows from an input's values: `verify` binds the input to the case's, `tune` refuses the model.
+# The error of `tune` if a shape depends on an input's values. `verify` binds such an input to the values of the case.
 NEEDS_VALUE = "computed at run time; it must be a constant"
 
 
 def check(autotune, folder, seeds, trials, threads):
-    """The complaints about the networks of these seeds."""
+    """Checks the networks of these seeds and returns a line for each failure."""
     for seed in seeds:
         write_case(seed, folder / f"seed_{seed}")
     thread_flag = ["--threads", threads] if threads else []
@@ -69,8 +69,8 @@ def check(autotune, folder, seeds, trials, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", type=int, default=20, help="how many (default 20)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first network (default 0); the others follow")
+    parser.add_argument("--networks", type=int, default=20, help="number of networks (default 20)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first network (default 0); others follow")
     parser.add_argument("--trials", type=int, default=0, help="tune each with this many candidates, and check again")
     parser.add_argument("--threads", type=int, default=0, help="threads of the kernels; 0: one per CPU")
     parser.add_argument("--autotune", default=ROOT / "build" / "tools" / "autotune", help="the program")

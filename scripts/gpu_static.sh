@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Judges the matrix products that are chosen untuned for NVIDIA's GPUs, without a GPU. One row for each type of operands
-# and size: the decisions, what their warps do in memory (computed from the lowered program), registers and spills (ptxas),
-# and the draft score's part of the peak. Fails where a bar is missed:
-#   0 conflicts of banks, 0 sectors used in part, 1 barrier for a piece of the sum, 3 stages or more, 0 spilled bytes;
-#   f32: 85 % of the main loop's instructions fma, 85 % of the peak predicted;
-#   others, which tensor cores multiply: 64 products of matrices in a piece of the sum. Their predicted part of the peak is
-#   shown, not judged, since the draft score knows no second-level cache.
-# Then the same of passes over rows, PASSES (default: softmax, layer normalization and sums of rows of usual sizes):
-#   loads of 16 bytes, no conflicts, no sectors used in part, no spills, 90 % of a copy's speed predicted.
+# Checks the default schedules of matrix products for NVIDIA's GPUs, without a GPU. Prints a row for each type of the
+# operands and size: the decisions, the memory accesses of warps (computed from the lowered program), registers and
+# spills (from ptxas), and the part of the peak that the draft score predicts. Fails if a row misses a limit:
+#   all types: no bank conflicts, no sectors that are used in part, 1 barrier per iteration of the reduction loop, at
+#   least 3 stages, no spilled bytes;
+#   f32: 85 % of the main loop's instructions are fma, and 85 % of the peak is predicted;
+#   other types, which tensor cores multiply: 64 matrix products per iteration. Their predicted part of the peak has no
+#   limit, since the draft score does not model the second-level cache.
+# Then checks passes over rows, PASSES (default: softmax, layer normalization and row sums of usual sizes):
+#   loads of 16 bytes, no bank conflicts, no sectors used in part, no spills, 90 % of a copy's speed predicted.
 #   scripts/gpu_static.sh [SIZE ...]     default: 1024 2048 4096 8192
-# ARCHS (default "sm_80 sm_90"), TYPES (default "f32 tf32 f16 bf16") and OUT (default build/gpu_static) in the environment.
-# Needs bench_gpu_static, and ptxas on the PATH; without ptxas registers and spills are not judged.
+# Environment: ARCHS (default "sm_80 sm_90"), TYPES (default "f32 tf32 f16 bf16") and OUT (default build/gpu_static).
+# Needs bench_gpu_static, and ptxas on the PATH; without ptxas, registers and spills are not checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,13 +22,13 @@ passes=${PASSES:-softmax:16384x1024 softmax:16384x1000 softmax:4096x4096 layer_n
 sizes=("$@")
 [ ${#sizes[@]} -gt 0 ] || sizes=(1024 2048 4096 8192)
 mkdir -p "$out"
-command -v ptxas >/dev/null || echo "gpu_static.sh: there is no ptxas on the PATH: no registers, no spills" >&2
+command -v ptxas >/dev/null || echo "gpu_static.sh: no ptxas on the PATH: registers and spills are not checked" >&2
 
 format='%-6s %-5s %6s  %-18s %6s %8s %9s %7s %9s %6s %5s %10s\n'
 # shellcheck disable=SC2059
 printf "$format" arch type size decisions stages barriers conflicts sectors registers spills work predicted
 failed=0
-# judge ARCH FILE: has ptxas set registers and spills; "-" without one.
+# judge ARCH FILE: sets registers and spills to the numbers of ptxas, or to "-" without ptxas
 judge() {
   registers=- spills=-
   command -v ptxas >/dev/null || return 0
@@ -35,7 +36,7 @@ judge() {
   registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$out/ptxas.log")
   spills=$(awk '/bytes stack frame/ { print $5 + $9 }' "$out/ptxas.log")
 }
-# row ARCH TYPE SIZE
+# row ARCH TYPE SIZE: checks one matrix product and prints its row
 row() {
   local arch=$1 type=$2 size=$3 file=$out/$1_$2_$3.ptx
   read -r _ _ _ decisions stages barriers conflicts sectors work predicted < <(build/bench/bench_gpu_static "$arch" "$type" "$size" "$file") ||
@@ -57,7 +58,7 @@ done
 format='%-6s %-10s %-10s  %-10s %7s %5s %9s %7s %5s %9s %6s %9s\n'
 # shellcheck disable=SC2059
 printf "\n$format" arch passes size decisions threads bytes conflicts sectors loads registers spills predicted
-# pass ARCH PASSES SIZE
+# pass ARCH PASSES SIZE: checks one kernel of passes over rows and prints its row
 pass() {
   local arch=$1 name=$2 size=$3 file=$out/$1_$2_$3.ptx
   read -r _ _ _ decisions threads bytes conflicts sectors loads predicted < <(build/bench/bench_gpu_static "$arch" "$name" "$size" "$file") ||

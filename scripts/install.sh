@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs the Debian packages of scripts/packages.txt that are missing. Run as often as you like: quick when none is.
+# Installs the Debian packages of scripts/packages.txt that are missing. If none is missing, it ends at once.
 set -eu
 cd "$(dirname "$0")"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "scripts/install.sh knows Debian 12 only; install what scripts/packages.txt lists by other means" >&2
+  echo "scripts/install.sh supports only Debian 12; install the packages of scripts/packages.txt by other means" >&2
   exit 1
 fi
 

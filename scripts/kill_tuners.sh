@@ -1,6 +1,6 @@
 #!/bin/sh
-# Two tuners on one database for ten minutes (or SECONDS), one of them killed at random every few seconds, and build
-# workers and runners of the other: scripts/kill_tuners.sh [SECONDS]
+# Tests two tuners on one database for SECONDS (default 600). Every few seconds, at random times, kills one tuner, and
+# kills build workers and runners of the other: scripts/kill_tuners.sh [SECONDS]
 set -e
 cd "$(dirname "$0")/.."
 cmake --preset dev >/dev/null

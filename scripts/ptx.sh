@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compiles the kernels of networks and of drawn matrix products to PTX, and has ptxas judge them, for each architecture.
-# Fails on a warning of ptxas, and on memory of a thread or spills in kernels that keep a tile in registers. Prints the
-# registers, static shared memory and spills of each kernel, and the worst of each architecture last. Needs ptxas on the
-# PATH; no GPU.
+# Compiles the kernels of networks and of random schedules of matrix products to PTX, and assembles them with ptxas, for
+# each architecture. Fails if ptxas warns, or if a kernel that keeps a tile in registers uses local memory or spills.
+# Prints the registers, static shared memory and spills of each kernel, then the maxima of each architecture. Needs
+# ptxas on the PATH, but no GPU.
 #   scripts/ptx.sh [MODEL.onnx ...]     default: examples/resnet20.onnx
-# ARCHS (default: "sm_75 sm_80 sm_86 sm_89 sm_90"), SCHEDULES (default 64) and OUT (default build/ptx) in the
-# environment. The programs autotune and bench_ptx_sketches must be built.
+# Environment: ARCHS (default: "sm_75 sm_80 sm_86 sm_89 sm_90"), SCHEDULES (default 64) and OUT (default build/ptx).
+# The programs autotune and bench_ptx_sketches must be built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,11 +37,12 @@ judge() {
       print arch, set, kernel, registers, stack, spills, shared
     }' "$log" >"$out/rows"
   cat "$out/rows" >>"$out/table"
-  # A kernel with a tile in registers (a file that is called so, or one with shared memory) may have neither.
+  # A kernel with a tile in registers may use neither local memory nor spills. Such a kernel is in a file named tile*,
+  # or uses shared memory.
   case $(basename "$file") in tile*) tiled=1 ;; *) tiled=$(grep -c '\.shared \.align' "$file" || true) ;; esac
   if [ "$tiled" -gt 0 ] && awk '$5 > 0 || $6 > 0 { found = 1 } END { exit !found }' "$out/rows"; then
     failed=1
-    echo "FAILED: memory of a thread or spills: $(cat "$out/rows")"
+    echo "FAILED: local memory or spills: $(cat "$out/rows")"
   fi
 }
 

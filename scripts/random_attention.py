@@ -1,10 +1,10 @@
-"""Steps for scripts/random_network.py that are attention, or carry a state."""
+"""Steps for scripts/random_network.py that add attention operators, or operators with a state."""
 
 import numpy as np
 
 
 def attention(net):
-    """A live tensor is the queries; keys and values are weights or inputs."""
+    """Adds attention whose queries are a live tensor, and whose keys and values are weights or inputs."""
     q = net.choose(3, 4)
     if net.opset < 23 or not q:
         return None

@@ -1,5 +1,6 @@
-"""Random networks written as exporters write them: parts of a finished list of nodes become functions, branches and
-loops, and shapes are computed instead of stated. What a network computes stays the same. For scripts/random_network.py.
+"""Rewrites random networks into the forms that exporters emit: parts of a finished list of nodes become functions,
+branches and loops, and shapes are computed instead of stated. The results of the network stay the same. For
+scripts/random_network.py.
 """
 
 import numpy as np
@@ -13,8 +14,8 @@ class Wrapper:
 
     def __init__(self, net, outputs, types):
         self.net, self.rng, self.opset = net, net.rng, net.opset
-        self.outputs = set(outputs)  # of the network
-        self.types = types  # ONNX's number of the type of a tensor, by name
+        self.outputs = set(outputs)  # names of the network's outputs
+        self.types = types  # function from a tensor's name to ONNX's number of its type
         self.functions, self.inner_constants, self.count = [], [], 0
 
     def name(self, prefix):
@@ -29,13 +30,13 @@ class Wrapper:
         return name, numpy_helper.from_array(self.net.values[name], name)
 
     def known(self, prefix, value):
-        """A new name for a tensor of this value."""
+        """Returns a new name for a tensor of this value."""
         name = self.name(prefix)
         self.net.values[name] = value
         return name
 
     def add(self, *values):
-        """Initializers of the network; their names."""
+        """Adds these values as initializers of the network and returns their names."""
         names = []
         for value in values:
             name, tensor = self.constant(value)
@@ -44,7 +45,8 @@ class Wrapper:
         return names
 
     def stretch(self):
-        """A run of nodes that compute what is known, with what they read from outside and what is read outside."""
+        """Returns the range of some consecutive nodes, the tensors that they read from outside, and those of their
+        results that are read outside. Returns None if the value of one of these tensors is not known."""
         nodes = self.net.nodes
         begin = self.rng.randrange(len(nodes))
         end = min(len(nodes), begin + self.rng.randint(1, 4))
@@ -60,14 +62,14 @@ class Wrapper:
         self.net.nodes[begin:end] = nodes
 
     def function(self):
-        """A function of the model's own, called once."""
+        """Turns some nodes into a function of the model, which is called once."""
         found = self.stretch()
         if not found:
             return
         begin, end, reads, results = found
         part = [copy(n) for n in self.net.nodes[begin:end]]
         call, attributes = {}, []
-        for node in part:  # some numbers become attributes of the call
+        for node in part:  # turn some numbers into attributes of the call
             for a in node.attribute:
                 if a.type == AttributeProto.INT and not call and self.rng.random() < 0.5:
                     attributes, call = ["given"], {"given": a.i}
@@ -80,7 +82,7 @@ class Wrapper:
         self.replace(begin, end, [helper.make_node(name, reads, results, domain=DOMAIN, name="n_" + name, **call)])
 
     def branch(self):
-        """An If whose condition is known, or whose branches do the same."""
+        """Turns some nodes into an If whose condition is known, or whose branches compute the same values."""
         found = self.stretch()
         if not found:
             return
@@ -106,7 +108,7 @@ class Wrapper:
         self.replace(begin, end, nodes)
 
     def renamed(self, part, way):
-        """The nodes, with other names for what they compute."""
+        """Returns copies of the nodes with new names for their results."""
         made = {v for n in part for v in n.output}
         nodes = [copy(n) for n in part]
         for node in nodes:
@@ -115,7 +117,8 @@ class Wrapper:
         return nodes
 
     def loop(self):
-        """A Loop of a few equal iterations. Its results are carried, or one iteration's among those of all."""
+        """Turns some nodes into a Loop of a few equal iterations. A result is carried through the loop, or selected from
+        the results of all iterations."""
         found = self.stretch()
         if not found:
             return
@@ -143,7 +146,7 @@ class Wrapper:
         self.replace(begin, end, [loop] + picks)
 
     def shape(self):
-        """A list of integers as arithmetic on extents of the first input."""
+        """Computes a list of integers by arithmetic on extents of the first input."""
         lists = [t for t in self.net.initializers if t.data_type == TensorProto.INT64 and len(t.dims) == 1 and
                  1 <= t.dims[0] <= 6 and t.name in self.net.values]
         data, extents = self.net.inputs[0][0], self.net.shape(self.net.inputs[0][0])
@@ -166,7 +169,7 @@ class Wrapper:
         self.net.nodes[0:0] = nodes
 
     def extent(self, nodes, shape, index, extent, number):
-        """The scalar `number`, made from an extent in one of several ways."""
+        """Computes the scalar `number` from an extent, in one of several ways."""
         at, offset, factor = self.add(index, number - extent, number)
         value = self.known("d", np.array(extent))
         nodes.append(helper.make_node("Gather", [shape, at], [value], axis=0))
@@ -177,7 +180,7 @@ class Wrapper:
             one = self.known("v", np.array(1))
             nodes.append(helper.make_node("Div", [value, value], [one]))
             nodes.append(helper.make_node("Mul", [one, factor], [y]))
-        elif way == 2:  # as floats
+        elif way == 2:  # computed in floats
             f, g, h, k = self.name("v"), self.name("v"), self.name("v"), self.name("v")
             nodes.append(helper.make_node("Cast", [value], [f], to=TensorProto.FLOAT))
             nodes.append(helper.make_node("Cast", [offset], [g], to=TensorProto.FLOAT))
@@ -208,7 +211,7 @@ def domains_of(node):
 
 
 def captured(node):
-    """What a node reads, its subgraphs included."""
+    """Returns the names that a node and its subgraphs read."""
     names = [v for v in node.input if v]
     for a in node.attribute:
         if a.type == AttributeProto.GRAPH:

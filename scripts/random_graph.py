@@ -1,4 +1,4 @@
-"""A graph that grows by random nodes of which it knows the values: what scripts/random_network.py builds."""
+"""A graph under construction that knows the values of all its tensors. scripts/random_network.py adds random nodes."""
 
 import random
 import sys
@@ -15,20 +15,20 @@ EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 16, 17, 19, 28]
 CHANNELS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64]
 MAX_ELEMENTS = 1 << 15
 DOUBLES = 0.2  # share of the networks whose floats are float64
-# Operators whose results are some of their operands' elements, or whole, or otherwise free of rounding.
+# Operators that do not round: their results are elements of their operands, whole numbers or otherwise exact.
 EXACT = set("""Abs And ArgMax ArgMin Cast Ceil Clip Compress Concat ConstantOfShape DepthToSpace Dropout Equal Expand EyeLike
 Flatten Floor Gather GatherElements GatherND GlobalMaxPool Greater GreaterOrEqual Hardmax Identity IsNaN Less LessOrEqual
 MatMulInteger Max MaxPool Min Mod Neg Not OneHot Or Pad Range ReduceMax ReduceMin Relu Reshape ReverseSequence Round Shape
 Sign Size Slice SpaceToDepth Split Squeeze Tile TopK Transpose Trilu Unsqueeze Where Xor""".split())
-NOISE = 2e-6  # relative: well above float32's rounding
-MOST_SHIFT = 3e-5  # of the largest element: well below what a comparison with float64 allows
+NOISE = 2e-6  # relative error of the shaken operands; well above float32's rounding
+MOST_SHIFT = 3e-5  # largest effect of the noise, relative to the largest element; well below the tolerance of verify
 
 
 class Network:
-    """A graph under construction, with the values of all its tensors, and with those that they would have if operands
-    were a little off wherever float32 rounds. A step is refused if its values become huge or tiny, or if the two differ
-    so much (as after the subtraction or the comparison of nearly equal numbers) that float32 could not be compared with
-    float64."""
+    """A graph under construction, with the values of all its tensors, and with shaken values: those that result if
+    operands have small errors wherever float32 rounds. A step is refused if its values become huge or tiny, or if values
+    and shaken values differ so much that float32 could not be compared with float64, as after a subtraction or a
+    comparison of nearly equal numbers."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -40,7 +40,7 @@ class Network:
         self.noise = np.random.default_rng(~seed & 0xFFFFFFFF)
         self.nodes, self.inputs, self.initializers, self.values, self.shaken = [], [], [], {}, {}
         self.live = []  # tensors of floats that steps may read
-        self.flags = []  # those of bools; nearly all steps work on floats
+        self.flags = []  # tensors of bools that steps may read; nearly all steps read floats
         self.unread = set()
 
     def name(self, prefix):
@@ -53,8 +53,8 @@ class Network:
         return self.rng.randrange(100) < percent
 
     def constant(self, array, single=False):
-        """An initializer, or now and then a Constant node. Floats get the network's type, unless the operator takes
-        32-bit floats only (`single`)."""
+        """Adds an initializer, or sometimes a Constant node. Floats get the network's type, unless the operator takes
+        only 32-bit floats (`single`)."""
         name = self.name("c")
         if array.dtype.kind == "f" and not single:
             array = array.astype(self.float)
@@ -76,7 +76,7 @@ class Network:
         return self.constant(np.array(numbers, np.int64))
 
     def places(self, numbers):
-        """Indices, which may be an input of the network."""
+        """Adds indices, as a constant or an input of the network."""
         return self.fed(np.array(numbers, np.int64)) if self.chance(30) else self.integers(numbers)
 
     def input(self, shape):
@@ -97,25 +97,25 @@ class Network:
         return list(self.values[name].shape)
 
     def axis(self, rank, since=11):
-        """An axis, now and then counted from the end where the operator set is as new as `since`."""
+        """Returns the axis, sometimes counted from the end if the operator set is `since` or newer."""
         axis = self.rng.randrange(rank)
         return axis - rank if self.opset >= since and self.chance(30) else axis
 
     def choose(self, *ranks):
-        """A live tensor of one of these ranks (any, if none is given), or None."""
+        """Returns a live tensor of one of these ranks (of any rank, if none is given), or None."""
         fitting = [v for v in self.live if not ranks or self.values[v].ndim in ranks]
-        # Mostly the latest ones, so that networks become deep.
+        # Prefer the latest tensors, so that networks become deep.
         return self.rng.choice(fitting[-3:] if self.chance(80) else fitting) if fitting else None
 
     def joined(self, *shapes):
-        """Whether they broadcast to something small."""
+        """Returns whether the shapes broadcast to a shape of at most MAX_ELEMENTS elements."""
         try:
             return np.prod(np.broadcast_shapes(*map(tuple, shapes))) <= MAX_ELEMENTS
         except ValueError:
             return False
 
     def partners(self, shape, count):
-        """Operands that broadcast with the shape and with each other."""
+        """Returns operands that broadcast with the shape and with each other."""
         operands = []
         for _ in range(count):
             operands.append(self.partner(shape))
@@ -123,7 +123,7 @@ class Network:
         return operands
 
     def partner(self, shape):
-        """An operand that broadcasts with the shape: a live tensor if there is one, else a constant."""
+        """Returns an operand that broadcasts with the shape: a live tensor if there is one, else a constant."""
         for v in self.rng.sample(self.live, len(self.live)):
             if self.joined(shape, self.values[v].shape) and self.chance(70):
                 return v
@@ -134,13 +134,13 @@ class Network:
         return self.uniform(kept[drop:])
 
     def errors(self, op, inputs):
-        """Relative errors of the operands, as rounding makes them; none where the operator does not round."""
-        known = 0 if op in EXACT else 1 if op in ("Resize", "Upsample") else len(inputs)  # scales are no numbers to shake
+        """Returns random relative errors of the operands, for operators that round; 0 for others."""
+        known = 0 if op in EXACT else 1 if op in ("Resize", "Upsample") else len(inputs)  # do not shake scales
         floats = [bool(x) and i < known and self.values[x].dtype.kind == "f" for i, x in enumerate(inputs)]
         return [NOISE * self.noise.uniform(-1, 1, self.values[x].shape) if f else 0 for x, f in zip(inputs, floats)]
 
     def compute(self, op, attributes, inputs, values, errors):
-        """The outputs, from operands that have these relative errors."""
+        """Returns the outputs of the operator for operands with these relative errors."""
         operands = [values[i] if i else None for i in inputs]
         operands = [x if np.isscalar(e) else x * (1 + e) for x, e in zip(operands, errors)]
         with np.errstate(all="ignore"):
@@ -149,12 +149,12 @@ class Network:
         return [v.astype(np.float64) if v.dtype.kind == "f" else v for v in y]
 
     def stored(self, y):
-        """The numbers as the network's type holds them: different ones may become equal."""
+        """Rounds the numbers to the network's type. Different numbers may become equal."""
         with np.errstate(over="ignore"):
             return y.astype(self.float).astype(np.float64) if y.dtype.kind == "f" else y
 
     def opposite(self, name):
-        """The operand as far off as the shaken one, to the other side."""
+        """Returns the operand with the opposite error of the shaken one."""
         if not name or self.values[name].dtype.kind != "f":
             return self.values.get(name)
         return 2 * self.values[name] - self.shaken[name]
@@ -164,14 +164,14 @@ class Network:
             return True
         if y.size > MAX_ELEMENTS or y.ndim > 6 or not (np.isfinite(y) & np.isfinite(shaken)).all():
             return False
-        if y.dtype.kind != "f":  # beyond the bound, floats made of the integers would have too much noise
+        if y.dtype.kind != "f":  # the limit keeps the noise small if the integers are converted to floats
             return np.abs(y.astype(np.float64)).max() < 1e6 and y.shape == shaken.shape and (y == shaken).all()
         peak = np.abs(y).max()
         return 1e-4 < peak < 1e4 and np.abs(y - shaken).max() < MOST_SHIFT * peak
 
     def emit(self, op, inputs, attributes=None, outputs=1):
-        """Adds the node if its values stay comparable, and returns its first output; None if not, or if an operand was
-        refused already. Later steps may read other outputs of floats, too."""
+        """Adds the node and returns its first output. Returns None if its values would not be comparable, or if an
+        operand is None, since its node was refused. Later steps may read all outputs of floats."""
         if None in inputs:
             return None
         attributes = {k: v for k, v in (attributes or {}).items() if v is not None}
@@ -181,7 +181,7 @@ class Network:
         results = self.compute(op, parsed, inputs, self.values, [0] * len(inputs))[:outputs]
         errors = self.errors(op, inputs)
         shaken = [self.stored(v) for v in self.compute(op, parsed, inputs, self.shaken, errors)]
-        # A jump may lie on the other side of the operands.
+        # Try the opposite errors, too: a function may jump on that side of the operands.
         opposite = self.compute(op, parsed, inputs, {i: self.opposite(i) for i in inputs}, [-e for e in errors])
         if not all(self.comparable(y, s) and self.comparable(y, o) for y, s, o in zip(results, shaken, opposite)):
             return None
@@ -191,7 +191,7 @@ class Network:
             self.values[name], self.shaken[name] = y, other
             node.output.append(name)
             if y.size == 0:
-                pass  # only the step that makes it knows what to do with it
+                pass  # only the step that makes an empty tensor uses it
             elif y.dtype.kind == "f":
                 self.live.append(name)
             elif y.dtype.kind == "b":

@@ -1,11 +1,11 @@
-"""Steps for scripts/random_network.py on images: convolutions, pools and what else tells channels from pixels."""
+"""Steps for scripts/random_network.py on images: convolutions, pools and other operators with channels and pixels."""
 
 import numpy as np
 from random_graph import CHANNELS
 
 
 def window(net, size, kernel, dilated, most_pad):
-    """Random strides, dilations and padding of a window that fits; None if none was found."""
+    """Returns random strides, dilations and padding of a window that fits the image, or None if none was found."""
     n = len(size)
     attributes = {}
     strides = [net.pick(1, 1, 1, 2, 2, 3) for _ in range(n)]
@@ -76,7 +76,7 @@ def conv_transpose(net):
     full = [(s - 1) * t + (k - 1) * d + 1 for s, t, k, d in zip(size, strides, kernel, dilations)]
     mode = net.pick("NOTSET", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", None)
     more = [0] * len(size)
-    if net.chance(30):  # less than the stride or the dilation, says the standard
+    if net.chance(30):  # ONNX requires output_padding to be less than the stride or the dilation
         more = [net.rng.randint(0, max(t, d) - 1) for t, d in zip(strides, dilations)]
         attributes["output_padding"] = more
     if net.chance(25):
@@ -199,10 +199,10 @@ def resize(net):
         box = [0.0] * 2 + [net.pick(0.0, 0.25, -0.125) for _ in shape[2:]] + [1.0] * 2
         roi = net.constant(np.array(box + [net.pick(1.0, 0.75, 1.25, 0.5) for _ in range(rank - 2)], np.float32), single=True)
         attributes["extrapolation_value"] = net.pick(None, 2.0)
-    # What align_corners means by the length of the output is disputed where scales leave it a fraction.
+    # ONNX does not define the output's length for align_corners if scales make it a fraction.
     whole = all(float(d * np.float32(s)).is_integer() for d, s in zip(shape, scales))
     if net.chance(50) and (whole or coordinates in (None, "half_pixel", "asymmetric")) and not roi:
-        if net.opset < 13:  # required there, if only as an empty tensor
+        if net.opset < 13:  # the input is required there; it may be an empty tensor
             roi = net.constant(np.zeros([0], np.float32), single=True)
         return net.emit("Resize", [x, roi, numbers()], attributes)
     sizes = [int(d * s + 1e-6) for d, s in zip(shape, scales)]
@@ -211,7 +211,7 @@ def resize(net):
 
 
 def residual(net):
-    """Two branches that meet again."""
+    """Adds two branches and joins them."""
     x = net.choose(4)
     if not x:
         return None

@@ -19,7 +19,7 @@ def slice_(net):
         if low == high:
             low, high = 0, n
         start, end = (low, high) if step > 0 else (high - 1, low - 1)
-        # From the end, or beyond it: all mean the same.
+        # Write the bounds relative to the end, or beyond it. The slice stays the same.
         if net.chance(30):
             start -= n
         if end == n and net.chance(50):
@@ -49,7 +49,7 @@ def split(net):
     cuts = sorted(net.rng.sample(range(1, shape[axis]), min(net.rng.randint(1, 2), shape[axis] - 1)))
     sizes = [b - a for a, b in zip([0] + cuts, cuts + [shape[axis]])]
     parts = net.rng.randint(2, 4)
-    if shape[axis] % parts == 0 and net.chance(50):  # equal ones need no sizes
+    if shape[axis] % parts == 0 and net.chance(50):  # equal parts need no sizes
         return net.emit("Split", [x], {"axis": axis, "num_outputs": parts if net.opset >= 18 else None}, parts)
     if net.opset < 13:
         return net.emit("Split", [x], {"axis": axis, "split": sizes}, outputs=len(sizes))
@@ -64,7 +64,7 @@ def pad(net):
     mode = net.pick(None, "constant", "edge", "reflect")
     pads = []
     for n in shape * 2:
-        low = -((n - 1) // 2) if mode in (None, "constant") and net.chance(20) else 0  # a negative one cuts
+        low = -((n - 1) // 2) if mode in (None, "constant") and net.chance(20) else 0  # a negative pad removes elements
         high = min(n - 1, 3) if mode == "reflect" else 3
         pads.append(net.rng.randint(low, high) if net.chance(50) else 0)
     value = net.pick(None, 0.0, 1.5, -2.0) if mode in (None, "constant") else None
@@ -87,7 +87,7 @@ def gather(net):
         wanted[axis] = net.rng.randint(1, 2 * n)
         indices = net.places(net.numbers.integers(lowest, n, wanted))
         return net.emit("GatherElements", [x, indices], {"axis": axis})
-    if net.chance(25):  # places that are known when the network runs
+    if net.chance(25):  # the indices are known only when the network runs
         place = net.emit(net.pick("ArgMax", "ArgMin"), [x], {"axis": axis, "keepdims": net.pick(0, 1)})
         return place and net.emit("Gather", [x, place], {"axis": axis})
     indices = net.places(net.numbers.integers(lowest, n, net.pick([], [1], [3], [n], [2, 3])))
@@ -126,7 +126,7 @@ def one_hot(net):
 
 
 def by_shape(net):
-    """Shapes that are computed, from other ones."""
+    """Adds a Reshape or similar whose shape is computed from other shapes."""
     x = net.choose(2, 3, 4, 5)
     if not x:
         return None
@@ -138,7 +138,7 @@ def by_shape(net):
         axis = net.rng.randrange(rank)
         n, one = net.emit("Gather", [net.emit("Shape", [x]), net.integers(axis)]), net.integers(-1)
         return net.emit("Gather", [x, net.emit("Range", [net.emit("Add", [n, one]), one, one])], {"axis": axis})
-    if kind in ("join", "flat") and rank > 2:  # two dimensions become one; all but the first do
+    if kind in ("join", "flat") and rank > 2:  # "join" joins two dimensions, "flat" all but the first
         shape = net.emit("Shape", [x])
         dimension = lambda i: net.emit("Gather", [shape, net.integers([i])])
         if kind == "flat":
@@ -159,7 +159,7 @@ def by_shape(net):
 
 
 def nothing(net):
-    """A tensor without elements, and what can be made of it and another one."""
+    """Adds a tensor without elements, and operators on it and another tensor."""
     x = net.choose(1, 2, 3, 4)
     if not x:
         return None

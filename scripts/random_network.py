@@ -1,4 +1,4 @@
-"""Random networks: from a seed, an ONNX model of the supported operators, its inputs, and its outputs as computed by
+"""Makes random networks: from a seed, an ONNX model of supported operators, its inputs, and its outputs by
 examples/reference.py. For scripts/fuzz_networks.py. Extents are small and odd; every operator set from 7 to 28 occurs.
 """
 
@@ -113,7 +113,7 @@ def sum_all(net):
 
 
 def scaled_shift(net):
-    """x * s + t by channel, as batch normalization looks in some models."""
+    """Adds x * s + t per channel, the form of batch normalization in some models."""
     x = net.choose(2, 4, 5)
     if not x:
         return None
@@ -224,19 +224,19 @@ def dropout(net):
 
 
 def filled(net):
-    """A ConstantOfShape, added."""
+    """Adds a ConstantOfShape to a live tensor."""
     if net.opset < 9:
         return None
     x = net.choose()
     shape = [d if net.chance(60) else 1 for d in net.shape(x)]
     value = numpy_helper.from_array(np.array([0.5], net.float))
-    absent = None if net.float == np.float32 else value  # without a value the zeros are float32
+    absent = None if net.float == np.float32 else value  # without the attribute, the result is float32 zeros
     name = net.emit("ConstantOfShape", [net.integers(shape)], {"value": net.pick(value, value, absent)})
     return name and net.emit("Add", [x, name])
 
 
-# What networks mostly consist of, and all steps. A network draws from the ones, from the others, or from a few steps
-# alone, which then occur again and again.
+# COMMON are the steps of which most networks consist; there is also a list of all steps. A network draws from one of
+# these lists, or from a few steps only, which then occur again and again.
 COMMON = ([conv] * 8 + [gemm] * 6 + [matmul] * 3 + [batch_norm] * 3 + [unary] * 5 + [square_root] + [clip] * 2 +
           [binary] * 6 + [sum_all] + [scaled_shift] + [pool] * 4 + [global_pool] + [lrn] + [softmax] + [concat] * 3 +
           [flatten] * 2 + [reshape] * 2 + [transpose] * 3 + [squeeze] + [unsqueeze] + [dropout] + [filled] +
@@ -245,13 +245,13 @@ STEPS = COMMON + [conv_transpose] * 12 + [resize] * 6 + [pool] * 6 + [normalized
 
 
 def wrapped(seed):
-    """Whether parts of the network are functions, branches and loops, which operator sets have from 13 on."""
+    """Returns whether parts of the network become functions, branches and loops; needs operator set 13 or newer."""
     return random.Random(f"wrapped {seed}").random() < 0.4
 
 
 def make(seed):
-    """Returns the model, its inputs and its outputs, by name. Outputs are computed in float64 and then cast to the type
-    of the network."""
+    """Returns the model, its inputs by name and its outputs by name. Outputs are computed in float64 and then converted
+    to the type of the network."""
     net = Network(seed)
     rank = net.pick(4, 4, 4, 4, 3, 5, 2, 2, 1)
     n = net.pick(1, 1, 1, 2, 3)
@@ -281,8 +281,8 @@ def make(seed):
                               [i for i in net.initializers if i.name in used])
     opsets = [helper.make_opsetid("", net.opset)] + [helper.make_opsetid(DOMAIN, 1)] * bool(wrapper.functions)
     model = helper.make_model(graph, opset_imports=opsets, functions=wrapper.functions)
-    model.ir_version = 8  # initializers are no inputs
-    if net.opset <= onnx.defs.onnx_opset_version():  # those that the package knows
+    model.ir_version = 8  # since version 4, initializers need not be inputs
+    if net.opset <= onnx.defs.onnx_opset_version():  # the onnx package knows this operator set
         onnx.checker.check_model(model)
     typed = lambda array: array.astype(net.float) if array.dtype.kind == "f" else array
     return model, inputs, [(v, typed(net.values[v])) for v in outputs]

@@ -4,7 +4,7 @@ import numpy as np
 from onnx import TensorProto
 from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 
-COMPARISONS = {"Less": 7, "Greater": 7, "LessOrEqual": 12, "GreaterOrEqual": 12, "Equal": 11}  # on floats since then
+COMPARISONS = {"Less": 7, "Greater": 7, "LessOrEqual": 12, "GreaterOrEqual": 12, "Equal": 11}  # first set with floats
 
 
 def reduce(net):
@@ -13,7 +13,7 @@ def reduce(net):
         return None
     op = net.pick("ReduceSum", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
                   "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
-    if op in ("ReduceProd", "ReduceLogSum"):  # of positive numbers, and not far from 1
+    if op in ("ReduceProd", "ReduceLogSum"):  # these reduce positive numbers near 1
         x = net.emit("Sigmoid", [x])
         x = x and net.emit("Add", [x, net.uniform([1])])
         if not x:
@@ -32,7 +32,7 @@ def reduce(net):
 
 
 def place_of_extreme(net):
-    """Whole numbers: an output, or floats again."""
+    """Adds ArgMax or ArgMin. The whole numbers become an output of the network or are cast to floats."""
     x = net.choose(1, 2, 3, 4, 5)
     if not x:
         return None
@@ -59,13 +59,13 @@ def of_several(net):
 
 
 def rounded(net):
-    """Whole numbers of both signs."""
+    """Returns whole numbers of both signs."""
     x = net.emit("Mul", [net.choose(), net.constant(np.array(net.pick(1, 2, 4), np.float32))])
     return x and net.emit(net.pick("Floor", "Ceil", "Round") if net.opset >= 11 else net.pick("Floor", "Ceil"), [x])
 
 
 def compared(net):
-    """A choice by a comparison, and maybe by another one."""
+    """Adds a Where by one comparison, or by two."""
     if net.opset < 9:
         return None
     x = net.choose() if net.chance(70) else rounded(net)
@@ -89,7 +89,7 @@ def compared(net):
 
 
 def whole(net):
-    """Arithmetic of integers, then floats again."""
+    """Adds arithmetic of integers, then a cast to floats."""
     x = rounded(net) if net.chance(70) else net.emit("Mul", [net.choose(), net.constant(np.array(5, np.float32))])
     kind, array = net.pick((TensorProto.INT64, np.int64), (TensorProto.INT32, np.int32))
     x = net.emit("Cast", [x], {"to": kind})
@@ -101,7 +101,7 @@ def whole(net):
         shape = [d if net.chance(50) else 1 for d in net.shape(x)]
         if op in ("Abs", "Neg"):
             x = net.emit(op, [x])
-        elif op == "Sum" or op == "CumSum" and not shape:  # which floats alone have as an operator of that name
+        elif op == "Sum" or op == "CumSum" and not shape:  # ONNX's Sum takes only floats, and CumSum needs an axis
             x = net.emit("ReduceSum", [x])
         elif op == "CumSum":
             x = net.emit(op, [x, net.integers(net.axis(len(shape)))], {"exclusive": net.pick(None, 1)})
@@ -117,11 +117,11 @@ def whole(net):
 
 
 def small_integers(net):
-    """Max pooling, extremes and data movement of 8- to 32-bit integers, then mostly a cast to floats."""
+    """Adds max pooling, maxima, minima or data movement of 8- to 32-bit integers, then mostly a cast to floats."""
     x = net.choose(3, 4, 5)
     if not x or net.opset < 12:
         return None
-    pools = [np.int8, np.uint8]  # the only integers that MaxPool takes
+    pools = [np.int8, np.uint8]  # MaxPool takes no other integers
     kind = net.pick(*pools, *pools, np.int16, np.uint16, np.int32, np.uint32)
     if np.dtype(kind).kind == "u":
         x = net.emit("Abs", [x])
@@ -150,7 +150,7 @@ def small_integers(net):
 
 
 def quantized(net):
-    """Small integers, and floats again."""
+    """Adds operators on small integers, then a conversion to floats."""
     x = net.choose(1, 2, 3, 4)
     if not x or net.opset < 10 or net.float != np.float32:
         return None
@@ -217,7 +217,7 @@ def remainder(net):
 
 
 def activation(net):
-    """Functions of one number, and their attributes."""
+    """Adds a function of one number, with its attributes."""
     x, since = net.choose(), lambda op, version: [op] if net.opset >= version else []
     op = net.rng.choice(
         ["Tanh", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "Exp", "Abs", "Neg", "Log",
@@ -238,7 +238,7 @@ def activation(net):
         attributes["alpha"] = net.pick(None, 1.5)
     if op == "Shrink":
         attributes = {"bias": net.pick(None, 0.25), "lambd": net.pick(None, 0.25, 1.0)}
-    if op in ("Log", "Reciprocal", "Asin", "Acos", "Acosh", "Atanh"):  # within their domains
+    if op in ("Log", "Reciprocal", "Asin", "Acos", "Acosh", "Atanh"):  # map the operand into the domain
         x = net.emit("Sigmoid", [x])
     if op == "Acosh":
         x = x and net.emit("Reciprocal", [x])

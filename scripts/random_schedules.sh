@@ -1,7 +1,7 @@
 #!/bin/sh
-# Random schedules, interpreted and then compiled, on all cores: scripts/random_schedules.sh [COUNT, a million] [SEED, 0]
-# Interpreted, a million take twenty minutes of two cores; compiled, by the rate of smaller runs, three hours. What is wrong is shrunk and printed
-# (docs/trace.md). Needs the tests built in build/.
+# Tests random schedules on all cores, first interpreted, then compiled: scripts/random_schedules.sh [COUNT [SEED]]
+# COUNT is a million by default, SEED is 0. On two cores, a million schedules take twenty minutes interpreted, and about
+# three hours compiled. A wrong schedule is reduced and printed (docs/trace.md). Needs the tests built in build/.
 set -eu
 cd "$(dirname "$0")/.."
 export AUTOTUNE_SCHEDULES="${1:-1000000}" AUTOTUNE_SCHEDULE_SEED="${2:-0}"

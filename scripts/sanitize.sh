@@ -1,11 +1,11 @@
 #!/bin/sh
-# Tests under the sanitizers: scripts/sanitize.sh address|thread|all [arguments of ctest, such as -R Import]
-#   address: AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer, all tests
-#   thread:  ThreadSanitizer, the tests of what has threads: thread pool, wire, farm, database, tuner
-# A finding fails the run even in a process that a test merely starts: reports are collected in files. What other
-# people's libraries do is suppressed by the library's name alone, in scripts/sanitizers/. Environment: JOBS, of the build;
-# TESTS, components to restrict both to, such as "runtime rpc"; AUTOTUNE_SCHEDULES and AUTOTUNE_FUZZ_RUNS, of the tests that
-# draw many cases: 500 unless set, since each costs twenty times as much here.
+# Runs tests under the sanitizers: scripts/sanitize.sh address|thread|all [arguments of ctest, such as -R Import]
+#   address: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer, with all tests
+#   thread:  ThreadSanitizer, with the tests of components that use threads: thread pool, rpc, farm, database, tuner
+# Reports are collected in files, so that a finding in a child process of a test fails the run, too. Findings in
+# third-party libraries are suppressed by the library's name, in scripts/sanitizers/. Environment: JOBS, jobs of the
+# build; TESTS, the components to build and test, such as "runtime rpc"; AUTOTUNE_SCHEDULES and AUTOTUNE_FUZZ_RUNS, the
+# numbers of random cases (default 500, since each case takes twenty times as long here).
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -16,7 +16,7 @@ usage() {
   exit 2
 }
 
-# build PRESET [COMPONENT...]: the tests of these, or everything
+# build PRESET [COMPONENT...]: builds the tests of these components, or everything
 build() {
   preset=$1
   shift
@@ -28,7 +28,7 @@ build() {
   cmake --build "build-$preset" -j "$jobs" --target "${@:-all}"
 }
 
-# run PRESET ENVIRONMENT-VARIABLE OPTIONS COMPONENTS [ctest arguments]: the tests of these, or all
+# run PRESET ENVIRONMENT-VARIABLE OPTIONS COMPONENTS [ctest arguments]: runs the tests of these components, or all
 run() {
   preset=$1 variable=$2 options=$3
   labels=$(echo "$4" | tr ' ' '|')
@@ -39,7 +39,7 @@ run() {
   failed=0
   env "$variable=$options:log_path=$reports/report" ctest --test-dir "build-$preset" --output-on-failure \
     --no-tests=error ${labels:+-L "^($labels)\$"} -j "$(nproc)" "$@" || failed=1
-  # AddressSanitizer warns of fibers, which some tests run; a file with that line alone reports nothing.
+  # AddressSanitizer warns about fibers, which some tests use. A file with only this warning is no finding.
   find "$reports" -type f -exec grep -LvF "ASan doesn't fully support makecontext/swapcontext" {} + | xargs -r rm
   if [ -n "$(ls "$reports")" ]; then
     cat "$reports"/* >&2
@@ -54,7 +54,7 @@ address() {
   # shellcheck disable=SC2086 # one word per component
   build asan $tests
   export AUTOTUNE_SCHEDULES="${AUTOTUNE_SCHEDULES:-500}" AUTOTUNE_FUZZ_RUNS="${AUTOTUNE_FUZZ_RUNS:-500}"
-  # handle_sigill: what UndefinedBehaviorSanitizer finds is a trap, reported as ILL
+  # handle_sigill: UndefinedBehaviorSanitizer's findings are traps, which AddressSanitizer reports as SIGILL
   LSAN_OPTIONS="suppressions=$root/scripts/sanitizers/leak.txt:print_suppressions=0" \
     run asan ASAN_OPTIONS detect_stack_use_after_return=1:allocator_may_return_null=1:handle_sigill=1 "$tests" "$@"
 }
@@ -74,7 +74,7 @@ case $what in
   address) address "$@" ;;
   thread) thread "$@" ;;
   all)
-    # Each in its own shell: in a condition `set -e` would let a failed build pass.
+    # Run each sanitizer in a shell of its own, since `set -e` has no effect in a function called in a condition.
     failed=0
     scripts/sanitize.sh address "$@" || failed=1
     scripts/sanitize.sh thread "$@" || failed=1

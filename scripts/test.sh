@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, builds everything and runs all tests; ctest's closing lines come last.
+# Installs missing packages, builds everything and runs all tests. The last lines are the summary of ctest.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/install.sh

@@ -53,7 +53,7 @@ void PrintStatus(const rpc::StatusReply& status) {
     printf("\n");
   }
   for (const auto& waiting : status.queue) {
-    printf("waiting: %s for %s, place %lld, since %s\n", waiting.client_name.c_str(), waiting.key.c_str(),
+    printf("waiting: %s for %s, place %lld, since %s ago\n", waiting.client_name.c_str(), waiting.key.c_str(),
            static_cast<long long>(waiting.position), Age(waiting.waiting_ms).c_str());
   }
   for (const auto& [key, age] : status.absent_keys)

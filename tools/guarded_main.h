@@ -1,4 +1,4 @@
-// The last door of the programs of the farm: one of our own bugs becomes a line and an exit code.
+// Catches a failed CHECK in rpc_server and rpc_tracker, and ends the program with a line and an exit code.
 #pragma once
 #include <cstdio>
 
@@ -8,7 +8,8 @@ namespace autotune::tools {
 
 constexpr int kExitBug = 70;  // EX_SOFTWARE of sysexits.h
 
-// Returns what `run` returns; kExitBug, and prints why after the program's name, if a CHECK failed in it.
+// Returns the result of `run`. If a CHECK fails in `run`, prints the reason after the program's name and returns
+// kExitBug.
 template <class Run>
 int Guarded(const char* program, const Run& run) {
   try {

@@ -1,5 +1,5 @@
-// rpc_server: offers this machine's CPU for measurements. One process speaks to the network, others (--runner) run the
-// candidates.
+// rpc_server offers this machine's CPU, or another device of it, for measurements. One process serves the network,
+// others (--runner) run the candidates.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@
 namespace {
 
 constexpr char kDescription[] =
-    "Offers this machine's CPU, or another device of it, to a tracker, for autotune to measure kernels on.\n"
+    "Offers this machine's CPU, or another device of it, to a tracker, so that autotune can measure kernels on it.\n"
     "Candidates run in a child process, which is replaced when one crashes or hangs.\n"
     "WARNING: connections are not authenticated: any user of this host can run code here.";
 constexpr char kFooter[] =
@@ -85,8 +85,9 @@ int Serve(int argc, char** argv) {
   runner.memory_bytes = static_cast<int64_t>(bytes);
   if (is_runner) return autotune::rpc::RunRunner(runner);
 
-  if (options.tracker.empty()) return fail("--tracker is missing: where is rpc_tracker? (127.0.0.1:9190?)", 2);
-  if (options.key.empty()) return fail("--key is missing: under what name shall clients find this device?", 2);
+  if (options.tracker.empty())
+    return fail("--tracker is missing: give rpc_tracker's address, such as 127.0.0.1:9190", 2);
+  if (options.key.empty()) return fail("--key is missing: give the name by which clients ask for this device", 2);
   auto self = autotune::FindOwnExecutable("rpc_server");
   options.runner_command = Words(prefix);
   options.wrapped_runner = !options.runner_command.empty();

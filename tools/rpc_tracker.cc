@@ -1,4 +1,4 @@
-// rpc_tracker: tells clients which devices are free, and lends them out.
+// rpc_tracker grants clients leases on measurement devices.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@
 namespace {
 
 constexpr char kDescription[] =
-    "Lends measurement devices: device servers (rpc_server) register here, autotune asks here for one of a key.\n"
+    "Lends measurement devices: device servers (rpc_server) register here, and autotune requests a device by its key.\n"
     "WARNING: connections are not authenticated: any user of this host can take devices, and so run code on them.";
 constexpr char kFooter[] =
     "Examples:\n"

@@ -29,27 +29,28 @@ namespace fs = std::filesystem;
 constexpr char kFolderPrefix[] = "autotune-farm-";
 
 fs::path BaseFolder() {
-  // An ipc path has at most 107 bytes: a deep TMPDIR would not do.
+  // An ipc path has at most 107 bytes, and a path below TMPDIR may be longer.
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime && *runtime && strlen(runtime) < 48 && access(runtime, W_OK) == 0) return runtime;
   return "/tmp";
 }
 
-// The lock of a folder's owner: it ends with the process, whatever its number.
+// Locks the folder for its owner; an empty descriptor means that another process holds the lock. The lock ends with the
+// process, so it identifies a living owner better than a process id, which may be reused.
 UniqueFd TryLock(const fs::path& folder, int flags) {
   UniqueFd fd(open((folder / "owner").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
   if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   return UniqueFd();
 }
 
-// Removes the folders of farms whose process is gone.
+// Removes the folders of local farms whose processes have ended.
 void SweepStaleFolders() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(BaseFolder(), error)) {
     if (!entry.path().filename().string().starts_with(kFolderPrefix)) continue;
     struct stat info {};
     if (lstat(entry.path().c_str(), &info) || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) continue;
-    // A folder without its lock file may be just being made.
+    // Another process may have made this folder just now, and not yet its lock file.
     bool has_lock = fs::exists(entry.path() / "owner", error);
     if (!has_lock && time(nullptr) - info.st_mtime < 60) continue;
     if (has_lock && !TryLock(entry.path(), 0)) continue;
@@ -83,7 +84,7 @@ struct LocalFarm::Impl {
     loop.Run();
     child_watch.reset();
     ready_watch.reset();
-    // Asks first: a server that ends by itself removes its sockets and kills its runners in peace.
+    // The end of its standard input asks the server to end, so that it removes its sockets and kills its runners.
     stdin_write.Reset();
     if (child) child->Wait(1000);
     child.reset();
@@ -122,7 +123,7 @@ struct LocalFarm::Impl {
     if (failure.empty()) failure = why;
   }
 
-  // Here and nowhere else: a child dies with the thread that spawned it.
+  // Starts the server. Runs only on the farm's thread, since a child dies with the thread that spawned it.
   Status Spawn() {
     auto [read_end, write_end] = TRY(MakePipe());
     SpawnOptions spawn;
@@ -133,7 +134,7 @@ struct LocalFarm::Impl {
     child = TRY(Subprocess::Spawn(spawn));
     stdin_write = std::move(write_end);
     pid = child->pid();
-    // With pidfd the end is seen at once, without it soon.
+    // Notices the child's end at once with a pidfd, and within 100 ms without one.
     child_watch = child->exit_descriptor() >= 0 ? loop.OnReadable(child->exit_descriptor(), [this] { OnChildEnd(); })
                                                 : loop.Every(100, [this] { OnChildEnd(); });
     return {};
@@ -150,7 +151,7 @@ struct LocalFarm::Impl {
       if (spawned) return;
       why = spawned.error().Text();
     }
-    why += "; it was restarted " + std::to_string(options.max_restarts) + " times, and is given up";
+    why += "; it was restarted " + std::to_string(options.max_restarts) + " times and is now given up";
     Log(LogLevel::kError, why);
     Fail(why);
     tracker->FailKey("local", why);

@@ -1,7 +1,7 @@
-// LocalFarm: a farm of one for this host. A tracker in a thread and one device server as a child process talk over
-// ipc:// in a private folder, with the same messages and code as a farm of many machines. The child is restarted when
-// it dies, up to five times; after that, requests for the device are refused with the cause. Thread-safe. The farm ends
-// when it is destroyed, or when this process ends in any way.
+// LocalFarm: a measurement farm with this host as its only device. A tracker in a thread and a device server in a child
+// process communicate over ipc:// in a private folder, with the same messages and code as a farm of many machines. If
+// the child dies, it is restarted, up to five times; after that, requests for the device are refused with the cause.
+// Thread-safe. The farm ends when it is destroyed, or when this process ends in any way.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,24 +12,24 @@
 namespace autotune {
 
 struct LocalFarmOptions {
-  std::vector<int> cores;                     // the device's; empty: all
-  std::string server_path;                    // of rpc_server; empty: FindOwnExecutable
-  std::vector<std::string> server_arguments;  // more of them
-  double start_seconds = 10;                  // for the device to be ready
+  std::vector<int> cores;                     // cores of the device; empty: all
+  std::string server_path;                    // path of rpc_server; empty: FindOwnExecutable
+  std::vector<std::string> server_arguments;  // further arguments of rpc_server
+  double start_seconds = 10;                  // longest wait until the device is ready
   int max_restarts = 5;
 };
 
 class LocalFarm {
  public:
-  // Returns when the device is ready.
+  // Starts the farm and returns when its device is ready.
   static Result<std::unique_ptr<LocalFarm>> Start(const LocalFarmOptions& options = {});
   ~LocalFarm();
   LocalFarm(const LocalFarm&) = delete;
 
-  std::string tracker() const;  // FarmOptions::tracker
+  std::string tracker() const;  // the tracker's endpoint, for FarmOptions::tracker
   std::string key() const { return "local"; }
   int server_pid() const;
-  // An error once the device server has been given up.
+  // Returns an error once the device server is no longer restarted.
   Status Health() const;
 
   struct Impl;

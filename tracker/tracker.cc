@@ -20,7 +20,7 @@ namespace autotune {
 namespace {
 
 struct SavedState {
-  int64_t epoch = 0;  // of the latest start
+  int64_t epoch = 0;  // epoch of the latest start
   AUTOTUNE_FIELDS(epoch)
 };
 
@@ -31,7 +31,7 @@ Result<SavedState> ReadState(const std::string& path) {
   return FromJson<SavedState>(json);
 }
 
-// Whole or not at all, and on the disk when it returns.
+// Replaces the file atomically. When it returns, the data is on the disk.
 Status WriteState(const std::string& path, const SavedState& state) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -51,7 +51,7 @@ struct Tracker::Impl {
       : options(options), saved_epoch(state.epoch), state(std::move(state), BootMillis()) {}
 
   void Perform(TrackerState::Output output) {
-    // Sending may find peers gone, which may have more to be sent.
+    // If a peer turns out to be gone, the state may answer with further messages.
     while (!output.empty()) {
       TrackerState::Output more;
       for (const auto& [peer, message] : output) {
@@ -106,7 +106,7 @@ Result<std::unique_ptr<Tracker>> Tracker::Start(Loop& loop, const TrackerOptions
       {.on_message = [raw](const rpc::Peer& peer,
                            rpc::Message message) { raw->Perform(raw->state.On(peer, message, BootMillis())); },
        .on_malformed = [raw](const rpc::Peer&, const rpc::Refusal&) { raw->state.OnMalformed(); }}));
-  // Only after the bind: a second tracker on this port must not touch the first one's file.
+  // Writes the file only after the bind, so that a second tracker on this port does not change the first one's file.
   if (!options.state_file.empty()) TRY(WriteState(options.state_file, {impl->saved_epoch}));
   impl->tick = loop.Every(100, [raw] { raw->Perform(raw->state.Tick(BootMillis())); });
   return std::unique_ptr<Tracker>(new Tracker(std::move(impl)));

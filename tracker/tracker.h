@@ -1,4 +1,4 @@
-// Tracker: a TrackerState on a real socket of a Loop. Belongs to its loop's thread.
+// Tracker: a TrackerState on a real socket of a Loop. May be used only on the thread of its loop.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,8 +10,8 @@
 namespace autotune {
 
 struct TrackerOptions {
-  std::string endpoint;  // to listen at
-  // Keeps the epoch from one start to the next; empty: this tracker lives once (a farm of one).
+  std::string endpoint;  // endpoint to listen at
+  // File that keeps the epoch from one start to the next. Empty: this tracker is never restarted (LocalFarm).
   std::string state_file;
 };
 
@@ -22,7 +22,8 @@ class Tracker {
   const std::string& endpoint() const;
   // See TrackerState::FailKey.
   void FailKey(const std::string& key, const std::string& why);
-  // True once a device of that key is free or busy; if not, `why` is the last error that such a device reported.
+  // Returns true if a device of that key is free or busy. If not, sets `why` to the last error that such a device
+  // reported.
   bool Offers(const std::string& key, std::string* why = nullptr) const;
 
   struct Impl;
@@ -32,8 +33,8 @@ class Tracker {
   std::unique_ptr<Impl> impl_;
 };
 
-// Where a tracker on that endpoint keeps its state: $XDG_STATE_HOME or ~/.local/state,
-// autotune/tracker-<endpoint>.json.
+// Returns the default of TrackerOptions::state_file: autotune/tracker-<endpoint>.json in $XDG_STATE_HOME or, without
+// that, in ~/.local/state.
 std::string DefaultTrackerState(const std::string& endpoint);
 
 }  // namespace autotune

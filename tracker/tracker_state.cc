@@ -62,7 +62,8 @@ void TrackerState::OnReport(const Peer& peer, const Message& message, int64_t no
   server.reachable = true;
   keys_[key] = now;
   failed_keys_.erase(key);
-  // Our file with the epoch was lost: tokens must go on growing all the same.
+  // A server knows a later token than this tracker, so the file with the epoch was lost. New tokens must be still
+  // later.
   bool later = report.highest.epoch > epoch_ || (report.highest.epoch == epoch_ && report.highest.counter > counter_);
   if (later) {
     epoch_ = report.highest.epoch + 1;
@@ -94,7 +95,7 @@ void TrackerState::RemoveServer(const Id& id, int64_t now) {
 TrackerState::Output TrackerState::OnUnreachable(const Peer& peer) {
   for (auto& [id, server] : servers_) {
     if (server.peer != peer || !server.reachable) continue;
-    // Its lease stays until it is silent for long: a broken connection is not yet a dead server.
+    // The server's lease stays until the server has been silent for long: it may still live and connect again.
     server.reachable = false;
     Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") disconnected");
   }
@@ -154,10 +155,10 @@ std::optional<Id> TrackerState::FreeServer(const Waiting& waiting) const {
     other_exists |= !excluded;
     if (server.lease || !server.report.ready) continue;
     if (!excluded) return id;
-    // It has failed this client, so perhaps it is dead: only if it has given a sign of life since.
+    // This server has failed the client, so it may be dead. It qualifies only if it has reported since.
     if (server.last_seen > waiting.since) excluded_one = &id;
   }
-  // Better the one that failed than none at all.
+  // Use a server that has failed this client only if no other server has the key.
   if (!excluded_one || other_exists) return std::nullopt;
   return *excluded_one;
 }
@@ -184,7 +185,7 @@ TrackerState::Queue::iterator TrackerState::Refuse(Queue::iterator it, std::stri
 // another client's request to yield to, whoever the holders are; further requests would not change the outcome.
 std::map<Id, int64_t> TrackerState::RequestsByClient(const std::set<int64_t>& tickets, int64_t holders) const {
   std::map<Id, int64_t> requests;
-  int64_t total = 0, most = 0;  // `most`: of one client
+  int64_t total = 0, most = 0;  // `most`: largest number of requests of one client
   for (auto ticket = tickets.begin(); ticket != tickets.end() && total - most < holders; ++ticket, ++total) {
     most = std::max(most, ++requests[queue_.at(*ticket).wish.client]);
   }
@@ -287,7 +288,7 @@ rpc::LeaseQueued TrackerState::Explain(const Waiting& waiting, int64_t now) cons
   } else if (auto seen = keys_.find(key); seen != keys_.end()) {
     queued.text = "no device `" + key + "` is connected; last seen " + AgeText(now - seen->second);
   } else {
-    queued.text = "no device `" + key + "` has arrived yet";
+    queued.text = "no device `" + key + "` has connected yet";
   }
   return queued;
 }
@@ -343,7 +344,7 @@ TrackerState::Output TrackerState::On(const Peer& peer, const Message& message, 
       it->second.expires = now + options_.ttl_ms;
       Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, MustYield(it->second, now)});
     } else if (Recovering(now)) {
-      // Its server has not reported it yet.
+      // The tracker was restarted, and the lease's server has not reported yet. So the lease may exist.
       Send(peer, message.request, rpc::LeaseRenewed{options_.ttl_ms, false});
     } else {
       Send(peer, message.request, Refusal{code::kLeaseLost, "no such lease: it expired, or its device is gone"});
@@ -411,7 +412,7 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
   for (auto& [id, server] : servers_) {
     if (now - server.last_seen > options_.server_silence_ms) {
       if (server.reachable) {
-        Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") fell silent");
+        Note("server " + id.substr(0, 8) + " (" + server.report.device.key + ") stopped reporting");
         server.reachable = false;
       }
       if (server.lease) EndLease(*server.lease, now);
@@ -423,7 +424,7 @@ TrackerState::Output TrackerState::Tick(int64_t now) {
   TickQueue(now);
   std::erase_if(settled_requests_, [&](const auto& r) { return now - r.second.when > options_.remember_ms; });
 
-  // The answers are of no interest: a peer that has left makes the sending fail, and OnUnreachable tells.
+  // Pings the servers. The answers are ignored: if a server has left, sending fails and OnUnreachable is called.
   if (now >= next_ping_) {
     next_ping_ = now + 1000;
     for (const auto& [id, server] : servers_) {

@@ -1,7 +1,7 @@
-// TrackerState: who offers devices, who holds which, who waits: the tracker as a pure state machine. It sees leases,
-// never candidates. It knows no socket and no clock: inputs come with the time, outputs are messages to send.
-// All state is soft but the epoch: after a restart servers report what they hold and clients repeat their requests.
-// Not thread-safe.
+// TrackerState: the logic of a tracker as a pure state machine. It knows which servers offer devices, which clients
+// hold them and which clients wait; it never sees candidates. It knows no socket and no clock: inputs come with the
+// time, outputs are messages to send. Only the epoch must survive a restart: servers then report their leases again,
+// and clients repeat their requests. Not thread-safe.
 #pragma once
 #include <deque>
 #include <functional>
@@ -22,29 +22,30 @@ class TrackerState {
   using Output = std::vector<std::pair<rpc::Peer, rpc::Message>>;
 
   struct Options {
-    int64_t epoch = 1;        // larger than at any earlier start
-    bool recovering = false;  // there was an earlier start: grant nothing for one time-to-live
-    int64_t ttl_ms = 10000;
-    int64_t quantum_ms = 30000;            // then a holder yields to those who wait
-    int64_t server_silence_ms = 6000;      // then a server is unreachable
-    int64_t client_silence_ms = 5000;      // then a waiting client has left
-    int64_t forget_ms = 24 * 3600 * 1000;  // unreachable servers
+    int64_t epoch = 1;                     // must be larger than at any earlier start
+    bool recovering = false;               // after a restart: grant nothing for one time-to-live
+    int64_t ttl_ms = 10000;                // time-to-live of a lease without a renewal
+    int64_t quantum_ms = 30000;            // time after which a holder yields to waiting clients
+    int64_t server_silence_ms = 6000;      // silence after which a server counts as unreachable
+    int64_t client_silence_ms = 5000;      // silence after which a waiting client leaves the queue
+    int64_t forget_ms = 24 * 3600 * 1000;  // time for which unreachable servers are remembered
     int64_t report_interval_ms = 1000;
-    int64_t grace_ms = 3000;      // after the start, for servers to arrive before unknown keys are refused
-    int64_t remember_ms = 60000;  // requests that are settled
+    int64_t grace_ms = 3000;      // time after the start before unknown keys are refused; servers may still arrive
+    int64_t remember_ms = 60000;  // time for which settled requests are remembered
     std::function<rpc::Id()> new_id = rpc::RandomId;
   };
   TrackerState(Options options, int64_t now);
 
   Output On(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
-  Output OnUnreachable(const rpc::Peer& peer);  // a message to it could not be sent
+  Output OnUnreachable(const rpc::Peer& peer);  // a message to the peer could not be sent
   void OnMalformed() { ++malformed_; }
   Output Tick(int64_t now);  // every 100 ms or so
-  // Devices of this key cannot come back (their supervisor gave up): whoever wants one is refused with `why`.
+  // Says that devices of this key will not come back. Requests for them are refused with `why`, waiting ones too.
   Output FailKey(const std::string& key, const std::string& why, int64_t now);
 
   rpc::StatusReply Status(const std::string& key, int64_t now) const;
-  int64_t epoch() const { return epoch_; }  // grows when a server reports a later one; must be kept for the next start
+  // Returns the epoch, which grows when a server reports a later one. The caller must store it for the next start.
+  int64_t epoch() const { return epoch_; }
 
  private:
   struct Server {
@@ -66,13 +67,13 @@ class TrackerState {
     rpc::Peer peer;
     rpc::LeaseRequest wish;
     int64_t since = 0, heard = 0, deadline = 0;
-    int64_t position = 0;  // among those who wait for the same key; as of the last tick
+    int64_t position = 0;  // place among the requests for this key, as of the last tick
   };
   struct Settled {
     int64_t when = 0;
-    rpc::Refusal answer;  // repeated if the same request comes again
+    rpc::Refusal answer;  // sent again if the request is repeated
   };
-  using Queue = std::map<int64_t, Waiting>;  // by ticket: first come, first served
+  using Queue = std::map<int64_t, Waiting>;  // by ticket; the lowest ticket is served first
 
   void OnReport(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
   void OnLeaseRequest(const rpc::Peer& peer, const rpc::Message& message, int64_t now);
@@ -108,12 +109,12 @@ class TrackerState {
   std::map<rpc::Id, Lease> leases_;
   Queue queue_;
   int64_t last_ticket_ = 0;
-  std::map<rpc::Id, int64_t> tickets_;                // request -> its place in the queue
-  std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets
-  std::map<rpc::Id, rpc::Id> granted_requests_;       // request -> its lease, while that lasts
+  std::map<rpc::Id, int64_t> tickets_;                // waiting request -> its ticket in queue_
+  std::map<std::string, std::set<int64_t>> waiting_;  // key -> tickets of the requests for it
+  std::map<rpc::Id, rpc::Id> granted_requests_;       // request -> its lease, until the lease ends
   std::map<rpc::Id, Settled> settled_requests_;       // withdrawn, ended or refused requests
-  std::map<std::string, int64_t> keys_;               // ever offered -> last seen
-  std::map<std::string, std::string> failed_keys_;    // -> why
+  std::map<std::string, int64_t> keys_;               // key that a server has offered -> time of the latest report
+  std::map<std::string, std::string> failed_keys_;    // key -> why its devices will not come back
   std::deque<std::string> errors_;
   int64_t grants_ = 0, expired_ = 0, malformed_ = 0;
   int64_t next_ping_ = 0;

@@ -1,4 +1,4 @@
-"""ONNX Runtime's times on the CPU, through its Python package."""
+"""Measures ONNX Runtime's times on the CPU, through its Python package."""
 
 import statistics
 import time
@@ -11,7 +11,7 @@ KINDS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int6
 
 
 def net_ms(model, threads):
-    """The median time of a run in milliseconds, on random inputs (integers are zeros)."""
+    """Returns the median time of a run in milliseconds, on random inputs (integers are zeros)."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -1,5 +1,5 @@
-"""PyTorch's times on a GPU, in milliseconds: the median over CUDA graphs of many launches, in full float32 where nothing
-else is said."""
+"""Measures PyTorch's times on a GPU, in milliseconds: the median over CUDA graphs of many launches. Uses full float32
+unless another type is stated."""
 
 import statistics
 
@@ -22,7 +22,7 @@ def _exact():
 
 
 def _time(call):
-    """Of one call, launched again and again by a graph, so that no time of the host counts."""
+    """Returns the time of one call. A CUDA graph launches it again and again, so that no time of the host counts."""
     with torch.no_grad():
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
@@ -51,7 +51,7 @@ def matmul_ms(n, kind="f32"):
     a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
     out = torch.empty(n, n, device="cuda", dtype=dtype)
     torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
-    # Sums of f32, as ours.
+    # Accumulate in f32, as our kernels do.
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     try:
@@ -129,7 +129,7 @@ OPS = {
 
 
 class Net(torch.nn.Module):
-    """An ONNX graph of the operators above, node by node."""
+    """Runs an ONNX graph of the operators above, node by node."""
 
     def __init__(self, model):
         super().__init__()
@@ -156,7 +156,7 @@ class Net(torch.nn.Module):
 
 
 def net_ms(path, data, compiled):
-    """Of a whole network: a graph's replay for eager and for torch.compile(mode="max-autotune")."""
+    """Returns the times of a whole network, replayed as a CUDA graph: eager, and torch.compile(mode="max-autotune")."""
     _exact()
     net = Net(onnx.load(path)).cuda().eval()
     inputs = []

@@ -1,5 +1,5 @@
-// Activation functions, as formulas of the graph language's element-wise operators: fusion joins them to what feeds
-// them.
+// Activation functions. Each becomes a formula of the graph language's element-wise operators, which graph passes fuse
+// with the operator that computes its input.
 #include <cctype>
 #include <cmath>
 
@@ -13,7 +13,8 @@ Status ImportActivation(ImportContext& c) {
   return c.Bind(TRY(c.Apply(op, TRY(c.Tensor(0)))));
 }
 
-// The number comes first in maxima and minima: then NaN stays NaN.
+// Max and min return NaN if their second operand is NaN. So the constant is the first operand, and a NaN of x stays
+// NaN.
 Result<ValueId> Positive(ImportContext& c, ValueId x) { return c.ApplyToNumber(Op::kMax, 0, x); }
 Result<ValueId> Negative(ImportContext& c, ValueId x) { return c.ApplyToNumber(Op::kMin, 0, x); }
 
@@ -34,7 +35,7 @@ Status ImportLeakyRelu(ImportContext& c) {
 Status ImportPRelu(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), slope = TRY(c.Tensor(1));
   const Shape& own = c.ShapeOfValue(slope);
-  if (c.opset < 7 && own.size() == 1 && c.Rank(x) > 2) {  // one for each channel
+  if (c.opset < 7 && own.size() == 1 && c.Rank(x) > 2) {  // the slope has one number per channel
     Shape channels(static_cast<size_t>(c.Rank(x)) - 1, 1);
     channels[0] = own[0];
     slope = TRY(c.Reshape(slope, channels));
@@ -44,7 +45,7 @@ Status ImportPRelu(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kAdd, TRY(Positive(c, x)), y)));
 }
 
-// max(x, 0) + alpha * (exp(min(x, 0) * inner) - 1)
+// Returns max(x, 0) + alpha * (exp(min(x, 0) * inner) - 1).
 Result<ValueId> Exponential(ImportContext& c, ValueId x, double alpha, double inner) {
   ValueId e = TRY(Negative(c, x));
   if (inner != 1) e = TRY(c.ApplyNumber(Op::kMul, e, inner));
@@ -81,7 +82,7 @@ Status ImportHardSwish(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kMul, x, gate)));
 }
 
-// log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|))
+// Returns log(1 + exp(x)), computed as max(x, 0) + log(1 + exp(-|x|)) so that it cannot overflow.
 Result<ValueId> Softplus(ImportContext& c, ValueId x) {
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kNeg, TRY(c.Apply(Op::kAbs, x))))));
   ValueId rest = TRY(c.Apply(Op::kLog, TRY(c.ApplyNumber(Op::kAdd, e, 1))));
@@ -90,7 +91,8 @@ Result<ValueId> Softplus(ImportContext& c, ValueId x) {
 
 Status ImportSoftplus(ImportContext& c) { return c.Bind(TRY(Softplus(c, TRY(c.Tensor(0))))); }
 
-// x tanh(softplus(x)). With w = exp(x), tanh(log(1 + w)) = (w^2 + 2 w) / (w^2 + 2 w + 2); beyond 20 it is 1.
+// Computes x tanh(softplus(x)). With w = exp(x), tanh(log(1 + w)) = (w^2 + 2 w) / (w^2 + 2 w + 2). For x > 20 the
+// factor is 1 in f32.
 Status ImportMish(ImportContext& c) {
   constexpr double kOneBeyond = 20;
   ValueId x = TRY(c.Tensor(0));
@@ -168,7 +170,8 @@ Status ImportShrink(ImportContext& c) {
 std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name) {
   using A = RecurrentActivation;
   using C = ImportContext;
-  // ONNX gives Affine and ScaledTanh no defaults; ours change nothing.
+  // ONNX has no default numbers for Affine and ScaledTanh. Those in this table make Affine the identity and ScaledTanh
+  // tanh.
   static const std::vector<A> all = {
       {"relu", 0, 0, 0, [](C& c, const A&, ValueId x) { return Positive(c, x); }},
       {"tanh", 0, 0, 0, [](C& c, const A&, ValueId x) { return c.Apply(Op::kTanh, x); }},

@@ -40,20 +40,20 @@ Result<ValueId> FirstKeys(ImportContext& c, ValueId limits, int64_t keys) {
 
 namespace {
 
-// The layout in which the scores [B, H, S, T] are computed. Heads that share keys get a dimension of their own, along
-// which the keys broadcast. With a single query, the heads that share keys are the rows of one product instead.
+// The layout in which the scores [B, H, S, T] are computed. The query heads that share keys get a dimension of their
+// own, along which the keys broadcast. With a single query, these heads are the rows of one product instead.
 struct ScoreLayout {
   int64_t batch = 0, heads = 0, group = 1, queries = 0, keys = 0;
 
   bool rows_are_heads() const { return group > 1 && queries == 1; }
-  // The shape of [b, h, s, t], whose dimensions are those of the scores or 1 (t: any extent).
+  // Returns the shape in this layout of a tensor [b, h, s, t]. Each of b, h and s is that of the scores or 1.
   Shape Of(const Shape& s) const {
     if (group == 1) return s;
     const bool every_head = s[1] == heads;
     if (rows_are_heads()) return {s[0], every_head ? heads / group : 1, every_head ? group : 1, s[3]};
     return {s[0], every_head ? heads / group : 1, every_head ? group : 1, s[2], s[3]};
   }
-  // Of k and v, [B, H / group, T, D].
+  // Returns the shape in this layout of k or v, [B, H / group, T, D].
   Shape OfKeys(const Shape& s) const { return group == 1 || rows_are_heads() ? s : Shape{s[0], s[1], 1, s[2], s[3]}; }
 };
 
@@ -66,7 +66,7 @@ Status CheckShapes(const ImportContext& c, const AttentionParts& p) {
              ", ", c.builder.Spec(p.v).Text());
 }
 
-// A mask [.., s, t] as it broadcasts to the scores in their layout.
+// Reshapes a mask [.., s, t] so that it broadcasts to the scores in their layout.
 Result<ValueId> InLayout(ImportContext& c, const ScoreLayout& layout, ValueId mask) {
   Shape shape = c.ShapeOfValue(mask);
   const Shape scores = {layout.batch, layout.heads, layout.queries, layout.keys};
@@ -78,15 +78,15 @@ Result<ValueId> InLayout(ImportContext& c, const ScoreLayout& layout, ValueId ma
 }
 
 struct VisibleKeys {
-  std::optional<ValueId> keep;       // bools that broadcast to [B, H, S, T]; absent: all
-  bool every_query_sees_one = true;  // a key, as far as positions tell
+  std::optional<ValueId> keep;       // bools that broadcast to [B, H, S, T]; absent: all keys are visible
+  bool every_query_sees_one = true;  // by the positions, every query sees at least one key
 };
 
-// The keys t with s + offset - left <= t <= s + offset + right.
+// Returns the keys t that query s sees: s + offset - left <= t <= s + offset + right.
 Result<VisibleKeys> KeysInSight(ImportContext& c, const Positions& p, int64_t queries, int64_t keys) {
   VisibleKeys w;
   auto side = [&](int64_t shift, bool lowest) -> Status {
-    // Conditions that hold at the first or last query hold at all.
+    // A condition is left out if it holds for the query where it is strictest, and so for all queries.
     if (!p.offsets && (lowest ? queries - 1 + p.offset + shift <= 0 : p.offset + shift >= keys - 1)) return {};
     if (p.offsets || (lowest ? queries - 1 + p.offset + shift >= keys : p.offset + shift < 0))
       w.every_query_sees_one = false;
@@ -97,21 +97,21 @@ Result<VisibleKeys> KeysInSight(ImportContext& c, const Positions& p, int64_t qu
     w.keep = TRY(Combine(c, Op::kAnd, w.keep, inside));
     return {};
   };
-  // No position is beyond these, so that the sums are numbers of 32 bits.
+  // Clamp the distances, so that the sums fit 32 bits. No position is larger.
   const int64_t far = std::numeric_limits<int32_t>::max() / 4;
   if (p.right) TRY(side(std::min(*p.right, far), false));
   if (p.left) TRY(side(-std::min(*p.left, far), true));
   return w;
 }
 
-// Softmax along the last axis; a row of minus infinities gives zeros.
+// Computes softmax along the last axis. A row of minus infinities gives zeros.
 Result<ValueId> SoftmaxOrZero(ImportContext& c, ValueId x) {
   const std::vector<int64_t> last = {c.Rank(x) - 1};
   const double least =
       c.Type(x).bits == 64 ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
   ValueId most = TRY(c.ApplyToNumber(Op::kMax, least, TRY(c.Reduce(Op::kReduceMax, x, last))));
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kSub, x, most))));
-  // The largest element of any other row adds 1 to its sum.
+  // The sum of any other row is at least 1, since its largest element contributes exp(0).
   ValueId sum = TRY(c.ApplyToNumber(Op::kMax, 1, TRY(c.Reduce(Op::kReduceSum, e, last))));
   return c.Apply(Op::kMul, e, TRY(c.ApplyToNumber(Op::kDiv, 1, sum)));
 }
@@ -153,7 +153,7 @@ Result<AttentionValues> Attend(ImportContext& c, const AttentionParts& p) {
 
 namespace {
 
-// The mask [.., s, t] with so many keys: what it does not hold is masked.
+// Extends a mask [.., s, t] to `keys` keys. The added keys are masked.
 Result<ValueId> Lengthened(ImportContext& c, ValueId mask, int64_t keys) {
   const Shape shape = c.ShapeOfValue(mask);
   if (shape.empty()) return Err("the mask must not be a scalar");
@@ -177,7 +177,7 @@ struct Output {
 
 struct OnnxAttention {
   AttentionParts parts;
-  bool merged = false;  // the heads of a token are one dimension
+  bool merged = false;  // the heads of a token lie in one dimension
   ValueId present_key = 0, present_value = 0;
 };
 
@@ -248,7 +248,7 @@ Status ReadScores(ImportContext& c, AttentionParts& p) {
   p.softcap = TRY(c.Float("softcap", 0));
   if (p.softcap < 0) return Err("softcap must not be negative");
   if (!c.HasAttr("softmax_precision")) return {};
-  constexpr int kFloat16 = 10, kBFloat16 = 16;  // ONNX's numbers
+  constexpr int kFloat16 = 10, kBFloat16 = 16;  // ONNX's numbers of these element types
   const int64_t type = TRY(c.Int("softmax_precision", 0));
   if (type == kFloat16 || type == kBFloat16) return {};  // f32 is more precise
   p.softmax_type = TRY(SupportedType(type));

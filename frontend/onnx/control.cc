@@ -1,4 +1,5 @@
-// Control flow: branches and loops whose course is known at import, one subgraph after the other.
+// Control flow: If, Loop and Scan. Import inlines a subgraph for each iteration or chosen branch, so conditions and
+// trip counts must be known at import. An If whose condition is not known computes both branches.
 #include <algorithm>
 
 #include "frontend/onnx/importer.h"
@@ -6,11 +7,11 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostIterations = 1000;  // unrolled; each has kernels of its own
+constexpr int64_t kMostIterations = 1000;  // limit of unrolling, since each iteration has kernels of its own
 
 TensorValue ScalarBool(bool value) { return TensorValue::FromNumbers(DType::Bool(), {}, {value ? 1.0 : 0.0}); }
 
-// A condition or a trip count.
+// Returns the one number of a condition or a trip count. `what` names it in the error.
 Result<double> NumberOf(const TensorValue& value, const char* what) {
   if (value.spec.NumElements() != 1) return Err(what, " must be one number, not ", value.spec.Text());
   return value.Number(0);
@@ -23,7 +24,7 @@ Status BindAll(ImportContext& c, std::vector<Operand> operands) {
   return {};
 }
 
-// Both branches are computed: an operator has no effects but its results, and none is undefined in a kernel.
+// Computes both branches and selects the results. That is allowed, since operators have no side effects.
 Result<std::vector<Operand>> SelectedBranch(ImportContext& c, const OnnxGraph& yes, const OnnxGraph& no) {
   ValueId condition = TRY(c.Tensor(0));
   if (c.builder.Spec(condition).NumElements() != 1)
@@ -51,19 +52,19 @@ Status ImportIf(ImportContext& c) {
   return BindAll(c, TRY(c.Inline(holds ? *yes : *no, {})));
 }
 
-// The elements of a scan output, one of each iteration, side by side along a new axis.
+// Stacks the elements of a scan output, one per iteration, along a new axis.
 Result<Operand> Stacked(ImportContext& c, std::vector<Operand>& parts, int64_t axis) {
   std::vector<ValueId> values;
   for (Operand& part : parts) values.push_back(TRY(c.ToValue(part)));
   return c.ToOperand(TRY(c.Stack(std::move(values), axis)));
 }
 
-// What a loop hands from one iteration to the next, and what it collects.
+// The values that a loop carries from one iteration to the next, and the elements that it collects.
 struct LoopState {
   std::vector<Operand> carried;
-  std::vector<std::vector<Operand>> scans;  // of each scan output, an element per iteration
+  std::vector<std::vector<Operand>> scans;  // for each scan output, one element per iteration
 
-  // Takes over what follows `first` in the outputs of an iteration.
+  // Takes the outputs of an iteration from index `first` on: the carried values, then an element of each scan output.
   Status Take(std::vector<Operand> outputs, size_t first) {
     if (outputs.size() != first + carried.size() + scans.size()) {
       return Err("its subgraph gives ", outputs.size(), " outputs; wanted are ", first + carried.size() + scans.size());
@@ -75,7 +76,7 @@ struct LoopState {
   }
 };
 
-// What a loop that never runs collects: nothing, but of the type that an iteration would give.
+// Returns the scan output of a loop without iterations: an empty tensor of the type that an iteration would give.
 Result<Operand> NoIterations(ImportContext& c, const Operand& element, int64_t axis) {
   TensorSpec spec = c.SpecOf(element);
   axis = TRY(NormalizeAxis(axis, spec.rank() + 1));
@@ -125,15 +126,15 @@ Status ImportLoop(ImportContext& c) {
     std::vector<Operand> outputs = TRY(Iterate(c, loop, count, state));
     const TensorValue* condition = outputs.empty() ? nullptr : c.Known(outputs[0]);
     const bool is_last = loop.trips && count + 1 == *loop.trips;
-    // Even if the node has no condition: ONNX's text ignores the body's then, but ONNX Runtime heeds it, and loops that
-    // onnxscript makes of `for` and `break` need that.
+    // The body's condition counts even if the node has none. ONNX's text ignores it in that case, but ONNX Runtime does
+    // not, and onnxscript relies on that for `for` loops with `break`.
     if (!condition && !is_last)
       return Err("computes at run time whether it goes on; only loops of a known number of iterations are supported");
     if (!is_last) goes_on = TRY(NumberOf(*condition, "its condition")) != 0;
     TRY(state.Take(std::move(outputs), 1));
   }
   std::vector<Operand> results = state.carried;
-  if (count == 0 && !state.scans.empty()) {  // an iteration that nothing reads tells the types
+  if (count == 0 && !state.scans.empty()) {  // import an unused iteration, to learn the types of the scan outputs
     std::vector<Operand> outputs = TRY(Iterate(c, loop, 0, state));
     for (size_t i = fixed; i < outputs.size(); ++i) results.push_back(TRY(NoIterations(c, outputs[i], 0)));
   } else {
@@ -142,7 +143,7 @@ Status ImportLoop(ImportContext& c) {
   return BindAll(c, std::move(results));
 }
 
-// A list of one number for each scan input or output; zeros if it is left out.
+// Returns an attribute with one number for each scan input or output; zeros if the attribute is absent.
 Result<std::vector<int64_t>> PerScan(ImportContext& c, const char* name, size_t count) {
   std::vector<int64_t> list = TRY(c.IntList(name, std::vector<int64_t>(count, 0)));
   if (list.size() != count) return Err(name, " has ", list.size(), " numbers for ", count, " tensors");
@@ -155,7 +156,7 @@ struct ScanNode {
   std::vector<int64_t> input_axes, input_directions, output_axes, output_directions;
 };
 
-// `first`: the input where the state variables begin.
+// Reads the node of a Scan. `first` is the index of the first state variable among the inputs.
 Result<ScanNode> ReadScan(ImportContext& c, size_t first) {
   ScanNode scan;
   scan.body = TRY(c.Subgraph("body"));
@@ -175,7 +176,7 @@ Result<ScanNode> ReadScan(ImportContext& c, size_t first) {
   return scan;
 }
 
-// The elements at one index of an axis, which goes.
+// Returns the slice at one index of an axis, without that axis.
 Result<Operand> At(ImportContext& c, Operand operand, int64_t axis, int64_t index) {
   ValueId x = TRY(c.ToValue(operand));
   Shape shape = c.ShapeOfValue(x);
@@ -187,7 +188,7 @@ Result<Operand> At(ImportContext& c, Operand operand, int64_t axis, int64_t inde
   return c.ToOperand(TRY(c.Reshape(x, shape)));
 }
 
-// Runs a scan over its inputs, given with the state variables before them, and returns its results.
+// Unrolls a scan and returns its results. `inputs` holds the state variables, then the scan inputs.
 Result<std::vector<Operand>> RunScan(ImportContext& c, const ScanNode& scan, const std::vector<Operand>& inputs) {
   LoopState state{{inputs.begin(), inputs.begin() + static_cast<int64_t>(scan.states)}, {}};
   state.scans.resize(scan.outputs);
@@ -218,9 +219,10 @@ Result<std::vector<Operand>> RunScan(ImportContext& c, const ScanNode& scan, con
   return results;
 }
 
-// In operator set 8 all tensors have a batch in front, and each row of it runs by itself.
+// Imports the Scan of operator set 8, where all tensors have a batch dimension in front. Each batch entry is a scan of
+// its own.
 Status ImportBatchedScan(ImportContext& c) {
-  if (c.Has(0)) return Err("of sequences of several lengths is not supported");
+  if (c.Has(0)) return Err("sequences of several lengths are not supported");
   const ScanNode scan = TRY(ReadScan(c, 1));
   std::vector<Operand> inputs;
   for (size_t i = 1; i < c.node().inputs.size(); ++i) inputs.push_back(TRY(c.Input(i)));

@@ -1,11 +1,12 @@
-// Conv, Gemm, MatMul, and the geometry of sliding windows.
+// Imports Conv, ConvTranspose, Gemm and MatMul, and reads the geometry of sliding windows.
 #include <algorithm>
 
 #include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
 
-// The largest kernel extent, stride, dilation, pad or output size of a window: sums and products cannot overflow.
+// Limit of a window's kernel extents, strides, dilations, pads and output sizes, so that sums and products of them
+// cannot overflow.
 constexpr int64_t kMaxWindow = 1 << 24;
 
 Shape Window::Lifted(Shape shape) const {
@@ -68,7 +69,7 @@ Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, st
 
 namespace {
 
-// The graph's operators by the number of spatial dimensions, of which there are two or three.
+// Returns the graph's convolution for two or three spatial dimensions.
 Op ConvOver(size_t dims) { return dims == 2 ? Op::kConv2d : Op::kConv3d; }
 
 }  // namespace
@@ -88,7 +89,7 @@ Result<ValueId> ConvValues(ImportContext& c, ValueId x, ValueId w) {
 
 namespace {
 
-// y plus a bias of one number per channel.
+// Returns y plus the bias of input 2, one number per channel; y itself if there is no bias.
 Result<ValueId> WithBias(ImportContext& c, ValueId y) {
   if (!c.Has(2)) return y;
   ValueId bias = TRY(c.Tensor(2));
@@ -110,13 +111,14 @@ namespace {
 
 Status ImportConv(ImportContext& c) { return c.Bind(TRY(ConvValue(c))); }
 
-// The gradient of a convolution: the input spread out by the strides, convolved with the mirrored weight.
+// Imports ConvTranspose, the gradient of a convolution: spreads the input out by the strides, and convolves it with the
+// mirrored weight.
 Status ImportConvTranspose(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), w = TRY(c.Tensor(1));
   Shape xs = c.ShapeOfValue(x), ws = c.ShapeOfValue(w);
   if (xs.size() < 3 || ws.size() != xs.size() || ws[0] != xs[1])
     return Err("input ", ShapeText(xs), " and weight ", ShapeText(ws), " do not fit");
-  // Here pads cut the output, and auto_pad speaks of its extent.
+  // In this operator pads crop the output, and auto_pad determines the output's extent.
   std::string auto_pad = TRY(c.String("auto_pad", "NOTSET"));
   Window window = TRY(ReadWindow(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()}));
   std::vector<int64_t> more = TRY(c.IntList("output_padding", Shape(xs.size() - 2, 0)));
@@ -171,7 +173,7 @@ Status ImportConvTranspose(ImportContext& c) {
   w = TRY(c.Reshape(w, ws));
   w = TRY(c.Emit(Op::kSlice, {w}, mirror));
   Shape grouped = {groups, inner, ws[1]}, swapped = {out_channels, inner};
-  std::vector<int64_t> swap = {0, 2, 1};  // within a group, outputs before inputs
+  std::vector<int64_t> swap = {0, 2, 1};  // within a group, puts output channels before input channels
   for (size_t i = 0; i < dims; ++i) {
     grouped.push_back(ws[2 + i]);
     swapped.push_back(ws[2 + i]);
@@ -190,7 +192,7 @@ Status ImportGemm(ImportContext& c) {
   if (TRY(c.Int("transB", 0))) b = TRY(c.Transpose(b, {1, 0}));
   float alpha = TRY(c.Float("alpha", 1)), beta = TRY(c.Float("beta", 1));
   bool constant_b = c.Constant(1) != nullptr;
-  // On a constant operand the factor costs nothing once constants are folded.
+  // Multiply the constant operand by alpha, since constant folding then removes the multiplication.
   if (alpha != 1 && constant_b) b = TRY(c.ApplyNumber(Op::kMul, b, alpha));
   ValueId y = TRY(c.Emit(Op::kMatmul, {a, b}));
   if (alpha != 1 && !constant_b) y = TRY(c.ApplyNumber(Op::kMul, y, alpha));
@@ -219,7 +221,7 @@ Result<ValueId> MatMulValues(ImportContext& c, ValueId a, ValueId b) {
   Shape batch = TRY(BroadcastShapes(Shape(as.begin(), as.end() - 2), Shape(bs.begin(), bs.end() - 2)));
   ValueId y = 0;
   bool shared_b = std::all_of(bs.begin(), bs.end() - 2, [](int64_t d) { return d == 1; });
-  if (shared_b) {  // one matrix for all: one larger product
+  if (shared_b) {  // all batch entries share one matrix b, so they become one larger product
     int64_t rows = m;
     for (size_t i = 0; i + 2 < as.size(); ++i) rows *= as[i];
     a = TRY(c.Reshape(a, {rows, k}));

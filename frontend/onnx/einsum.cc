@@ -1,4 +1,4 @@
-// Einsum: transposes, diagonals, sums, and a product for each pair of operands.
+// Imports Einsum as transposes, diagonals, sums, and one product for each pair of operands.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -9,18 +9,19 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Labels of dimensions. Letters stand for themselves; dimension i from the end of an ellipsis is kEllipsis - i.
+// Labels of dimensions. The label of a letter is its character code. The label of dimension i from the end of an
+// ellipsis is kEllipsis - i.
 using Labels = std::vector<int>;
 constexpr int kEllipsis = -1;
 
 struct Term {
   Labels labels;
-  int ellipsis = -1;  // where it stands among the labels; -1: there is none
+  int ellipsis = -1;  // position of the ellipsis among the labels; -1: there is none
 };
 
 struct Operand {
   ValueId value = 0;
-  Labels labels;  // one for each dimension, each once
+  Labels labels;  // one for each dimension; no label occurs twice
 };
 
 bool Holds(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
@@ -64,7 +65,7 @@ Result<Equation> ReadEquation(std::string text) {
   return equation;
 }
 
-// The labels of a tensor's dimensions, where the ellipsis stands for as many as are left over.
+// Returns the labels of a tensor's dimensions. The ellipsis covers the dimensions that the letters leave over.
 Result<Labels> Spread(const Term& term, int rank) {
   const int named = static_cast<int>(term.labels.size());
   if (named > rank || (term.ellipsis < 0 && named < rank))
@@ -115,7 +116,8 @@ class Contraction {
     const Shape shape = c_.ShapeOfValue(operand.value);
     const int label = operand.labels[i];
     const int64_t n = shape[i];
-    if (shape[j] != n) return Err("takes the diagonal of ", c_.builder.Spec(operand.value).Text());
+    if (shape[j] != n)
+      return Err("takes the diagonal of ", c_.builder.Spec(operand.value).Text(), ", whose extents differ");
     std::vector<int64_t> perm;
     Labels labels;
     Shape rest;
@@ -156,7 +158,7 @@ class Contraction {
     }
   }
 
-  // Adds up the dimensions that only this operand has.
+  // Sums up the dimensions that only this operand has.
   Status Sum(Operand& operand) {
     const std::set<int>& own = summed_[&operand - operands_.data()];
     if (own.empty()) return {};
@@ -182,7 +184,8 @@ class Contraction {
     return n;
   }
 
-  // The labels of a pair: those of both that stay, and that are summed; those of the left; those of the right.
+  // The labels of a pair of operands. Both have those of `batch`, which stay, and of `sums`, which are summed up. Only
+  // one operand has those of `left` or `right`.
   struct Roles {
     Labels batch, sums, left, right;
   };
@@ -233,7 +236,7 @@ class Contraction {
     ValueId x = TRY(Ordered(operands_[a], Joined({r.batch, r.left, r.sums})));
     ValueId y = TRY(Ordered(operands_[b], Joined({r.batch, r.sums, r.right})));
     ValueId z = 0;
-    if (r.sums.empty()) {  // nothing to add up
+    if (r.sums.empty()) {  // no dimension is summed up
       x = TRY(c_.Reshape(x, {batch, left, 1}));
       y = TRY(c_.Reshape(y, {batch, 1, right}));
       z = TRY(c_.Apply(Op::kMul, x, y));
@@ -249,7 +252,8 @@ class Contraction {
     return out;
   }
 
-  // Dimensions of extent 1 may have been left out of every operand.
+  // Puts the dimensions into the order of the output. Adds dimensions of extent 1 that Prepare left out of all
+  // operands.
   Result<ValueId> Finish(const Operand& operand) {
     Labels order;
     Shape shape;
@@ -264,10 +268,11 @@ class Contraction {
   std::vector<Operand> operands_;
   Labels output_;
   std::map<int, int64_t> extents_;
-  std::vector<std::set<int>> summed_;  // by operand
+  std::vector<std::set<int>> summed_;  // for each operand, the labels to sum up
 };
 
-// Without an output, all labels that occur once, in alphabetical order, behind the ellipsis.
+// Returns the output's labels if the equation states no output: the ellipsis, then all labels that occur once, in
+// alphabetical order.
 Labels ImplicitOutput(const std::vector<Operand>& operands) {
   std::map<int, int> counts;
   for (const Operand& operand : operands) {
@@ -287,7 +292,7 @@ Status ImportEinsum(ImportContext& c) {
     return Err("the equation has ", equation.inputs.size(), " terms for ", values.size(), " inputs");
   std::vector<Operand> operands;
   std::map<int, int64_t> extents;
-  int around = 0;  // dimensions of the ellipsis
+  int around = 0;  // number of dimensions that the ellipsis covers
   for (size_t i = 0; i < values.size(); ++i) {
     const Shape& shape = c.ShapeOfValue(values[i]);
     Operand operand;

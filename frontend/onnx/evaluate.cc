@@ -14,7 +14,7 @@ using graph::Op;
 
 namespace {
 
-constexpr double kMostExact = 0x1p53;  // integers in the interpreter's arrays are doubles
+constexpr double kMostExact = 0x1p53;  // limit of exact integers, since the interpreter's arrays hold doubles
 
 bool HoldsNumbers(DType type) { return type.IsInt() || type.IsBool() || (type.IsFloat() && type.bits >= 32); }
 
@@ -28,7 +28,7 @@ std::optional<InterpArray> ToArray(const TensorValue& value) {
   return array;
 }
 
-// A graph of one node, as LowerSubgraph takes them.
+// Returns a graph of one node with its operands, for LowerSubgraph.
 std::optional<Graph> SingleNode(Op op, const Attrs& attrs, const std::vector<TensorValue>& operands) {
   GraphBuilder builder;
   std::vector<ValueId> inputs;
@@ -55,7 +55,8 @@ std::optional<TensorValue> ConstantValues::Evaluate(Op op, const Attrs& attrs,
   if (!graph) return std::nullopt;
   const TensorSpec& spec = graph->Spec(graph->outputs[0]);
   if (!HoldsNumbers(spec.dtype) || spec.NumElements() > stores_left_) return std::nullopt;
-  // Any target will do: it decides no value that the interpreter computes. A fixed one makes import repeatable.
+  // The values do not depend on the target, since the interpreter computes them. A fixed target makes import
+  // repeatable.
   static const Target target = Target::Parse("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3 -num-cores=1").value();
   auto programs = LowerSubgraph(*graph, target, "constant", {.exact = true});
   if (!programs.ok()) return std::nullopt;
@@ -63,7 +64,7 @@ std::optional<TensorValue> ConstantValues::Evaluate(Op op, const Attrs& attrs,
   if (!Interpret(programs->front().func, arrays, {.detect_races = false, .stores_left = &stores_left_}).ok())
     return std::nullopt;
   const std::vector<double>& out = arrays.back().data;
-  // Integers without sign beyond 2^63 come out of the interpreter as negative ones.
+  // The interpreter returns unsigned integers beyond 2^63 as negative numbers.
   const double least = spec.dtype.code == TypeCode::kUInt ? -1 : -kMostExact;
   auto is_inexact = [&](double x) { return x <= least || x >= kMostExact; };
   if (spec.dtype.IsInt() && std::any_of(out.begin(), out.end(), is_inexact)) return std::nullopt;
@@ -79,7 +80,7 @@ std::optional<std::vector<int32_t>> ConstantValues::NodesBehind(ValueId v) const
     open.pop_back();
     if (known_.count(at) || graph_.FindConstant(at)) continue;
     const Node* node = graph_.Producer(at);
-    if (!node) return std::nullopt;  // an input
+    if (!node) return std::nullopt;  // the value is an input of the graph
     if (!nodes.insert(graph_.values[at].index).second) continue;
     elements += graph_.Spec(at).NumElements();
     for (ValueId input : node->inputs) {
@@ -100,7 +101,7 @@ const TensorValue* ConstantValues::Find(ValueId v) {
     const Node& node = graph_.nodes[index];
     std::vector<TensorValue> operands;
     for (ValueId input : node.inputs) {
-      const TensorValue* operand = Find(input);  // a constant or an earlier node of the list
+      const TensorValue* operand = Find(input);  // known: a constant, or the result of an earlier node of the list
       if (!operand) return nullptr;
       operands.push_back(*operand);
     }

@@ -11,7 +11,7 @@
 
 namespace autotune::onnx_import {
 
-// Evaluates operators on constants, and values of a graph that is being built by demand. Not thread-safe.
+// Evaluates operators on constants and, on demand, values of a graph under construction. Not thread-safe.
 class ConstantValues {
  public:
   explicit ConstantValues(const graph::Graph& graph) : graph_(graph) {}
@@ -21,17 +21,18 @@ class ConstantValues {
   // work of all calls together would exceed a second or two.
   std::optional<graph::TensorValue> Evaluate(graph::Op op, const graph::Attrs& attrs,
                                              const std::vector<graph::TensorValue>& operands);
-  // Null if the value depends on an input or has no result in the sense above. The pointer stays valid.
+  // Returns the value of `v`, or null if it depends on an input or if Evaluate has no result for it. The pointer stays
+  // valid.
   const graph::TensorValue* Find(graph::ValueId v);
 
  private:
-  // Nodes that `v` needs and whose values are not known, in their order; none if one of them depends on an input, or if
-  // there are more elements than may be computed.
+  // Returns the nodes that `v` needs and whose values are not known yet, in the graph's order. Returns nothing if one
+  // of them depends on an input, or if they have more elements than may be computed.
   std::optional<std::vector<int32_t>> NodesBehind(graph::ValueId v) const;
 
   const graph::Graph& graph_;
   std::map<graph::ValueId, std::optional<graph::TensorValue>> known_;
-  int64_t stores_left_ = int64_t{1} << 22;  // of the interpreter, which executes some millions in a second
+  int64_t stores_left_ = int64_t{1} << 22;  // budget of interpreted stores; some millions take a second
 };
 
 }  // namespace autotune::onnx_import

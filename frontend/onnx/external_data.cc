@@ -24,7 +24,7 @@ Result<std::optional<int64_t>> Number(const std::map<std::string, std::string>& 
   return std::optional<int64_t>(value);
 }
 
-// The file below the folder; an error if the path leads anywhere else.
+// Returns the path of the file `location` in `folder`. Returns an error if it lies outside the folder or is no file.
 Result<fs::path> FileBelow(const std::string& folder, const std::string& location) {
   fs::path relative(location);
   if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end())
@@ -32,7 +32,7 @@ Result<fs::path> FileBelow(const std::string& folder, const std::string& locatio
   std::error_code error;
   fs::path root = fs::canonical(folder, error);
   if (error) return Err("cannot open folder ", folder, ": ", error.message());
-  fs::path file = fs::canonical(root / relative, error);  // links resolved
+  fs::path file = fs::canonical(root / relative, error);  // resolves links
   if (error) return Err("cannot open '", location, "': ", error.message());
   if (std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first != root.end())
     return Err("'", location, "' is a link to outside the model's folder");

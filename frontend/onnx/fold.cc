@@ -1,4 +1,4 @@
-// Folds arithmetic of short integer and bool constants, with which exported models compute shapes.
+// Computes element-wise arithmetic of short integer and bool constants at import. Exported models compute shapes so.
 #include <limits>
 
 #include "frontend/onnx/importer.h"
@@ -91,7 +91,7 @@ std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& c) {
   }
   if (in.empty()) return std::nullopt;
   const DType type = in.back()->spec.dtype;
-  // `where` alone mixes types: its condition stands first. fmod is not ours.
+  // All operands must have one type, except the first operand of Where, the condition.
   for (size_t i = c.node().op_type == "Where" ? 1 : 0; i < in.size(); ++i) {
     if (in[i]->spec.dtype != type) return std::nullopt;
   }

@@ -4,29 +4,32 @@
 
 namespace autotune::onnx_import {
 
-// x (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh (activation.cc).
+// Returns x (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh (activation.cc).
 Result<ValueId> GeluValue(ImportContext& context, ValueId x, bool by_tanh);
-// x sigmoid(alpha x) (activation.cc)
+// Returns x sigmoid(alpha x) (activation.cc).
 Result<ValueId> SwishValue(ImportContext& context, ValueId x, double alpha);
 
-// The current node as Conv: inputs 0, 1 and, if there is one, the bias 2 (conv.cc).
+// Imports the current node as a Conv of inputs 0 and 1, with the bias of input 2 if there is one (conv.cc).
 Result<ValueId> ConvValue(ImportContext& context);
 
-// (x - mean) * inverse over the axes, inverse = 1 / sqrt(variance + epsilon) (norm_pool.cc).
+// The result of normalizing over some axes: y = (x - mean) * inverse with inverse = 1 / sqrt(variance + epsilon)
+// (norm_pool.cc).
 struct Normalized {
   ValueId y = 0, mean = 0, variance = 0, inverse = 0;
 };
 Result<Normalized> Normalize(ImportContext& context, ValueId x, const std::vector<int64_t>& axes, double epsilon);
-// x * inverse, inverse = 1 / sqrt(mean of x^2 + epsilon); neither `mean` nor `variance` (norm_pool.cc).
+// Returns y = x * inverse with inverse = 1 / sqrt(mean of x^2 + epsilon). Leaves `mean` and `variance` unset
+// (norm_pool.cc).
 Result<Normalized> NormalizeByRoot(ImportContext& context, ValueId x, const std::vector<int64_t>& axes, double epsilon);
 
-// LayerNormalization, and as it is without means and bias, from the axis in the attribute `axis` on (norm_pool.cc).
+// Import LayerNormalization over the dimensions from the attribute `axis` on. The simplified form does not subtract the
+// mean and has no bias (norm_pool.cc).
 Status ImportLayerNormalization(ImportContext& context);
 Status ImportSimplifiedLayerNormalization(ImportContext& context);
 
-// Turns pairs among the first `rotated` elements of x [.., .., .., D]: (a, b) becomes (a cos - b sin, a sin + b cos). A
-// pair is an even and the next odd element if `interleaved`, else one of the first and one of the second half. Angles
-// broadcast to [.., .., .., rotated / 2] (rotary.cc).
+// Rotates pairs among the first `rotated` elements of x [.., .., .., D]: (a, b) becomes (a cos - b sin, a sin + b cos).
+// If `interleaved`, a pair is an even element and the next odd one; otherwise it is element i of the first half and
+// element i of the second half. Cosines and sines broadcast to [.., .., .., rotated / 2] (rotary.cc).
 struct Rotation {
   ValueId cos = 0, sin = 0;
   int64_t rotated = 0;

@@ -13,7 +13,7 @@
 namespace autotune {
 namespace onnx_import {
 
-constexpr int64_t kNewestFormat = 13;  // ONNX's IR version of operator set 28
+constexpr int64_t kNewestFormat = 13;  // ONNX's IR version that came with operator set 28
 
 std::vector<OperatorRow> AllOperators(bool microsoft) {
   using Family = const std::vector<OperatorRow>& (*)();
@@ -39,7 +39,7 @@ const OperatorRow* FindOperator(const OnnxNode& node) {
   return nullptr;
 }
 
-// Makes a module of a model; collects all complaints before it gives up.
+// Makes a module of a model. Collects all problems of the model before it returns an error.
 class Importer {
  public:
   Importer(OnnxModel& model, const ImportOptions& options, std::string source)
@@ -91,7 +91,7 @@ class Importer {
     return dim.extent >= 0 ? std::to_string(dim.extent) : dim.symbol.empty() ? "?" : dim.symbol;
   }
 
-  // "float32[batch,3]"; "float32" if the file states no shape.
+  // Describes the type of a tensor: "float32[batch,3]"; "float32" if the file states no shape.
   static std::string TypeText(const OnnxValueInfo& info) {
     if (!info.dims) return info.type;
     std::string text;
@@ -120,7 +120,7 @@ class Importer {
           ValueId v = context_.builder.Input(info.name, spec);
           if (spec.NumElements() > 0) {
             scope_.tensors.insert_or_assign(info.name, Operand{v});
-          } else {  // all is known of it
+          } else {  // the value of an input without elements is known
             scope_.tensors.insert_or_assign(info.name, Operand{TensorValue{spec, SharedBytes::Copy("")}});
           }
         }
@@ -154,7 +154,7 @@ class Importer {
         if (!dim.symbol.empty() && symbols.insert(dim.symbol).second) known += (known.empty() ? "" : ", ") + dim.symbol;
       }
     }
-    // Selections, whose most rows the user states by the name of the result.
+    // The user states the largest number of rows of a NonMaxSuppression by the name of its result.
     for (const OnnxNode& node : model_.graph.nodes) {
       if (node.op_type == "NonMaxSuppression" && !node.outputs.empty()) symbols.insert(node.outputs[0]);
     }
@@ -216,7 +216,7 @@ class Importer {
       bool symbolic = dim.extent < 0;
       symbols += (i ? "," : "") + DimText(dim);
       if (symbolic && i > 0 && !dim.symbol.empty()) named = dim.symbol;
-      // The example's numbers: what images and sequences usually have.
+      // The numbers of the example in the error are usual sizes of images and sequences.
       int64_t guess = i == 0 ? 1 : info.dims->size() == 4 ? (i == 1 ? 3 : 224) : 128;
       shape.push_back(symbolic ? guess : dim.extent);
       open |= symbolic && i > 0;

@@ -1,7 +1,7 @@
-// ONNX import: a model file becomes a module whose main function has exactly ONNX's inputs and outputs (names, order,
-// layout). Thread-safe. Covers operator sets 7 to 28, and of older ones the operators that have not changed since.
-// Tensors hold numbers or bools; 16-bit floats are stored as such and computed in 32 bits. Shape arithmetic is done
-// during import, functions are inlined, branches taken and loops unrolled. Does not optimize: graph/pipeline.h does.
+// ONNX import makes a module of a model file. Its main function has exactly the model's inputs and outputs (names,
+// order, layout). Covers operator sets 7 to 28, and those operators of older sets that have not changed since. Tensors
+// hold numbers or bools; 16-bit floats are stored as such and computed in 32 bits. Import computes shape arithmetic,
+// inlines functions, selects branches and unrolls loops; graph/pipeline.h optimizes the module. Thread-safe.
 #pragma once
 #include <map>
 #include <string>
@@ -13,16 +13,17 @@
 
 namespace autotune {
 
-// What import learns of a model on the way, even of one that it refuses.
+// Facts about a model that import collects, even if it refuses the model.
 struct ImportFacts {
   struct Tensor {
-    std::string name, type;  // "float32[batch,3,224,224]", as the file says it
+    std::string name, type;  // the type as the file states it: "float32[batch,3,224,224]"
   };
   int64_t ir_version = 0;
-  std::map<std::string, int64_t> opsets;  // by domain; ONNX's own is ""
+  std::map<std::string, int64_t> opsets;  // version of the operator set by domain; ONNX's own domain is ""
   std::vector<Tensor> inputs, outputs;
   int64_t parameters = 0, parameter_bytes = 0;  // elements and bytes of the initializers whose types are supported
-  // The operators of the model's nodes, with their domain; of functions and subgraphs once for each time that they run.
+  // The operators of the model's nodes, with their domains. A node of a function or subgraph is listed once for each
+  // time that it runs.
   std::vector<std::string> nodes;
   // For each node of main, the index of the model's node that it comes from.
   std::vector<int32_t> origins;
@@ -30,35 +31,35 @@ struct ImportFacts {
 };
 
 struct ImportOptions {
-  // Shapes of inputs by name; they win over the model's own. Needed where the model leaves dimensions open.
+  // Shapes of inputs by name, which override the model's own shapes. Needed if the model leaves dimensions open.
   std::map<std::string, graph::Shape> shapes;
   // Names of further tensors to expose, after the model's own outputs.
   std::vector<std::string> extra_outputs;
-  // Where tensors lie that the model keeps in other files; ImportOnnx takes the model's own folder.
+  // Folder of the files in which the model stores large tensors. ImportOnnx uses the folder of the model file instead.
   std::string folder;
-  // Inputs that are no inputs but these values: a model whose shapes or axes are inputs becomes a static one.
+  // Inputs by name that become constants of these values. So a model whose shapes or axes are inputs becomes static.
   std::map<std::string, graph::TensorValue> fixed;
-  // Sizes of dimensions that the model names, in all its inputs.
+  // Sizes of the named dimensions of the model's inputs.
   std::map<std::string, int64_t> dims = {};
-  ImportFacts* facts = nullptr;  // filled if given
+  ImportFacts* facts = nullptr;  // filled unless null
 };
 
 struct ImportedModel {
   IRModule module;   // its only function is main, whose inputs and outputs have the model's names
-  std::string name;  // of the ONNX graph; may be empty
+  std::string name;  // name of the ONNX graph; may be empty
   int64_t opset = 0;
-  std::vector<std::string> notes;  // what was assumed, one line each
+  std::vector<std::string> notes;  // assumptions of the import, one line each
 };
 
-// An error is one line. It lists all unsupported operators and features at once, each with its node, and each open
-// dimension with the option that sets it.
+// Imports a model. An error is one line that lists all unsupported operators and features, each with its node, and all
+// open dimensions, each with the option that sets it.
 Result<ImportedModel> ImportOnnx(const std::string& path, const ImportOptions& options = {});
 Result<ImportedModel> ImportOnnxBytes(std::string_view bytes, const std::string& source,
                                       const ImportOptions& options = {});
 
-// "name:1,3,224,224", the argument of --shape.
+// Parses the argument of --shape, "name:1,3,224,224".
 Result<std::pair<std::string, graph::Shape>> ParseShapeOption(std::string_view text);
-// "name=128", the argument of --dim.
+// Parses the argument of --dim, "name=128".
 Result<std::pair<std::string, int64_t>> ParseDimOption(std::string_view text);
 
 }  // namespace autotune

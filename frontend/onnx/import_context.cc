@@ -1,4 +1,5 @@
-// What importers of operators ask of the current node, and how its results are bound.
+// The functions of ImportContext: they read the current node for the import functions of operators, and bind its
+// results.
 #include <algorithm>
 #include <cstring>
 
@@ -35,7 +36,7 @@ TensorValue Moved(const TensorValue& from, const Shape& shape, const std::functi
 }
 
 Status ImportContext::Reserve(const Shape& shape) {
-  constexpr int64_t kMostElements = int64_t{1} << 27;  // 1 GiB: some are computed as doubles
+  constexpr int64_t kMostElements = int64_t{1} << 27;  // 1 GiB, since some constants are computed as doubles
   TensorSpec spec{DType::Float(64), shape};
   TRY(CheckSize(spec));
   reserved_ += spec.NumElements();
@@ -74,7 +75,7 @@ Result<ValueId> ImportContext::Tensor(size_t i) {
 }
 
 Result<ValueId> ImportContext::StoredTensor(size_t i) {
-  Operand* operand = TRY(Find(i));  // first, since it checks i
+  Operand* operand = TRY(Find(i));  // comes first, since Find checks i
   return ToValue(*operand, node().inputs[i]);
 }
 
@@ -239,8 +240,8 @@ Result<ValueId> ImportContext::Transpose(ValueId v, std::vector<int64_t> perm) {
   return builder.Transpose(v, std::move(perm), node().name);
 }
 
-// Concatenates in several steps. A kernel takes an operand for each part of its concatenation, so the steps bound their
-// number; and pieces of equal size share a kernel.
+// Concatenates in several steps. A kernel has one operand for each part that it concatenates, so the steps limit the
+// number of operands. Steps of equal size share a kernel.
 Result<ValueId> ImportContext::Stack(std::vector<ValueId> values, int64_t axis) {
   constexpr int64_t kMostOperands = 16;
   Shape shape = ShapeOfValue(values[0]);
@@ -297,7 +298,7 @@ Status ImportContext::BindConstant(TensorValue value, size_t output) {
 bool ImportContext::IsUsed(size_t output) const {
   if (output >= node().outputs.size()) return false;
   const std::string& name = node().outputs[output];
-  return !name.empty() && scope_->IsUsed(name);  // "" stands for inputs and outputs that are left out
+  return !name.empty() && scope_->IsUsed(name);  // "" means an omitted output
 }
 
 Status ImportContext::RefuseExtraOutputs(const char* why) const {

@@ -1,4 +1,5 @@
-// ImportContext: what an operator's import function sees. Internal to frontend/onnx; not thread-safe.
+// ImportContext is the interface between the importer and the import functions of operators. Internal to frontend/onnx;
+// not thread-safe.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,31 +15,33 @@
 
 namespace autotune::onnx_import {
 
-using namespace graph;  // the importer speaks the graph language throughout
-using graph::Op;        // not the kernel language's
+using namespace graph;  // the importer uses the graph language throughout
+using graph::Op;        // Op means the graph language's, not the kernel language's
 
 class ImportContext {
  public:
   int64_t opset = 0;
-  std::map<std::string, int64_t> dims;  // that the user states, by name
+  std::map<std::string, int64_t> dims;  // dimensions that the user states, by name
   GraphBuilder builder;
 
   // --- inputs of the current node
   bool Has(size_t i) const { return i < node().inputs.size() && !node().inputs[i].empty(); }
-  // As a value of the graph; a constant becomes one. Floats of 16 bits come as f32, since graphs only store them.
+  // Returns input i as a value of the graph; a constant is added to the graph. 16-bit floats are converted to f32,
+  // since graphs only store 16-bit floats.
   Result<ValueId> Tensor(size_t i);
-  // The same, of the type that the model declares.
+  // Returns input i as a value of the graph, in the type that the model declares.
   Result<ValueId> StoredTensor(size_t i);
   Result<DType> StoredType(size_t i) const;
   Result<std::vector<ValueId>> AllTensors();
-  // Null if it is not known at import, or large and not computed yet.
+  // Returns the value of input i, or null if it is not known at import, or is large and not computed yet.
   const TensorValue* Constant(size_t i) const;
-  // The same, for what import cannot do without: computes what follows from constants alone.
+  // Returns the value of input i, for values without which import fails. Computes a value that depends on constants
+  // alone; returns null if it depends on an input of the model.
   const TensorValue* Known(size_t i) const;
   Result<Shape> ShapeOf(size_t i) const;
-  // An integer constant (shape, axes) as numbers; `what` names it in the error.
+  // Returns an integer constant (shape, axes) as numbers; `what` names it in the error.
   Result<std::vector<int64_t>> Ints(size_t i, const char* what) const;
-  // A constant of one element (bounds, depths) as a number.
+  // Returns a constant of one element (bounds, depths) as a number; `what` names it in the error.
   Result<double> ConstantNumber(size_t i, const char* what) const;
 
   // --- attributes of the current node
@@ -52,18 +55,18 @@ class ImportContext {
 
   // --- subgraphs
   Result<const OnnxGraph*> Subgraph(const char* name) const;
-  // Imports a subgraph of the current node once more, its inputs being these tensors, and returns its outputs. An error
-  // ends the import of the node; the nodes of the subgraph that cannot be imported are listed already.
+  // Imports one run of a subgraph of the current node on `inputs`, and returns its outputs. An error ends the import of
+  // the node; by then, the problems of the subgraph's nodes are listed.
   Result<std::vector<Operand>> Inline(const OnnxGraph& body, std::vector<Operand> inputs) {
     return inline_(body, inputs);
   }
   Result<Operand> Input(size_t i) const;
-  // Null if it is not known at import.
+  // Returns the operand's value, or null if it is not known at import.
   const TensorValue* Known(const Operand& operand) const;
   TensorSpec SpecOf(const Operand& operand) const;
-  // As a value of the graph; a constant becomes one, under that name.
+  // Returns the operand as a value of the graph; a constant is added to the graph under `name`.
   Result<ValueId> ToValue(Operand& operand, const std::string& name = "");
-  // What a value of the graph is, perhaps a constant.
+  // Returns a value of the graph as an operand, which is a constant if the value is one.
   Operand ToOperand(ValueId v) const;
   void Bind(Operand operand, size_t output);
 
@@ -72,7 +75,7 @@ class ImportContext {
   // their total number of elements; beyond the limit it returns an error.
   Status Reserve(const Shape& shape);
   Result<ValueId> Emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
-  // Formulas: an operator without attributes on values, or on a value and a number of that value's type.
+  // Apply adds an operator without attributes. Its operands are values, or a value and a number of that value's type.
   Result<ValueId> Apply(Op op, ValueId a) { return Emit(op, {a}); }
   Result<ValueId> Apply(Op op, ValueId a, ValueId b) { return Emit(op, {a, b}); }
   Result<ValueId> ApplyNumber(Op op, ValueId a, double b) { return Emit(op, {a, Number(b, a)}); }
@@ -83,16 +86,16 @@ class ImportContext {
     return axes.empty() ? v : Emit(op, {v}, AxesAttrs{std::move(axes)});
   }
   Result<ValueId> Mean(ValueId v, const std::vector<int64_t>& axes);
-  // Elements [begin, begin + extent) of a dimension; v itself if these are all.
+  // Returns elements [begin, begin + extent) of a dimension; v itself if these are all elements.
   Result<ValueId> Cut(ValueId v, int64_t axis, int64_t begin, int64_t extent);
-  // A scalar of the type of `like`.
+  // Returns a scalar constant of the type of `like`.
   ValueId Number(double value, ValueId like) {
     return builder.AddConstant("", TensorValue::FromNumbers(Type(like), {}, {value}));
   }
-  // As the builder's, but for operands that may not fit.
+  // Reshape and Transpose return an error if the operand does not fit; those of the builder require that it fits.
   Result<ValueId> Reshape(ValueId v, Shape shape);
   Result<ValueId> Transpose(ValueId v, std::vector<int64_t> perm);
-  // Values of one shape side by side along a new axis, which counts from the end if it is negative.
+  // Stacks values of one shape along a new axis, which counts from the end if it is negative.
   Result<ValueId> Stack(std::vector<ValueId> values, int64_t axis);
   const Shape& ShapeOfValue(ValueId v) const { return builder.Spec(v).shape; }
   DType Type(ValueId v) const { return builder.Spec(v).dtype; }
@@ -103,11 +106,11 @@ class ImportContext {
   Status Bind(ValueId v, size_t output = 0);
   Status BindAs(ValueId v, size_t output);
   Status BindConstant(TensorValue value, size_t output = 0);
-  // Returns true if a node or an output of the model reads it.
+  // Returns true if a node or an output of the model reads this output of the current node.
   bool IsUsed(size_t output) const;
-  // The second and later outputs that import ignores must have no reader.
+  // Returns an error with the reason `why` if the second or a later output is used. Call it if import ignores them.
   Status RefuseExtraOutputs(const char* why) const;
-  // Tells the user what import has assumed.
+  // Adds a note to the user about an assumption of the import.
   void Note(std::string note) { notes.push_back(std::move(note)); }
   std::vector<std::string> notes;
 
@@ -116,39 +119,39 @@ class ImportContext {
  private:
   friend class Walker;
   Result<Operand*> Find(size_t i) const;
-  // Of floats of 16 bits that the current node computes with; null: none.
+  // Returns the 16-bit float type with which the current node computes; nothing if there is none.
   std::optional<DType> HalfOfResults() const;
   std::optional<ValueId> Folded(Op op, const std::vector<ValueId>& inputs, const Attrs& attrs);
 
   const OnnxNode* node_ = nullptr;
-  Scope* scope_ = nullptr;  // of the current node
+  Scope* scope_ = nullptr;  // scope of the current node
   std::function<Result<std::vector<Operand>>(const OnnxGraph&, std::vector<Operand>)> inline_;
   mutable ConstantValues values_{builder.graph()};
   // Maps each 16-bit float value to the f32 value from which it was rounded, or to its conversion. A node that uses the
   // result of another node computes with the number before rounding.
   std::map<ValueId, ValueId> singles_;
-  int64_t reserved_ = 0;  // elements of the constants made by import
+  int64_t reserved_ = 0;  // number of elements of the constants that import has made
 };
 
-// Axis in [0, rank) from ONNX's [-rank, rank).
+// Converts an axis from ONNX's range [-rank, rank) to [0, rank).
 Result<int64_t> NormalizeAxis(int64_t axis, int rank);
-// Each normalized; ascending; an error if one is named twice.
+// Returns the axes normalized and in ascending order. Returns an error if an axis occurs twice.
 Result<std::vector<int64_t>> NormalizeAxes(std::vector<int64_t> axes, int rank);
 
-// The type that ONNX's number stands for; an error if it is none that graphs can hold.
+// Returns the type with ONNX's number `onnx_type`, or an error if graphs cannot hold this type.
 Result<DType> SupportedType(int64_t onnx_type);
 
-// The elements of `from` at `source(index)` for each index of `shape`, in the importer itself: for constants.
+// Makes a constant of `shape` from a constant: its element at `index` is the element of `from` at `source(index)`.
 TensorValue Moved(const TensorValue& from, const Shape& shape, const std::function<int64_t(const Shape&)>& source);
 
-// One row per operator.
+// The import function of one operator.
 struct OperatorRow {
   const char* name;
-  int min_opset, max_opset;  // those whose meaning the function implements
+  int min_opset, max_opset;  // first and last operator set whose definition the function implements
   Status (*import)(ImportContext&);
-  bool names_types = false;  // the types of results do not follow from those of its operands
+  bool names_types = false;  // the operator states the types of its results; they do not follow from its operands
 };
-// The lists of the families; an operator stands in exactly one.
+// The operators of each file. An operator is in exactly one list.
 const std::vector<OperatorRow>& ConvOperators();        // conv.cc: Conv, Gemm, MatMul
 const std::vector<OperatorRow>& MathOperators();        // math.cc: arithmetic, comparisons, logic, casts
 const std::vector<OperatorRow>& ActivationOperators();  // activation.cc
@@ -161,7 +164,7 @@ const std::vector<OperatorRow>& LossOperators();        // loss.cc
 const std::vector<OperatorRow>& QuantizeOperators();    // quantize.cc
 const std::vector<OperatorRow>& RotaryOperators();      // rotary.cc
 const std::vector<OperatorRow>& RecurrentOperators();   // recurrent.cc
-const std::vector<OperatorRow>& SelectOperators();      // select.cc: sorting, scattering, what depends on values
+const std::vector<OperatorRow>& SelectOperators();      // select.cc: sorting, scattering, selection by value
 const std::vector<OperatorRow>& EinsumOperators();      // einsum.cc
 const std::vector<OperatorRow>& SpectralOperators();    // spectral.cc: Fourier transforms, windows
 const std::vector<OperatorRow>& SampleOperators();      // sample.cc: images at computed positions
@@ -171,47 +174,49 @@ const std::vector<OperatorRow>& NgramOperators();       // ngrams.cc
 const std::vector<OperatorRow>& ControlOperators();     // control.cc: If, Loop, Scan
 const std::vector<OperatorRow>& AttentionOperators();   // attention.cc
 const std::vector<OperatorRow>& StateOperators();       // state.cc
-// Of the domain com.microsoft. They have one version, in models of any of ONNX's operator sets.
+// The operators of the domain com.microsoft. They have one version, whatever ONNX operator set a model uses.
 const std::vector<OperatorRow>& MicrosoftOperators();           // microsoft.cc
 const std::vector<OperatorRow>& MicrosoftAttentionOperators();  // microsoft_attention.cc
-// The rows of all families of one domain: ONNX's own, or com.microsoft.
+// Returns the rows of all operators of ONNX's own domain, or of com.microsoft.
 std::vector<OperatorRow> AllOperators(bool microsoft);
-// The row of an operator, or null.
+// Returns the row of a node's operator, or null.
 const OperatorRow* FindOperator(const OnnxNode& node);
 
-// Element-wise arithmetic of short integer and bool constants, as shape computations of exported models need it. Null
-// if the current node's inputs are not all such constants.
+// Computes the current node if it is element-wise arithmetic of short integer and bool constants, as in the shape
+// computations of exported models. Returns nothing if an input is not such a constant.
 std::optional<Result<TensorValue>> FoldIntegers(const ImportContext& context);
 
-// An activation function of a recurrent net, with its numbers.
+// An activation function of a recurrent operator, with its parameters.
 struct RecurrentActivation {
-  const char* name;  // in lower case
-  int numbers;       // how many of alpha and beta it takes
+  const char* name;  // name in lower case
+  int numbers;       // number of parameters: 0, 1 (alpha) or 2 (alpha and beta)
   float alpha, beta;
   Result<ValueId> (*apply)(ImportContext&, const RecurrentActivation&, ValueId x);
 };
-// By its name in any case, with default numbers.
+// Finds an activation by its name, in upper or lower case. The parameters are the defaults.
 std::optional<RecurrentActivation> FindRecurrentActivation(const std::string& name);
 
-// x - log(sum(exp(x))) along the axis.
+// Returns x - log(sum(exp(x))) along the axis.
 Result<ValueId> LogSoftmaxValue(ImportContext& context, ValueId x, int64_t axis);
 
-// A convolution as Conv defines it, of values in place of inputs 0 and 1, without a bias; attributes are the node's.
+// Returns the convolution of x and w as Conv defines it, without a bias. The attributes are those of the current node.
 Result<ValueId> ConvValues(ImportContext& context, ValueId x, ValueId w);
 
-// A product as MatMul defines it.
+// Returns the product of a and b as MatMul defines it.
 Result<ValueId> MatMulValues(ImportContext& context, ValueId a, ValueId b);
 
-// Pads and output-independent geometry of a sliding window, from ONNX's attributes; 1-D windows get a unit height, and
-// are of images that Lifted has given one.
+// The geometry of a sliding window, from ONNX's attributes. A 1-D window becomes a 2-D one with height 1; its images
+// must be converted with Lifted.
 struct Window {
   bool one_dimensional = false;
   std::vector<int64_t> kernel, strides, pads, dilations;  // 2, 2, 4, 2 numbers; in three dimensions 3, 3, 6, 3
-  // Of images and weights whose spatial dimensions come last; and back.
+  // Lifted adds a height of 1 to the shape of a 1-D image or weight, whose spatial dimensions come last; Lowered
+  // removes it.
   Shape Lifted(Shape shape) const;
   Shape Lowered(Shape shape) const;
 };
-// `spatial`: extents of the input; `kernel`: from the weight, or empty to read kernel_shape.
+// Reads the window of the current node. `spatial` are the input's spatial extents, `kernel` those of the weight; an
+// empty `kernel` is read from kernel_shape.
 Result<Window> ReadWindow(const ImportContext& context, const Shape& spatial, std::vector<int64_t> kernel);
 
 }  // namespace autotune::onnx_import

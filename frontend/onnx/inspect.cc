@@ -11,7 +11,7 @@ namespace {
 
 using namespace graph;
 
-// Which nodes some output needs and some input decides.
+// Returns, for each node, whether it must run: an output needs it, and it depends on an input.
 std::vector<bool> RunningNodes(const Graph& g) {
   std::vector<bool> varies(g.values.size(), false), needed(g.values.size(), false), runs(g.nodes.size());
   for (ValueId v : g.inputs) varies[v] = true;
@@ -28,7 +28,7 @@ std::vector<bool> RunningNodes(const Graph& g) {
   return runs;
 }
 
-// FLOPs of single nodes; a network repeats most of them.
+// Counts the FLOPs of single nodes. Keeps the counts, since a network repeats most nodes.
 class NodeFlops {
  public:
   explicit NodeFlops(const Target& target) : target_(target) {}
@@ -59,7 +59,8 @@ double BytesRead(const Graph& g, const Node& node, ValueId v) {
   return static_cast<double>(moves ? std::min(all, g.Spec(node.output).Bytes()) : all);
 }
 
-// What the nodes of the graph that one node of the model became read from others and hand to others.
+// Returns the bytes that a node of the model reads and writes. `nodes` are the graph's nodes that it became; values
+// that only these nodes use are not counted.
 double BytesOf(const Graph& g, const std::vector<size_t>& nodes, const std::vector<int>& uses) {
   std::map<ValueId, int> uses_inside;
   std::map<ValueId, double> moved;

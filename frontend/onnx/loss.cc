@@ -1,4 +1,4 @@
-// Losses, as networks exported with their training criterion have them.
+// Imports losses, which networks contain if they were exported with their training criterion.
 #include <numeric>
 
 #include "frontend/onnx/importer.h"
@@ -6,7 +6,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Of log-probabilities x [N, C, ...] at the classes `target` [N, ...], as NegativeLogLikelihoodLoss defines it.
+// Computes NegativeLogLikelihoodLoss of the log-probabilities x [N, C, ...] for the classes in the input
+// `target_input`, [N, ...].
 Result<ValueId> LikelihoodLoss(ImportContext& c, ValueId x, size_t target_input, size_t weight_input) {
   ValueId target = TRY(c.Tensor(target_input));
   Shape shape = c.ShapeOfValue(x), places = c.ShapeOfValue(target), each = shape;

@@ -1,4 +1,4 @@
-// Element-wise arithmetic, comparisons, logic and casts.
+// Imports element-wise arithmetic, comparisons, logic and casts.
 #include <cmath>
 #include <limits>
 
@@ -46,7 +46,7 @@ Status ImportUnary(ImportContext& c) {
 
 template <Op op>
 Status ImportBinary(ImportContext& c) {
-  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // which knows trailing dimensions only
+  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // FoldIntegers ignores axis
   if (folded) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, a, b)));
@@ -54,7 +54,7 @@ Status ImportBinary(ImportContext& c) {
 
 template <Op op>
 Status ImportSwapped(ImportContext& c) {
-  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // which knows trailing dimensions only
+  auto folded = c.HasAttr("axis") ? std::nullopt : FoldIntegers(c);  // FoldIntegers ignores axis
   if (folded) return c.BindConstant(TRY(std::move(*folded)));
   ValueId a = TRY(c.Tensor(0)), b = TRY(SecondOperand(c, a));
   return c.Bind(TRY(c.Apply(op, b, a)));
@@ -62,7 +62,7 @@ Status ImportSwapped(ImportContext& c) {
 
 bool HoldsNoNan(const ImportContext& c, ValueId v) {
   if (!c.Type(v).IsFloat()) return true;
-  constexpr int64_t kFew = 1024;  // elements that are worth a look
+  constexpr int64_t kFew = 1024;  // larger constants are not searched
   const Operand operand = c.ToOperand(v);
   const auto* value = std::get_if<TensorValue>(&operand.tensor);
   if (!value || value->spec.NumElements() > kFew) return false;
@@ -72,7 +72,8 @@ bool HoldsNoNan(const ImportContext& c, ValueId v) {
   return true;
 }
 
-// A maximum or minimum is NaN where either operand is. The graph's operator keeps the NaN of its second one.
+// Returns the maximum or minimum, which is NaN where an operand is NaN. The graph's operator keeps only a NaN of its
+// second operand.
 template <Op op>
 Result<ValueId> Extreme(ImportContext& c, ValueId a, ValueId b) {
   if (HoldsNoNan(c, b)) std::swap(a, b);
@@ -119,7 +120,8 @@ Result<ValueId> FloatRemainder(ImportContext& c, ValueId a, ValueId b) {
   const DType type = c.Type(a), wide = DType::Float(64);
   if (type != DType::Float(32)) return Err("is supported on f32 and integers, not on ", c.builder.Spec(a).Text());
   ValueId rest = TRY(c.Apply(Op::kAbs, TRY(c.Cast(a, wide))));
-  // An infinite divisor is as good as any beyond f32. In this order NaN stays NaN.
+  // Replace an infinite divisor by a number beyond f32, which gives the same remainder. A NaN of the second operand of
+  // min stays NaN.
   ValueId divisor = TRY(c.ApplyToNumber(Op::kMin, 0x1p200, TRY(c.Apply(Op::kAbs, TRY(c.Cast(b, wide))))));
   constexpr int kBits = 28;
   for (int exponent = 9 * kBits; exponent >= 0; exponent -= kBits) {
@@ -142,7 +144,7 @@ Status ImportMod(ImportContext& c) {
   return c.Bind(TRY(c.Apply(Op::kSub, a, whole)));
 }
 
-// Small whole powers are products: exact where pow rounds, and far cheaper.
+// Computes small powers with products, which are more exact than pow and far cheaper.
 Result<ValueId> ConstantPower(ImportContext& c, ValueId x, double power) {
   if (power == 1) return x;
   if (power == 0.5) return c.Apply(Op::kSqrt, x);
@@ -160,12 +162,12 @@ Status ImportPow(ImportContext& c) {
     double p = power->Number(0);
     if (p == 1 || p == 0.5 || p == -1 || p == 2 || p == 3) return c.Bind(TRY(ConstantPower(c, x, p)));
   }
-  // Integers have no power of their own: 64-bit floats hold those that are not astronomic.
+  // The graph has no power of integers. Compute it in f64, which is exact for results below 2^53.
   DType compute = type.IsFloat() ? type : DType::Float(64);
   x = TRY(c.Cast(x, compute));
   ValueId y = TRY(c.Cast(TRY(SecondOperand(c, base)), compute));
   ValueId power = TRY(c.Apply(Op::kPow, x, y));
-  if (!type.IsFloat()) {  // which truncates: what is whole but for rounding must not lose one
+  if (!type.IsFloat()) {  // the cast to integers truncates, so a result just below a whole number is rounded up first
     ValueId whole = TRY(c.Apply(Op::kRound, power));
     ValueId distance = TRY(c.Apply(Op::kAbs, TRY(c.Apply(Op::kSub, power, whole))));
     ValueId slack = TRY(c.ApplyNumber(Op::kMul, TRY(c.Apply(Op::kAbs, power)), 1e-11));
@@ -207,7 +209,7 @@ Status ImportIsInf(ImportContext& c) {
   return c.Bind(TRY(c.ApplyNumber(Op::kEqual, x, positive ? kInfinity : -kInfinity)));
 }
 
-// Of integers. The same operators of the graph language take bools, which ONNX does not admit here.
+// Imports a bitwise operator on integers. The graph's operator also takes bools, which ONNX does not allow here.
 template <Op op>
 Status ImportBits(ImportContext& c) {
   std::vector<ValueId> inputs = TRY(c.AllTensors());
@@ -244,13 +246,14 @@ double Wrapped(double number, DType to) {
 
 Status CastTo(ImportContext& c, DType to) {
   const TensorValue* value = c.Constant(0);
-  constexpr int64_t kFew = 1024;  // what shape arithmetic consists of; larger ones are a kernel's work
+  constexpr int64_t kFew = 1024;  // enough for shape arithmetic; a kernel converts larger constants
   if (value && value->spec.NumElements() <= kFew) {
     if (value->spec.dtype == to) return c.BindConstant(*value);
     std::vector<double> numbers;
     for (int64_t i = 0; i < value->spec.NumElements(); ++i) {
       numbers.push_back(value->Number(i));
-      // Of integers that a double may not represent, kernels cast: a negative number wraps to nearly 2^64, too.
+      // If a double may not represent the resulting integer, a kernel does the cast. That includes a negative number as
+      // u64, which wraps to nearly 2^64.
       const bool wraps = value->spec.dtype.IsInt() && to == DType::UInt(64) && numbers.back() < 0;
       if (to.IsInt() && (wraps || !(std::abs(numbers.back()) < 9e15))) return c.Bind(TRY(c.Cast(TRY(c.Tensor(0)), to)));
       if (value->spec.dtype.IsInt() && to.IsInt()) numbers.back() = Wrapped(numbers.back(), to);

@@ -1,5 +1,5 @@
-// Operators of ONNX Runtime's own domain, com.microsoft, that are compositions: activations, normalizations, products.
-// Those of attention: microsoft_attention.cc.
+// Operators of ONNX Runtime's domain com.microsoft that are compositions of others: activations, normalizations,
+// products. microsoft_attention.cc has the attention operators.
 #include <cmath>
 #include <numeric>
 
@@ -10,7 +10,7 @@ namespace {
 
 Status ImportPlainGelu(ImportContext& c) { return c.Bind(TRY(GeluValue(c, TRY(c.Tensor(0)), false))); }
 
-// The operand, plus a bias of its last dimension if there is one.
+// Returns input 0 plus the bias of its last dimension, if input `bias` is given.
 Result<ValueId> Biased(ImportContext& c, size_t bias) {
   ValueId x = TRY(c.Tensor(0));
   if (!c.Has(bias)) return x;
@@ -28,7 +28,8 @@ Status ImportQuickGelu(ImportContext& c) {
   return c.Bind(TRY(SwishValue(c, TRY(c.Tensor(0)), TRY(c.Float("alpha", 1.702f)))));
 }
 
-// The operand, its last two dimensions exchanged if the attribute says so; a vector stays.
+// Returns an operand of a product. Exchanges its last two dimensions if attribute `transposed` is set; a vector stays
+// as it is.
 Result<ValueId> Factor(ImportContext& c, size_t input, const char* transposed, const char* batch_transposed) {
   if (TRY(c.Int(batch_transposed, 0)) != 0) return Err(batch_transposed, " is not supported");
   ValueId x = TRY(c.Tensor(input));
@@ -46,7 +47,7 @@ Status ImportFusedMatMul(ImportContext& c) {
   return c.Bind(alpha == 1 ? y : TRY(c.ApplyNumber(Op::kMul, y, alpha)));
 }
 
-// What FusedConv applies to its sum.
+// Applies the activation of FusedConv to x.
 Result<ValueId> Activated(ImportContext& c, ValueId x) {
   const std::string name = TRY(c.String("activation", ""));
   const std::vector<float> params = TRY(c.FloatList("activation_params", {}));
@@ -75,7 +76,7 @@ Status ImportFusedConv(ImportContext& c) {
   return c.Bind(TRY(Activated(c, y)));
 }
 
-// Rows of x normalized, scaled by one input and shifted by another if it is there.
+// Returns the normalized rows of x times the input `gamma`, plus the input `beta` if it is given.
 Result<ValueId> ScaledRows(ImportContext& c, ValueId x, ValueId rows, size_t gamma, size_t beta) {
   ValueId y = TRY(c.Apply(Op::kMul, rows, TRY(c.Tensor(gamma))));
   if (c.Has(beta)) y = TRY(c.Apply(Op::kAdd, y, TRY(c.Tensor(beta))));
@@ -85,7 +86,7 @@ Result<ValueId> ScaledRows(ImportContext& c, ValueId x, ValueId rows, size_t gam
 
 constexpr float kEpsilon = 1e-12f;  // ONNX Runtime's default
 
-// The sum of input, skip and, if there is one, bias.
+// Returns the sum of inputs 0 (input), 1 (skip) and, if it is given, `bias`.
 Result<ValueId> SkipSum(ImportContext& c, size_t bias) {
   ValueId x = TRY(c.Tensor(0));
   ValueId sum = TRY(c.Apply(Op::kAdd, x, TRY(c.Tensor(1))));
@@ -109,7 +110,7 @@ Status ImportSkipLayerNormalization(ImportContext& c) {
 }
 
 Status ImportSkipSimplifiedLayerNormalization(ImportContext& c) {
-  constexpr size_t kNone = 99;  // no shift
+  constexpr size_t kNone = 99;  // no such input: nothing is added
   if (c.IsUsed(1)) return Err("has no means, but output '", c.node().outputs[1], "' is used");
   ValueId sum = TRY(SkipSum(c, 3));
   const Normalized n = TRY(NormalizeByRoot(c, sum, {c.Rank(sum) - 1}, TRY(c.Float("epsilon", kEpsilon))));
@@ -143,7 +144,7 @@ Status ImportEmbedLayerNormalization(ImportContext& c) {
   TRY(c.Bind(TRY(ScaledRows(c, sum, n.y, kGamma, kBeta))));
   TRY(c.Bind(sum, 2));
   if (!c.IsUsed(1)) return {};
-  // How many tokens of an image the mask has; 0 without one.
+  // Output 1 is the number of tokens in the mask, for each batch entry; 0 without a mask.
   if (!c.Has(kMask)) {
     TRY(c.Reserve({shape[0]}));
     return c.BindConstant(TensorValue::FromNumbers(DType::Int(32), {shape[0]}, std::vector<double>(shape[0])), 1);

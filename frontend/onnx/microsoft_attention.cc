@@ -1,5 +1,6 @@
 // The attention operators of ONNX Runtime's domain com.microsoft: Attention, MultiHeadAttention, GroupQueryAttention
-// and RotaryEmbedding. A cache that a kernel writes in place cannot be composed of other operators, and is refused.
+// and RotaryEmbedding. Caches that ONNX Runtime updates in place are refused, since graph operators do not change their
+// operands.
 #include <cmath>
 #include <optional>
 
@@ -9,7 +10,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-// The scale of the products: ONNX Runtime takes 0 for the default.
+// Returns the scale of the products. 0 means the default, as in ONNX Runtime.
 Result<double> ScaleOf(const ImportContext& c, int64_t width) {
   const float scale = TRY(c.Float("scale", 0));
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(width));
@@ -30,7 +31,7 @@ Status RefuseAttr(const ImportContext& c, const char* name) {
   return {};
 }
 
-// [.., begin + extent, ..] along one dimension.
+// Returns elements [begin, begin + extent) of dimension `dim`.
 Result<ValueId> Cut(ImportContext& c, ValueId x, size_t dim, int64_t begin, int64_t extent) {
   SliceAttrs a{Shape(c.Rank(x), 0), c.ShapeOfValue(x), Shape(c.Rank(x), 1)};
   a.begin[dim] = begin;
@@ -43,7 +44,7 @@ Result<ValueId> WithBias(ImportContext& c, ValueId x, std::optional<ValueId> bia
   return c.Apply(Op::kAdd, x, TRY(Cut(c, *bias, 0, begin, c.ShapeOfValue(x).back())));
 }
 
-// Floats added to the scores: `filter` where the bools do not hold.
+// Returns floats that are added to the scores: mask_filter_value where `keep` is false, 0 elsewhere.
 Result<ValueId> Filtered(ImportContext& c, ValueId keep, ValueId like) {
   const float filter = TRY(c.Float("mask_filter_value", -10000));
   return c.Where(keep, c.Number(0, like), c.Number(filter, like));
@@ -69,7 +70,7 @@ Result<ValueId> KeyMask(ImportContext& c, size_t input, const Shape& q, int64_t 
   return c.Apply(Op::kNot, TRY(c.ApplyNumber(Op::kEqual, mask, 0)));
 }
 
-// A bias that broadcasts to the scores.
+// Adds the bias of an input, which broadcasts to the scores.
 Status AddBias(ImportContext& c, AttentionParts& p, size_t input) {
   if (!c.Has(input)) return {};
   p.bias = TRY(Combine(c, Op::kAdd, p.bias, TRY(c.Tensor(input))));
@@ -83,7 +84,7 @@ Status AddMask(ImportContext& c, AttentionParts& p, size_t input) {
   return {};
 }
 
-// Queries, keys and values as [B, S, width of each], from one product with the weights.
+// Queries, keys and values, [B, S, width] each, from one product with the weights.
 struct Projected {
   ValueId q = 0, k = 0, v = 0;
 };
@@ -107,7 +108,8 @@ Result<Projected> Project(ImportContext& c) {
   return p;
 }
 
-// Puts the past, [2, B, H, P, D] of keys and values, before both; binds the same of the results.
+// Puts the past keys and values, one input [2, B, H, P, D], before the new ones. Binds the joined keys and values to an
+// output of the same layout.
 Status JoinPast(ImportContext& c, AttentionParts& p, size_t past_input, size_t present_output) {
   const Shape now = c.ShapeOfValue(p.k);
   if (c.Has(past_input)) {
@@ -151,14 +153,15 @@ Status ImportProjectedAttention(ImportContext& c) {
   return BindMerged(c, p);
 }
 
-// Parts of a tensor [B, S, H, parts, D] as [B, H, S, D].
+// Returns one part of a tensor [B, S, H, parts, D] as [B, H, S, D].
 Result<ValueId> Unpacked(ImportContext& c, ValueId x, int64_t part) {
   const Shape s = c.ShapeOfValue(x);
   ValueId one = TRY(c.Reshape(TRY(Cut(c, x, 3, part, 1)), {s[0], s[1], s[2], s[4]}));
   return c.Transpose(one, {0, 2, 1, 3});
 }
 
-// Keys or values of MultiHeadAttention: [B, T, H * D] plus its part of the bias, or heads already.
+// Returns the keys or values of MultiHeadAttention as heads. An input [B, T, H * D] is split into heads, after its part
+// of the bias was added. Other inputs are in heads already.
 Result<ValueId> KeysOrValues(ImportContext& c, size_t input, int64_t heads, std::optional<ValueId> bias,
                              int64_t begin) {
   ValueId x = TRY(c.Tensor(input));
@@ -197,7 +200,7 @@ Status ReadMultiHead(ImportContext& c, AttentionParts& p, int64_t heads) {
   return {};
 }
 
-// Past keys and values, [B, H, P, D] each, before the new ones; binds what results.
+// Puts the past keys and values, [B, H, P, D] each, before the new ones, and binds the results.
 Status JoinPastPair(ImportContext& c, AttentionParts& p, size_t past_input) {
   if (c.Has(past_input) != c.Has(past_input + 1)) return Err("past keys and past values come together");
   if (c.Has(past_input)) {
@@ -215,7 +218,7 @@ Status ImportMultiHeadAttention(ImportContext& c) {
   enum { kMask = 4, kScoreBias, kPastKey, kPastValue, kPastLength, kIndirection };
   TRY(Refuse(c, kPastLength, "past_sequence_length"));
   TRY(Refuse(c, kIndirection, "cache_indirection"));
-  if (c.IsUsed(3)) return Err("output '", c.node().outputs[3], "' is used, but scores are not given");
+  if (c.IsUsed(3)) return Err("output '", c.node().outputs[3], "' is used, but scores are not supported as an output");
   AttentionParts p;
   TRY(ReadMultiHead(c, p, TRY(Positive(c, "num_heads"))));
   p.scale = TRY(ScaleOf(c, c.ShapeOfValue(p.q)[3]));
@@ -246,7 +249,7 @@ Result<Rotation> RotationAt(ImportContext& c, size_t cos_input, ValueId position
   return r;
 }
 
-// Positions first, first + 1, ...: `first` is [B] or [1] integers. [B, S] or [1, S]
+// Returns the positions first, first + 1, ..., as [B, S] or [1, S]. `first` holds integers, [B] or [1].
 Result<ValueId> PositionsFrom(ImportContext& c, ValueId first, int64_t length) {
   ValueId start = TRY(c.Reshape(TRY(c.Cast(first, DType::Int(32))), {c.builder.Spec(first).NumElements(), 1}));
   return c.Apply(Op::kAdd, start, TRY(Counting(c, {1, length})));
@@ -303,14 +306,14 @@ Status ReadGrouped(ImportContext& c, AttentionParts& p) {
   return {};
 }
 
-// [B, H, T, D]: the past of each image and, from the end of it on, [B], the new rows.
+// Returns [B, H, T, D]: for each batch entry its past and, from row ends[b] on, the new rows.
 Result<ValueId> Inserted(ImportContext& c, ValueId past, ValueId now, ValueId ends, int64_t total) {
   const Shape old = c.ShapeOfValue(past), fresh = c.ShapeOfValue(now);
   const int64_t batch = old[0];
   if (old.size() != 4 || old[1] != fresh[1] || old[3] != fresh[3] || old[2] > total)
     return Err("past ", c.builder.Spec(past).Text(), " does not fit ", c.builder.Spec(now).Text());
   ValueId row = TRY(Counting(c, {1, 1, total, 1}));
-  ValueId place = TRY(c.Apply(Op::kSub, row, TRY(c.Reshape(ends, {batch, 1, 1, 1}))));  // among the new rows
+  ValueId place = TRY(c.Apply(Op::kSub, row, TRY(c.Reshape(ends, {batch, 1, 1, 1}))));  // index in the new rows
   ValueId is_past = TRY(c.ApplyNumber(Op::kLess, place, 0));
   place = TRY(c.ApplyToNumber(Op::kMax, 0, TRY(c.ApplyNumber(Op::kMin, place, static_cast<double>(fresh[2] - 1)))));
   const Shape all = {batch, fresh[1], total, fresh[3]};
@@ -321,7 +324,8 @@ Result<ValueId> Inserted(ImportContext& c, ValueId past, ValueId now, ValueId en
   return c.Where(is_past, past, moved);
 }
 
-// Rotates, joins the past and says which keys count. An image has lasts + 1 keys, the new ones behind its past.
+// Rotates queries and keys, joins the past, and sets which keys are valid. Batch entry b has lasts[b] + 1 keys: its
+// past, then the new keys.
 Status PlaceGrouped(ImportContext& c, AttentionParts& p) {
   const Shape q = c.ShapeOfValue(p.q);
   ValueId lasts = TRY(c.Cast(TRY(c.Tensor(Grouped::kLastKeys)), DType::Int(32)));
@@ -331,9 +335,9 @@ Status PlaceGrouped(ImportContext& c, AttentionParts& p) {
   const bool has_past = c.Has(Grouped::kPastKey);
   double total = static_cast<double>(q[2]);
   if (has_past) total = TRY(c.ConstantNumber(Grouped::kTotal, "total_sequence_length"));
-  // If there are no other keys than the new ones, no image has a past, and the rows behind a shorter one are padding.
+  // If all keys are new ones, no batch entry has a past, and the rows after the end of a shorter entry are padding.
   const bool first_prompt = total == static_cast<double>(q[2]);
-  ValueId ends = TRY(c.ApplyNumber(Op::kSub, lengths, static_cast<double>(q[2])));  // of the pasts
+  ValueId ends = TRY(c.ApplyNumber(Op::kSub, lengths, static_cast<double>(q[2])));  // lengths of the pasts
   if (first_prompt) ends = TRY(c.ApplyNumber(Op::kMul, ends, 0));
   if (TRY(c.Int("do_rotary", 0)) != 0) {
     ValueId positions =
@@ -372,7 +376,7 @@ Status ImportGroupQueryAttention(ImportContext& c) {
   TRY(AddBias(c, p, Grouped::kScoreBias));
   const int64_t window = TRY(c.Int("local_window_size", -1));
   if (window == 0 || window < -1) return Err("local_window_size must be positive or -1, not ", window);
-  if (window > 0) p.positions.left = window - 1;  // the query's own key is one of them
+  if (window > 0) p.positions.left = window - 1;  // the window includes the query's own key
   TRY(c.Bind(p.k, 1));
   TRY(c.Bind(p.v, 2));
   return BindMerged(c, p);

@@ -1,4 +1,4 @@
-// Operators that pick, repeat and rearrange elements.
+// Imports operators that select, repeat and rearrange elements.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,7 +17,7 @@ int64_t Offset(const Shape& shape, const Shape& index) {
   return offset;
 }
 
-// The part of input 0; of a constant at once.
+// Binds a slice of input 0 to an output. The slice of a constant is computed at once.
 Status BindSlice(ImportContext& c, const SliceAttrs& a, size_t output = 0) {
   Shape in = TRY(c.ShapeOf(0));
   if (const TensorValue* value = c.Constant(0)) TRY(InferType(Op::kSlice, a, {value->spec}));
@@ -57,7 +57,7 @@ Status ImportSlice(ImportContext& c) {
     int64_t d = TRY(NormalizeAxis(axes[i], static_cast<int>(in.size()))), n = in[d], step = steps[i];
     if (step == 0) return Err("has a step of 0");
     if (n == 0) continue;
-    step = std::clamp(step, -n - 1, n + 1);  // beyond the extent all steps mean one element
+    step = std::clamp(step, -n - 1, n + 1);  // every larger step selects one element, too
     auto from_front = [&](int64_t i) { return i < 0 ? std::max<int64_t>(i, -n - 1) + n : i; };
     int64_t start = from_front(starts[i]), end = from_front(ends[i]);
     start = std::clamp<int64_t>(start, 0, step > 0 ? n : n - 1);
@@ -77,7 +77,7 @@ Status ImportSplit(ImportContext& c) {
   std::vector<int64_t> sizes;
   if (c.opset < 13) sizes = TRY(c.IntList("split", {}));
   if (c.opset >= 13 && c.Has(1)) sizes = TRY(c.Ints(1, "the sizes of Split"));
-  if (sizes.empty() && c.opset >= 18) {  // equal parts, of which the last may be smaller
+  if (sizes.empty() && c.opset >= 18) {  // the parts are equal, except that the last one may be smaller
     int64_t wanted = TRY(c.Int("num_outputs", parts));
     if (wanted != parts) return Err("num_outputs is ", wanted, ", but the node has ", parts, " outputs");
     int64_t size = CeilDiv(in[axis], parts);
@@ -88,7 +88,7 @@ Status ImportSplit(ImportContext& c) {
     if (in[axis] % parts != 0) return Err("cannot split ", in[axis], " elements into ", parts, " equal parts");
     sizes.assign(parts, in[axis] / parts);
   }
-  int64_t left = in[axis];  // a sum might overflow
+  int64_t left = in[axis];  // subtract the sizes, since their sum might overflow
   for (int64_t size : sizes) left = size < 0 || left < size ? -1 : left - size;
   if (static_cast<int64_t>(sizes.size()) != parts || left != 0) {
     return Err("sizes ", ShapeText(sizes), " do not split dimension ", axis, " of ", ShapeText(in), " into ", parts,
@@ -104,7 +104,7 @@ Status ImportSplit(ImportContext& c) {
   return {};
 }
 
-// The pads of all dimensions, from those of the axes that input 3 names since operator set 18.
+// Extends the pads from the listed axes to all dimensions. Since operator set 18, input 3 may list the axes.
 Result<std::vector<int64_t>> SpreadPads(ImportContext& c, std::vector<int64_t> pads, const Shape& in) {
   const size_t rank = in.size();
   std::vector<int64_t> axes(rank);
@@ -124,7 +124,7 @@ Result<std::vector<int64_t>> SpreadPads(ImportContext& c, std::vector<int64_t> p
   return all;
 }
 
-// Pads with the elements of the other end, as if the input lay there again and again.
+// Pads each end of a dimension with elements from the other end, as if the input were repeated periodically.
 Result<ValueId> WrappedAround(ImportContext& c, ValueId x, const PadAttrs& a) {
   for (size_t d = 0; d < a.before.size(); ++d) {
     const int64_t n = c.ShapeOfValue(x)[d], before = a.before[d], wide = before + n + a.after[d];
@@ -139,7 +139,7 @@ Result<ValueId> WrappedAround(ImportContext& c, ValueId x, const PadAttrs& a) {
   return x;
 }
 
-// Pads with input 2 where an attribute cannot: it is computed at run time, or an integer that no double holds.
+// Pads with input 2 if its value cannot be an attribute: it is computed at run time, or no double represents it.
 Result<ValueId> PaddedWithTensor(ImportContext& c, ValueId x, const PadAttrs& a) {
   ValueId value = TRY(c.Reshape(TRY(c.Tensor(2)), {}));
   ValueId inside = c.builder.AddConstant("", TensorValue::FromNumbers(DType::Bool(), {}, {1}));
@@ -166,16 +166,16 @@ Status ImportPad(ImportContext& c) {
   bool by_tensor = false;
   if (mode == "constant" && c.opset < 11) a.value = TRY(c.Float("value", 0));
   if (mode == "constant" && c.opset >= 11 && c.Has(2)) {
-    constexpr double kMostExact = 0x1p53;  // integers as an attribute holds them
+    constexpr double kMostExact = 0x1p53;  // limit of exact integers, since the attribute is a double
     by_tensor = !c.Known(2);
     if (!by_tensor) a.value = TRY(c.ConstantNumber(2, "the value of Pad"));
     by_tensor |= c.Type(x).IsInt() && std::abs(a.value) >= kMostExact;
   }
-  // Negative pads cut.
+  // Negative pads remove elements.
   SliceAttrs cut = Whole(in);
   for (size_t d = 0; d < rank; ++d) {
     int64_t before = pads[d], after = pads[d + rank];
-    constexpr int64_t kMostPad = int64_t{1} << 40;  // more elements than any tensor has; sums cannot overflow
+    constexpr int64_t kMostPad = int64_t{1} << 40;  // more than any extent, but sums of two cannot overflow
     if (std::max(before, after) > kMostPad || std::min(before, after) < -kMostPad)
       return Err("pads ", before, " and ", after, " are impossible");
     cut.begin[d] = std::max<int64_t>(0, -before);
@@ -193,7 +193,7 @@ Status ImportPad(ImportContext& c) {
 Status ImportGather(ImportContext& c) {
   Shape data = TRY(c.ShapeOf(0)), inner = TRY(c.ShapeOf(1));
   int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", 0)), static_cast<int>(data.size())));
-  if (c.Constant(1)) {  // then bounds can be checked here
+  if (c.Constant(1)) {  // the bounds of constant indices are checked here
     std::vector<int64_t> indices = TRY(c.Ints(1, "the indices of Gather"));
     for (int64_t& i : indices) {
       if (i < -data[axis] || i >= data[axis]) return Err("index ", i, " is outside ", ShapeText(data));
@@ -201,7 +201,7 @@ Status ImportGather(ImportContext& c) {
     }
     if (const TensorValue* value = c.Constant(0); value && value->spec.rank() == 1)
       return c.BindConstant(Moved(*value, inner, [&](const Shape& index) { return indices[Offset(inner, index)]; }));
-    if (indices.size() == 1) {  // an ordinary slice
+    if (indices.size() == 1) {  // one index selects an ordinary slice
       ValueId x = TRY(c.Tensor(0));
       SliceAttrs a = Whole(data);
       a.begin[axis] = indices[0];
@@ -262,7 +262,8 @@ Status ImportGatherNd(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kGather, {x, place}, AxisAttrs{0})));
 }
 
-// Cuts or pads with zeros around the centre; of an odd number the larger half lies behind.
+// Crops dimensions, or pads them with zeros, at both ends. If the number of elements is odd, one more is cropped or
+// added at the end.
 Status ImportCenterCropPad(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const Shape in = c.ShapeOfValue(x);
@@ -312,7 +313,8 @@ Status ImportTile(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(x, out)));
 }
 
-// The pixels of a block become channels, or the other way round: a transpose between two reshapes.
+// SpaceToDepth and DepthToSpace: the pixels of a block become channels, or the other way round. Both are a transpose
+// between two reshapes.
 struct Blocks {
   Shape shape;
   int64_t size = 1;
@@ -347,7 +349,7 @@ Status ImportSpaceToDepth(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(x, {n, channels * s * s, h / s, w / s})));
 }
 
-// Ones on and below (above) a diagonal.
+// Returns a matrix with ones on a diagonal and below it (`upper`: above it), and zeros elsewhere.
 std::vector<double> Triangle(int64_t rows, int64_t columns, int64_t diagonal, bool upper) {
   std::vector<double> ones(rows * columns);
   for (int64_t i = 0; i < rows; ++i) {

@@ -1,4 +1,4 @@
-// TfIdfVectorizer of numbers: how often sequences of a pool occur.
+// TfIdfVectorizer for numbers: counts how often the sequences of a pool occur.
 #include <algorithm>
 
 #include "frontend/onnx/importer.h"
@@ -6,17 +6,17 @@
 namespace autotune::onnx_import {
 namespace {
 
-// A pool of sequences of 1, 2, ... elements, one after the other.
+// A pool of sequences: first all sequences of one element, then all of two elements, and so on.
 struct Pool {
-  std::vector<int64_t> elements, begins;  // where the sequences of each length begin
-  std::vector<int64_t> columns;           // of the result, by sequence
+  std::vector<int64_t> elements, begins;  // the elements, and where the sequences of each length begin
+  std::vector<int64_t> columns;           // for each sequence, its column of the result
   int64_t shortest = 1, longest = 1, most_skipped = 0, width = 0;
   int64_t End(size_t i) const { return i + 1 < begins.size() ? begins[i + 1] : static_cast<int64_t>(elements.size()); }
 };
 
 Result<Pool> ReadPool(const ImportContext& c) {
   Pool p;
-  if (c.HasAttr("pool_strings")) return Err("of strings is not supported");
+  if (c.HasAttr("pool_strings")) return Err("strings are not supported");
   p.elements = TRY(c.IntList("pool_int64s", {}));
   p.begins = TRY(c.IntList("ngram_counts", {}));
   p.columns = TRY(c.IntList("ngram_indexes", {}));
@@ -44,8 +44,9 @@ Result<Pool> ReadPool(const ImportContext& c) {
   return p;
 }
 
-// How often each of `count` sequences of `length` elements, the columns of `wanted`, occurs in the rows of x, taking
-// every `step`th element: [rows, count]. Null if rows are too short.
+// Counts how often each sequence of `length` elements occurs in each row of x, if it may take every `step`th element of
+// the row. `wanted` holds the sequences one after the other. Returns [rows, number of sequences], or nothing if the
+// rows are too short.
 Result<std::optional<ValueId>> Counts(ImportContext& c, ValueId x, const std::vector<int64_t>& wanted, int64_t length,
                                       int64_t step) {
   const int64_t rows = c.ShapeOfValue(x)[0], places = c.ShapeOfValue(x)[1] - (length - 1) * step;
@@ -65,7 +66,8 @@ Result<std::optional<ValueId>> Counts(ImportContext& c, ValueId x, const std::ve
   return std::optional<ValueId>(sum);
 }
 
-// How often each sequence of `length` elements occurs, with any number of skipped elements between neighbours.
+// Counts how often each sequence of `length` elements occurs. Sums up the counts for all allowed numbers of skipped
+// elements between neighbours.
 Result<ValueId> CountsOfLength(ImportContext& c, ValueId x, const Pool& p, int64_t length) {
   const size_t i = static_cast<size_t>(length) - 1;
   const std::vector<int64_t> wanted(p.elements.begin() + p.begins[i], p.elements.begin() + p.End(i));

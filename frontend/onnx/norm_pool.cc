@@ -1,4 +1,4 @@
-// Pooling and normalization.
+// Imports pooling and normalization.
 #include <algorithm>
 #include <numeric>
 
@@ -29,7 +29,7 @@ Result<Normalized> NormalizeByRoot(ImportContext& c, ValueId x, const std::vecto
 
 namespace {
 
-// y * scale + bias, of one number per channel each: inputs 1 and 2.
+// Returns y * scale + bias. Scale and bias, inputs 1 and 2, have one number per channel.
 Result<ValueId> ScaledByChannel(ImportContext& c, ValueId y) {
   ValueId scale = TRY(c.Tensor(1)), bias = TRY(c.Tensor(2));
   Shape channel(c.Rank(y), 1);
@@ -41,13 +41,14 @@ Result<ValueId> ScaledByChannel(ImportContext& c, ValueId y) {
   return c.Apply(Op::kAdd, TRY(c.Apply(Op::kMul, y, TRY(c.Reshape(scale, channel)))), TRY(c.Reshape(bias, channel)));
 }
 
-// By the statistics of the batch itself, which the running ones follow: outputs 1 and 2.
+// Normalizes with the statistics of the batch itself. Outputs 1 and 2 are the running statistics, moved towards those
+// of the batch.
 Status ImportTrainingBatchNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.Rank(x) < 2) return Err("input ", c.builder.Spec(x).Text(), " has no channels");
   std::vector<int64_t> axes(c.Rank(x) - 1);
   std::iota(axes.begin(), axes.end(), 1);
-  axes[0] = 0;  // all but the channels'
+  axes[0] = 0;  // together with the spatial axes: all axes but that of the channels
   Normalized n = TRY(Normalize(c, x, axes, TRY(c.Float("epsilon", 1e-5f))));
   double momentum = TRY(c.Float("momentum", 0.9f));
   ValueId now[] = {n.mean, n.variance};
@@ -84,7 +85,7 @@ std::vector<int64_t> AxesFrom(int64_t first, int rank) {
 }
 
 struct Pooling {
-  ValueId x = 0;  // as `window` lifts it
+  ValueId x = 0;  // the input in the shape of window.Lifted
   Window window;
   PoolAttrs attrs;
 };
@@ -101,13 +102,14 @@ Result<Pooling> ReadPooling(ImportContext& c, bool count_include_pad) {
   return Pooling{x, w, attrs};
 }
 
-// `flat` and `solid`: the operators of two and of three dimensions.
+// Adds the pooling operator and binds its result. `flat` is the operator for two dimensions, `solid` that for three.
 Status BindPool(ImportContext& c, const Pooling& p, Op flat, Op solid) {
   ValueId y = TRY(c.Emit(p.window.kernel.size() == 2 ? flat : solid, {p.x}, p.attrs));
   return c.Bind(TRY(c.Reshape(y, p.window.Lowered(c.ShapeOfValue(y)))));
 }
 
-// Where the largest elements are: in the whole input, and with storage_order 1 counted along columns of the images.
+// Binds output 1 of MaxPool, the indices of the largest elements in the whole input. With storage_order 1, the pixels
+// of an image are numbered column by column.
 Status BindIndices(ImportContext& c, const Pooling& p) {
   int64_t storage_order = TRY(c.Int("storage_order", 0));
   if (storage_order != 0 && storage_order != 1) return Err("storage_order must be 0 or 1, not ", storage_order);
@@ -146,7 +148,7 @@ Status ImportAveragePool(ImportContext& c) {
   return BindPool(c, p, Op::kAvgPool2d, Op::kAvgPool3d);
 }
 
-// |x|^p and, of its sums, the p-th root.
+// PowerOf returns |x|^p, and RootOf the p-th root of a sum of such powers.
 Result<ValueId> PowerOf(ImportContext& c, ValueId x, int64_t p) {
   if (p == 2) return c.Apply(Op::kMul, x, x);
   ValueId magnitude = TRY(c.Apply(Op::kAbs, x));
@@ -163,7 +165,8 @@ Result<int64_t> ReadPower(ImportContext& c) {
   return p;
 }
 
-// Sums of windows are averages times their size, over an image padded with zeros so far that no window is cut.
+// Imports LpPool. The sum over a window is its average times its size. The image is padded with zeros, so that all
+// windows have the same size.
 Status ImportLpPool(ImportContext& c) {
   const int64_t p = TRY(ReadPower(c));
   Pooling pool = TRY(ReadPooling(c, true));
@@ -179,7 +182,7 @@ Status ImportLpPool(ImportContext& c) {
     const int64_t reach = (a.kernel[d] - 1) * a.dilations[d], stride = a.strides[d], in = shape[d + 2] + a.pads[d];
     const int64_t room = in + a.pads[d + dims] - reach - 1;
     int64_t last = (a.ceil_mode ? CeilDiv(room, stride) : room / stride) * stride;
-    if (a.ceil_mode && last >= in) last -= stride;  // such a window would begin behind the input
+    if (a.ceil_mode && last >= in) last -= stride;  // a window must not begin after the end of the input
     zeros.before[d + 2] = a.pads[d];
     zeros.after[d + 2] = std::max(a.pads[d + dims], last + reach + 1 - in);
     size *= static_cast<double>(a.kernel[d]);
@@ -206,7 +209,7 @@ Status ImportGlobalPool(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   Shape shape = c.builder.Spec(x).shape;
   if (shape.size() < 3) return Err("input ", c.builder.Spec(x).Text(), " is no image");
-  // The whole image counts, so how its dimensions are arranged does not.
+  // The maximum is over the whole image, so its pixels may be arranged in one dimension.
   int64_t pixels = 1;
   for (size_t d = 2; d < shape.size(); ++d) pixels *= shape[d];
   if (shape.size() != 4) x = TRY(c.Reshape(x, {shape[0], shape[1], 1, pixels}));
@@ -225,7 +228,7 @@ Status ImportLrn(ImportContext& c) {
   attrs.beta = TRY(c.Float("beta", 0.75f));
   attrs.bias = TRY(c.Float("bias", 1));
   Shape shape = c.builder.Spec(x).shape, image = shape;
-  if (shape.size() != 4) {  // channels matter, the rest is a row
+  if (shape.size() != 4) {  // the operator works across channels, so the pixels may form one row
     int64_t rest = 1;
     for (size_t i = 2; i < shape.size(); ++i) rest *= shape[i];
     image = {shape[0], shape[1], 1, rest};
@@ -235,8 +238,8 @@ Status ImportLrn(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(y, shape)));
 }
 
-// The input and the axis that softmax and its kin work along. Before operator set 13 the input counts as a matrix:
-// dimensions before the axis, dimensions from it on.
+// The input and the axis of Softmax, LogSoftmax and Hardmax. Before operator set 13 the input is flattened to a matrix:
+// the dimensions before the axis become one, and those from the axis on become the other.
 struct Rows {
   ValueId x = 0;
   int64_t axis = 0;
@@ -265,7 +268,7 @@ Status ImportLogSoftmax(ImportContext& c) {
   return BindRows(c, TRY(LogSoftmaxValue(c, r.x, r.axis)));
 }
 
-// 1 at the first of the largest elements.
+// Imports Hardmax: 1 at the first of the largest elements along the axis, 0 elsewhere.
 Status ImportHardmax(ImportContext& c) {
   Rows r = TRY(ReadRows(c));
   if (c.builder.Spec(r.x).NumElements() == 0) return BindRows(c, r.x);
@@ -328,7 +331,7 @@ Status ImportGroupNormalization(ImportContext& c) {
   return c.Bind(TRY(ScaledByChannel(c, TRY(c.Reshape(n.y, shape)))));
 }
 
-// x divided by its norm along an axis; zeros stay zeros.
+// Imports LpNormalization: x divided by its norm along an axis. Zeros stay zeros.
 Status ImportLpNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const int64_t axis = TRY(NormalizeAxis(TRY(c.Int("axis", -1)), c.Rank(x))), p = TRY(c.Int("p", 2));
@@ -343,7 +346,8 @@ Status ImportLpNormalization(ImportContext& c) {
 Status ImportMeanVarianceNormalization(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   std::vector<int64_t> axes = TRY(NormalizeAxes(TRY(c.IntList("axes", {0, 2, 3})), c.Rank(x)));
-  // ONNX adds 1e-9 to the deviation; to the variance it does the same for all but constant inputs, and keeps those 0.
+  // ONNX adds 1e-9 to the standard deviation. 1e-18 added to the variance has the same effect on constant inputs, which
+  // become 0, and a negligible one on all others.
   return c.Bind(TRY(Normalize(c, x, axes, 1e-18)).y);
 }
 

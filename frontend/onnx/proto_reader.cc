@@ -19,10 +19,10 @@
 namespace autotune::onnx_import {
 namespace {
 
-// ONNX's own domain has two names.
+// Returns the name of a domain. ONNX's own domain has two names, "" and "ai.onnx"; both become "".
 std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// The texts and messages of a field that came after the headers.
+// Returns the strings or serialized messages of a field that ONNX added after our protobuf headers.
 std::vector<std::string> NewerField(const google::protobuf::UnknownFieldSet& fields, int number) {
   std::vector<std::string> values;
   for (int i = 0; i < fields.field_count(); ++i) {
@@ -33,7 +33,7 @@ std::vector<std::string> NewerField(const google::protobuf::UnknownFieldSet& fie
   return values;
 }
 
-// NodeProto.overload, FunctionProto.attribute_proto and FunctionProto.overload.
+// Field numbers of NodeProto.overload, FunctionProto.attribute_proto and FunctionProto.overload.
 constexpr int kNodeOverload = 8, kFunctionDefaults = 11, kFunctionOverload = 13;
 
 std::string OverloadOf(const google::protobuf::UnknownFieldSet& fields, int number) {
@@ -60,8 +60,8 @@ OnnxValueInfo ConvertValueInfo(const onnx::ValueInfoProto& proto) {
   return info;
 }
 
-// Names go into packages and messages: all are text. Every tensor has one origin: an input, an initializer or a node.
-// (An initializer may also be listed as an input: then it is that input's default.)
+// Checks that all names are UTF-8 text, since they go into packages and messages, and that every tensor has one origin:
+// an input, an initializer or a node. An initializer that is also listed as an input is that input's default.
 Status CheckNames(const onnx::GraphProto& graph) {
   auto check = [](const std::string& name, const char* what) -> Status {
     if (IsUtf8(name)) return {};
@@ -92,7 +92,7 @@ Status CheckNames(const onnx::GraphProto& graph) {
     for (const std::string& name : node.input()) TRY(check(name, "tensor"));
     for (const std::string& name : node.output()) {
       TRY(check(name, "tensor"));
-      if (name.empty()) continue;  // an optional output that is left out
+      if (name.empty()) continue;  // an omitted optional output
       auto [other, is_new] = computed.try_emplace(name, what);
       const char* origin = inputs.count(name) ? "an input" : initializers.count(name) ? "an initializer" : nullptr;
       if (origin || !is_new)
@@ -137,12 +137,12 @@ Result<OnnxAttr> ConvertAttr(const onnx::AttributeProto& proto, const std::strin
       attr.graph = std::make_shared<const OnnxGraph>(TRY(ConvertGraph(proto.g(), folder)));
       break;
     default:
-      break;  // sparse tensors, types, ...: of operators that are not supported; their presence is kept
+      break;  // other kinds belong to unsupported operators; only their presence is kept
   }
   return attr;
 }
 
-// Adds what the subgraph reads from outside: the names that it does not define itself.
+// Adds the names that the subgraph reads from outside, since it does not define them itself.
 void AddCaptured(const OnnxGraph& graph, std::set<std::string>* captured) {
   std::set<std::string> own;
   for (const OnnxValueInfo& info : graph.inputs) own.insert(info.name);
@@ -211,7 +211,7 @@ Result<OnnxFunction> ConvertFunction(const onnx::FunctionProto& proto, const std
                         .overload = OverloadOf(proto.unknown_fields(), kFunctionOverload),
                         .opsets = ConvertOpsets(proto.opset_import())};
   if (!IsUtf8(function.Text())) return Err("its name is not UTF-8 text");
-  // As a graph, so that the same rules hold for its names.
+  // Convert the function's body as a graph, so that the same rules hold for its names.
   onnx::GraphProto graph;
   graph.set_name(proto.name());
   for (const std::string& name : proto.input()) graph.add_input()->set_name(name);

@@ -1,5 +1,5 @@
-// ONNX models as plain structs, read from protobuf messages; no other code uses these messages. Values; thread-safe.
-// Refuses only damaged models: the importer decides which operators and types are supported.
+// Reads ONNX models from protobuf messages into plain structs. The reader refuses only damaged models; the importer
+// decides which operators and types are supported. Thread-safe.
 #pragma once
 #include <map>
 #include <memory>
@@ -26,21 +26,21 @@ struct OnnxAttr {
   std::optional<std::vector<std::string>> strings;
   std::optional<graph::TensorValue> tensor;
   std::shared_ptr<const OnnxGraph> graph;
-  std::string ref;  // in a function: the attribute of the call that stands here
+  std::string ref;  // in a function: name of the call's attribute whose value this attribute takes
 };
 
-// node 'conv1', or node #7 if it has no name
+// Returns "node 'conv1'", or "node #7" if the name is empty.
 std::string NodeLabel(const std::string& name, int index);
 
 struct OnnxNode {
   int index = 0;
   std::string op_type, domain, overload, name;  // ONNX's own domain is ""
-  std::vector<std::string> inputs, outputs;     // "" where an optional one is left out
+  std::vector<std::string> inputs, outputs;     // "" for an omitted optional one
   std::map<std::string, OnnxAttr> attrs;
   std::set<std::string> captured;  // tensors from outside that the node's subgraphs read
-  std::optional<Error> error;      // an attribute that cannot be read
+  std::optional<Error> error;      // set if an attribute cannot be read
 
-  // "Conv (node 'conv1')"; a domain other than ONNX's precedes the operator: "com.microsoft.Gelu (node #2)".
+  // Returns "Conv (node 'conv1')". A domain other than ONNX's precedes the operator: "com.microsoft.Gelu (node #2)".
   std::string Text() const {
     return (domain.empty() ? "" : domain + ".") + op_type + " (" + NodeLabel(name, index) + ")";
   }
@@ -54,7 +54,7 @@ struct OnnxDim {
 struct OnnxValueInfo {
   std::string name;
   std::string type;            // "float32", "int64", "sequence", ...
-  std::optional<DType> dtype;  // of a tensor of numbers or bools
+  std::optional<DType> dtype;  // set for a tensor of numbers or bools
   std::optional<std::vector<OnnxDim>> dims;
 };
 
@@ -62,10 +62,10 @@ struct OnnxValueInfo {
 struct OnnxGraph {
   std::string name;
   std::vector<OnnxNode> nodes;
-  std::map<std::string, Result<graph::TensorValue>> initializers;  // an error: of a type that graphs do not hold
-  std::vector<OnnxValueInfo> inputs;                               // of the network: without initializers
+  std::map<std::string, Result<graph::TensorValue>> initializers;  // an error if graphs cannot hold the type
+  std::vector<OnnxValueInfo> inputs;                               // for the network, without initializers
   std::vector<OnnxValueInfo> outputs;
-  std::set<std::string> used;  // what its nodes, their subgraphs and its outputs read
+  std::set<std::string> used;  // names that its nodes, their subgraphs and its outputs read
 };
 
 // Versions of operator sets by domain.
@@ -73,9 +73,9 @@ using OnnxOpsets = std::map<std::string, int64_t>;
 
 struct OnnxFunction {
   std::string domain, name, overload;
-  std::map<std::string, OnnxAttr> defaults;  // of attributes that calls may leave out
+  std::map<std::string, OnnxAttr> defaults;  // values of attributes that calls may omit
   OnnxOpsets opsets;
-  OnnxGraph body;  // inputs and outputs without types
+  OnnxGraph body;  // its inputs and outputs have no types
 
   std::string Text() const {
     return (domain.empty() ? "" : domain + ".") + name + (overload.empty() ? "" : ":" + overload);
@@ -84,20 +84,20 @@ struct OnnxFunction {
 
 struct OnnxModel {
   OnnxOpsets opsets;
-  int64_t ir_version = 0;  // of the file format
+  int64_t ir_version = 0;  // version of the file format
   OnnxGraph graph;
   std::map<std::tuple<std::string, std::string, std::string>, OnnxFunction> functions;  // domain, name, overload
 
-  // The function that a node calls, or null.
+  // Returns the function that a node calls, or null.
   const OnnxFunction* FindFunction(const OnnxNode& node) const;
 };
 
-// `source` stands for the file in messages; `folder` is where its external data lies, empty if there is none.
-// Other errors: a name that is not UTF-8 or that names two tensors or functions, a graph with a cycle or a missing
-// tensor, a function that calls itself.
+// Reads a model. `source` names it in messages. `folder` holds its external data; empty if there is none. Returns an
+// error also for a name that is not UTF-8 or that names two tensors or functions, for a graph with a cycle or a missing
+// tensor, and for a function that calls itself.
 Result<OnnxModel> ReadOnnxModel(std::string_view bytes, const std::string& source, const std::string& folder);
 
-// The whole file; refuses what is larger than protobuf's 2 GiB.
+// Returns the bytes of a file. Refuses files above protobuf's limit of 2 GiB.
 Result<std::string> ReadProtoFile(const std::string& path);
 
 }  // namespace autotune::onnx_import

@@ -1,4 +1,4 @@
-// Conversions between floats and small integers, and products of the latter.
+// Imports conversions between floats and small integers, and products and convolutions of small integers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,8 +9,9 @@
 namespace autotune::onnx_import {
 namespace {
 
-// A scale or zero point: one number, one for each index of the axis or, since operator set 21, one for each block of
-// `block_size` indices of the axis (the last block may be cut short).
+// Returns a scale or zero point in a shape that broadcasts to x. The input has one number, one for each index of the
+// axis or, since operator set 21, one for each block of `block_size` indices of the axis; the last block may be
+// shorter.
 Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
   ValueId v = TRY(c.Tensor(input));
   int64_t n = c.builder.Spec(v).NumElements(), block = c.opset >= 21 ? TRY(c.Int("block_size", 0)) : 0;
@@ -37,9 +38,10 @@ Result<ValueId> AlongAxis(ImportContext& c, size_t input, ValueId x) {
   return c.Reshape(v, along);
 }
 
-// round(x / scale) + zero, kept within the type.
+// Returns round(x / scale) + zero, clamped to the range of the type.
 Result<ValueId> Quantized(ImportContext& c, ValueId x, ValueId scale, ValueId zero, DType type) {
-  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16)) return Err("to ", type.Text(), " is not supported");
+  if (!type.IsInt() || type.bits > (c.opset < 21 ? 8 : 16))
+    return Err("quantization to ", type.Text(), " is not supported");
   ValueId y = TRY(c.Apply(Op::kRound, TRY(c.Apply(Op::kDiv, x, scale))));
   y = TRY(c.Apply(Op::kAdd, y, TRY(c.Cast(zero, c.Type(x)))));
   const float range = std::ldexp(1.f, type.bits), low = type.code == TypeCode::kUInt ? 0.f : -range / 2;
@@ -64,7 +66,7 @@ Status ImportQuantizeLinear(ImportContext& c) {
   return c.Bind(TRY(Quantized(c, x, scale, zero, type)));
 }
 
-// Scale and zero point from the data's range, which is made to hold 0.
+// Computes scale and zero point from the range of the data, which is extended to include 0.
 Status ImportDynamicQuantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   if (c.Type(x) != DType::Float(32)) return Err("is supported on f32, not on ", c.builder.Spec(x).Text());
@@ -86,7 +88,7 @@ Status ImportDequantizeLinear(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), scale = TRY(AlongAxis(c, 1, x));
   if (int64_t wanted = c.opset >= 23 ? TRY(c.Int("output_dtype", 0)) : 0; wanted != 0) {
     if (DType type = TRY(SupportedType(wanted)); type != TRY(c.StoredType(1)))
-      return Err("from a scale of ", TRY(c.StoredType(1)).Text(), " to ", type.Text(), " is not supported");
+      return Err("a scale of ", TRY(c.StoredType(1)).Text(), " with outputs of ", type.Text(), " is not supported");
   }
   ValueId y = TRY(c.Cast(x, DType::Int(32)));
   if (c.Has(2)) y = TRY(c.Apply(Op::kSub, y, TRY(c.Cast(TRY(AlongAxis(c, 2, x)), DType::Int(32)))));
@@ -103,7 +105,7 @@ Result<ValueId> AlongMatrix(ImportContext& c, size_t input, bool columns) {
   return v;
 }
 
-// An operand as i32, its zero point taken off.
+// Returns an operand as i32, minus its zero point.
 Result<ValueId> Centered(ImportContext& c, size_t input, size_t zero_input, bool columns) {
   ValueId x = TRY(c.Cast(TRY(c.Tensor(input)), DType::Int(32)));
   if (!c.Has(zero_input)) return x;
@@ -113,14 +115,14 @@ Result<ValueId> Centered(ImportContext& c, size_t input, size_t zero_input, bool
   return y;
 }
 
-// y times the product of the scales of inputs a and b, which must not make it larger.
+// Returns y times the scales a and b. They must broadcast to the shape of y.
 Result<ValueId> Scaled(ImportContext& c, ValueId y, ValueId a, ValueId b) {
   ValueId scaled = TRY(c.Apply(Op::kMul, y, TRY(c.Apply(Op::kMul, a, b))));
   if (c.ShapeOfValue(scaled) != c.ShapeOfValue(y)) return Err("scales do not fit ", c.builder.Spec(y).Text());
   return scaled;
 }
 
-// The product of integers, scaled: its accumulators are exact, its scales floats.
+// Imports QLinearMatMul: a product of integers with exact accumulators, then scaled in floats.
 Status ImportQLinearMatMul(ImportContext& c) {
   ValueId a = TRY(Centered(c, 0, 2, false)), b = TRY(Centered(c, 3, 5, true));
   ValueId y = TRY(c.Cast(TRY(MatMulValues(c, a, b)), DType::Float(32)));
@@ -130,8 +132,8 @@ Status ImportQLinearMatMul(ImportContext& c) {
   return c.Bind(TRY(Quantized(c, y, scale, zero, c.Type(zero))));
 }
 
-// A scale or zero point of a convolution's weight: one number, or one for each output channel, which is dimension
-// `axis` of `rank`.
+// Returns a scale or zero point of a convolution's weight, in a shape that broadcasts to `rank` dimensions. The input
+// has one number, or one for each output channel; dimension `axis` holds the output channels.
 Result<ValueId> AlongChannels(ImportContext& c, size_t input, int rank, int axis) {
   ValueId v = TRY(c.Tensor(input));
   const int64_t n = c.builder.Spec(v).NumElements();
@@ -142,7 +144,7 @@ Result<ValueId> AlongChannels(ImportContext& c, size_t input, int rank, int axis
   return c.Reshape(v, along);
 }
 
-// Image and weight as i32, their zero points taken off: then padding is 0.
+// Returns the convolution of image and weight as i32, minus their zero points. So the padding is 0.
 Result<ValueId> IntegerConv(ImportContext& c, size_t x_input, size_t x_zero, size_t w_input, size_t w_zero) {
   ValueId x = TRY(c.Cast(TRY(c.Tensor(x_input)), DType::Int(32)));
   ValueId w = TRY(c.Cast(TRY(c.Tensor(w_input)), DType::Int(32)));

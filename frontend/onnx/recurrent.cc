@@ -1,6 +1,6 @@
-// Recurrent nets. Their time is unrolled: the input projection of all steps is one product, and each step is one more,
-// with element-wise operators behind it. The steps differ in no attribute, so they share their kernels; the row of a
-// step is picked by an index, which is a constant operand.
+// Imports RNN, LSTM and GRU by unrolling the steps. The input projection of all steps is one product. Each step is
+// another product, followed by element-wise operators. A step selects its row with an index that is a constant operand,
+// not an attribute, so all steps share their kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,25 +10,25 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostSteps = 4096;  // of both directions together: a node of the graph is some 2 KB
+constexpr int64_t kMostSteps = 4096;  // limit for both directions together, since a node of the graph takes about 2 KB
 
 enum class Cell { kRnn, kGru, kLstm };
 constexpr int64_t GatesOf(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 constexpr size_t ActivationsOf(Cell cell) { return cell == Cell::kLstm ? 3 : cell == Cell::kGru ? 2 : 1; }
 
-// What the node says, apart from its weights.
+// The attributes and extents of the node.
 struct Net {
   Cell cell = Cell::kRnn;
   int64_t steps = 0, batch = 0, width = 0, hidden = 0;  // X is [steps, batch, width]
-  std::vector<bool> reverse;                            // by direction
+  std::vector<bool> reverse;                            // for each direction, whether it runs backwards
   bool batch_first = false;
   double clip = std::numeric_limits<double>::infinity();
   bool coupled = false;                          // LSTM: the forget gate is 1 - the input gate
   bool reset_behind = false;                     // GRU: the reset gate multiplies the product, not its operand
-  std::vector<RecurrentActivation> activations;  // of the directions one after the other
+  std::vector<RecurrentActivation> activations;  // those of the first direction, then those of the second
   ValueId x = 0;
-  std::optional<ValueId> within;  // bools [steps, batch, 1]: is this step part of the sequence?
-  std::vector<ValueId> at;        // the number of each step, a scalar
+  std::optional<ValueId> within;  // bools [steps, batch, 1]: whether the step is part of the sequence
+  std::vector<ValueId> at;        // for each step, a scalar with its number
   int64_t directions() const { return static_cast<int64_t>(reverse.size()); }
 };
 
@@ -37,12 +37,12 @@ struct Weights {
   ValueId recurrent = 0;               // [hidden, gates * hidden]
   ValueId projected = 0;               // the input projection with its bias, [steps, batch, gates * hidden]
   std::optional<ValueId> behind_bias;  // GRU with reset_behind: the bias of the product, [gates * hidden]
-  std::vector<ValueId> peepholes;      // LSTM: of the input, output and forget gates, [hidden] each; or none
+  std::vector<ValueId> peepholes;      // LSTM: weights of the input, output and forget gates, [hidden]; may be empty
   const RecurrentActivation* activations = nullptr;
 };
 
 struct Carried {
-  ValueId h = 0, c = 0;  // [batch, hidden]; c of an LSTM only
+  ValueId h = 0, c = 0;  // [batch, hidden]; only an LSTM has c
 };
 
 Result<std::vector<RecurrentActivation>> ReadActivations(const ImportContext& c, Cell cell, int64_t directions) {
@@ -98,7 +98,7 @@ Result<Net> ReadNet(ImportContext& c, Cell cell) {
   return net;
 }
 
-// Bools that say which steps belong to each sequence, if that is not so of all.
+// Reads sequence_lens and sets `within`, unless all sequences have all steps.
 Status ReadLengths(ImportContext& c, Net& net) {
   if (!c.Has(4)) return {};
   if (TRY(c.ShapeOf(4)) != Shape{net.batch}) return Err("sequence_lens must be one for each of ", net.batch);
@@ -117,7 +117,7 @@ Status ReadLengths(ImportContext& c, Net& net) {
   return {};
 }
 
-// Input `i`, which has one `shape` for each direction, of direction d.
+// Returns the part of input `i` for direction d. The input has one tensor of `shape` for each direction.
 Result<ValueId> OfDirection(ImportContext& c, size_t i, const Net& net, int64_t d, const Shape& shape) {
   ValueId v = TRY(c.Tensor(i));
   Shape all = shape;
@@ -151,7 +151,7 @@ Result<Weights> ReadWeights(ImportContext& c, const Net& net, int64_t d) {
   return w;
 }
 
-// The value that a state begins with: input `i`, or zeros.
+// Returns the initial value of a state: input `i`, or zeros.
 Result<ValueId> Initial(ImportContext& c, size_t i, const Net& net, int64_t d) {
   if (!c.Has(i)) {
     TRY(c.Reserve({net.batch, net.hidden}));
@@ -165,12 +165,12 @@ Result<ValueId> Initial(ImportContext& c, size_t i, const Net& net, int64_t d) {
   return c.Reshape(TRY(c.Cut(v, 1, d, 1)), {net.batch, net.hidden});
 }
 
-// The rows of step t. An index that is an operand keeps the kernels of all steps equal.
+// Returns the rows of step t. The index is an operand, not an attribute, so that all steps share one kernel.
 Result<ValueId> OfStep(ImportContext& c, const Net& net, ValueId v, int64_t t) {
   return c.Emit(Op::kGather, {v, net.at[t]}, AxisAttrs{0});
 }
 
-// Activation `which` of a direction, of what is clipped first.
+// Applies activation number `which` of a direction to x, which is clipped first.
 Result<ValueId> Activated(ImportContext& c, const Net& net, const Weights& w, int which, ValueId x) {
   if (std::isfinite(net.clip)) {
     const float clip = static_cast<float>(net.clip);
@@ -192,7 +192,8 @@ Result<Carried> RnnStep(ImportContext& c, const Net& net, const Weights& w, int6
   return Carried{z, 0};
 }
 
-// z, r and the new value; h' = z h + (1 - z) new, written as new + z (h - new).
+// Computes a step of a GRU from the gates z and r and the new value: h' = z h + (1 - z) new, written as
+// new + z (h - new).
 Result<Carried> GruStep(ImportContext& c, const Net& net, const Weights& w, int64_t t, Carried before) {
   const int64_t h = net.hidden;
   ValueId zr = 0, fresh = 0;
@@ -241,7 +242,7 @@ Result<Carried> LstmStep(ImportContext& c, const Net& net, const Weights& w, int
   return Carried{h, state};
 }
 
-// All steps of a direction: the outputs in the order of time, [steps, batch, hidden], and the last state.
+// The result of all steps of a direction: the outputs in the order of time, [steps, batch, hidden], and the last state.
 struct Unrolled {
   ValueId outputs = 0;
   Carried last;
@@ -254,7 +255,7 @@ Result<Unrolled> Unroll(ImportContext& c, const Net& net, int64_t d) {
   if (net.cell == Cell::kLstm) now.c = TRY(Initial(c, 6, net, d));
   std::vector<ValueId> outputs(net.steps);
   for (int64_t i = 0; i < net.steps; ++i) {
-    // A reversed sequence begins at its own last step: until then the state stays what it was.
+    // A reversed sequence begins at its own last step. Until then its state stays the initial one.
     const int64_t t = net.reverse[d] ? net.steps - 1 - i : i;
     Carried next = net.cell == Cell::kLstm  ? TRY(LstmStep(c, net, w, t, now))
                    : net.cell == Cell::kGru ? TRY(GruStep(c, net, w, t, now))
@@ -273,7 +274,7 @@ Result<Unrolled> Unroll(ImportContext& c, const Net& net, int64_t d) {
   return all;
 }
 
-// The states of all directions: [directions, batch, hidden], or with the batch first.
+// Binds the states of all directions to an output, [directions, batch, hidden], or with the batch first.
 Status BindStates(ImportContext& c, const Net& net, const std::vector<ValueId>& states, size_t output) {
   ValueId all = TRY(c.Stack(states, 0));
   if (net.batch_first) all = TRY(c.Transpose(all, {1, 0, 2}));
@@ -303,7 +304,8 @@ Status ImportRecurrent(ImportContext& c) {
   return cell == Cell::kLstm ? BindStates(c, net, cells, 2) : Status();
 }
 
-// The first sequence_lens[b] steps of batch b backwards, the others as they are: rows picked by an index.
+// Imports ReverseSequence: reverses the first sequence_lens[b] steps of batch entry b and keeps the others, with a
+// gather of rows.
 Status ImportReverseSequence(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), lengths = TRY(c.Cast(TRY(c.Tensor(1)), DType::Int(64)));
   const Shape shape = c.ShapeOfValue(x);

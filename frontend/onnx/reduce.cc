@@ -1,4 +1,4 @@
-// Reductions: each a sum, product, maximum or minimum between element-wise operators.
+// Imports reductions. Each becomes a sum, product, maximum or minimum, with element-wise operators before and after it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,8 +9,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// The axes are an input of ReduceSum since operator set 13, of the others since 18, and an attribute before. Without
-// axes all are reduced or, with noop_with_empty_axes, none: then each element is reduced by itself.
+// Returns the axes. They are an input of ReduceSum since operator set 13 and of the other operators since 18; before,
+// they are an attribute. If no axes are given, all are reduced or, with noop_with_empty_axes, none.
 Result<std::vector<int64_t>> ReducedAxes(const ImportContext& c, int rank) {
   bool input = c.opset >= (c.node().op_type == "ReduceSum" ? 13 : 18);
   std::vector<int64_t> axes;
@@ -49,7 +49,7 @@ double OfNothing(const std::string& reduction, DType type) {
   return least ? (is_signed ? -std::ldexp(1.0, bits) : 0) : std::ldexp(1.0, bits) - 1;
 }
 
-// The result of a reduction over axes that hold no elements.
+// Returns the result of a reduction over no elements, since an axis has extent 0.
 Result<ValueId> ReducedNothing(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   const std::string& reduction = c.node().op_type;
   const DType type = c.Type(x);
@@ -57,9 +57,10 @@ Result<ValueId> ReducedNothing(ImportContext& c, ValueId x, const std::vector<in
   for (int64_t axis : axes) shape[axis] = 1;
   const double value = OfNothing(reduction, type);
   if (!type.IsFloat() && !std::isfinite(value))
-    return Err("of no ", type.Text(), " elements has no value that ", type.Text(), " holds");
-  constexpr double kExact = 0x1p53;  // constants are made from doubles
-  if (!type.IsFloat() && value >= kExact) return Err("of no ", type.Text(), " elements is not supported");
+    return Err("a reduction of no elements has no value in type ", type.Text());
+  constexpr double kExact = 0x1p53;  // limit of exact integers, since constants are made from doubles
+  if (!type.IsFloat() && value >= kExact)
+    return Err("a reduction of no elements of type ", type.Text(), " is not supported");
   return c.Emit(Op::kBroadcastTo, {c.Number(value, x)}, ReshapeAttrs{shape});
 }
 
@@ -70,7 +71,7 @@ Status ImportReduce(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   std::vector<int64_t> axes = TRY(ReducedAxes(c, c.Rank(x)));
   const Shape& shape = c.ShapeOfValue(x);
-  // Before operator set 18 the result of no elements was not defined.
+  // Before operator set 18, ONNX did not define the reduction of no elements.
   bool nothing = c.opset >= 18 && std::any_of(axes.begin(), axes.end(), [&](int64_t axis) { return shape[axis] == 0; });
   return BindReduced(c, nothing ? TRY(ReducedNothing(c, x, axes)) : TRY(formula(c, x, axes)), axes);
 }
@@ -80,22 +81,23 @@ Result<ValueId> Plain(ImportContext& c, ValueId x, const std::vector<int64_t>& a
   return c.Reduce(op, x, axes);
 }
 
-// Of bools as of the numbers 0 and 1.
+// Imports ReduceMax or ReduceMin. Bools are reduced as the numbers 0 and 1.
 template <Op op>
 Result<ValueId> Extreme(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   if (!c.Type(x).IsBool()) return c.Reduce(op, x, axes);
-  if (c.opset < 20) return Err("of bools is defined from operator set 20 on, not in ", c.opset);
+  if (c.opset < 20) return Err("bools can be reduced from operator set 20 on, not in ", c.opset);
   return c.Cast(TRY(c.Reduce(op, TRY(c.Cast(x, DType::UInt(8))), axes)), DType::Bool());
 }
 
-// Of integers, a formula of floats is computed in 64-bit floats, and what is behind the point is cut off.
+// Applies a formula for floats. Integers are converted to f64, and the result is truncated.
 template <Formula formula>
 Result<ValueId> InFloats(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   if (!c.Type(x).IsInt()) return formula(c, x, axes);
   return c.Cast(TRY(formula(c, TRY(c.Cast(x, DType::Float(64))), axes)), c.Type(x));
 }
 
-// The quotient of integers is exact where a product with the reciprocal may fall short of a whole number.
+// Returns the mean. For integers it divides by the count, since a product with the reciprocal may be slightly below a
+// whole number, which truncation would then lose.
 Result<ValueId> Mean(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   if (!c.Type(x).IsInt()) return c.Mean(x, axes);
   double count = 1;
@@ -122,7 +124,7 @@ Result<ValueId> LogSum(ImportContext& c, ValueId x, const std::vector<int64_t>& 
 
 Result<ValueId> LogSumExp(ImportContext& c, ValueId x, const std::vector<int64_t>& axes) {
   ValueId top = TRY(c.Reduce(Op::kReduceMax, x, axes));
-  // An infinite number has no difference from itself.
+  // Clamp the maximum to finite numbers, since the difference of two infinities is NaN.
   const double most = c.Type(x).bits == 64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   top = TRY(c.ApplyToNumber(Op::kMax, -most, TRY(c.ApplyToNumber(Op::kMin, most, top))));
   ValueId e = TRY(c.Apply(Op::kExp, TRY(c.Apply(Op::kSub, x, top))));

@@ -1,4 +1,4 @@
-// Pooling over regions of interest.
+// Imports RoiAlign and MaxRoiPool, which pool over regions of interest, and NonMaxSuppression, which selects boxes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,17 +8,17 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Regions of interest: what RoiAlign's attributes and inputs say.
+// The regions of interest of RoiAlign, from its attributes and inputs.
 struct Regions {
   int64_t count = 0, batches = 0;
-  int64_t bins[2] = {1, 1}, image[2] = {1, 1}, samples[2] = {1, 1};  // rows, then columns; samples of a bin at most
+  int64_t bins[2] = {1, 1}, image[2] = {1, 1}, samples[2] = {1, 1};  // rows, columns; `samples`: most per bin
   ValueId rois = 0;
   double scale = 1;
   bool half_pixel = false;
   bool adaptive = false;  // bins have as many samples as they have pixels, rounded up
 };
 
-// Begins and extents of all regions along a dimension, [count, 1, 1] each, in pixels.
+// The begins and extents of all regions along a dimension, [count, 1, 1] each, in pixels.
 struct Span {
   ValueId begin = 0, extent = 0;
 };
@@ -35,8 +35,8 @@ Result<Span> SpanOf(ImportContext& c, const Regions& r, int64_t dim) {
   return span;
 }
 
-// The taps of all samples along a dimension, [count, bins * samples, 2], and how many samples each bin has, [count,
-// 1, 1].
+// The taps of all samples along a dimension, [count, bins * samples, 2], and the number of samples per bin,
+// [count, 1, 1].
 struct RegionTaps {
   PixelTaps taps;
   ValueId samples = 0;
@@ -57,7 +57,7 @@ Result<RegionTaps> TapsOfRegions(ImportContext& c, const Regions& r, int64_t dim
   const Shape along = {1, bins * most, 1};
   ValueId which = c.builder.AddConstant("", TensorValue::FromNumbers(type, along, bin_numbers));
   ValueId sample = c.builder.AddConstant("", TensorValue::FromNumbers(type, along, sample_numbers));
-  // begin + (which + (sample + 0.5) / samples) * bin
+  // The position of a sample is begin + (which + (sample + 0.5) / samples) * bin.
   ValueId share = TRY(c.Apply(Op::kDiv, TRY(c.ApplyNumber(Op::kAdd, sample, 0.5)), samples));
   ValueId position = TRY(c.Apply(Op::kMul, TRY(c.Apply(Op::kAdd, which, share)), bin));
   position = TRY(c.Apply(Op::kAdd, position, span.begin));
@@ -73,7 +73,7 @@ Result<RegionTaps> TapsOfRegions(ImportContext& c, const Regions& r, int64_t dim
   return RegionTaps{taps, samples};
 }
 
-// [count, ah * sh, 2] and [count, aw * sw, 2] combined to [count, ah * aw, sh * sw * 4].
+// Combines rows [count, ah * sh, 2] and columns [count, aw * sw, 2] with `op` to [count, ah * aw, sh * sw * 4].
 Result<ValueId> OverBins(ImportContext& c, const Regions& r, ValueId rows, ValueId columns, Op op) {
   rows = TRY(c.Reshape(rows, {r.count, r.bins[0], 1, r.samples[0], 1, 2, 1}));
   columns = TRY(c.Reshape(columns, {r.count, 1, r.bins[1], 1, r.samples[1], 1, 2}));
@@ -110,7 +110,7 @@ Result<Regions> ReadRegions(ImportContext& c, const Shape& image) {
     for (int64_t i = 0; i < r.count; ++i) {
       double extent = (known->Number(4 * i + 3 - dim) - known->Number(4 * i + 1 - dim)) * r.scale;
       if (!r.half_pixel) extent = std::max(extent, 1.0);
-      // A rounding error may make it one more than this.
+      // The added 1 allows for a rounding error at run time.
       const double samples = std::ceil(extent / static_cast<double>(r.bins[dim])) + 1;
       if (!(samples <= kMost)) return Err("a region needs more than ", kMost, " samples of a bin");
       r.samples[dim] = std::max(r.samples[dim], static_cast<int64_t>(samples));
@@ -119,7 +119,7 @@ Result<Regions> ReadRegions(ImportContext& c, const Shape& image) {
   return r;
 }
 
-// Averages (or maxima) of bilinear samples in the bins of regions.
+// Imports RoiAlign: averages or maxima of bilinear samples in the bins of regions.
 Status ImportRoiAlign(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   TRY(CheckPlaces(c, x));
@@ -146,7 +146,7 @@ Status ImportRoiAlign(ImportContext& c) {
     weights = TRY(c.Reshape(weights, {1, points, taps}));
     places = TRY(c.Reshape(places, {1, points, taps}));
     y = TRY(c.Emit(Op::kGatherSum, {y, weights, places}));
-  } else {  // of the weighted pixels, as ONNX's reference has it
+  } else {  // the maximum of the weighted pixels, as in ONNX's reference implementation
     places = TRY(c.Reshape(places, {points, taps}));
     y = TRY(c.Reshape(y, {pixels[1], pixels[2]}));
     y = TRY(c.Emit(Op::kGather, {y, places}, AxisAttrs{0}));
@@ -157,7 +157,8 @@ Status ImportRoiAlign(ImportContext& c) {
   return c.Bind(TRY(c.Transpose(y, {0, 3, 1, 2})));
 }
 
-// The largest pixels in the bins of regions, whose edges are rounded to pixels. Rows first, then columns.
+// Imports MaxRoiPool: the largest pixels in the bins of regions, whose edges are rounded to pixels. Reduces the rows
+// first, then the columns.
 Status ImportMaxRoiPool(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), rois = TRY(c.Tensor(1));
   const Shape image = c.ShapeOfValue(x), regions = c.ShapeOfValue(rois);
@@ -173,7 +174,7 @@ Status ImportMaxRoiPool(ImportContext& c) {
   auto column = [&](int64_t i) -> Result<ValueId> {
     return c.Emit(Op::kSlice, {rois}, SliceAttrs{{0, i}, {count, 1}, {1, 1}});
   };
-  auto rounded = [&](int64_t i) -> Result<ValueId> {  // halves away from 0; regions begin at 0
+  auto rounded = [&](int64_t i) -> Result<ValueId> {  // rounds halves up; edges are not negative
     ValueId v = TRY(c.ApplyNumber(Op::kMul, TRY(column(i)), scale));
     return c.Apply(Op::kFloor, TRY(c.ApplyNumber(Op::kAdd, v, 0.5)));
   };
@@ -194,7 +195,7 @@ Status ImportMaxRoiPool(ImportContext& c) {
     ValueId at = TRY(Counted(c, {1, 1, n}, 0, c.Type(x)));
     ValueId inside = TRY(c.Apply(Op::kLessEqual, low, at));
     inside = TRY(c.Apply(Op::kAnd, inside, TRY(c.Apply(Op::kLess, at, high))));  // [count, own, n]
-    // y is [count, channels, rows, columns]; then [count, channels, bins, columns].
+    // y is [count, channels, rows, columns] at first, and [count, channels, bins, columns] after the rows are reduced.
     const Shape shape = c.ShapeOfValue(y);
     const Shape mask = dim == 0 ? Shape{count, 1, own, n, 1} : Shape{count, 1, 1, own, n};
     const Shape wide = dim == 0 ? Shape{count, shape[1], 1, n, shape[3]} : Shape{count, shape[1], shape[2], 1, n};

@@ -1,4 +1,5 @@
-// Resize and Upsample: each output element of an axis is a weighted sum of a few input elements, at places known here.
+// Resize and Upsample. Each output element of an axis is a weighted sum of a few input elements, whose places are known
+// at import.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,31 +13,31 @@
 namespace autotune::onnx_import {
 namespace {
 
-constexpr int64_t kMostTaps = 4;  // input elements per output element that are gathered; of more, a product is taken
+constexpr int64_t kMostTaps = 4;  // most input elements per output element that are gathered; for more, uses a product
 
 struct Rules {
   std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";
   double cubic_a = -0.75;
   bool exclude_outside = false;
-  bool antialias = false;    // where the input shrinks, filters reach as much further as it shrinks
-  double extrapolation = 0;  // what tf_crop_and_resize finds outside of the input
+  bool antialias = false;    // along an axis that shrinks, stretch the filter by the inverse of the scale
+  double extrapolation = 0;  // value of the elements outside of the input, for tf_crop_and_resize
 };
 
 // The taps of every output element along one axis: element i is the sum over t of weights[t][i] * x[places[t][i]].
 struct Taps {
   std::vector<std::vector<int64_t>> places;
   std::vector<std::vector<double>> weights;
-  std::vector<double> outside;  // whether element i lies outside of the input: 1 or 0
+  std::vector<double> outside;  // 1 if output element i lies outside of the input, else 0
 };
 
-// One axis. `wanted`: the exact length of the output, which need not be whole. `start` and `end`: the part of the input
-// that tf_crop_and_resize takes, its first element at 0 and its last at 1.
+// One axis. `wanted` is the exact length of the output, which need not be a whole number. `start` and `end` limit the
+// part of the input that tf_crop_and_resize takes; 0 is the first element of the input and 1 the last.
 struct Axis {
   int64_t in = 0, out = 0;
   double scale = 1, wanted = 0, start = 0, end = 1;
 };
 
-// Where output element i lies among the input's.
+// Returns the position of output element i in the input.
 double SourceOf(const Rules& rules, int64_t i, const Axis& axis) {
   const auto [in, out, scale, wanted, start, end] = axis;
   double x = static_cast<double>(i), last = static_cast<double>(in - 1);
@@ -48,7 +49,7 @@ double SourceOf(const Rules& rules, int64_t i, const Axis& axis) {
   if (rules.coordinates == "asymmetric") return x / scale;
   if (rules.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
   if (rules.coordinates == "pytorch_half_pixel" && wanted <= 1) return 0;
-  if (rules.coordinates == "half_pixel_symmetric") {  // the centres of the input and of the whole output coincide
+  if (rules.coordinates == "half_pixel_symmetric") {  // the centre of the output lies on that of the input
     const double offset = static_cast<double>(in) / 2 * (1 - static_cast<double>(out) / wanted);
     return offset + (x + 0.5) / scale - 0.5;
   }
@@ -61,14 +62,14 @@ double NearestOf(const std::string& rule, double x) {
   return rule == "ceil" ? std::ceil(x) : std::floor(x);
 }
 
-// Keys' cubic convolution, for the elements at distances 1+f, f, 1-f, 2-f.
+// Returns the weights of Keys' cubic convolution for the elements at distances 1+f, f, 1-f, 2-f.
 std::array<double, 4> CubicWeights(double f, double a) {
   auto near = [&](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
   auto far = [&](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
   return {far(1 + f), near(f), near(1 - f), far(2 - f)};
 }
 
-// The interpolating function at a distance from the sampled place.
+// Returns the weight of an element at a distance from the sampled position.
 double Kernel(const Rules& rules, double distance) {
   const double d = std::abs(distance), a = rules.cubic_a;
   if (rules.mode == "linear") return std::max(0.0, 1 - d);
@@ -76,17 +77,17 @@ double Kernel(const Rules& rules, double distance) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-// How many input elements to the left of a place an antialiased filter reaches.
+// Returns the number of input elements that an antialiased filter covers on each side of a position.
 int64_t ReachOf(const Rules& rules, const Axis& axis) {
   return static_cast<int64_t>(std::ceil((rules.mode == "linear" ? 1 : 2) / axis.scale));
 }
 
-// Of an axis that shrinks, with a filter stretched by 1 / scale.
+// Returns the taps of an axis that shrinks, with a filter that is stretched by 1 / scale.
 Taps AntialiasedTaps(const Rules& rules, const Axis& axis) {
   const int64_t reach = ReachOf(rules, axis);
   Taps taps{std::vector<std::vector<int64_t>>(2 * reach), std::vector<std::vector<double>>(2 * reach)};
   for (int64_t i = 0; i < axis.out; ++i) {
-    const double x = SourceOf(rules, i, axis), base = std::ceil(x) - 1;  // the element to the left
+    const double x = SourceOf(rules, i, axis), base = std::ceil(x) - 1;  // `base`: element to the left of x
     std::vector<double> weights;
     double sum = 0;
     for (int64_t t = 0; t < 2 * reach; ++t) {
@@ -129,7 +130,7 @@ Taps TapsOf(const Rules& rules, const Axis& axis) {
   return taps;
 }
 
-// The sums of all taps as a product with a matrix of weights.
+// Computes the weighted sums of all output elements as a product with a matrix of weights.
 Result<ValueId> TapsAsProduct(ImportContext& c, ValueId x, int64_t axis, const Taps& taps) {
   const auto out = static_cast<int64_t>(taps.places[0].size()), in = c.ShapeOfValue(x)[axis];
   TRY(c.Reserve({in, out}));
@@ -171,8 +172,8 @@ Result<ValueId> ResizeAxis(ImportContext& c, const Rules& rules, ValueId x, int6
   return c.Where(outside, c.Number(rules.extrapolation, x), sum);
 }
 
-// `scales` or `sizes`: one number per dimension; with both, scales say where output elements lie. `box`: none, or first
-// all starts, then all ends.
+// Resizes input 0 and binds the result. `scales` or `sizes` has one number per dimension; if both are given, the scales
+// determine the positions of output elements. `box` is empty, or holds the starts of all dimensions, then the ends.
 Status BindResized(ImportContext& c, const Rules& rules, const std::vector<double>& scales,
                    const std::vector<int64_t>& sizes, const std::vector<double>& box = {}) {
   ValueId x = TRY(c.Tensor(0));
@@ -184,7 +185,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
   for (size_t d = 0; d < in.size(); ++d) {
     if (in[d] == 0) {
       if (!sizes.empty() && sizes[d] != 0)
-        return Err("makes ", sizes[d], " elements of dimension ", d, " of ", ShapeText(in), ", which has none");
+        return Err("cannot make ", sizes[d], " elements of dimension ", d, " of ", ShapeText(in), ", which has none");
       continue;
     }
     double scale = !scales.empty() ? scales[d] : static_cast<double>(sizes[d]) / static_cast<double>(in[d]);
@@ -193,7 +194,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
       axis.start = box[d], axis.end = box[in.size() + d];
       if (sizes.empty()) axis.wanted *= axis.end - axis.start;
     }
-    // A hair more, for scales such as 0.6 that binary fractions miss.
+    // Add 1e-6 before rounding down, since scales such as 0.6 are not exact in binary.
     double out = sizes.empty() ? std::floor(axis.wanted + 1e-6) : static_cast<double>(sizes[d]);
     if (!(scale > 0) || !(out >= 1) || out > 1 << 24)
       return Err("makes ", out, " elements of dimension ", d, " of ", ShapeText(in));
@@ -206,7 +207,7 @@ Status BindResized(ImportContext& c, const Rules& rules, const std::vector<doubl
   return c.Bind(x);
 }
 
-// The constant floats of an input; `what` names them in the error.
+// Returns the constant floats of an input; `what` names them in the error.
 Result<std::vector<double>> Floats(ImportContext& c, size_t input, const char* what = "the scales") {
   const TensorValue* value = c.Constant(input);
   if (!value) return Err(what, " are computed at run time; they must be constants");
@@ -221,7 +222,8 @@ Status CheckOneOf(const std::string& value, const char* what, std::initializer_l
   return Err(what, " '", value, "' is not one of ", Joined(known));
 }
 
-// The dimensions that roi, scales and sizes speak of: all, or since operator set 18 those of the attribute.
+// Returns the dimensions to which roi, scales and sizes apply: all or, since operator set 18, those of attribute
+// `axes`.
 Result<std::vector<int64_t>> ResizedAxes(const ImportContext& c) {
   const auto rank = static_cast<int64_t>(TRY(c.ShapeOf(0)).size());
   std::vector<int64_t> axes(rank);
@@ -233,7 +235,7 @@ Result<std::vector<int64_t>> ResizedAxes(const ImportContext& c) {
   return axes;
 }
 
-// One number for each dimension: those of `numbers` for the axes, `rest` for the others.
+// Returns one number for each dimension: those of `numbers` for the axes, and `rest` for the others.
 template <class T>
 Result<std::vector<T>> Spread(const ImportContext& c, const std::vector<T>& numbers, const std::vector<int64_t>& axes,
                               T rest) {
@@ -259,7 +261,7 @@ Status FitSizes(const ImportContext& c, const std::vector<int64_t>& axes, std::v
   if (policy == "stretch") return {};
   std::optional<double> scale;
   for (int64_t axis : axes) {
-    if (in[axis] == 0) return Err("keeps the aspect ratio of ", ShapeText(in), ", which has none");
+    if (in[axis] == 0) return Err("cannot keep the aspect ratio of ", ShapeText(in), ", since an extent is 0");
     const double own = static_cast<double>(sizes[axis]) / static_cast<double>(in[axis]);
     scale = !scale ? own : policy == "not_larger" ? std::min(*scale, own) : std::max(*scale, own);
   }

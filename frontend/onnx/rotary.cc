@@ -1,14 +1,14 @@
-// Rotary position embeddings.
+// Imports RotaryEmbedding, and builds the rotation of pairs that other operators use too.
 #include "frontend/onnx/formulas.h"
 
 namespace autotune::onnx_import {
 namespace {
 
-// What RotaryEmbedding works on: heads [B, H, S, D], or [B, S, H, D] where the heads of a token lie in one dimension.
+// The operand of RotaryEmbedding as heads: [B, H, S, D], or [B, S, H, D] if the heads of a token lie in one dimension.
 struct Heads {
   ValueId x = 0;
-  size_t sequence = 2;  // the dimension S
-  int64_t rotated = 0;  // how many of the D elements turn
+  size_t sequence = 2;  // index of dimension S
+  int64_t rotated = 0;  // number of elements of D that are rotated
 };
 
 Result<Heads> ReadHeads(ImportContext& c) {
@@ -31,7 +31,8 @@ Result<Heads> ReadHeads(ImportContext& c) {
   return h;
 }
 
-// A cache of cosines or sines, at the positions of input 3 where there are such, as it broadcasts to the heads.
+// Returns cosines or sines in a shape that broadcasts to the heads. If input 3 gives positions, they are looked up in
+// the cache.
 Result<ValueId> ReadAngles(ImportContext& c, size_t input, const Heads& h) {
   ValueId cache = TRY(c.Tensor(input));
   const Shape x = c.ShapeOfValue(h.x);
@@ -48,7 +49,7 @@ Result<ValueId> ReadAngles(ImportContext& c, size_t input, const Heads& h) {
   return c.Reshape(cache, along);
 }
 
-// Elements begin, begin + step, ... of the last dimension.
+// Returns `count` elements of the last dimension: begin, begin + step, ....
 Result<ValueId> Part(ImportContext& c, ValueId x, int64_t begin, int64_t count, int64_t step) {
   SliceAttrs a{Shape(4, 0), c.ShapeOfValue(x), Shape(4, 1)};
   a.begin[3] = begin;

@@ -20,7 +20,7 @@ Result<ValueId> Clamped(ImportContext& c, ValueId x, int64_t n) {
   return c.Emit(Op::kClip, {x}, ClipAttrs{0, static_cast<float>(n - 1)});
 }
 
-// Mirrors positions at both ends of [low, high] until they lie between: a triangular wave.
+// Mirrors positions at both ends of [low, high] until they lie between, with a triangular wave.
 Result<ValueId> Reflected(ImportContext& c, ValueId x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return c.ApplyNumber(Op::kMul, x, 0);
@@ -31,7 +31,7 @@ Result<ValueId> Reflected(ImportContext& c, ValueId x, double low, double high) 
   return c.ApplyToNumber(Op::kSub, low + range, from_top);
 }
 
-// Keys' cubic convolution, of a distance below 2.
+// Returns the weight of Keys' cubic convolution for a distance below 2.
 Result<ValueId> CubicWeight(ImportContext& c, ValueId s) {
   constexpr double a = -0.75;
   auto times = [&](ValueId x, double y) { return c.ApplyNumber(Op::kMul, x, y); };
@@ -137,7 +137,8 @@ Result<Sampling> ReadSampling(ImportContext& c) {
   return s;
 }
 
-// The last dimension of the grid names a position from -1 to 1 in each spatial dimension, the last one first.
+// Imports GridSample. The last dimension of the grid holds a position: one number from -1 to 1 for each spatial
+// dimension of the image, for the last dimension first.
 Status ImportGridSample(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), grid = TRY(c.Tensor(1));
   const Shape image = c.ShapeOfValue(x), where = c.ShapeOfValue(grid);
@@ -172,7 +173,7 @@ Status ImportGridSample(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(TRY(c.Transpose(y, {0, 2, 1})), out)));
 }
 
-// The positions of an image's pixels from -1 to 1, turned by a matrix.
+// Imports AffineGrid: the positions of an image's pixels, from -1 to 1, transformed by a matrix.
 Status ImportAffineGrid(ImportContext& c) {
   ValueId theta = TRY(c.Tensor(0));
   const Shape size = TRY(c.Ints(1, "the size of AffineGrid")), matrix = c.ShapeOfValue(theta);
@@ -204,9 +205,9 @@ Status ImportAffineGrid(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(grid, out)));
 }
 
-// What a deformable convolution's inputs and attributes say.
+// The inputs and attributes of a deformable convolution.
 struct Deformed {
-  int64_t groups = 1, offset_groups = 1, taps = 1;  // taps of a kernel
+  int64_t groups = 1, offset_groups = 1, taps = 1;  // `taps`: number of pixels of a window
   Shape image, weight, out;
   Window window;
 };
@@ -237,7 +238,7 @@ Result<Deformed> ReadDeformed(ImportContext& c) {
   return d;
 }
 
-// The samples of all windows, [batch * offset_groups, out pixels * taps, channels of a group].
+// Returns the samples of all windows, [batch * offset_groups, out pixels * taps, channels of a group].
 Result<ValueId> DeformedSamples(ImportContext& c, ValueId x, const Deformed& d) {
   const int64_t batch = d.image[0] * d.offset_groups, pixels = d.out[2] * d.out[3], points = pixels * d.taps;
   ValueId offset = TRY(c.Reshape(TRY(c.Tensor(2)), {batch, d.taps, 2, pixels}));
@@ -269,7 +270,8 @@ Result<ValueId> DeformedSamples(ImportContext& c, ValueId x, const Deformed& d) 
   return c.Emit(Op::kGatherSum, {rows, weights, all->places});
 }
 
-// A convolution whose windows' pixels are moved by an offset each: samples, then a product for each group.
+// Imports DeformConv, a convolution in which an offset moves each pixel of a window. Reads the samples, then computes a
+// product for each group.
 Status ImportDeformConv(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   TRY(CheckPlaces(c, x));

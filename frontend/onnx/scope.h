@@ -1,5 +1,5 @@
-// Scope: the values that the names of one ONNX graph stand for during import. The graph is the network, the body of a
-// function at one call, or a subgraph at one run. Internal to frontend/onnx; not thread-safe.
+// Scope maps the names of one ONNX graph to values during import. The graph is the network, the body of a function at
+// one call, or a subgraph at one run. Internal to frontend/onnx; not thread-safe.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,35 +12,35 @@
 
 namespace autotune::onnx_import {
 
-// A tensor: known at import, or a value of the graph.
+// A tensor: a constant that is known at import, or a value of the graph.
 struct Operand {
   std::variant<graph::TensorValue, graph::ValueId> tensor;
-  std::optional<graph::ValueId> constant = {};  // of the graph, once a known one has become one
+  std::optional<graph::ValueId> constant = {};  // the graph's value for a known tensor, once it was added
 };
 
-// One call of a function; of the network itself, one without attributes.
+// One call of a function. The network itself counts as a call without attributes.
 struct FunctionCall {
-  int64_t opset = 0;  // of ONNX's own domain, in the body
+  int64_t opset = 0;  // operator set of ONNX's own domain in the body
   std::map<std::string, OnnxAttr> attrs;
-  std::set<std::string> omitted;  // the function's inputs that the call leaves out
+  std::set<std::string> omitted;  // inputs of the function that the call omits
 
   bool Concerns(const OnnxNode& node) const;
-  // The node with the call's attributes in the places of references to them, and without omitted inputs.
+  // Returns the node without omitted inputs, and with the call's attributes in place of the references to them.
   OnnxNode Resolved(OnnxNode node) const;
 };
 
 struct Scope {
   const OnnxGraph* graph;
   const FunctionCall* call;
-  Scope* outer = nullptr;  // around a subgraph
+  Scope* outer = nullptr;  // scope of the graph around a subgraph
   std::map<std::string, Operand>* initializers = nullptr;
   std::map<std::string, Operand> tensors = {};
   std::set<std::string> unknown = {};  // results of nodes that could not be imported
-  std::set<std::string> exposed = {};  // what is read from outside beside the graph's outputs
+  std::set<std::string> exposed = {};  // names that are read from outside, besides the graph's outputs
 
-  // Null if there is none, here and in the scopes around.
+  // Returns the tensor of that name in this scope or those around it, or null.
   Operand* Find(const std::string& name);
-  // Why Find has none.
+  // Explains why Find returns null.
   Error WhyAbsent(const std::string& name) const;
   bool IsUnknown(const std::string& name) const;
   bool IsUsed(const std::string& name) const { return graph->used.count(name) > 0 || exposed.count(name) > 0; }

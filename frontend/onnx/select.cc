@@ -1,4 +1,4 @@
-// Operators that sort, scatter, and select by value.
+// Imports operators that sort, scatter, and select by value.
 #include <algorithm>
 #include <numeric>
 
@@ -7,7 +7,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// The places of the best elements, and the elements at these places. What is sorted is as good where order is free.
+// Imports TopK: the places of the best elements, and the elements at these places. The results are sorted even if
+// sorted = 0 allows any order.
 Status ImportTopK(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const int rank = c.Rank(x);
@@ -60,7 +61,7 @@ Status ImportScatterElements(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kScatter, {x, updates, indices}, ScatterAttrs{axis, mode})));
 }
 
-// One number for each place that the last dimension of the indices names within `extents`.
+// Returns the flat index in `extents` of each place. The last dimension of `indices` holds the place's coordinates.
 Result<ValueId> FlatPlaces(ImportContext& c, ValueId indices, const Shape& extents) {
   const int64_t depth = static_cast<int64_t>(extents.size());
   Shape strides(depth, 1);
@@ -73,7 +74,7 @@ Result<ValueId> FlatPlaces(ImportContext& c, ValueId indices, const Shape& exten
   return c.Reduce(Op::kReduceSum, indices, {c.Rank(indices) - 1});
 }
 
-// Whole slices of the data, which become rows: a place is one number.
+// Imports ScatterND. The slices that it writes become rows of a matrix, so that a place is one number.
 Status ImportScatterNd(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), indices = TRY(c.Tensor(1)), updates = TRY(c.Tensor(2));
   const Shape data = c.ShapeOfValue(x), places = c.ShapeOfValue(indices);
@@ -98,7 +99,7 @@ Status ImportScatterNd(ImportContext& c) {
 
 Status ImportDet(ImportContext& c) { return c.Bind(TRY(c.Apply(Op::kDet, TRY(c.Tensor(0))))); }
 
-// The constant whose values decide a result's shape.
+// Returns the constant of an input whose values decide the shape of the result. Returns an error if it is not known.
 Result<const TensorValue*> Decisive(ImportContext& c, size_t input) {
   TRY(c.ShapeOf(input));
   const TensorValue* value = c.Known(input);
@@ -128,7 +129,7 @@ Status ImportNonZero(ImportContext& c) {
   return c.BindConstant(TensorValue::Of<int64_t>({rank, count}, places));
 }
 
-// The slices of an axis, or the elements of all, where a condition holds.
+// Imports Compress: the slices of an axis where a condition holds, or the elements of the flattened input.
 Status ImportCompress(ImportContext& c) {
   const TensorValue& condition = *TRY(Decisive(c, 1));
   ValueId x = TRY(c.Tensor(0));
@@ -150,7 +151,7 @@ Status ImportCompress(ImportContext& c) {
   return c.Bind(TRY(c.Emit(Op::kGather, {x, places}, AxisAttrs{axis})));
 }
 
-// The slices of a constant along its first dimension, in an order by value: of numbers from the first to the last.
+// The slices of a constant along its first dimension, compared in lexicographic order.
 class Slices {
  public:
   explicit Slices(const TensorValue& value) : value_(value), count_(value.spec.shape[0]) {
@@ -177,7 +178,7 @@ class Slices {
   int64_t count_, width_;
 };
 
-// With the axis first; back again by the same exchange of dimensions.
+// Exchanges dimension 0 with `axis`. A second call restores the original order.
 TensorValue Exchanged(const TensorValue& value, int64_t axis) {
   Shape shape = value.spec.shape;
   std::swap(shape[0], shape[axis]);
@@ -203,7 +204,7 @@ Status ImportUnique(ImportContext& c) {
   std::vector<int64_t> order(slices.count()), first, inverse(slices.count()), counts;
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return slices.Less(a, b); });
-  std::vector<std::vector<int64_t>> groups;  // of equal slices
+  std::vector<std::vector<int64_t>> groups;  // each holds the indices of equal slices
   for (int64_t i : order) {
     if (groups.empty() || slices.Less(groups.back()[0], i)) groups.emplace_back();
     groups.back().push_back(i);

@@ -1,4 +1,4 @@
-// Reshape-like operators, joins and permutations; constants; and the shape arithmetic of exported models.
+// Imports reshapes, concatenations, transposes and constants, and the shape arithmetic of exported models.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,7 +18,8 @@ Status BindReshaped(ImportContext& c, Shape shape) {
 
 Status ImportIdentity(ImportContext& c) { return BindReshaped(c, TRY(c.ShapeOf(0))); }
 
-// What a package computes follows from its inputs: with no training, or a ratio of 0, nothing is dropped.
+// Imports Dropout as the identity, which it is without training or with a ratio of 0. Dropping elements at random is
+// refused, since the outputs of a package depend on its inputs alone.
 Status ImportDropout(ImportContext& c) {
   if (c.Has(2) && TRY(c.ConstantNumber(2, "training_mode")) != 0) {
     const TensorValue* ratio = c.Has(1) ? c.Constant(1) : nullptr;
@@ -28,7 +29,7 @@ Status ImportDropout(ImportContext& c) {
   if (c.node().outputs.size() > 1) {
     Shape shape = TRY(c.ShapeOf(0));
     DType type = DType::Bool();
-    if (c.opset < 10) type = TRY(c.StoredType(0));  // the data's own
+    if (c.opset < 10) type = TRY(c.StoredType(0));  // the mask has the type of the data
     TRY(c.Reserve(shape));
     std::vector<double> kept(TensorSpec{type, shape}.NumElements(), 1);
     TRY(c.BindConstant(TensorValue::FromNumbers(type, shape, kept), 1));
@@ -112,7 +113,7 @@ Status ImportTranspose(ImportContext& c) {
   return c.Bind(TRY(c.Transpose(x, perm)));
 }
 
-// An attribute before operator set 13, input 1 since.
+// Returns the axes of Squeeze or Unsqueeze: an attribute before operator set 13, input 1 since then.
 Result<std::vector<int64_t>> ReadAxes(const ImportContext& c, int rank) {
   std::vector<int64_t> axes = c.opset < 13 ? TRY(c.IntList("axes", {})) : TRY(c.Ints(1, "axes"));
   return NormalizeAxes(std::move(axes), rank);
@@ -195,7 +196,7 @@ Status ImportRange(ImportContext& c) {
   double start = TRY(c.ConstantNumber(0, "start")), limit = TRY(c.ConstantNumber(1, "limit")),
          delta = TRY(c.ConstantNumber(2, "delta"));
   double count = delta != 0 ? std::ceil((limit - start) / delta) : kMost + 1;
-  if (!(count <= kMost)) return Err("from ", start, " to ", limit, " by ", delta, " is no reasonable range");
+  if (!(count <= kMost)) return Err("the range from ", start, " to ", limit, " by ", delta, " is too long");
   count = std::max(0.0, count);
   TRY(c.Reserve({static_cast<int64_t>(count)}));
   std::vector<double> numbers;

@@ -1,4 +1,4 @@
-// The options that state shapes and dimensions, as users type them.
+// Parses the options --shape and --dim.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -9,7 +9,7 @@
 namespace autotune {
 
 namespace {
-// An extent as options give it. 0 is one: the past of a first prompt has no tokens.
+// Parses an extent. 0 is allowed, since the past of a first prompt has no tokens.
 std::optional<int64_t> ParseExtent(std::string_view text) {
   int64_t extent = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);

@@ -1,4 +1,4 @@
-// Fourier transforms, and the tables of constants that come with them.
+// Imports Fourier transforms, window functions, and the mel weight matrix.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,21 +10,22 @@ namespace autotune::onnx_import {
 namespace {
 
 // A transform of up to this length is one product with a table. A longer one is done in two stages if its length has a
-// factor, so that its work grows with n^1.5 and less.
+// factor, so that its work grows with n^1.5 or less.
 constexpr int64_t kLongestTable = 64;
 
-// Signals are [batch, parts, n]: parts are the real and the imaginary one; a single one is real.
+// A transform of length n. Signals are [batch, parts, n]: the parts are the real and the imaginary one, or only the
+// real one.
 struct Transform {
   int64_t n = 1;
   bool inverse = false;
-  // The angle of a product of places, in turns.
+  // Returns the angle for input i and frequency k.
   double Angle(int64_t i, int64_t k) const {
     const double turns = static_cast<double>(i * k % n) / static_cast<double>(n);
     return (inverse ? 2 : -2) * std::numbers::pi * turns;
   }
 };
 
-// The product with a table [parts * n, 2 * kept]: the first `kept` frequencies.
+// Returns the first `kept` frequencies, by a product with a table [parts * n, 2 * kept].
 Result<ValueId> ByTable(ImportContext& c, ValueId x, const Transform& t, int64_t kept) {
   const Shape shape = c.ShapeOfValue(x);
   const int64_t parts = shape[1], n = t.n;
@@ -45,7 +46,7 @@ Result<ValueId> ByTable(ImportContext& c, ValueId x, const Transform& t, int64_t
   return c.Reshape(TRY(MatMulValues(c, flat, constants)), {shape[0], 2, kept});
 }
 
-// z[b, 2, i, k] times exp of the angle of i * k.
+// Returns the complex z[b, 2, i, k] times exp(j * Angle(i, k)), the twiddle factors between two stages.
 Result<ValueId> Twiddled(ImportContext& c, ValueId z, const Transform& t) {
   const Shape shape = c.ShapeOfValue(z);
   const int64_t rows = shape[2], columns = shape[3];
@@ -66,8 +67,8 @@ Result<ValueId> Twiddled(ImportContext& c, ValueId z, const Transform& t) {
   return c.Emit(Op::kConcat, {real, imaginary}, AxisAttrs{1});
 }
 
-// x[batch, parts, n] to [batch, 2, n]. With n = n1 n2, i = i1 n2 + i2 and k = k1 + n1 k2: a transform over i1, factors
-// exp(i2 k1 / n), and a transform over i2.
+// Transforms x [batch, parts, n] to [batch, 2, n]. With n = n1 n2, i = i1 n2 + i2 and k = k1 + n1 k2, it is a transform
+// over i1, a multiplication by the twiddle factors for i2 k1, and a transform over i2.
 Result<ValueId> Transformed(ImportContext& c, ValueId x, const Transform& t) {
   const Shape shape = c.ShapeOfValue(x);
   const int64_t batch = shape[0], parts = shape[1];
@@ -85,7 +86,8 @@ Result<ValueId> Transformed(ImportContext& c, ValueId x, const Transform& t) {
   return c.Reshape(x, {batch, 2, t.n});
 }
 
-// The real signal [batch, 1, n] whose first frequencies are x, [batch, 2, kept]; the others mirror these.
+// Returns the real signal [batch, 1, n] whose first frequencies are x, [batch, 2, kept]. The other frequencies are the
+// conjugates of these.
 Result<ValueId> RealInverse(ImportContext& c, ValueId x, int64_t n) {
   const int64_t batch = c.ShapeOfValue(x)[0], kept = c.ShapeOfValue(x)[2];
   TRY(c.Reserve({2 * kept, n}));
@@ -103,7 +105,7 @@ Result<ValueId> RealInverse(ImportContext& c, ValueId x, int64_t n) {
   return c.Reshape(y, {batch, 1, n});
 }
 
-// The first n elements of the last dimension, or these and zeros.
+// Cuts the last dimension to n elements, or extends it to n with zeros.
 Result<ValueId> OfLength(ImportContext& c, ValueId x, int64_t n) {
   const int64_t last = c.Rank(x) - 1, now = c.ShapeOfValue(x).back();
   if (now >= n) return c.Cut(x, last, 0, n);
@@ -112,7 +114,7 @@ Result<ValueId> OfLength(ImportContext& c, ValueId x, int64_t n) {
   return c.Emit(Op::kPad, {x}, a);
 }
 
-// Transforms [batch, parts, m] to [batch, parts, kept].
+// The options of a transform from [batch, parts, m] to [batch, parts, kept].
 struct DftOptions {
   int64_t n = 1;
   bool inverse = false, one_sided = false;
@@ -156,7 +158,7 @@ Status ImportDft(ImportContext& c) {
   const int64_t whole = o.inverse && o.one_sided ? std::max<int64_t>(1, 2 * (shape[axis] - 1)) : shape[axis];
   o.n = TRY(Length(c, 1, whole, "dft_length"));
   if (c.builder.Spec(x).NumElements() == 0) return Err("the input has no elements");
-  // [others, parts, n]
+  // Bring the signal into the layout [others, parts, n].
   std::vector<int64_t> perm;
   for (int64_t d = 0; d + 1 < rank; ++d) {
     if (d != axis) perm.push_back(d);
@@ -214,7 +216,7 @@ Status ImportStft(ImportContext& c) {
   return c.Bind(TRY(c.Transpose(x, {0, 1, 3, 2})));
 }
 
-// The weights of a cosine series: w(i) = a + b cos(angle) + c cos(2 angle).
+// The weights of a window function: w(i) = constant + once * cos(angle) + twice * cos(2 angle).
 struct Cosines {
   double constant, once, twice;
 };
@@ -235,7 +237,8 @@ Status ImportHannWindow(ImportContext& c) { return BindWindow(c, {0.5, -0.5, 0})
 Status ImportHammingWindow(ImportContext& c) { return BindWindow(c, {25.0 / 46, -21.0 / 46, 0}); }
 Status ImportBlackmanWindow(ImportContext& c) { return BindWindow(c, {0.42, -0.5, 0.08}); }
 
-// Triangles over the frequencies of a transform, whose corners are equally far apart on the mel scale.
+// Imports MelWeightMatrix: triangles over the frequencies of a transform. Their corners have equal distances on the mel
+// scale.
 Status ImportMelWeightMatrix(ImportContext& c) {
   constexpr double kMels = 2595, kBreak = 700;  // Hz = kBreak (10^(mel / kMels) - 1)
   const int64_t bins = TRY(Length(c, 0, 0, "num_mel_bins")), length = TRY(Length(c, 1, 0, "dft_length"));

@@ -1,4 +1,5 @@
-// Operators that hand a state from one call to the next: caches, convolutions and linear attention.
+// Imports operators that pass a state from one call of the network to the next: caches, causal convolutions, linear
+// attention.
 #include <cmath>
 #include <optional>
 
@@ -8,8 +9,8 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Writes new rows into a cache, along an axis. Image b's new rows begin at row write_indices[b] of the cache; the other
-// rows stay.
+// Imports TensorScatter: writes new rows into a cache, along an axis. The new rows of batch entry b begin at row
+// write_indices[b] of the cache; the other rows stay.
 Status ImportTensorScatter(ImportContext& c) {
   ValueId cache = TRY(c.Tensor(0)), update = TRY(c.Tensor(1));
   const Shape shape = c.ShapeOfValue(cache), fresh = c.ShapeOfValue(update);
@@ -41,7 +42,8 @@ Status ImportTensorScatter(ImportContext& c) {
   return c.Bind(TRY(c.Where(is_new, moved, cache)));
 }
 
-// A convolution of each channel with the positions up to its own, those before the first from the state.
+// Imports CausalConvWithState: a convolution per channel over each position and the ones before it. The state holds the
+// positions before the first one.
 Status ImportCausalConvWithState(ImportContext& c) {
   enum { kInput, kWeight, kBias, kPast };
   ValueId x = TRY(c.Tensor(kInput)), w = TRY(c.Tensor(kWeight));
@@ -79,17 +81,17 @@ Status ImportCausalConvWithState(ImportContext& c) {
   return c.Bind(y);
 }
 
-// LinearAttention. All operands hold the heads of a token in one dimension.
+// The operands of LinearAttention. All of them hold the heads of a token in one dimension.
 struct Recurrence {
   ValueId q = 0, k = 0, v = 0;
-  std::optional<ValueId> decay, beta;  // factors: exp of the input, and as it is
-  bool delta = false;                  // an update replaces what the key finds, instead of adding to it
+  std::optional<ValueId> decay, beta;  // factors: exp of the input `decay`, and the input `beta` itself
+  bool delta = false;                  // delta rule: subtract the value that the state holds for the key
   int64_t batch = 0, steps = 0, heads = 0, group = 1, width = 0, value_width = 0;
 };
 
 Result<Recurrence> ReadRecurrence(ImportContext& c) {
   enum { kQuery, kKey, kValue, kPast, kDecay, kBeta };
-  constexpr int64_t kMostSteps = 1024;  // each becomes some kernels of its own
+  constexpr int64_t kMostSteps = 1024;  // limit of unrolling, since each step has kernels of its own
   Recurrence r;
   r.q = TRY(c.Tensor(kQuery));
   r.k = TRY(c.Tensor(kKey));
@@ -118,14 +120,14 @@ Result<Recurrence> ReadRecurrence(ImportContext& c) {
   return r;
 }
 
-// Step t of x, [B, T, n], in another shape.
+// Returns step t of x, [B, T, n], reshaped to `shape`.
 Result<ValueId> StepOf(ImportContext& c, ValueId x, int64_t t, Shape shape) {
   const Shape all = c.ShapeOfValue(x);
   ValueId row = TRY(c.Emit(Op::kSlice, {x}, SliceAttrs{{0, t, 0}, {all[0], 1, all[2]}, {1, 1, 1}}));
   return c.Reshape(row, std::move(shape));
 }
 
-// A gate at step t: one number for each head, or `width` for each, or one for all.
+// Returns a gate at step t. It has `width` numbers for each head, one number for each head, or one for all heads.
 Result<ValueId> GateOf(ImportContext& c, const Recurrence& r, ValueId gate, int64_t t, int64_t width) {
   const Shape& s = c.ShapeOfValue(gate);
   const bool fits = s.size() == 3 && s[0] == r.batch && s[1] == r.steps;
@@ -135,7 +137,8 @@ Result<ValueId> GateOf(ImportContext& c, const Recurrence& r, ValueId gate, int6
   return Err("decay or beta ", c.builder.Spec(gate).Text(), " do not fit ", r.heads, " heads");
 }
 
-// S = decay S + beta k (v - k' decay S)', the difference only by the delta rules; its result is scale q' S.
+// Imports LinearAttention. Each step multiplies the state S by the decay, then adds k v^T or, by a delta rule,
+// k (beta (v - S^T k))^T. Its result is scale q^T S.
 Status ImportLinearAttention(ImportContext& c) {
   constexpr size_t kPast = 3;
   const Recurrence r = TRY(ReadRecurrence(c));

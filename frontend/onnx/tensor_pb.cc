@@ -46,7 +46,7 @@ const TypeRow kTypes[] = {
     {Proto::BFLOAT16, "bfloat16", DType::BFloat16()},
 };
 
-// Copies `n` elements of a repeated field, narrowed to `bytes` each (little-endian).
+// Copies `n` elements of a repeated field to `out`, `bytes` little-endian bytes of each.
 template <class Field>
 Status CopyField(const Field& field, int64_t n, int64_t bytes, char* out) {
   if (field.size() != n) return Err("has ", field.size(), " elements where its shape wants ", n);
@@ -83,7 +83,7 @@ std::string OnnxTypeName(int data_type) {
   if (data_type == Proto::STRING) return "string";
   if (data_type == Proto::COMPLEX64) return "complex64";
   if (data_type == Proto::COMPLEX128) return "complex128";
-  // Types that came after the headers: ONNX numbers them from here on.
+  // Types that ONNX added after our protobuf headers, numbered from kFirstNewer on.
   constexpr int kFirstNewer = 17;
   constexpr const char* kNewer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",
                                     "int4",         "float4e2m1",     "float8e8m0", "uint2",          "int2"};
@@ -109,7 +109,7 @@ Result<TensorValue> ToTensorValue(const Proto& proto, const std::string& folder)
     return Err("tensor '", proto.name(), "' has element type ", OnnxTypeName(proto.data_type()),
                ", which is not supported");
   TensorSpec spec{row->dtype, {proto.dims().begin(), proto.dims().end()}};
-  int64_t limit = std::numeric_limits<int32_t>::max(), n = 1;  // zeros aside, so that no product of extents overflows
+  int64_t limit = std::numeric_limits<int32_t>::max(), n = 1;  // n: product of the extents other than 0
   for (int64_t d : spec.shape) {
     if (d < 0 || d > limit / n)
       return Err("tensor '", proto.name(), "' has an impossible shape ", ShapeText(spec.shape));
@@ -129,7 +129,7 @@ Result<TensorValue> ToTensorValue(const Proto& proto, const std::string& folder)
     }
     return TensorValue{std::move(spec), SharedBytes::Copy(proto.raw_data())};
   }
-  // Before any memory is spent: the elements must be there.
+  // Check that the file holds the elements before allocating memory for them.
   if (spec.NumElements() > static_cast<int64_t>(proto.ByteSizeLong()))
     return Err("tensor '", proto.name(), "' has fewer elements than ", spec.Text());
   char* out = nullptr;

@@ -1,4 +1,5 @@
-// ONNX TensorProto files (`input_0.pb`): reading and writing one tensor. Thread-safe. Not for tensors inside a model.
+// Reads and writes ONNX TensorProto files (`input_0.pb`), each with one tensor. Not for tensors inside a model.
+// Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ struct NamedTensor {
   graph::TensorValue value;
 };
 
-// Any numeric element type. Errors name the file.
+// Reads a tensor of any numeric element type. Errors name the file.
 Result<NamedTensor> ReadTensorPb(const std::string& path);
 Result<NamedTensor> ParseTensorPb(std::string_view bytes, const std::string& source);
 Status WriteTensorPb(const std::string& path, const NamedTensor& tensor);

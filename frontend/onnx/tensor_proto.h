@@ -1,4 +1,4 @@
-// Conversion between TensorProto and TensorValue, for the two files that touch protobuf. Internal to frontend/onnx.
+// Converts between TensorProto and TensorValue, for the two files that use protobuf. Internal to frontend/onnx.
 #pragma once
 #include <optional>
 
@@ -11,10 +11,10 @@ class TensorProto;
 
 namespace autotune::onnx_import {
 
-// "float32", "int64", ... for messages; "type 23" for what this version does not know.
+// Returns the name of an element type for messages: "float32", "int64", ...; "type 23" for an unknown type.
 std::string OnnxTypeName(int data_type);
 std::optional<DType> OnnxDType(int data_type);
-// `folder`: the model's, for tensors whose data lies in another file; empty: refused.
+// Converts a tensor. `folder` is the model's folder, for data in other files; if it is empty, such tensors are refused.
 Result<graph::TensorValue> ToTensorValue(const onnx::TensorProto& proto, const std::string& folder = "");
 Status ToTensorProto(const graph::TensorValue& value, const std::string& name, onnx::TensorProto* proto);
 

@@ -1,4 +1,4 @@
-// Inverses of windows: columns and maxima back at their pixels.
+// Imports Col2Im and MaxUnpool, which put the columns or maxima of windows back at their pixels.
 #include <algorithm>
 
 #include "frontend/onnx/importer.h"
@@ -6,7 +6,7 @@
 namespace autotune::onnx_import {
 namespace {
 
-// Windows of columns, added up where they overlap: each pixel is a sum of the elements that cover it.
+// Imports Col2Im: puts windows back into an image. Each pixel is the sum of the elements of all windows that cover it.
 Status ImportCol2Im(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0));
   const Shape columns = c.ShapeOfValue(x), image = TRY(c.Ints(1, "image_shape")), block = TRY(c.Ints(2, "block_shape"));
@@ -33,7 +33,7 @@ Status ImportCol2Im(ImportContext& c) {
   }
   if (columns[2] != places || columns[1] % taps != 0 || columns[0] < 1 || columns[1] < 1)
     return Err("columns ", ShapeText(columns), " do not fit an image ", ShapeText(image));
-  // For each pixel the elements of the columns that lie on it: tap * places + window.
+  // For each pixel, the elements of the columns that lie on it, numbered tap * places + window.
   std::vector<std::vector<int64_t>> sources(pixels);
   TRY(c.Reserve({taps, places}));
   size_t most = 1;
@@ -73,7 +73,7 @@ Status ImportCol2Im(ImportContext& c) {
   return c.Bind(TRY(c.Reshape(TRY(c.Transpose(y, {0, 2, 1})), out)));
 }
 
-// The maxima of a pool back at their places, zeros elsewhere.
+// Imports MaxUnpool: puts the maxima of a pool back at their places, with zeros elsewhere.
 Status ImportMaxUnpool(ImportContext& c) {
   ValueId x = TRY(c.Tensor(0)), places = TRY(c.Tensor(1));
   const Shape in = c.ShapeOfValue(x);
@@ -102,7 +102,7 @@ Status ImportMaxUnpool(ImportContext& c) {
   places = TRY(c.Reshape(places, {count}));
   ValueId y = TRY(c.Emit(Op::kScatter, {zeros, x, places}, ScatterAttrs{}));
   y = TRY(c.Reshape(y, shape));
-  if (c.Has(2)) {  // cut or padded behind
+  if (c.Has(2)) {  // cut or pad the result at its ends
     const Shape wanted = TRY(c.Ints(2, "output_shape"));
     if (wanted.size() != shape.size()) return Err("output_shape ", ShapeText(wanted), " does not fit ", ShapeText(in));
     PadAttrs a{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0), PadMode::kConstant, 0};

@@ -10,7 +10,7 @@ namespace {
 
 class StructureChecker {
  public:
-  // `inner`: a subgraph, which may read what it does not define. The node that it belongs to captures that.
+  // `inner` marks a subgraph, which may read names that it does not define. They are in `captured` of its node.
   StructureChecker(const OnnxGraph& graph, bool inner) : graph_(graph), inner_(inner) {
     for (const OnnxValueInfo& info : graph.inputs) known_.insert(info.name);
     for (const auto& [name, value] : graph.initializers) known_.insert(name);
@@ -41,7 +41,7 @@ class StructureChecker {
   static constexpr const char* kNowhere = "computed by no node, and neither an input nor an initializer";
 
   Status CheckKnown(const OnnxNode& node, const std::string& name) const {
-    if (name.empty() || known_.count(name)) return {};  // "": an omitted input
+    if (name.empty() || known_.count(name)) return {};  // "" is an omitted input
     auto producer = producer_.find(name);
     if (producer == producer_.end() && inner_) return {};
     std::string reads = node.Text() + " reads '" + name + "', which ";
@@ -78,7 +78,7 @@ class StructureChecker {
   std::map<std::string, int> producer_;  // tensor -> index of the node that computes it
 };
 
-// The functions that the graph's nodes call, in subgraphs too.
+// Adds the functions that the graph's nodes call, including those of subgraphs.
 void AddCalls(const OnnxModel& model, const OnnxGraph& graph, std::vector<const OnnxFunction*>* calls) {
   for (const OnnxNode& node : graph.nodes) {
     if (const OnnxFunction* function = model.FindFunction(node)) calls->push_back(function);
@@ -88,7 +88,8 @@ void AddCalls(const OnnxModel& model, const OnnxGraph& graph, std::vector<const 
   }
 }
 
-// Walks the calls depth first, with a stack of its own: a file may hold a chain of any length.
+// Returns an error if a function calls itself. Walks the calls depth first with an explicit stack, since a file may
+// hold a chain of calls of any length.
 Status CheckRecursion(const OnnxModel& model) {
   enum State { kOpen, kDone };
   struct Level {

@@ -5,9 +5,9 @@
 namespace autotune::onnx_import {
 
 namespace {
-// Bounds of what a small file can make of itself: functions that call functions, loops in loops.
-constexpr size_t kMostPlaces = 64;                // functions and subgraphs in each other
-constexpr int64_t kMostNodes = int64_t{1} << 16;  // in functions and subgraphs; more than compile in an hour
+// Limits of the expansion of a model: a small file with nested functions and loops could make a huge graph.
+constexpr size_t kMostPlaces = 64;                // depth of nested functions and subgraphs
+constexpr int64_t kMostNodes = int64_t{1} << 16;  // nodes from functions and subgraphs; more do not compile in an hour
 
 std::string OperatorName(const OnnxNode& node) { return (node.domain.empty() ? "" : node.domain + ".") + node.op_type; }
 }  // namespace
@@ -73,9 +73,9 @@ void Walker::ImportNode(const OnnxNode& node) {
   } else if (status.ok() && (function || row)) {
     context_.node_ = &node;
     status = node.error ? Status(*node.error) : function ? CallFunction(node, *function) : row->import(context_);
-    if (row) origins_.resize(context_.builder.graph().nodes.size(), index);  // those of subgraphs have theirs already
+    if (row) origins_.resize(context_.builder.graph().nodes.size(), index);  // nodes of subgraphs have origins already
   }
-  // A problem inside a function or a subgraph is listed already, with its own node.
+  // A problem inside a function or a subgraph has been listed with its own node.
   if (!status.ok() && problems_.size() == problems) {
     Complain(
         WithCause(node.Text() + ": " + status.error().Text() + Place(), node.op_type + ": " + status.error().Cause()));

@@ -1,5 +1,5 @@
-// Walker: imports the nodes of a graph one by one, those of functions and subgraphs among them, as if the model had no
-// functions and no control flow. Internal to frontend/onnx; not thread-safe.
+// Walker imports the nodes of a graph one by one. It expands functions and subgraphs in place, so that the result has
+// no functions and no control flow. Internal to frontend/onnx; not thread-safe.
 #pragma once
 #include <map>
 #include <set>
@@ -10,20 +10,21 @@
 
 namespace autotune::onnx_import {
 
-constexpr int kMinOpset = 1, kMaxOpset = 28;  // of models and functions; operators have their own
+constexpr int kMinOpset = 1, kMaxOpset = 28;  // limits for models and functions; each operator has its own limits
 
 class Walker {
  public:
   // Both must outlive the walker.
   Walker(const OnnxModel& model, ImportContext* context);
 
-  // The scope of the network, to which its inputs are to be added.
+  // Returns the scope of the network. The caller adds the network's inputs to it.
   Scope Outermost(const FunctionCall& call) { return {&model_.graph, &call, nullptr, Initializers(model_.graph)}; }
-  // Imports the nodes of the scope's graph. What cannot be imported becomes a problem, and the walk goes on.
+  // Imports the nodes of the scope's graph. A node that cannot be imported becomes a problem, and the walk goes on.
   void Walk(Scope& scope);
   void Complain(Error problem) { problems_.push_back(std::move(problem)); }
   const std::vector<Error>& problems() const { return problems_; }
-  // The operators of the nodes met so far, and for each node of the graph the index of the one that it comes from.
+  // Return the operators of the nodes walked so far, and for each node of the graph the index of the model's node that
+  // it comes from.
   const std::vector<std::string>& node_operators() const { return node_operators_; }
   const std::vector<int32_t>& origins() const { return origins_; }
 
@@ -32,13 +33,13 @@ class Walker {
   Status CheckVersion(const OperatorRow& row) const;
   Status CallFunction(const OnnxNode& node, const OnnxFunction& function);
   Result<std::vector<Operand>> Inline(const OnnxGraph& body, std::vector<Operand> inputs);
-  // Complains of the operators in a graph that is not walked because something before it could not be imported.
+  // Adds a problem for each unsupported operator in a graph that is not walked because an earlier node failed.
   void ComplainOfOperators(const OnnxNode& node);
   void ComplainOfOperators(const OnnxGraph& graph);
-  // Walks the graph of a function or a subgraph; an error if that brings problems.
+  // Walks the graph of a function or a subgraph. Returns an error if that adds problems.
   Status Enter(Scope& scope, std::string place);
   std::map<std::string, Operand>* Initializers(const OnnxGraph& graph);
-  // ", in then_branch of If (node 'x')"
+  // Describes the function or subgraph of the current node: ", in then_branch of If (node 'x')".
   std::string Place() const;
   std::string PlaceOf(const OnnxGraph& body) const;
 
@@ -46,8 +47,9 @@ class Walker {
   ImportContext& context_;
   std::vector<Error> problems_;
   std::vector<std::string> places_;  // the functions and subgraphs around the current node, outermost first
-  int64_t nodes_ = 0;                // imported so far
-  // One operand for all runs of a subgraph, so that they share one constant of the graph.
+  int64_t nodes_ = 0;                // number of nodes from functions and subgraphs so far
+  // The initializers of each graph. All runs of a subgraph use the same operands, so they share one constant of the
+  // graph.
   std::map<const OnnxGraph*, std::map<std::string, Operand>> initializers_;
   std::set<const OnnxGraph*> complained_;
   std::vector<std::string> node_operators_;

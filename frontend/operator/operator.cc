@@ -24,9 +24,9 @@ using graph::Shape;
 using graph::TensorSpec;
 using graph::ValueId;
 
-constexpr int64_t kMaxConstantBytes = int64_t{4} << 30;  // so that a mistyped extent cannot exhaust memory
+constexpr int64_t kMaxConstantBytes = int64_t{4} << 30;  // limit of one constant, since an extent may be mistyped
 constexpr int64_t kMostInteger = std::numeric_limits<int32_t>::max();
-constexpr double kEpsilon = 1e-5;  // of layer_norm, ONNX's default
+constexpr double kEpsilon = 1e-5;  // ONNX's default for LayerNormalization
 
 // An operator's text, split into its parts.
 struct Written {
@@ -228,7 +228,7 @@ Result<ValueId> MakeReduce(Maker& m) {
 struct Form {
   std::string name;
   std::vector<std::string> shapes;   // "N,H,W,C": names of the extents; "shape": any rank
-  std::vector<std::string> options;  // besides dtype
+  std::vector<std::string> options;  // names of the options other than dtype
   Result<ValueId> (*make)(Maker&);
 };
 
@@ -306,7 +306,7 @@ Result<Written> ParseWritten(const Form& form, std::string_view rest) {
   return Err(form.name, " takes ", form.name, ":", Joined(form.shapes, ";"), ", not ", rest.empty() ? "nothing" : rest);
 }
 
-// "conv2d:1,8,8,4;3,3,4,4;stride=2" -> "conv2d_1x8x8x4_3x3x4x4_stride2".
+// Makes a file name of an operator: "conv2d:1,8,8,4;3,3,4,4;stride=2" -> "conv2d_1x8x8x4_3x3x4x4_stride2".
 std::string FileName(std::string_view text) {
   std::string name;
   for (char c : text) {

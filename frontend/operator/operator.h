@@ -1,5 +1,5 @@
-// Operators without a model: parses a line of text such as "conv2d:1,56,56,64;3,3,64,64;stride=2" into a module of
-// that one operator, to be tuned and compiled like a model. Thread-safe.
+// Parses an operator without a model, such as "conv2d:1,56,56,64;3,3,64,64;stride=2", into a module with this one
+// operator, which can be tuned and compiled like a model. Thread-safe.
 //
 //   operator := name ':' shape (';' shape)* (';' option '=' value)*
 //   shape    := extent (',' extent)*
@@ -16,12 +16,12 @@
 namespace autotune {
 
 struct OperatorModule {
-  std::string name;  // for files and headlines: "conv2d_1x56x56x64_3x3x64x64_stride2"
+  std::string name;  // name for files and headlines: "conv2d_1x56x56x64_3x3x64x64_stride2"
   IRModule module;
 };
 
-// Errors are one line and say what is expected. They report an unknown operator or option, a wrong number of shapes or
-// extents, an extent that is not a positive integer, and shapes that do not match.
+// Parses an operator. Errors are one line and say what is expected. They report an unknown operator or option, a wrong
+// number of shapes or extents, an extent that is not a positive integer, and shapes that do not match.
 Result<OperatorModule> ParseOperator(std::string_view text);
 
 // Returns the operators with their shapes and options, one per line, for help texts.

@@ -1,8 +1,8 @@
-// Runs an unpacked package on a foreign machine, made of runtime/ alone; scripts/cross.sh builds it for each. Inputs
-// are random numbers that are the same on every machine.
+// Runs an unpacked package on a foreign machine. Links runtime/ only; scripts/cross.sh builds it for each machine. The
+// inputs are random numbers that are the same on every machine.
 //   loader run FOLDER PREFIX         runs the package unpacked in FOLDER; output i goes to PREFIX<i>.npy
-//   loader compare FILE EXPECTED     equal within the tolerance of `autotune verify`; says how close
-//   loader equal FILE EXPECTED       equal bytes
+//   loader compare FILE EXPECTED     compares within the tolerance of `autotune verify`
+//   loader equal FILE EXPECTED       compares bytes
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -18,7 +18,7 @@
 namespace autotune {
 namespace {
 
-// The one file of the folder with the extension.
+// Returns the one file of the folder with this extension.
 Result<std::string> Only(const std::filesystem::path& folder, const std::string& extension) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == extension) return entry.path().string();

@@ -9,8 +9,8 @@
 namespace autotune::tools {
 namespace {
 
-constexpr double kTurn = 5;                  // seconds; then a long measurement gives others the host
-constexpr useconds_t kBetweenTurns = 20000;  // microseconds; longer than the polling interval of those who wait
+constexpr double kTurn = 5;                  // seconds after which a long measurement releases the host to others
+constexpr useconds_t kBetweenTurns = 20000;  // microseconds; longer than the polling interval of waiting processes
 
 }  // namespace
 

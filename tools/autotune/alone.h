@@ -1,5 +1,5 @@
-// Alone: keeps others from building or measuring on this host while this process measures. RunInTurns: a long
-// measurement that now and then gives others the host. Not thread-safe.
+// Alone keeps other processes from building or measuring on this host while this process measures. RunInTurns makes a
+// long measurement and releases the host to others every few seconds. Not thread-safe.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace autotune::tools {
 
-// Takes the host's lock and waits for it up to `wait` seconds. After a wait in vain, this measurement and all later
-// ones run without the lock, and no longer wait. Prints a note on standard error when a wait begins, and one when it
-// was in vain; each only once.
+// Takes the host's lock and waits for it up to `wait` seconds. If that fails, this measurement and all later ones run
+// without the lock and do not wait. Prints a note on standard error when a wait begins and when a wait fails, each only
+// once.
 class Alone {
  public:
   explicit Alone(double wait) : wait_(wait) {}
@@ -36,7 +36,7 @@ class Alone {
 // count.
 Status RunInTurns(double seconds, int least, Alone& alone, const std::function<Status()>& once);
 
-// Seconds on a clock that only goes forward.
+// Returns the seconds of a monotonic clock.
 double MonotonicSeconds();
 
 }  // namespace autotune::tools

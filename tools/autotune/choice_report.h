@@ -7,11 +7,11 @@
 
 namespace autotune::tools {
 
-// Lines, each with its newline: how much faster the whole network is than with default schedules at each number of
-// threads, with the 95 % interval; or why it keeps its default schedules.
+// Returns one or more lines: how much faster the whole network is than with default schedules at each number of
+// threads, with the 95 % interval; or why the network keeps its default schedules.
 std::string ChoiceText(const ChosenNetwork& chosen);
 
-// Adds the same to a JSON object: "kept_defaults", "kept_previous", "tuned_tasks", "choice_seconds" and "comparisons".
+// Adds these facts to a JSON object: "kept_defaults", "kept_previous", "tuned_tasks", "choice_seconds", "comparisons".
 void AddChoice(const ChosenNetwork& chosen, Json& line);
 
 }  // namespace autotune::tools

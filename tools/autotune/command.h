@@ -18,13 +18,13 @@ namespace autotune::tools {
 // Exit codes, as `autotune --help` documents them.
 enum ExitCode { kExitOk = 0, kExitFailed = 1, kExitUsage = 2, kExitWrong = 3, kExitInterrupted = 130 };
 
-// What a command does once its options are parsed; returns the exit code.
+// Runs a command after its options were parsed. Returns the exit code.
 using Action = std::function<Result<int>()>;
 
 struct Command {
   CLI::App* app;
   Action action;
-  // Options that do not go together: an error is wrong usage. Null: all do.
+  // Checks that the options go together; an error is reported as wrong usage. Null: there is nothing to check.
   std::function<Status()> check = nullptr;
 };
 
@@ -39,7 +39,7 @@ Command DevicesCommand(CLI::App& root);
 Command DoctorCommand(CLI::App& root);
 Command InspectCommand(CLI::App& root);
 
-// What the options of a network stand for, ready to load it.
+// The values of ModelOptions, parsed and opened, from which the network can be loaded.
 struct Session {
   std::unique_ptr<Builder> builder;
   Target target;
@@ -56,14 +56,14 @@ struct ModelOptions {
   bool no_winograd = false;
   bool allow_tf32 = false;
   void Add(CLI::App& app, bool model_required = true);
-  // Adds only the options that say what the model's inputs are.
+  // Adds only the options that describe the model's inputs.
   void AddInputs(CLI::App& app);
   // Adds --op as well. CheckSource then makes sure that either --model or --op is given.
   void AddWithOperator(CLI::App& app);
   Status CheckSource() const;
-  // Of --target and --allow-tf32; an error also if LLVM does not know it.
+  // Parses --target and --allow-tf32. Returns an error also if LLVM does not know the target.
   Result<Target> ParseTarget(Builder& builder) const;
-  // Of --shape, --dim, --bind and --no-winograd.
+  // Parses --shape, --dim, --bind and --no-winograd.
   Result<NetworkOptions> ParseNetwork() const;
   Result<Network> Load(const NetworkOptions& options, const Target& target, Builder& builder,
                        const PassContext& passes = {}) const;
@@ -71,9 +71,9 @@ struct ModelOptions {
   using OpenDatabase = std::function<Result<std::unique_ptr<RecordStore>>(const std::string& db)>;
   Result<Session> Open(const OpenDatabase& open_store = [](const std::string& db) { return OpenStore(db); }) const;
 };
-// The options that identify this network, target and database, as a user types them.
+// Returns the options that identify this network, target and database, as a user types them.
 std::string ModelLine(const ModelOptions& options);
-// The end of the help text of a command with --op: an example and the list of operators.
+// Returns the end of the help text of a command with --op: an example and the list of operators.
 std::string OperatorFooter(const std::string& example);
 
 }  // namespace autotune::tools

@@ -1,4 +1,4 @@
-// `autotune devices`: what can be tuned on.
+// `autotune devices` lists the devices on which kernels can be tuned.
 #include <cstdio>
 
 #include "rpc/client.h"

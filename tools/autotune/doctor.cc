@@ -1,5 +1,5 @@
-// `autotune doctor`: whether this machine is fit for tuning, and what there is to know about it. Each finding is one
-// line; the exit code is 1 if something would keep tuning from working.
+// `autotune doctor` checks whether this machine is fit for tuning, and prints facts about it. Each finding is one line.
+// The exit code is 1 if a finding would keep tuning from working.
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ class Doctor {
     ++problems_;
     Say(about, "PROBLEM: " + text);
   }
-  // `text`: printf's
+  // Prints one finding. `text` is a format of printf.
   template <class... Args>
   void Say(const char* about, const char* text, Args... args) {
     char line[512];
@@ -58,7 +58,7 @@ void LookAtHost(Doctor& doctor, const Target& target) {
              static_cast<long>(target.l3_bytes >> 10), target.cache_line);
 }
 
-// A machine without a GPU is fit, too.
+// Prints the GPUs. A machine without a GPU is fit for tuning, too.
 void LookAtGpus(Doctor& doctor) {
   const Gpus gpus = FindGpus();
   for (const Gpu& gpu : gpus.found) doctor.Say("gpu", GpuText(gpu) + ", --target '" + gpu.target + "'");
@@ -72,7 +72,7 @@ void Measure(Doctor& doctor, const Target& target) {
   };
   Result<HostSpeed> speed = measure();
   if (!speed.ok()) return doctor.Bad("speed", speed.error().Text());
-  doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who disturb what follows"));
+  doctor.Say("lock", HostLock::Path() + (speed->alone ? ": free" : ": held by others, who may disturb these speeds"));
   std::string copying;
   for (const CopySpeed& level : speed->roofline.copying) {
     char text[64];
@@ -86,7 +86,7 @@ void Measure(Doctor& doctor, const Target& target) {
   doctor.Say("noise", NoiseText(speed->noise));
 }
 
-// A field of /proc/PID/status, or of limits by its first words.
+// Returns the first word after `name` in /proc/PID/`file` ("status" or "limits"); `name` must begin a line.
 std::string FieldOf(pid_t pid, const char* file, const std::string& name) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
   for (std::string line; std::getline(in, line);) {
@@ -107,7 +107,7 @@ std::vector<pid_t> RunnersOf(pid_t server) {
   return runners;
 }
 
-// What holds a candidate, as the kernel says of a real runner.
+// Starts a runner and prints how it is isolated: the limits and the sandbox that the operating system reports for it.
 void LookAtRunner(Doctor& doctor) {
   Result<std::unique_ptr<LocalFarm>> farm = LocalFarm::Start();
   if (!farm.ok()) return doctor.Bad("runner", farm.error().Text());
@@ -142,7 +142,7 @@ void LookAtRunner(Doctor& doctor) {
                             std::string(", new privileges ") + (privileges == "1" ? "barred" : "not barred"));
 }
 
-// The nearest folder of `path` that exists.
+// Returns `path` or the nearest folder above it that exists.
 fs::path Existing(fs::path path) {
   std::error_code error;
   while (!path.empty() && path != path.root_path() && !fs::is_directory(path, error)) path = path.parent_path();
@@ -162,7 +162,7 @@ void LookAtDatabase(Doctor& doctor, const DoctorOptions& options) {
   } else {
     doctor.Say("database", *path + ": not there yet");
   }
-  // By trying: a new database of ours there has a write-ahead log, or not.
+  // Makes a new database in the folder, to see whether it can have a write-ahead log there.
   std::string trial = (folder / (".autotune-doctor-" + std::to_string(getpid()) + ".db")).string();
   {
     Result<std::unique_ptr<RecordStore>> store = OpenStore(trial);
@@ -196,7 +196,7 @@ Result<int> Examine(const DoctorOptions& options) {
   return Err(Counted(doctor.problems(), "problem"), " found");
 }
 
-// Prints a row of target/machine.cc, measured.
+// Measures this machine and prints its row for the table in target/machine.cc.
 Result<int> Probe() {
   constexpr int kPatienceMs = 500;
   const Target target = TRY(Target::Parse("cpu"));
@@ -210,7 +210,7 @@ Result<int> Probe() {
 
 Command DoctorCommand(CLI::App& root) {
   auto options = std::make_shared<DoctorOptions>();
-  CLI::App* app = root.add_subcommand("doctor", "Looks whether this machine is fit for tuning, in a few seconds.");
+  CLI::App* app = root.add_subcommand("doctor", "Checks in a few seconds whether this machine is fit for tuning.");
   app->add_option("--db", options->db,
                   "the tuning database; default AUTOTUNE_DB, else autotune/records.db in your data directory");
   app->add_flag("--probe", options->probe,

@@ -8,7 +8,8 @@
 namespace autotune::tools {
 namespace {
 
-// The kind alone takes its limits from this machine's first device. An architecture needs no device at all.
+// Returns the text for --target. A kind alone takes its limits from this machine's first device. With an architecture,
+// the target needs no device.
 std::string TargetOf(const std::string& kind, const DeviceLimits& limits) {
   return limits.architecture.empty() ? kind : kind + " -arch=" + limits.architecture;
 }

@@ -9,22 +9,22 @@
 namespace autotune::tools {
 
 struct Gpu {
-  std::string device;        // as --device takes it: "cuda:0"
-  std::string name;          // the driver's
+  std::string device;        // value for --device: "cuda:0"
+  std::string name;          // the driver's name of the device
   std::string architecture;  // "sm_90"; empty for OpenCL
-  std::string target;        // as --target takes it
+  std::string target;        // value for --target
   int64_t memory_bytes = 0;
-  int64_t units = 0;  // multiprocessors, compute units
+  int64_t units = 0;  // number of multiprocessors (CUDA) or compute units (OpenCL)
   AUTOTUNE_FIELDS(device, name, architecture, target, memory_bytes, units)
 };
 
 struct Gpus {
   std::vector<Gpu> found;            // CUDA devices, then OpenCL devices; a GPU may be both
-  std::vector<std::string> missing;  // why a kind of device has none, a line each
+  std::vector<std::string> missing;  // one line for each kind without a device: the reason
 };
 Gpus FindGpus();
 
-// "cuda:0: NVIDIA H100, sm_90, 132 units, 85.0 GB"
+// Describes a GPU: "cuda:0: NVIDIA H100, sm_90, 132 units, 85.0 GB".
 std::string GpuText(const Gpu& gpu);
 
 }  // namespace autotune::tools

@@ -23,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 double Seconds(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Bytes read and written per second by `threads` threads, each of which copies a buffer of `bytes` to another one.
+// Returns the bytes read and written per second by `threads` threads, each of which copies a buffer of `bytes` to
+// another one.
 Result<double> MeasureCopy(int threads, int64_t bytes) {
   constexpr double kSpan = 0.2;                         // seconds
   constexpr int64_t kBetweenClocks = int64_t{1} << 20;  // bytes; copying them takes far longer than reading the clock
@@ -57,7 +58,7 @@ Result<double> MeasureCopy(int threads, int64_t bytes) {
   return sum;
 }
 
-// The widest vector instructions that programs for the target use.
+// Names the widest vector instructions that programs for the target use.
 std::string VectorText(const Target& target) {
   if (target.vector_bits <= 32) return "no vectors";
   if (target.triple.starts_with("aarch64")) return "NEON";
@@ -65,7 +66,7 @@ std::string VectorText(const Target& target) {
   return target.vector_bits == 512 ? "AVX-512" : target.vector_bits == 256 ? target.has_fma ? "AVX2" : "AVX" : "SSE";
 }
 
-// Who makes its code, if it is not LLVM.
+// Says how the target's code is made, if not by LLVM.
 const char* CodeText(const Target& target) {
   if (target.kind == TargetKind::kLlvm) return "";
   return target.vector_types ? ", as C" : ", as C without vector types";
@@ -99,7 +100,7 @@ std::string MachineText(const Target& target) {
 }
 
 Noise MeasureNoise() {
-  constexpr int kSteps = 200000;  // each depends on the one before; together about half a millisecond
+  constexpr int kSteps = 200000;  // dependent steps of the loop; together about half a millisecond
   constexpr double kSpan = 0.4;   // seconds
   constexpr size_t kLeastRepeats = 20;
   // Volatile, so that the compiler can neither compute the loop in advance nor remove it.
@@ -140,8 +141,8 @@ Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target) {
   constexpr double kForever = std::numeric_limits<double>::infinity();
   struct Level {
     const char* name;
-    int64_t bytes;    // the part that one core can fill
-    double capacity;  // of all cores together
+    int64_t bytes;    // part of the level that one core can fill
+    double capacity;  // bytes of the level for all cores together
   };
   const int cores = target.num_cores;
   const Level levels[] = {{"L1", target.l1_bytes, static_cast<double>(target.l1_bytes) * cores},

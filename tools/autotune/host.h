@@ -11,15 +11,15 @@
 namespace autotune::tools {
 
 struct HostFacts {
-  std::string model;     // of the CPU
-  int online_cores = 0;  // of the machine
-  int usable_cores = 0;  // this process may run on
+  std::string model;     // name of the CPU
+  int online_cores = 0;  // cores of the machine
+  int usable_cores = 0;  // cores that this process may run on
   int64_t memory_bytes = 0;
 };
 HostFacts FactsOfHost();
 
-// Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)". The CPU has its vendor's name if it is this
-// host's, else LLVM's. "108 units of a GPU sm_80 (...)".
+// Describes a target in words: "2 cores of AMD EPYC 9B14 (AVX-512)", "108 units of a GPU sm_80 (...)". This host's CPU
+// has its vendor's name, any other CPU has LLVM's.
 std::string MachineText(const Target& target);
 
 // The speed of copying data within one level of the memory hierarchy, with all of a target's cores at once.
@@ -28,12 +28,12 @@ struct CopySpeed {
   double capacity = 0;          // bytes that this level holds, for all cores together; infinite for memory
   double bytes_per_second = 0;  // read and written
 };
-// Takes about a second. Leaves out levels that the target lacks; memory is always the last one.
+// Measures each level that the target has, and memory as the last one. Takes about a second.
 Result<std::vector<CopySpeed>> MeasureCopySpeeds(const Target& target);
 
 // The shortest time that a machine allows for a computation (Williams, Waterman, Patterson, "Roofline", 2009).
 struct Roof {
-  double seconds = 0;  // 0: nothing to compute or to move
+  double seconds = 0;  // 0: there is nothing to compute or to move
   std::string bound;   // the limit: "arithmetic", or the level in which the data is copied
 };
 struct Roofline {
@@ -46,13 +46,12 @@ struct Roofline {
 // Measures the target's cores of this host. Waits for the host's lock twice, up to `patience_ms` each time.
 Result<Roofline> MeasureRoofline(const Target& target, Builder& builder, int patience_ms);
 
-// How much repeats of one loop differ: by which share of the fastest time the median and the slowest repeat are slower
-// (0.1: 10 %).
+// The variation of the times of one loop that is run many times.
 struct Noise {
-  double median = 0, worst = 0;
-  double fastest = 0;  // seconds
+  double median = 0, worst = 0;  // how much slower than the fastest run, as a share of its time (0.1: 10 %)
+  double fastest = 0;            // time of the fastest run in seconds
 };
-// Takes about half a second on one core.
+// Measures the noise for about half a second on one core.
 Noise MeasureNoise();
 // "repeats of one loop vary by 1.2 % (median), the worst took 1.4 times as long"; says so if the machine is too busy.
 std::string NoiseText(const Noise& noise);
@@ -60,9 +59,9 @@ std::string NoiseText(const Noise& noise);
 struct HostSpeed {
   Roofline roofline;
   Noise noise;
-  bool alone = false;  // measured under the host's lock; false: others may have disturbed it
+  bool alone = false;  // measured under the host's lock; false: other processes may have disturbed the measurement
 };
-// Takes about two seconds on all cores, and up to 1.5 s longer if others hold the host's lock.
+// Measures for about two seconds on all cores, and waits up to 1.5 s longer if others hold the host's lock.
 Result<HostSpeed> MeasureHostSpeed(const Target& target, Builder& builder);
 
 }  // namespace autotune::tools

@@ -1,4 +1,4 @@
-// `autotune inspect`.
+// `autotune inspect` shows the contents of a model or a package.
 #include "frontend/onnx/inspect.h"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ void PrintOperators(const ModelReport& report) {
 
 std::string SpecText(const TensorSpec& spec) { return spec.dtype + graph::ShapeText(spec.shape); }
 
-// Reads a tar only, whose code may be for another machine. A shared object is loaded.
+// Returns the description in a package. A tar is only read, since its code may be for another machine. A shared object
+// must be loaded.
 Result<PackageInfo> InfoOfPackage(const std::string& path) {
   if (!TRY(IsSharedObject(path))) return std::move(TRY(ReadPackage(path)).info);
   PackageInfo info = TRY_NOTE(InfoOf(TRY(LoadModule(path))), "while loading " + path);

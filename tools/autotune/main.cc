@@ -102,7 +102,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   autotune::EndWithParent();
-  signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its writer
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file's size then fails with an error
   if (argc > 1 && std::strcmp(argv[1], "--build-worker") == 0) {
     return autotune::BuildWorkerMain(autotune::kBuildWorkerFd);
   }

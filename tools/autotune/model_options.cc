@@ -1,4 +1,4 @@
-// The options that name a network: a model or one operator.
+// Declares and parses the options that name a network: a model or one operator.
 #include <algorithm>
 
 #include "frontend/onnx/import.h"
@@ -54,13 +54,13 @@ Status ModelOptions::CheckSource() const {
 
 namespace {
 
-// Returns true if `text` names a kind of GPU and nothing else, so that this machine's device tells its limits.
+// Returns true if `text` names a kind of GPU without options. Its limits are then read from this machine's device.
 bool IsBareGpu(const std::string& text) {
   const std::optional<TargetKind> kind = EnumFromText<TargetKind>(text);
   return kind && Target{.kind = *kind}.IsGpu();
 }
 
-// The target of this machine's first device of a kind, with its limits.
+// Returns the target of this machine's first device of a kind, with the device's limits.
 Result<Target> TargetOfDevice(const std::string& kind) {
   Result<DevicePtr> device = OpenDevice(TRY(DeviceFromText(kind)));
   if (!device.ok() && kind == ToText(TargetKind::kCuda)) {

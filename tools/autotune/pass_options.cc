@@ -29,7 +29,7 @@ const std::vector<PassTable>& LoweringPassTables() {
 }
 
 void PassOptions::AddChoices(CLI::App& app) {
-  // Each takes one value, so that what follows it is no second one.
+  // expected(1): each option takes one value, so that the next argument is not read as a second value.
   app.add_option("--pass-option", options, "NAME=VALUE, an option of the passes below; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

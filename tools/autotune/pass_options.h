@@ -1,5 +1,5 @@
 // The options of commands that run passes: --pass-option, --disable-pass, --time-passes, --verify-passes, --dump-ir.
-// What they take comes from the tables of the pipelines (ir/pass_context.h).
+// Their possible values come from the tables of the pipelines (ir/pass_context.h).
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
@@ -10,30 +10,33 @@
 
 namespace autotune::tools {
 
-// The tables of the pipelines that make a package of a model, in the order in which they run, and those of a kernel.
+// The tables of the pipelines that run, in this order: CompilePassTables for a whole model, LoweringPassTables for one
+// kernel.
 const std::vector<PassTable>& CompilePassTables();
 const std::vector<PassTable>& LoweringPassTables();
 
 struct PassOptions {
   const std::vector<PassTable>& tables;
   std::vector<std::string> options, disabled;
-  PassConfig config;  // what Check has made of them
+  PassConfig config;  // the parsed options; Check fills it
 
   // Adds all options to a command.
   void Add(CLI::App& app);
-  // Adds --pass-option and --disable-pass alone.
+  // Adds only --pass-option and --disable-pass.
   void AddChoices(CLI::App& app);
-  // Fills `config`. Errors are wrong usage: a name or a value that no table has.
+  // Fills `config`. Returns an error for a name or a value that no table has; it is reported as wrong usage.
   Status Check();
   // Returns whether the command line has any of these options.
   bool IsGiven() const;
-  // After Check. Errors: the folder of --dump-ir cannot be written to.
+  // Makes the context of the passes; call Check first. Returns an error if the folder of --dump-ir cannot be written
+  // to.
   Result<PassContext> Context() const;
-  // Prints the table of --time-passes, if asked for.
+  // Prints the table of --time-passes if that option was given.
   void PrintTimes(const PassContext& passes) const;
 };
 
-// The end of the help text of a command with these options: the passes, and the options with defaults and meaning.
+// Returns the end of the help text of a command with these options: the passes, and the passes' options with defaults
+// and meaning.
 std::string PassFooter(const std::vector<PassTable>& tables);
 
 }  // namespace autotune::tools

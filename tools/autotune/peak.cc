@@ -12,14 +12,14 @@ namespace autotune::tools {
 
 namespace {
 
-constexpr int kRepeats = 20;  // some 50 ms in all: longer than a neighbour's time slice
+constexpr int kRepeats = 20;  // about 50 ms in all, which is longer than another process's time slice
 
-// A register tile of `rows` vectors that starts as zeros, `update` in a loop nest, and a copy to the output. Loops a1
-// and v1 run over the tile.
+// The text of a program in three parts: it sets a register tile of `rows` vectors to zero, updates the tile in a loop
+// nest, and copies it to the output. Loops a1 and v1 of the update run over the tile.
 struct TileProgram {
   std::string rows, lanes;
-  std::string inputs;  // more parameters
-  std::string loops;   // around the update
+  std::string inputs;  // parameters besides the output
+  std::string loops;   // loops around the update
   std::string iterators, value;
   std::string Text() const {
     const std::string tile = "[" + rows + ", " + lanes + "]";
@@ -76,7 +76,7 @@ Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int
 
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms) {
   constexpr int64_t kAccumulators = 8;               // hide the latency of an addition
-  constexpr int64_t kLeastBytes = int64_t{4} << 20;  // of a call, in which the call itself costs nothing
+  constexpr int64_t kLeastBytes = int64_t{4} << 20;  // bytes read by a call; makes the call's own cost negligible
   const int64_t lanes = target.VectorLanes(32), line = kAccumulators * lanes * 4;
   const std::string lines = std::to_string(std::max<int64_t>(1, bytes / line));
   const int64_t passes = std::max<int64_t>(1, kLeastBytes / bytes);

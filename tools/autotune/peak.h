@@ -8,16 +8,17 @@
 
 namespace autotune::tools {
 
-inline constexpr int kHostPatienceMs = 30000;  // for the host's lock, as device servers have it
+inline constexpr int kHostPatienceMs = 30000;  // longest wait for the host's lock, as in device servers
 
 // Returns the seconds per multiply-add of a whole vector in registers, with `accumulators` independent sums. With one
 // sum this is the latency.
 Result<double> SecondsPerMultiplyAdd(const Target& target, Builder& builder, int accumulators, int patience_ms);
 
-// The bytes a second that one core adds up of a buffer of that size, again and again.
+// Returns the bytes per second that one core reads when it sums up a buffer of `bytes` again and again.
 Result<double> BytesReadPerSecond(const Target& target, Builder& builder, int64_t bytes, int patience_ms);
 
-// fp32 operations per second of all of the target's cores, what "% of peak" refers to; one core is measured.
+// Returns the fp32 operations per second of all of the target's cores: the 100 % of "% peak". Measures one core and
+// multiplies.
 Result<double> MeasurePeakFlops(const Target& target, Builder& builder, int patience_ms = kHostPatienceMs);
 
 }  // namespace autotune::tools

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRepeats = 100;  // of each measurement, a millisecond or less, of which the fastest counts
+constexpr int kRepeats = 100;  // repeats of each measurement, of a millisecond or less each; the fastest counts
 // Accumulators that hide the latency of a multiply-add on every core: 2 ports times 4 to 6 cycles.
 constexpr int kManyAccumulators = 12;
 
@@ -32,11 +32,11 @@ double FastestOf(const auto& call) {
   return best;
 }
 
-// The clock, by a chain of instructions that take a cycle each. Both operands are registers: sums with small constants
-// may take no time at all, since some cores compute them when they rename registers.
+// Measures the clock frequency with a chain of dependent instructions that take one cycle each. Both operands are
+// registers: some cores add small constants during register renaming, in no extra cycle.
 double MeasureClock() {
   constexpr int64_t kRounds = 200'000;
-  constexpr int kChain = 8;  // instructions of a round; more than the loop's own, which run beside them
+  constexpr int kChain = 8;  // instructions per round; more than the loop needs itself, which run in parallel to them
   uint64_t x = 1;
   const uint64_t y = 3;
   const double seconds = FastestOf([&] {
@@ -64,8 +64,8 @@ double MeasureClock() {
   return static_cast<double>(kRounds) * kChain / seconds;
 }
 
-// Seconds from the fork to the join of a region in which every thread has one task. The tasks wait for each other, so
-// that none is done by the caller before the others have seen it.
+// Returns the seconds from the fork to the join of a region in which every thread has one task. The tasks wait for each
+// other, so that the caller cannot run several tasks before the other threads wake up.
 double MeasureFork(int threads) {
   constexpr int kRegions = 1000;
   ThreadPool pool({.num_threads = threads});
@@ -85,7 +85,8 @@ double MeasureFork(int threads) {
 }  // namespace
 
 Result<Machine> ProbeMachine(const Target& target, Builder& builder, int patience_ms) {
-  // Half of a level: what else is in it does not evict the buffer. Memory: far beyond the last level.
+  // The buffer fills half of a cache level, so that other data does not evict it. For memory it is far larger than the
+  // last level.
   constexpr int64_t kPartOfLevel = 2, kBeyondLast = 4, kLeastMemory = int64_t{64} << 20,
                     kMostMemory = int64_t{512} << 20;
   Machine machine = MachineOf(target);
@@ -121,7 +122,7 @@ std::string MachineRowText(const Target& target, const Machine& machine) {
     const bool known = name == "loop_registers" || name == "task_cycles";
     const bool told = name == "page_bytes" || name == "l1_ways";
     char number[64];
-    // Three digits are more than a measurement is worth; a size is exact.
+    // A measured number is rounded to three digits; a size is exact.
     std::snprintf(number, sizeof number, told ? "%.0f" : "%.3g", static_cast<double>(value));
     text += (first ? "" : indent) + "." + std::string(name) + " = " + number + ",  // [" +
             (known  ? "as of the row '" + std::string(MachineRowOf(target.cpu).family) + "'"

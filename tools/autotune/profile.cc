@@ -21,7 +21,7 @@ std::string Format(const char* format, Args... args) {
   return text;
 }
 
-// The median over all runs of (sum of the kernels) / network - 1.
+// Returns the median, over all runs, of (sum of the kernels' times) / (network's time) - 1.
 double PairedDifference(const ProfileSamples& samples) {
   std::vector<double> differences;
   for (size_t run = 0; run < samples.network.size(); ++run) {

@@ -12,25 +12,25 @@
 
 namespace autotune::tools {
 
-// Whether the medians of the kernels add up to the median of the network. Seconds.
+// Says whether the medians of the kernels' times add up to the median of the network's time. All times are in seconds.
 struct ProfileBalance {
   double network = 0, kernels = 0;  // median of the network; sum of the kernels' medians
   std::string explanation;          // why they disagree, or how closely they agree
   double Difference() const { return network > 0 ? kernels / network - 1 : 0; }
   bool Holds() const;
 };
-// `clock_seconds`: the time of one reading of the clock. A profiled run reads it once per kernel.
+// `clock_seconds` is the time of one reading of the clock. A profiled run reads the clock once per kernel.
 ProfileBalance BalanceOf(const ProfileSamples& samples, double clock_seconds);
 
-// Makes at least five runs, and then more until `seconds` have passed. If kernels and network disagree, something
-// disturbed one of them; then it measures again, twice at most.
+// Makes at least five runs, and then more until `seconds` have passed. If the times of kernels and network disagree,
+// something has disturbed the measurement, so it is repeated, at most twice.
 Result<ProfileSamples> MeasureProfile(GraphExecutor& executor, double seconds, Alone& alone);
 double ClockSeconds();
 
 struct ProfileRow {
   std::string node;         // name in the model
-  std::string task, label;  // short id of its task, and operators and shapes; both empty for a copy
-  bool winograd = false;    // uses Winograd's algorithm, though `flops` counts the direct one's operations
+  std::string task, label;  // short id of the task, and its operators and shapes; both empty for a copy
+  bool winograd = false;    // uses Winograd's algorithm; `flops` still counts the operations of the direct one
   double seconds = 0, least = 0, flops = 0, bytes = 0;
   Roof roof;
   double RoofShare() const { return seconds > 0 ? roof.seconds / seconds : 0; }  // 1: as fast as the machine allows

@@ -18,7 +18,7 @@ namespace {
 constexpr double kLineEvery = 10;          // seconds between plain lines
 constexpr int64_t kWaitLineEvery = 60000;  // milliseconds between plain lines of a wait
 
-// The time of all kernel calls of the network with the best schedules so far. Tasks without one are left out.
+// The time of all kernel calls of the network with the best schedules so far. Tasks without a schedule are left out.
 struct KernelSum {
   double ms = 0;
   size_t tasks = 0;  // included in the sum
@@ -33,7 +33,7 @@ KernelSum SumOf(const TuneReport& report) {
   return sum;
 }
 
-// Milliseconds, or null if nothing was measured.
+// Returns milliseconds, or null if nothing was measured.
 Json MsOrNull(double seconds) { return seconds > 0 ? Json(seconds * 1e3) : Json(); }
 
 std::map<TrialStatus, int> FailuresByStatus(const TuneReport& report) {
@@ -44,7 +44,7 @@ std::map<TrialStatus, int> FailuresByStatus(const TuneReport& report) {
   return total;
 }
 
-// What became of every candidate of the run: `records` is the sum of `outcomes`.
+// Adds the number of candidates for each outcome of the run. "records" is the sum of "outcomes".
 void AddOutcomes(const TuneReport& report, Json& line) {
   int ok = report.records;
   Json outcomes;
@@ -69,7 +69,7 @@ std::string Failures(const TuneReport& report) {
 // Winograd's alternatives are named winograd4, winograd2_whole, ... (topi/alternatives.cc).
 bool IsWinograd(const TaskReport& task) { return task.best_alternative.starts_with("winograd"); }
 
-// "12.3456", or "-" if nothing was measured.
+// Formats a value of a table: "12.3456", or "-" if nothing was measured.
 std::string Cell(double value, int digits) {
   char text[32] = "-";
   if (value > 0) std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -304,7 +304,7 @@ std::string Progress::WhyEnded(const TuneReport& report) const {
   if (at_peak > 0)
     why += (why.empty() ? "" : ", ") + Counted(at_peak, "task") + (at_peak == 1 ? " runs" : " run") +
            " at the machine's peak";
-  return why.empty() ? "" : "no more than " + Counted(report.trials, "trial") + " were of use: " + why;
+  return why.empty() ? "" : "the search ended after " + Counted(report.trials, "trial") + ": " + why;
 }
 
 void Progress::NextSteps(const std::string& package, const std::string& compile) const {

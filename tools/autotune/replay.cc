@@ -1,4 +1,4 @@
-// `autotune replay`: what a record is, stage by stage, from its trace to its machine code.
+// `autotune replay` shows the stages of a record, from its trace to its machine code.
 #include <cstdio>
 
 #include "codegen/codegen.h"
@@ -21,10 +21,11 @@ struct ReplayCommandOptions {
   PassOptions passes{LoweringPassTables()};
 };
 
-// The stages that lowering comes before.
+// Returns true if lowering comes before this stage.
 bool IsLowered(const std::string& print) { return print == "lowered" || print == "llvm" || print == "asm"; }
 
-// Prints a line for each feature that is not 0: number, value as the model sees it, name, and the quantity behind it.
+// Prints a line for each feature that is not 0: its number, its value in the cost model, its name, and the quantity
+// that the value encodes.
 void PrintFeatures(const Features& features) {
   const std::vector<FeatureName>& names = FeatureNames();
   std::printf("%6s %10s  %-32s %s\n", "number", "value", "name", "stands for");
@@ -69,7 +70,7 @@ Result<int> ReplayRecord(const ReplayCommandOptions& options) {
     options.passes.PrintTimes(passes);
     return kExitOk;
   }
-  // The code of the other code generator can be shown, too, whichever target the record is for.
+  // `--print c` shows C code even if the record's target uses LLVM, and `llvm` the other way round.
   if (options.print == "c") {
     if (!target.IsGpu()) target.kind = TargetKind::kC;
     std::fputs(TRY_NOTE(SourceOf(lowered, target), where).c_str(), stdout);

@@ -1,4 +1,4 @@
-// `autotune run` and `autotune bench`: what they do with a package.
+// `autotune run` runs a package, `autotune bench` measures it.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -37,7 +37,7 @@ Result<Tensor> ReadTensor(const std::string& path) {
   return Tensor::FromBytes(read.value.spec.shape, type, read.value.bytes.view());
 }
 
-// "name=file", or "file" where there is only one input.
+// Sets the inputs. Each option is "name=file", or only "file" if the model has one input.
 Status BindInputs(const RunOptions& options, LoadedModel& model) {
   std::vector<bool> given(model.info.inputs.size(), false);
   for (const std::string& item : options.inputs) {
@@ -66,7 +66,7 @@ Status BindInputs(const RunOptions& options, LoadedModel& model) {
   return {};
 }
 
-// Of the output's file, whatever the output is called: none of the names `taken`.
+// Returns a valid file name for an output, different from the names in `taken`, and adds it to them.
 std::string FileName(const std::string& name, std::set<std::string>& taken) {
   constexpr size_t kMaxLength = 200;  // file systems take 255 bytes, extension included
   std::string safe;
@@ -94,7 +94,7 @@ void PrintSummary(const TensorSpec& spec, const Tensor& tensor) {
   std::printf("\n");
 }
 
-// Prints the first run apart from the others: it has cold caches and sleeping threads.
+// Prints the first run apart from the others, since its caches are cold and its threads sleep.
 void PrintTimes(const std::vector<double>& ms, const std::string& package) {
   std::printf("first run: %.3f ms, with cold caches", ms[0]);
   if (ms.size() == 1) {
@@ -196,7 +196,7 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   std::unique_ptr<Builder> builder = TRY(MakeBuildWorkers());
   Target host = TRY(Target::Parse("cpu"));
   if (options.threads > 0) host.num_cores = options.threads;
-  constexpr int kPatienceMs = 500;  // for the roofline; disturbed kernel times matter more, and are reported
+  constexpr int kPatienceMs = 500;  // short wait for the roofline; a disturbance of the kernels' times is reported
   Roofline roofline = TRY(MeasureRoofline(host, *builder, kPatienceMs));
   ProfileSamples samples = TRY(MeasureProfile(*model.executor, options.seconds, alone));
   std::vector<double> ms;
@@ -211,7 +211,8 @@ Result<int> Profile(const BenchOptions& options, LoadedModel& model, Alone& alon
   return kExitOk;
 }
 
-// For interleaving with a peer: one line of JSON for each "run N" or "profile N" on standard input.
+// Answers each line "run N" or "profile N" of standard input with a measurement, as one line of JSON. A script can so
+// alternate between this program and another one.
 Result<int> Serve(const BenchOptions& options, const LoadedModel& model, Alone& alone) {
   char line[64];
   while (std::fgets(line, sizeof line, stdin)) {

@@ -31,7 +31,8 @@ bool LabelMatches(const std::string& label, const std::string& pattern) {
   if (label.find(pattern) != std::string::npos) return true;
   if (pattern.find_first_of("*?") == std::string::npos) return false;
   std::string glob;
-  for (char c : pattern) glob += c == '[' || c == ']' ? std::string("\\") + c : std::string(1, c);  // as in shapes
+  // Escape brackets, since labels contain them in shapes.
+  for (char c : pattern) glob += c == '[' || c == ']' ? std::string("\\") + c : std::string(1, c);
   return fnmatch(glob.c_str(), label.c_str(), 0) == 0;
 }
 

@@ -1,4 +1,4 @@
-// `autotune tune`: the whole service in one command: load, tune, show, compile.
+// `autotune tune` loads a network, tunes it, shows the result and compiles the network.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -29,17 +29,17 @@ namespace {
 struct TuneCommandOptions {
   ModelOptions model;
   int trials = 400;
-  int trials_per_task = 0;  // 0: `trials` in all
+  int trials_per_task = 0;  // 0: `trials` is the number for all tasks together
   std::string time_budget;
   std::string tracker, key;
   uint64_t seed = 0;
   std::string output;
   std::string search = "evolution";
   bool fresh = false, json = false, verbose = false;
-  std::string tasks;  // --tasks; empty: all
+  std::string tasks;  // patterns of --tasks; empty: all tasks
 };
 
-// "90", "90s", "10m", "2h" -> seconds.
+// Parses a duration into seconds: "90", "90s", "10m", "2h".
 Result<double> ParseDuration(const std::string& text) {
   if (text.empty()) return 0.0;
   char* end = nullptr;
@@ -105,7 +105,7 @@ Status CheckUsage(const TuneCommandOptions& options) {
   return {};
 }
 
-// Opens the database for `--tasks list`; null if there is none, since listing makes none.
+// Opens the database for `--tasks list`. Returns null if there is none, since listing must not make one.
 Result<std::unique_ptr<RecordStore>> StoreIfThere(const std::string& db) {
   std::string path = db.empty() ? TRY(DefaultStorePath()) : db;
   if (!std::filesystem::exists(path)) return std::unique_ptr<RecordStore>();
@@ -125,7 +125,7 @@ int Interrupted(const TuneReport& report, const TuneCommandOptions& options) {
   return kExitInterrupted;
 }
 
-// What a run tunes, and with what.
+// The network, tasks, target and database of one tuning run.
 struct TuneSession {
   std::unique_ptr<Builder> builder;
   Target target;
@@ -151,8 +151,8 @@ void ApplyTrialsPerTask(TuneCommandOptions& options, size_t tasks) {
 
 TuneOptions SearchOptions(const TuneCommandOptions& options, const Network& network, double time_budget) {
   std::optional<SearchKind> search = EnumFromText<SearchKind>(options.search);
-  CHECK(search);  // the option's own check has seen it
-  // The final choice, which only this machine's networks get, takes its part of the budget.
+  CHECK(search);  // the command line's check accepts only valid names
+  // The final choice takes a part of the budget. It is made only on this machine.
   const double search_budget = options.tracker.empty() ? time_budget / (1 + kChoiceShare) : time_budget;
   TuneOptions tune{.trials = options.trials, .time_budget = search_budget, .seed = options.seed, .search = *search};
   if (options.model.op.empty()) tune.measure.cold_bytes = WorkingSetBytes(network);
@@ -209,7 +209,7 @@ void PrintNotes(const TuneReport& report) {
 
 Result<int> TuneModel(TuneCommandOptions options) {
   if (options.tasks == "list") return ListTasksOfNetwork(options);
-  const bool here = options.tracker.empty();  // on this machine
+  const bool here = options.tracker.empty();  // tunes on this machine
   double time_budget = TRY(ParseDuration(options.time_budget));
   const TuneSession session = TRY(OpenSession(options));
   const auto& [builder, target, store, network, tasks] = session;
@@ -236,7 +236,7 @@ Result<int> TuneModel(TuneCommandOptions options) {
   progress.Begin(here ? "" : ", on `" + options.key + "` of " + options.tracker, time_budget);
 
   const bool networks = here && !target.IsGpu();  // this machine's CPU can compare whole networks
-  std::optional<double> peak;                     // of it; unknown for other devices
+  std::optional<double> peak;                     // peak FLOPS of this machine's CPU; unknown for other devices
   if (networks) {
     peak = TRY(MeasurePeakFlops(target, *builder));
     tune.peak_flops = *peak;
@@ -293,7 +293,7 @@ Command TuneCommand(CLI::App& root) {
   app->add_option("--seed", options->seed, "seed of all random choices")->capture_default_str();
   app->add_option("-o,--output", options->output,
                   "write the compiled network here: M.tar, a package, or M.so, one shared object");
-  app->add_option("--search", options->search, "evolution, or random (a yardstick)")
+  app->add_option("--search", options->search, "evolution, or random (for comparison)")
       ->check(CLI::IsMember({"evolution", "random"}))
       ->capture_default_str();
   app->add_flag("--fresh", options->fresh,

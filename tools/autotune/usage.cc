@@ -20,7 +20,7 @@ CLI::Validator AtLeast(int64_t least) {
       "");
 }
 
-// The command that the arguments selected, and its full name: "autotune records show".
+// Returns the command that the arguments selected, and its full name: "autotune records show".
 std::pair<const CLI::App*, std::string> ChosenCommand(const CLI::App& app) {
   const CLI::App* command = &app;
   std::string words = app.get_name();
@@ -46,7 +46,7 @@ std::vector<std::string> CommandsOf(const CLI::App& command) {
   return names;
 }
 
-// What is wrong, and the word that the user probably meant; empty if none is near.
+// An error text, and the word that the user probably meant; that word is empty if no known word is similar.
 struct Complaint {
   std::string text;
   std::string meant;

@@ -1,4 +1,4 @@
-// Explains wrong usage in one line. CLI11's own messages suggest no spelling, and its ranges have hundreds of digits.
+// Explains wrong usage in one line. CLI11's own messages suggest no spelling, and print ranges with hundreds of digits.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>

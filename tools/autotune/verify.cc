@@ -1,4 +1,4 @@
-// `autotune compile` and `autotune verify`.
+// `autotune compile` makes a package of a model. `autotune verify` compares a model's outputs with expected ones.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -54,7 +54,7 @@ Result<int> CompileModel(const CompileCommandOptions& options) {
 
 struct VerifyOptions {
   ModelOptions model;
-  std::string package;  // compiled network on disk, instead of a model
+  std::string package;  // path of a compiled network, which replaces the model
   PassOptions passes{CompilePassTables()};
   std::vector<std::string> data;
   double rtol = 1e-3, atol = 1e-4;
@@ -86,11 +86,11 @@ Result<Tensor> ToTensor(const graph::TensorValue& value) {
 using FixedInputs = std::map<std::string, graph::TensorValue>;
 
 struct DataSet {
-  std::vector<std::pair<int64_t, Tensor>> inputs;  // by the index of the executor
+  std::vector<std::pair<int64_t, Tensor>> inputs;  // index of the executor's input, tensor
   std::vector<Tensor> outputs;
 };
 
-// The tensor as the model declares it. Files of early ONNX versions hold the bits of bf16 as u16.
+// Returns the tensor in the type that the model declares. Files of early ONNX versions hold the bits of bf16 as u16.
 Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
   graph::TensorValue value = tensor.value;
   if (spec.dtype == "bf16" && value.spec.dtype == DType::UInt(16)) value.spec.dtype = DType::BFloat16();
@@ -98,7 +98,7 @@ Result<Tensor> AsDeclared(const NamedTensor& tensor, const TensorSpec& spec) {
 }
 
 // Reads the inputs and outputs of one data set. `fixed` are inputs that became constants, so the compiled model lacks
-// them. An error: the files are damaged, or do not fit the model's inputs and outputs.
+// them. Returns an error if the files are damaged or do not fit the model's inputs and outputs.
 Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const FixedInputs& fixed) {
   std::vector<NamedTensor> inputs = TRY(ReadTensors(folder, "input_")), outputs = TRY(ReadTensors(folder, "output_"));
   if (outputs.empty()) return Err(folder.string(), " has no output_0.pb");
@@ -109,7 +109,7 @@ Result<DataSet> ReadData(const LoadedModel& model, const fs::path& folder, const
     return Err(folder.string(), " has ", outputs.size(), " outputs, the model ", model.info.outputs.size());
   DataSet data;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    // By name where the file has one that the model knows, else by position.
+    // Find the input by the tensor's name if the model has an input of that name, else by position.
     auto named = std::find_if(model.info.inputs.begin(), model.info.inputs.end(),
                               [&](const TensorSpec& s) { return s.name == inputs[i].name; });
     int64_t index = named == model.info.inputs.end() ? static_cast<int64_t>(i) : named - model.info.inputs.begin();
@@ -141,7 +141,8 @@ Result<CaseResult> CheckData(LoadedModel& model, const DataSet& data, const Veri
   return result;
 }
 
-// Runs data sets until one fails, and returns the result of the last. Data that do not fit the model judge nothing.
+// Runs data sets until one fails, and returns the result of the last one. A data set that does not fit the model makes
+// the case unsupported.
 Result<CaseResult> CheckSets(LoadedModel& model, const std::vector<fs::path>& sets, const VerifyOptions& options,
                              const FixedInputs& fixed) {
   CaseResult result;
@@ -155,7 +156,7 @@ Result<CaseResult> CheckSets(LoadedModel& model, const std::vector<fs::path>& se
   return result;
 }
 
-// The data sets of one test case: `folder` itself, or its test_data_set_* folders.
+// Returns the data sets of one test case: `folder` itself, or its test_data_set_* folders.
 std::vector<fs::path> DataSets(const fs::path& folder) {
   std::vector<fs::path> sets;
   if (fs::exists(folder / "output_0.pb")) return {folder};
@@ -201,7 +202,8 @@ Status TryImport(const std::string& model, const NetworkOptions& options, const 
   return {};
 }
 
-// Import decides what is supported. An error: the outputs could not be computed or compared.
+// Imports, compiles and checks one case. The case is unsupported if the importer refuses its model. Returns an error if
+// the outputs could not be computed or compared.
 Result<CaseResult> CheckCase(const std::string& model_path, const fs::path& data, const VerifyOptions& options,
                              NetworkOptions network_options, const Target& target, RecordStore* store,
                              Builder& builder) {
@@ -233,7 +235,7 @@ struct Tally {
   }
 };
 
-// The folders below that hold a model.onnx, sorted.
+// Returns the folders below `folder` that hold a model.onnx, sorted.
 std::vector<fs::path> CasesIn(const fs::path& folder) {
   std::vector<fs::path> cases;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -249,7 +251,7 @@ int PrintResult(const CaseResult& result) {
   return result.verdict == CaseVerdict::kPassed ? kExitOk : kExitWrong;
 }
 
-// Checks a compiled network as it is on disk.
+// Checks a compiled network that is given as a package.
 Result<int> VerifyPackage(const VerifyOptions& options) {
   const std::vector<fs::path> sets = DataSets(options.data[0]);
   if (sets.empty()) return Err("--data ", options.data[0], " has neither output_0.pb nor test_data_set_0");
@@ -278,7 +280,7 @@ Result<int> Verify(const VerifyOptions& options) {
       return Err("--data ", data, " holds no case with a model.onnx; for one model give --model as well");
   }
   Tally all;
-  std::vector<std::string> totals;  // of each folder
+  std::vector<std::string> totals;  // one line of totals per folder
   for (size_t i = 0; i < options.data.size(); ++i) {
     const std::string& data = options.data[i];
     Tally here;

@@ -1,4 +1,4 @@
-// `autotune records`: its subcommands and their options.
+// Declares `autotune records`, its subcommands and their options.
 #include "tools/autotune/command.h"
 #include "records/open.h"
 #include "support/task_id.h"
@@ -74,7 +74,7 @@ Result<Record> FindRecord(RecordStore& store, const std::string& name) {
 }
 
 Command RecordsCommand(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("records", "Looks into a tuning database, moves, prunes and checks its records.");
+  CLI::App* app = root.add_subcommand("records", "Shows, copies, prunes and checks the records of a tuning database.");
   app->require_subcommand(1);
   auto options = std::make_shared<RecordsOptions>();
   auto chosen = std::make_shared<Result<int> (*)(const RecordsOptions&)>(nullptr);
@@ -87,7 +87,7 @@ Command RecordsCommand(CLI::App& root) {
   };
   constexpr char kTask[] = "only this task: its id, as tables show it, or any other beginning of its hash";
   constexpr char kVerbose[] = "targets, hashes and record ids in full";
-  CLI::App* stats = add("stats", "Counts what is there.", ShowStatistics);
+  CLI::App* stats = add("stats", "Counts records, trials and tasks.", ShowStatistics);
   stats->add_flag("--verbose", options->verbose, kVerbose);
   CLI::App* show = add("show", "Lists the best record of every task, or shows one record.", ShowRecords);
   show->add_option("record", options->record,
@@ -98,10 +98,10 @@ Command RecordsCommand(CLI::App& root) {
   exported->add_option("-o,--output", options->file, "the file to write; default: standard output");
   exported->add_option("--task", options->task, kTask);
   CLI::App* imported =
-      add("import", "Stores records from JSON lines; those known already are left alone.", ImportRecords);
-  imported->add_option("file", options->file, "what export wrote")->required();
+      add("import", "Stores records from JSON lines, except those that the database already has.", ImportRecords);
+  imported->add_option("file", options->file, "a file that export wrote")->required();
   CLI::App* merged =
-      add("merge", "Stores the records of another database; those known already are left alone.", MergeRecords);
+      add("merge", "Stores the records of another database, except those already present.", MergeRecords);
   merged->add_option("other", options->file, "the other database")->required();
   CLI::App* pruned = add("prune", "Deletes all but the best schedules of every task.", PruneRecords);
   pruned->add_option("--keep", options->keep, "schedules to keep per task and target")

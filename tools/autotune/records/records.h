@@ -1,5 +1,6 @@
 // The work of `autotune records ...`, one function per subcommand (docs/records.md). Each prints to standard output and
-// returns the exit code. `db`: as --db gives it; a database that is not there is an error, but for import and merge.
+// returns the exit code. `db` is the value of --db. If there is no such database, import and merge make one, and the
+// other subcommands return an error.
 #pragma once
 #include <memory>
 #include <set>
@@ -10,7 +11,7 @@
 
 namespace autotune::tools {
 
-// What the subcommands have in common.
+// The options of all subcommands; each option names the subcommands that use it.
 struct RecordsOptions {
   std::string db;
   std::string task;      // the first digits of a task's hash; empty: all
@@ -23,17 +24,17 @@ struct RecordsOptions {
 };
 
 Result<std::unique_ptr<RecordStore>> OpenExistingStore(const std::string& db);
-// Returns the record that `name` stands for:
+// Returns the record that `name` denotes:
 // - a record's id, or a beginning of it that contains a dash: that record;
 // - a task's id, or any other beginning of its hash: the task's best record. If the task has records for several
 //   targets, the one for this host's target.
 // Errors: nothing matches; several ids match; the task has records for several targets, none of them this host's.
 Result<Record> FindRecord(RecordStore& store, const std::string& name);
-// What people call the task of a record: its label if the tuner noted it, else nothing.
+// Returns the label of a record's task, or an empty text if the tuner stored none.
 std::string LabelOf(const Record& record);
 
-// The name of a target in tables: a description in words. It is the full text if `verbose`, or if another target in
-// `all` has the same description.
+// Returns the name of a target for tables: its description in words. It is the target's full text if `verbose`, or if
+// another target in `all` has the same description.
 std::string TargetName(const std::string& target, const std::set<std::string>& all, bool verbose);
 
 Result<int> ShowStatistics(const RecordsOptions& options);

@@ -1,4 +1,4 @@
-// `autotune records stats` and `autotune records show`.
+// Implements `autotune records stats` and `autotune records show`.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

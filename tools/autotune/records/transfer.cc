@@ -1,4 +1,4 @@
-// `autotune records export`, `import`, `merge` and `prune`.
+// Implements `autotune records export`, `import`, `merge` and `prune`.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace autotune::tools {
 namespace {
 
 constexpr int kBatch = 1000;
-constexpr char kRunMember[] = "run_state";  // a line with it is the state of a run, any other a record
+constexpr char kRunMember[] = "run_state";  // a line with this member is the state of a run, any other line a record
 
 Status ForEachRecord(RecordStore& store, const RecordFilter& filter,
                      const std::function<Status(std::vector<Record>)>& use) {
@@ -26,7 +26,7 @@ Status ForEachRecord(RecordStore& store, const RecordFilter& filter,
   }
 }
 
-// Stores what is new, and says how much that was.
+// Stores the records and states that are new, and counts them.
 class Importer {
  public:
   explicit Importer(RecordStore& store) : store_(store) {}
@@ -37,7 +37,7 @@ class Importer {
     seen_ += static_cast<int64_t>(batch.size());
     return {};
   }
-  // The state that was written last is the run's.
+  // Stores the state of a run, unless the database has a later state of this run.
   Status Add(const RunState& run) {
     std::optional<RunState> known = TRY(store_.GetRun(run.key));
     if (known && known->updated_at >= run.updated_at) return {};
@@ -119,7 +119,7 @@ Result<int> ExportRecords(const RecordsOptions& options) {
 }
 
 Result<int> ImportRecords(const RecordsOptions& options) {
-  // Looks through all of it first: a file with a bad line changes nothing.
+  // Reads the whole file first, so that a file with a bad line changes nothing.
   TRY(ReadLines(
       options.file, [](Record) { return Status(); }, [](RunState) { return Status(); }));
   std::unique_ptr<RecordStore> store = TRY(OpenStore(options.db));

@@ -1,4 +1,5 @@
-// `autotune records verify`: what the database says is best must still replay, compile, and be right.
+// `autotune records verify` checks that the best records of the database still replay, compile and compute right
+// results.
 #include <cstdio>
 #include <map>
 
@@ -23,7 +24,7 @@ enum class Verdict { kRight, kWrong, kBroken, kNotRun };
 struct Item {
   Record record;
   std::string reference;     // PrimFunc text, fp64
-  bool takes_steps = false;  // the task does: te::TakesSteps
+  bool takes_steps = false;  // te::TakesSteps of the task: its results are rounded in steps
   BuildResult candidate, built_reference;
   Verdict verdict = Verdict::kNotRun;
   std::string text;
@@ -67,7 +68,7 @@ class Verifier {
     for (Item& item : items) {
       if (item.verdict == Verdict::kBroken) continue;
       if (item.record.versions.step_language != kStepLanguageVersion) {
-        item.Is(Verdict::kNotRun, "made with another version of the step language: compile passes it over");
+        item.Is(Verdict::kNotRun, "made with another version of the step language: compile ignores it");
         continue;
       }
       BuildRequest request;
@@ -101,7 +102,7 @@ class Verifier {
     }
     Target target = TRY(Target::Parse(item.record.target)), here = host_;
     here.num_cores = target.num_cores;
-    here.kind = target.kind, here.vector_types = target.vector_types;  // any code for this machine runs on it
+    here.kind = target.kind, here.vector_types = target.vector_types;  // this machine runs code of any generator
     if (!(here == target)) {
       item.Is(Verdict::kNotRun, "builds; not run, since it is for " + MachineText(target));
       return {};

@@ -1,5 +1,5 @@
-// Convolutions, pools and normalizations of every number of dimensions, and what follows from constants alone: regions
-// of Resize, Dropout that drops nothing.
+// Convolutions, pools and normalizations of every number of dimensions, and results that follow from constants alone:
+// regions of Resize, Dropout at inference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The outputs' elements, or the message why the model is refused.
+// Returns the outputs' elements, or the reason why the model is refused.
 Result<std::vector<Numbers>> Computed(const ModelMaker& model, const std::vector<reference::Tensor>& inputs) {
   ImportedModel imported = TRY(Import(model));
   std::vector<Numbers> out;
@@ -21,7 +21,7 @@ Result<std::vector<Numbers>> Computed(const ModelMaker& model, const std::vector
   return out;
 }
 
-// Images of n dimensions of 2, and a window that covers them.
+// Returns a model of one operator on an image with n dimensions of extent 2, and a window that covers the image.
 ModelMaker OverDimensions(const std::string& op, size_t n) {
   std::vector<int64_t> window(n, 2), x(n + 2, 2), w(n + 2, 2);
   x[0] = x[1] = w[0] = w[1] = 1;
@@ -47,7 +47,7 @@ TEST(ImportWindows, OverOneToThreeDimensions) {
     EXPECT_EQ((*Computed(OverDimensions("AveragePool", n), {x}))[0], Numbers{last / 2});
     Numbers spread = (*Computed(OverDimensions("ConvTranspose", n), {x}))[0];
     EXPECT_EQ(spread.size(), static_cast<size_t>(std::pow(3, n)));
-    EXPECT_EQ(spread[spread.size() / 2], sum + 100);  // the middle, which each element reaches
+    EXPECT_EQ(spread[spread.size() / 2], sum + 100);  // the middle element, to which each input element contributes
     EXPECT_EQ(spread.back(), last + 100);
   }
   for (const char* op : {"Conv", "MaxPool", "AveragePool", "ConvTranspose"})
@@ -96,7 +96,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
         .Float("momentum", 0.5f);
     return m.Output("m").Output("v");
   };
-  // Means 3 and 0, variances 4 and 1.
+  // The channels have means 3 and 0, variances 4 and 1.
   const reference::Tensor x{{2, 2, 2}, {1, 5, 1, -1, 1, 5, 1, -1}};
   auto out = *Computed(model(14, 2), {x});
   EXPECT_EQ(out[0], (Numbers{-2, 2, 11, 9, -2, 2, 11, 9}));
@@ -107,7 +107,7 @@ TEST(ImportBatchNormalization, InTrainingMode) {
 }
 
 TEST(ImportResize, CropsARegion) {
-  // Opset 13; a row of four, of which a part is taken.
+  // Operator set 13 has an input for the region; the model resizes a part of a row of four.
   auto model = [](const std::vector<float>& roi, const std::vector<int64_t>& sizes, const std::string& mode) {
     ModelMaker m;
     m.Input("x", {1, 4}).Floats("roi", {static_cast<int64_t>(roi.size())}, roi).Output("y");

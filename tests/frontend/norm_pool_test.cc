@@ -138,7 +138,7 @@ TEST(ImportResize, CropsARegion) {
   EXPECT_THAT(ImportError(m), HasSubstr("the starts and ends of roi are computed at run time"));
 }
 
-// Places that are whole stay whole: (x / 49) * 98 would lie below 2x for seven of them.
+// A position that is a whole number must stay exact: computed as (x / 49) * 98, seven of them would lie below 2x.
 TEST(ImportResize, CropsAtWholePlaces) {
   ModelMaker m;
   m.Input("x", {99}).Floats("roi", {2}, {0, 1}).Ints("sizes", {50}).Output("y");
@@ -152,7 +152,7 @@ TEST(ImportResize, CropsAtWholePlaces) {
   EXPECT_EQ((*Computed(m, {x}))[0], even);
 }
 
-// "" stands for inputs that are left out, and for outputs: nobody reads those.
+// The name "" stands for an omitted input or output. No node reads an output of that name.
 TEST(ImportBatchNormalization, OutputsLeftOutBesideInputsLeftOut) {
   ModelMaker m;
   m.Input("x", {1, 1, 2, 2}).Floats("most", {}, {6}).Floats("s", {1}, {1}).Output("y");
@@ -168,7 +168,7 @@ TEST(ImportMaxPool, IndicesOfTooManyPlanes) {
   EXPECT_THAT(ImportError(m), HasSubstr("makes a constant of shape [1,134217729]"));
 }
 
-// As ONNX defines them: average pools take only floats, max pools also take small integers.
+// In ONNX, average pools take only floats, and max pools also take 8-bit integers.
 TEST(ImportPools, ElementTypes) {
   auto error = [](const std::string& op, int type) {
     ModelMaker m;
@@ -202,13 +202,13 @@ TEST(ImportDropout, DropsNothingOrIsRandom) {
     EXPECT_EQ(out[1], (Numbers{1, 1, 1}));
   }
   EXPECT_THAT(ImportError(model(0.5f, 1)), HasSubstr("in training mode drops elements at random"));
-  ModelMaker m;  // the ratio that stands for one not given is 0.5
+  ModelMaker m;  // the default ratio is 0.5
   m.Input("x", {3}).Ints("training", {1}).Output("y");
   m.Node("Dropout", {"x", "", "training"}, {"y"});
   EXPECT_THAT(ImportError(m), HasSubstr("in training mode drops elements at random"));
 }
 
-// The mask is of the data's type before operator set 10, and bool since.
+// The mask has the data's type before operator set 10, and bool from set 10 on.
 TEST(ImportDropout, TypeOfTheMask) {
   auto masked = [](int opset) {
     ModelMaker m(opset);

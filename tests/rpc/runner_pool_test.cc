@@ -51,7 +51,7 @@ TEST(RunnerPool, AFloodOfLastWordsDoesNotStopTheLoop) {
   options.runners = 1;
   options.start_ms = 100;
   RunnerPool pool(loop, options,
-                  {.on_ready = [] { ADD_FAILURE() << "nobody said hello"; },
+                  {.on_ready = [] { ADD_FAILURE() << "the runner has not sent its hello"; },
                    .on_message = nullptr,
                    .on_end = nullptr,
                    .on_unavailable =

@@ -14,7 +14,7 @@ namespace {
 
 // The example of docs/adding.md: gathers each window into a row, then multiplies.
 Tensor Conv2dIm2col(const std::string& name, const Tensor& data, const Tensor& weight, const ConvAttrs& attrs) {
-  Tensor direct = Conv(name, data, weight, attrs);  // used for its shape
+  Tensor direct = Conv(name, data, weight, attrs);  // for its shape
   const Shape &in = data.shape(), &w = weight.shape(), &out = direct.shape();
   int64_t m = out[1] * out[2], k = w[0] * w[1] * w[2];
   Tensor rows =

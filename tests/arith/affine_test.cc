@@ -67,7 +67,7 @@ TEST(Affine, NormalFormKeepsTheValue) {
       for (size_t k = 0; k < i; ++k) EXPECT_FALSE(Equal(sum.terms[i].atom, sum.terms[k].atom)) << ToText(e);
     }
     changed += !Equal(e, sum.InOrder());
-    // One more than the value is noticed at the first point.
+    // The check notices values that are too large by one.
     ++sum.constant;
     EXPECT_NE(Differ(g, e, sum.InOrder()), "");
   }

@@ -46,7 +46,7 @@ std::string Disassembly(const std::string& cpu, std::string_view program = kProg
   return text;
 }
 
-// The first line that matches; empty if none does.
+// Returns the first match of the pattern; empty if there is none.
 std::string Find(const std::string& text, const std::string& pattern) {
   std::smatch match;
   return std::regex_search(text, match, std::regex(pattern)) ? match.str() : "";

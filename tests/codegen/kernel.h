@@ -96,7 +96,7 @@ inline void SetElement(const Tensor& t, int64_t i, double value) {
     static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(value);
 }
 
-// Small integers in every input and constant; NaN (a poison value for integers) in the outputs.
+// Returns arguments: small integers for inputs and constants; NaN (or a poison integer) in the outputs.
 inline std::vector<InterpArray> SmallIntegers(const PrimFunc& f, uint64_t seed) {
   Rng rng(seed);
   std::vector<InterpArray> args;

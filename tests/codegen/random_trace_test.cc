@@ -1,7 +1,6 @@
 // Random legal traces over random programs, lowered pass by pass and compiled, must compute what the program says. A
 // case that fails, or that is refused for a reason not listed here, is shrunk and printed.
-//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_codegen --gtest_filter='CompiledRandomTraces.*'   this number, all
-// cores
+//   AUTOTUNE_SCHEDULES=1000000 build/tests/test_codegen --gtest_filter='CompiledRandomTraces.*'   on all cores
 //   AUTOTUNE_SCHEDULE_SEED=7 ...                                                                  other schedules
 //   AUTOTUNE_SCHEDULE_CASE=FILE ...                                                               a printed case again
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Cross-compilation, determinism, entry points, contracts.
+// Compiled kernels: cross-compilation, determinism, entry points, contracts.
 #include <gmock/gmock.h>
 
 #include "runtime/abi.h"

@@ -118,8 +118,8 @@ void ExpectReasons(const Outcome& outcome, const std::vector<const char*>& reaso
   for (size_t i = 0; i < reasons.size(); ++i) EXPECT_TRUE(met[i]) << "no case is refused for " << reasons[i];
 }
 
-// Checks that as many cases pass and are refused as the page says. A lost operator only moves cases from passed to
-// unsupported, so it shows here; a gained operator needs its row on the page. `least`: the number of cases that passed
+// Checks the numbers of passed and refused cases against docs/operators.md. A lost operator moves cases from passed to
+// unsupported, so it shows here; a new operator needs its row on the page. `least`: the number of cases that passed
 // in an earlier version, which may only grow.
 void ExpectConformance(const std::string& folder, int least, const std::vector<const char*>& reasons,
                        const std::string& target = "cpu") {

@@ -35,7 +35,7 @@ Numbers Constant(const ModelMaker& m) {
   graph::Graph g = Imported(m);
   const graph::Constant* c = g.FindConstant(g.outputs[0]);
   if (!c) {
-    ADD_FAILURE() << "is no constant";
+    ADD_FAILURE() << "the output is no constant";
     return {};
   }
   Numbers numbers;

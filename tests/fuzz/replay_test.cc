@@ -195,7 +195,7 @@ TEST_F(Limits, OfTime) {
 }
 
 TEST_F(Limits, OfMemory) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers have limits of their own";
+  if (kSanitized) GTEST_SKIP() << "sanitizers have their own limits";
   // Allocates as many megabytes as the input says, without touching them, and catches bad_alloc. The catch must not
   // hide the failure.
   Function trusts = [](std::string_view input) {

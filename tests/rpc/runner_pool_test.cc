@@ -22,7 +22,7 @@ constexpr int64_t kDie = 9;
 
 // The runner of the tests below. It answers a request with its process id, and kills itself on the request kDie.
 TEST(RunnerPoolChild, Serves) {
-  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   ConsentToTracing();
   BlockingChannel channel(kRunnerDescriptor);
   ASSERT_TRUE(channel.Send({"", RunnerHello{getpid()}, {}}).ok());

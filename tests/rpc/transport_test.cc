@@ -37,7 +37,7 @@ TEST(Endpoint, OnlyThisHost) {
   EXPECT_THAT(normal("/" + std::string(107, 'x')), HasSubstr("at most 107"));
 }
 
-// An echo server and its event loop.
+// An echo server and its clients, on one event loop.
 struct Echo {
   Echo() {
     router =

@@ -140,8 +140,8 @@ TEST(RandomSchedules, KeepTheMeaning) {
 }
 
 // The workloads cover every alternative of an operator, by kinds conv, conv_across_groups, dense, dense_in_blocks,
-// dense_narrow and winograd (whose tilings are drawn). The operators' lists must hold no other: a new alternative needs
-// a workload.
+// dense_narrow and winograd (whose tilings are drawn). The operators' lists must hold no others, so a new
+// alternative needs a workload.
 TEST(Workloads, EveryComputeAlternativeIsAmongThem) {
   const std::set<std::string_view> known = {"direct",          "across_groups", "winograd2",
                                             "winograd2_whole", "winograd4",     "winograd4_whole"};

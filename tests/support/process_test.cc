@@ -117,7 +117,7 @@ TEST(Subprocess, ChildrenEndWithTheirParent) {
   EXPECT_TRUE(GoneSoon(child));
 }
 TEST(SubprocessChild, WaitsForever) {
-  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   EndWithParent();
   dprintf(1, "pid %d.", getpid());
   pause();

@@ -86,7 +86,7 @@ constexpr char kCall[] =
 // Each candidate tries a forbidden system call and then computes the right result. A call that is not refused shows in
 // the candidate's error or in its effect.
 TEST_F(FarmCandidates, ForkingAndFillingDisksIsRefused) {
-  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "not in this build";
+  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   auto farm = StartLocal({.server_arguments = {"--memory-limit", "0.25"}});
   ASSERT_TRUE(farm);
   auto client = ClientOf(*farm);

@@ -147,7 +147,7 @@ TEST_F(FarmCuda, TheSecondOfTwo) {
 }
 
 TEST_F(FarmCuda, TheDriverMakesNoProcessesOnceItHasStarted) {
-  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "not in this build";
+  if (!rpc::CanRestrictSystemCalls()) GTEST_SKIP() << "this build cannot restrict system calls";
   auto farm = Start();
   ASSERT_TRUE(farm);
   auto results = ClientOf(*farm)->Measure(JobOf({GpuKernel("forks"), GpuKernel("twice")}));

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 class FarmDeaths : public FarmTest {};
 
 TEST_F(FarmDeaths, TunesForEver) {
-  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "the child of another test";
+  if (!std::getenv("AUTOTUNE_TEST_CHILD")) GTEST_SKIP() << "runs only as the child process of another test";
   EndWithParent();
   auto farm = StartLocal();
   auto client = ClientOf(*farm);

@@ -18,7 +18,7 @@ class FarmTracker : public FarmTest {};
 
 TEST_F(FarmTracker, HoldsADevice) {
   const char* endpoint = std::getenv("AUTOTUNE_TEST_CHILD");
-  if (!endpoint) GTEST_SKIP() << "the child of another test";
+  if (!endpoint) GTEST_SKIP() << "runs only as the child process of another test";
   EndWithParent();
   endpoint_ = endpoint;
   auto client = Client("cpu");

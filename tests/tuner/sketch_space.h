@@ -1,4 +1,4 @@
-// Interprets the schedules of a program's sketches.
+// For tests: interprets the schedules of a program's sketches.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The whole loop against a simulated device: a pure function of the candidate, with injected failures.
+// The whole tuning loop on a simulated device, whose times are a function of the candidate, with injected failures.
 #include "tuner/tune.h"
 
 #include <gtest/gtest.h>

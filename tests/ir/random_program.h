@@ -91,8 +91,8 @@ class RandomProgram {
     return values_.size() - 1;
   }
 
-  // A block that computes a buffer, with its loops and iterators. Open makes the block for a buffer of `shape`; `reduce`
-  // gives the extents of its reduction iterators.
+  // A block that computes a buffer, with its loops and iterators. Open makes the block for a buffer of `shape`;
+  // `reduce` gives the extents of its reduction iterators.
   struct Nest {
     Name name;
     std::vector<Name> loops;
